@@ -1,0 +1,80 @@
+//! The first seam: the translation hardware, or what stands in for it.
+//!
+//! The core calls a [`Machine`]; every call returns at once. In the lab it is a set of simulated
+//! tables, on a live process it is userfaultfd, on bare metal the page tables. A hit never reaches
+//! the core: the machine sets a bit, or does nothing at all.
+
+use crate::id::{FrameId, SpaceId, VirtPage};
+
+/// What a mapping allows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Rights {
+    /// Nothing: there is no mapping.
+    None,
+    /// Reading only: a write faults.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// What became of a change that the machine could not carry out as told.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Setback {
+    /// The frame is held by someone else for now (pinned for input or output): it is mapped still.
+    Busy,
+    /// The page had already been taken away by its owner: frame and contents are gone.
+    Gone,
+}
+
+/// The translation hardware, or what stands in for it. Every call returns at once, and
+/// its effect may be held back until [`settle`](Self::settle).
+pub trait Machine {
+    /// Makes `at` in `space` reach `frame`, with `rights`. Entering a mapping that stands already
+    /// replaces its rights, and wakes whoever waits there.
+    fn enter(&mut self, space: SpaceId, at: VirtPage, frame: FrameId, rights: Rights);
+
+    /// Lowers every mapping of `frame` to at most `rights`. `Rights::None` removes them.
+    fn restrict(&mut self, frame: FrameId, rights: Rights);
+
+    /// Removes the mapping of `frame` at `at` in `space`, and no other.
+    fn leave(&mut self, space: SpaceId, at: VirtPage, frame: FrameId);
+
+    /// Removes every mapping of `frame` and lets its contents go: the page's owner gave it up.
+    fn discard(&mut self, frame: FrameId);
+
+    /// Reports whether `frame` was used since this was last asked, and forgets it.
+    ///
+    /// A machine without reference bits answers yes for a mapped frame and unmaps it, so that the
+    /// next use is a soft fault; and no for an unmapped one.
+    fn take_referenced(&mut self, frame: FrameId) -> bool;
+
+    /// Reports whether the contents of `frame` may differ from what its pager holds (from zeros,
+    /// if the pager holds nothing), and forgets it. Asked of unmapped frames only.
+    fn take_modified(&mut self, frame: FrameId) -> bool;
+
+    /// Fills `frame` with zeros.
+    fn zero(&mut self, frame: FrameId);
+
+    /// Copies the contents of `from` to `to`.
+    fn copy(&mut self, from: FrameId, to: FrameId);
+
+    /// Takes over the page that already stands at `at` in `space` as the contents of `frame`,
+    /// mapped for writing.
+    fn adopt(&mut self, space: SpaceId, at: VirtPage, frame: FrameId);
+
+    /// Learns that the page in `frame`, mapped at `from` in `space` or not mapped at all, belongs
+    /// at `to` now. On a live process the host has moved the mapping already.
+    fn relocate(&mut self, space: SpaceId, from: VirtPage, to: VirtPage, frame: FrameId);
+
+    /// Gives the memory of `frame`, which is free, back to whoever lent it.
+    fn retire(&mut self, frame: FrameId);
+
+    /// Makes every change above visible to running programs.
+    fn settle(&mut self);
+
+    /// Hands over the next change that could not be carried out by the last
+    /// [`settle`](Self::settle). The core asks until it gets `None`.
+    fn take_setback(&mut self) -> Option<(FrameId, Setback)> {
+        None
+    }
+}

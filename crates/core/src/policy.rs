@@ -1,0 +1,169 @@
+//! The third seam: who decides which resident page leaves next.
+//!
+//! A policy holds opinions, not frames. The core checks each choice, so a wrong policy can make a
+//! program slow and cannot make it wrong. Each policy has a file of its own in this folder and one
+//! line in [`registry`].
+
+use crate::frame::Frames;
+use crate::id::{FrameId, PageId, SpaceId};
+use crate::machine::{Machine, Rights};
+use crate::time::Time;
+
+
+/// Decides which resident page leaves next.
+pub trait Policy: Send {
+    /// Describes the policy, once, for help texts, reports, bindings and tests.
+    fn describe(&self) -> &'static Description;
+
+    /// Learns that a page has come to `frame`.
+    fn page_entered(&mut self, frame: FrameId, arrival: &Arrival);
+
+    /// Learns that `page` has left `frame`. A page on its way out to the store has left already.
+    fn page_left(&mut self, frame: FrameId, page: PageId, departure: Departure);
+
+    /// Learns that a program touched the page in `frame` while it was resident but unmapped: a
+    /// soft fault. The page is mapped again when this is called.
+    fn page_rescued(&mut self, _frame: FrameId) {}
+
+    /// Learns of one reference; called by the lab alone, if `sees` asks for it.
+    fn page_referenced(&mut self, _frame: FrameId) {}
+
+    /// Names the frame to give up, or `None` if nothing it knows of may go.
+    ///
+    /// Choosing removes nothing: `page_left` follows if the core agrees.
+    fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId>;
+
+    /// Learns that time has passed.
+    fn tick(&mut self, _probe: &mut Probe<'_>) {}
+
+    /// Learns that memory now has `frames` frames.
+    fn resize(&mut self, _frames: u32) {}
+
+    /// Panics if the policy's own records contradict each other.
+    fn check(&self) {}
+}
+
+/// What a policy says of itself.
+#[derive(Debug)]
+pub struct Description {
+    /// The name on the command line and in reports: lower case, hyphens.
+    pub name: &'static str,
+    /// One line of meaning.
+    pub summary: &'static str,
+    /// The publications and systems it follows, oldest first.
+    pub lineage: &'static [&'static str],
+    /// The least it must see.
+    pub sees: Sees,
+    /// The knobs: name, meaning, range, default.
+    pub knobs: &'static [Knob],
+}
+
+/// What a policy must be shown. Each includes the ones before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Sees {
+    /// Faults, and soft faults on pages it had unmapped.
+    Faults,
+    /// One bit a page, sampled and cleared when the policy asks.
+    Bits,
+    /// Every reference, in order. Simulation only.
+    References,
+    /// The references still to come. Simulation only.
+    Future,
+}
+
+/// A number that changes how a policy behaves.
+#[derive(Debug)]
+pub struct Knob {
+    /// The name, lower case with hyphens.
+    pub name: &'static str,
+    /// What it does and in which unit.
+    pub meaning: &'static str,
+    /// The least value.
+    pub min: u64,
+    /// The greatest value.
+    pub max: u64,
+    /// The value if nobody sets it.
+    pub default: u64,
+}
+
+/// How a page came to its frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// First touch of anonymous memory.
+    ZeroFill,
+    /// Zeroed ahead of its first touch because its neighbours were touched in order.
+    ZeroAhead,
+    /// Read because a program waits for it.
+    Fetched,
+    /// Read along with another page; nobody has touched it yet.
+    Prefetched,
+    /// The private copy a write to a shared page made.
+    Copied,
+    /// Present before the core knew of it.
+    Adopted,
+    /// Chosen to leave, and kept after all: touched, pinned, or its store failed.
+    Kept,
+}
+
+/// A page's coming, as a policy learns of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// The page.
+    pub page: PageId,
+    /// How it came.
+    pub cause: Cause,
+    /// The space whose fault brought it.
+    pub space: SpaceId,
+    /// Whether the page belongs to an external object (a file or a user's pager).
+    pub is_external: bool,
+}
+
+/// Why a page left its frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Departure {
+    /// The policy chose it. It may be wanted again.
+    Evicted,
+    /// Its owner gave it up. It will not come back under this name.
+    Discarded,
+}
+
+/// What a policy may ask about frames. Every question is counted and reported as cost.
+pub struct Probe<'a> {
+    pub(crate) now: Time,
+    pub(crate) frames: &'a mut Frames,
+    pub(crate) machine: &'a mut dyn Machine,
+    pub(crate) questions: &'a mut u64,
+    pub(crate) laundry: u32,
+}
+
+impl Probe<'_> {
+    /// The time of the event that is being handled.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Whether `frame` holds a page that is neither wired nor in transit.
+    pub fn may_leave(&self, frame: FrameId) -> bool {
+        self.frames.may_leave(frame)
+    }
+
+    /// Reports whether `frame` was used since this was last asked, and forgets it.
+    ///
+    /// Where there are no reference bits, a mapped frame answers yes and is unmapped.
+    pub fn take_referenced(&mut self, frame: FrameId) -> bool {
+        *self.questions += 1;
+        self.machine.take_referenced(frame)
+    }
+
+    /// Unmaps `frame`, which stays resident: its next use is a soft fault, reported through
+    /// [`Policy::page_rescued`].
+    pub fn unmap(&mut self, frame: FrameId) {
+        *self.questions += 1;
+        self.machine.restrict(frame, Rights::None);
+    }
+
+    /// How many pages are being written to their pagers at this moment.
+    pub fn laundry(&self) -> u32 {
+        self.laundry
+    }
+}
