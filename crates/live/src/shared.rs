@@ -24,7 +24,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::*};
 
-use crate::sys::shm::SharedMemory;
+use crate::sys::shm::Shared as Area;
 
 /// The first word of the shared memory: "TIDEMARK" in ASCII, least byte first.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
@@ -250,9 +250,8 @@ impl Latency {
 pub struct ProcessIndex(pub u32);
 
 /// The shared memory of one run.
-#[derive(Debug)]
 pub struct Shared {
-    memory: SharedMemory,
+    memory: Area,
     slots: usize,
 }
 
@@ -261,7 +260,7 @@ impl Shared {
     /// that may use `frames_total` frames together.
     pub fn create(swap_slots: u32, frames_total: u64) -> io::Result<Shared> {
         let slots = swap_slots as usize;
-        let memory = SharedMemory::create("tidemark", bytes_for(slots))?;
+        let memory = Area::create("tidemark", bytes_for(slots))?;
         let shared = Shared { memory, slots };
         shared.header(Header::Version).store(VERSION, Relaxed);
         shared.header(Header::SwapSlots).store(u64::from(swap_slots), Relaxed);
@@ -272,9 +271,9 @@ impl Shared {
 
     /// Maps shared memory that another process made.
     pub fn open(file: OwnedFd) -> io::Result<Shared> {
-        let memory = SharedMemory::open(file)?;
+        let memory = Area::open(file)?;
         let refuse = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
-        if memory.len() < HEADER_BYTES {
+        if memory.bytes() < HEADER_BYTES {
             return refuse("the shared memory is too short");
         }
         let mut shared = Shared { memory, slots: 0 };
@@ -285,7 +284,7 @@ impl Shared {
             return refuse("the shared memory is of another version");
         }
         shared.slots = shared.header(Header::SwapSlots).load(Relaxed) as usize;
-        if shared.slots > u32::MAX as usize || bytes_for(shared.slots) != shared.memory.len() {
+        if shared.slots > u32::MAX as usize || bytes_for(shared.slots) != shared.memory.bytes() {
             return refuse("the shared memory's length doesn't fit its slots");
         }
         Ok(shared)
@@ -379,31 +378,26 @@ impl Shared {
         self.header(Header::FramesPeak).load(Relaxed)
     }
 
-    /// The addresses the shared memory takes up in this process.
-    pub fn range(&self) -> std::ops::Range<usize> {
-        self.memory.range()
-    }
-
     fn header(&self, field: Header) -> &AtomicU64 {
-        &self.memory.words(0, HEADER_BYTES / 8)[field as usize]
+        self.memory.at(field as usize * 8)
     }
 
     fn record(&self, index: ProcessIndex) -> &[AtomicU64] {
         assert!((index.0 as usize) < PROCESSES_MAX);
         let at = HEADER_BYTES + index.0 as usize * PROCESS_BYTES;
-        self.memory.words(at, PROCESS_BYTES / 8)
+        self.memory.slice(at, PROCESS_BYTES / 8)
     }
 
     /// By how many processes each slot is used.
     pub(crate) fn slot_refs(&self) -> &[AtomicU16] {
-        self.memory.halves(HEADER_BYTES + PROCESSES_MAX * PROCESS_BYTES, self.slots)
+        self.memory.slice(HEADER_BYTES + PROCESSES_MAX * PROCESS_BYTES, self.slots)
     }
 
     /// Which slots a process uses, one bit each.
     pub(crate) fn owned(&self, index: ProcessIndex) -> &[AtomicU64] {
         let words = self.slots.div_ceil(64);
         let at = ownership_at(self.slots) + index.0 as usize * words * 8;
-        self.memory.words(at, words)
+        self.memory.slice(at, words)
     }
 
     /// Takes the slot behind `count` if it is free.
@@ -428,7 +422,7 @@ impl Shared {
 
 impl AsFd for Shared {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.memory.as_fd()
+        self.memory.fd().expect("the descriptor is kept")
     }
 }
 
@@ -690,8 +684,8 @@ mod tests {
 
     #[test]
     fn foreign_memory_is_refused() {
-        let other = SharedMemory::create("other", 8192).unwrap();
-        let file = other.as_fd().try_clone_to_owned().unwrap();
+        let other = Area::create("other", 8192).unwrap();
+        let file = other.fd().unwrap().try_clone_to_owned().unwrap();
         assert!(Shared::open(file).is_err());
     }
 }

@@ -1,114 +1,104 @@
-//! Memory shared between processes: a sealed-size memfd seen as atomics and nothing else.
-//!
-//! # Invariants
-//! 1. The mapping is as long as the file, and the file can't shrink (it is sealed), so no access
-//!    inside the mapping can fail.
-//! 2. Every reference handed out is to an atomic: other processes may write at any time.
+//! Memory that several processes map: an anonymous file full of atomics.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU16, AtomicU64};
+use std::sync::atomic::{
+    AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 
-use rustix::fs::memfd_create;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::fs::MemfdFlags;
+use rustix::mm::{MapFlags, ProtFlags};
 
-/// A memfd mapped for reading and writing, shared with whoever else maps it.
-#[derive(Debug)]
-pub struct SharedMemory {
-    base: NonNull<u8>,
-    bytes: usize,
-    file: OwnedFd,
+use super::memory::Mapping;
+use super::{Errno, PAGE};
+
+/// Types that may live in memory shared between processes: any bytes are a value, and every
+/// access is atomic.
+///
+/// # Safety
+/// The type is `repr(C)`, made only of atomics of integers and arrays of them.
+pub unsafe trait Shareable: Sync {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicU8 {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicU16 {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicU32 {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicU64 {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicI64 {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicUsize {}
+// SAFETY: an array of such.
+unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {}
+
+/// A shared memory area and the descriptor it can be passed on by.
+pub struct Shared {
+    fd: Option<OwnedFd>,
+    mapping: Mapping,
 }
 
-// SAFETY: the mapping is reached through atomics only, from any thread.
-unsafe impl Send for SharedMemory {}
-// SAFETY: as above.
-unsafe impl Sync for SharedMemory {}
-
-impl SharedMemory {
-    /// Makes a new memfd of `bytes` zero bytes, seals its size and maps it.
-    pub fn create(name: &str, bytes: usize) -> io::Result<SharedMemory> {
-        let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&file, bytes as u64)?;
-        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
-        SharedMemory::map(file, bytes)
+impl Shared {
+    /// Makes an area of `bytes` zeros.
+    pub fn create(name: &str, bytes: usize) -> Result<Shared, Errno> {
+        let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
+        rustix::fs::ftruncate(&fd, bytes.next_multiple_of(PAGE) as u64)?;
+        Shared::open(fd)
     }
 
-    /// Maps a memfd made by [`create`](Self::create) in this or another process.
-    pub fn open(file: OwnedFd) -> io::Result<SharedMemory> {
-        if !fcntl_get_seals(&file)?.contains(SealFlags::SHRINK) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the memfd may shrink"));
+    /// Maps the whole area behind `fd`.
+    pub fn open(fd: OwnedFd) -> Result<Shared, Errno> {
+        let bytes = usize::try_from(rustix::fs::fstat(&fd)?.st_size).map_err(|_| Errno::INVAL)?;
+        if bytes == 0 {
+            return Err(Errno::INVAL);
         }
-        let bytes = fstat(&file)?.st_size as usize;
-        SharedMemory::map(file, bytes)
-    }
-
-    /// The words from byte `offset` on, which is a multiple of 8 and lies in the memory.
-    pub fn words(&self, offset: usize, count: usize) -> &[AtomicU64] {
-        self.assert_inside(offset, count, 8);
-        // SAFETY: in bounds and aligned by the line above; the mapping lives as long as `self`;
-        // atomics may be written by others at any time.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast(), count) }
-    }
-
-    /// The half-words of 16 bits from byte `offset` on, which is a multiple of 2.
-    pub fn halves(&self, offset: usize, count: usize) -> &[AtomicU16] {
-        self.assert_inside(offset, count, 2);
-        // SAFETY: as in `words`.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset).cast(), count) }
-    }
-
-    /// The length of the memory in bytes.
-    pub fn len(&self) -> usize {
-        self.bytes
-    }
-
-    /// Whether the memory is empty.
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-
-    /// The addresses the memory takes up, so that nothing else claims them.
-    pub fn range(&self) -> std::ops::Range<usize> {
-        let start = self.base.as_ptr() as usize;
-        start..start + self.bytes
-    }
-
-    fn map(file: OwnedFd, bytes: usize) -> io::Result<SharedMemory> {
-        // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
-        let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::NORESERVE,
-                &file,
-                0,
-            )?
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a null hint lets the kernel choose a free range.
+        let start = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &fd, 0)?
         };
-        let base = NonNull::new(base.cast()).expect("the kernel maps nothing at address zero");
-        Ok(SharedMemory { base, bytes, file })
+        let start = NonNull::new(start.cast::<u8>()).ok_or(Errno::NOMEM)?;
+        // SAFETY: mapped just now, for this value alone.
+        let mapping = unsafe { Mapping::from_raw(start, bytes) };
+        Ok(Shared { fd: Some(fd), mapping })
     }
 
-    fn assert_inside(&self, offset: usize, count: usize, width: usize) {
-        assert!(offset.is_multiple_of(width));
-        let end = count.checked_mul(width).and_then(|length| length.checked_add(offset));
-        assert!(end.is_some_and(|end| end <= self.bytes));
+    /// Closes the descriptor and keeps the memory: nobody can be given the area any more.
+    pub fn close_fd(&mut self) {
+        self.fd = None;
     }
-}
 
-impl AsFd for SharedMemory {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+    /// The descriptor, unless it was closed.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.as_ref().map(|fd| fd.as_fd())
     }
-}
 
-impl Drop for SharedMemory {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and references into it can't outlive `self`.
-        // A failure would leave it mapped, which harms nothing.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
+    /// The size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.mapping.bytes()
+    }
+
+    /// `len` values of `T` that start `offset` bytes in. Lasts as long as the area.
+    ///
+    /// # Panics
+    /// If they do not lie in the area, or `offset` does not suit the type's alignment.
+    pub fn slice<T: Shareable>(&self, offset: usize, len: usize) -> &[T] {
+        let bytes = len.checked_mul(size_of::<T>()).expect("a size that fits an address space");
+        assert!(offset.is_multiple_of(align_of::<T>()));
+        assert!(offset.checked_add(bytes).is_some_and(|end| end <= self.bytes()));
+        // SAFETY: in bounds and aligned; `Shareable` says that any bytes are a value and that
+        // every access is atomic, so that other processes may write at the same time.
+        unsafe { std::slice::from_raw_parts(self.mapping.as_ptr().add(offset).cast(), len) }
+    }
+
+    /// One value of `T`, `offset` bytes in.
+    pub fn at<T: Shareable>(&self, offset: usize) -> &T {
+        &self.slice::<T>(offset, 1)[0]
+    }
+
+    /// The first number of the area, to be checked before anything else is believed.
+    pub fn magic(&self) -> u64 {
+        self.at::<AtomicU64>(0).load(Ordering::Acquire)
     }
 }
