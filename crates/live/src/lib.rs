@@ -13,5 +13,7 @@
 #![deny(unsafe_code)]
 
 pub mod control;
+pub mod ranges;
+pub mod requests;
 pub mod shared;
 pub mod sys;

@@ -16,6 +16,7 @@ pub mod maps;
 pub mod memory;
 pub mod pool;
 pub mod ring;
+pub mod signal;
 pub mod shm;
 pub mod socket;
 pub mod thread;
