@@ -11,7 +11,10 @@ use crate::time::Time;
 
 pub mod clock;
 pub mod fifo;
+pub mod gnumach;
+pub mod mach3;
 pub mod mach86;
+mod pull;
 pub mod random;
 pub mod registry;
 

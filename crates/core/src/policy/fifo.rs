@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 
+use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
@@ -41,15 +42,7 @@ impl Policy for Fifo {
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
-        // A page that may not leave goes to the end, so that nobody has to pass it again soon.
-        for _ in 0..self.queues.length(LIST) {
-            let frame = FrameId(self.queues.front(LIST)?);
-            if probe.may_leave(frame) {
-                return Some(frame);
-            }
-            self.queues.move_to_back(LIST, frame.0);
-        }
-        None
+        pull(&mut self.queues, LIST, probe)
     }
 
     fn check(&self) {

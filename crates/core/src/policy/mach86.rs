@@ -6,6 +6,7 @@
 
 use alloc::boxed::Box;
 
+use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
@@ -64,14 +65,8 @@ impl Policy for Mach86 {
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         self.refill(probe);
-        for _ in 0..self.queues.length(RECLAIM) {
-            let frame = FrameId(self.queues.front(RECLAIM)?);
-            if probe.may_leave(frame) {
-                return Some(frame);
-            }
-            self.queues.move_to_back(RECLAIM, frame.0);
-        }
-        self.choose_active(probe)
+        // If everything on the reclaim queue must stay, an active page may still go.
+        pull(&mut self.queues, RECLAIM, probe).or_else(|| pull(&mut self.queues, ACTIVE, probe))
     }
 
     fn check(&self) {
@@ -88,25 +83,9 @@ impl Mach86 {
             if reclaim * 1000 >= total * self.inactive_permille {
                 break;
             }
-            let Some(frame) = self.queues.front(ACTIVE) else { break };
-            if probe.may_leave(FrameId(frame)) {
-                probe.unmap(FrameId(frame));
-                self.queues.move_to_back(RECLAIM, frame);
-            } else {
-                self.queues.move_to_back(ACTIVE, frame);
-            }
+            let Some(frame) = pull(&mut self.queues, ACTIVE, probe) else { break };
+            probe.unmap(frame);
+            self.queues.move_to_back(RECLAIM, frame.0);
         }
-    }
-
-    /// Finds a page when everything on the reclaim queue must stay.
-    fn choose_active(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
-        for _ in 0..self.queues.length(ACTIVE) {
-            let frame = FrameId(self.queues.front(ACTIVE)?);
-            if probe.may_leave(frame) {
-                return Some(frame);
-            }
-            self.queues.move_to_back(ACTIVE, frame.0);
-        }
-        None
     }
 }

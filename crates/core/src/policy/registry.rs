@@ -8,7 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{Description, Policy};
-use super::{clock, fifo, mach86, random};
+use super::{clock, fifo, gnumach, mach3, mach86, random};
 
 /// Every policy: what it says of itself, and how it is made.
 static ENTRIES: &[Entry] = &[
@@ -16,6 +16,10 @@ static ENTRIES: &[Entry] = &[
     Entry { description: &clock::DESCRIPTION, build: clock::build },
     Entry { description: &random::DESCRIPTION, build: random::build },
     Entry { description: &mach86::DESCRIPTION, build: mach86::build },
+    Entry { description: &mach3::DESCRIPTION, build: mach3::build },
+    Entry { description: &gnumach::RELEASED, build: gnumach::build_released },
+    Entry { description: &gnumach::ACTIVITY, build: gnumach::build_activity },
+    Entry { description: &gnumach::BALANCED, build: gnumach::build_balanced },
 ];
 
 /// One policy of the registry.
