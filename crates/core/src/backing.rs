@@ -36,7 +36,10 @@ impl LocalSlots {
     pub fn new(slots: u32) -> LocalSlots {
         let mut free = Bitmap::new(slots as usize);
         (0..slots as usize).for_each(|slot| free.insert(slot));
-        LocalSlots { free, owners: vec![0; slots as usize] }
+        LocalSlots {
+            free,
+            owners: vec![0; slots as usize],
+        }
     }
 }
 

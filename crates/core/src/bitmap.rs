@@ -84,7 +84,9 @@ impl Bitmap {
         let mut best: Option<(usize, usize)> = None;
         let mut at = if self.hint < self.bound { self.hint } else { 0 };
         for _ in 0..WORDS_TRIED {
-            let Some(first) = self.find_from(at).or_else(|| self.find_from(0)) else { break };
+            let Some(first) = self.find_from(at).or_else(|| self.find_from(0)) else {
+                break;
+            };
             let length = self.length_at(first, want);
             if length == want {
                 return Some((first, length));

@@ -33,7 +33,10 @@ impl Vm {
         for number in 0..self.frames.len() {
             let frame = FrameId(number as u32);
             if self.frames.state(frame) == State::Resident {
-                assert!(named.contains(&frame), "frame {number} holds a page nobody names");
+                assert!(
+                    named.contains(&frame),
+                    "frame {number} holds a page nobody names"
+                );
             }
         }
     }
@@ -84,7 +87,12 @@ impl Vm {
         }
         for (id, object) in self.objects.iter() {
             let counted = holders.get(&id).copied().unwrap_or_default();
-            assert_eq!(counted, object.holders(), "object {} is held otherwise", id.0);
+            assert_eq!(
+                counted,
+                object.holders(),
+                "object {} is held otherwise",
+                id.0
+            );
             assert!(counted != (0, 0), "object {} is held by nobody", id.0);
         }
     }

@@ -71,7 +71,10 @@ pub(crate) struct Streams {
 
 impl Streams {
     pub(crate) fn new() -> Streams {
-        Streams { table: Vec::with_capacity(STREAMS), clock: 0 }
+        Streams {
+            table: Vec::with_capacity(STREAMS),
+            clock: 0,
+        }
     }
 
     /// Learns of a fault that nothing in memory could serve, and names the stream it belongs to,
@@ -88,7 +91,9 @@ impl Streams {
         }
         self.clock += 1;
         let continued = self.table.iter().enumerate().find_map(|(number, stream)| {
-            stream.continues_at(object, index).map(|heading| (number, heading))
+            stream
+                .continues_at(object, index)
+                .map(|heading| (number, heading))
         });
         let number = match continued {
             Some((number, heading)) => {
@@ -165,9 +170,14 @@ mod tests {
         let number = streams.follow(OBJECT, 10, Advice::Normal, 64).unwrap();
         assert_eq!(streams.get(number).window, 1);
         for (index, window) in [(11, 4), (15, 16), (31, 64), (95, 64)] {
-            assert_eq!(streams.follow(OBJECT, index, Advice::Normal, 64), Some(number));
+            assert_eq!(
+                streams.follow(OBJECT, index, Advice::Normal, 64),
+                Some(number)
+            );
             assert_eq!(streams.get(number).window, window);
-            streams.get_mut(number).cover(index, index + u64::from(window));
+            streams
+                .get_mut(number)
+                .cover(index, index + u64::from(window));
         }
         let other = streams.follow(OBJECT, 10_000, Advice::Normal, 64).unwrap();
         assert_ne!(other, number);

@@ -124,7 +124,10 @@ impl Scene {
     fn reach(&self) -> (u64, u64) {
         let before = self.fault.at.0 - self.region.start;
         let first = self.found.page.index - before.min(self.found.page.index);
-        (first, self.found.page.index + (self.region.end() - self.fault.at.0))
+        (
+            first,
+            self.found.page.index + (self.region.end() - self.fault.at.0),
+        )
     }
 }
 
@@ -185,11 +188,16 @@ impl Vm {
         let Some(region) = self.spaces.get(space).and_then(|s| s.find(at)).copied() else {
             return false;
         };
-        let page = PageId { object: region.object, index: region.index_at(at) };
+        let page = PageId {
+            object: region.object,
+            index: region.index_at(at),
+        };
         if self.objects.entry(page).frame().is_some() {
             return true;
         }
-        let Some(frame) = self.take_frame(machine) else { return false };
+        let Some(frame) = self.take_frame(machine) else {
+            return false;
+        };
         if let Some(slot) = self.objects.entry(page).slot() {
             self.slots.release(slot);
             self.objects.get_mut(page.object).set_slot(page.index, None);
@@ -208,11 +216,19 @@ impl Vm {
     /// One attempt to serve `fault`.
     pub(crate) fn serve(&mut self, machine: &mut dyn Machine, fault: Fault, retry: bool) -> Step {
         let is_retry = retry;
-        let Some(region) = self.spaces.get(fault.space).and_then(|s| s.find(fault.at)).copied()
+        let Some(region) = self
+            .spaces
+            .get(fault.space)
+            .and_then(|s| s.find(fault.at))
+            .copied()
         else {
             return Step::Invalid;
         };
-        let needed = if fault.access == Access::Write { Rights::Write } else { Rights::Read };
+        let needed = if fault.access == Access::Write {
+            Rights::Write
+        } else {
+            Rights::Read
+        };
         if region.rights < needed {
             return Step::Invalid;
         }
@@ -221,7 +237,12 @@ impl Vm {
             region = self.shadow_region(fault.space, region);
         }
         let found = self.find_page(region.object, region.index_at(fault.at));
-        let scene = Scene { fault, region, found, is_retry };
+        let scene = Scene {
+            fault,
+            region,
+            found,
+            is_retry,
+        };
         match (found.entry.frame(), found.entry.slot()) {
             (Some(frame), _) => match self.frames.state(frame) {
                 State::Resident => self.serve_resident(machine, scene, frame),
@@ -252,13 +273,26 @@ impl Vm {
             let entry = here.entry(page.index);
             let is_here = entry.frame().is_some() || entry.slot().is_some() || here.is_external();
             if is_here {
-                return Found { page, entry, is_below: page.object != object };
+                return Found {
+                    page,
+                    entry,
+                    is_below: page.object != object,
+                };
             }
             match here.shadow {
                 Some((below, offset)) => {
-                    page = PageId { object: below, index: page.index + offset };
+                    page = PageId {
+                        object: below,
+                        index: page.index + offset,
+                    };
                 }
-                None => return Found { page: top, entry, is_below: false },
+                None => {
+                    return Found {
+                        page: top,
+                        entry,
+                        is_below: false,
+                    };
+                }
             }
         }
     }
@@ -274,7 +308,10 @@ impl Vm {
                 }
                 Setback::Busy => {}
                 Setback::Gone if state == State::Resident => {
-                    let page = self.frames.page(frame).expect("a resident frame has a page");
+                    let page = self
+                        .frames
+                        .page(frame)
+                        .expect("a resident frame has a page");
                     self.remove_page(machine, page);
                 }
                 Setback::Gone if state == State::Leaving && self.is_undecided(frame) => {
@@ -290,23 +327,37 @@ impl Vm {
     pub(crate) fn occupy(&mut self, frame: FrameId, page: PageId, space: SpaceId, cause: Cause) {
         let is_external = self.objects.get(page.object).is_external();
         self.frames.fill(frame, page, is_external, Ticket(0));
-        self.objects.get_mut(page.object).set_frame(page.index, Some(frame));
+        self.objects
+            .get_mut(page.object)
+            .set_frame(page.index, Some(frame));
         self.frames.settle(frame);
-        self.policy.page_entered(frame, &Arrival { page, cause, space, is_external });
+        self.policy.page_entered(
+            frame,
+            &Arrival {
+                page,
+                cause,
+                space,
+                is_external,
+            },
+        );
     }
 
-    fn serve_resident(
-        &mut self,
-        machine: &mut dyn Machine,
-        scene: Scene,
-        frame: FrameId,
-    ) -> Step {
-        let Scene { fault, region, found, is_retry } = scene;
+    fn serve_resident(&mut self, machine: &mut dyn Machine, scene: Scene, frame: FrameId) -> Step {
+        let Scene {
+            fault,
+            region,
+            found,
+            is_retry,
+        } = scene;
         if found.is_below && fault.access == Access::Write {
             return self.copy_up(machine, scene, frame);
         }
         let may_write = !found.is_below && !region.needs_copy;
-        let rights = if may_write { region.rights } else { Rights::Read };
+        let rights = if may_write {
+            region.rights
+        } else {
+            Rights::Read
+        };
         machine.enter(fault.space, fault.at, frame, rights);
         self.reverse.insert(frame, fault.space, fault.at);
         let was_marker = self.frames.is_marker(frame);
@@ -337,7 +388,10 @@ impl Vm {
         let taken = self.take_frame(machine);
         self.frames.unwire(from);
         let Some(to) = taken else { return Step::Stall };
-        let page = PageId { object: region.object, index: region.index_at(fault.at) };
+        let page = PageId {
+            object: region.object,
+            index: region.index_at(fault.at),
+        };
         machine.copy(from, to);
         if self.reverse.remove(from, fault.space, fault.at) {
             machine.leave(fault.space, fault.at, from);
@@ -353,10 +407,17 @@ impl Vm {
 
     /// A touch of anonymous memory that has no contents yet.
     fn zero_fill(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
-        let Scene { fault, region, found, .. } = scene;
+        let Scene {
+            fault,
+            region,
+            found,
+            ..
+        } = scene;
         let (object, index) = (found.page.object, found.page.index);
         let room = self.config.zero_ahead_pages_max;
-        let stream = self.streams.follow(object, index, region.advice, room.max(1));
+        let stream = self
+            .streams
+            .follow(object, index, region.advice, room.max(1));
         let ahead = stream.map_or(1, |number| self.streams.get(number).window);
         let is_up = stream.is_none_or(|s| self.streams.get(s).heading == Heading::Up);
         let is_plain = self.objects.get(object).shadow.is_none() && !region.needs_copy;
@@ -368,14 +429,29 @@ impl Vm {
         }
         // With fewer frames than asked for, the wanted page must be among those served.
         let got = frames.len() as u64;
-        let first = if is_up { index } else { group.first + u64::from(group.pages) - got };
+        let first = if is_up {
+            index
+        } else {
+            group.first + u64::from(group.pages) - got
+        };
         for (number, &frame) in frames.iter().enumerate() {
-            let page = PageId { object, index: first + number as u64 };
-            let cause = if page.index == index { Cause::ZeroFill } else { Cause::ZeroAhead };
+            let page = PageId {
+                object,
+                index: first + number as u64,
+            };
+            let cause = if page.index == index {
+                Cause::ZeroFill
+            } else {
+                Cause::ZeroAhead
+            };
             let at = VirtPage(fault.at.0 + page.index - index);
             machine.zero(frame);
             self.occupy(frame, page, fault.space, cause);
-            let rights = if region.needs_copy { Rights::Read } else { region.rights };
+            let rights = if region.needs_copy {
+                Rights::Read
+            } else {
+                region.rights
+            };
             machine.enter(fault.space, at, frame, rights);
             self.reverse.insert(frame, fault.space, at);
         }
@@ -384,7 +460,11 @@ impl Vm {
         }
         self.counters.zero_fills += 1;
         self.counters.zero_aheads += got - 1;
-        self.log(Decision::Zero(PageRun { object, first, pages: got as u32 }));
+        self.log(Decision::Zero(PageRun {
+            object,
+            first,
+            pages: got as u32,
+        }));
         Step::Resolved
     }
 
@@ -396,8 +476,11 @@ impl Vm {
         let mut pages = 1;
         while pages < want {
             let next = u64::from(pages);
-            let Some(next) = (if is_up { Some(index + next) } else { index.checked_sub(next) })
-            else {
+            let Some(next) = (if is_up {
+                Some(index + next)
+            } else {
+                index.checked_sub(next)
+            }) else {
                 break;
             };
             if !(low..high).contains(&next) || !object.is_absent(next) {
@@ -405,7 +488,11 @@ impl Vm {
             }
             pages += 1;
         }
-        let first = if is_up { index } else { index + 1 - u64::from(pages) };
+        let first = if is_up {
+            index
+        } else {
+            index + 1 - u64::from(pages)
+        };
         Group { first, pages }
     }
 
@@ -439,7 +526,9 @@ impl Vm {
     /// reads in front of it going.
     fn advance_stream(&mut self, machine: &mut dyn Machine, scene: Scene) {
         let PageId { object, index } = scene.found.page;
-        let Some(number) = self.streams.find(object, index) else { return };
+        let Some(number) = self.streams.find(object, index) else {
+            return;
+        };
         let stream = *self.streams.get(number);
         self.streams.get_mut(number).reader = index;
         let (from, to) = match stream.heading {
@@ -453,7 +542,11 @@ impl Vm {
     /// Everything a stream's reader has passed was of use.
     fn count_used(&mut self, object: ObjectId, first: u64, end: u64) {
         let bound = u64::from(self.config.ahead_pages_max + 2 * self.config.cluster_pages);
-        for (_, entry) in self.objects.get(object).collect(first, end.min(first + bound)) {
+        for (_, entry) in self
+            .objects
+            .get(object)
+            .collect(first, end.min(first + bound))
+        {
             let Some(frame) = entry.frame() else { continue };
             if self.frames.state(frame) == State::Resident && self.frames.take_ahead(frame) {
                 self.counters.ahead_used += 1;
@@ -482,7 +575,9 @@ impl Vm {
             self.streams.get_mut(number).cover(passed.0, passed.1);
             let Some(start) = start else { continue };
             let group = self.measure_stored(scene, start, cluster, stream.heading);
-            let Some(ticket) = self.start_fetch(machine, scene, group, None, true) else { return };
+            let Some(ticket) = self.start_fetch(machine, scene, group, None, true) else {
+                return;
+            };
             let run = self.transfers[&ticket].run();
             self.streams.get_mut(number).cover(run.first, run.end());
         }
@@ -529,13 +624,7 @@ impl Vm {
 
     /// How many pages from `index` on, itself included, can be had in one request: all with the
     /// pager, none in memory, and next to each other there too.
-    fn measure_stored(
-        &self,
-        scene: &Scene,
-        index: u64,
-        want: u32,
-        heading: Heading,
-    ) -> Group {
+    fn measure_stored(&self, scene: &Scene, index: u64, want: u32, heading: Heading) -> Group {
         let (low, high) = scene.reach();
         let object = self.objects.get(scene.found.page.object);
         let slot = object.entry(index).slot();
@@ -549,7 +638,9 @@ impl Vm {
                     (index.checked_sub(step), expected)
                 }
             };
-            let Some(next) = next.filter(|next| (low..high).contains(next)) else { break };
+            let Some(next) = next.filter(|next| (low..high).contains(next)) else {
+                break;
+            };
             let entry = object.entry(next);
             let is_adjacent = entry.slot().map(|s| u64::from(s.0)) == expected;
             if !self.is_fetchable(entry, object.is_external()) || !is_adjacent {
@@ -569,12 +660,19 @@ impl Vm {
         let index = scene.found.page.index;
         let block = match advice {
             Advice::Random => 1,
-            _ => u64::from(self.config.default_cluster_pages.min(self.config.cluster_pages)),
+            _ => u64::from(
+                self.config
+                    .default_cluster_pages
+                    .min(self.config.cluster_pages),
+            ),
         };
         let start = index - index % block;
         let up = self.measure_stored(scene, index, (start + block - index) as u32, Heading::Up);
         let down = self.measure_stored(scene, index, (index - start + 1) as u32, Heading::Down);
-        Group { first: down.first, pages: down.pages + up.pages - 1 }
+        Group {
+            first: down.first,
+            pages: down.pages + up.pages - 1,
+        }
     }
 
     /// Starts reading `group`, shortened to the frames there are. A group that contains `wanted`
@@ -597,11 +695,19 @@ impl Vm {
             Some(index) if index >= group.first + u64::from(got) => index + 1 - u64::from(got),
             _ => group.first,
         };
-        let run = PageRun { object, first, pages: got };
+        let run = PageRun {
+            object,
+            first,
+            pages: got,
+        };
         let is_mapped = is_stream && self.config.is_ahead_mapped && !scene.found.is_below;
         let place = self.place_of(run);
         let base = scene.fault.at.0.wrapping_sub(scene.found.page.index);
-        let origin = crate::transfer::Origin { space: scene.fault.space, base, is_mapped };
+        let origin = crate::transfer::Origin {
+            space: scene.fault.space,
+            base,
+            is_mapped,
+        };
         let ticket = self.begin_fetch(run, frames, place, wanted, origin);
         self.log(match wanted {
             Some(_) => Decision::PageIn(run),
@@ -615,7 +721,10 @@ impl Vm {
         match object.keeper {
             Keeper::External(pager) => crate::pager::Place::External { pager },
             Keeper::Swap => {
-                let first = object.entry(run.first).slot().expect("a stored page has a slot");
+                let first = object
+                    .entry(run.first)
+                    .slot()
+                    .expect("a stored page has a slot");
                 crate::pager::Place::Swap { first }
             }
         }
@@ -636,11 +745,18 @@ impl Vm {
     ) -> Vec<FrameId> {
         self.make_room(machine, want);
         let free = self.frames.count(State::Free);
-        let kept = self.config.reserve + if is_wanted { 0 } else { self.config.free_low / 2 };
+        let kept = self.config.reserve
+            + if is_wanted {
+                0
+            } else {
+                self.config.free_low / 2
+            };
         let mut left = want.min(free.saturating_sub(kept));
         let mut taken = Vec::with_capacity(left as usize);
         while left > 0 {
-            let Some((first, length)) = self.frames.take_run(left) else { break };
+            let Some((first, length)) = self.frames.take_run(left) else {
+                break;
+            };
             taken.extend((first.0..first.0 + length).map(FrameId));
             left -= length;
         }

@@ -31,7 +31,10 @@ pub enum State {
 
 const STATES: usize = 5;
 const NONE: u32 = u32::MAX;
-const NO_PAGE: PageId = PageId { object: ObjectId(NONE), index: 0 };
+const NO_PAGE: PageId = PageId {
+    object: ObjectId(NONE),
+    index: 0,
+};
 
 #[derive(Clone, Copy)]
 struct Frame {
@@ -92,7 +95,15 @@ impl Frames {
         counts[State::Free as usize] = frames_limit;
         counts[State::Retired as usize] = frames_max - frames_limit;
         let (newest, oldest) = (NONE, NONE);
-        Frames { table, free, counts, external: 0, limit: frames_limit, newest, oldest }
+        Frames {
+            table,
+            free,
+            counts,
+            external: 0,
+            limit: frames_limit,
+            newest,
+            oldest,
+        }
     }
 
     /// Takes consecutive free frames, at least one and at most `want`, for pages still to be named.
@@ -226,6 +237,14 @@ impl Frames {
         self.table[frame.index()].wires -= 1;
     }
 
+    /// Puts `frame` into `state`, past every rule: for whoever drives a policy without a
+    /// [`Vm`](crate::vm::Vm), and needs frames that may leave and frames that may not.
+    #[doc(hidden)]
+    pub fn force(&mut self, frame: FrameId, state: State, is_wired: bool) {
+        self.set_state(frame, state);
+        self.table[frame.index()].wires = is_wired.into();
+    }
+
     /// How many frames there are in all.
     pub fn len(&self) -> usize {
         self.table.len()
@@ -280,7 +299,9 @@ impl Frames {
 
     /// The frame whose page came first, of those that may leave.
     pub fn find_oldest(&self) -> Option<FrameId> {
-        self.iter_oldest().map(|(frame, _)| frame).find(|&frame| self.may_leave(frame))
+        self.iter_oldest()
+            .map(|(frame, _)| frame)
+            .find(|&frame| self.may_leave(frame))
     }
 
     /// The resident frames and their pages, the oldest first.

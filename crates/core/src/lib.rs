@@ -25,6 +25,7 @@ pub mod machine;
 pub mod object;
 pub mod pager;
 pub mod policy;
+pub mod queue;
 pub mod reclaim;
 pub mod region;
 pub mod reverse;

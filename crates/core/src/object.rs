@@ -40,7 +40,10 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    const EMPTY: Entry = Entry { frame: NONE, slot: NONE };
+    const EMPTY: Entry = Entry {
+        frame: NONE,
+        slot: NONE,
+    };
 
     pub(crate) fn frame(self) -> Option<FrameId> {
         (self.frame != NONE).then_some(FrameId(self.frame))
@@ -82,7 +85,9 @@ impl Object {
     }
 
     pub(crate) fn set_frame(&mut self, index: u64, frame: Option<FrameId>) {
-        self.update(index, |entry| entry.frame = frame.map_or(NONE, |frame| frame.0));
+        self.update(index, |entry| {
+            entry.frame = frame.map_or(NONE, |frame| frame.0)
+        });
     }
 
     pub(crate) fn set_slot(&mut self, index: u64, slot: Option<SlotId>) {
@@ -132,7 +137,12 @@ impl Object {
 
     fn update(&mut self, index: u64, change: impl FnOnce(&mut Entry)) {
         let chunk = index / LEAF;
-        let blank = || Box::new(Leaf { entries: [Entry::EMPTY; LEAF as usize], used: 0 });
+        let blank = || {
+            Box::new(Leaf {
+                entries: [Entry::EMPTY; LEAF as usize],
+                used: 0,
+            })
+        };
         let leaf = self.leaves.entry(chunk).or_insert_with(blank);
         let entry = &mut leaf.entries[(index % LEAF) as usize];
         let was_used = *entry != Entry::EMPTY;
@@ -153,7 +163,10 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub(crate) fn new() -> Objects {
-        Objects { table: Vec::new(), spare: Vec::new() }
+        Objects {
+            table: Vec::new(),
+            spare: Vec::new(),
+        }
     }
 
     /// Makes an object without holders; the caller gives it one.
@@ -185,7 +198,10 @@ impl Objects {
     /// Takes one region of `space` from the holders. Says whether the object is unheld now.
     pub(crate) fn let_go(&mut self, id: ObjectId, space: SpaceId) -> bool {
         let object = self.get_mut(id);
-        let count = object.regions.get_mut(&space).expect("a region holds its object");
+        let count = object
+            .regions
+            .get_mut(&space)
+            .expect("a region holds its object");
         *count -= 1;
         if *count == 0 {
             object.regions.remove(&space);
@@ -214,17 +230,23 @@ impl Objects {
     }
 
     pub(crate) fn destroy(&mut self, id: ObjectId) {
-        let object = self.table[id.0 as usize].take().expect("an object is destroyed once");
+        let object = self.table[id.0 as usize]
+            .take()
+            .expect("an object is destroyed once");
         assert!(!object.has_holder() && object.leaves.is_empty() && object.shadow.is_none());
         self.spare.push(id.0);
     }
 
     pub(crate) fn get(&self, id: ObjectId) -> &Object {
-        self.table[id.0 as usize].as_ref().expect("an object in use exists")
+        self.table[id.0 as usize]
+            .as_ref()
+            .expect("an object in use exists")
     }
 
     pub(crate) fn get_mut(&mut self, id: ObjectId) -> &mut Object {
-        self.table[id.0 as usize].as_mut().expect("an object in use exists")
+        self.table[id.0 as usize]
+            .as_mut()
+            .expect("an object in use exists")
     }
 
     /// Where `page` is; empty if its object is gone.

@@ -37,7 +37,11 @@ impl Vm {
         // Frames beyond the limit leave too: the first to be freed are retired.
         let over = self.frames.usable().saturating_sub(self.frames.limit());
         let coming = self.frames.count(State::Free) + self.laundry;
-        let needed = if want > 0 { want + self.config.reserve } else { 0 };
+        let needed = if want > 0 {
+            want + self.config.reserve
+        } else {
+            0
+        };
         if coming >= self.config.free_low.max(needed) + over {
             return;
         }
@@ -59,7 +63,11 @@ impl Vm {
         if !is_failing && !is_full {
             return;
         }
-        let why = if is_failing { Failure::StoreFailed } else { Failure::StoreFull };
+        let why = if is_failing {
+            Failure::StoreFailed
+        } else {
+            Failure::StoreFull
+        };
         while let Some(fault) = self.stalled.pop_front() {
             self.events.push_back(Event::Failed(fault, why));
         }
@@ -70,7 +78,9 @@ impl Vm {
         let entry = self.objects.entry(page);
         let mut transit = None;
         if let Some(frame) = entry.frame() {
-            self.objects.get_mut(page.object).set_frame(page.index, None);
+            self.objects
+                .get_mut(page.object)
+                .set_frame(page.index, None);
             match self.frames.state(frame) {
                 State::Resident => {
                     self.policy.page_left(frame, page, Departure::Discarded);
@@ -128,8 +138,13 @@ impl Vm {
         let want = want.min(self.config.laundry_max.saturating_sub(self.laundry));
         let mut chosen = Vec::with_capacity(want as usize);
         while chosen.len() < want as usize {
-            let Some(frame) = self.choose_one(machine, chosen.is_empty()) else { break };
-            let page = self.frames.page(frame).expect("a resident frame has a page");
+            let Some(frame) = self.choose_one(machine, chosen.is_empty()) else {
+                break;
+            };
+            let page = self
+                .frames
+                .page(frame)
+                .expect("a resident frame has a page");
             self.policy.page_left(frame, page, Departure::Evicted);
             self.frames.leave(frame);
             machine.restrict(frame, Rights::None);
@@ -209,7 +224,10 @@ impl Vm {
             };
             let length = rest.iter().enumerate().take_while(follows).count();
             let length = length.min(self.config.cluster_pages as usize);
-            let cluster: Vec<_> = rest[..length].iter().map(|&(_, p, frame)| (p, frame)).collect();
+            let cluster: Vec<_> = rest[..length]
+                .iter()
+                .map(|&(_, p, frame)| (p, frame))
+                .collect();
             self.log_page_outs(&cluster);
             self.begin_store(&cluster, Place::External { pager });
             rest = &rest[length..];
@@ -227,7 +245,9 @@ impl Vm {
         let mut rest = leaving;
         while !rest.is_empty() {
             let want = rest.len().min(self.config.cluster_pages as usize) as u32;
-            let Some((first, got)) = self.allocate_slots(want) else { break };
+            let Some((first, got)) = self.allocate_slots(want) else {
+                break;
+            };
             let (cluster, others) = rest.split_at(got as usize);
             self.log_page_outs(cluster);
             self.begin_store(cluster, Place::Swap { first });
@@ -273,14 +293,20 @@ impl Vm {
         for &(page, _) in cluster {
             run = match run {
                 Some(run) if run.object == page.object && run.end() == page.index => {
-                    Some(PageRun { pages: run.pages + 1, ..run })
+                    Some(PageRun {
+                        pages: run.pages + 1,
+                        ..run
+                    })
                 }
                 other => {
-                    other.into_iter().for_each(|run| self.log(Decision::PageOut(run)));
+                    other
+                        .into_iter()
+                        .for_each(|run| self.log(Decision::PageOut(run)));
                     Some(PageRun::one(page))
                 }
             };
         }
-        run.into_iter().for_each(|run| self.log(Decision::PageOut(run)));
+        run.into_iter()
+            .for_each(|run| self.log(Decision::PageOut(run)));
     }
 }

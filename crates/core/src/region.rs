@@ -55,16 +55,19 @@ impl Vm {
             return Ok(());
         }
         let object = self.objects.create(Keeper::Swap);
-        self.insert_region(space, Region {
-            start: at.0,
-            pages,
-            object,
-            offset: 0,
-            rights,
-            inherit: Inherit::Copy,
-            advice: Advice::Normal,
-            needs_copy: false,
-        });
+        self.insert_region(
+            space,
+            Region {
+                start: at.0,
+                pages,
+                object,
+                offset: 0,
+                rights,
+                inherit: Inherit::Copy,
+                advice: Advice::Normal,
+                needs_copy: false,
+            },
+        );
         Ok(())
     }
 
@@ -81,16 +84,19 @@ impl Vm {
     ) -> Result<ObjectId, MapError> {
         self.check_vacant(space, at, pages)?;
         let object = self.objects.create(Keeper::External(pager));
-        self.insert_region(space, Region {
-            start: at.0,
-            pages,
-            object,
-            offset: first,
-            rights,
-            inherit: Inherit::Share,
-            advice: Advice::Normal,
-            needs_copy: false,
-        });
+        self.insert_region(
+            space,
+            Region {
+                start: at.0,
+                pages,
+                object,
+                offset: first,
+                rights,
+                inherit: Inherit::Share,
+                advice: Advice::Normal,
+                needs_copy: false,
+            },
+        );
         Ok(object)
     }
 
@@ -105,16 +111,19 @@ impl Vm {
         rights: Rights,
     ) -> Result<(), MapError> {
         self.check_vacant(space, at, pages)?;
-        self.insert_region(space, Region {
-            start: at.0,
-            pages,
-            object,
-            offset: first,
-            rights,
-            inherit: Inherit::Share,
-            advice: Advice::Normal,
-            needs_copy: false,
-        });
+        self.insert_region(
+            space,
+            Region {
+                start: at.0,
+                pages,
+                object,
+                offset: first,
+                rights,
+                inherit: Inherit::Share,
+                advice: Advice::Normal,
+                needs_copy: false,
+            },
+        );
         Ok(())
     }
 
@@ -143,12 +152,19 @@ impl Vm {
     pub fn discard(&mut self, machine: &mut dyn Machine, space: SpaceId, at: VirtPage, pages: u64) {
         let first = at.0;
         let end = first.saturating_add(pages);
-        let Some(found) = self.spaces.get(space) else { return };
+        let Some(found) = self.spaces.get(space) else {
+            return;
+        };
         for region in found.collect_overlaps(first, end) {
             let start = region.start.max(first);
             let pages = region.end().min(end) - start;
             let offset = region.offset + (start - region.start);
-            let part = Region { start, pages, offset, ..region };
+            let part = Region {
+                start,
+                pages,
+                offset,
+                ..region
+            };
             let shows_through = self.objects.get(region.object).shadow.is_some();
             self.give_up_pages(machine, space, &part);
             if region.inherit == Inherit::Copy && (region.needs_copy || shows_through) {
@@ -178,7 +194,8 @@ impl Vm {
         self.unmap(machine, space, to, pages);
         for region in moved {
             let start = to.0 + (region.start - from.0);
-            self.regions_of(space).insert(start, Region { start, ..region });
+            self.regions_of(space)
+                .insert(start, Region { start, ..region });
             let end = region.offset + region.pages;
             for (index, entry) in self.objects.get(region.object).collect(region.offset, end) {
                 let Some(frame) = entry.frame() else { continue };
@@ -207,7 +224,8 @@ impl Vm {
         rights: Rights,
     ) {
         for region in self.carve(space, at, pages) {
-            self.regions_of(space).insert(region.start, Region { rights, ..region });
+            self.regions_of(space)
+                .insert(region.start, Region { rights, ..region });
             if rights < region.rights {
                 self.lower_mappings(machine, space, &region, rights);
             }
@@ -219,7 +237,8 @@ impl Vm {
     /// Notes how the range will be used.
     pub fn advise(&mut self, space: SpaceId, at: VirtPage, pages: u64, advice: Advice) {
         for region in self.carve(space, at, pages) {
-            self.regions_of(space).insert(region.start, Region { advice, ..region });
+            self.regions_of(space)
+                .insert(region.start, Region { advice, ..region });
         }
     }
 
@@ -228,13 +247,27 @@ impl Vm {
     /// Work: the resident pages of private regions, each of which becomes read-only.
     pub fn fork(&mut self, machine: &mut dyn Machine, space: SpaceId) -> SpaceId {
         let child = self.spaces.create();
-        let Some(parent) = self.spaces.get(space) else { return child };
+        let Some(parent) = self.spaces.get(space) else {
+            return child;
+        };
         let regions: Vec<Region> = parent.regions.values().copied().collect();
         for region in regions {
             let needs_copy = region.inherit == Inherit::Copy;
-            self.insert_region(child, Region { needs_copy, ..region });
+            self.insert_region(
+                child,
+                Region {
+                    needs_copy,
+                    ..region
+                },
+            );
             if needs_copy {
-                self.regions_of(space).insert(region.start, Region { needs_copy, ..region });
+                self.regions_of(space).insert(
+                    region.start,
+                    Region {
+                        needs_copy,
+                        ..region
+                    },
+                );
                 self.lower_mappings(machine, space, &region, Rights::Read);
             }
         }
@@ -246,12 +279,16 @@ impl Vm {
     /// A write is about to happen in a region whose object the other side of a fork may see too:
     /// puts an empty object of its own over it, unless nobody else is left.
     pub(crate) fn shadow_region(&mut self, space: SpaceId, region: Region) -> Region {
-        let mut region = Region { needs_copy: false, ..region };
+        let mut region = Region {
+            needs_copy: false,
+            ..region
+        };
         if !self.objects.get(region.object).is_exclusive() {
             let above = self.objects.create(Keeper::Swap);
             self.objects.hold(above, space);
             self.objects.get_mut(above).size = region.pages;
-            self.objects.cast_shadow(above, region.object, region.offset);
+            self.objects
+                .cast_shadow(above, region.object, region.offset);
             let below = region.object;
             (region.object, region.offset) = (above, 0);
             // The shadow holds the object below now, in the region's stead.
@@ -263,7 +300,11 @@ impl Vm {
     }
 
     fn regions_of(&mut self, space: SpaceId) -> &mut alloc::collections::BTreeMap<u64, Region> {
-        &mut self.spaces.get_mut(space).expect("a space in use exists").regions
+        &mut self
+            .spaces
+            .get_mut(space)
+            .expect("a space in use exists")
+            .regions
     }
 
     fn check_vacant(&self, space: SpaceId, at: VirtPage, pages: u64) -> Result<(), MapError> {
@@ -280,8 +321,13 @@ impl Vm {
     }
 
     fn extend_region(&mut self, space: SpaceId, at: VirtPage, pages: u64, rights: Rights) -> bool {
-        let Some(before) = at.0.checked_sub(1) else { return false };
-        let found = self.spaces.get(space).and_then(|space| space.find(VirtPage(before)));
+        let Some(before) = at.0.checked_sub(1) else {
+            return false;
+        };
+        let found = self
+            .spaces
+            .get(space)
+            .and_then(|space| space.find(VirtPage(before)));
         let Some(&region) = found else { return false };
         let object = self.objects.get(region.object);
         let is_alike = region.rights == rights
@@ -294,7 +340,8 @@ impl Vm {
         }
         // Pages past the end were given up when the region was cut there, so they read as zeros.
         let pages = region.pages + pages;
-        self.regions_of(space).insert(region.start, Region { pages, ..region });
+        self.regions_of(space)
+            .insert(region.start, Region { pages, ..region });
         true
     }
 
@@ -308,18 +355,35 @@ impl Vm {
         let first = at.0;
         let end = first.saturating_add(pages);
         for cut in [first, end] {
-            let found = self.spaces.get(space).and_then(|s| s.find(VirtPage(cut))).copied();
-            let Some(region) = found.filter(|region| region.start < cut) else { continue };
+            let found = self
+                .spaces
+                .get(space)
+                .and_then(|s| s.find(VirtPage(cut)))
+                .copied();
+            let Some(region) = found.filter(|region| region.start < cut) else {
+                continue;
+            };
             let below = cut - region.start;
-            self.regions_of(space).insert(region.start, Region { pages: below, ..region });
-            self.insert_region(space, Region {
-                start: cut,
-                pages: region.pages - below,
-                offset: region.offset + below,
-                ..region
-            });
+            self.regions_of(space).insert(
+                region.start,
+                Region {
+                    pages: below,
+                    ..region
+                },
+            );
+            self.insert_region(
+                space,
+                Region {
+                    start: cut,
+                    pages: region.pages - below,
+                    offset: region.offset + below,
+                    ..region
+                },
+            );
         }
-        self.spaces.get(space).map_or(Vec::new(), |space| space.collect_overlaps(first, end))
+        self.spaces
+            .get(space)
+            .map_or(Vec::new(), |space| space.collect_overlaps(first, end))
     }
 
     /// Unmaps a part of a region, and drops its pages if nobody else can see them.
@@ -330,7 +394,13 @@ impl Vm {
         let pages = object.collect(part.offset, end);
         if is_ours {
             for (index, _) in pages {
-                self.remove_page(machine, PageId { object: part.object, index });
+                self.remove_page(
+                    machine,
+                    PageId {
+                        object: part.object,
+                        index,
+                    },
+                );
             }
         } else {
             self.leave_chain(machine, space, part);
@@ -353,7 +423,9 @@ impl Vm {
                     machine.leave(space, at, frame);
                 }
             }
-            let Some((below, further)) = shadow else { break };
+            let Some((below, further)) = shadow else {
+                break;
+            };
             (object, offset) = (below, offset + further);
         }
     }
@@ -363,7 +435,15 @@ impl Vm {
         for region in self.carve(space, VirtPage(part.start), part.pages) {
             self.leave_chain(machine, space, &region);
             let object = self.objects.create(Keeper::Swap);
-            self.insert_region(space, Region { object, offset: 0, needs_copy: false, ..region });
+            self.insert_region(
+                space,
+                Region {
+                    object,
+                    offset: 0,
+                    needs_copy: false,
+                    ..region
+                },
+            );
             if self.objects.let_go(region.object, space) {
                 self.destroy_object(machine, region.object);
             } else {
@@ -397,7 +477,9 @@ impl Vm {
                     machine.leave(space, at, frame);
                 }
             }
-            let Some((below, further)) = shadow else { break };
+            let Some((below, further)) = shadow else {
+                break;
+            };
             (object, offset) = (below, offset + further);
         }
     }
@@ -428,14 +510,20 @@ impl Vm {
         if !self.objects.has_one_shadow_only(below) || self.objects.get(below).is_external() {
             return;
         }
-        let found = self.objects.iter().find_map(|(id, object)| match object.shadow {
-            Some((shadowed, offset)) if shadowed == below => Some((id, offset)),
-            _ => None,
-        });
+        let found = self
+            .objects
+            .iter()
+            .find_map(|(id, object)| match object.shadow {
+                Some((shadowed, offset)) if shadowed == below => Some((id, offset)),
+                _ => None,
+            });
         let (above, offset) = found.expect("a shadowed object has a shadow");
         let pages = self.objects.get(below).collect(0, u64::MAX);
         let is_moving = |frame| self.frames.state(frame) != State::Resident;
-        if pages.iter().any(|&(_, entry)| entry.frame().is_some_and(is_moving)) {
+        if pages
+            .iter()
+            .any(|&(_, entry)| entry.frame().is_some_and(is_moving))
+        {
             return;
         }
         let size = self.objects.get(above).size;
@@ -443,8 +531,22 @@ impl Vm {
             let target = index.checked_sub(offset).filter(|&target| target < size);
             let target = target.filter(|&target| self.objects.get(above).is_absent(target));
             match target {
-                Some(target) => self.move_up(PageId { object: below, index }, entry, above, target),
-                None => self.remove_page(machine, PageId { object: below, index }),
+                Some(target) => self.move_up(
+                    PageId {
+                        object: below,
+                        index,
+                    },
+                    entry,
+                    above,
+                    target,
+                ),
+                None => self.remove_page(
+                    machine,
+                    PageId {
+                        object: below,
+                        index,
+                    },
+                ),
             }
         }
         self.objects.end_shadow(above);
@@ -464,7 +566,13 @@ impl Vm {
         object.set_frame(target, entry.frame());
         object.set_slot(target, entry.slot());
         if let Some(frame) = entry.frame() {
-            self.frames.rename(frame, PageId { object: above, index: target });
+            self.frames.rename(
+                frame,
+                PageId {
+                    object: above,
+                    index: target,
+                },
+            );
         }
     }
 }

@@ -41,7 +41,13 @@ impl ReverseMap {
     /// An empty map for `frames` frames.
     pub fn new(frames: usize) -> ReverseMap {
         let heads = vec![Head::Unmapped; frames];
-        ReverseMap { heads, links: Vec::new(), spare: NONE, links_used: 0, links_used_max: 0 }
+        ReverseMap {
+            heads,
+            links: Vec::new(),
+            spare: NONE,
+            links_used: 0,
+            links_used_max: 0,
+        }
     }
 
     /// Adds a mapping, if it is not there yet.
@@ -104,7 +110,10 @@ impl ReverseMap {
     /// Bytes that chains hold now, and have held at most.
     pub fn chain_bytes(&self) -> (u64, u64) {
         let each = size_of::<Link>() as u64;
-        (u64::from(self.links_used) * each, u64::from(self.links_used_max) * each)
+        (
+            u64::from(self.links_used) * each,
+            u64::from(self.links_used_max) * each,
+        )
     }
 
     fn remove_link(&mut self, frame: FrameId, first: u32, space: SpaceId, at: VirtPage) -> bool {
@@ -127,7 +136,9 @@ impl ReverseMap {
 
     /// Turns a chain of one back into a direct entry.
     fn shorten(&mut self, frame: FrameId) {
-        let Head::Chain(first) = self.heads[frame.index()] else { return };
+        let Head::Chain(first) = self.heads[frame.index()] else {
+            return;
+        };
         if first == NONE {
             self.heads[frame.index()] = Head::Unmapped;
         } else if self.links[first as usize].next == NONE {

@@ -73,9 +73,17 @@ impl Space {
 
     /// The regions that overlap `first..end`, in order.
     pub(crate) fn collect_overlaps(&self, first: u64, end: u64) -> Vec<Region> {
-        let below = self.regions.range(..first).next_back().map(|(_, region)| region);
+        let below = self
+            .regions
+            .range(..first)
+            .next_back()
+            .map(|(_, region)| region);
         let below = below.filter(|region| region.end() > first);
-        below.into_iter().chain(self.regions.range(first..end).map(|(_, r)| r)).copied().collect()
+        below
+            .into_iter()
+            .chain(self.regions.range(first..end).map(|(_, r)| r))
+            .copied()
+            .collect()
     }
 }
 
@@ -90,7 +98,11 @@ impl Spaces {
     }
 
     pub(crate) fn create(&mut self) -> SpaceId {
-        let blank = Space { regions: BTreeMap::new(), faults: 0, is_suspended: false };
+        let blank = Space {
+            regions: BTreeMap::new(),
+            faults: 0,
+            is_suspended: false,
+        };
         if let Some(number) = self.table.iter().position(Option::is_none) {
             self.table[number] = Some(blank);
             return SpaceId(number as u32);
@@ -100,7 +112,9 @@ impl Spaces {
     }
 
     pub(crate) fn destroy(&mut self, id: SpaceId) {
-        let space = self.table[id.0 as usize].take().expect("a space is destroyed once");
+        let space = self.table[id.0 as usize]
+            .take()
+            .expect("a space is destroyed once");
         assert!(space.regions.is_empty());
     }
 

@@ -45,7 +45,11 @@ impl Transfer {
     /// The pages as a run. Fetches only: a store's pages need not be consecutive.
     pub(crate) fn run(&self) -> PageRun {
         let first = self.pages[0];
-        PageRun { object: first.object, first: first.index, pages: self.pages.len() as u32 }
+        PageRun {
+            object: first.object,
+            first: first.index,
+            pages: self.pages.len() as u32,
+        }
     }
 
     pub(crate) fn waiters_count(&self) -> usize {
@@ -58,7 +62,9 @@ impl Transfer {
             (Direction::Store, Place::Swap { first }) => first.0..first.0 + self.request.pages,
             _ => 0..0,
         };
-        stored.map(SlotId).chain(self.orphaned_slots.iter().copied())
+        stored
+            .map(SlotId)
+            .chain(self.orphaned_slots.iter().copied())
     }
 
     pub(crate) fn frames(&self) -> &[FrameId] {
@@ -89,7 +95,10 @@ impl Vm {
         self.now = now;
         let found = self.transfers.remove(&reply.ticket);
         let transfer = found.expect("a reply names a request that has not been answered");
-        transfer.orphaned_slots.iter().for_each(|&slot| self.slots.release(slot));
+        transfer
+            .orphaned_slots
+            .iter()
+            .for_each(|&slot| self.slots.release(slot));
         match transfer.request.direction {
             Direction::Fetch => self.end_fetch(machine, &transfer, reply.outcome),
             Direction::Store => self.end_store(machine, &transfer, reply.outcome),
@@ -110,7 +119,10 @@ impl Vm {
     }
 
     pub(crate) fn wait_for(&mut self, ticket: Ticket, fault: Fault) {
-        let transfer = self.transfers.get_mut(&ticket).expect("a page in transit has a transfer");
+        let transfer = self
+            .transfers
+            .get_mut(&ticket)
+            .expect("a page in transit has a transfer");
         transfer.waiters.push(fault);
     }
 
@@ -152,7 +164,9 @@ impl Vm {
         let is_external = self.objects.get(run.object).is_external();
         for (page, &frame) in run.iter().zip(&frames) {
             self.frames.fill(frame, page, is_external, ticket);
-            self.objects.get_mut(page.object).set_frame(page.index, Some(frame));
+            self.objects
+                .get_mut(page.object)
+                .set_frame(page.index, Some(frame));
         }
         let request = Request {
             ticket,
@@ -204,7 +218,10 @@ impl Vm {
 
     /// Leaves a slot to the transfer that still uses it, to be freed when that is over.
     pub(crate) fn orphan_slot(&mut self, ticket: Ticket, slot: SlotId) {
-        let transfer = self.transfers.get_mut(&ticket).expect("a page in transit has a transfer");
+        let transfer = self
+            .transfers
+            .get_mut(&ticket)
+            .expect("a page in transit has a transfer");
         transfer.orphaned_slots.push(slot);
     }
 
@@ -223,7 +240,9 @@ impl Vm {
             let is_orphan = self.objects.entry(page).frame() != Some(frame);
             if is_orphan || outcome == Outcome::Failed {
                 if !is_orphan {
-                    self.objects.get_mut(page.object).set_frame(page.index, None);
+                    self.objects
+                        .get_mut(page.object)
+                        .set_frame(page.index, None);
                 }
                 self.release_frame(machine, frame);
                 continue;
@@ -233,10 +252,22 @@ impl Vm {
             }
             self.frames.settle(frame);
             let is_wanted = transfer.wanted == Some(page.index);
-            let cause = if is_wanted { Cause::Fetched } else { Cause::Prefetched };
+            let cause = if is_wanted {
+                Cause::Fetched
+            } else {
+                Cause::Prefetched
+            };
             let is_external = self.objects.get(page.object).is_external();
             let space = origin.space;
-            self.policy.page_entered(frame, &Arrival { page, cause, space, is_external });
+            self.policy.page_entered(
+                frame,
+                &Arrival {
+                    page,
+                    cause,
+                    space,
+                    is_external,
+                },
+            );
             if !is_wanted {
                 self.frames.set_ahead(frame, marker == Some(page.index));
                 if origin.is_mapped && marker != Some(page.index) {
@@ -253,7 +284,10 @@ impl Vm {
         if transfer.wanted.is_some() {
             return None;
         }
-        let stream = self.streams.find(run.object, run.first).map(|n| self.streams.get(n));
+        let stream = self
+            .streams
+            .find(run.object, run.first)
+            .map(|n| self.streams.get(n));
         match stream.map(|stream| stream.heading) {
             Some(crate::cluster::Heading::Down) => Some(run.end() - 1),
             Some(crate::cluster::Heading::Up) | None => Some(run.first),
@@ -261,15 +295,29 @@ impl Vm {
     }
 
     /// Maps a page that came ahead of its use, if it would still be seen there.
-    fn map_ahead(&mut self, machine: &mut dyn Machine, origin: Origin, page: PageId, frame: FrameId) {
+    fn map_ahead(
+        &mut self,
+        machine: &mut dyn Machine,
+        origin: Origin,
+        page: PageId,
+        frame: FrameId,
+    ) {
         let at = VirtPage(page.index.wrapping_add(origin.base));
-        let Some(region) = self.spaces.get(origin.space).and_then(|space| space.find(at)) else {
+        let Some(region) = self
+            .spaces
+            .get(origin.space)
+            .and_then(|space| space.find(at))
+        else {
             return;
         };
         if region.object != page.object || region.index_at(at) != page.index {
             return;
         }
-        let rights = if region.needs_copy { crate::machine::Rights::Read } else { region.rights };
+        let rights = if region.needs_copy {
+            crate::machine::Rights::Read
+        } else {
+            region.rights
+        };
         machine.enter(origin.space, at, frame, rights);
         self.reverse.insert(frame, origin.space, at);
     }
@@ -307,7 +355,9 @@ impl Vm {
                 self.counters.rescues += 1;
                 self.keep(frame);
             } else {
-                self.objects.get_mut(page.object).set_frame(page.index, None);
+                self.objects
+                    .get_mut(page.object)
+                    .set_frame(page.index, None);
                 self.release_frame(machine, frame);
             }
         }
@@ -316,10 +366,25 @@ impl Vm {
     /// A page that was to leave stays.
     pub(crate) fn keep(&mut self, frame: FrameId) {
         self.frames.settle(frame);
-        let page = self.frames.page(frame).expect("a resident frame has a page");
+        let page = self
+            .frames
+            .page(frame)
+            .expect("a resident frame has a page");
         let is_external = self.objects.get(page.object).is_external();
-        let space = self.reverse.iter(frame).next().map_or(SpaceId(0), |(space, _)| space);
-        self.policy.page_entered(frame, &Arrival { page, cause: Cause::Kept, space, is_external });
+        let space = self
+            .reverse
+            .iter(frame)
+            .next()
+            .map_or(SpaceId(0), |(space, _)| space);
+        self.policy.page_entered(
+            frame,
+            &Arrival {
+                page,
+                cause: Cause::Kept,
+                space,
+                is_external,
+            },
+        );
         self.log(Decision::Keep(page));
     }
 }

@@ -250,7 +250,11 @@ impl Vm {
 
     /// How many faults wait for a frame or a transfer.
     pub fn faults_pending(&self) -> usize {
-        let waiting = self.transfers.values().map(Transfer::waiters_count).sum::<usize>();
+        let waiting = self
+            .transfers
+            .values()
+            .map(Transfer::waiters_count)
+            .sum::<usize>();
         self.stalled.len() + waiting
     }
 
@@ -321,7 +325,11 @@ impl Vm {
         let spaces: alloc::vec::Vec<SpaceLoad> = self
             .spaces
             .iter()
-            .map(|(space, s)| SpaceLoad { space, faults: s.faults, is_suspended: s.is_suspended })
+            .map(|(space, s)| SpaceLoad {
+                space,
+                faults: s.faults,
+                is_suspended: s.is_suspended,
+            })
             .collect();
         let view = LoadView {
             now: self.now,
@@ -330,7 +338,9 @@ impl Vm {
             page_outs: self.counters.page_outs,
             spaces: &spaces,
         };
-        let Some(verdict) = self.load.tick(&view) else { return };
+        let Some(verdict) = self.load.tick(&view) else {
+            return;
+        };
         let (space, is_suspended, event) = match verdict {
             Verdict::Suspend(space) => (space, true, Event::Suspend { space }),
             Verdict::Resume(space) => (space, false, Event::Resume { space }),
