@@ -49,7 +49,10 @@ impl Ranges {
 
     /// Whether `at` is in the set.
     pub fn contains(&self, at: usize) -> bool {
-        self.by_start.range(..=at).next_back().is_some_and(|(_, &end)| at < end)
+        self.by_start
+            .range(..=at)
+            .next_back()
+            .is_some_and(|(_, &end)| at < end)
     }
 
     /// The parts of `start..end` that are not in the set, in order.
@@ -70,9 +73,17 @@ impl Ranges {
 
     /// The ranges of the set that overlap `start..end`, whole, in order.
     pub fn collect_overlaps(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
-        let below = self.by_start.range(..start).next_back().filter(|(_, to)| **to > start);
+        let below = self
+            .by_start
+            .range(..start)
+            .next_back()
+            .filter(|(_, to)| **to > start);
         let inside = self.by_start.range(start..end.max(start));
-        below.into_iter().chain(inside).map(|(&from, &to)| (from, to)).collect()
+        below
+            .into_iter()
+            .chain(inside)
+            .map(|(&from, &to)| (from, to))
+            .collect()
     }
 
     /// All ranges, in order.
@@ -129,11 +140,17 @@ mod tests {
         let mut bits = [false; 64];
         let mut seed = 7u64;
         for _ in 0..4000 {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             let start = (seed >> 33) as usize % 60;
             let end = (start + 1 + (seed >> 40) as usize % 9).min(64);
             let is_insert = seed >> 63 == 0;
-            if is_insert { set.insert(start, end) } else { set.remove(start, end) }
+            if is_insert {
+                set.insert(start, end)
+            } else {
+                set.remove(start, end)
+            }
             bits[start..end].fill(is_insert);
             for (at, &bit) in bits.iter().enumerate() {
                 assert_eq!(set.contains(at), bit);

@@ -79,7 +79,10 @@ pub struct Taken(usize);
 impl Requests {
     /// An empty table.
     pub const fn new() -> Requests {
-        Requests { slots: [const { Slot::new() }; SLOTS], engine: AtomicU32::new(0) }
+        Requests {
+            slots: [const { Slot::new() }; SLOTS],
+            engine: AtomicU32::new(0),
+        }
     }
 
     /// Names the thread that answers from now on; zero: nobody.
@@ -105,7 +108,9 @@ impl Requests {
             return None;
         }
         let slot = self.slots.iter().find(|slot| {
-            slot.state.compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            slot.state
+                .compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
         })?;
         let (kind, first, second) = pack(ask);
         slot.kind.store(kind, Ordering::Relaxed);
@@ -113,7 +118,11 @@ impl Requests {
         slot.second.store(second, Ordering::Relaxed);
         slot.state.store(POSTED, Ordering::Release);
         let rung = signal::ring(engine);
-        let mut waits_left = if rung.is_ok() { limit.as_millis() / 10 + 1 } else { 0 };
+        let mut waits_left = if rung.is_ok() {
+            limit.as_millis() / 10 + 1
+        } else {
+            0
+        };
         while slot.state.load(Ordering::Acquire) != ANSWERED {
             if waits_left == 0 {
                 let gave_up = slot.state.compare_exchange(
@@ -156,12 +165,9 @@ impl Requests {
     pub fn answer(&self, taken: Taken, answer: u64) {
         let slot = &self.slots[taken.0];
         slot.answer.store(answer, Ordering::Relaxed);
-        let posted = slot.state.compare_exchange(
-            POSTED,
-            ANSWERED,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
+        let posted =
+            slot.state
+                .compare_exchange(POSTED, ANSWERED, Ordering::AcqRel, Ordering::Relaxed);
         match posted {
             Ok(_) => futex::wake(&slot.state, 1),
             // Given up on meanwhile: nobody reads the answer.
@@ -171,7 +177,9 @@ impl Requests {
 
     /// Forgets all requests: their threads do not exist in a forked child.
     pub fn clear(&self) {
-        self.slots.iter().for_each(|slot| slot.state.store(FREE, Ordering::Release));
+        self.slots
+            .iter()
+            .for_each(|slot| slot.state.store(FREE, Ordering::Release));
     }
 }
 
@@ -193,7 +201,10 @@ fn pack(ask: Ask) -> (u32, u64, u64) {
 
 fn unpack(kind: u32, first: u64, second: u64) -> Ask {
     match kind {
-        1 => Ask::Map { start: first as usize, bytes: second as usize },
+        1 => Ask::Map {
+            start: first as usize,
+            bytes: second as usize,
+        },
         2 => Ask::Freeze,
         3 => Ask::Thaw,
         4 => Ask::Abandon { child: first },
@@ -232,12 +243,21 @@ mod tests {
         // that this process has not.
         TABLE.set_engine(1);
         let slot = &TABLE.slots[0];
-        let (kind, first, second) = pack(Ask::Map { start: 4096, bytes: 8192 });
+        let (kind, first, second) = pack(Ask::Map {
+            start: 4096,
+            bytes: 8192,
+        });
         slot.kind.store(kind, Ordering::Relaxed);
         slot.first.store(first, Ordering::Relaxed);
         slot.second.store(second, Ordering::Relaxed);
         slot.state.store(POSTED, Ordering::Release);
-        assert_eq!(engine.join().unwrap(), Some(Ask::Map { start: 4096, bytes: 8192 }));
+        assert_eq!(
+            engine.join().unwrap(),
+            Some(Ask::Map {
+                start: 4096,
+                bytes: 8192
+            })
+        );
         assert_eq!(slot.state.load(Ordering::Acquire), ANSWERED);
         assert_eq!(slot.answer.load(Ordering::Acquire), 42);
     }

@@ -43,7 +43,13 @@ pub fn end_process() -> ! {
     // SAFETY: a zeroed kernel sigaction asks for the default, which ends the process.
     unsafe {
         let none = std::ptr::null_mut::<u8>();
-        libc::syscall(libc::SYS_rt_sigaction, libc::SIGBUS, action.as_ptr(), none, 8usize);
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            libc::SIGBUS,
+            action.as_ptr(),
+            none,
+            8usize,
+        );
         libc::syscall(libc::SYS_kill, pid, libc::SIGBUS);
     }
     std::thread::sleep(std::time::Duration::from_millis(100));
@@ -57,7 +63,11 @@ fn send(thread: u32, signal: i32) -> Result<(), Errno> {
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     // SAFETY: signals a thread of this process; the kernel checks that it is one.
     let answer = unsafe { libc::syscall(libc::SYS_tgkill, pid, thread, signal) };
-    if answer == 0 { Ok(()) } else { Err(last_error()) }
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(last_error())
+    }
 }
 
 fn last_error() -> Errno {
