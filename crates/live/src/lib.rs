@@ -15,5 +15,7 @@
 pub mod control;
 pub mod ranges;
 pub mod requests;
+pub mod scanner;
 pub mod shared;
+pub mod slots;
 pub mod sys;
