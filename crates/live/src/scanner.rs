@@ -9,6 +9,8 @@
 //! it has stood for two scans: allocators open such reservations bit by bit, whereas the C library
 //! opens a new thread's stack at once.
 
+use std::os::fd::OwnedFd;
+
 use crate::ranges::Ranges;
 use crate::sys::maps::{Area, Kind, Maps};
 use crate::sys::{Errno, memory, thread};
@@ -37,6 +39,7 @@ pub struct Found {
 /// The walker, and what it remembers between walks.
 pub struct Scanner {
     maps: Maps,
+    statm: OwnedFd,
     areas: Vec<Area>,
     threads: Vec<u32>,
     /// Threads whose stacks are known, in order.
@@ -54,6 +57,7 @@ impl Scanner {
     pub fn new() -> Result<Scanner, Errno> {
         Ok(Scanner {
             maps: Maps::open()?,
+            statm: open_statm()?,
             areas: Vec::with_capacity(1024),
             threads: Vec::with_capacity(64),
             threads_known: Vec::with_capacity(64),
@@ -67,8 +71,18 @@ impl Scanner {
     pub fn reopen(&mut self) -> Result<(), Errno> {
         // The old descriptors mean nothing here: they are not closed.
         std::mem::forget(std::mem::replace(&mut self.maps, Maps::open()?));
+        std::mem::forget(std::mem::replace(&mut self.statm, open_statm()?));
         self.threads_known.clear();
         Ok(())
+    }
+
+    /// The size of the address space in pages: cheap to ask, and a change of it tells of new
+    /// mappings.
+    pub fn size_pages(&self) -> Option<u64> {
+        let mut text = [0u8; 128];
+        let count = rustix::io::pread(&self.statm, &mut text, 0).ok()?;
+        let first = text[..count].split(|byte| *byte == b' ').next()?;
+        std::str::from_utf8(first).ok()?.parse().ok()
     }
 
     /// Reads the list of mappings. [`find`](Self::find) judges it.
@@ -214,6 +228,11 @@ impl Scanner {
             fresh.extend(self.collect_free(start, end));
         }
     }
+}
+
+fn open_statm() -> Result<OwnedFd, Errno> {
+    use rustix::fs::{Mode, OFlags};
+    rustix::fs::open("/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
 enum Verdict {
