@@ -11,4 +11,5 @@
 //! those may lie in memory that is itself paged.
 #![deny(unsafe_code)]
 
+pub mod machine;
 pub mod sys;

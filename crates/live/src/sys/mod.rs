@@ -20,6 +20,7 @@ pub mod shm;
 pub mod socket;
 pub mod thread;
 pub mod uffd;
+pub mod workers;
 
 pub use rustix::io::Errno;
 
