@@ -12,4 +12,5 @@
 #![deny(unsafe_code)]
 
 pub mod machine;
+pub mod store;
 pub mod sys;

@@ -13,6 +13,7 @@
 //! 1. A mapped or leaving frame's slot is a hole, and its page stands at `at` or was taken away.
 //! 2. `entering`, `leaving` and `deferred` hold exactly the frames in that [`Standing`], once.
 //! 3. A slot waiting in `drops` is a hole for everybody; it is emptied before it is used again.
+//! 4. The page in a held slot is not moved, dropped or written: a transfer is at work on it.
 //!
 //! There are no reference bits: see [`take_referenced`](Machine::take_referenced). There are no
 //! write protections either: a mapping allows what the program's own mapping allows.
@@ -112,6 +113,8 @@ struct Slot {
     contents: Contents,
     /// Whether `sum` is that of the present contents.
     is_sum_current: bool,
+    /// Whether a transfer reads or writes the slot: its page must stay there.
+    is_held: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,6 +154,7 @@ impl LiveMachine {
             standing: Standing::Unmapped,
             contents: Contents::Hole,
             is_sum_current: false,
+            is_held: false,
         };
         Ok(LiveMachine {
             program,
@@ -219,11 +223,41 @@ impl LiveMachine {
             rest = &rest[count.max(1) as usize..];
         }
         for frame in frames {
-            let slot = self.unmapped(*frame);
+            let slot = self.writable(*frame);
             slot.contents = Contents::Bytes;
             slot.is_sum_current = false;
         }
         Ok(())
+    }
+
+    /// Keeps the pages of `frames` in their slots until [`release`](Self::release), because a
+    /// transfer reads or writes them. A program that wants one meanwhile gets a copy.
+    pub(crate) fn hold(&mut self, frames: &[FrameId]) {
+        for frame in frames {
+            let slot = self.unmapped(*frame);
+            assert!(!slot.is_held, "frame {} is in one transfer at most", frame.0);
+            slot.is_held = true;
+        }
+    }
+
+    /// Ends what [`hold`](Self::hold) began. Slots whose pages were wanted meanwhile are dropped.
+    pub(crate) fn release(&mut self, frames: &[FrameId]) {
+        for frame in frames {
+            let slot = &mut self.slots[frame.index()];
+            assert!(slot.is_held, "frame {} is in a transfer", frame.0);
+            slot.is_held = false;
+            if slot.contents == Contents::Hole {
+                self.drops.push(*frame);
+            }
+        }
+    }
+
+    /// Makes the next [`take_modified`](Machine::take_modified) of `frame` answer yes: its pager
+    /// does not hold the contents after all.
+    pub(crate) fn forget_sum(&mut self, frame: FrameId) {
+        let slot = &mut self.slots[frame.index()];
+        slot.sum = !slot.sum;
+        slot.is_sum_current = false;
     }
 
     /// Sets the sum of what the pager of the page in `frame` holds, which are its contents now.
@@ -318,6 +352,13 @@ impl LiveMachine {
     fn unmapped(&mut self, frame: FrameId) -> &mut Slot {
         let slot = &mut self.slots[frame.index()];
         assert_eq!(slot.standing, Standing::Unmapped, "frame {} at {:?}", frame.0, slot.at);
+        slot
+    }
+
+    /// The entry of a frame whose slot may be written to.
+    fn writable(&mut self, frame: FrameId) -> &mut Slot {
+        let slot = self.unmapped(frame);
+        assert!(!slot.is_held, "frame {} is in a transfer", frame.0);
         slot
     }
 
@@ -438,7 +479,7 @@ impl Machine for LiveMachine {
 
     fn zero(&mut self, frame: FrameId) {
         self.empty_slots();
-        let slot = self.unmapped(frame);
+        let slot = self.writable(frame);
         slot.sum = ZERO_SUM;
         slot.is_sum_current = true;
         if slot.contents == Contents::Bytes {
@@ -464,7 +505,7 @@ impl Machine for LiveMachine {
     }
 
     fn adopt(&mut self, _: SpaceId, at: VirtPage, frame: FrameId) {
-        self.unmapped(frame);
+        self.writable(frame);
         self.queue_drop(frame);
         let slot = &mut self.slots[frame.index()];
         slot.at = at;
@@ -482,7 +523,7 @@ impl Machine for LiveMachine {
     }
 
     fn retire(&mut self, frame: FrameId) {
-        self.unmapped(frame);
+        self.writable(frame);
         self.queue_drop(frame);
     }
 

@@ -45,9 +45,13 @@ impl LiveMachine {
         let mut queue = std::mem::take(&mut self.leaving);
         self.sort_by_address(&mut queue);
         let mut rest = queue.as_slice();
-        while !rest.is_empty() {
+        while let Some(first) = rest.first() {
             let run = self.run_of_both(rest);
-            self.move_out(&rest[..run]);
+            if self.is_held(*first) {
+                self.keep_mapped(*first);
+            } else {
+                self.move_out(&rest[..run]);
+            }
             rest = &rest[run..];
         }
         queue.clear();
@@ -62,16 +66,19 @@ impl LiveMachine {
         self.sort_by_address(&mut queue);
         let mut rest = queue.as_slice();
         while let Some(first) = rest.first() {
-            let run = if self.is_hole(*first) {
+            if self.is_hole(*first) {
                 let run = self.run_of_holes(rest);
                 self.fill_in(&rest[..run]);
-                run
+                rest = &rest[run..];
             } else {
                 let run = self.run_of_both(rest);
-                self.move_in(&rest[..run]);
-                run
-            };
-            rest = &rest[run..];
+                if self.is_held(*first) {
+                    self.copy_in(*first);
+                } else {
+                    self.move_in(&rest[..run]);
+                }
+                rest = &rest[run..];
+            }
         }
         queue.clear();
         self.entering = queue;
@@ -221,13 +228,16 @@ impl LiveMachine {
         }
     }
 
-    /// Copies one page in, where the program's mapping does not allow moves (it is not writable,
-    /// or locked), and drops the slot.
+    /// Copies one page in, where a move is not allowed: the program's mapping is not writable or
+    /// locked, or the frame is held.
     fn copy_in(&mut self, frame: FrameId) {
         let to = address(self.slots[frame.index()].at);
         match self.program.copy(to, self.pool.address(frame), PAGE) {
             Progress::All | Progress::Part(_) => {
-                self.queue_drop(frame);
+                // The slot of a held frame is dropped when it is released.
+                if !self.is_held(frame) {
+                    self.queue_drop(frame);
+                }
                 self.note_entered(&[frame]);
                 self.tally.copied_in += 1;
             }
@@ -282,7 +292,7 @@ impl LiveMachine {
     }
 
     /// How many frames from the first on have addresses and slots that both follow each other,
-    /// and, if they are to be moved in, pages to move.
+    /// and, if they are to be moved in, pages to move. A held frame stands alone.
     fn run_of_both(&self, queue: &[FrameId]) -> usize {
         let first = queue[0];
         let start = self.slots[first.index()];
@@ -291,8 +301,13 @@ impl LiveMachine {
             frame.0 == first.0 + count
                 && slot.at == start.at.plus(u64::from(*count))
                 && (slot.contents == Contents::Hole) == (start.contents == Contents::Hole)
+                && !slot.is_held
         };
-        (0..).zip(queue).take_while(follows).count()
+        if start.is_held { 1 } else { (0..).zip(queue).take_while(follows).count() }
+    }
+
+    fn is_held(&self, frame: FrameId) -> bool {
+        self.slots[frame.index()].is_held
     }
 
     /// How many frames from the first on are holes at addresses that follow each other.
