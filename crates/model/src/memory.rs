@@ -17,8 +17,6 @@ pub enum Origin {
     Anonymous,
     /// A page of an external object; writes go there.
     Shared(PagerId, u64),
-    /// A page of an external object; writes stay in the space.
-    Private(PagerId, u64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +71,6 @@ impl Memory {
             let origin = match first {
                 Origin::Anonymous => Origin::Anonymous,
                 Origin::Shared(pager, index) => Origin::Shared(pager, index + offset),
-                Origin::Private(pager, index) => Origin::Private(pager, index + offset),
             };
             let page = Page { rights, origin, own: None, is_free: false };
             let old = self.space_mut(space).insert(at.plus(offset), page);
@@ -186,7 +183,7 @@ impl Memory {
         Some(match (page.own, page.origin) {
             (Some(stamp), _) => stamp,
             (None, Origin::Anonymous) => Stamp::ZEROS,
-            (None, Origin::Shared(pager, index) | Origin::Private(pager, index)) => {
+            (None, Origin::Shared(pager, index)) => {
                 self.externals.get(&(pager, index)).copied().unwrap_or_default()
             }
         })
@@ -254,20 +251,16 @@ mod tests {
     }
 
     #[test]
-    fn shared_external_pages_are_seen_by_both_and_private_ones_are_not() {
+    fn external_pages_are_shared_across_a_fork_and_outlive_a_discard() {
         let mut memory = memory();
         memory.preset_external(PAGER, 0, Stamp(7));
-        memory.preset_external(PAGER, 5, Stamp(8));
         memory.map(PARENT, VirtPage(20), 1, Rights::Write, Origin::Shared(PAGER, 0));
-        memory.map(PARENT, VirtPage(30), 1, Rights::Write, Origin::Private(PAGER, 5));
         memory.fork(PARENT, CHILD);
+        memory.expect_read(CHILD, VirtPage(20), Stamp(7));
         memory.write(CHILD, VirtPage(20), Stamp(70));
-        memory.write(CHILD, VirtPage(30), Stamp(80));
+        memory.discard(CHILD, VirtPage(20), 1);
         memory.expect_read(PARENT, VirtPage(20), Stamp(70));
-        memory.expect_read(PARENT, VirtPage(30), Stamp(8));
-        memory.discard(CHILD, VirtPage(20), 20);
         memory.expect_read(CHILD, VirtPage(20), Stamp(70));
-        memory.expect_read(CHILD, VirtPage(30), Stamp(8));
     }
 
     #[test]

@@ -13,11 +13,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
-use tidemark_core::id::{FrameId, PagerId, SpaceId, VirtPage, Waiter};
+use tidemark_core::id::{FrameId, ObjectId, PagerId, SpaceId, VirtPage, Waiter};
 use tidemark_core::machine::Rights;
 use tidemark_core::pager::{Pager, Place};
 use tidemark_core::policy::registry;
-use tidemark_core::space::{Advice, Inherit};
+use tidemark_core::space::Advice;
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 
@@ -117,6 +117,8 @@ pub struct Stage {
     outside: SimPager,
     ledger: Ledger,
     memory: Memory,
+    /// The core's name for each external object that is mapped.
+    objects: BTreeMap<PagerId, ObjectId>,
     now: Time,
     waiting: BTreeMap<Waiter, Touch>,
     ready: VecDeque<Waiter>,
@@ -144,6 +146,7 @@ impl Stage {
             outside: SimPager::new(physical, setup.outside, setup.seed ^ 1),
             ledger,
             memory: Memory::new(),
+            objects: BTreeMap::new(),
             now: Time(0),
             waiting: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -192,12 +195,12 @@ impl Stage {
         let vm = &mut self.vm;
         let result = match first {
             Origin::Anonymous => vm.map_anonymous(space, at, pages, rights),
-            Origin::Shared(pager, index) => {
-                vm.map_external(space, at, pages, pager, index, rights, Inherit::Share)
-            }
-            Origin::Private(pager, index) => {
-                vm.map_external(space, at, pages, pager, index, rights, Inherit::Copy)
-            }
+            Origin::Shared(pager, index) => match self.objects.get(&pager) {
+                Some(&object) => vm.map_object(space, at, pages, object, index, rights),
+                None => vm.map_external(space, at, pages, pager, index, rights).map(|object| {
+                    self.objects.insert(pager, object);
+                }),
+            },
         };
         let is_vacant = !self.memory.is_any_mapped(space, at, pages);
         assert_eq!(result.is_ok(), is_vacant, "mapping {pages} at {at:?} of {space:?}");
@@ -286,7 +289,7 @@ impl Stage {
     /// Says how whatever is mapped there will be used.
     pub fn advise(&mut self, space: SpaceId, at: VirtPage, pages: u64, advice: Advice) {
         self.tell_late();
-        self.vm.advise(&mut self.machine, space, at, pages, advice);
+        self.vm.advise(space, at, pages, advice);
         self.after_step();
     }
 

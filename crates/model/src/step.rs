@@ -245,10 +245,12 @@ impl Actor {
         for index in 0..EXTERNAL_PAGES / 2 {
             stage.preset_external(EXTERNAL_PAGER, index, Stamp(1 << 32 | index));
         }
+        // Maps the external object for good: its last unmapping would end it.
+        let keeper = stage.create_space();
+        stage.map(keeper, VirtPage(EXTERNAL_AT), EXTERNAL_PAGES, Rights::Write, shared(0));
         let space = stage.create_space();
         let pages = ANONYMOUS_PAGES * 3 / 4;
         stage.map(space, VirtPage(0), pages, Rights::Write, Origin::Anonymous);
-        stage.map(space, VirtPage(EXTERNAL_AT), EXTERNAL_PAGES, Rights::Write, shared(0));
         Actor {
             stage,
             spaces: vec![space],
