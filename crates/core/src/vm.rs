@@ -79,6 +79,23 @@ impl Config {
             is_logging: false,
         }
     }
+
+    /// How a live process is run: clusters of 256 KiB, read-ahead of 1 MiB, and about one frame in
+    /// a hundred kept free, so that reading need not wait for writing.
+    pub fn clustered(frames_max: u32, frames_limit: u32) -> Config {
+        let free_low = (frames_limit / 128).clamp(8, 512);
+        Config {
+            free_low,
+            free_high: free_low + (frames_limit / 64).clamp(16, 256),
+            cluster_pages: 64,
+            laundry_max: (frames_limit / 8).clamp(64, 2048),
+            ahead_pages_max: 256,
+            zero_ahead_pages_max: 64,
+            is_ahead_mapped: true,
+            frames_max,
+            ..Config::demand(frames_limit)
+        }
+    }
 }
 
 /// What has happened so far, in numbers. Pages unless said otherwise.
