@@ -18,6 +18,8 @@ pub mod pool;
 pub mod ring;
 pub mod shm;
 pub mod socket;
+#[cfg(test)]
+pub mod testing;
 pub mod thread;
 pub mod uffd;
 pub mod workers;
