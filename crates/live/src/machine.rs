@@ -22,7 +22,7 @@
 
 mod moves;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::VecDeque;
 

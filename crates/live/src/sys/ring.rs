@@ -44,18 +44,17 @@ pub struct Ring {
     submissions: raw::io_sqring_offsets,
     completions: raw::io_cqring_offsets,
     entries_max: u32,
-    is_deferring: bool,
 }
 
 // SAFETY: the rings are plain shared memory; `Ring` is used by one thread at a time.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Makes rings of `entries_max` transfers, a power of two. Fails where io_uring is forbidden.
+    /// Makes rings of `entries_max` transfers, a power of two, for the calling thread. Fails where
+    /// io_uring is forbidden.
     pub fn new(entries_max: u32) -> Result<Ring, Errno> {
-        let deferring = raw::IoringSetupFlags::SINGLE_ISSUER | raw::IoringSetupFlags::DEFER_TASKRUN;
-        // Completions that run only when asked for don't interrupt the thread that serves faults.
-        match Ring::with_flags(entries_max, deferring) {
+        // Not `DEFER_TASKRUN`: polling such a ring does not wake when something has finished.
+        match Ring::with_flags(entries_max, raw::IoringSetupFlags::SINGLE_ISSUER) {
             Err(Errno::INVAL) => Ring::with_flags(entries_max, raw::IoringSetupFlags::empty()),
             answer => answer,
         }
@@ -85,7 +84,6 @@ impl Ring {
             submissions: params.sq_off,
             completions: params.cq_off,
             entries_max: params.sq_entries,
-            is_deferring: flags.contains(raw::IoringSetupFlags::DEFER_TASKRUN),
         })
     }
 
@@ -133,7 +131,7 @@ impl Ring {
             if count == 0 {
                 return Ok(());
             }
-            match self.call(count, 0, raw::IoringEnterFlags::empty()) {
+            match self.enter(count) {
                 Ok(_) | Err(Errno::INTR) => {}
                 // The kernel wants completions to be taken first; what is left goes next time.
                 Err(Errno::AGAIN | Errno::BUSY) => return Ok(()),
@@ -144,24 +142,6 @@ impl Ring {
 
     /// Hands over the next finished transfer.
     pub fn next(&mut self) -> Option<Completion> {
-        self.take().or_else(|| {
-            if self.is_deferring {
-                // The kernel's part of finishing runs in this call.
-                let _ = self.call(0, 0, raw::IoringEnterFlags::GETEVENTS);
-            }
-            self.take()
-        })
-    }
-
-    /// Waits until something has finished.
-    pub fn wait(&mut self) -> Result<(), Errno> {
-        match self.call(0, 1, raw::IoringEnterFlags::GETEVENTS) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn take(&mut self) -> Option<Completion> {
         let head = self.number(self.completions.head).load(Ordering::Relaxed);
         let tail = self.number(self.completions.tail).load(Ordering::Acquire);
         if head == tail {
@@ -181,15 +161,10 @@ impl Ring {
         Some(Completion { tag, result })
     }
 
-    fn call(
-        &self,
-        submit: u32,
-        wait_for: u32,
-        flags: raw::IoringEnterFlags,
-    ) -> Result<u32, Errno> {
+    fn enter(&self, submit: u32) -> Result<u32, Errno> {
         // SAFETY: the entries name slots of the pool, which outlives the ring's users, and lists
         // of buffers that stay in place until they are submitted.
-        unsafe { raw::io_uring_enter(&self.fd, submit, wait_for, flags) }
+        unsafe { raw::io_uring_enter(&self.fd, submit, 0, raw::IoringEnterFlags::empty()) }
     }
 
     fn number(&self, offset: u32) -> &AtomicU32 {
