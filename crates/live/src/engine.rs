@@ -79,6 +79,9 @@ pub struct Engine {
     decisions: Option<Log>,
     /// The engine's own thread.
     own_thread: u32,
+    own_process: u32,
+    /// The number of the swap file in the engine's file table.
+    swap_file: i32,
     now: Time,
     next_tick: Time,
     /// The budget the core has been told.

@@ -225,7 +225,10 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
         3 => Ask::Thaw,
         4 => Ask::Abandon { child: first },
         5 => Ask::Finish,
-        6 => Ask::Leave { start: first as usize, bytes: second as usize },
+        6 => Ask::Leave {
+            start: first as usize,
+            bytes: second as usize,
+        },
         _ => unreachable!("`pack` makes no other"),
     }
 }

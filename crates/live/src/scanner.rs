@@ -134,7 +134,10 @@ impl Scanner {
             Ok(area) => area?,
             Err(_) => {
                 self.read().ok()?;
-                *self.areas.iter().find(|area| (area.start..area.end).contains(&at))?
+                *self
+                    .areas
+                    .iter()
+                    .find(|area| (area.start..area.end).contains(&at))?
             }
         };
         let is_plain = is_plain(area) && (area.start..area.end).contains(&at);
@@ -190,8 +193,13 @@ impl Scanner {
             if self.threads_known.binary_search(&number).is_ok() {
                 continue;
             }
-            let Some(block) = thread::robust_list_head(number) else { continue };
-            let area = self.areas.iter().find(|area| (area.start..area.end).contains(&block));
+            let Some(block) = thread::robust_list_head(number) else {
+                continue;
+            };
+            let area = self
+                .areas
+                .iter()
+                .find(|area| (area.start..area.end).contains(&block));
             if let Some(area) = area {
                 self.excluded.insert(area.start, area.end);
             }
@@ -232,7 +240,11 @@ impl Scanner {
 
 fn open_statm() -> Result<OwnedFd, Errno> {
     use rustix::fs::{Mode, OFlags};
-    rustix::fs::open("/proc/self/statm", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+    rustix::fs::open(
+        "/proc/self/statm",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
 }
 
 enum Verdict {
@@ -304,7 +316,10 @@ mod tests {
         let mut scanner = Scanner::new().unwrap();
         let areas = [area(0x100000, 0x900000, "", Kind::Anonymous)];
         assert_eq!(scan(&mut scanner, &areas, &Ranges::new()).fresh, []);
-        assert_eq!(scan(&mut scanner, &areas, &Ranges::new()).fresh, [(0x100000, 0x900000)]);
+        assert_eq!(
+            scan(&mut scanner, &areas, &Ranges::new()).fresh,
+            [(0x100000, 0x900000)]
+        );
     }
 
     #[test]
@@ -314,8 +329,14 @@ mod tests {
         managed.insert(0x10000, 0x20000);
         scanner.refuse(0x28000, 0x30000);
         let areas = [area(0x10000, 0x30000, "rw", Kind::Heap)];
-        assert_eq!(scan(&mut scanner, &areas, &managed).fresh, [(0x20000, 0x28000)]);
+        assert_eq!(
+            scan(&mut scanner, &areas, &managed).fresh,
+            [(0x20000, 0x28000)]
+        );
         scanner.forget(0x28000, 0x30000);
-        assert_eq!(scan(&mut scanner, &areas, &managed).fresh, [(0x20000, 0x30000)]);
+        assert_eq!(
+            scan(&mut scanner, &areas, &managed).fresh,
+            [(0x20000, 0x30000)]
+        );
     }
 }

@@ -90,7 +90,11 @@ impl Adoption {
 
     /// When there is something to do next.
     pub(super) fn due(&self) -> Time {
-        let retry = if self.unsettled.is_empty() { Time(u64::MAX) } else { self.retry_at };
+        let retry = if self.unsettled.is_empty() {
+            Time(u64::MAX)
+        } else {
+            self.retry_at
+        };
         let review = self.review_at.unwrap_or(Time(u64::MAX));
         let later = self.later.first().map_or(Time(u64::MAX), |(due, ..)| *due);
         self.next_look.min(retry).min(later).min(review)
@@ -127,7 +131,11 @@ impl Engine {
             self.adoption.next_full = self.now.after_ns(FULL_SCAN_NS);
             self.scan();
         }
-        let pause = if has_changed { SCAN_NS_LEAST } else { self.adoption.pause_ns * 2 };
+        let pause = if has_changed {
+            SCAN_NS_LEAST
+        } else {
+            self.adoption.pause_ns * 2
+        };
         self.adoption.pause_ns = pause.min(SCAN_NS_MOST);
         self.adoption.next_look = self.now.after_ns(self.adoption.pause_ns);
     }
@@ -145,7 +153,8 @@ impl Engine {
             return;
         }
         let found = self.scanner.find(&self.managed);
-        self.gauges.set(Counter::UnmanagedBytes, found.unmanaged_bytes as u64);
+        self.gauges
+            .set(Counter::UnmanagedBytes, found.unmanaged_bytes as u64);
         for (start, end) in found.fresh {
             self.take_over(start, end);
         }
@@ -155,7 +164,9 @@ impl Engine {
     fn adopt_some(&mut self) {
         let mut left = PAGES_A_TURN;
         while left > 0 {
-            let Some((start, end)) = self.adoption.unsettled.iter().next() else { return };
+            let Some((start, end)) = self.adoption.unsettled.iter().next() else {
+                return;
+            };
             let mut runs = std::mem::take(&mut self.adoption.runs);
             let walked = self.scanner.maps().find_present(start, end, &mut runs);
             let mut settled = walked.unwrap_or(end);
@@ -183,7 +194,11 @@ impl Engine {
     /// tried again.
     pub(super) fn adopt_page(&mut self, at: VirtPage) -> bool {
         let is_known = self.vm.frame_at(self.space, at).is_some();
-        if is_known || self.vm.handle_present(self.now, &mut self.machine, self.space, at) {
+        if is_known
+            || self
+                .vm
+                .handle_present(self.now, &mut self.machine, self.space, at)
+        {
             return true;
         }
         let address = super::address_of(at);

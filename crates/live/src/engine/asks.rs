@@ -8,7 +8,9 @@ impl Engine {
     /// Answers every request there is, unless one of them freezes the engine.
     pub(super) fn answer_asks(&mut self, requests: &Requests) {
         while !self.freeze.is_frozen() {
-            let Some((taken, ask)) = requests.take() else { return };
+            let Some((taken, ask)) = requests.take() else {
+                return;
+            };
             self.answer_ask(requests, taken, ask);
         }
     }
@@ -47,7 +49,12 @@ impl Engine {
         self.read_messages();
         self.scanner.forget(start, end);
         if self.managed.contains(start) {
-            self.vm.unmap(&mut self.machine, self.space, page_of(start), pages_in(start, end));
+            self.vm.unmap(
+                &mut self.machine,
+                self.space,
+                page_of(start),
+                pages_in(start, end),
+            );
             self.managed.remove(start, end);
         }
         for (start, end) in self.scanner.collect_free(start, end) {

@@ -35,8 +35,17 @@ impl Engine {
 
     fn take_in(&mut self, message: Message, since: tidemark_core::time::Time) {
         match message {
-            Message::Fault { at, is_write, thread } => {
-                self.waiting.arrived.push_back(Arrival { address: at, is_write, thread, since });
+            Message::Fault {
+                at,
+                is_write,
+                thread,
+            } => {
+                self.waiting.arrived.push_back(Arrival {
+                    address: at,
+                    is_write,
+                    thread,
+                    since,
+                });
             }
             _ if self.freeze.is_frozen() => self.freeze.hold(message),
             Message::Remap { .. } | Message::Remove { .. } | Message::Unmap { .. } => {
@@ -56,7 +65,8 @@ impl Engine {
                 self.vm.discard(&mut self.machine, self.space, at, pages);
                 // MADV_FREE leaves pages standing: they are looked for a little later.
                 for (from, to) in self.managed.collect_overlaps(start, end) {
-                    self.adoption.add_later(from.max(start), to.min(end), self.now);
+                    self.adoption
+                        .add_later(from.max(start), to.min(end), self.now);
                 }
             }
             Message::Remap { from, to, bytes } => self.follow_move(from, to, bytes),
@@ -66,7 +76,12 @@ impl Engine {
 
     /// Drops a range that is not mapped any more, or not as it was.
     pub(super) fn forget_range(&mut self, start: usize, end: usize) {
-        self.vm.unmap(&mut self.machine, self.space, page_of(start), pages_in(start, end));
+        self.vm.unmap(
+            &mut self.machine,
+            self.space,
+            page_of(start),
+            pages_in(start, end),
+        );
         self.managed.remove(start, end);
         self.adoption.remove(start, end);
         self.scanner.forget(start, end);
@@ -79,7 +94,8 @@ impl Engine {
         let pages = pages_in(from, from + bytes);
         let parts = self.managed.collect_overlaps(from, from + bytes);
         self.managed.remove(to, to + bytes);
-        self.vm.remap(&mut self.machine, self.space, first, target, pages);
+        self.vm
+            .remap(&mut self.machine, self.space, first, target, pages);
         self.managed.remove(from, from + bytes);
         for (start, end) in parts {
             let (start, end) = (start.max(from), end.min(from + bytes));

@@ -72,7 +72,9 @@ impl Engine {
         let mut left = self.waiting.arrived.len();
         while left > 0 {
             left -= 1;
-            let Some(arrival) = self.waiting.arrived.pop_front() else { break };
+            let Some(arrival) = self.waiting.arrived.pop_front() else {
+                break;
+            };
             self.place.note_fault(arrival.thread, &self.managed);
             self.serve(arrival);
         }
@@ -85,10 +87,22 @@ impl Engine {
             self.serve_mapped(arrival);
             return;
         }
-        let access = if arrival.is_write { Access::Write } else { Access::Read };
+        let access = if arrival.is_write {
+            Access::Write
+        } else {
+            Access::Read
+        };
         let waiter = self.waiting.add(arrival);
-        let fault = Fault { space: self.space, at, access, waiter };
-        let before = (self.vm.counters().soft_faults, self.vm.counters().zero_fills);
+        let fault = Fault {
+            space: self.space,
+            at,
+            access,
+            waiter,
+        };
+        let before = (
+            self.vm.counters().soft_faults,
+            self.vm.counters().zero_fills,
+        );
         match self.vm.handle_fault(self.now, &mut self.machine, fault) {
             Resolution::Resolved => {
                 self.waiting.take(waiter);
@@ -137,7 +151,9 @@ impl Engine {
         let found = self.scanner.find_manageable(address_of(at));
         let gap = found.and_then(|area| {
             let gaps = self.managed.collect_gaps(area.start, area.end);
-            let mut free = gaps.into_iter().flat_map(|(s, e)| self.scanner.collect_free(s, e));
+            let mut free = gaps
+                .into_iter()
+                .flat_map(|(s, e)| self.scanner.collect_free(s, e));
             free.find(|(start, end)| (*start..*end).contains(&address_of(at)))
         });
         match gap {
@@ -182,7 +198,9 @@ impl Engine {
         let waited = now().since_ns(arrival.since);
         self.gauges.add(Counter::StallNs, waited);
         if let Some(kind) = kind {
-            self.shared.process(self.record()).record_latency(kind, waited);
+            self.shared
+                .process(self.record())
+                .record_latency(kind, waited);
         }
     }
 

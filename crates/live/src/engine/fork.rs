@@ -88,7 +88,10 @@ impl Engine {
             }
             if self.now > end {
                 let what = "waiting for transfers before a fork";
-                self.end_for(&Trouble::Call { what, error: crate::sys::Errno::TIMEDOUT });
+                self.end_for(&Trouble::Call {
+                    what,
+                    error: crate::sys::Errno::TIMEDOUT,
+                });
             }
             // Whatever the wait answers, the loop looks for itself.
             let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
@@ -96,7 +99,10 @@ impl Engine {
         tidemark_core::machine::Machine::settle(&mut self.machine);
         let Some(child) = self.shared.claim_child(self.record()) else {
             let what = "forking more processes than a run can have";
-            self.end_for(&Trouble::Call { what, error: crate::sys::Errno::AGAIN });
+            self.end_for(&Trouble::Call {
+                what,
+                error: crate::sys::Errno::AGAIN,
+            });
         };
         self.waiting.requeue_all();
         self.publish();
@@ -144,7 +150,8 @@ impl Engine {
         for &address in &aside {
             if self.scanner.maps().is_present(address).unwrap_or(false) {
                 // What stands there is newer than whatever the tables know.
-                self.vm.discard(&mut self.machine, self.space, page_of(address), 1);
+                self.vm
+                    .discard(&mut self.machine, self.space, page_of(address), 1);
                 self.adopt_page(page_of(address));
             }
         }
@@ -203,9 +210,13 @@ impl Engine {
         let index = child.checked_sub(1).map(|index| ProcessIndex(index as u32));
         let Some(index) = index else {
             let error = crate::sys::Errno::INVAL;
-            return Err(Trouble::Call { what: "a fork that was not announced", error });
+            return Err(Trouble::Call {
+                what: "a fork that was not announced",
+                error,
+            });
         };
-        self.record.store(index.0, std::sync::atomic::Ordering::Relaxed);
+        self.record
+            .store(index.0, std::sync::atomic::Ordering::Relaxed);
         self.waiting.clear();
         self.hand.clear();
         self.open_in_child(index, parent_engine)?;
@@ -220,7 +231,9 @@ impl Engine {
     /// was unmapping at the moment of the fork is dropped.
     fn register_again(&mut self) -> Result<(), Trouble> {
         let call = |what| move |error| Trouble::Call { what, error };
-        self.scanner.read().map_err(call("reading the child's mappings"))?;
+        self.scanner
+            .read()
+            .map_err(call("reading the child's mappings"))?;
         let anonymous = self.scanner.find(&self.managed).anonymous;
         let managed: Vec<(usize, usize)> = self.managed.iter().collect();
         for (start, end) in managed {
@@ -243,7 +256,10 @@ impl Engine {
 
     /// The doorbell is this thread's from now on.
     pub(super) fn open_doorbell() -> Result<std::os::fd::OwnedFd, Trouble> {
-        signal::doorbell().map_err(|error| Trouble::Call { what: "making a doorbell", error })
+        signal::doorbell().map_err(|error| Trouble::Call {
+            what: "making a doorbell",
+            error,
+        })
     }
 }
 

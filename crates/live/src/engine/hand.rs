@@ -20,13 +20,19 @@ pub struct Hand {
 impl Hand {
     /// A hand with nothing to do.
     pub const fn new() -> Hand {
-        Hand { pages: [const { AtomicUsize::new(0) }; PLACES], posted: AtomicU32::new(0) }
+        Hand {
+            pages: [const { AtomicUsize::new(0) }; PLACES],
+            posted: AtomicU32::new(0),
+        }
     }
 
     /// Has the page at `address` made this process's own. False if there is too much to do already.
     pub fn push(&self, address: usize) -> bool {
         for page in &self.pages {
-            if page.compare_exchange(0, address, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            if page
+                .compare_exchange(0, address, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
                 self.posted.fetch_add(1, Ordering::Release);
                 futex::wake(&self.posted, 1);
                 return true;
@@ -37,7 +43,9 @@ impl Hand {
 
     /// Forgets everything: for a forked child.
     pub fn clear(&self) {
-        self.pages.iter().for_each(|page| page.store(0, Ordering::Release));
+        self.pages
+            .iter()
+            .for_each(|page| page.store(0, Ordering::Release));
     }
 
     /// Works for ever. Runs on a thread of its own.

@@ -28,7 +28,14 @@ impl Place {
         // Without the right to go first the engine goes with the others.
         let _ = thread::set_nice(-10);
         let allowed = thread::allowed().ok();
-        Place { finder, allowed, faults: 0, last_cpu: u32::MAX, agreeing: 0, own_cpu: None }
+        Place {
+            finder,
+            allowed,
+            faults: 0,
+            last_cpu: u32::MAX,
+            agreeing: 0,
+            own_cpu: None,
+        }
     }
 
     /// Learns that `number` has faulted.
@@ -41,8 +48,14 @@ impl Place {
         // A control block in managed memory must not be read from here: it may be missing.
         let is_safe = thread::robust_list_head(number)
             .is_some_and(|block| !managed.contains(block) && !managed.contains(block + 4096));
-        let Some(cpu) = is_safe.then(|| finder.find(number)).flatten() else { return };
-        self.agreeing = if cpu == self.last_cpu { self.agreeing + 1 } else { 1 };
+        let Some(cpu) = is_safe.then(|| finder.find(number)).flatten() else {
+            return;
+        };
+        self.agreeing = if cpu == self.last_cpu {
+            self.agreeing + 1
+        } else {
+            1
+        };
         self.last_cpu = cpu;
     }
 

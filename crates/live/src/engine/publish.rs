@@ -13,7 +13,9 @@ pub(super) struct Gauges {
 
 impl Gauges {
     pub(super) fn new() -> Gauges {
-        Gauges { counts: [0; Counter::ALL.len()] }
+        Gauges {
+            counts: [0; Counter::ALL.len()],
+        }
     }
 
     pub(super) fn add(&mut self, counter: Counter, count: u64) {
@@ -36,7 +38,9 @@ impl Engine {
         let record = self.shared.process(self.record());
         for counter in Counter::ALL {
             if counter != Counter::FramesResident {
-                record.counter(counter).store(self.gauges.get(counter), Relaxed);
+                record
+                    .counter(counter)
+                    .store(self.gauges.get(counter), Relaxed);
             }
         }
         let resident = u64::from(self.vm.frames().in_use());
@@ -96,7 +100,11 @@ impl Engine {
             let _ = writeln!(text, "{} {}", counter.name(), self.gauges.get(counter));
         }
         let record = self.shared.process(self.record());
-        let _ = writeln!(text, "elapsed_ns {}", now().0.saturating_sub(record.start_ns()));
+        let _ = writeln!(
+            text,
+            "elapsed_ns {}",
+            now().0.saturating_sub(record.start_ns())
+        );
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
         if let Ok(file) = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
             // A lost line of statistics must not disturb the program's end.

@@ -50,7 +50,10 @@ impl fmt::Display for Trouble {
                 write!(out, "the supervisor can't be reached: {what}")
             }
             Trouble::BadSetting { name, value: None } => write!(out, "{name} is not set"),
-            Trouble::BadSetting { name, value: Some(value) } => {
+            Trouble::BadSetting {
+                name,
+                value: Some(value),
+            } => {
                 write!(out, "{name} is `{value}`, which means nothing here")
             }
         }
@@ -65,13 +68,23 @@ fn show_open_error(error: OpenError, out: &mut fmt::Formatter<'_>) -> fmt::Resul
              `tidemark doctor` says what would permit it"
         ),
         OpenError::NotSupported { call } => {
-            write!(out, "this kernel, or a sandbox, has no userfaultfd ({call})")
+            write!(
+                out,
+                "this kernel, or a sandbox, has no userfaultfd ({call})"
+            )
         }
         OpenError::Lacks { missing } if missing.0 & Features::MOVE.0 != 0 => {
-            write!(out, "this kernel's userfaultfd can't move pages; needs Linux 6.8")
+            write!(
+                out,
+                "this kernel's userfaultfd can't move pages; needs Linux 6.8"
+            )
         }
         OpenError::Lacks { missing } => {
-            write!(out, "this kernel's userfaultfd lacks features {:#x}", missing.0)
+            write!(
+                out,
+                "this kernel's userfaultfd lacks features {:#x}",
+                missing.0
+            )
         }
         OpenError::Refused { error } => write!(out, "userfaultfd refuses its handshake: {error}"),
     }
@@ -86,7 +99,10 @@ impl Engine {
                 why = describe(failure);
             }
         }
-        self.end(Ending::FetchFailed, &format!("page {address:#x} can't be read back: {why}"))
+        self.end(
+            Ending::FetchFailed,
+            &format!("page {address:#x} can't be read back: {why}"),
+        )
     }
 
     /// Ends the program because memory is full and nothing can leave.
@@ -143,7 +159,10 @@ fn program_stderr() -> Option<OwnedFd> {
 }
 
 pub(super) fn pid() -> u32 {
-    rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
+    rustix::process::getpid()
+        .as_raw_nonzero()
+        .get()
+        .unsigned_abs()
 }
 
 fn describe(failure: Failure) -> String {

@@ -65,7 +65,10 @@ impl Engine {
     /// Brings the store's answers to the core.
     pub(super) fn collect_replies(&mut self) {
         if let Err(error) = self.store.reap(&mut self.machine) {
-            self.end_for(&Trouble::Call { what: "collecting finished transfers", error });
+            self.end_for(&Trouble::Call {
+                what: "collecting finished transfers",
+                error,
+            });
         }
         while let Some(reply) = self.store.next_reply() {
             self.vm.handle_reply(self.now, &mut self.machine, reply);
@@ -95,11 +98,15 @@ impl Engine {
             };
             let frames = self.vm.frames_of(request.ticket);
             let ticket = request.ticket;
-            self.store.start(ticket, request.direction, first, frames, &mut self.machine);
+            self.store
+                .start(ticket, request.direction, first, frames, &mut self.machine);
             has_started = true;
         }
         if has_started && let Err(error) = self.store.submit(&self.machine) {
-            self.end_for(&Trouble::Call { what: "starting transfers", error });
+            self.end_for(&Trouble::Call {
+                what: "starting transfers",
+                error,
+            });
         }
         has_started
     }
@@ -125,7 +132,9 @@ impl Engine {
     }
 
     fn note_decisions(&mut self) {
-        let Some(log) = &mut self.decisions else { return };
+        let Some(log) = &mut self.decisions else {
+            return;
+        };
         while let Some(decision) = self.vm.poll_decision() {
             // Writing to a string can't fail.
             let _ = writeln!(log.text, "{decision}");
@@ -166,7 +175,10 @@ impl Engine {
         let ready = match ready {
             Ok(ready) => ready,
             Err(Errno::INTR) => 0,
-            Err(error) => self.end_for(&Trouble::Call { what: "waiting for events", error }),
+            Err(error) => self.end_for(&Trouble::Call {
+                what: "waiting for events",
+                error,
+            }),
         };
         if ready & 4 != 0 {
             signal::take_rings(&self.doorbell);
