@@ -362,7 +362,11 @@ impl Vm {
             self.frames.unwire(frame);
         }
         let may_write = !found.is_below && !region.needs_copy;
-        let rights = if may_write { region.rights } else { Rights::Read };
+        let rights = if may_write {
+            region.rights
+        } else {
+            Rights::Read
+        };
         machine.enter(fault.space, fault.at, frame, rights);
         self.reverse.insert(frame, fault.space, fault.at);
         if was_ahead {
