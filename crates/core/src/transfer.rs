@@ -129,18 +129,19 @@ impl Vm {
     /// Serves a fault that has waited, and says what became of it.
     pub(crate) fn serve_again(&mut self, machine: &mut dyn Machine, fault: Fault) {
         match self.serve(machine, fault, true) {
-            Step::Resolved => self.events.push_back(Event::Resolved(fault)),
+            Step::Resolved => self.end_wait(fault),
             Step::Wait(ticket) => self.wait_for(ticket, fault),
             Step::Stall => self.stalled.push_back(fault),
             Step::Invalid => self.events.push_back(Event::Retry(fault)),
         }
     }
 
-    /// Serves the faults that wait for a frame, in order, until one has to wait on.
+    /// Serves the faults that wait for a frame, in order, until one has to wait on. From here on
+    /// the pages of those served in this call may leave again.
     pub(crate) fn serve_stalled(&mut self, machine: &mut dyn Machine) {
         while let Some(fault) = self.stalled.pop_front() {
             match self.serve(machine, fault, true) {
-                Step::Resolved => self.events.push_back(Event::Resolved(fault)),
+                Step::Resolved => self.end_wait(fault),
                 Step::Wait(ticket) => self.wait_for(ticket, fault),
                 Step::Invalid => self.events.push_back(Event::Retry(fault)),
                 Step::Stall => {
@@ -150,6 +151,20 @@ impl Vm {
             }
         }
         self.fail_if_stuck();
+        for frame in self.served.drain(..) {
+            if self.frames.is_wired(frame) {
+                self.frames.unwire(frame);
+            }
+        }
+    }
+
+    /// Says that a fault that has waited is served, and keeps its page for the rest of the call.
+    fn end_wait(&mut self, fault: Fault) {
+        self.events.push_back(Event::Resolved(fault));
+        let frame = self.frame_at(fault.space, fault.at);
+        let frame = frame.expect("a served fault's page is resident");
+        self.frames.wire(frame);
+        self.served.push(frame);
     }
 
     pub(crate) fn begin_fetch(

@@ -46,9 +46,14 @@ mod tests {
     #[test]
     fn only_the_steps_that_matter_are_left() {
         let steps = (0..100).map(Step::Tick).collect();
-        let plan = Plan { setup: Setup::demand(1), steps };
+        let plan = Plan {
+            setup: Setup::demand(1),
+            steps,
+        };
         let matters = |plan: &Plan| {
-            [7, 50, 51].iter().all(|&ms| plan.steps.contains(&Step::Tick(ms)))
+            [7, 50, 51]
+                .iter()
+                .all(|&ms| plan.steps.contains(&Step::Tick(ms)))
         };
         let plan = shrink(plan, matters);
         assert_eq!(plan.steps, [Step::Tick(7), Step::Tick(50), Step::Tick(51)]);
