@@ -167,6 +167,7 @@ impl Vm {
             Step::Stall => {
                 self.counters.stalls += 1;
                 self.stalled.push_back(fault);
+                self.hold_page(fault);
                 self.fail_if_stuck();
                 Resolution::Pending
             }

@@ -237,10 +237,6 @@ impl Frames {
         self.table[frame.index()].wires -= 1;
     }
 
-    pub(crate) fn is_wired(&self, frame: FrameId) -> bool {
-        self.table[frame.index()].wires > 0
-    }
-
     /// Puts `frame` into `state`, past every rule: for whoever drives a policy without a
     /// [`Vm`](crate::vm::Vm), and needs frames that may leave and frames that may not.
     #[doc(hidden)]

@@ -131,7 +131,10 @@ impl Vm {
         match self.serve(machine, fault, true) {
             Step::Resolved => self.end_wait(fault),
             Step::Wait(ticket) => self.wait_for(ticket, fault),
-            Step::Stall => self.stalled.push_back(fault),
+            Step::Stall => {
+                self.stalled.push_back(fault);
+                self.hold_page(fault);
+            }
             Step::Invalid => self.events.push_back(Event::Retry(fault)),
         }
     }
@@ -139,6 +142,11 @@ impl Vm {
     /// Serves the faults that wait for a frame, in order, until one has to wait on. From here on
     /// the pages of those served in this call may leave again.
     pub(crate) fn serve_stalled(&mut self, machine: &mut dyn Machine) {
+        if let Some((fault, frame)) = self.held.take() {
+            self.frames.unwire(frame);
+            self.stalled.retain(|&stalled| stalled != fault);
+            self.stalled.push_front(fault);
+        }
         while let Some(fault) = self.stalled.pop_front() {
             match self.serve(machine, fault, true) {
                 Step::Resolved => self.end_wait(fault),
@@ -146,15 +154,25 @@ impl Vm {
                 Step::Invalid => self.events.push_back(Event::Retry(fault)),
                 Step::Stall => {
                     self.stalled.push_front(fault);
+                    self.hold_page(fault);
                     break;
                 }
             }
         }
         self.fail_if_stuck();
         for frame in self.served.drain(..) {
-            if self.frames.is_wired(frame) {
-                self.frames.unwire(frame);
-            }
+            self.frames.unwire(frame);
+        }
+    }
+
+    /// Keeps the page of a stalled fault in memory, if it is there, for one fault at a time.
+    pub(crate) fn hold_page(&mut self, fault: Fault) {
+        if self.held.is_some() {
+            return;
+        }
+        if let Some(frame) = self.frame_at(fault.space, fault.at) {
+            self.frames.wire(frame);
+            self.held = Some((fault, frame));
         }
     }
 

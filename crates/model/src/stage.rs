@@ -28,8 +28,8 @@ use crate::pager::{Address, Ledger, SimPager, SimSlots, Temper};
 use crate::physical::{Physical, Stamp};
 
 /// More tries than any access may need, and more rounds than any quiet may take.
-const TRIES_MAX: u32 = 1000;
-const ROUNDS_MAX: u32 = 100_000;
+const TRIES_MAX: u32 = 200;
+const ROUNDS_MAX: u32 = 10_000;
 /// Between two rounds of waiting for quiet.
 const TICK_NS: u64 = 50_000_000;
 
