@@ -206,6 +206,11 @@ impl Vm {
         self.occupy(frame, page, space, Cause::Adopted);
         self.frames.set_dirty(frame, true);
         machine.adopt(space, at, frame);
+        match region.rights {
+            Rights::None => machine.leave(space, at, frame),
+            Rights::Read => machine.restrict(frame, Rights::Read),
+            Rights::Write => {}
+        }
         self.reverse.insert(frame, space, at);
         self.counters.adoptions += 1;
         self.log(Decision::Adopt(page));

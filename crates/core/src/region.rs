@@ -463,7 +463,8 @@ impl Vm {
         rights: Rights,
     ) {
         for (frame, at) in self.collect_mapped(space, region) {
-            if self.reverse.iter(frame).count() == 1 {
+            // What the owner takes from its own space cannot be refused, unlike `restrict`.
+            if rights != Rights::None && self.reverse.iter(frame).count() == 1 {
                 machine.restrict(frame, rights);
             } else {
                 self.reverse.remove(frame, space, at);
