@@ -167,6 +167,7 @@ impl Vm {
             Step::Stall => {
                 self.counters.stalls += 1;
                 self.stalled.push_back(fault);
+                self.hold_page(fault);
                 self.fail_if_stuck();
                 Resolution::Pending
             }
@@ -205,6 +206,11 @@ impl Vm {
         self.occupy(frame, page, space, Cause::Adopted);
         self.frames.set_dirty(frame, true);
         machine.adopt(space, at, frame);
+        match region.rights {
+            Rights::None => machine.leave(space, at, frame),
+            Rights::Read => machine.restrict(frame, Rights::Read),
+            Rights::Write => {}
+        }
         self.reverse.insert(frame, space, at);
         self.counters.adoptions += 1;
         self.log(Decision::Adopt(page));
