@@ -1,1 +1,51 @@
-fn main(){}
+//! `tidemark`: real programs in less memory than they need.
+//!
+//! Each subcommand is a file of its own that parses, plans, runs and renders; [`commands`] lists
+//! them. What they print is made by pure functions of the records in `tidemark-results`. Results
+//! go to stdout, progress and complaints to stderr.
+//!
+//! # Exit status
+//! 0: fine. 1: the command found something. 2: it could not be done; one line says why.
+//! `run` ends as the program it ran did.
+
+#![forbid(unsafe_code)]
+
+mod commands;
+mod completions;
+mod doctor;
+mod exit;
+mod man;
+mod output;
+mod policies;
+mod run;
+mod size;
+
+use clap::Parser;
+
+use crate::commands::Command;
+use crate::exit::Exit;
+
+/// Runs real programs in less memory than they need
+#[derive(Debug, Parser)]
+#[command(name = "tidemark", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() {
+    let exit = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command.run(),
+        Err(error) => usage(&error),
+    };
+    exit.unwrap_or_else(|refusal| refusal.tell()).leave()
+}
+
+/// Shows help where help was asked for; makes one line of any other complaint.
+fn usage(error: &clap::Error) -> Result<Exit, exit::Refusal> {
+    if error.use_stderr() && error.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Err(exit::Refusal::from_usage(error));
+    }
+    output::print(&error.render().ansi_to_string_for(error));
+    Ok(if error.use_stderr() { Exit::Refused } else { Exit::Fine })
+}

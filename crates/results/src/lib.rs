@@ -14,4 +14,4 @@ pub mod record;
 pub mod text;
 
 pub use histogram::{Bucket, Histogram};
-pub use record::{Ending, ProcessRecord, RunRecord, SCHEMA, Statistics};
+pub use record::{Ending, Latencies, Latency, ProcessRecord, RunRecord, SCHEMA, Statistics};

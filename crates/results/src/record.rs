@@ -86,11 +86,11 @@ pub struct Statistics {
     pub cow_faults: u64,
     /// Faults that waited for the store.
     pub page_in_faults: u64,
-    /// Pages read along with another page.
-    pub read_ahead_pages: u64,
-    /// Of those, pages that were used.
+    /// Faults on pages that were there when the fault was looked at.
+    pub spurious_faults: u64,
+    /// Pages read along with another page that were used.
     pub read_ahead_used: u64,
-    /// Of those, pages that left without having been used.
+    /// Pages read along with another page that left without having been used.
     pub read_ahead_wasted: u64,
     /// Pages that left without a write because the store had them already.
     pub clean_drops: u64,
@@ -108,6 +108,8 @@ pub struct Statistics {
     pub frames_peak: u64,
     /// Memory that is not managed: stacks, code, files, shared and locked memory.
     pub unmanaged_bytes: u64,
+    /// Address space under management.
+    pub managed_bytes: u64,
     /// Bytes read from the store.
     pub bytes_read: u64,
     /// Bytes written to the store.
@@ -116,14 +118,38 @@ pub struct Statistics {
     pub elapsed_s: f64,
     /// Time threads spent waiting for their faults, in seconds.
     pub stall_s: f64,
-    /// How long faults took to serve, in nanoseconds.
-    pub latency_ns: Histogram,
-    /// Percentiles of the same, in microseconds.
-    pub latency_us: Percentiles,
+    /// Time the engine worked, in seconds.
+    pub engine_s: f64,
+    /// Transfers that failed.
+    pub store_errors: u64,
+    /// How long faults took to serve, by kind.
+    pub latency: Latencies,
     /// How many pages a read moved.
     pub page_in_cluster_pages: Histogram,
     /// How many pages a write moved.
     pub page_out_cluster_pages: Histogram,
+}
+
+/// How long faults took from their message to their resolution.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latencies {
+    /// Faults on pages that were in memory, unmapped.
+    pub soft: Latency,
+    /// First touches.
+    pub zero_fill: Latency,
+    /// Faults that waited for the store.
+    pub page_in: Latency,
+}
+
+/// How long faults of one kind took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latency {
+    /// Percentiles, in microseconds.
+    pub percentiles_us: Percentiles,
+    /// Counts, in nanoseconds.
+    pub histogram_ns: Histogram,
 }
 
 /// Percentiles of a distribution. Zero where there were no samples.
@@ -174,7 +200,7 @@ impl Statistics {
         self.zero_fills += other.zero_fills;
         self.cow_faults += other.cow_faults;
         self.page_in_faults += other.page_in_faults;
-        self.read_ahead_pages += other.read_ahead_pages;
+        self.spurious_faults += other.spurious_faults;
         self.read_ahead_used += other.read_ahead_used;
         self.read_ahead_wasted += other.read_ahead_wasted;
         self.clean_drops += other.clean_drops;
@@ -183,11 +209,15 @@ impl Statistics {
         self.refusals += other.refusals;
         self.setbacks += other.setbacks;
         self.unmanaged_bytes += other.unmanaged_bytes;
+        self.managed_bytes += other.managed_bytes;
         self.bytes_read += other.bytes_read;
         self.bytes_written += other.bytes_written;
         self.stall_s += other.stall_s;
-        self.latency_ns.add(&other.latency_ns);
-        self.latency_us = Percentiles::of_ns(&self.latency_ns);
+        self.engine_s += other.engine_s;
+        self.store_errors += other.store_errors;
+        self.latency.soft.add(&other.latency.soft);
+        self.latency.zero_fill.add(&other.latency.zero_fill);
+        self.latency.page_in.add(&other.latency.page_in);
         self.page_in_cluster_pages.add(&other.page_in_cluster_pages);
         self.page_out_cluster_pages.add(&other.page_out_cluster_pages);
     }
@@ -203,9 +233,22 @@ impl Statistics {
     }
 }
 
+impl Latency {
+    /// The latencies counted in `histogram_ns`.
+    pub fn new(histogram_ns: Histogram) -> Latency {
+        Latency { percentiles_us: Percentiles::of_ns(&histogram_ns), histogram_ns }
+    }
+
+    /// Adds the counts of `other`.
+    pub fn add(&mut self, other: &Latency) {
+        self.histogram_ns.add(&other.histogram_ns);
+        self.percentiles_us = Percentiles::of_ns(&self.histogram_ns);
+    }
+}
+
 impl Percentiles {
     /// The percentiles, in microseconds, of a histogram of nanoseconds.
-    pub fn of_ns(histogram: &Histogram) -> Percentiles {
+    fn of_ns(histogram: &Histogram) -> Percentiles {
         let us = |per_mille| histogram.quantile(per_mille).unwrap_or(0.0) / 1000.0;
         Percentiles { p50: us(500), p90: us(900), p99: us(990), p999: us(999) }
     }

@@ -119,7 +119,6 @@ fn row(name: String, end: String, statistics: &Statistics) -> Vec<String> {
 
 fn details(record: &RunRecord) -> String {
     let total = &record.total;
-    let latency = total.latency_us;
     let mut text = String::new();
     let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<12} {value}\n"));
     line(
@@ -143,8 +142,7 @@ fn details(record: &RunRecord) -> String {
     line(
         "read ahead",
         format!(
-            "{} pages, {} used, {} wasted",
-            count(total.read_ahead_pages),
+            "{} pages used, {} wasted",
             count(total.read_ahead_used),
             count(total.read_ahead_wasted),
         ),
@@ -153,13 +151,18 @@ fn details(record: &RunRecord) -> String {
         "not written",
         format!("{} clean, {} zero", count(total.clean_drops), count(total.zero_pages)),
     );
-    line(
-        "fault",
-        format!(
+    for (name, latency) in [
+        ("soft fault", &total.latency.soft),
+        ("zero-fill", &total.latency.zero_fill),
+        ("page-in", &total.latency.page_in),
+    ] {
+        let us = latency.percentiles_us;
+        let percentiles = format!(
             "p50 {:.1} µs, p90 {:.1} µs, p99 {:.1} µs, p99.9 {:.1} µs",
-            latency.p50, latency.p90, latency.p99, latency.p999,
-        ),
-    );
+            us.p50, us.p90, us.p99, us.p999,
+        );
+        line(name, percentiles);
+    }
     line("refusals", format!("{}, setbacks {}", count(total.refusals), count(total.setbacks)));
     text
 }

@@ -1,12 +1,16 @@
 use super::*;
 use crate::histogram::Bucket;
 
+fn latencies(soft: Bucket) -> Latencies {
+    Latencies { soft: Latency::new(Histogram::new([soft])), ..Latencies::default() }
+}
+
 fn record() -> RunRecord {
     let statistics = Statistics {
         page_ins: 640,
         page_in_requests: 10,
         elapsed_s: 1.5,
-        latency_ns: Histogram::new([Bucket { from: 4096, below: 8192, count: 10 }]),
+        latency: latencies(Bucket { from: 4096, below: 8192, count: 10 }),
         ..Statistics::default()
     };
     RunRecord {
@@ -87,7 +91,7 @@ fn adding_sums_counts_and_leaves_shares_of_memory_and_time_alone() {
         frames_budget: 10,
         elapsed_s: 1.0,
         stall_s: 0.25,
-        latency_ns: Histogram::new([Bucket { from: 1000, below: 3000, count: 2 }]),
+        latency: latencies(Bucket { from: 1000, below: 3000, count: 2 }),
         ..Statistics::default()
     };
     let mut total = Statistics::default();
@@ -96,6 +100,6 @@ fn adding_sums_counts_and_leaves_shares_of_memory_and_time_alone() {
     assert_eq!(total.page_ins, 6);
     assert_eq!((total.frames_peak, total.frames_budget), (0, 0));
     assert_eq!((total.elapsed_s, total.stall_s), (0.0, 0.5));
-    assert_eq!(total.latency_ns.count(), 4);
-    assert_eq!(total.latency_us.p50, 2.0);
+    assert_eq!(total.latency.soft.histogram_ns.count(), 4);
+    assert_eq!(total.latency.soft.percentiles_us.p50, 2.0);
 }
