@@ -72,7 +72,13 @@ impl Frames {
         let mut counts = [0; STATES];
         counts[State::Free as usize] = frames_limit;
         counts[State::Retired as usize] = frames_max - frames_limit;
-        Frames { table, free: (0..frames_limit).rev().collect(), counts, newest: NONE, oldest: NONE }
+        Frames {
+            table,
+            free: (0..frames_limit).rev().collect(),
+            counts,
+            newest: NONE,
+            oldest: NONE,
+        }
     }
 
     /// How many frames there are in all.
@@ -99,5 +105,15 @@ impl Frames {
     pub fn may_leave(&self, frame: FrameId) -> bool {
         let entry = &self.table[frame.index()];
         entry.state == State::Resident && entry.wires == 0
+    }
+
+    /// Puts `frame` into `state`, past every rule: for whoever drives a policy without a
+    /// [`Vm`](crate::vm::Vm), and needs frames that may leave and frames that may not.
+    pub fn force(&mut self, frame: FrameId, state: State, is_wired: bool) {
+        let entry = &mut self.table[frame.index()];
+        self.counts[entry.state as usize] -= 1;
+        self.counts[state as usize] += 1;
+        entry.state = state;
+        entry.wires = is_wired.into();
     }
 }

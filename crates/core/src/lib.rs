@@ -14,5 +14,6 @@ pub mod id;
 pub mod machine;
 pub mod pager;
 pub mod policy;
+pub mod queue;
 pub mod run;
 pub mod time;
