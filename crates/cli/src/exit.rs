@@ -45,7 +45,13 @@ impl Exit {
 impl Refusal {
     /// A refusal that says `line`.
     pub fn new(line: impl Into<String>) -> Refusal {
-        Refusal(line.into().lines().map(str::trim).collect::<Vec<_>>().join(" "))
+        Refusal(
+            line.into()
+                .lines()
+                .map(str::trim)
+                .collect::<Vec<_>>()
+                .join(" "),
+        )
     }
 
     /// A refusal of a command line that can't be parsed.
@@ -74,7 +80,10 @@ impl fmt::Display for Refusal {
 /// Dies of `signal`, so that whoever waits for this process sees what became of the program.
 fn leave_by_signal(signal: i32) -> ! {
     // The program has left its own core file; one of the supervisor would replace it.
-    let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    let none = rustix::process::Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
     let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
     let _ = emulate_default_handler(signal);
     // Real-time signals and a few rare ones are not in the table of defaults.
@@ -89,6 +98,9 @@ mod tests {
 
     #[test]
     fn a_refusal_is_one_line() {
-        assert_eq!(Refusal::new("first\n  second\n").to_string(), "first second");
+        assert_eq!(
+            Refusal::new("first\n  second\n").to_string(),
+            "first second"
+        );
     }
 }

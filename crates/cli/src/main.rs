@@ -14,6 +14,7 @@ mod commands;
 mod completions;
 mod doctor;
 mod exit;
+mod host;
 mod man;
 mod output;
 mod policies;
@@ -21,9 +22,10 @@ mod run;
 mod size;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use crate::commands::Command;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 
 /// Runs real programs in less memory than they need
 #[derive(Debug, Parser)]
@@ -42,10 +44,14 @@ fn main() {
 }
 
 /// Shows help where help was asked for; makes one line of any other complaint.
-fn usage(error: &clap::Error) -> Result<Exit, exit::Refusal> {
-    if error.use_stderr() && error.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Err(exit::Refusal::from_usage(error));
-    }
-    output::print(&error.render().ansi_to_string_for(error));
-    Ok(if error.use_stderr() { Exit::Refused } else { Exit::Fine })
+fn usage(error: &clap::Error) -> Result<Exit, Refusal> {
+    let is_help = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Some(Exit::Fine),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Some(Exit::Refused),
+        _ => None,
+    };
+    let exit = is_help.ok_or_else(|| Refusal::from_usage(error))?;
+    // A reader that has gone away wants no more help.
+    let _ = error.print();
+    Ok(exit)
 }

@@ -23,15 +23,22 @@ fn page(subcommand: Option<&str>) -> Result<Vec<u8>, Refusal> {
     let mut command = crate::Arguments::command();
     command.build();
     if let Some(name) = subcommand {
-        let names: Vec<String> =
-            command.get_subcommands().map(|known| known.get_name().into()).collect();
+        let names: Vec<String> = command
+            .get_subcommands()
+            .map(|known| known.get_name().into())
+            .collect();
         let Some(found) = command.find_subcommand(name) else {
-            refuse!("`man {name}`: no such subcommand; there are {}", names.join(", "));
+            refuse!(
+                "`man {name}`: no such subcommand; there are {}",
+                names.join(", ")
+            );
         };
-        command = found.clone().name(format!("tidemark-{name}"));
+        command = found.clone();
     }
     let mut text = Vec::new();
-    clap_mangen::Man::new(command).render(&mut text).expect("memory takes every byte");
+    clap_mangen::Man::new(command)
+        .render(&mut text)
+        .expect("memory takes every byte");
     Ok(text)
 }
 
@@ -50,6 +57,9 @@ mod tests {
     #[test]
     fn an_unknown_subcommand_is_refused_with_the_known_ones() {
         let refusal = page(Some("rum")).unwrap_err().to_string();
-        assert!(refusal.starts_with("`man rum`: no such subcommand; there are run, "), "{refusal}");
+        assert!(
+            refusal.starts_with("`man rum`: no such subcommand; there are run, "),
+            "{refusal}"
+        );
     }
 }

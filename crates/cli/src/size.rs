@@ -17,7 +17,10 @@ pub fn parse(option: &str, text: &str, memory_bytes: u64) -> Result<u64, Refusal
     let Some(unit_bytes) = unit_bytes(unit, memory_bytes) else {
         refuse!("{given}: unknown unit `{unit}`; use K, M, G or T");
     };
-    let bytes = whole.parse().ok().and_then(|whole| count_bytes(whole, fraction, unit_bytes));
+    let bytes = whole
+        .parse()
+        .ok()
+        .and_then(|whole| count_bytes(whole, fraction, unit_bytes));
     let Some(bytes) = bytes else {
         refuse!("{given}: too large; the most is 16777215T");
     };
@@ -52,7 +55,11 @@ fn unit_bytes(unit: &str, memory_bytes: u64) -> Option<u128> {
         return Some(u128::from(memory_bytes) / 100);
     }
     let unit = unit.to_ascii_uppercase();
-    let power = match unit.strip_suffix("IB").or(unit.strip_suffix('B')).unwrap_or(&unit) {
+    let power = match unit
+        .strip_suffix("IB")
+        .or(unit.strip_suffix('B'))
+        .unwrap_or(&unit)
+    {
         "" if unit == "IB" => return None,
         "" => 0,
         "K" => 1,
@@ -111,15 +118,24 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused() {
-        for text in ["", "M", "-5M", "1.2.3M", ".5G", "5.", "0x10", "1e9", "1 2M", "…"] {
+        for text in [
+            "", "M", "-5M", "1.2.3M", ".5G", "5.", "0x10", "1e9", "1 2M", "…",
+        ] {
             let told = size(text).unwrap_err();
-            assert!(told.contains("not a size") || told.contains("unknown unit"), "{text}: {told}");
+            assert!(
+                told.contains("not a size") || told.contains("unknown unit"),
+                "{text}: {told}"
+            );
         }
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        for text in ["99999999999999T", "99999999999999999999999T", "18446744073709551616"] {
+        for text in [
+            "99999999999999T",
+            "99999999999999999999999T",
+            "18446744073709551616",
+        ] {
             assert!(size(text).unwrap_err().contains("too large"), "{text}");
         }
     }

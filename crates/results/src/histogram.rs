@@ -31,14 +31,21 @@ impl Histogram {
     pub fn new(buckets: impl IntoIterator<Item = Bucket>) -> Histogram {
         let mut merged = BTreeMap::new();
         for bucket in buckets {
-            assert!(bucket.from < bucket.below, "a bucket holds at least one value");
+            assert!(
+                bucket.from < bucket.below,
+                "a bucket holds at least one value"
+            );
             if bucket.count > 0 {
                 *merged.entry((bucket.from, bucket.below)).or_insert(0) += bucket.count;
             }
         }
         let buckets =
-            merged.into_iter().map(|((from, below), count)| Bucket { from, below, count });
-        Histogram { buckets: buckets.collect() }
+            merged
+                .into_iter()
+                .map(|((from, below), count)| Bucket { from, below, count });
+        Histogram {
+            buckets: buckets.collect(),
+        }
     }
 
     /// Adds the counts of `other`, which was divided at the same bounds.
@@ -85,8 +92,12 @@ mod tests {
 
     #[test]
     fn empty_buckets_are_left_out_and_equal_ones_added_up() {
-        let histogram =
-            Histogram::new([bucket(4, 8, 2), bucket(0, 4, 0), bucket(8, 16, 1), bucket(4, 8, 3)]);
+        let histogram = Histogram::new([
+            bucket(4, 8, 2),
+            bucket(0, 4, 0),
+            bucket(8, 16, 1),
+            bucket(4, 8, 3),
+        ]);
         assert_eq!(histogram.buckets(), [bucket(4, 8, 5), bucket(8, 16, 1)]);
         assert_eq!(histogram.count(), 6);
     }

@@ -180,7 +180,10 @@ impl RunRecord {
     pub fn from_json(text: &str) -> Result<RunRecord, String> {
         let record: RunRecord = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if record.schema != SCHEMA {
-            return Err(format!("`schema` is `{}`; this reads `{SCHEMA}`", record.schema));
+            return Err(format!(
+                "`schema` is `{}`; this reads `{SCHEMA}`",
+                record.schema
+            ));
         }
         Ok(record)
     }
@@ -219,7 +222,8 @@ impl Statistics {
         self.latency.zero_fill.add(&other.latency.zero_fill);
         self.latency.page_in.add(&other.latency.page_in);
         self.page_in_cluster_pages.add(&other.page_in_cluster_pages);
-        self.page_out_cluster_pages.add(&other.page_out_cluster_pages);
+        self.page_out_cluster_pages
+            .add(&other.page_out_cluster_pages);
     }
 
     /// Pages a read moved, on average.
@@ -236,7 +240,10 @@ impl Statistics {
 impl Latency {
     /// The latencies counted in `histogram_ns`.
     pub fn new(histogram_ns: Histogram) -> Latency {
-        Latency { percentiles_us: Percentiles::of_ns(&histogram_ns), histogram_ns }
+        Latency {
+            percentiles_us: Percentiles::of_ns(&histogram_ns),
+            histogram_ns,
+        }
     }
 
     /// Adds the counts of `other`.
@@ -250,7 +257,12 @@ impl Percentiles {
     /// The percentiles, in microseconds, of a histogram of nanoseconds.
     fn of_ns(histogram: &Histogram) -> Percentiles {
         let us = |per_mille| histogram.quantile(per_mille).unwrap_or(0.0) / 1000.0;
-        Percentiles { p50: us(500), p90: us(900), p99: us(990), p999: us(999) }
+        Percentiles {
+            p50: us(500),
+            p90: us(900),
+            p99: us(990),
+            p999: us(999),
+        }
     }
 }
 

@@ -10,7 +10,12 @@ const PROCESSES_SHOWN: usize = 12;
 
 /// The summary of a run: one line of what it was, a table of processes, and the rest of the total.
 pub fn summary(record: &RunRecord) -> String {
-    let mut text = format!("{}\n{}\n{}", headline(record), processes(record), details(record));
+    let mut text = format!(
+        "{}\n{}\n{}",
+        headline(record),
+        processes(record),
+        details(record)
+    );
     for note in &record.notes {
         text.push_str(&format!("note: {note}\n"));
     }
@@ -26,7 +31,11 @@ pub fn bytes(size: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    let digits = if value.fract() == 0.0 || value >= 100.0 { 0 } else { 1 };
+    let digits = if value.fract() == 0.0 || value >= 100.0 {
+        0
+    } else {
+        1
+    };
     format!("{value:.digits$} {}", units[unit])
 }
 
@@ -149,7 +158,11 @@ fn details(record: &RunRecord) -> String {
     );
     line(
         "not written",
-        format!("{} clean, {} zero", count(total.clean_drops), count(total.zero_pages)),
+        format!(
+            "{} clean, {} zero",
+            count(total.clean_drops),
+            count(total.zero_pages)
+        ),
     );
     for (name, latency) in [
         ("soft fault", &total.latency.soft),
@@ -163,7 +176,14 @@ fn details(record: &RunRecord) -> String {
         );
         line(name, percentiles);
     }
-    line("refusals", format!("{}, setbacks {}", count(total.refusals), count(total.setbacks)));
+    line(
+        "refusals",
+        format!(
+            "{}, setbacks {}",
+            count(total.refusals),
+            count(total.setbacks)
+        ),
+    );
     text
 }
 
@@ -196,7 +216,10 @@ mod tests {
             parent: None,
             program: "sheep".into(),
             ending: Ending::Gone,
-            statistics: Statistics { page_ins: pid as u64, ..Statistics::default() },
+            statistics: Statistics {
+                page_ins: pid as u64,
+                ..Statistics::default()
+            },
         };
         RunRecord {
             schema: SCHEMA.into(),
@@ -239,7 +262,10 @@ mod tests {
     fn a_summary_says_what_ran_how_it_ended_and_what_it_cost() {
         let text = summary(&record(1));
         let first = text.lines().next().unwrap();
-        assert_eq!(first, "tidemark: sheep 4 · 256 MiB · policy mach3 · exit 3 · 2.50 s");
+        assert_eq!(
+            first,
+            "tidemark: sheep 4 · 256 MiB · policy mach3 · exit 3 · 2.50 s"
+        );
         assert!(text.contains("1,234,567"));
         assert!(text.contains("12.3 pages each"));
         assert!(text.contains("note: the swap file is read through the page cache"));

@@ -129,13 +129,20 @@ fn find_privilege(path: &Path) -> Option<Obstacle> {
 
 fn read_head(path: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD_BYTES);
-    File::open(path).ok()?.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
+    File::open(path)
+        .ok()?
+        .take(HEAD_BYTES as u64)
+        .read_to_end(&mut head)
+        .ok()?;
     Some(head)
 }
 
 /// The program a script wants to be run by; through `env`, the program `env` will run.
 fn find_interpreter(head: &[u8]) -> Option<PathBuf> {
-    let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    let line = head
+        .strip_prefix(b"#!")?
+        .split(|&byte| byte == b'\n')
+        .next()?;
     let mut words = line
         .split(|byte| byte.is_ascii_whitespace())
         .filter(|word| !word.is_empty())
@@ -144,7 +151,8 @@ fn find_interpreter(head: &[u8]) -> Option<PathBuf> {
     if interpreter.file_name() != Some(OsStr::new("env")) {
         return Some(interpreter);
     }
-    let is_name = |word: &OsString| !word.as_bytes().starts_with(b"-") && !word.as_bytes().contains(&b'=');
+    let is_name =
+        |word: &OsString| !word.as_bytes().starts_with(b"-") && !word.as_bytes().contains(&b'=');
     match words.find(is_name).map(|name| find(&name)) {
         Some(Ok(program)) => Some(program),
         Some(Err(_)) | None => Some(interpreter),
@@ -155,7 +163,11 @@ fn find_interpreter(head: &[u8]) -> Option<PathBuf> {
 fn find_elf_obstacle(head: &[u8]) -> Option<Obstacle> {
     let Some(elf) = Elf::parse(head) else {
         let is_elf = head.starts_with(b"\x7fELF");
-        return Some(if is_elf { Obstacle::Foreign } else { Obstacle::UnknownFormat });
+        return Some(if is_elf {
+            Obstacle::Foreign
+        } else {
+            Obstacle::UnknownFormat
+        });
     };
     match elf.linker {
         None => Some(Obstacle::Static),
@@ -193,9 +205,13 @@ impl Elf {
                 let (start, length) = (number(header, 8, 8)? as usize, number(header, 32, 8)?);
                 // The name may lie beyond the part of the file that is looked at; that it is
                 // there suffices.
-                let name = head.get(start..start.checked_add(length as usize)?).unwrap_or_default();
+                let name = head
+                    .get(start..start.checked_add(length as usize)?)
+                    .unwrap_or_default();
                 let name = String::from_utf8_lossy(name);
-                return Some(Elf { linker: Some(name.trim_end_matches('\0').into()) });
+                return Some(Elf {
+                    linker: Some(name.trim_end_matches('\0').into()),
+                });
             }
         }
         Some(Elf { linker: None })
@@ -214,7 +230,12 @@ fn machine() -> Option<u64> {
 /// The little-endian number of `length` bytes at `at`.
 fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let field = bytes.get(at..at.checked_add(length)?)?;
-    Some(field.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    Some(
+        field
+            .iter()
+            .rev()
+            .fold(0, |number, &byte| number << 8 | u64::from(byte)),
+    )
 }
 
 #[cfg(test)]
@@ -243,7 +264,10 @@ mod tests {
 
     #[test]
     fn a_dynamic_program_has_no_obstacle() {
-        assert_eq!(find_elf_obstacle(&elf(Some("/lib64/ld-linux-x86-64.so.2"))), None);
+        assert_eq!(
+            find_elf_obstacle(&elf(Some("/lib64/ld-linux-x86-64.so.2"))),
+            None
+        );
     }
 
     #[test]
@@ -254,7 +278,10 @@ mod tests {
     #[test]
     fn a_program_with_another_linker_is_told_by_it() {
         let linker = "/lib/ld-musl-x86_64.so.1";
-        assert_eq!(find_elf_obstacle(&elf(Some(linker))), Some(Obstacle::OtherLinker(linker.into())));
+        assert_eq!(
+            find_elf_obstacle(&elf(Some(linker))),
+            Some(Obstacle::OtherLinker(linker.into()))
+        );
     }
 
     #[test]
@@ -262,7 +289,11 @@ mod tests {
         for (at, byte) in [(4, 1), (5, 2), (18, 40), (16, 1)] {
             let mut head = elf(None);
             head[at] = byte;
-            assert_eq!(find_elf_obstacle(&head), Some(Obstacle::Foreign), "byte {at}");
+            assert_eq!(
+                find_elf_obstacle(&head),
+                Some(Obstacle::Foreign),
+                "byte {at}"
+            );
         }
     }
 
@@ -283,13 +314,19 @@ mod tests {
 
     #[test]
     fn what_is_no_program_has_an_unknown_format() {
-        assert_eq!(find_elf_obstacle(b"echo hello\n"), Some(Obstacle::UnknownFormat));
+        assert_eq!(
+            find_elf_obstacle(b"echo hello\n"),
+            Some(Obstacle::UnknownFormat)
+        );
         assert_eq!(find_elf_obstacle(b""), Some(Obstacle::UnknownFormat));
     }
 
     #[test]
     fn a_script_names_its_interpreter() {
-        assert_eq!(find_interpreter(b"#! /bin/sh -e\nls\n"), Some("/bin/sh".into()));
+        assert_eq!(
+            find_interpreter(b"#! /bin/sh -e\nls\n"),
+            Some("/bin/sh".into())
+        );
         assert_eq!(find_interpreter(b"ls\n"), None);
         let through_env = find_interpreter(b"#!/usr/bin/env -S LANG=C sh -e\n").unwrap();
         assert_eq!(through_env.file_name(), Some(OsStr::new("sh")));

@@ -57,12 +57,26 @@ pub fn create(
     {
         Ok(()) => true,
         Err(Errno::OPNOTSUPP) => false,
-        Err(error) => refuse!("swap of {} in `{shown}`: {}", bytes(size_bytes), plain(error)),
+        Err(error) => refuse!(
+            "swap of {} in `{shown}`: {}",
+            bytes(size_bytes),
+            plain(error)
+        ),
     };
     if let Err(error) = rustix::fs::ftruncate(&file, size_bytes) {
-        refuse!("swap of {} in `{shown}`: {}", bytes(size_bytes), plain(error));
+        refuse!(
+            "swap of {} in `{shown}`: {}",
+            bytes(size_bytes),
+            plain(error)
+        );
     }
-    let mut swap = Swap { file, size_bytes, folder, is_direct, is_preallocated };
+    let mut swap = Swap {
+        file,
+        size_bytes,
+        folder,
+        is_direct,
+        is_preallocated,
+    };
     swap.try_transfer()?;
     Ok(swap)
 }
@@ -80,7 +94,9 @@ pub fn default_folder() -> Result<PathBuf, Refusal> {
             return Ok(folder.into());
         }
     }
-    refuse!("no folder for the swap file: `/var/tmp` and `.` are not on a disk or not writable; name one with `--swap`")
+    refuse!(
+        "no folder for the swap file: `/var/tmp` and `.` are not on a disk or not writable; name one with `--swap`"
+    )
 }
 
 impl Swap {
@@ -120,7 +136,10 @@ impl Swap {
                 return self.try_transfer();
             }
         }
-        refuse!("swap in `{}`: the file can't be read back", self.folder.display())
+        refuse!(
+            "swap in `{}`: the file can't be read back",
+            self.folder.display()
+        )
     }
 }
 
@@ -151,7 +170,7 @@ fn folder_of(path: &Path) -> Result<PathBuf, Refusal> {
 fn is_in_memory(folder: &Path) -> bool {
     const TMPFS: i64 = 0x0102_1994;
     const RAMFS: i64 = 0x8584_58f6;
-    rustix::fs::statfs(folder).is_ok_and(|found| [TMPFS, RAMFS].contains(&(found.f_type as i64)))
+    rustix::fs::statfs(folder).is_ok_and(|found| [TMPFS, RAMFS].contains(&found.f_type))
 }
 
 /// The size of the file: what is asked for, or eight times the memory as far as there is room.
@@ -165,7 +184,11 @@ fn plan_size(
     let free_bytes = file_system.f_bavail.saturating_mul(file_system.f_frsize);
     if let Some(asked) = asked_bytes {
         if asked < SWAP_BYTES_MIN {
-            refuse!("`--swap-size` is {}; needs at least {}", bytes(asked), bytes(SWAP_BYTES_MIN));
+            refuse!(
+                "`--swap-size` is {}; needs at least {}",
+                bytes(asked),
+                bytes(SWAP_BYTES_MIN)
+            );
         }
         if asked > free_bytes {
             refuse!(
@@ -179,7 +202,7 @@ fn plan_size(
     let margin = MARGIN_BYTES.max(free_bytes / 20);
     let room_bytes = free_bytes.saturating_sub(margin);
     let wanted = memory_bytes.saturating_mul(8).max(4 << 30).min(room_bytes);
-    let least = memory_bytes.min(256 << 20).max(SWAP_BYTES_MIN);
+    let least = memory_bytes.clamp(SWAP_BYTES_MIN, 256 << 20);
     if wanted < least {
         refuse!(
             "no room for swap in `{shown}`: {} free, {} needed beside {} of margin; name another folder with `--swap`",
@@ -205,7 +228,10 @@ fn open(folder: &Path) -> Result<(OwnedFd, bool), Refusal> {
             ),
         }
     }
-    refuse!("`--swap {}`: no file can be made there; name another folder", folder.display())
+    refuse!(
+        "`--swap {}`: no file can be made there; name another folder",
+        folder.display()
+    )
 }
 
 fn open_with(folder: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -254,7 +280,10 @@ mod tests {
     #[test]
     fn a_twentieth_of_the_free_room_is_left() {
         let given = size(2 << 30, None, 1 << 30).unwrap();
-        assert!(given <= (2 << 30) / 20 * 19 && given > (2 << 30) / 20 * 18, "{given}");
+        assert!(
+            given <= (2 << 30) / 20 * 19 && given > (2 << 30) / 20 * 18,
+            "{given}"
+        );
     }
 
     #[test]
@@ -262,13 +291,23 @@ mod tests {
         let told = size(70 << 20, None, 1 << 30).unwrap_err();
         assert!(told.starts_with("no room for swap in `/swap`: 70 MiB free, 256 MiB needed"));
         let told = size(70 << 20, Some(1 << 30), 1 << 20).unwrap_err();
-        assert!(told.starts_with("no room for 1 GiB of swap in `/swap`: 70 MiB free"), "{told}");
+        assert!(
+            told.starts_with("no room for 1 GiB of swap in `/swap`: 70 MiB free"),
+            "{told}"
+        );
     }
 
     #[test]
     fn a_size_that_is_asked_for_is_taken_in_whole_pages() {
-        assert_eq!(size(70 << 20, Some((2 << 20) + 1), 1 << 20), Ok((2 << 20) + 4096));
-        assert!(size(70 << 20, Some(4096), 1 << 20).unwrap_err().contains("at least 1 MiB"));
+        assert_eq!(
+            size(70 << 20, Some((2 << 20) + 1), 1 << 20),
+            Ok((2 << 20) + 4096)
+        );
+        assert!(
+            size(70 << 20, Some(4096), 1 << 20)
+                .unwrap_err()
+                .contains("at least 1 MiB")
+        );
     }
 
     #[test]
@@ -279,12 +318,16 @@ mod tests {
 
     #[test]
     fn a_swap_file_has_its_size_and_no_name() {
-        let folder = std::env::temp_dir().join(format!("tidemark-swap-test-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("tidemark-swap-test-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let swap = create(Some(&folder), Some(1 << 20), 1 << 20);
         let names = std::fs::read_dir(&folder).unwrap().count();
         std::fs::remove_dir(&folder).unwrap();
         assert_eq!(names, 0);
-        assert_eq!(rustix::fs::fstat(&swap.unwrap().file).unwrap().st_size, 1 << 20);
+        assert_eq!(
+            rustix::fs::fstat(&swap.unwrap().file).unwrap().st_size,
+            1 << 20
+        );
     }
 }

@@ -2,7 +2,10 @@ use super::*;
 use crate::histogram::Bucket;
 
 fn latencies(soft: Bucket) -> Latencies {
-    Latencies { soft: Latency::new(Histogram::new([soft])), ..Latencies::default() }
+    Latencies {
+        soft: Latency::new(Histogram::new([soft])),
+        ..Latencies::default()
+    }
 }
 
 fn record() -> RunRecord {
@@ -10,7 +13,11 @@ fn record() -> RunRecord {
         page_ins: 640,
         page_in_requests: 10,
         elapsed_s: 1.5,
-        latency: latencies(Bucket { from: 4096, below: 8192, count: 10 }),
+        latency: latencies(Bucket {
+            from: 4096,
+            below: 8192,
+            count: 10,
+        }),
         ..Statistics::default()
     };
     RunRecord {
@@ -64,7 +71,10 @@ fn the_fields_readers_rely_on_are_there_in_total_and_in_each_process() {
     ];
     for field in needed {
         assert!(json["total"][field].is_number(), "`total` lacks `{field}`");
-        assert!(json["processes"][0][field].is_number(), "`processes[0]` lacks `{field}`");
+        assert!(
+            json["processes"][0][field].is_number(),
+            "`processes[0]` lacks `{field}`"
+        );
     }
 }
 
@@ -72,12 +82,17 @@ fn the_fields_readers_rely_on_are_there_in_total_and_in_each_process() {
 fn another_schema_is_refused_by_name() {
     let text = record().to_json().replace("run.v1", "run.v9");
     let error = RunRecord::from_json(&text).unwrap_err();
-    assert_eq!(error, "`schema` is `tidemark.run.v9`; this reads `tidemark.run.v1`");
+    assert_eq!(
+        error,
+        "`schema` is `tidemark.run.v9`; this reads `tidemark.run.v1`"
+    );
 }
 
 #[test]
 fn a_record_with_unknown_and_missing_counts_still_opens() {
-    let text = record().to_json().replace("\"page_ins\"", "\"page_ins_to_come\"");
+    let text = record()
+        .to_json()
+        .replace("\"page_ins\"", "\"page_ins_to_come\"");
     let read = RunRecord::from_json(&text).unwrap();
     assert_eq!(read.total.page_ins, 0);
     assert_eq!(read.total.page_in_requests, 10);
@@ -91,7 +106,11 @@ fn adding_sums_counts_and_leaves_shares_of_memory_and_time_alone() {
         frames_budget: 10,
         elapsed_s: 1.0,
         stall_s: 0.25,
-        latency: latencies(Bucket { from: 1000, below: 3000, count: 2 }),
+        latency: latencies(Bucket {
+            from: 1000,
+            below: 3000,
+            count: 2,
+        }),
         ..Statistics::default()
     };
     let mut total = Statistics::default();
