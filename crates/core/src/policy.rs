@@ -153,7 +153,13 @@ impl<'a> Probe<'a> {
         questions: &'a mut u64,
         laundry: u32,
     ) -> Probe<'a> {
-        Probe { now, frames, machine, questions, laundry }
+        Probe {
+            now,
+            frames,
+            machine,
+            questions,
+            laundry,
+        }
     }
 }
 

@@ -13,5 +13,9 @@
 #![deny(unsafe_code)]
 
 pub mod control;
+pub mod ranges;
+pub mod requests;
+pub mod scanner;
 pub mod shared;
+pub mod slots;
 pub mod sys;

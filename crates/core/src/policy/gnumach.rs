@@ -62,7 +62,10 @@ const DIVISOR: Knob = Knob {
 pub static RELEASED: Description = Description {
     name: "gnumach",
     summary: "external pages leave before any internal one does",
-    lineage: &["Mach 3.0, 1991 (vm_pageout)", "GNU Mach 2016-2025 (vm_page)"],
+    lineage: &[
+        "Mach 3.0, 1991 (vm_pageout)",
+        "GNU Mach 2016-2025 (vm_page)",
+    ],
     sees: Sees::Bits,
     knobs: &[PASS, ACTIVE_SHARE, BEHIND],
 };
@@ -71,7 +74,10 @@ pub static RELEASED: Description = Description {
 pub static ACTIVITY: Description = Description {
     name: "gnumach-activity",
     summary: "inactive pages leave before active ones, and among them external ones first",
-    lineage: &["Mach 3.0, 1991 (vm_pageout)", "GNU Mach, December 2025 (vm_page)"],
+    lineage: &[
+        "Mach 3.0, 1991 (vm_pageout)",
+        "GNU Mach, December 2025 (vm_page)",
+    ],
     sees: Sees::Bits,
     knobs: &[PASS, ACTIVE_SHARE, BEHIND],
 };
@@ -137,7 +143,13 @@ pub fn build_activity(settings: &Settings<'_>) -> Box<dyn Policy> {
 
 /// Makes a `gnumach-balanced`.
 pub fn build_balanced(settings: &Settings<'_>) -> Box<dyn Policy> {
-    build(&BALANCED, Order::Balanced { divisor: settings.knobs[3] }, settings)
+    build(
+        &BALANCED,
+        Order::Balanced {
+            divisor: settings.knobs[3],
+        },
+        settings,
+    )
 }
 
 fn build(
@@ -228,12 +240,24 @@ impl Policy for GnuMach {
     }
 }
 
-const RELEASED_ORDER: [u8; 4] =
-    [INACTIVE_EXTERNAL, ACTIVE_EXTERNAL, INACTIVE_INTERNAL, ACTIVE_INTERNAL];
-const ACTIVITY_ORDER: [u8; 4] =
-    [INACTIVE_EXTERNAL, INACTIVE_INTERNAL, ACTIVE_EXTERNAL, ACTIVE_INTERNAL];
-const INTERNAL_FIRST: [u8; 4] =
-    [INACTIVE_INTERNAL, ACTIVE_INTERNAL, INACTIVE_EXTERNAL, ACTIVE_EXTERNAL];
+const RELEASED_ORDER: [u8; 4] = [
+    INACTIVE_EXTERNAL,
+    ACTIVE_EXTERNAL,
+    INACTIVE_INTERNAL,
+    ACTIVE_INTERNAL,
+];
+const ACTIVITY_ORDER: [u8; 4] = [
+    INACTIVE_EXTERNAL,
+    INACTIVE_INTERNAL,
+    ACTIVE_EXTERNAL,
+    ACTIVE_INTERNAL,
+];
+const INTERNAL_FIRST: [u8; 4] = [
+    INACTIVE_INTERNAL,
+    ACTIVE_INTERNAL,
+    INACTIVE_EXTERNAL,
+    ACTIVE_EXTERNAL,
+];
 
 impl GnuMach {
     /// Makes the page before `page` inactive, if it was the last to come to the object.
@@ -286,15 +310,26 @@ impl GnuMach {
     }
 
     fn active_list(&self, frame: FrameId) -> u8 {
-        if self.external[frame.index()] { ACTIVE_EXTERNAL } else { ACTIVE_INTERNAL }
+        if self.external[frame.index()] {
+            ACTIVE_EXTERNAL
+        } else {
+            ACTIVE_INTERNAL
+        }
     }
 
     fn inactive_list(&self, frame: FrameId) -> u8 {
-        if self.external[frame.index()] { INACTIVE_EXTERNAL } else { INACTIVE_INTERNAL }
+        if self.external[frame.index()] {
+            INACTIVE_EXTERNAL
+        } else {
+            INACTIVE_INTERNAL
+        }
     }
 
     fn length(&self, lists: &[u8]) -> u64 {
-        lists.iter().map(|&list| u64::from(self.queues.length(list))).sum()
+        lists
+            .iter()
+            .map(|&list| u64::from(self.queues.length(list)))
+            .sum()
     }
 }
 

@@ -20,8 +20,12 @@ struct Range {
     end: AtomicUsize,
 }
 
-static OWN: [Range; RANGES_MAX] =
-    [const { Range { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; RANGES_MAX];
+static OWN: [Range; RANGES_MAX] = [const {
+    Range {
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+    }
+}; RANGES_MAX];
 
 /// A private anonymous mapping that belongs to the engine. Unmapped when dropped.
 #[derive(Debug)]
@@ -126,7 +130,11 @@ pub fn own_ranges() -> impl Iterator<Item = (usize, usize)> {
 /// If the table is full: more ranges than this crate ever makes.
 pub fn add_own(start: usize, bytes: usize) {
     for range in &OWN {
-        if range.start.compare_exchange(0, start, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        if range
+            .start
+            .compare_exchange(0, start, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
             range.end.store(start + bytes, Ordering::Release);
             return;
         }
@@ -136,7 +144,10 @@ pub fn add_own(start: usize, bytes: usize) {
 
 /// Takes the range that starts at `start` out of the table.
 pub fn remove_own(start: usize) {
-    if let Some(range) = OWN.iter().find(|range| range.start.load(Ordering::Acquire) == start) {
+    if let Some(range) = OWN
+        .iter()
+        .find(|range| range.start.load(Ordering::Acquire) == start)
+    {
         range.end.store(0, Ordering::Release);
         range.start.store(0, Ordering::Release);
     }
@@ -167,7 +178,11 @@ impl<T: Plain> Table<T> {
     /// Makes a table of `len` zeros.
     pub fn new(len: usize) -> Result<Table<T>, Errno> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(Errno::NOMEM)?;
-        Ok(Table { mapping: Mapping::anonymous(bytes)?, len, kind: std::marker::PhantomData })
+        Ok(Table {
+            mapping: Mapping::anonymous(bytes)?,
+            len,
+            kind: std::marker::PhantomData,
+        })
     }
 }
 

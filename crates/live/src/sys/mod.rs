@@ -17,6 +17,7 @@ pub mod memory;
 pub mod pool;
 pub mod ring;
 pub mod shm;
+pub mod signal;
 pub mod socket;
 pub mod thread;
 pub mod uffd;
