@@ -68,7 +68,7 @@ pub struct Arguments {
     #[arg(long)]
     allow_unmanaged: bool,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     program: Vec<OsString>,
 }
 

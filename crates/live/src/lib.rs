@@ -18,4 +18,6 @@ pub mod requests;
 pub mod scanner;
 pub mod shared;
 pub mod slots;
+pub mod machine;
+pub mod store;
 pub mod sys;

@@ -1,12 +1,15 @@
 //! Text views of a record: tables for people.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::record::{Ending, ProcessRecord, RunRecord, Statistics};
 
 /// How many processes the table shows one by one; the rest are summed up in one line.
 const PROCESSES_SHOWN: usize = 12;
+
+/// Rules around the head of a table, and none between rows.
+const STYLE: TableStyle = TableStyle::new()
+    .header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// The summary of a run: one line of what it was, a table of processes, and the rest of the total.
 pub fn summary(record: &RunRecord) -> String {
@@ -56,7 +59,7 @@ pub fn count(number: u64) -> String {
 /// (`columns_left`) hold numbers.
 pub fn table(columns: &[&str], columns_left: usize) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(columns);
+    table.load_style(STYLE).set_header(columns);
     for column in table.column_iter_mut().skip(columns_left) {
         column.set_cell_alignment(CellAlignment::Right);
     }

@@ -63,15 +63,12 @@ impl Plan {
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?
             .name;
         let path = program::find(&arguments.program[0])?;
+        let statistics_file = arguments.stats.as_deref().map(Replacement::new).transpose()?;
+        let nature = program::find_obstacle(&path)
+            .map(|obstacle| format!("`{}` {}", path.display(), obstacle.reason()));
         let mut notes = vec![];
-        let obstacle = find_obstacle(arguments, &path);
-        let management = match obstacle {
-            None => Some(Management::new(
-                arguments,
-                policy,
-                memory_bytes,
-                swap_bytes,
-            )?),
+        let management = match nature.or_else(|| find_host_obstacle(arguments)) {
+            None => Some(Management::new(arguments, policy, memory_bytes, swap_bytes)?),
             Some(obstacle) if arguments.allow_unmanaged => {
                 notes.push(format!("the program ran unmanaged: {obstacle}"));
                 None
@@ -80,11 +77,6 @@ impl Plan {
                 refuse!("{obstacle}; `--allow-unmanaged` runs it without management")
             }
         };
-        let statistics_file = arguments
-            .stats
-            .as_deref()
-            .map(Replacement::new)
-            .transpose()?;
         let mut command = Command::new(&path);
         std::os::unix::process::CommandExt::arg0(&mut command, &arguments.program[0]);
         command.args(&arguments.program[1..]);
@@ -170,11 +162,8 @@ fn plan_memory(text: &str, machine_bytes: u64) -> Result<u64, Refusal> {
     Ok(memory_bytes - memory_bytes % PAGE_BYTES)
 }
 
-/// What keeps the program from being managed, on this host or by its own nature, in one line.
-fn find_obstacle(arguments: &Arguments, path: &std::path::Path) -> Option<String> {
-    if let Some(obstacle) = program::find_obstacle(path) {
-        return Some(format!("`{}` {}", path.display(), obstacle.reason()));
-    }
+/// What keeps any program from being managed on this host, in one line.
+fn find_host_obstacle(arguments: &Arguments) -> Option<String> {
     let lack = host::find_lack(arguments.in_thread)?;
     Some(format!("{}; `{}`", lack.what, lack.remedy))
 }

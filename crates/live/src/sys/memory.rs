@@ -95,6 +95,20 @@ impl Mapping {
         self.start.as_ptr()
     }
 
+    /// Reads one byte. Where the mapping is registered, this may wait for a page.
+    pub fn get(&self, offset: usize) -> u8 {
+        assert!(offset < self.bytes);
+        // SAFETY: inside the mapping; volatile, since others may write at the same time.
+        unsafe { self.start.as_ptr().add(offset).read_volatile() }
+    }
+
+    /// Writes one byte. Where the mapping is registered, this may wait for a page.
+    pub fn set(&self, offset: usize, value: u8) {
+        assert!(offset < self.bytes);
+        // SAFETY: as for `get`; no Rust reference into a mapping outlives a call.
+        unsafe { self.start.as_ptr().add(offset).write_volatile(value) };
+    }
+
     fn advise(&self, advice: Advice) -> Result<(), Errno> {
         // SAFETY: the range is exactly this mapping, and the advice used keeps its contents.
         unsafe { rustix::mm::madvise(self.start.as_ptr().cast(), self.bytes, advice) }

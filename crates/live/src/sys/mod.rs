@@ -21,6 +21,7 @@ pub mod signal;
 pub mod socket;
 pub mod thread;
 pub mod uffd;
+pub mod workers;
 
 pub use rustix::io::Errno;
 
