@@ -34,7 +34,7 @@ pub fn find_lack(is_in_thread: bool) -> Option<Lack> {
     };
     match Uffd::offered() {
         Ok(offered) => describe_missing(needed.without(offered)),
-        Err(error) => Some(describe(error, rustix::process::geteuid().is_root())),
+        Err(error) => Some(describe_error(error)),
     }
 }
 
@@ -69,6 +69,11 @@ pub fn find_shim() -> Result<PathBuf, Refusal> {
     Ok(found)
 }
 
+/// Whether asynchronous transfers can be had.
+pub fn try_io_uring() -> Result<(), Errno> {
+    tidemark_live::sys::ring::Ring::new(2).map(drop)
+}
+
 /// What it means that the userfaultfd lacks `missing`.
 pub fn describe_missing(missing: Features) -> Option<Lack> {
     if missing == Features::NONE {
@@ -97,6 +102,11 @@ pub fn feature_names(features: Features) -> Vec<&'static str> {
         .filter(|(feature, _)| feature.without(features) != *feature)
         .map(|(_, name)| name)
         .collect()
+}
+
+/// What it means that the userfaultfd can't be had.
+pub fn describe_error(error: OpenError) -> Lack {
+    describe(error, rustix::process::geteuid().is_root())
 }
 
 fn describe(error: OpenError, is_root: bool) -> Lack {

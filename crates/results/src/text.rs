@@ -8,8 +8,8 @@ use crate::record::{Ending, ProcessRecord, RunRecord, Statistics};
 const PROCESSES_SHOWN: usize = 12;
 
 /// Rules around the head of a table, and none between rows.
-const STYLE: TableStyle = TableStyle::new()
-    .header_separator(LineStyle::none().fill('─').junction('─'));
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// The summary of a run: one line of what it was, a table of processes, and the rest of the total.
 pub fn summary(record: &RunRecord) -> String {

@@ -63,12 +63,21 @@ impl Plan {
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?
             .name;
         let path = program::find(&arguments.program[0])?;
-        let statistics_file = arguments.stats.as_deref().map(Replacement::new).transpose()?;
+        let statistics_file = arguments
+            .stats
+            .as_deref()
+            .map(Replacement::new)
+            .transpose()?;
         let nature = program::find_obstacle(&path)
             .map(|obstacle| format!("`{}` {}", path.display(), obstacle.reason()));
         let mut notes = vec![];
         let management = match nature.or_else(|| find_host_obstacle(arguments)) {
-            None => Some(Management::new(arguments, policy, memory_bytes, swap_bytes)?),
+            None => Some(Management::new(
+                arguments,
+                policy,
+                memory_bytes,
+                swap_bytes,
+            )?),
             Some(obstacle) if arguments.allow_unmanaged => {
                 notes.push(format!("the program ran unmanaged: {obstacle}"));
                 None
