@@ -107,13 +107,13 @@ impl Management {
         memory_bytes: u64,
         swap_bytes: Option<u64>,
     ) -> Result<Management, Refusal> {
-        let shim = host::find_shim()?;
         let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes)?;
         let decisions = arguments
             .log_decisions
             .as_ref()
             .map(create_log)
             .transpose()?;
+        let shim = host::find_shim()?;
         let mut environment: Vec<(&'static str, OsString)> = vec![
             (control::MEMORY, memory_bytes.to_string().into()),
             (control::POLICY, policy.into()),
