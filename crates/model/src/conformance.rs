@@ -54,12 +54,15 @@ const OTHER: FrameId = FrameId(2);
 
 /// The tests of [`Machine`] that hold on every machine.
 pub const MACHINE: &[MachineTest] = &[
-    ("an_entered_frame_is_reached_there_and_nowhere_else", |machine| {
-        enter_zeroed(machine, HERE, FRAME);
-        assert_eq!(machine.read(SPACE, HERE), Some(Stamp::ZEROS));
-        assert_eq!(machine.read(SPACE, THERE), None);
-        assert!(!machine.write(SPACE, THERE, Stamp(1)));
-    }),
+    (
+        "an_entered_frame_is_reached_there_and_nowhere_else",
+        |machine| {
+            enter_zeroed(machine, HERE, FRAME);
+            assert_eq!(machine.read(SPACE, HERE), Some(Stamp::ZEROS));
+            assert_eq!(machine.read(SPACE, THERE), None);
+            assert!(!machine.write(SPACE, THERE, Stamp(1)));
+        },
+    ),
     ("what_is_written_is_read", |machine| {
         enter_zeroed(machine, HERE, FRAME);
         enter_zeroed(machine, THERE, OTHER);
@@ -68,15 +71,18 @@ pub const MACHINE: &[MachineTest] = &[
         assert_eq!(machine.read(SPACE, HERE), Some(Stamp(5)));
         assert_eq!(machine.read(SPACE, THERE), Some(Stamp(6)));
     }),
-    ("an_unmapped_page_keeps_its_contents_and_faults", |machine| {
-        enter_written(machine, HERE, FRAME, Stamp(5));
-        unmap(machine, FRAME);
-        assert_eq!(machine.read(SPACE, HERE), None);
-        assert!(!machine.write(SPACE, HERE, Stamp(6)));
-        machine.enter(SPACE, HERE, FRAME, Rights::Write);
-        machine.settle();
-        assert_eq!(machine.read(SPACE, HERE), Some(Stamp(5)));
-    }),
+    (
+        "an_unmapped_page_keeps_its_contents_and_faults",
+        |machine| {
+            enter_written(machine, HERE, FRAME, Stamp(5));
+            unmap(machine, FRAME);
+            assert_eq!(machine.read(SPACE, HERE), None);
+            assert!(!machine.write(SPACE, HERE, Stamp(6)));
+            machine.enter(SPACE, HERE, FRAME, Rights::Write);
+            machine.settle();
+            assert_eq!(machine.read(SPACE, HERE), Some(Stamp(5)));
+        },
+    ),
     ("a_left_page_can_be_entered_elsewhere", |machine| {
         enter_written(machine, HERE, FRAME, Stamp(5));
         machine.leave(SPACE, HERE, FRAME);
@@ -124,17 +130,20 @@ pub const MACHINE: &[MachineTest] = &[
         unmap(machine, OTHER);
         assert!(machine.take_modified(OTHER));
     }),
-    ("an_adopted_page_keeps_its_contents_and_is_modified", |machine| {
-        machine.place(SPACE, HERE, Stamp(9));
-        machine.adopt(SPACE, HERE, FRAME);
-        machine.settle();
-        assert_eq!(machine.read(SPACE, HERE), Some(Stamp(9)));
-        unmap(machine, FRAME);
-        assert!(machine.take_modified(FRAME));
-        machine.enter(SPACE, HERE, FRAME, Rights::Write);
-        machine.settle();
-        assert_eq!(machine.read(SPACE, HERE), Some(Stamp(9)));
-    }),
+    (
+        "an_adopted_page_keeps_its_contents_and_is_modified",
+        |machine| {
+            machine.place(SPACE, HERE, Stamp(9));
+            machine.adopt(SPACE, HERE, FRAME);
+            machine.settle();
+            assert_eq!(machine.read(SPACE, HERE), Some(Stamp(9)));
+            unmap(machine, FRAME);
+            assert!(machine.take_modified(FRAME));
+            machine.enter(SPACE, HERE, FRAME, Rights::Write);
+            machine.settle();
+            assert_eq!(machine.read(SPACE, HERE), Some(Stamp(9)));
+        },
+    ),
     ("a_retired_frame_can_be_used_again", |machine| {
         enter_written(machine, HERE, FRAME, Stamp(5));
         machine.discard(FRAME);
@@ -184,19 +193,50 @@ pub const SHARING_MACHINE: &[MachineTest] = &[
 /// The tests of [`Pager`].
 pub const PAGER: &[PagerTest] = &[
     ("what_was_stored_is_fetched", |depot| {
-        transfer(depot, Direction::Store, &[Stamp(7), Stamp(8)], Outcome::Done);
-        transfer(depot, Direction::Fetch, &[Stamp(7), Stamp(8)], Outcome::Done);
+        transfer(
+            depot,
+            Direction::Store,
+            &[Stamp(7), Stamp(8)],
+            Outcome::Done,
+        );
+        transfer(
+            depot,
+            Direction::Fetch,
+            &[Stamp(7), Stamp(8)],
+            Outcome::Done,
+        );
     }),
     ("a_second_store_replaces_the_first", |depot| {
-        transfer(depot, Direction::Store, &[Stamp(7), Stamp(8)], Outcome::Done);
-        transfer(depot, Direction::Store, &[Stamp(9), Stamp(8)], Outcome::Done);
-        transfer(depot, Direction::Fetch, &[Stamp(9), Stamp(8)], Outcome::Done);
+        transfer(
+            depot,
+            Direction::Store,
+            &[Stamp(7), Stamp(8)],
+            Outcome::Done,
+        );
+        transfer(
+            depot,
+            Direction::Store,
+            &[Stamp(9), Stamp(8)],
+            Outcome::Done,
+        );
+        transfer(
+            depot,
+            Direction::Fetch,
+            &[Stamp(9), Stamp(8)],
+            Outcome::Done,
+        );
     }),
     ("every_request_is_answered_once", |depot| {
         let place = depot.place_of(4);
         for number in 0..4 {
             depot.write_frame(FrameId(number), Stamp(u64::from(number) + 1));
-            start(depot, Direction::Store, part_of(place, number), number, &[FrameId(number)]);
+            start(
+                depot,
+                Direction::Store,
+                part_of(place, number),
+                number,
+                &[FrameId(number)],
+            );
         }
         let mut answered: Vec<u64> = (0..4).map(|_| depot.wait_reply().ticket.0).collect();
         answered.sort_unstable();
@@ -227,7 +267,10 @@ fn enter_zeroed(machine: &mut dyn ProgramSide, at: VirtPage, frame: FrameId) {
 
 fn enter_written(machine: &mut dyn ProgramSide, at: VirtPage, frame: FrameId, stamp: Stamp) {
     enter_zeroed(machine, at, frame);
-    assert!(machine.write(SPACE, at, stamp), "a page mapped for writing is written");
+    assert!(
+        machine.write(SPACE, at, stamp),
+        "a page mapped for writing is written"
+    );
 }
 
 fn unmap(machine: &mut dyn ProgramSide, frame: FrameId) {
@@ -247,9 +290,19 @@ fn transfer(depot: &mut dyn Depot, direction: Direction, stamps: &[Stamp], outco
     let place = depot.place_of(frames.len() as u32);
     start(depot, direction, place, 0, &frames);
     let reply = depot.wait_reply();
-    assert_eq!(reply, Reply { ticket: Ticket(0), outcome });
+    assert_eq!(
+        reply,
+        Reply {
+            ticket: Ticket(0),
+            outcome
+        }
+    );
     for (&frame, &stamp) in frames.iter().zip(stamps) {
-        assert_eq!(depot.read_frame(frame), stamp, "{frame:?} after {direction:?}");
+        assert_eq!(
+            depot.read_frame(frame),
+            stamp,
+            "{frame:?} after {direction:?}"
+        );
     }
 }
 
@@ -262,7 +315,10 @@ fn start(
 ) {
     let first = u64::from(number);
     let pages: Vec<PageId> = (first..first + frames.len() as u64)
-        .map(|index| PageId { object: ObjectId(0), index })
+        .map(|index| PageId {
+            object: ObjectId(0),
+            index,
+        })
         .collect();
     let request = Request {
         ticket: Ticket(first),
@@ -277,9 +333,9 @@ fn start(
 /// The place of page `number` of a stretch that begins at `place`.
 fn part_of(place: Place, number: u32) -> Place {
     match place {
-        Place::Swap { first } => {
-            Place::Swap { first: tidemark_core::id::SlotId(first.0 + number) }
-        }
+        Place::Swap { first } => Place::Swap {
+            first: tidemark_core::id::SlotId(first.0 + number),
+        },
         Place::External { .. } => place,
     }
 }

@@ -23,6 +23,9 @@ pub struct Failed {
 pub fn run(plan: &Plan) {
     let mut actor = Actor::new(&plan.setup);
     for &step in &plan.steps {
+        if plan.setup.is_traced {
+            eprintln!("  {step:?}");
+        }
         actor.act(step);
     }
     actor.shed_load(plan.setup.swap_slots);
@@ -43,11 +46,15 @@ pub fn try_run(plan: &Plan) -> Result<(), String> {
     })
 }
 
-/// Draws the plan that `seed` names, runs it, and shrinks it if it fails.
+/// Draws the plan that `seed` names, runs it, and shrinks it if it fails. With `TIDEMARK_TRACE`
+/// set, what is left then runs once more and prints what happens.
 pub fn try_seed(seed: u64, weather: Weather, steps: usize) -> Result<(), Box<Failed>> {
     let plan = Plan::draw(&mut Random::new(seed), weather, steps);
-    let Err(message) = try_run(&plan) else { return Ok(()) };
-    let plan = shrink(plan, |candidate| try_run(candidate).is_err());
+    let Err(message) = try_run(&plan) else {
+        return Ok(());
+    };
+    let mut plan = shrink(plan, |candidate| try_run(candidate).is_err());
+    plan.setup.is_traced = std::env::var_os("TIDEMARK_TRACE").is_some();
     let message = try_run(&plan).err().unwrap_or(message);
     Err(Box::new(Failed { message, plan }))
 }
@@ -56,7 +63,10 @@ pub fn try_seed(seed: u64, weather: Weather, steps: usize) -> Result<(), Box<Fai
 pub fn run_seeds(first: u64, count: u64, weather: Weather, steps: usize) {
     for seed in first..first + count {
         if let Err(failed) = try_seed(seed, weather, steps) {
-            panic!("SEED={seed} STEPS={steps}: {}\n{}", failed.message, failed.plan);
+            panic!(
+                "SEED={seed} STEPS={steps}: {}\n{}",
+                failed.message, failed.plan
+            );
         }
     }
 }
@@ -73,7 +83,10 @@ fn silence_panics() {
         let loud = panic::take_hook();
         panic::set_hook(Box::new(move |cause| {
             if IS_QUIET.get() {
-                let place = cause.location().map(ToString::to_string).unwrap_or_default();
+                let place = cause
+                    .location()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
                 PLACE.replace(place);
             } else {
                 loud(cause);

@@ -69,7 +69,9 @@ impl SimMachine {
     /// Reports whether there was one that could be taken: a pinned page stays.
     pub fn vanish(&mut self, space: SpaceId, at: VirtPage) -> bool {
         self.wild.remove(&(space, at));
-        let Some(mapping) = self.tables.get_mut(&(space, at)) else { return false };
+        let Some(mapping) = self.tables.get_mut(&(space, at)) else {
+            return false;
+        };
         if mapping.is_gone || is_pinned(&self.physical, mapping.frame) {
             return false;
         }
@@ -81,14 +83,16 @@ impl SimMachine {
     /// Holds the page at `at`, if it is mapped, so that it cannot be unmapped.
     pub fn pin(&mut self, space: SpaceId, at: VirtPage) {
         if let Some(mapping) = self.tables.get(&(space, at)) {
-            self.physical.mark(mapping.frame, |marks| marks.is_pinned = true);
+            self.physical
+                .mark(mapping.frame, |marks| marks.is_pinned = true);
         }
     }
 
     /// Lets go of every pinned page.
     pub fn unpin_all(&mut self) {
         for frame in 0..self.physical.frames() {
-            self.physical.mark(FrameId(frame), |marks| marks.is_pinned = false);
+            self.physical
+                .mark(FrameId(frame), |marks| marks.is_pinned = false);
         }
     }
 
@@ -103,17 +107,24 @@ impl SimMachine {
 
     /// Lets the wild pages of a range go, as the host does when it is unmapped or discarded.
     pub fn drop_wild(&mut self, space: SpaceId, at: VirtPage, pages: u64) {
-        self.wild.retain(|key, _| key.0 != space || !(at..at.plus(pages)).contains(&key.1));
+        self.wild
+            .retain(|key, _| key.0 != space || !(at..at.plus(pages)).contains(&key.1));
     }
 
     /// The pages of `space` that the core has not heard of, in order.
     pub fn wild_pages(&self, space: SpaceId) -> Vec<VirtPage> {
-        self.wild.keys().filter(|key| key.0 == space).map(|key| key.1).collect()
+        self.wild
+            .keys()
+            .filter(|key| key.0 == space)
+            .map(|key| key.1)
+            .collect()
     }
 
     /// Every mapping, in order of space and page.
     pub fn mappings(&self) -> impl Iterator<Item = (SpaceId, VirtPage, FrameId, Rights)> {
-        self.tables.iter().map(|(key, mapping)| (key.0, key.1, mapping.frame, mapping.rights))
+        self.tables
+            .iter()
+            .map(|(key, mapping)| (key.0, key.1, mapping.frame, mapping.rights))
     }
 
     /// Whether a page stands at `at` that the core has not heard of.
@@ -135,14 +146,23 @@ impl SimMachine {
     pub fn check(&self) {
         for (key, mapping) in &self.tables {
             assert_ne!(mapping.rights, Rights::None, "an empty mapping at {key:?}");
-            assert!(!self.physical.is_filling(mapping.frame), "{key:?} reaches a filling frame");
+            assert!(
+                !self.physical.is_filling(mapping.frame),
+                "{key:?} reaches a filling frame"
+            );
             assert!(!self.wild.contains_key(key), "two pages stand at {key:?}");
         }
     }
 
     fn reach(&mut self, space: SpaceId, at: VirtPage, needed: Rights) -> Option<FrameId> {
-        assert!(!self.is_unsettled, "a program runs before the machine has settled");
-        assert!(self.setbacks.is_empty(), "a program runs before setbacks have been taken");
+        assert!(
+            !self.is_unsettled,
+            "a program runs before the machine has settled"
+        );
+        assert!(
+            self.setbacks.is_empty(),
+            "a program runs before setbacks have been taken"
+        );
         let mapping = self.tables.get(&(space, at))?;
         if mapping.rights < needed || mapping.is_gone {
             return None;
@@ -169,7 +189,12 @@ impl SimMachine {
             return;
         }
         let of_frame = |mapping: &&Mapping| mapping.frame == frame;
-        if self.tables.values().filter(of_frame).any(|mapping| mapping.is_gone) {
+        if self
+            .tables
+            .values()
+            .filter(of_frame)
+            .any(|mapping| mapping.is_gone)
+        {
             self.setbacks_coming.push((frame, Setback::Gone));
         }
         self.tables.retain(|_, mapping| mapping.frame != frame);
@@ -182,7 +207,10 @@ impl SimMachine {
 
     fn assert_vacant(&self, space: SpaceId, at: VirtPage, frame: FrameId) {
         if let Some(mapping) = self.tables.get(&(space, at)) {
-            assert_eq!(mapping.frame, frame, "{at:?} of {space:?} reaches another frame");
+            assert_eq!(
+                mapping.frame, frame,
+                "{at:?} of {space:?} reaches another frame"
+            );
         }
     }
 }
@@ -194,15 +222,29 @@ fn is_pinned(physical: &Physical, frame: FrameId) -> bool {
 impl Machine for SimMachine {
     fn enter(&mut self, space: SpaceId, at: VirtPage, frame: FrameId, rights: Rights) {
         assert_ne!(rights, Rights::None, "a mapping that allows nothing");
-        assert!(!self.physical.is_filling(frame), "{frame:?} is entered while it is being filled");
+        assert!(
+            !self.physical.is_filling(frame),
+            "{frame:?} is entered while it is being filled"
+        );
         self.assert_vacant(space, at, frame);
         if let Some(stamp) = self.wild.remove(&(space, at)) {
             // The host refuses to put a page where one stands, and the one that stands was there
             // first: the core knew of nothing there, so its own can only be zeros.
-            assert_eq!(self.physical.contents(frame), Stamp::ZEROS, "two pages at {at:?}");
+            assert_eq!(
+                self.physical.contents(frame),
+                Stamp::ZEROS,
+                "two pages at {at:?}"
+            );
             self.physical.replace(frame, stamp);
         }
-        self.tables.insert((space, at), Mapping { frame, rights, is_gone: false });
+        self.tables.insert(
+            (space, at),
+            Mapping {
+                frame,
+                rights,
+                is_gone: false,
+            },
+        );
         self.mark_unsettled(frame);
     }
 
@@ -212,7 +254,11 @@ impl Machine for SimMachine {
             self.unmap_all(frame);
             return;
         }
-        for mapping in self.tables.values_mut().filter(|mapping| mapping.frame == frame) {
+        for mapping in self
+            .tables
+            .values_mut()
+            .filter(|mapping| mapping.frame == frame)
+        {
             mapping.rights = mapping.rights.min(rights);
         }
     }
@@ -236,7 +282,11 @@ impl Machine for SimMachine {
 
     fn take_referenced(&mut self, frame: FrameId) -> bool {
         match self.kind {
-            Kind::Bits => self.physical.mark(frame, |marks| marks.is_referenced = false).is_referenced,
+            Kind::Bits => {
+                self.physical
+                    .mark(frame, |marks| marks.is_referenced = false)
+                    .is_referenced
+            }
             Kind::SoftFaults => {
                 let is_mapped = self.is_mapped(frame);
                 self.mark_unsettled(frame);
@@ -247,10 +297,19 @@ impl Machine for SimMachine {
     }
 
     fn take_modified(&mut self, frame: FrameId) -> bool {
-        assert!(!self.is_mapped(frame), "{frame:?} is asked whether it changed while it can");
-        assert!(!self.unsettled.contains(&frame), "{frame:?} is asked before it has settled");
+        assert!(
+            !self.is_mapped(frame),
+            "{frame:?} is asked whether it changed while it can"
+        );
+        assert!(
+            !self.unsettled.contains(&frame),
+            "{frame:?} is asked before it has settled"
+        );
         let is_different = self.physical.take_difference(frame);
-        let bit = self.physical.mark(frame, |marks| marks.is_modified = false).is_modified;
+        let bit = self
+            .physical
+            .mark(frame, |marks| marks.is_modified = false)
+            .is_modified;
         match self.kind {
             Kind::Bits => bit,
             Kind::SoftFaults => is_different,
@@ -258,36 +317,60 @@ impl Machine for SimMachine {
     }
 
     fn zero(&mut self, frame: FrameId) {
-        assert!(!self.is_mapped(frame), "{frame:?} is zeroed under its users");
+        assert!(
+            !self.is_mapped(frame),
+            "{frame:?} is zeroed under its users"
+        );
         self.physical.replace(frame, Stamp::ZEROS);
     }
 
     fn copy(&mut self, from: FrameId, to: FrameId) {
         assert!(!self.is_mapped(to), "{to:?} is copied onto under its users");
-        assert!(!self.physical.is_filling(from), "{from:?} is copied while it is being filled");
+        assert!(
+            !self.physical.is_filling(from),
+            "{from:?} is copied while it is being filled"
+        );
         self.physical.replace(to, self.physical.contents(from));
     }
 
     fn adopt(&mut self, space: SpaceId, at: VirtPage, frame: FrameId) {
-        let stamp = self.wild.remove(&(space, at)).expect("a page to adopt stands there");
-        assert!(!self.is_mapped(frame), "{frame:?} has users and adopts a page");
+        let stamp = self
+            .wild
+            .remove(&(space, at))
+            .expect("a page to adopt stands there");
+        assert!(
+            !self.is_mapped(frame),
+            "{frame:?} has users and adopts a page"
+        );
         self.assert_vacant(space, at, frame);
         self.physical.replace(frame, stamp);
-        let mapping = Mapping { frame, rights: Rights::Write, is_gone: false };
+        let mapping = Mapping {
+            frame,
+            rights: Rights::Write,
+            is_gone: false,
+        };
         self.tables.insert((space, at), mapping);
         self.mark_unsettled(frame);
     }
 
     fn relocate(&mut self, space: SpaceId, from: VirtPage, to: VirtPage, frame: FrameId) {
-        let Some(mapping) = self.tables.remove(&(space, from)) else { return };
-        assert_eq!(mapping.frame, frame, "{from:?} reaches another frame than the one relocated");
+        let Some(mapping) = self.tables.remove(&(space, from)) else {
+            return;
+        };
+        assert_eq!(
+            mapping.frame, frame,
+            "{from:?} reaches another frame than the one relocated"
+        );
         self.assert_vacant(space, to, frame);
         self.tables.insert((space, to), mapping);
         self.mark_unsettled(frame);
     }
 
     fn retire(&mut self, frame: FrameId) {
-        assert!(!self.is_mapped(frame), "{frame:?} is retired under its users");
+        assert!(
+            !self.is_mapped(frame),
+            "{frame:?} is retired under its users"
+        );
         self.physical.replace(frame, Stamp::NOISE);
     }
 
@@ -307,7 +390,8 @@ impl ProgramSide for SimMachine {
         if let Some(stamp) = self.wild.get(&(space, at)) {
             return Some(*stamp);
         }
-        self.reach(space, at, Rights::Read).map(|frame| self.physical.contents(frame))
+        self.reach(space, at, Rights::Read)
+            .map(|frame| self.physical.contents(frame))
     }
 
     fn write(&mut self, space: SpaceId, at: VirtPage, stamp: Stamp) -> bool {
@@ -323,7 +407,10 @@ impl ProgramSide for SimMachine {
     }
 
     fn place(&mut self, space: SpaceId, at: VirtPage, stamp: Stamp) {
-        assert!(!self.tables.contains_key(&(space, at)), "{at:?} of {space:?} is known already");
+        assert!(
+            !self.tables.contains_key(&(space, at)),
+            "{at:?} of {space:?} is known already"
+        );
         self.wild.insert((space, at), stamp);
     }
 }

@@ -50,7 +50,9 @@ impl Memory {
 
     /// Forgets a space.
     pub fn destroy_space(&mut self, space: SpaceId) {
-        self.spaces.remove(&space).expect("only living spaces are destroyed");
+        self.spaces
+            .remove(&space)
+            .expect("only living spaces are destroyed");
     }
 
     /// Makes `child` a copy of `parent`.
@@ -72,7 +74,12 @@ impl Memory {
                 Origin::Anonymous => Origin::Anonymous,
                 Origin::Shared(pager, index) => Origin::Shared(pager, index + offset),
             };
-            let page = Page { rights, origin, own: None, is_free: false };
+            let page = Page {
+                rights,
+                origin,
+                own: None,
+                is_free: false,
+            };
             let old = self.space_mut(space).insert(at.plus(offset), page);
             assert!(old.is_none(), "{:?} is mapped already", at.plus(offset));
         }
@@ -80,7 +87,8 @@ impl Memory {
 
     /// Unmaps whatever is mapped there.
     pub fn unmap(&mut self, space: SpaceId, at: VirtPage, pages: u64) {
-        self.space_mut(space).retain(|page, _| !is_within(*page, at, pages));
+        self.space_mut(space)
+            .retain(|page, _| !is_within(*page, at, pages));
     }
 
     /// Drops what the space has written there. Shared external pages keep theirs.
@@ -101,7 +109,9 @@ impl Memory {
     /// Moves whatever is mapped in the one range to the other, where nothing is.
     pub fn remap(&mut self, space: SpaceId, from: VirtPage, to: VirtPage, pages: u64) {
         for offset in 0..pages {
-            let Some(page) = self.space_mut(space).remove(&from.plus(offset)) else { continue };
+            let Some(page) = self.space_mut(space).remove(&from.plus(offset)) else {
+                continue;
+            };
             let old = self.space_mut(space).insert(to.plus(offset), page);
             assert!(old.is_none(), "{:?} is mapped already", to.plus(offset));
         }
@@ -114,7 +124,10 @@ impl Memory {
 
     /// Writes a page that may be written.
     pub fn write(&mut self, space: SpaceId, at: VirtPage, stamp: Stamp) {
-        let page = self.space_mut(space).get_mut(&at).expect("only mapped pages are written");
+        let page = self
+            .space_mut(space)
+            .get_mut(&at)
+            .expect("only mapped pages are written");
         assert_eq!(page.rights, Rights::Write, "{at:?} may not be written");
         page.is_free = false;
         if let Origin::Shared(pager, index) = page.origin {
@@ -126,7 +139,9 @@ impl Memory {
 
     /// Panics unless `seen` is what a read of that page may return.
     pub fn expect_read(&mut self, space: SpaceId, at: VirtPage, seen: Stamp) {
-        let page = self.spaces[&space].get(&at).expect("only mapped pages are read");
+        let page = self.spaces[&space]
+            .get(&at)
+            .expect("only mapped pages are read");
         assert_ne!(page.rights, Rights::None, "{at:?} may not be read");
         if page.is_free && seen == Stamp::ZEROS {
             // It has been freed, and stays zeros.
@@ -136,7 +151,10 @@ impl Memory {
             return;
         }
         let written = self.contents(space, at).expect("found above");
-        assert_eq!(seen, written, "{space:?} reads {at:?}: not what was last written");
+        assert_eq!(
+            seen, written,
+            "{space:?} reads {at:?}: not what was last written"
+        );
     }
 
     /// The mapped spaces, in order.
@@ -146,13 +164,18 @@ impl Memory {
 
     /// The mapped pages of a space, in order, with their rights.
     pub fn pages(&self, space: SpaceId) -> impl Iterator<Item = (VirtPage, Rights)> {
-        self.spaces[&space].iter().map(|(at, page)| (*at, page.rights))
+        self.spaces[&space]
+            .iter()
+            .map(|(at, page)| (*at, page.rights))
     }
 
     /// How many pages of all spaces may need a place on the swap store of their own.
     pub fn swappable_pages(&self) -> usize {
         let is_swappable = |page: &&Page| !matches!(page.origin, Origin::Shared(..));
-        self.spaces.values().map(|pages| pages.values().filter(is_swappable).count()).sum()
+        self.spaces
+            .values()
+            .map(|pages| pages.values().filter(is_swappable).count())
+            .sum()
     }
 
     /// What may be done at `at`; `None` if nothing is mapped there.
@@ -162,7 +185,17 @@ impl Memory {
 
     /// Whether any page of the range is mapped.
     pub fn is_any_mapped(&self, space: SpaceId, at: VirtPage, pages: u64) -> bool {
-        self.spaces[&space].range(at..at.plus(pages)).next().is_some()
+        self.spaces[&space]
+            .range(at..at.plus(pages))
+            .next()
+            .is_some()
+    }
+
+    /// Whether the page is anonymous memory.
+    pub fn is_anonymous(&self, space: SpaceId, at: VirtPage) -> bool {
+        self.spaces[&space]
+            .get(&at)
+            .is_some_and(|page| page.origin == Origin::Anonymous)
     }
 
     /// Whether the page is anonymous memory that has not been written since it was mapped.
@@ -174,7 +207,9 @@ impl Memory {
 
     /// Whether the page has been given up as free and may read as zeros.
     pub fn is_free(&self, space: SpaceId, at: VirtPage) -> bool {
-        self.spaces[&space].get(&at).is_some_and(|page| page.is_free)
+        self.spaces[&space]
+            .get(&at)
+            .is_some_and(|page| page.is_free)
     }
 
     /// What was last written to the page, if it is mapped.
@@ -183,9 +218,11 @@ impl Memory {
         Some(match (page.own, page.origin) {
             (Some(stamp), _) => stamp,
             (None, Origin::Anonymous) => Stamp::ZEROS,
-            (None, Origin::Shared(pager, index)) => {
-                self.externals.get(&(pager, index)).copied().unwrap_or_default()
-            }
+            (None, Origin::Shared(pager, index)) => self
+                .externals
+                .get(&(pager, index))
+                .copied()
+                .unwrap_or_default(),
         })
     }
 
@@ -254,7 +291,13 @@ mod tests {
     fn external_pages_are_shared_across_a_fork_and_outlive_a_discard() {
         let mut memory = memory();
         memory.preset_external(PAGER, 0, Stamp(7));
-        memory.map(PARENT, VirtPage(20), 1, Rights::Write, Origin::Shared(PAGER, 0));
+        memory.map(
+            PARENT,
+            VirtPage(20),
+            1,
+            Rights::Write,
+            Origin::Shared(PAGER, 0),
+        );
         memory.fork(PARENT, CHILD);
         memory.expect_read(CHILD, VirtPage(20), Stamp(7));
         memory.write(CHILD, VirtPage(20), Stamp(70));

@@ -172,29 +172,29 @@ impl SimPager {
     /// Whether the transfer that starts now is one that fails.
     fn draw_failure(&mut self, direction: Direction, pieces: &[(Address, FrameId)]) -> bool {
         let (coming, per_mille) = match direction {
-            Direction::Fetch => {
-                (&mut self.fetch_failures_coming, self.temper.fetch_failures_per_mille)
-            }
-            Direction::Store => {
-                (&mut self.store_failures_coming, self.temper.store_failures_per_mille)
-            }
+            Direction::Fetch => (
+                &mut self.fetch_failures_coming,
+                self.temper.fetch_failures_per_mille,
+            ),
+            Direction::Store => (
+                &mut self.store_failures_coming,
+                self.temper.store_failures_per_mille,
+            ),
         };
         if *coming > 0 {
             *coming -= 1;
             return true;
         }
         let is_full = direction == Direction::Store && {
-            let fresh = pieces.iter().filter(|(address, _)| !self.shelf.contains_key(address));
+            let fresh = pieces
+                .iter()
+                .filter(|(address, _)| !self.shelf.contains_key(address));
             self.shelf.len() + fresh.count() > self.temper.capacity_pages
         };
         is_full || self.random.chance(u64::from(per_mille), 1000)
     }
 
-    fn begin_pieces(
-        &mut self,
-        direction: Direction,
-        pieces: &[(Address, FrameId)],
-    ) -> Vec<Piece> {
+    fn begin_pieces(&mut self, direction: Direction, pieces: &[(Address, FrameId)]) -> Vec<Piece> {
         let mut begun = Vec::new();
         for &(address, frame) in pieces {
             let early = match direction {
@@ -207,7 +207,11 @@ impl SimPager {
                     self.random.chance(1, 2).then_some(stamp)
                 }
             };
-            begun.push(Piece { address, frame, early });
+            begun.push(Piece {
+                address,
+                frame,
+                early,
+            });
         }
         begun
     }
@@ -215,17 +219,26 @@ impl SimPager {
     /// A fetch that was given up may still be reading when its slots are used again; a store may
     /// still be writing, and must be waited for.
     fn assert_no_conflict(&self, pieces: &[(Address, FrameId)]) {
-        let stores =
-            self.transfers.values().filter(|t| t.request.direction == Direction::Store);
+        let stores = self
+            .transfers
+            .values()
+            .filter(|t| t.request.direction == Direction::Store);
         for stored in stores.flat_map(|transfer| &transfer.pieces) {
             let is_same = |&(address, _): &(Address, FrameId)| address == stored.address;
-            assert!(!pieces.iter().any(is_same), "{:?} is being written already", stored.address);
+            assert!(
+                !pieces.iter().any(is_same),
+                "{:?} is being written already",
+                stored.address
+            );
         }
     }
 
     fn end_fetch(&mut self, transfer: &Transfer) -> Outcome {
-        let held: Vec<Option<Stamp>> =
-            transfer.pieces.iter().map(|piece| self.held_at(piece.address)).collect();
+        let held: Vec<Option<Stamp>> = transfer
+            .pieces
+            .iter()
+            .map(|piece| self.held_at(piece.address))
+            .collect();
         let is_failed = transfer.outcome == Outcome::Failed;
         let is_absent = !is_failed && held.iter().all(Option::is_none);
         for (piece, held) in transfer.pieces.iter().zip(held) {
@@ -234,17 +247,29 @@ impl SimPager {
                 "{:?} is fetched and was never stored",
                 piece.address
             );
-            let stamp = if is_failed || is_absent { Stamp::NOISE } else { held.unwrap_or_default() };
+            let stamp = if is_failed || is_absent {
+                Stamp::NOISE
+            } else {
+                held.unwrap_or_default()
+            };
             self.physical.end_fill(piece.frame, stamp);
         }
-        if is_absent { Outcome::Absent } else { transfer.outcome }
+        if is_absent {
+            Outcome::Absent
+        } else {
+            transfer.outcome
+        }
     }
 
     fn end_store(&mut self, transfer: &Transfer) -> Outcome {
         for piece in &transfer.pieces {
             let late = self.physical.end_store(piece.frame);
             let is_done = transfer.outcome == Outcome::Done;
-            let stamp = if is_done { piece.early.unwrap_or(late) } else { Stamp::NOISE };
+            let stamp = if is_done {
+                piece.early.unwrap_or(late)
+            } else {
+                Stamp::NOISE
+            };
             let is_kept = !is_done && matches!(piece.address, Address::External(..));
             if !is_kept {
                 self.shelf.insert(piece.address, stamp);
@@ -257,26 +282,47 @@ impl SimPager {
 impl Pager for SimPager {
     fn start(&mut self, request: Request, pages: &[PageId], frames: &[FrameId]) {
         assert_eq!(pages.len(), frames.len());
-        assert_eq!(pages.len(), request.pages as usize, "a request says how many pages it has");
+        assert_eq!(
+            pages.len(),
+            request.pages as usize,
+            "a request says how many pages it has"
+        );
         assert!(request.pages > 0, "a request without pages");
         let address = |position: usize| match request.place {
             Place::Swap { first } => Address::Slot(SlotId(first.0 + position as u32)),
             Place::External { pager } => Address::External(pager, pages[position].index),
         };
-        let pieces: Vec<(Address, FrameId)> =
-            frames.iter().enumerate().map(|(n, frame)| (address(n), *frame)).collect();
+        let pieces: Vec<(Address, FrameId)> = frames
+            .iter()
+            .enumerate()
+            .map(|(n, frame)| (address(n), *frame))
+            .collect();
         self.assert_no_conflict(&pieces);
         let is_failing = self.draw_failure(request.direction, &pieces);
         self.failures += u64::from(is_failing);
-        let outcome = if is_failing { Outcome::Failed } else { Outcome::Done };
+        let outcome = if is_failing {
+            Outcome::Failed
+        } else {
+            Outcome::Done
+        };
         let spread = self.temper.latency_ns_max - self.temper.latency_ns_min;
         let latency_ns = self.temper.latency_ns_min + self.random.below(spread + 1);
         let due = self.now.after_ns(latency_ns);
         let pieces = self.begin_pieces(request.direction, &pieces);
-        let old = self
-            .transfers
-            .insert((due, request.ticket), Transfer { request, due, outcome, pieces });
-        assert!(old.is_none(), "{:?} is used twice at a time", request.ticket);
+        let old = self.transfers.insert(
+            (due, request.ticket),
+            Transfer {
+                request,
+                due,
+                outcome,
+                pieces,
+            },
+        );
+        assert!(
+            old.is_none(),
+            "{:?} is used twice at a time",
+            request.ticket
+        );
     }
 
     fn next_reply(&mut self) -> Option<Reply> {
@@ -289,7 +335,10 @@ impl Pager for SimPager {
             Direction::Fetch => self.end_fetch(&transfer),
             Direction::Store => self.end_store(&transfer),
         };
-        Some(Reply { ticket: transfer.request.ticket, outcome })
+        Some(Reply {
+            ticket: transfer.request.ticket,
+            outcome,
+        })
     }
 }
 
@@ -328,21 +377,33 @@ impl Ledger {
 
     /// How many slots are in use.
     pub fn slots_used(&self) -> usize {
-        self.entries.lock().expect("nobody panics while holding it").used.len()
+        self.entries
+            .lock()
+            .expect("nobody panics while holding it")
+            .used
+            .len()
     }
 }
 
 impl SimSlots {
     /// A store of `slots` free slots that writes into `ledger`.
     pub fn new(slots: u32, ledger: Ledger) -> SimSlots {
-        SimSlots { slots: LocalSlots::new(slots), owners: BTreeMap::new(), ledger }
+        SimSlots {
+            slots: LocalSlots::new(slots),
+            owners: BTreeMap::new(),
+            ledger,
+        }
     }
 }
 
 impl Slots for SimSlots {
     fn allocate(&mut self, want: u32) -> Option<(SlotId, u32)> {
         let (first, count) = self.slots.allocate(want)?;
-        let mut entries = self.ledger.entries.lock().expect("nobody panics while holding it");
+        let mut entries = self
+            .ledger
+            .entries
+            .lock()
+            .expect("nobody panics while holding it");
         for slot in first.0..first.0 + count {
             let old = self.owners.insert(SlotId(slot), 1);
             assert!(old.is_none(), "slot {slot} is handed out twice");
@@ -357,11 +418,18 @@ impl Slots for SimSlots {
     }
 
     fn release(&mut self, slot: SlotId) {
-        let owners = self.owners.get_mut(&slot).expect("a released slot is in use");
+        let owners = self
+            .owners
+            .get_mut(&slot)
+            .expect("a released slot is in use");
         *owners -= 1;
         if *owners == 0 {
             self.owners.remove(&slot);
-            let mut entries = self.ledger.entries.lock().expect("nobody panics while holding it");
+            let mut entries = self
+                .ledger
+                .entries
+                .lock()
+                .expect("nobody panics while holding it");
             entries.used.remove(&slot);
             entries.given_back.push_back(slot);
         }

@@ -62,7 +62,9 @@ impl Physical {
             is_filling: false,
             outgoing: 0,
         };
-        Physical { cells: Rc::new(RefCell::new(vec![noise; frames as usize])) }
+        Physical {
+            cells: Rc::new(RefCell::new(vec![noise; frames as usize])),
+        }
     }
 
     /// Overwrites `frame` as a program does.
@@ -73,12 +75,21 @@ impl Physical {
     /// Gives `frame` new contents, whose pager holds nothing. Not while in transfer.
     pub fn replace(&self, frame: FrameId, contents: Stamp) {
         self.with(frame, |cell| {
-            assert!(!cell.is_filling, "{frame:?} is replaced while it is being filled");
-            assert_eq!(cell.outgoing, 0, "{frame:?} is replaced while it is being stored");
+            assert!(
+                !cell.is_filling,
+                "{frame:?} is replaced while it is being filled"
+            );
+            assert_eq!(
+                cell.outgoing, 0,
+                "{frame:?} is replaced while it is being stored"
+            );
             cell.contents = contents;
             cell.saved = Stamp::ZEROS;
             let is_modified = contents != Stamp::ZEROS;
-            cell.marks = Marks { is_modified, ..Marks::default() };
+            cell.marks = Marks {
+                is_modified,
+                ..Marks::default()
+            };
         });
     }
 
@@ -101,7 +112,10 @@ impl Physical {
     pub fn begin_fill(&self, frame: FrameId) {
         self.with(frame, |cell| {
             assert!(!cell.is_filling, "{frame:?} is being filled twice");
-            assert_eq!(cell.outgoing, 0, "{frame:?} is filled while it is being stored");
+            assert_eq!(
+                cell.outgoing, 0,
+                "{frame:?} is filled while it is being stored"
+            );
             cell.is_filling = true;
             cell.contents = Stamp::NOISE;
         });
@@ -121,7 +135,10 @@ impl Physical {
     /// Starts a transfer out of `frame`.
     pub fn begin_store(&self, frame: FrameId) -> Stamp {
         self.with(frame, |cell| {
-            assert!(!cell.is_filling, "{frame:?} is stored while it is being filled");
+            assert!(
+                !cell.is_filling,
+                "{frame:?} is stored while it is being filled"
+            );
             cell.outgoing += 1;
             cell.contents
         })

@@ -68,7 +68,9 @@ impl Choices for Bytes<'_> {
         let wanted = if bound <= 256 { 1 } else { 4 };
         let mut number = 0;
         for _ in 0..wanted {
-            let Some((&first, rest)) = self.rest.split_first() else { break };
+            let Some((&first, rest)) = self.rest.split_first() else {
+                break;
+            };
             number = number << 8 | u64::from(first);
             self.rest = rest;
         }

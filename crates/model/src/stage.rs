@@ -10,7 +10,7 @@
 //! 2. What the machine maps is resident, and mapped with no more than the program's rights.
 //! 3. A resident page holds what was last written to it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
 use tidemark_core::id::{FrameId, ObjectId, PagerId, SpaceId, VirtPage, Waiter};
@@ -28,8 +28,8 @@ use crate::pager::{Address, Ledger, SimPager, SimSlots, Temper};
 use crate::physical::{Physical, Stamp};
 
 /// More tries than any access may need, and more rounds than any quiet may take.
-const TRIES_MAX: u32 = 1000;
-const ROUNDS_MAX: u32 = 100_000;
+const TRIES_MAX: u32 = 200;
+const ROUNDS_MAX: u32 = 10_000;
 /// Between two rounds of waiting for quiet.
 const TICK_NS: u64 = 50_000_000;
 
@@ -50,19 +50,25 @@ pub struct Setup {
     pub outside: Temper,
     /// Where the pagers' choices come from.
     pub seed: u64,
+    /// Whether to print what happens as it does, for whoever looks into a failure.
+    pub is_traced: bool,
 }
 
 impl Setup {
     /// Demand paging by FIFO in `frames` frames, with reference bits, calm pagers and much swap.
     pub fn demand(frames: u32) -> Setup {
         Setup {
-            config: Config { is_logging: true, ..Config::demand(frames) },
+            config: Config {
+                is_logging: true,
+                ..Config::demand(frames)
+            },
             policy: "fifo",
             kind: Kind::Bits,
             swap_slots: 4096,
             swap: Temper::CALM,
             outside: Temper::CALM,
             seed: 0,
+            is_traced: false,
         }
     }
 }
@@ -124,7 +130,10 @@ pub struct Stage {
     ready: VecDeque<Waiter>,
     next_waiter: u64,
     late: Option<LateNotice>,
+    /// Spaces that have been forked, and their children.
+    relatives: BTreeSet<SpaceId>,
     decisions: Vec<String>,
+    is_traced: bool,
     failures: Vec<(SpaceId, VirtPage, Failure)>,
     store_events: Vec<Event>,
 }
@@ -152,7 +161,9 @@ impl Stage {
             ready: VecDeque::new(),
             next_waiter: 0,
             late: None,
+            relatives: BTreeSet::new(),
             decisions: Vec::new(),
+            is_traced: setup.is_traced,
             failures: Vec::new(),
             store_events: Vec::new(),
         }
@@ -171,9 +182,13 @@ impl Stage {
         self.waiting.retain(|_, touch| touch.space != space);
         self.machine.drop_wild(space, VirtPage(0), u64::MAX);
         self.memory.destroy_space(space);
+        self.relatives.remove(&space);
         self.vm.destroy_space(&mut self.machine, space);
         self.after_step();
-        assert!(self.machine.mappings().all(|mapping| mapping.0 != space), "{space:?} is mapped");
+        assert!(
+            self.machine.mappings().all(|mapping| mapping.0 != space),
+            "{space:?} is mapped"
+        );
     }
 
     /// Says what an external page holds at first.
@@ -197,13 +212,19 @@ impl Stage {
             Origin::Anonymous => vm.map_anonymous(space, at, pages, rights),
             Origin::Shared(pager, index) => match self.objects.get(&pager) {
                 Some(&object) => vm.map_object(space, at, pages, object, index, rights),
-                None => vm.map_external(space, at, pages, pager, index, rights).map(|object| {
-                    self.objects.insert(pager, object);
-                }),
+                None => vm
+                    .map_external(space, at, pages, pager, index, rights)
+                    .map(|object| {
+                        self.objects.insert(pager, object);
+                    }),
             },
         };
         let is_vacant = !self.memory.is_any_mapped(space, at, pages);
-        assert_eq!(result.is_ok(), is_vacant, "mapping {pages} at {at:?} of {space:?}");
+        assert_eq!(
+            result.is_ok(),
+            is_vacant,
+            "mapping {pages} at {at:?} of {space:?}"
+        );
         if is_vacant {
             self.memory.map(space, at, pages, rights, first);
         }
@@ -212,13 +233,23 @@ impl Stage {
     }
 
     /// Puts a page into mapped, untouched anonymous memory behind the core's back: as if it had
-    /// been written before the core was told of the mapping. Answers whether that was possible.
+    /// been written before the core was told of the mapping. Not where a fork's other side might
+    /// see it. Answers whether that was possible.
     pub fn appear(&mut self, space: SpaceId, at: VirtPage, stamp: Stamp) -> bool {
         self.tell_late();
         let is_writable = self.memory.rights(space, at) == Some(Rights::Write);
         let is_known = self.vm.frame_at(space, at).is_some() || !self.memory.is_fresh(space, at);
-        let is_touched = self.waiting.values().any(|t| (t.space, t.at) == (space, at));
-        if !is_writable || is_known || is_touched || self.machine.is_mapped_at(space, at) {
+        let is_touched = self
+            .waiting
+            .values()
+            .any(|t| (t.space, t.at) == (space, at));
+        let is_shared = self.relatives.contains(&space);
+        if !is_writable
+            || is_known
+            || is_touched
+            || is_shared
+            || self.machine.is_mapped_at(space, at)
+        {
             return false;
         }
         self.memory.write(space, at, stamp);
@@ -231,7 +262,8 @@ impl Stage {
     pub fn adopt(&mut self, space: SpaceId) -> usize {
         self.tell_late();
         for at in self.machine.wild_pages(space) {
-            self.vm.handle_present(self.now, &mut self.machine, space, at);
+            self.vm
+                .handle_present(self.now, &mut self.machine, space, at);
             self.after_step();
         }
         self.machine.wild_pages(space).len()
@@ -250,8 +282,11 @@ impl Stage {
     /// to any mapping. The core then meets pages that are gone.
     pub fn unmap_unseen(&mut self, space: SpaceId, at: VirtPage, pages: u64) {
         self.tell_late();
-        for offset in 0..pages {
-            self.machine.vanish(space, at.plus(offset));
+        for at in (0..pages).map(|offset| at.plus(offset)) {
+            // A page that others see too does not go when one of them unmaps it.
+            if self.memory.is_anonymous(space, at) && !self.relatives.contains(&space) {
+                self.machine.vanish(space, at);
+            }
         }
         self.memory.unmap(space, at, pages);
         self.late = Some(LateNotice { space, at, pages });
@@ -270,7 +305,10 @@ impl Stage {
     /// Moves whatever is mapped in one range to another, which is unmapped first. The two may not
     /// overlap.
     pub fn remap(&mut self, space: SpaceId, from: VirtPage, to: VirtPage, pages: u64) {
-        assert!(from.plus(pages) <= to || to.plus(pages) <= from, "the ranges overlap");
+        assert!(
+            from.plus(pages) <= to || to.plus(pages) <= from,
+            "the ranges overlap"
+        );
         self.unmap(space, to, pages);
         self.machine.move_wild(space, from, to, pages);
         self.memory.remap(space, from, to, pages);
@@ -301,6 +339,7 @@ impl Stage {
         }
         let child = self.vm.fork(&mut self.machine, space);
         self.memory.fork(space, child);
+        self.relatives.extend([space, child]);
         self.after_step();
         Some(child)
     }
@@ -310,7 +349,15 @@ impl Stage {
     pub fn touch(&mut self, space: SpaceId, at: VirtPage, act: Act) -> Touched {
         let waiter = Waiter(self.next_waiter);
         self.next_waiter += 1;
-        let touched = self.try_touch(waiter, Touch { space, at, act, tries: 0 });
+        let touched = self.try_touch(
+            waiter,
+            Touch {
+                space,
+                at,
+                act,
+                tries: 0,
+            },
+        );
         self.after_step();
         touched
     }
@@ -334,12 +381,21 @@ impl Stage {
     /// whether there was one.
     pub fn deliver(&mut self) -> bool {
         let (swap, outside) = (self.swap.next_due(), self.outside.next_due());
-        let Some(due) = swap.into_iter().chain(outside).min() else { return false };
+        let Some(due) = swap.into_iter().chain(outside).min() else {
+            return false;
+        };
         self.now = self.now.max(due);
         self.swap.advance(self.now);
         self.outside.advance(self.now);
-        let pager = if swap == Some(due) { &mut self.swap } else { &mut self.outside };
+        let pager = if swap == Some(due) {
+            &mut self.swap
+        } else {
+            &mut self.outside
+        };
         let reply = pager.next_reply().expect("it was due");
+        if self.is_traced {
+            eprintln!("    {reply:?}");
+        }
         self.vm.handle_reply(self.now, &mut self.machine, reply);
         self.after_step();
         true
@@ -352,7 +408,10 @@ impl Stage {
                 return;
             }
         }
-        panic!("transfers go on and on: {} pending", self.vm.transfers_pending());
+        panic!(
+            "transfers go on and on: {} pending",
+            self.vm.transfers_pending()
+        );
     }
 
     /// Stops every trouble and expects every program to come to the end of its access.
@@ -366,8 +425,8 @@ impl Stage {
         }
         for _ in 0..TRIES_MAX {
             self.drain();
-            if self.waiting.is_empty() {
-                assert_eq!(self.vm.faults_pending(), 0, "the core remembers faults nobody has");
+            // The core may also remember faults of spaces that have ended, for a while.
+            if self.waiting.is_empty() && self.vm.faults_pending() == 0 {
                 return;
             }
             self.tick(TICK_NS);
@@ -380,7 +439,10 @@ impl Stage {
         let spaces: Vec<SpaceId> = self.memory.spaces().collect();
         for space in spaces {
             let pages: Vec<(VirtPage, Rights)> = self.memory.pages(space).collect();
-            for (at, _) in pages.into_iter().filter(|(_, rights)| *rights >= Rights::Read) {
+            for (at, _) in pages
+                .into_iter()
+                .filter(|(_, rights)| *rights >= Rights::Read)
+            {
                 self.touch(space, at, Act::Read);
                 self.calm_down();
             }
@@ -390,7 +452,9 @@ impl Stage {
     /// Ends every space and expects that nothing is left behind: no page, no slot, no fault.
     pub fn close(&mut self) {
         let spaces: Vec<SpaceId> = self.memory.spaces().collect();
-        spaces.into_iter().for_each(|space| self.destroy_space(space));
+        spaces
+            .into_iter()
+            .for_each(|space| self.destroy_space(space));
         self.calm_down();
         let frames = self.vm.frames();
         assert_eq!(frames.in_use(), 0, "frames hold pages of nobody");
@@ -461,7 +525,8 @@ impl Stage {
     /// Tells the core of an unmapping that it has not learnt of.
     fn tell_late(&mut self) {
         if let Some(late) = self.late.take() {
-            self.vm.unmap(&mut self.machine, late.space, late.at, late.pages);
+            self.vm
+                .unmap(&mut self.machine, late.space, late.at, late.pages);
             self.after_step();
         }
     }
@@ -476,9 +541,24 @@ impl Stage {
             return Touched::Done;
         }
         touch.tries += 1;
-        assert!(touch.tries < TRIES_MAX, "an access faults again and again: {touch:?}");
-        let access = if act == Act::Read { Access::Read } else { Access::Write };
-        let fault = Fault { space, at, access, waiter };
+        assert!(
+            touch.tries < TRIES_MAX,
+            "an access faults again and again: {touch:?}"
+        );
+        let access = if act == Act::Read {
+            Access::Read
+        } else {
+            Access::Write
+        };
+        let fault = Fault {
+            space,
+            at,
+            access,
+            waiter,
+        };
+        if self.is_traced {
+            eprintln!("    {fault:?}");
+        }
         let resolution = self.vm.handle_fault(self.now, &mut self.machine, fault);
         match resolution {
             Resolution::Resolved => {
@@ -486,12 +566,18 @@ impl Stage {
                 Touched::Done
             }
             Resolution::Pending => {
-                assert!(self.is_allowed(&touch), "{fault:?} is not allowed, and waits");
+                assert!(
+                    self.is_allowed(&touch),
+                    "{fault:?} is not allowed, and waits"
+                );
                 self.waiting.insert(waiter, touch);
                 Touched::Waiting(waiter)
             }
             Resolution::Invalid => {
-                assert!(!self.is_allowed(&touch), "{fault:?} is allowed, and refused");
+                assert!(
+                    !self.is_allowed(&touch),
+                    "{fault:?} is allowed, and refused"
+                );
                 Touched::Refused
             }
         }
@@ -523,8 +609,14 @@ impl Stage {
     }
 
     fn is_allowed(&self, touch: &Touch) -> bool {
-        let needed = if touch.act == Act::Read { Rights::Read } else { Rights::Write };
-        self.memory.rights(touch.space, touch.at).is_some_and(|rights| rights >= needed)
+        let needed = if touch.act == Act::Read {
+            Rights::Read
+        } else {
+            Rights::Write
+        };
+        self.memory
+            .rights(touch.space, touch.at)
+            .is_some_and(|rights| rights >= needed)
     }
 
     /// What follows every event: requests go out, programs whose faults are over go on, and
@@ -533,7 +625,9 @@ impl Stage {
         self.collect();
         self.check();
         while let Some(waiter) = self.ready.pop_front() {
-            let Some(touch) = self.waiting.remove(&waiter) else { continue };
+            let Some(touch) = self.waiting.remove(&waiter) else {
+                continue;
+            };
             self.try_touch(waiter, touch);
             self.collect();
             self.check();
@@ -547,6 +641,9 @@ impl Stage {
         while let Some(request) = self.vm.poll_request() {
             let pages = self.vm.pages_of(request.ticket);
             let frames = self.vm.frames_of(request.ticket);
+            if self.is_traced {
+                eprintln!("      {request:?}: {pages:?} {frames:?}");
+            }
             match request.place {
                 Place::Swap { .. } => self.swap.start(request, pages, frames),
                 Place::External { .. } => self.outside.start(request, pages, frames),
@@ -556,11 +653,17 @@ impl Stage {
             self.note(event);
         }
         while let Some(decision) = self.vm.poll_decision() {
+            if self.is_traced {
+                eprintln!("      {decision}");
+            }
             self.decisions.push(decision.to_string());
         }
     }
 
     fn note(&mut self, event: Event) {
+        if self.is_traced {
+            eprintln!("      {event:?}");
+        }
         match event {
             Event::Resolved(fault) | Event::Retry(fault) => self.ready.push_back(fault.waiter),
             Event::Failed(fault, failure) => {
@@ -582,8 +685,15 @@ impl Stage {
                 continue;
             }
             let allowed = self.memory.rights(space, at);
-            assert!(allowed >= Some(rights), "{at:?} of {space:?}: {rights:?}, not {allowed:?}");
-            assert_eq!(self.vm.frame_at(space, at), Some(frame), "{at:?} of {space:?} is mapped");
+            assert!(
+                allowed >= Some(rights),
+                "{at:?} of {space:?}: {rights:?}, not {allowed:?}"
+            );
+            assert_eq!(
+                self.vm.frame_at(space, at),
+                Some(frame),
+                "{at:?} of {space:?} is mapped"
+            );
         }
         for space in self.memory.spaces() {
             for (at, _) in self.memory.pages(space) {
@@ -596,7 +706,9 @@ impl Stage {
         if self.is_unknown(space, at) || self.machine.is_wild(space, at) {
             return;
         }
-        let Some(frame) = self.vm.frame_at(space, at) else { return };
+        let Some(frame) = self.vm.frame_at(space, at) else {
+            return;
+        };
         let held = self.machine.physical().contents(frame);
         let written = self.memory.contents(space, at).expect("it is mapped");
         let is_zeros_instead = held == Stamp::ZEROS && self.memory.is_free(space, at);

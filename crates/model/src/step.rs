@@ -101,7 +101,9 @@ pub struct Plan {
 impl fmt::Display for Plan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "{:?}", self.setup)?;
-        self.steps.iter().try_for_each(|step| writeln!(out, "    {step:?}"))
+        self.steps
+            .iter()
+            .try_for_each(|step| writeln!(out, "    {step:?}"))
     }
 }
 
@@ -118,7 +120,10 @@ impl Plan {
     /// Draws a plan of `steps` steps.
     pub fn draw(choices: &mut dyn Choices, weather: Weather, steps: usize) -> Plan {
         let setup = draw_setup(choices, weather);
-        Plan { setup, steps: (0..steps).map(|_| draw_step(choices)).collect() }
+        Plan {
+            setup,
+            steps: (0..steps).map(|_| draw_step(choices)).collect(),
+        }
     }
 }
 
@@ -129,24 +134,44 @@ fn draw_setup(choices: &mut dyn Choices, weather: Weather) -> Setup {
         .map(|entry| entry.description.name)
         .collect();
     let policy = policies[choices.below(policies.len() as u64) as usize];
-    let kind = if choices.chance(1, 2) { Kind::Bits } else { Kind::SoftFaults };
+    let kind = if choices.chance(1, 2) {
+        Kind::Bits
+    } else {
+        Kind::SoftFaults
+    };
     let is_foul = weather == Weather::Foul;
-    let swap_slots = if is_foul && choices.chance(1, 4) { 24 } else { 4096 };
+    let swap_slots = if is_foul && choices.chance(1, 4) {
+        24
+    } else {
+        4096
+    };
     Setup {
         config: draw_config(choices),
         policy,
         kind,
         swap_slots,
-        swap: if is_foul { draw_temper(choices) } else { Temper::CALM },
-        outside: if is_foul { draw_temper(choices) } else { Temper::CALM },
+        swap: if is_foul {
+            draw_temper(choices)
+        } else {
+            Temper::CALM
+        },
+        outside: if is_foul {
+            draw_temper(choices)
+        } else {
+            Temper::CALM
+        },
         seed: choices.below(1 << 32),
+        is_traced: false,
     }
 }
 
 fn draw_config(choices: &mut dyn Choices) -> Config {
     let frames = 3 + choices.below(22) as u32;
     if choices.chance(1, 4) {
-        return Config { is_logging: true, ..Config::demand(frames) };
+        return Config {
+            is_logging: true,
+            ..Config::demand(frames)
+        };
     }
     let free_low = choices.below(u64::from(frames / 3) + 1) as u32;
     Config {
@@ -180,7 +205,10 @@ fn draw_step(choices: &mut dyn Choices) -> Step {
     let spot = draw_spot(choices);
     match choices.below(100) {
         0..28 => Step::Read(spot),
-        28..60 => Step::Write { spot, is_new: choices.chance(3, 4) },
+        28..60 => Step::Write {
+            spot,
+            is_new: choices.chance(3, 4),
+        },
         60..66 => Step::Map(spot, 1 + choices.below(16), draw_rights(choices)),
         66..68 => Step::MapShared(spot, 1 + choices.below(8), draw_rights(choices)),
         68..70 => Step::Unmap(spot, 1 + choices.below(12)),
@@ -223,7 +251,12 @@ fn draw_rights(choices: &mut dyn Choices) -> Rights {
 }
 
 fn draw_advice(choices: &mut dyn Choices) -> Advice {
-    let advice = [Advice::Normal, Advice::Sequential, Advice::Reverse, Advice::Random];
+    let advice = [
+        Advice::Normal,
+        Advice::Sequential,
+        Advice::Reverse,
+        Advice::Random,
+    ];
     advice[choices.below(advice.len() as u64) as usize]
 }
 
@@ -247,7 +280,13 @@ impl Actor {
         }
         // Maps the external object for good: its last unmapping would end it.
         let keeper = stage.create_space();
-        stage.map(keeper, VirtPage(EXTERNAL_AT), EXTERNAL_PAGES, Rights::Write, shared(0));
+        stage.map(
+            keeper,
+            VirtPage(EXTERNAL_AT),
+            EXTERNAL_PAGES,
+            Rights::Write,
+            shared(0),
+        );
         let space = stage.create_space();
         let pages = ANONYMOUS_PAGES * 3 / 4;
         stage.map(space, VirtPage(0), pages, Rights::Write, Origin::Anonymous);
@@ -273,7 +312,8 @@ impl Actor {
             Step::UnpinAll => self.unpin_all(),
             Step::Limit(parts) => {
                 let frames = (u64::from(self.frames_max) * parts / 8) as u32;
-                self.stage.limit(frames.clamp(self.frames_least, self.frames_max));
+                self.stage
+                    .limit(frames.clamp(self.frames_least, self.frames_max));
             }
             Step::Fork(space) | Step::Destroy(space) | Step::Adopt(space) => {
                 if let Some((number, space)) = self.find_space(space) {
@@ -305,7 +345,10 @@ impl Actor {
         self.stage.take_failures();
         self.stage.read_everything();
         let failures = self.stage.take_failures();
-        assert!(failures.is_empty(), "accesses fail in calm weather: {failures:?}");
+        assert!(
+            failures.is_empty(),
+            "accesses fail in calm weather: {failures:?}"
+        );
         self.stage.close();
     }
 
@@ -383,7 +426,11 @@ impl Actor {
 
     fn write(&mut self, space: SpaceId, at: VirtPage, is_new: bool) {
         // Writing what was there before must not be mistaken for not having written.
-        let stamp = if is_new { self.take_stamp() } else { Stamp(1 + at.0 % 2) };
+        let stamp = if is_new {
+            self.take_stamp()
+        } else {
+            Stamp(1 + at.0 % 2)
+        };
         self.stage.touch(space, at, Act::Write(stamp));
     }
 

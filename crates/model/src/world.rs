@@ -131,7 +131,8 @@ impl World {
     pub fn map(&mut self, at: u64, pages: u64) -> &mut World {
         let space = self.space();
         let is_mapped =
-            self.stage().map(space, VirtPage(at), pages, Rights::Write, Origin::Anonymous);
+            self.stage()
+                .map(space, VirtPage(at), pages, Rights::Write, Origin::Anonymous);
         assert!(is_mapped, "something is mapped at {at} already");
         self
     }
@@ -140,10 +141,13 @@ impl World {
     pub fn map_file(&mut self, pages: u64) -> &mut World {
         let space = self.space();
         for index in 0..pages {
-            self.stage().preset_external(FILE_PAGER, index, Stamp(900_000 + index));
+            self.stage()
+                .preset_external(FILE_PAGER, index, Stamp(900_000 + index));
         }
         let origin = Origin::Shared(FILE_PAGER, 0);
-        let is_mapped = self.stage().map(space, VirtPage(FILE), pages, Rights::Write, origin);
+        let is_mapped = self
+            .stage()
+            .map(space, VirtPage(FILE), pages, Rights::Write, origin);
         assert!(is_mapped, "the file is mapped already");
         self
     }
@@ -172,7 +176,8 @@ impl World {
     /// Moves pages.
     pub fn remap(&mut self, from: u64, to: u64, pages: u64) -> &mut World {
         let space = self.space();
-        self.stage().remap(space, VirtPage(from), VirtPage(to), pages);
+        self.stage()
+            .remap(space, VirtPage(from), VirtPage(to), pages);
         self
     }
 
@@ -195,7 +200,10 @@ impl World {
         let space = self.space();
         let stamp = Stamp(self.next_stamp);
         self.next_stamp += 1;
-        assert!(self.stage().appear(space, VirtPage(at), stamp), "{at} is known to the core");
+        assert!(
+            self.stage().appear(space, VirtPage(at), stamp),
+            "{at} is known to the core"
+        );
         self
     }
 
@@ -334,8 +342,14 @@ impl World {
         let expected: Vec<u64> = pages.into_iter().collect();
         let stage = self.stage();
         let all: Vec<VirtPage> = stage.memory().pages(space).map(|(at, _)| at).collect();
-        let resident = all.into_iter().filter(|at| stage.vm().frame_at(space, *at).is_some());
-        assert_eq!(resident.map(|at| at.0).collect::<Vec<u64>>(), expected, "resident pages");
+        let resident = all
+            .into_iter()
+            .filter(|at| stage.vm().frame_at(space, *at).is_some());
+        assert_eq!(
+            resident.map(|at| at.0).collect::<Vec<u64>>(),
+            expected,
+            "resident pages"
+        );
         self
     }
 
@@ -354,7 +368,11 @@ impl World {
 
     /// Expects that many frames to be in `state`.
     pub fn expect_frames(&mut self, state: State, count: u32) -> &mut World {
-        assert_eq!(self.stage().vm().frames().count(state), count, "frames that are {state:?}");
+        assert_eq!(
+            self.stage().vm().frames().count(state),
+            count,
+            "frames that are {state:?}"
+        );
         self
     }
 
@@ -369,19 +387,28 @@ impl World {
         &mut self,
         expected: impl IntoIterator<Item = (u64, Failure)>,
     ) -> &mut World {
-        let failed: Vec<_> =
-            self.stage().take_failures().into_iter().map(|(_, at, why)| (at.0, why)).collect();
-        assert_eq!(failed, expected.into_iter().collect::<Vec<_>>(), "failed accesses");
+        let failed: Vec<_> = self
+            .stage()
+            .take_failures()
+            .into_iter()
+            .map(|(_, at, why)| (at.0, why))
+            .collect();
+        assert_eq!(
+            failed,
+            expected.into_iter().collect::<Vec<_>>(),
+            "failed accesses"
+        );
         self
     }
 
     /// Expects exactly these words on the store since the last time.
-    pub fn expect_store_events(
-        &mut self,
-        expected: impl IntoIterator<Item = Event>,
-    ) -> &mut World {
+    pub fn expect_store_events(&mut self, expected: impl IntoIterator<Item = Event>) -> &mut World {
         let events = self.stage().take_store_events();
-        assert_eq!(events, expected.into_iter().collect::<Vec<_>>(), "events of the store");
+        assert_eq!(
+            events,
+            expected.into_iter().collect::<Vec<_>>(),
+            "events of the store"
+        );
         self
     }
 
@@ -422,8 +449,7 @@ impl World {
         if self.stage.is_none() {
             let mut stage = Stage::new(&self.setup);
             let space = stage.create_space();
-            let is_mapped =
-                stage.map(space, VirtPage(0), PAGES, Rights::Write, Origin::Anonymous);
+            let is_mapped = stage.map(space, VirtPage(0), PAGES, Rights::Write, Origin::Anonymous);
             assert!(is_mapped);
             self.spaces.push(space);
             self.stage = Some(stage);

@@ -10,7 +10,13 @@ use crate::id::{FrameId, ObjectId, PageId};
 use crate::queue::Queues;
 
 const fn knob(name: &'static str, max: u64, default: u64) -> Knob {
-    Knob { name, meaning: "experimental", min: 0, max, default }
+    Knob {
+        name,
+        meaning: "experimental",
+        min: 0,
+        max,
+        default,
+    }
 }
 
 /// x
@@ -106,7 +112,8 @@ impl Policy for Tidemark {
         let Some(ghost) = ghost else {
             let hot = self.len(HOT) + self.len(WATCH);
             let room = u64::from(self.frames).saturating_sub(self.cold_target);
-            self.q.push_back(if hot < room { HOT } else { FRESH }, frame.0);
+            self.q
+                .push_back(if hot < room { HOT } else { FRESH }, frame.0);
             return;
         };
         let r = self.clock - ghost.seen;
@@ -122,7 +129,8 @@ impl Policy for Tidemark {
         } else {
             let hot = self.len(HOT) + self.len(WATCH);
             let room = u64::from(self.frames).saturating_sub(self.cold_target);
-            self.q.push_back(if hot < room { HOT } else { FRESH }, frame.0);
+            self.q
+                .push_back(if hot < room { HOT } else { FRESH }, frame.0);
             if !ghost.was_hot {
                 for _ in 0..self.far {
                     self.shrink();
@@ -132,7 +140,9 @@ impl Policy for Tidemark {
     }
 
     fn page_left(&mut self, frame: FrameId, page: PageId, departure: Departure) {
-        let Some(list) = self.q.remove(frame.0) else { return };
+        let Some(list) = self.q.remove(frame.0) else {
+            return;
+        };
         if departure == Departure::Evicted {
             if list == WATCH {
                 self.watch_now = (self.watch_now + 2).min(self.frames.into());
@@ -176,7 +186,9 @@ impl Policy for Tidemark {
         // cold split
         let cold = self.len(FRESH) + self.len(TEST);
         while self.len(TEST) * 1000 < cold * self.untouched {
-            let Some(frame) = pull(&mut self.q, FRESH, probe) else { break };
+            let Some(frame) = pull(&mut self.q, FRESH, probe) else {
+                break;
+            };
             probe.unmap(frame);
             self.q.move_to_back(TEST, frame.0);
         }
@@ -202,7 +214,9 @@ impl Policy for Tidemark {
             return Some(f);
         }
         self.probe_one(probe);
-        [WATCH, HOT, TEST, FRESH].into_iter().find_map(|l| pull(&mut self.q, l, probe))
+        [WATCH, HOT, TEST, FRESH]
+            .into_iter()
+            .find_map(|l| pull(&mut self.q, l, probe))
     }
 
     fn resize(&mut self, frames: u32) {
@@ -234,10 +248,14 @@ impl Tidemark {
         self.cold_target = self.cold_target.saturating_sub(step).max(self.cold_least());
     }
     fn idle(&self) -> u64 {
-        self.q.front(WATCH).map_or(0, |f| self.clock - self.seen[f as usize])
+        self.q
+            .front(WATCH)
+            .map_or(0, |f| self.clock - self.seen[f as usize])
     }
     fn probe_one(&mut self, probe: &mut Probe<'_>) -> bool {
-        let Some(frame) = pull(&mut self.q, HOT, probe) else { return false };
+        let Some(frame) = pull(&mut self.q, HOT, probe) else {
+            return false;
+        };
         probe.unmap(frame);
         self.seen[frame.index()] = self.clock;
         self.q.move_to_back(WATCH, frame.0);
@@ -269,7 +287,10 @@ impl Ghosts {
         let mut q = Queues::new(2, max);
         (0..max).for_each(|i| q.push_back(FREE, i));
         let g = Ghost {
-            page: PageId { object: ObjectId(0), index: 0 },
+            page: PageId {
+                object: ObjectId(0),
+                index: 0,
+            },
             seen: 0,
             was_hot: false,
             next: NONE,
@@ -297,7 +318,12 @@ impl Ghosts {
         let i = self.q.front(FREE).unwrap();
         self.q.move_to_back(USED, i);
         let b = self.bucket(page);
-        self.table[i as usize] = Ghost { page, seen, was_hot, next: self.buckets[b] };
+        self.table[i as usize] = Ghost {
+            page,
+            seen,
+            was_hot,
+            next: self.buckets[b],
+        };
         self.buckets[b] = i;
     }
     fn take(&mut self, page: PageId) -> Option<Ghost> {
@@ -321,7 +347,9 @@ impl Ghosts {
         None
     }
     fn pop(&mut self) -> bool {
-        let Some(i) = self.q.front(USED) else { return true };
+        let Some(i) = self.q.front(USED) else {
+            return true;
+        };
         let g = self.table[i as usize];
         self.take(g.page);
         g.was_hot
