@@ -32,6 +32,13 @@ pub enum Ask {
         /// Size in bytes.
         bytes: usize,
     },
+    /// A mapping is a stack, or the like: leave it alone.
+    Leave {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+    },
     /// A fork is about to happen: come to rest. Answers the child's record plus one, or zero.
     Freeze,
     /// The fork is over, or did not happen.
@@ -146,13 +153,21 @@ impl Requests {
 
     /// Takes the next posted request. Engine only.
     pub fn take(&self) -> Option<(Taken, Ask)> {
+        self.take_if(|_| true)
+    }
+
+    /// Takes the next posted request that is `wanted`. Engine only.
+    pub fn take_if(&self, wanted: impl Fn(Ask) -> bool) -> Option<(Taken, Ask)> {
         for (number, slot) in self.slots.iter().enumerate() {
             match slot.state.load(Ordering::Acquire) {
                 POSTED => {
                     let kind = slot.kind.load(Ordering::Relaxed);
                     let first = slot.first.load(Ordering::Relaxed);
                     let second = slot.second.load(Ordering::Relaxed);
-                    return Some((Taken(number), unpack(kind, first, second)));
+                    let ask = unpack(kind, first, second);
+                    if wanted(ask) {
+                        return Some((Taken(number), ask));
+                    }
                 }
                 GIVEN_UP => slot.state.store(FREE, Ordering::Release),
                 _ => {}
@@ -196,6 +211,7 @@ fn pack(ask: Ask) -> (u32, u64, u64) {
         Ask::Thaw => (3, 0, 0),
         Ask::Abandon { child } => (4, child, 0),
         Ask::Finish => (5, 0, 0),
+        Ask::Leave { start, bytes } => (6, start as u64, bytes as u64),
     }
 }
 
@@ -209,6 +225,10 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
         3 => Ask::Thaw,
         4 => Ask::Abandon { child: first },
         5 => Ask::Finish,
+        6 => Ask::Leave {
+            start: first as usize,
+            bytes: second as usize,
+        },
         _ => unreachable!("`pack` makes no other"),
     }
 }

@@ -9,6 +9,8 @@
 //! it has stood for two scans: allocators open such reservations bit by bit, whereas the C library
 //! opens a new thread's stack at once.
 
+use std::os::fd::OwnedFd;
+
 use crate::ranges::Ranges;
 use crate::sys::maps::{Area, Kind, Maps};
 use crate::sys::{Errno, memory, thread};
@@ -37,6 +39,7 @@ pub struct Found {
 /// The walker, and what it remembers between walks.
 pub struct Scanner {
     maps: Maps,
+    statm: OwnedFd,
     areas: Vec<Area>,
     threads: Vec<u32>,
     /// Threads whose stacks are known, in order.
@@ -54,6 +57,7 @@ impl Scanner {
     pub fn new() -> Result<Scanner, Errno> {
         Ok(Scanner {
             maps: Maps::open()?,
+            statm: open_statm()?,
             areas: Vec::with_capacity(1024),
             threads: Vec::with_capacity(64),
             threads_known: Vec::with_capacity(64),
@@ -67,8 +71,18 @@ impl Scanner {
     pub fn reopen(&mut self) -> Result<(), Errno> {
         // The old descriptors mean nothing here: they are not closed.
         std::mem::forget(std::mem::replace(&mut self.maps, Maps::open()?));
+        std::mem::forget(std::mem::replace(&mut self.statm, open_statm()?));
         self.threads_known.clear();
         Ok(())
+    }
+
+    /// The size of the address space in pages: cheap to ask, and a change of it tells of new
+    /// mappings.
+    pub fn size_pages(&self) -> Option<u64> {
+        let mut text = [0u8; 128];
+        let count = rustix::io::pread(&self.statm, &mut text, 0).ok()?;
+        let first = text[..count].split(|byte| *byte == b' ').next()?;
+        std::str::from_utf8(first).ok()?.parse().ok()
     }
 
     /// Reads the list of mappings. [`find`](Self::find) judges it.
@@ -120,7 +134,10 @@ impl Scanner {
             Ok(area) => area?,
             Err(_) => {
                 self.read().ok()?;
-                *self.areas.iter().find(|area| (area.start..area.end).contains(&at))?
+                *self
+                    .areas
+                    .iter()
+                    .find(|area| (area.start..area.end).contains(&at))?
             }
         };
         let is_plain = is_plain(area) && (area.start..area.end).contains(&at);
@@ -176,8 +193,13 @@ impl Scanner {
             if self.threads_known.binary_search(&number).is_ok() {
                 continue;
             }
-            let Some(block) = thread::robust_list_head(number) else { continue };
-            let area = self.areas.iter().find(|area| (area.start..area.end).contains(&block));
+            let Some(block) = thread::robust_list_head(number) else {
+                continue;
+            };
+            let area = self
+                .areas
+                .iter()
+                .find(|area| (area.start..area.end).contains(&block));
             if let Some(area) = area {
                 self.excluded.insert(area.start, area.end);
             }
@@ -214,6 +236,15 @@ impl Scanner {
             fresh.extend(self.collect_free(start, end));
         }
     }
+}
+
+fn open_statm() -> Result<OwnedFd, Errno> {
+    use rustix::fs::{Mode, OFlags};
+    rustix::fs::open(
+        "/proc/self/statm",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
 }
 
 enum Verdict {
@@ -285,7 +316,10 @@ mod tests {
         let mut scanner = Scanner::new().unwrap();
         let areas = [area(0x100000, 0x900000, "", Kind::Anonymous)];
         assert_eq!(scan(&mut scanner, &areas, &Ranges::new()).fresh, []);
-        assert_eq!(scan(&mut scanner, &areas, &Ranges::new()).fresh, [(0x100000, 0x900000)]);
+        assert_eq!(
+            scan(&mut scanner, &areas, &Ranges::new()).fresh,
+            [(0x100000, 0x900000)]
+        );
     }
 
     #[test]
@@ -295,8 +329,14 @@ mod tests {
         managed.insert(0x10000, 0x20000);
         scanner.refuse(0x28000, 0x30000);
         let areas = [area(0x10000, 0x30000, "rw", Kind::Heap)];
-        assert_eq!(scan(&mut scanner, &areas, &managed).fresh, [(0x20000, 0x28000)]);
+        assert_eq!(
+            scan(&mut scanner, &areas, &managed).fresh,
+            [(0x20000, 0x28000)]
+        );
         scanner.forget(0x28000, 0x30000);
-        assert_eq!(scan(&mut scanner, &areas, &managed).fresh, [(0x20000, 0x30000)]);
+        assert_eq!(
+            scan(&mut scanner, &areas, &managed).fresh,
+            [(0x20000, 0x30000)]
+        );
     }
 }

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use tidemark_core::backing::Slots;
 use tidemark_core::id::SlotId;
@@ -31,13 +31,21 @@ impl SharedSlots {
         // Processes start far from each other, so that their runs do not mix.
         let slots = u64::from(shared.swap_slots());
         let next = (u64::from(process.load(Relaxed)) * slots / 16 % slots.max(1)) as u32;
-        SharedSlots { shared, process, next, extra: BTreeMap::new() }
+        SharedSlots {
+            shared,
+            process,
+            next,
+            extra: BTreeMap::new(),
+        }
     }
 
     /// Takes up to `want` free slots from `first` on, stopping at the first that is in use.
     fn take_from(&self, first: u32, want: u32) -> u32 {
         let counts = &self.shared.slot_refs()[first as usize..];
-        let taken = counts.iter().take(want as usize).take_while(|count| self.shared.take_slot(count));
+        let taken = counts
+            .iter()
+            .take(want as usize)
+            .take_while(|count| self.shared.take_slot(count));
         let taken = taken.count() as u32;
         let owned = self.owned();
         for slot in first..first + taken {
@@ -68,7 +76,11 @@ impl Slots for SharedSlots {
             while let Some(first) = self.find_free(from, to) {
                 let taken = self.take_from(first, want.min(to - first));
                 if taken > 0 {
-                    self.next = if first + taken == slots { 0 } else { first + taken };
+                    self.next = if first + taken == slots {
+                        0
+                    } else {
+                        first + taken
+                    };
                     return Some((SlotId(first), taken));
                 }
                 from = first + 1;
@@ -92,7 +104,8 @@ impl Slots for SharedSlots {
         let bit = 1u64 << (slot.0 % 64);
         let before = self.owned()[slot.0 as usize / 64].fetch_and(!bit, AcqRel);
         assert!(before & bit != 0, "slot {} is not this process's", slot.0);
-        self.shared.drop_ref(&self.shared.slot_refs()[slot.0 as usize]);
+        self.shared
+            .drop_ref(&self.shared.slot_refs()[slot.0 as usize]);
     }
 
     fn free(&self) -> u32 {

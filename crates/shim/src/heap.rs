@@ -32,7 +32,10 @@ pub(crate) struct Heap {
     heap: UnsafeCell<Dlmalloc<&'static Range>>,
 }
 
-static RANGE: Range = Range { next: AtomicUsize::new(0), end: AtomicUsize::new(0) };
+static RANGE: Range = Range {
+    next: AtomicUsize::new(0),
+    end: AtomicUsize::new(0),
+};
 
 #[global_allocator]
 static HEAP: Heap = Heap {
@@ -106,7 +109,10 @@ unsafe impl dlmalloc::Allocator for &'static Range {
 
 impl Heap {
     fn with<T>(&self, body: impl FnOnce(&mut Dlmalloc<&'static Range>) -> T) -> T {
-        while self.lock.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()
+        while self
+            .lock
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
         {
             std::thread::yield_now();
         }

@@ -33,6 +33,15 @@ pub(crate) struct Berth {
     block: usize,
 }
 
+/// Whose file table a new thread has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// A copy of its starter's.
+    Own,
+    /// Its starter's.
+    Shared,
+}
+
 static MEASURED_BLOCK: AtomicUsize = AtomicUsize::new(0);
 static MEASURED_TABLE: AtomicUsize = AtomicUsize::new(0);
 
@@ -55,18 +64,25 @@ impl Berth {
         Ok(Berth { stack_top, block })
     }
 
-    /// Starts a thread at `entry` with a file table of its own (a copy) and every signal blocked.
-    /// Answers its number.
+    /// Starts a thread at `entry` with every signal blocked. Answers its number.
     ///
     /// # Safety
     /// No other thread uses the berth; `entry` never returns.
-    pub(crate) unsafe fn start(&self, entry: extern "C" fn() -> !) -> Result<u32, Errno> {
+    pub(crate) unsafe fn start(
+        &self,
+        entry: extern "C" fn() -> !,
+        files: Files,
+    ) -> Result<u32, Errno> {
         let flags = libc::CLONE_VM
             | libc::CLONE_FS
             | libc::CLONE_SIGHAND
             | libc::CLONE_THREAD
             | libc::CLONE_SYSVSEM
             | libc::CLONE_SETTLS;
+        let flags = match files {
+            Files::Own => flags,
+            Files::Shared => flags | libc::CLONE_FILES,
+        };
         let before = block_signals(u64::MAX);
         // SAFETY: the stack and the block are free, by the caller's word.
         let answer = unsafe { clone_thread(flags as usize, self.stack_top, self.block, entry) };
@@ -79,6 +95,20 @@ impl Berth {
     }
 }
 
+/// Whether the calling thread is one of ours.
+pub(crate) fn is_own() -> bool {
+    let here = thread::thread_pointer();
+    tidemark_live::sys::memory::overlaps_own(here, here + 1)
+}
+
+/// Ends the calling thread, and nothing else.
+pub(crate) fn exit() -> ! {
+    loop {
+        // SAFETY: ends this thread, which nobody joins.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+    }
+}
+
 /// Sets the calling thread's signal mask, without the exceptions that libc makes for its own
 /// signals. Answers the mask before.
 pub(crate) fn block_signals(mask: u64) -> u64 {
@@ -87,7 +117,13 @@ pub(crate) fn block_signals(mask: u64) -> u64 {
     unsafe {
         let new = &raw const mask;
         let old = &raw mut before;
-        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, new, old, 8usize);
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            new,
+            old,
+            8usize,
+        );
     }
     before
 }
@@ -117,7 +153,11 @@ unsafe fn run_once(start: usize, bytes: usize) -> Result<(), Errno> {
         if answer == 0 {
             answer = libc::pthread_join(handle, std::ptr::null_mut());
         }
-        if answer == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(answer)) }
+        if answer == 0 {
+            Ok(())
+        } else {
+            Err(Errno::from_raw_os_error(answer))
+        }
     }
 }
 

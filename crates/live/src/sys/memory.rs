@@ -95,6 +95,12 @@ impl Mapping {
         self.start.as_ptr()
     }
 
+    /// The first page, to read and write. Only for mappings that nobody else touches.
+    pub fn first_page(&mut self) -> &mut [u8] {
+        // SAFETY: a mapping has at least one page; `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), PAGE) }
+    }
+
     /// Reads one byte. Where the mapping is registered, this may wait for a page.
     pub fn get(&self, offset: usize) -> u8 {
         assert!(offset < self.bytes);

@@ -20,6 +20,8 @@ pub mod ring;
 pub mod shm;
 pub mod signal;
 pub mod socket;
+#[cfg(test)]
+pub mod testing;
 pub mod thread;
 pub mod uffd;
 pub mod workers;
