@@ -13,6 +13,7 @@
 
 pub mod futex;
 pub mod maps;
+pub mod measure;
 pub mod memory;
 pub mod pool;
 pub mod ring;

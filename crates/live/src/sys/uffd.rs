@@ -325,18 +325,7 @@ impl Uffd {
     /// Moves pages from `from` to missing ones at `to`, a registered range, and wakes whoever
     /// waits there.
     pub fn move_pages(&self, to: usize, from: usize, bytes: usize) -> Progress {
-        let mut argument = raw::uffdio_move {
-            dst: to as u64,
-            src: from as u64,
-            len: bytes as u64,
-            mode: 0,
-            move_: 0,
-        };
-        // SAFETY: as for `copy`; source pages are the program's or the pool's, which hold no
-        // Rust object and are named by no reference.
-        let answer =
-            unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<MOVE, _>::new(&mut argument)) };
-        progress(answer, argument.move_, bytes)
+        move_range(self.fd.as_fd(), to, from, bytes)
     }
 
     /// Reads the messages that are there; none is not an error.
@@ -370,6 +359,26 @@ impl AsFd for Uffd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Moves one page as [`Uffd::move_pages`] does, for a signal handler that knows the descriptor
+/// alone. It makes one system call.
+pub(crate) fn move_page(fd: BorrowedFd<'_>, to: usize, from: usize) -> Progress {
+    move_range(fd, to, from, super::PAGE)
+}
+
+fn move_range(fd: BorrowedFd<'_>, to: usize, from: usize, bytes: usize) -> Progress {
+    let mut argument = raw::uffdio_move {
+        dst: to as u64,
+        src: from as u64,
+        len: bytes as u64,
+        mode: 0,
+        move_: 0,
+    };
+    // SAFETY: as for `copy`; source pages are the program's or the pool's, which hold no
+    // Rust object and are named by no reference.
+    let answer = unsafe { rustix::ioctl::ioctl(fd, Updater::<MOVE, _>::new(&mut argument)) };
+    progress(answer, argument.move_, bytes)
 }
 
 fn open_fd() -> Result<OwnedFd, OpenError> {
