@@ -17,6 +17,7 @@ pub mod mach86;
 mod pull;
 pub mod random;
 pub mod registry;
+pub mod tidemark;
 
 /// Decides which resident page leaves next.
 pub trait Policy: Send {

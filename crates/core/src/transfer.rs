@@ -112,6 +112,9 @@ impl Vm {
                 None => self.serve_again(machine, fault),
             }
         }
+        // The faults just served are over before room is made for others: a policy that asks
+        // whether their pages are used must not find them not yet mapped.
+        machine.settle();
         self.make_room(machine, 0);
         self.serve_stalled(machine);
         machine.settle();
