@@ -1,0 +1,17 @@
+//! The machine on userfaultfd: what runs inside a program to page its memory.
+//!
+//! - [`sys`] is the only place that talks to the kernel by raw address.
+//! - [`machine`] stands in for translation hardware: it moves pages between the program and the
+//!   frame pool.
+//! - [`store`] keeps pages that have left on a swap file.
+//! - [`shared`] is what the processes of a run share, [`control`] how they meet.
+//!
+//! # Threads
+//! Everything here is owned by one engine thread and needs no lock. Programs never hold anything
+//! the engine waits for. Code that runs on that thread keeps no thread-local variables, since
+//! those may lie in memory that is itself paged.
+#![deny(unsafe_code)]
+
+pub mod control;
+pub mod shared;
+pub mod sys;
