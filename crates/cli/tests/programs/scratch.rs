@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder of its own; gone when this is dropped, unless the test failed and `KEEP_SCRATCH` is set.
+/// A folder of its own, gone when dropped; kept if its test failed and `KEEP_SCRATCH` is set.
 pub struct Scratch {
     path: PathBuf,
 }
