@@ -314,7 +314,7 @@ fn pages_shared_by_a_fork_are_busy_until_written() {
     world.enter_zeros(0, 0, 4);
     (0..4).for_each(|page| fill(&world.region, page, 60 + page as u8));
     world.unmap(3);
-    let child = testing::Child::new();
+    let child = testing::Child::fork();
     world.unmap(0);
     assert_eq!(world.machine.take_setback(), Some((FrameId(0), Setback::Busy)));
     assert!(world.machine.is_mapped(FrameId(0)) && is_filled(&world.region, 0, 60));

@@ -83,7 +83,7 @@ pub struct Child(i32);
 
 impl Child {
     /// Forks.
-    pub fn new() -> Child {
+    pub fn fork() -> Child {
         // SAFETY: the child calls nothing but functions that are safe after a fork.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
