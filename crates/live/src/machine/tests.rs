@@ -28,7 +28,7 @@ impl World {
         World::with_turn(frames, pages, Turn::shared())
     }
 
-    fn with_turn(frames: u32, pages: usize, turn: Turn) -> Option<World> {
+    pub(crate) fn with_turn(frames: u32, pages: usize, turn: Turn) -> Option<World> {
         let mut machine = match LiveMachine::new(frames) {
             Ok(machine) => machine,
             Err(StartError::Uffd(error)) => {

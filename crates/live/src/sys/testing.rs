@@ -107,6 +107,25 @@ impl Drop for Child {
     }
 }
 
+/// Runs `body` in a forked child and answers whether it said yes, in time.
+pub fn is_so_in_child(body: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the test runs alone and holds no lock; libc's allocator works after a fork.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: ends the child if it hangs.
+        unsafe { libc::alarm(20) };
+        let is_so = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(false);
+        // SAFETY: leaves without running the parent's destructors.
+        unsafe { libc::_exit(i32::from(!is_so)) };
+    }
+    assert!(pid > 0);
+    let mut status = 0;
+    // SAFETY: a child of ours, and a live number for its status.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!(waited, pid);
+    status == 0
+}
+
 /// Fills page `page` of `mapping` with `value`; this may fault.
 pub fn fill(mapping: &Mapping, page: usize, value: u8) {
     for offset in (0..super::PAGE).step_by(64) {
