@@ -9,6 +9,15 @@ use crate::id::{FrameId, PageId, SpaceId};
 use crate::machine::{Machine, Rights};
 use crate::time::Time;
 
+pub mod clock;
+pub mod fifo;
+pub mod gnumach;
+pub mod mach3;
+pub mod mach86;
+mod pull;
+pub mod random;
+pub mod registry;
+pub mod tidemark;
 
 /// Decides which resident page leaves next.
 pub trait Policy: Send {
@@ -19,6 +28,8 @@ pub trait Policy: Send {
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival);
 
     /// Learns that `page` has left `frame`. A page on its way out to the store has left already.
+    /// It may have come under another name: merging objects after a fork moves pages from one to
+    /// the other.
     fn page_left(&mut self, frame: FrameId, page: PageId, departure: Departure);
 
     /// Learns that a program touched the page in `frame` while it was resident but unmapped: a
@@ -72,7 +83,7 @@ pub enum Sees {
 }
 
 /// A number that changes how a policy behaves.
-#[derive(Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub struct Knob {
     /// The name, lower case with hyphens.
     pub name: &'static str,
@@ -134,6 +145,25 @@ pub struct Probe<'a> {
     pub(crate) machine: &'a mut dyn Machine,
     pub(crate) questions: &'a mut u64,
     pub(crate) laundry: u32,
+}
+
+impl<'a> Probe<'a> {
+    /// Makes a probe for whoever drives a policy without a [`Vm`](crate::vm::Vm).
+    pub fn new(
+        now: Time,
+        frames: &'a mut Frames,
+        machine: &'a mut dyn Machine,
+        questions: &'a mut u64,
+        laundry: u32,
+    ) -> Probe<'a> {
+        Probe {
+            now,
+            frames,
+            machine,
+            questions,
+            laundry,
+        }
+    }
 }
 
 impl Probe<'_> {

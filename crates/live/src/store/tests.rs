@@ -44,7 +44,11 @@ impl Swapping {
         (0..frames).for_each(|page| fill(&world.region, page as usize, page as u8 + 1));
         (0..frames).for_each(|frame| world.machine.restrict(FrameId(frame), Rights::None));
         world.machine.settle();
-        Some(Swapping { world, store, next: 0 })
+        Some(Swapping {
+            world,
+            store,
+            next: 0,
+        })
     }
 
     /// Does one transfer and waits for its reply.
@@ -58,7 +62,13 @@ impl Swapping {
     fn start(&mut self, direction: Direction, first: u32, frames: &[FrameId]) -> Ticket {
         self.next += 1;
         let ticket = Ticket(self.next);
-        self.store.start(ticket, direction, SlotId(first), frames, &mut self.world.machine);
+        self.store.start(
+            ticket,
+            direction,
+            SlotId(first),
+            frames,
+            &mut self.world.machine,
+        );
         ticket
     }
 
@@ -104,7 +114,10 @@ fn pages_come_back_as_they_went() {
     by_all_means("", 64, |swapping| {
         // Scattered over the pool, in the order of slots.
         let from = frames((0..64).map(|i| i * 23 % 64));
-        assert_eq!(swapping.transfer(Direction::Store, 100, &from), Outcome::Done);
+        assert_eq!(
+            swapping.transfer(Direction::Store, 100, &from),
+            Outcome::Done
+        );
         (0..64).for_each(|frame| swapping.world.machine.zero(FrameId(frame)));
         let to = frames((0..64).map(|i| i * 5 % 64));
         assert_eq!(swapping.transfer(Direction::Fetch, 100, &to), Outcome::Done);
@@ -115,7 +128,15 @@ fn pages_come_back_as_they_went() {
         swapping.world.enter(0, to[0].0);
         assert!(is_filled(&swapping.world.region, 0, from[0].0 as u8 + 1));
         let tally = swapping.store.tally();
-        assert_eq!((tally.written, tally.read, tally.write_calls, tally.read_calls), (64, 64, 1, 1));
+        assert_eq!(
+            (
+                tally.written,
+                tally.read,
+                tally.write_calls,
+                tally.read_calls
+            ),
+            (64, 64, 1, 1)
+        );
     });
 }
 
@@ -125,15 +146,27 @@ fn many_transfers_at_once_all_get_their_reply() {
         for frame in 0..200 {
             swapping.start(Direction::Store, frame, &frames([frame]));
         }
-        assert!(swapping.collect(200).iter().all(|reply| reply.outcome == Outcome::Done));
+        assert!(
+            swapping
+                .collect(200)
+                .iter()
+                .all(|reply| reply.outcome == Outcome::Done)
+        );
         (0..200).for_each(|frame| swapping.world.machine.zero(FrameId(frame)));
         for frame in 0..200 {
             swapping.start(Direction::Fetch, frame, &frames([199 - frame]));
         }
-        let mut tickets: Vec<u64> = swapping.collect(200).iter().map(|reply| reply.ticket.0).collect();
+        let mut tickets: Vec<u64> = swapping
+            .collect(200)
+            .iter()
+            .map(|reply| reply.ticket.0)
+            .collect();
         tickets.sort_unstable();
         assert!(tickets.iter().copied().eq(201..=400));
-        assert!((0..200).all(|frame| u32::from(swapping.byte(FrameId(199 - frame))) == (frame + 1) % 256));
+        assert!(
+            (0..200)
+                .all(|frame| u32::from(swapping.byte(FrameId(199 - frame))) == (frame + 1) % 256)
+        );
     });
 }
 
@@ -146,18 +179,30 @@ fn zeros_are_neither_written_nor_read() {
         let all = frames(0..8);
         assert_eq!(swapping.transfer(Direction::Store, 0, &all), Outcome::Done);
         let tally = swapping.store.tally();
-        assert_eq!((tally.written, tally.write_calls, tally.zeros_stored), (4, 2, 4));
+        assert_eq!(
+            (tally.written, tally.write_calls, tally.zeros_stored),
+            (4, 2, 4)
+        );
         let back = frames((0..8).rev());
         assert_eq!(swapping.transfer(Direction::Fetch, 0, &back), Outcome::Done);
-        assert_eq!([7, 6, 5, 4, 3, 2, 1, 0].map(|frame| swapping.byte(FrameId(frame))), [0, 2, 3, 0, 0, 6, 7, 0]);
+        assert_eq!(
+            [7, 6, 5, 4, 3, 2, 1, 0].map(|frame| swapping.byte(FrameId(frame))),
+            [0, 2, 3, 0, 0, 6, 7, 0]
+        );
         let tally = swapping.store.tally();
-        assert_eq!((tally.read, tally.read_calls, tally.zeros_fetched), (4, 2, 4));
+        assert_eq!(
+            (tally.read, tally.read_calls, tally.zeros_fetched),
+            (4, 2, 4)
+        );
         // Nothing but zeros: answered at once.
         for frame in 0..8 {
             swapping.world.machine.zero(FrameId(frame));
         }
         let ticket = swapping.start(Direction::Store, 8, &all);
-        let reply = Reply { ticket, outcome: Outcome::Done };
+        let reply = Reply {
+            ticket,
+            outcome: Outcome::Done,
+        };
         assert_eq!(swapping.store.next_reply(), Some(reply));
     });
 }
@@ -165,15 +210,27 @@ fn zeros_are_neither_written_nor_read() {
 #[test]
 fn a_flipped_bit_is_a_failure_and_names_its_slot() {
     by_all_means("flip:2", 8, |swapping| {
-        assert_eq!(swapping.transfer(Direction::Store, 40, &frames(0..8)), Outcome::Done);
-        assert_eq!(swapping.transfer(Direction::Fetch, 40, &frames(0..4)), Outcome::Done);
+        assert_eq!(
+            swapping.transfer(Direction::Store, 40, &frames(0..8)),
+            Outcome::Done
+        );
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 40, &frames(0..4)),
+            Outcome::Done
+        );
         assert_eq!(swapping.store.next_failure(), None);
-        assert_eq!(swapping.transfer(Direction::Fetch, 44, &frames(4..8)), Outcome::Failed);
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 44, &frames(4..8)),
+            Outcome::Failed
+        );
         let failure = swapping.store.next_failure().unwrap();
         assert_eq!((failure.slot, failure.cause), (SlotId(44), Cause::Differs));
         assert_eq!(failure.offset(), 44 * 4096);
         // The file itself is sound.
-        assert_eq!(swapping.transfer(Direction::Fetch, 44, &frames(4..8)), Outcome::Done);
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 44, &frames(4..8)),
+            Outcome::Done
+        );
     });
 }
 
@@ -181,17 +238,39 @@ fn a_flipped_bit_is_a_failure_and_names_its_slot() {
 fn what_the_file_answers_is_told_and_a_failed_store_leaves_pages_modified() {
     by_all_means("write:1,read:1", 2, |swapping| {
         let both = frames(0..2);
-        assert!(both.iter().all(|frame| swapping.world.machine.take_modified(*frame)));
-        assert_eq!(swapping.transfer(Direction::Store, 9, &both), Outcome::Failed);
+        assert!(
+            both.iter()
+                .all(|frame| swapping.world.machine.take_modified(*frame))
+        );
+        assert_eq!(
+            swapping.transfer(Direction::Store, 9, &both),
+            Outcome::Failed
+        );
         let failure = swapping.store.next_failure().unwrap();
-        assert_eq!((failure.slot, failure.cause), (SlotId(9), Cause::File(Errno::IO)));
+        assert_eq!(
+            (failure.slot, failure.cause),
+            (SlotId(9), Cause::File(Errno::IO))
+        );
         assert_eq!(failure.direction, Direction::Store);
-        assert!(both.iter().all(|frame| swapping.world.machine.take_modified(*frame)));
+        assert!(
+            both.iter()
+                .all(|frame| swapping.world.machine.take_modified(*frame))
+        );
         assert_eq!((swapping.byte(both[0]), swapping.byte(both[1])), (1, 2));
         assert_eq!(swapping.transfer(Direction::Store, 9, &both), Outcome::Done);
-        assert!(!both.iter().any(|frame| swapping.world.machine.take_modified(*frame)));
-        assert_eq!(swapping.transfer(Direction::Fetch, 9, &both), Outcome::Failed);
-        assert_eq!(swapping.store.next_failure().unwrap().direction, Direction::Fetch);
+        assert!(
+            !both
+                .iter()
+                .any(|frame| swapping.world.machine.take_modified(*frame))
+        );
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 9, &both),
+            Outcome::Failed
+        );
+        assert_eq!(
+            swapping.store.next_failure().unwrap().direction,
+            Direction::Fetch
+        );
         assert_eq!(swapping.transfer(Direction::Fetch, 9, &both), Outcome::Done);
     });
 }
@@ -199,9 +278,15 @@ fn what_the_file_answers_is_told_and_a_failed_store_leaves_pages_modified() {
 #[test]
 fn a_file_that_ends_too_soon_is_told() {
     by_all_means("", 4, |swapping| {
-        assert_eq!(swapping.transfer(Direction::Store, 0, &frames(0..4)), Outcome::Done);
+        assert_eq!(
+            swapping.transfer(Direction::Store, 0, &frames(0..4)),
+            Outcome::Done
+        );
         rustix::fs::ftruncate(&swapping.store.file, 2 * PAGE_BYTES).unwrap();
-        assert_eq!(swapping.transfer(Direction::Fetch, 0, &frames(0..4)), Outcome::Failed);
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 0, &frames(0..4)),
+            Outcome::Failed
+        );
         let failure = swapping.store.next_failure().unwrap();
         assert_eq!((failure.slot, failure.cause), (SlotId(2), Cause::Short));
     });
@@ -218,7 +303,10 @@ fn a_page_wanted_while_it_is_stored_comes_at_once_and_is_stored_as_it_was() {
         swapping.world.unmap(0);
         assert_eq!(swapping.world.machine.take_setback(), None);
         assert!(swapping.world.machine.take_modified(frame));
-        assert_eq!(swapping.transfer(Direction::Fetch, 5, &[FrameId(1)]), Outcome::Done);
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 5, &[FrameId(1)]),
+            Outcome::Done
+        );
         assert_eq!((swapping.byte(frame), swapping.byte(FrameId(1))), (200, 1));
     });
 }
@@ -261,7 +349,10 @@ fn a_swap_file_has_its_size_and_no_name() {
     let directory = std::env::temp_dir();
     let file = file::create(&directory, 1 << 20).unwrap();
     let stat = rustix::fs::fstat(&file.fd).unwrap();
-    assert_eq!((stat.st_size, stat.st_nlink, stat.st_mode & 0o777), (1 << 20, 0, 0o600));
+    assert_eq!(
+        (stat.st_size, stat.st_nlink, stat.st_mode & 0o777),
+        (1 << 20, 0, 0o600)
+    );
     assert!(!file.is_reserved || stat.st_blocks * 512 >= 1 << 20);
     let missing = file::create(&directory.join("no such place"), 4096);
     assert_eq!(missing.unwrap_err(), Errno::NOENT);

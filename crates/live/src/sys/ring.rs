@@ -70,12 +70,19 @@ impl Ring {
             return Err(Errno::NOSYS);
         }
         let submissions_end = params.sq_off.array as usize + params.sq_entries as usize * 4;
-        let completions_end =
-            params.cq_off.cqes as usize + params.cq_entries as usize * size_of::<raw::io_uring_cqe>();
-        let rings = map(&fd, submissions_end.max(completions_end), raw::IORING_OFF_SQ_RING)?;
+        let completions_end = params.cq_off.cqes as usize
+            + params.cq_entries as usize * size_of::<raw::io_uring_cqe>();
+        let rings = map(
+            &fd,
+            submissions_end.max(completions_end),
+            raw::IORING_OFF_SQ_RING,
+        )?;
         let entries_bytes = params.sq_entries as usize * size_of::<raw::io_uring_sqe>();
         let entries = map(&fd, entries_bytes, raw::IORING_OFF_SQES)?;
-        let blank = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let blank = iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
         Ok(Ring {
             fd,
             rings,
@@ -120,7 +127,8 @@ impl Ring {
             ..raw::io_uring_sqe::default()
         };
         self.write_entry(index, entry);
-        self.number(self.submissions.tail).store(tail.wrapping_add(1), Ordering::Release);
+        self.number(self.submissions.tail)
+            .store(tail.wrapping_add(1), Ordering::Release);
         true
     }
 
@@ -149,7 +157,9 @@ impl Ring {
         if head == tail {
             return None;
         }
-        let mask = self.number(self.completions.ring_mask).load(Ordering::Relaxed);
+        let mask = self
+            .number(self.completions.ring_mask)
+            .load(Ordering::Relaxed);
         let at = self.completions.cqes as usize
             + (head & mask) as usize * size_of::<raw::io_uring_cqe>();
         // SAFETY: the kernel has finished writing the completions before `tail`; the fixed part
@@ -158,7 +168,8 @@ impl Ring {
             let completion = self.rings.as_ptr().add(at).cast::<raw::io_uring_cqe>();
             ((*completion).user_data.u64_(), (*completion).res)
         };
-        self.number(self.completions.head).store(head.wrapping_add(1), Ordering::Release);
+        self.number(self.completions.head)
+            .store(head.wrapping_add(1), Ordering::Release);
         let result = usize::try_from(result).map_err(|_| Errno::from_raw_os_error(-result));
         Some(Completion { tag, result })
     }
@@ -179,8 +190,16 @@ impl Ring {
         // SAFETY: both places lie inside their mappings, since `index < entries_max`; the kernel
         // reads neither before the tail passes them.
         unsafe {
-            self.entries.as_ptr().cast::<raw::io_uring_sqe>().add(index as usize).write(entry);
-            let array = self.rings.as_ptr().add(self.submissions.array as usize).cast::<u32>();
+            self.entries
+                .as_ptr()
+                .cast::<raw::io_uring_sqe>()
+                .add(index as usize)
+                .write(entry);
+            let array = self
+                .rings
+                .as_ptr()
+                .add(self.submissions.array as usize)
+                .cast::<u32>();
             array.add(index as usize).write(index);
         }
     }
@@ -202,7 +221,10 @@ pub(super) fn list_buffers(pool: &Pool, frames: &[FrameId], into: &mut Buffers) 
             into[count - 1].iov_len += PAGE as u64;
         } else {
             let start = pool.address(*frame) as *mut _;
-            into[count] = iovec { iov_base: start, iov_len: PAGE as _ };
+            into[count] = iovec {
+                iov_base: start,
+                iov_len: PAGE as _,
+            };
             count += 1;
         }
         before = Some(*frame);

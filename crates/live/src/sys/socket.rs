@@ -80,7 +80,10 @@ pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Received, Errno> {
                         fds.extend(rights);
                     }
                 }
-                return Ok(Received { bytes: message.bytes, fds });
+                return Ok(Received {
+                    bytes: message.bytes,
+                    fds,
+                });
             }
             Err(Errno::INTR) => {}
             Err(error) => return Err(error),
@@ -104,7 +107,9 @@ impl Bell {
     /// Makes a silent bell.
     pub fn new() -> Result<Bell, Errno> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        Ok(Bell { fd: rustix::event::eventfd(0, flags)? })
+        Ok(Bell {
+            fd: rustix::event::eventfd(0, flags)?,
+        })
     }
 
     /// Makes the bell readable.
@@ -130,8 +135,9 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], limit_ns: Option<u64>) -> Result<u3
     assert!(fds.len() <= 8);
     let nobody = fds.first().copied();
     let Some(first) = nobody else { return Ok(0) };
-    let mut polls: [PollFd<'_>; 8] =
-        std::array::from_fn(|i| PollFd::from_borrowed_fd(*fds.get(i).unwrap_or(&first), PollFlags::IN));
+    let mut polls: [PollFd<'_>; 8] = std::array::from_fn(|i| {
+        PollFd::from_borrowed_fd(*fds.get(i).unwrap_or(&first), PollFlags::IN)
+    });
     let limit = limit_ns.map(|ns| Timespec {
         tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: (ns % 1_000_000_000) as _,

@@ -11,7 +11,10 @@ use super::memory::Mapping;
 /// skip is a failure.
 pub fn skip(what: &str) {
     let is_required = std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1");
-    assert!(!is_required, "needs {what}, and REQUIRE_ALL=1 forbids to skip");
+    assert!(
+        !is_required,
+        "needs {what}, and REQUIRE_ALL=1 forbids to skip"
+    );
     eprintln!("skipped: needs {what}");
 }
 
@@ -135,5 +138,7 @@ pub fn fill(mapping: &Mapping, page: usize, value: u8) {
 
 /// Whether page `page` of `mapping` is as [`fill`] left it; this may fault.
 pub fn is_filled(mapping: &Mapping, page: usize, value: u8) -> bool {
-    (0..super::PAGE).step_by(64).all(|offset| mapping.get(page * super::PAGE + offset) == value)
+    (0..super::PAGE)
+        .step_by(64)
+        .all(|offset| mapping.get(page * super::PAGE + offset) == value)
 }

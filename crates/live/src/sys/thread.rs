@@ -58,7 +58,10 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    let shared = Arc::new(Packet { state: AtomicU32::new(RUNNING), result: UnsafeCell::new(None) });
+    let shared = Arc::new(Packet {
+        state: AtomicU32::new(RUNNING),
+        result: UnsafeCell::new(None),
+    });
     let packet = Arc::clone(&shared);
     let whole = Box::new(move || {
         let value = body();
@@ -91,7 +94,10 @@ pub fn own_file_table(keep: &[std::os::fd::RawFd]) -> Result<(), Errno> {
     // SAFETY: only the calling thread's view changes; its `OwnedFd`s are those in `keep`, since
     // the engine opens its files after this.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES)? };
-    let mut kept: Vec<u32> = keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).collect();
+    let mut kept: Vec<u32> = keep
+        .iter()
+        .filter_map(|fd| u32::try_from(*fd).ok())
+        .collect();
     kept.sort_unstable();
     let mut first = 0;
     for fd in kept {
@@ -105,7 +111,10 @@ pub fn own_file_table(keep: &[std::os::fd::RawFd]) -> Result<(), Errno> {
 
 /// The calling thread's number.
 pub fn current() -> u32 {
-    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+    rustix::thread::gettid()
+        .as_raw_nonzero()
+        .get()
+        .unsigned_abs()
 }
 
 /// Confines the calling thread to one processor.
@@ -162,7 +171,9 @@ impl CpuFinder {
         let rseq = thread_pointer().wrapping_add_signed(rseq_offset);
         let head = robust_list_head(current())?;
         // `cpu_id` is the second number of the kernel's `struct rseq`.
-        let finder = CpuFinder { offset: rseq.wrapping_add(4).wrapping_sub(head) as isize };
+        let finder = CpuFinder {
+            offset: rseq.wrapping_add(4).wrapping_sub(head) as isize,
+        };
         let cpu = finder.find(current())?;
         ((cpu as usize) < CpuSet::MAX_CPU).then_some(finder)
     }
@@ -184,7 +195,12 @@ pub fn robust_list_head(thread: u32) -> Option<usize> {
     let mut bytes: usize = 0;
     // SAFETY: both out arguments point to live numbers.
     let answer = unsafe {
-        libc::syscall(libc::SYS_get_robust_list, thread, &raw mut head, &raw mut bytes)
+        libc::syscall(
+            libc::SYS_get_robust_list,
+            thread,
+            &raw mut head,
+            &raw mut bytes,
+        )
     };
     (answer == 0 && head != 0).then_some(head)
 }
@@ -199,7 +215,12 @@ pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
     let mut entries = RawDir::new(&tasks, &mut space);
     while let Some(entry) = entries.next() {
         let entry = entry?;
-        if let Some(thread) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
+        if let Some(thread) = entry
+            .file_name()
+            .to_str()
+            .ok()
+            .and_then(|name| name.parse().ok())
+        {
             into.push(thread);
         }
     }
@@ -209,13 +230,27 @@ pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
 /// Reads this process's memory by way of the kernel: an address that is not mapped gives `None`
 /// instead of a signal. Must not be used on managed memory by whoever serves its faults.
 pub fn read_own_memory(from: usize, into: &mut [u8]) -> Option<()> {
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = libc::iovec { iov_base: from as *mut _, iov_len: into.len() };
+    let local = libc::iovec {
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: into.len(),
+    };
+    let remote = libc::iovec {
+        iov_base: from as *mut _,
+        iov_len: into.len(),
+    };
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     // SAFETY: `local` names a live buffer; `remote` is checked by the kernel.
     let read = unsafe {
         let (local, remote) = (&raw const local, &raw const remote);
-        libc::syscall(libc::SYS_process_vm_readv, pid, local, 1usize, remote, 1usize, 0usize)
+        libc::syscall(
+            libc::SYS_process_vm_readv,
+            pid,
+            local,
+            1usize,
+            remote,
+            1usize,
+            0usize,
+        )
     };
     (usize::try_from(read) == Ok(into.len())).then_some(())
 }
@@ -265,7 +300,11 @@ pub fn dynamic_variables() -> usize {
 fn close_range(first: u32, last: u32) -> Result<(), Errno> {
     // SAFETY: closes descriptors of the calling thread's own table.
     let answer = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) };
-    if answer == 0 { Ok(()) } else { Err(last_error()) }
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(last_error())
+    }
 }
 
 fn last_error() -> Errno {
@@ -309,11 +348,8 @@ unsafe fn create(stack: &Mapping, argument: *mut std::ffi::c_void) -> i32 {
         if answer != 0 {
             return answer;
         }
-        answer = libc::pthread_attr_setstack(
-            &raw mut attributes,
-            stack.as_ptr().cast(),
-            stack.bytes(),
-        );
+        answer =
+            libc::pthread_attr_setstack(&raw mut attributes, stack.as_ptr().cast(), stack.bytes());
         if answer == 0 {
             let detached = libc::PTHREAD_CREATE_DETACHED;
             answer = libc::pthread_attr_setdetachstate(&raw mut attributes, detached);

@@ -1,0 +1,60 @@
+//! The clock: first in, first out, with a second chance for whatever was used since.
+
+use alloc::boxed::Box;
+
+use super::registry::Settings;
+use super::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::id::{FrameId, PageId};
+use crate::queue::Queues;
+
+/// What `clock` says of itself.
+pub static DESCRIPTION: Description = Description {
+    name: "clock",
+    summary: "the oldest page leaves unless it was used since it was last looked at",
+    lineage: &["Corbató 1968, \"A paging experiment with the Multics system\""],
+    sees: Sees::Bits,
+    knobs: &[],
+};
+
+const LIST: u8 = 0;
+
+struct Clock {
+    queues: Queues,
+}
+
+/// Makes a `clock`.
+pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+    Box::new(Clock {
+        queues: Queues::new(1, settings.frames_max),
+    })
+}
+
+impl Policy for Clock {
+    fn describe(&self) -> &'static Description {
+        &DESCRIPTION
+    }
+
+    fn page_entered(&mut self, frame: FrameId, _arrival: &Arrival) {
+        self.queues.push_back(LIST, frame.0);
+    }
+
+    fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
+        self.queues.remove(frame.0);
+    }
+
+    fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        // One round clears every bit, so that the second finds a page if any may leave.
+        for _ in 0..2 * u64::from(self.queues.length(LIST)) {
+            let frame = FrameId(self.queues.front(LIST)?);
+            if probe.may_leave(frame) && !probe.take_referenced(frame) {
+                return Some(frame);
+            }
+            self.queues.move_to_back(LIST, frame.0);
+        }
+        None
+    }
+
+    fn check(&self) {
+        self.queues.check();
+    }
+}

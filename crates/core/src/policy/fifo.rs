@@ -1,0 +1,53 @@
+//! First in, first out: the page that came first leaves first, used or not.
+
+use alloc::boxed::Box;
+
+use super::pull::pull;
+use super::registry::Settings;
+use super::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::id::{FrameId, PageId};
+use crate::queue::Queues;
+
+/// What `fifo` says of itself.
+pub static DESCRIPTION: Description = Description {
+    name: "fifo",
+    summary: "the page that came first leaves first, used or not",
+    lineage: &["Belady 1966"],
+    sees: Sees::Faults,
+    knobs: &[],
+};
+
+const LIST: u8 = 0;
+
+struct Fifo {
+    queues: Queues,
+}
+
+/// Makes a `fifo`.
+pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+    Box::new(Fifo {
+        queues: Queues::new(1, settings.frames_max),
+    })
+}
+
+impl Policy for Fifo {
+    fn describe(&self) -> &'static Description {
+        &DESCRIPTION
+    }
+
+    fn page_entered(&mut self, frame: FrameId, _arrival: &Arrival) {
+        self.queues.push_back(LIST, frame.0);
+    }
+
+    fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
+        self.queues.remove(frame.0);
+    }
+
+    fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        pull(&mut self.queues, LIST, probe)
+    }
+
+    fn check(&self) {
+        self.queues.check();
+    }
+}

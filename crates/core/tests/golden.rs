@@ -1,0 +1,129 @@
+//! Golden tables: misses by policy and trace, kept as text.
+//!
+//! The published counts must come out exactly. The table of every policy in its defaults lies in
+//! `golden/`; `make golden` (or `GOLDEN=write cargo test --test golden`) writes it anew, and the
+//! change shows in review.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use tidemark_core::policy::Sees;
+use tidemark_core::policy::registry::{build, entries};
+use tidemark_model::cache::{MachineKind, Misses, replay};
+use tidemark_model::{opt, traces};
+
+const SEED: u64 = 1;
+
+fn misses(
+    name: &'static str,
+    knobs: &[(&'static str, u64)],
+    kind: MachineKind,
+    trace: &traces::Trace,
+) -> Misses {
+    let policy = build(name, trace.frames, trace.frames, SEED, knobs).expect("it is known");
+    let misses = replay(policy, trace.frames, kind, &trace.pages);
+    assert_eq!(misses.refusals, 0, "{name} on {}", trace.name);
+    misses
+}
+
+#[test]
+fn the_optimum_is_the_published_one() {
+    let counts = traces::golden().map(|t| opt::count_misses(t.frames as usize, &t.pages));
+    assert_eq!(counts, [5100, 10050, 96479, 1600, 6100, 96727]);
+}
+
+#[test]
+fn fifo_is_the_published_one_on_either_machine() {
+    for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
+        let counts = traces::golden().map(|trace| misses("fifo", &[], kind, &trace));
+        assert_eq!(
+            counts.map(|m| m.hard),
+            [15000, 18434, 163359, 1600, 16000, 171209]
+        );
+        assert_eq!(counts.map(|m| m.soft), [0; 6]);
+    }
+}
+
+#[test]
+fn clock_is_the_published_one_where_bits_are_clear_at_load() {
+    let counts = traces::golden().map(|t| misses("clock", &[], MachineKind::Bits, &t).hard);
+    assert_eq!(counts, [15000, 10051, 160958, 1889, 16000, 164456]);
+}
+
+#[test]
+fn mach86_is_the_published_one_for_each_share_of_inactive_pages() {
+    let expected = [
+        (
+            667,
+            [15000, 10067, 162173, 1600, 16000, 167753],
+            [0, 41930, 24521, 2910, 0, 20556],
+        ),
+        (
+            333,
+            [15000, 10180, 162619, 1600, 16000, 169080],
+            [0, 15999, 12156, 576, 0, 9638],
+        ),
+        (
+            200,
+            [15000, 10905, 162865, 1600, 16000, 169859],
+            [0, 10853, 7022, 0, 0, 5683],
+        ),
+    ];
+    for (inactive, hard, soft) in expected {
+        for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
+            let counts =
+                traces::golden().map(|t| misses("mach86", &[("inactive", inactive)], kind, &t));
+            assert_eq!(counts.map(|m| m.hard), hard, "{inactive} {kind:?}");
+            assert_eq!(counts.map(|m| m.soft), soft, "{inactive} {kind:?}");
+        }
+    }
+}
+
+#[test]
+fn every_policy_misses_as_often_as_the_table_says() {
+    compare("misses.txt", &table());
+}
+
+fn table() -> String {
+    let traces = traces::golden();
+    let mut text = String::from("# hard/soft misses; policies in their defaults; seed 1\n");
+    write!(text, "{:18} {:11}", "policy", "machine").unwrap();
+    traces
+        .iter()
+        .for_each(|trace| write!(text, " {:>15}", trace.name).unwrap());
+    write!(text, "\n{:18} {:11}", "optimum", "-").unwrap();
+    for trace in &traces {
+        let hard = opt::count_misses(trace.frames as usize, &trace.pages);
+        write!(text, " {:>15}", format!("{hard}/0")).unwrap();
+    }
+    text.push('\n');
+    for entry in entries()
+        .iter()
+        .filter(|entry| entry.description.sees <= Sees::Bits)
+    {
+        for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
+            let name = entry.description.name;
+            write!(text, "{name:18} {:11}", format!("{kind:?}")).unwrap();
+            for trace in &traces {
+                let Misses { hard, soft, .. } = misses(name, &[], kind, trace);
+                write!(text, " {:>15}", format!("{hard}/{soft}")).unwrap();
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn compare(file: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(file);
+    if std::env::var_os("GOLDEN").is_some_and(|value| value == "write") {
+        std::fs::write(&path, text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == text,
+        "{file} differs; `make golden` writes it anew:\n{text}"
+    );
+}

@@ -1,0 +1,362 @@
+//! The cache: a policy, some frames and a reference string, and nothing else.
+//!
+//! It asks the policy only when memory is full, moves one page at a time, and waits for nobody:
+//! what the published miss counts were made with.
+
+use std::collections::{HashMap, HashSet};
+
+use tidemark_core::frame::{Frames, State};
+use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
+use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe};
+use tidemark_core::time::Time;
+
+/// What the policy's questions are answered from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MachineKind {
+    /// One reference bit a frame: a hit sets it, and it is clear when a page comes.
+    Bits,
+    /// No bits: asking about a mapped frame unmaps it and says yes. The next use is a soft fault.
+    SoftFaults,
+}
+
+/// What became of one reference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Touch {
+    /// Nobody noticed.
+    Hit,
+    /// The page was resident and unmapped.
+    Soft,
+    /// The page was not resident.
+    Hard,
+}
+
+/// What a trace cost.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Misses {
+    /// References to pages that were not resident, the first to each included.
+    pub hard: u64,
+    /// References to pages that were resident and unmapped.
+    pub soft: u64,
+    /// Mappings removed to find out about pages.
+    pub unmaps: u64,
+    /// Pages that came back: misses that are not the first, and what was read along with them.
+    pub page_ins: u64,
+    /// Choices that named a frame that may not leave.
+    pub refusals: u64,
+}
+
+/// How pages move when they do not move singly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Clusters {
+    /// The most pages in one page-in. They are read on from the page that was missed, if misses
+    /// come in order.
+    pub pages: u32,
+    /// The free frames below which pages are thrown out, ...
+    pub free_low: u32,
+    /// ... until so many are free.
+    pub free_high: u32,
+}
+
+impl Clusters {
+    /// One page leaves for each that comes, and not before it must.
+    pub const SINGLE: Clusters = Clusters { pages: 1, free_low: 1, free_high: 1 };
+}
+
+/// Runs `trace` through `policy` in a memory of `frames` frames, one page at a time.
+pub fn replay(policy: Box<dyn Policy>, frames: u32, kind: MachineKind, trace: &[u64]) -> Misses {
+    replay_clustered(policy, frames, kind, Clusters::SINGLE, trace)
+}
+
+/// Runs `trace` through `policy` in a memory of `frames` frames.
+pub fn replay_clustered(
+    policy: Box<dyn Policy>,
+    frames: u32,
+    kind: MachineKind,
+    clusters: Clusters,
+    trace: &[u64],
+) -> Misses {
+    let mut cache = Cache::new(policy, frames, kind);
+    cache.clusters = clusters;
+    for &page in trace {
+        cache.touch(page);
+    }
+    cache.policy.check();
+    cache.misses
+}
+
+/// A memory in the middle of a trace.
+pub struct Cache {
+    /// Whoever decides. It learns of everything through the calls below.
+    pub policy: Box<dyn Policy>,
+    /// What it has cost so far.
+    pub misses: Misses,
+    /// How pages move.
+    pub clusters: Clusters,
+    frames: Frames,
+    machine: Sampled,
+    free: Vec<u32>,
+    pages: Vec<Option<u64>>,
+    resident: HashMap<u64, u32>,
+    seen: HashSet<u64>,
+    last_missed: u64,
+    references: u64,
+    questions: u64,
+}
+
+impl Cache {
+    /// Makes an empty memory of `frames` frames.
+    pub fn new(policy: Box<dyn Policy>, frames: u32, kind: MachineKind) -> Cache {
+        let count = frames as usize;
+        Cache {
+            policy,
+            misses: Misses::default(),
+            clusters: Clusters::SINGLE,
+            frames: Frames::new(frames, frames),
+            machine: Sampled {
+                kind,
+                mapped: vec![false; count],
+                referenced: vec![false; count],
+                unmaps: 0,
+            },
+            free: (0..frames).rev().collect(),
+            pages: vec![None; count],
+            resident: HashMap::new(),
+            seen: HashSet::new(),
+            last_missed: u64::MAX / 2,
+            references: 0,
+            questions: 0,
+        }
+    }
+
+    /// Uses `page` once.
+    pub fn touch(&mut self, page: u64) -> Touch {
+        self.references += 1;
+        let Some(&frame) = self.resident.get(&page) else {
+            self.miss(page);
+            return Touch::Hard;
+        };
+        let is_mapped = std::mem::replace(&mut self.machine.mapped[frame as usize], true);
+        self.machine.referenced[frame as usize] = true;
+        if is_mapped {
+            return Touch::Hit;
+        }
+        self.policy.page_rescued(FrameId(frame));
+        self.misses.soft += 1;
+        Touch::Soft
+    }
+
+    /// Brings `page`, which is not resident, to a free frame.
+    pub fn load(&mut self, page: u64, cause: Cause) -> FrameId {
+        let frame = self.free.pop().expect("a frame is free");
+        let place = frame as usize;
+        assert!(
+            self.resident.insert(page, frame).is_none(),
+            "{page} is resident already"
+        );
+        self.pages[place] = Some(page);
+        self.machine.mapped[place] = cause != Cause::Prefetched;
+        self.machine.referenced[place] = false;
+        self.frames.force(FrameId(frame), State::Resident, false);
+        let arrival = Arrival {
+            page: page_id(page),
+            cause,
+            space: SpaceId(0),
+            is_external: false,
+        };
+        self.policy.page_entered(FrameId(frame), &arrival);
+        FrameId(frame)
+    }
+
+    /// Lets the policy choose a page and throws it out. `None` if the policy names none.
+    pub fn evict(&mut self) -> Option<u64> {
+        let frame = loop {
+            let frame = self.choose()?;
+            if self.frames.may_leave(frame) {
+                break frame;
+            }
+            self.misses.refusals += 1;
+            assert!(
+                self.misses.refusals < 1000,
+                "the policy insists on frames that may not leave"
+            );
+        };
+        Some(self.drop_frame(frame, Departure::Evicted))
+    }
+
+    /// Drops `page`, which is resident, because its owner gave it up.
+    pub fn discard(&mut self, page: u64) {
+        let frame = FrameId(self.resident[&page]);
+        self.drop_frame(frame, Departure::Discarded);
+    }
+
+    /// Asks the policy for a frame, and leaves it at that.
+    pub fn choose(&mut self) -> Option<FrameId> {
+        let now = Time(self.references * 1000);
+        let unmaps = self.machine.unmaps;
+        let mut probe = Probe::new(
+            now,
+            &mut self.frames,
+            &mut self.machine,
+            &mut self.questions,
+            0,
+        );
+        let frame = self.policy.choose(&mut probe);
+        self.misses.unmaps += self.machine.unmaps - unmaps;
+        frame
+    }
+
+    /// Makes `page`, which is resident, one that may not leave, or one that may.
+    pub fn set_wired(&mut self, page: u64, is_wired: bool) {
+        self.frames
+            .force(FrameId(self.resident[&page]), State::Resident, is_wired);
+    }
+
+    /// Whether `frame` holds a page that may leave.
+    pub fn may_leave(&self, frame: FrameId) -> bool {
+        self.frames.may_leave(frame)
+    }
+
+    /// The frame of `page`, if it is resident.
+    pub fn frame_of(&self, page: u64) -> Option<FrameId> {
+        self.resident.get(&page).copied().map(FrameId)
+    }
+
+    /// The pages that are resident, in order.
+    pub fn collect_resident(&self) -> Vec<u64> {
+        let mut pages: Vec<u64> = self.pages.iter().copied().flatten().collect();
+        pages.sort_unstable();
+        pages
+    }
+
+    /// How many frames hold nothing.
+    pub fn frames_free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// How many questions the policy has asked.
+    pub fn questions(&self) -> u64 {
+        self.questions
+    }
+
+    fn miss(&mut self, page: u64) {
+        if self.free.len() < self.clusters.free_low as usize {
+            while self.free.len() < self.clusters.free_high as usize {
+                self.evict().expect("a full memory holds a page that may leave");
+            }
+        }
+        self.misses.hard += 1;
+        let last = std::mem::replace(&mut self.last_missed, page);
+        if self.seen.insert(page) {
+            self.load(page, Cause::ZeroFill);
+            return;
+        }
+        self.misses.page_ins += 1;
+        self.load(page, Cause::Fetched);
+        let pages = u64::from(self.clusters.pages);
+        if page.abs_diff(last) > pages {
+            return;
+        }
+        for step in 1..pages {
+            let Some(ahead) =
+                (if page > last { Some(page + step) } else { page.checked_sub(step) })
+            else {
+                break;
+            };
+            let is_stored = self.seen.contains(&ahead) && !self.resident.contains_key(&ahead);
+            if !is_stored || self.free.is_empty() {
+                break;
+            }
+            self.misses.page_ins += 1;
+            let frame = self.load(ahead, Cause::Prefetched);
+            // The soft fault on the first tells that the reader has come that far.
+            self.machine.mapped[frame.index()] = step > 1;
+        }
+    }
+
+    fn drop_frame(&mut self, frame: FrameId, departure: Departure) -> u64 {
+        let page = self.pages[frame.index()]
+            .take()
+            .expect("the frame holds a page");
+        self.resident.remove(&page);
+        self.frames.force(frame, State::Free, false);
+        self.machine.mapped[frame.index()] = false;
+        self.free.push(frame.0);
+        self.policy.page_left(frame, page_id(page), departure);
+        page
+    }
+}
+
+/// The low half of a page number is a place in an object, the high half is the object. Those with
+/// odd numbers are external.
+fn page_id(page: u64) -> PageId {
+    PageId { object: ObjectId((page >> 32) as u32), index: page & 0xffff_ffff }
+}
+
+/// A machine that knows about mappings and bits, and has no memory behind them.
+struct Sampled {
+    kind: MachineKind,
+    mapped: Vec<bool>,
+    referenced: Vec<bool>,
+    unmaps: u64,
+}
+
+impl Sampled {
+    fn unmap(&mut self, frame: FrameId) -> bool {
+        let was_mapped = std::mem::replace(&mut self.mapped[frame.index()], false);
+        self.unmaps += u64::from(was_mapped);
+        was_mapped
+    }
+}
+
+impl Machine for Sampled {
+    fn restrict(&mut self, frame: FrameId, rights: Rights) {
+        assert_eq!(rights, Rights::None, "the cache knows no other rights");
+        self.unmap(frame);
+    }
+
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        match self.kind {
+            MachineKind::Bits => std::mem::replace(&mut self.referenced[frame.index()], false),
+            MachineKind::SoftFaults => self.unmap(frame),
+        }
+    }
+
+    fn enter(&mut self, _: SpaceId, _: VirtPage, _: FrameId, _: Rights) {
+        unreachable!("the cache maps pages itself")
+    }
+
+    fn leave(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {
+        unreachable!("policies see no single mappings")
+    }
+
+    fn discard(&mut self, _: FrameId) {
+        unreachable!("policies own no pages")
+    }
+
+    fn take_modified(&mut self, _: FrameId) -> bool {
+        unreachable!("policies do not write pages")
+    }
+
+    fn zero(&mut self, _: FrameId) {
+        unreachable!("policies fill no frames")
+    }
+
+    fn copy(&mut self, _: FrameId, _: FrameId) {
+        unreachable!("policies fill no frames")
+    }
+
+    fn adopt(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {
+        unreachable!("policies adopt no pages")
+    }
+
+    fn relocate(&mut self, _: SpaceId, _: VirtPage, _: VirtPage, _: FrameId) {
+        unreachable!("policies move no pages")
+    }
+
+    fn retire(&mut self, _: FrameId) {
+        unreachable!("policies hold no frames")
+    }
+
+    fn settle(&mut self) {}
+}

@@ -1,0 +1,189 @@
+//! Made-up reference strings: the same numbers everywhere, from SplitMix64 and a seed.
+
+/// Numbers that look random and are the same for the same seed (Steele, Lea and Flood 2014).
+pub struct SplitMix64 {
+    state: u64,
+}
+
+impl SplitMix64 {
+    /// Starts at `seed`.
+    pub fn new(seed: u64) -> SplitMix64 {
+        SplitMix64 { state: seed }
+    }
+
+    /// Any number.
+    pub fn draw(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.draw() % limit
+    }
+
+    /// A number below `limit`, small ones more often than large ones.
+    pub fn skewed_below(&mut self, limit: u64) -> u64 {
+        let top = self.below(limit);
+        self.below(top + 1)
+    }
+}
+
+/// A reference string with the memory it is meant for.
+pub struct Trace {
+    /// What it is called.
+    pub name: &'static str,
+    /// The frames it is meant for.
+    pub frames: u32,
+    /// The pages, in the order of their use.
+    pub pages: Vec<u64>,
+}
+
+/// The traces with published miss counts.
+pub fn golden() -> [Trace; 6] {
+    [
+        Trace {
+            name: "LOOP",
+            frames: 100,
+            pages: looping(150, 100),
+        },
+        Trace {
+            name: "SCANHOT",
+            frames: 100,
+            pages: hot_with_scan(),
+        },
+        Trace {
+            name: "SKEW",
+            frames: 100,
+            pages: skewed(2, 1000, 200_000),
+        },
+        Trace {
+            name: "PHASE",
+            frames: 100,
+            pages: phases(3, 20, 80, 5000),
+        },
+        Trace {
+            name: "SHEEP",
+            frames: 100,
+            pages: sheep(4, 40, 50),
+        },
+        Trace {
+            name: "MIXED",
+            frames: 200,
+            pages: mixed(),
+        },
+    ]
+}
+
+/// `pages` pages in order, over and over.
+pub fn looping(pages: u64, rounds: u64) -> Vec<u64> {
+    (0..rounds).flat_map(|_| 0..pages).collect()
+}
+
+/// Pages below `limit`, small numbers more often.
+pub fn skewed(seed: u64, limit: u64, references: u64) -> Vec<u64> {
+    let mut random = SplitMix64::new(seed);
+    (0..references)
+        .map(|_| random.skewed_below(limit))
+        .collect()
+}
+
+/// `count` working sets of `pages` pages each, one after the other.
+pub fn phases(seed: u64, count: u64, pages: u64, references: u64) -> Vec<u64> {
+    let mut random = SplitMix64::new(seed);
+    (0..count)
+        .flat_map(|phase| (0..references).map(move |_| phase * pages))
+        .map(|first| first + random.below(pages))
+        .collect()
+}
+
+/// `programs` programs of `pages` pages each, which take turns after as many references, and go
+/// forward and backward over their memory `rounds` times.
+pub fn sheep(programs: u64, pages: u64, rounds: u64) -> Vec<u64> {
+    let turn = move |turn: u64, program: u64| {
+        (0..pages).map(move |at| {
+            program * pages
+                + if turn.is_multiple_of(2) {
+                    at
+                } else {
+                    pages - 1 - at
+                }
+        })
+    };
+    let turns = (0..2 * rounds).flat_map(move |at| (0..programs).map(move |program| (at, program)));
+    turns.flat_map(|(at, program)| turn(at, program)).collect()
+}
+
+/// FNV-1a over whole page numbers: tells whether a generator makes the published trace.
+pub fn fingerprint(pages: &[u64]) -> u64 {
+    pages.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &page| {
+        (hash ^ page).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn hot_with_scan() -> Vec<u64> {
+    let mut random = SplitMix64::new(1);
+    let mut fresh = 1_000_000..;
+    (0..110_000)
+        .map(|at| match at % 11 {
+            10 => fresh.next().expect("the scan has no end"),
+            _ => random.below(50),
+        })
+        .collect()
+}
+
+fn mixed() -> Vec<u64> {
+    let mut random = SplitMix64::new(4);
+    (0..200_000)
+        .map(|at| match at % 2 {
+            0 => random.skewed_below(500),
+            _ => 10_000 + at / 2 % 300,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generators_make_the_published_traces() {
+        let expected: [(&str, &[u64], usize, u64); 6] = [
+            ("LOOP", &[0, 1, 2, 3, 4, 5], 15_000, 0xc33e_6a66_e034_a00d),
+            (
+                "SCANHOT",
+                &[15, 19, 40, 35, 11, 48],
+                110_000,
+                0x8db9_2ed8_3710_ba3c,
+            ),
+            (
+                "SKEW",
+                &[104, 484, 319, 59, 492, 805],
+                200_000,
+                0xdc9b_c138_d0dc_f6a6,
+            ),
+            (
+                "PHASE",
+                &[13, 41, 49, 47, 6, 55],
+                100_000,
+                0x2fc3_965f_703a_81c0,
+            ),
+            ("SHEEP", &[0, 1, 2, 3, 4, 5], 16_000, 0xbcbe_80a4_f07c_9ce5),
+            (
+                "MIXED",
+                &[19, 10_000, 230, 10_001, 25, 10_002],
+                200_000,
+                0xc1b0_3c38_07d7_95fa,
+            ),
+        ];
+        for (trace, (name, first, length, hash)) in golden().iter().zip(expected) {
+            assert_eq!(trace.name, name);
+            assert_eq!(trace.pages[..6], *first, "{name}");
+            assert_eq!(trace.pages.len(), length, "{name}");
+            assert_eq!(fingerprint(&trace.pages), hash, "{name}");
+        }
+    }
+}
