@@ -33,7 +33,9 @@ fn main() {
     let region = Arc::new(Mapping::anonymous(PAGES as usize * PAGE).expect("room for the region"));
     refuse_huge_pages(region.start(), region.bytes()).expect("an ordinary mapping");
     let first = VirtPage((region.start() / PAGE) as u64);
-    machine.register(first, u64::from(PAGES)).expect("an ordinary mapping");
+    machine
+        .register(first, u64::from(PAGES))
+        .expect("an ordinary mapping");
     println!("{:28} {:>9}", "primitive", "ns a page");
     batches(&mut machine, &region, first);
     in_pool(&mut machine);
@@ -46,7 +48,10 @@ fn main() {
 }
 
 fn report(name: &str, start: Instant, pages: u32) {
-    println!("{name:28} {:>9.0}", start.elapsed().as_nanos() as f64 / f64::from(pages));
+    println!(
+        "{name:28} {:>9.0}",
+        start.elapsed().as_nanos() as f64 / f64::from(pages)
+    );
 }
 
 /// Fills, moves out and moves in, in batches of several sizes.
@@ -95,7 +100,8 @@ fn machine_enter(machine: &mut LiveMachine, first: VirtPage, frame: Option<Frame
 fn in_pool(machine: &mut LiveMachine) {
     let all: Vec<FrameId> = (0..PAGES).map(FrameId).collect();
     let start = Instant::now();
-    all.chunks(64).for_each(|some| machine.prepare(some).expect("memory"));
+    all.chunks(64)
+        .for_each(|some| machine.prepare(some).expect("memory"));
     report("back x64", start, PAGES);
     let start = Instant::now();
     let sum = all.iter().fold(0, |sum, frame| sum ^ machine.sum(*frame));
@@ -117,7 +123,11 @@ fn faults(machine: &mut LiveMachine, region: &Arc<Mapping>, first: VirtPage, cpu
         thread::stay_on(cpu).expect("processor 0");
     }
     let touched = Arc::clone(region);
-    let name = if cpu.is_some() { "fault, same processor" } else { "fault, anywhere" };
+    let name = if cpu.is_some() {
+        "fault, same processor"
+    } else {
+        "fault, anywhere"
+    };
     let start = Instant::now();
     let program = std::thread::spawn(move || {
         (0..FAULTS as usize).for_each(|page| touched.set(page * PAGE, 1));
@@ -126,11 +136,21 @@ fn faults(machine: &mut LiveMachine, region: &Arc<Mapping>, first: VirtPage, cpu
     while !program.is_finished() {
         let fds = [machine.program().as_fd()];
         socket::wait_readable(&fds, Some(50_000_000)).expect("polling works");
-        machine.program().read(&mut messages).expect("reading works");
+        machine
+            .program()
+            .read(&mut messages)
+            .expect("reading works");
         for message in messages.iter() {
-            let Message::Fault { at, .. } = message else { continue };
+            let Message::Fault { at, .. } = message else {
+                continue;
+            };
             let page = VirtPage((at / PAGE) as u64);
-            machine.enter(SPACE, page, FrameId((page.0 - first.0) as u32), Rights::Write);
+            machine.enter(
+                SPACE,
+                page,
+                FrameId((page.0 - first.0) as u32),
+                Rights::Write,
+            );
             machine.settle();
         }
     }
@@ -146,7 +166,10 @@ fn faults(machine: &mut LiveMachine, region: &Arc<Mapping>, first: VirtPage, cpu
 fn storing(machine: &mut LiveMachine, first: VirtPage) {
     let file = file::create(&std::env::temp_dir(), u64::from(PAGES) * PAGE as u64);
     let file = file.expect("a file in the temporary directory");
-    println!("swap file: direct {}, reserved {}", file.is_direct, file.is_reserved);
+    println!(
+        "swap file: direct {}, reserved {}",
+        file.is_direct, file.is_reserved
+    );
     let store = SwapStore::new(file.fd, PAGES, Means::Best, FaultPlan::default());
     let mut store = store.expect("a store");
     let all: Vec<FrameId> = (0..PAGES).map(FrameId).collect();

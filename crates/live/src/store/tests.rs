@@ -314,8 +314,13 @@ fn a_page_wanted_while_it_is_stored_comes_at_once_and_is_stored_as_it_was() {
 #[test]
 fn a_forked_child_goes_on_with_copies_of_everything() {
     for means in [Means::Ring, Means::Threads] {
-        let Some(mut swapping) = Swapping::with_turn(8, means, "", Turn::alone()) else { return };
-        assert_eq!(swapping.transfer(Direction::Store, 0, &frames(0..4)), Outcome::Done);
+        let Some(mut swapping) = Swapping::with_turn(8, means, "", Turn::alone()) else {
+            return;
+        };
+        assert_eq!(
+            swapping.transfer(Direction::Store, 0, &frames(0..4)),
+            Outcome::Done
+        );
         (0..4).for_each(|frame| swapping.world.machine.zero(FrameId(frame)));
         swapping.world.enter(5, 5);
         let file = swapping.store.file.try_clone().unwrap();
@@ -327,7 +332,10 @@ fn a_forked_child_goes_on_with_copies_of_everything() {
             child.world.machine.register(first, 8).unwrap();
             child.store.reopen(file, means).unwrap();
             // From the store, from the pool, and what stood in the program.
-            assert_eq!(child.transfer(Direction::Fetch, 0, &frames(0..4)), Outcome::Done);
+            assert_eq!(
+                child.transfer(Direction::Fetch, 0, &frames(0..4)),
+                Outcome::Done
+            );
             child.world.enter(0, 3);
             child.world.enter(7, 7);
             fill(&child.world.region, 5, 250);
@@ -340,7 +348,10 @@ fn a_forked_child_goes_on_with_copies_of_everything() {
         // The parent has seen nothing of it.
         swapping.world.enter(7, 7);
         assert!(is_filled(&swapping.world.region, 5, 6) && is_filled(&swapping.world.region, 7, 8));
-        assert_eq!(swapping.transfer(Direction::Fetch, 0, &frames(0..4)), Outcome::Done);
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 0, &frames(0..4)),
+            Outcome::Done
+        );
     }
 }
 

@@ -134,7 +134,10 @@ mod tests {
         second.close_fd();
         assert!(second.fd().is_none());
         assert_eq!(second.magic(), 0xC0FFEE);
-        assert_eq!(second.at::<[AtomicU16; 10]>(PAGE)[9].load(Ordering::Relaxed), 77);
+        assert_eq!(
+            second.at::<[AtomicU16; 10]>(PAGE)[9].load(Ordering::Relaxed),
+            77
+        );
     }
 
     #[test]

@@ -163,7 +163,10 @@ mod tests {
         send(&ours, &[7; 100], &[bell.as_fd(), other.as_fd()]).unwrap();
         let mut bytes = [0; 100];
         let received = receive(&theirs, &mut bytes).unwrap();
-        assert_eq!((received.bytes, received.fds.len(), bytes), (100, 2, [7; 100]));
+        assert_eq!(
+            (received.bytes, received.fds.len(), bytes),
+            (100, 2, [7; 100])
+        );
         // The second descriptor is the second bell.
         other.ring();
         let ready = wait_readable(&[received.fds[0].as_fd(), received.fds[1].as_fd()], Some(0));

@@ -435,7 +435,10 @@ mod tests {
             return super::super::testing::skip("a C library that registers rseq");
         };
         let allowed = allowed().unwrap();
-        let cpus: Vec<u32> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).map(|cpu| cpu as u32).collect();
+        let cpus: Vec<u32> = (0..CpuSet::MAX_CPU)
+            .filter(|cpu| allowed.is_set(*cpu))
+            .map(|cpu| cpu as u32)
+            .collect();
         let (ours, theirs) = socket::pair().unwrap();
         let wanted = *cpus.last().unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -459,7 +462,10 @@ mod tests {
     fn memory_that_is_not_mapped_is_an_answer_and_no_signal() {
         let there = 0x1234_5678_u32.to_ne_bytes();
         let mut copy = [0; 4];
-        assert_eq!(read_own_memory(there.as_ptr() as usize, &mut copy), Some(()));
+        assert_eq!(
+            read_own_memory(there.as_ptr() as usize, &mut copy),
+            Some(())
+        );
         assert_eq!(copy, there);
         assert_eq!(read_own_memory(16, &mut copy), None);
     }

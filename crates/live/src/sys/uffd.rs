@@ -491,10 +491,21 @@ mod tests {
     fn out_fields_are_read_with_their_sign() {
         let all = progress(Ok(()), 8192, 8192);
         assert_eq!(all, Progress::All);
-        assert_eq!(progress(Err(Errno::AGAIN), 4096, 8192), Progress::Part(4096));
+        assert_eq!(
+            progress(Err(Errno::AGAIN), 4096, 8192),
+            Progress::Part(4096)
+        );
         let changing = Progress::Nothing(Stop::Changing);
-        assert_eq!(progress(Err(Errno::AGAIN), -11, 8192), changing, "a negative field is no count");
-        assert_eq!(progress(Err(Errno::AGAIN), 0, 8192), changing, "an old kernel leaves it alone");
+        assert_eq!(
+            progress(Err(Errno::AGAIN), -11, 8192),
+            changing,
+            "a negative field is no count"
+        );
+        assert_eq!(
+            progress(Err(Errno::AGAIN), 0, 8192),
+            changing,
+            "an old kernel leaves it alone"
+        );
         let present = Progress::Nothing(Stop::Present);
         assert_eq!(progress(Err(Errno::EXIST), -17, 4096), present);
     }
@@ -506,7 +517,12 @@ mod tests {
         };
         let unheard_of = Features(1 << 62);
         let error = Uffd::open(unheard_of.and(Features::THREAD_ID)).unwrap_err();
-        assert_eq!(error, OpenError::Lacks { missing: unheard_of });
+        assert_eq!(
+            error,
+            OpenError::Lacks {
+                missing: unheard_of
+            }
+        );
         assert_eq!(Features::THREAD_ID.without(offered), Features::NONE);
     }
 }
