@@ -261,7 +261,11 @@ pub fn thread_pointer() -> usize {
     let pointer: usize;
     // SAFETY: the x86-64 ABI keeps the block's own address in its first word.
     unsafe {
-        std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags));
+        std::arch::asm!(
+            "mov {}, fs:0",
+            out(reg) pointer,
+            options(nostack, readonly, preserves_flags),
+        );
     }
     pointer
 }
@@ -272,7 +276,11 @@ pub fn thread_pointer() -> usize {
     let pointer: usize;
     // SAFETY: reads the thread register.
     unsafe {
-        std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags));
+        std::arch::asm!(
+            "mrs {}, tpidr_el0",
+            out(reg) pointer,
+            options(nostack, nomem, preserves_flags),
+        );
     }
     pointer
 }
@@ -284,7 +292,11 @@ pub fn dynamic_variables() -> usize {
     let table: usize;
     // SAFETY: the second word of the control block holds the table's address.
     unsafe {
-        std::arch::asm!("mov {}, fs:8", out(reg) table, options(nostack, readonly, preserves_flags));
+        std::arch::asm!(
+            "mov {}, fs:8",
+            out(reg) table,
+            options(nostack, readonly, preserves_flags),
+        );
     }
     table
 }
