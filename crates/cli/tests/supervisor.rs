@@ -314,6 +314,7 @@ fn exec_replaces_a_process_under_its_number() {
     assert_eq!(processes.len(), 2, "{processes:?}");
     assert_eq!(processes[0]["pid"], processes[1]["pid"]);
     assert_eq!(processes[1]["frames_budget"], 4096);
+    assert_eq!(processes[0]["ending"], "replaced");
     assert_eq!(processes[1]["ending"]["status"], 0);
 }
 

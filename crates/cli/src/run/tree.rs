@@ -46,6 +46,9 @@ pub struct Tree {
     awaited: Vec<(ProcessIndex, Instant)>,
     next_division: Instant,
     is_settled: bool,
+    /// The most memory processes had at one time that was not managed, and that was.
+    unmanaged_bytes_peak: u64,
+    managed_bytes_peak: u64,
 }
 
 /// A process that is managed, or will be when there are frames for it.
@@ -81,6 +84,8 @@ impl Tree {
             awaited: vec![],
             next_division,
             is_settled: true,
+            unmanaged_bytes_peak: 0,
+            managed_bytes_peak: 0,
         }
     }
 
@@ -109,6 +114,7 @@ impl Tree {
         }
         if self.is_settled {
             self.release_orphans();
+            self.note_levels();
             self.members
                 .iter_mut()
                 .for_each(|member| member.measure(&self.shared));
@@ -141,6 +147,7 @@ impl Tree {
         elapsed: Duration,
     ) -> (Vec<ProcessRecord>, Statistics, Vec<String>) {
         let now_ns = now_ns();
+        self.note_levels();
         for member in &self.members {
             if let Some(index) = member.record {
                 let process = self.shared.process(index);
@@ -157,6 +164,8 @@ impl Tree {
             .for_each(|process| total.add(&process.statistics));
         total.frames_budget = self.shared.frames_total();
         total.frames_peak = self.shared.frames_peak();
+        total.unmanaged_bytes = self.unmanaged_bytes_peak;
+        total.managed_bytes = self.managed_bytes_peak;
         total.elapsed_s = elapsed.as_secs_f64();
         (self.ended, total, self.notes)
     }
@@ -180,7 +189,14 @@ impl Tree {
             .iter()
             .position(|old| old.hello.pid == hello.pid)
         {
-            self.remove(place, Ending::Replaced);
+            self.remove(place, Ending::Gone);
+        }
+        let before = self
+            .ended
+            .iter_mut()
+            .rfind(|process| process.pid == hello.pid);
+        if let Some(before) = before.filter(|_| hello.record.is_none()) {
+            before.ending = Ending::Replaced;
         }
         self.members.push(Member {
             connection,
@@ -242,6 +258,19 @@ impl Tree {
         self.next_division = Instant::now() + interval;
     }
 
+    /// Takes note of how much address space processes have now.
+    fn note_levels(&mut self) {
+        let sum = |counter| {
+            let records = self.members.iter().filter_map(|member| member.record);
+            records
+                .map(|index| self.shared.process(index).counter(counter).load(Relaxed))
+                .sum()
+        };
+        let (unmanaged, managed) = (sum(Counter::UnmanagedBytes), sum(Counter::ManagedBytes));
+        self.unmanaged_bytes_peak = self.unmanaged_bytes_peak.max(unmanaged);
+        self.managed_bytes_peak = self.managed_bytes_peak.max(managed);
+    }
+
     /// Frees records whose process never came.
     fn release_orphans(&mut self) {
         let is_awaited = |&index: &ProcessIndex| {
@@ -287,6 +316,7 @@ impl Tree {
 
     /// Writes down what a process leaves behind, and gives back its slots and frames.
     fn remove(&mut self, place: usize, ending: Ending) {
+        self.note_levels();
         let member = self.members.remove(place);
         let Some(index) = member.record.or(member.hello.record) else {
             return;
