@@ -4,6 +4,7 @@
 //! - [`machine`] and [`pager`] are the core's seams, simulated: page tables with reference bits or
 //!   with soft faults, stores that are slow, reorder, fail and fill up. Both are as unkind as
 //!   their contracts allow: what a contract does not promise to keep is overwritten with noise.
+//! - [`witness`] stands between the core and a policy and checks what passes.
 //! - [`stage`] puts a [`Vm`](tidemark_core::vm::Vm) on them and compares every access with the
 //!   law. [`world`] is the stage for scripted scenarios; [`lockstep`] drives it with random
 //!   [`step`]s and [`shrink`]s what fails.
@@ -24,4 +25,5 @@ pub mod shrink;
 pub mod stage;
 pub mod step;
 pub mod traces;
+pub mod witness;
 pub mod world;

@@ -26,6 +26,7 @@ use crate::machine::{Kind, SimMachine};
 use crate::memory::{Memory, Origin};
 use crate::pager::{Address, Ledger, SimPager, SimSlots, Temper};
 use crate::physical::{Physical, Stamp};
+use crate::witness::Witness;
 
 /// More tries than any access may need, and more rounds than any quiet may take.
 const TRIES_MAX: u32 = 200;
@@ -149,7 +150,7 @@ impl Stage {
             .expect("a test names a policy that exists");
         let slots = Box::new(SimSlots::new(setup.swap_slots, ledger.clone()));
         Stage {
-            vm: Vm::new(config, policy, slots),
+            vm: Vm::new(config, Box::new(Witness::new(policy)), slots),
             machine: SimMachine::new(setup.kind, physical.clone()),
             swap: SimPager::new(physical.clone(), setup.swap, setup.seed),
             outside: SimPager::new(physical, setup.outside, setup.seed ^ 1),
