@@ -15,6 +15,7 @@ mod completions;
 mod doctor;
 mod exit;
 mod host;
+mod keep;
 mod man;
 mod output;
 mod policies;
