@@ -66,6 +66,7 @@ fn cases() -> Vec<Case> {
     add("sweep-64k-c64", 65536, 64, sheep(1, 131072, 4));
     add("sheep4-16k-c64", 16384, 64, sheep(4, 8192, 10));
     add("zipf-4k", 4096, 1, zipf(5, 16384, 1_000_000));
+    add("zipf-64k", 65536, 1, zipf(15, 262_144, 2_000_000));
     add("uniform-4k", 4096, 1, uniform(6, 8192, 300_000));
     add("phases-4k", 4096, 1, phases(7, 10, 3500, 200_000));
     add("phases-8k-4k", 4096, 1, phases(8, 6, 5000, 100_000));
