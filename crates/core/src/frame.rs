@@ -3,12 +3,15 @@
 //! # Invariants
 //! 1. A frame is in exactly one [`State`]; the counts per state add up to the table's size.
 //! 2. A frame has a page exactly when it is filling, resident or leaving.
-//! 3. The free list holds every free frame once; the arrival list every resident frame once, in
-//!    the order of arrival.
+//! 3. The free set holds every free frame; the arrival list every resident frame once, in the
+//!    order of arrival.
+//!
+//! [`reclaim`](crate::reclaim) moves frames out, [`fault`](crate::fault) brings pages in.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::bitmap::Bitmap;
 use crate::id::{FrameId, ObjectId, PageId, Ticket};
 
 /// What a frame is doing.
@@ -28,13 +31,24 @@ pub enum State {
 
 const STATES: usize = 5;
 const NONE: u32 = u32::MAX;
+const NO_PAGE: PageId = PageId {
+    object: ObjectId(NONE),
+    index: 0,
+};
 
 #[derive(Clone, Copy)]
 struct Frame {
     state: State,
     /// Came ahead of its use, and nobody has been seen to touch it.
     is_ahead: bool,
-    /// The page may leave no more while this is not zero.
+    /// A soft fault here tells a stream that its reader has come this far.
+    is_marker: bool,
+    /// Known to differ from the store, whatever the machine says.
+    is_dirty: bool,
+    /// Touched while it was leaving: to be kept once the store has answered.
+    is_wanted: bool,
+    is_external: bool,
+    /// The page may not leave while this is not zero.
     wires: u16,
     newer: u32,
     older: u32,
@@ -45,8 +59,10 @@ struct Frame {
 /// The frame table.
 pub struct Frames {
     table: Vec<Frame>,
-    free: Vec<u32>,
+    free: Bitmap,
     counts: [u32; STATES],
+    external: u32,
+    limit: u32,
     newest: u32,
     oldest: u32,
 }
@@ -55,30 +71,178 @@ impl Frames {
     /// Makes a table of `frames_max` frames, of which the first `frames_limit` are free and the
     /// others retired.
     pub fn new(frames_max: u32, frames_limit: u32) -> Frames {
-        let no_page = PageId { object: ObjectId(NONE), index: 0 };
+        assert!(frames_limit <= frames_max);
         let blank = Frame {
             state: State::Free,
             is_ahead: false,
+            is_marker: false,
+            is_dirty: false,
+            is_wanted: false,
+            is_external: false,
             wires: 0,
             newer: NONE,
             older: NONE,
-            page: no_page,
+            page: NO_PAGE,
             ticket: Ticket(0),
         };
         let mut table = vec![blank; frames_max as usize];
         for frame in table.iter_mut().skip(frames_limit as usize) {
             frame.state = State::Retired;
         }
+        let mut free = Bitmap::new(frames_max as usize);
+        (0..frames_limit as usize).for_each(|frame| free.insert(frame));
         let mut counts = [0; STATES];
         counts[State::Free as usize] = frames_limit;
         counts[State::Retired as usize] = frames_max - frames_limit;
+        let (newest, oldest) = (NONE, NONE);
         Frames {
             table,
-            free: (0..frames_limit).rev().collect(),
+            free,
             counts,
-            newest: NONE,
-            oldest: NONE,
+            external: 0,
+            limit: frames_limit,
+            newest,
+            oldest,
         }
+    }
+
+    /// Takes consecutive free frames, at least one and at most `want`, for pages still to be named.
+    pub(crate) fn take_run(&mut self, want: u32) -> Option<(FrameId, u32)> {
+        let (first, length) = self.free.take_run(want as usize)?;
+        for frame in first..first + length {
+            self.table[frame].is_ahead = false;
+            self.table[frame].is_marker = false;
+            self.table[frame].is_dirty = false;
+            self.table[frame].is_wanted = false;
+            self.set_state(FrameId(frame as u32), State::Filling);
+        }
+        Some((FrameId(first as u32), length as u32))
+    }
+
+    /// Puts a taken frame to `page`, to be filled under `ticket`.
+    pub(crate) fn fill(&mut self, frame: FrameId, page: PageId, is_external: bool, ticket: Ticket) {
+        let entry = &mut self.table[frame.index()];
+        assert!(entry.state == State::Filling && entry.page == NO_PAGE);
+        entry.page = page;
+        entry.ticket = ticket;
+        entry.is_external = is_external;
+    }
+
+    /// Makes a filling or leaving frame resident, as the newest arrival.
+    pub(crate) fn settle(&mut self, frame: FrameId) {
+        assert!(matches!(self.state(frame), State::Filling | State::Leaving));
+        assert!(self.table[frame.index()].page != NO_PAGE);
+        self.set_state(frame, State::Resident);
+        self.table[frame.index()].ticket = Ticket(0);
+        self.table[frame.index()].is_wanted = false;
+        self.external += u32::from(self.table[frame.index()].is_external);
+        self.link(frame);
+    }
+
+    /// Marks a resident frame as on its way out.
+    pub(crate) fn leave(&mut self, frame: FrameId) {
+        assert!(self.may_leave(frame));
+        self.unlink(frame);
+        self.external -= u32::from(self.table[frame.index()].is_external);
+        self.set_state(frame, State::Leaving);
+    }
+
+    /// Names the transfer a leaving frame waits for.
+    pub(crate) fn set_ticket(&mut self, frame: FrameId, ticket: Ticket) {
+        assert!(self.state(frame) == State::Leaving);
+        self.table[frame.index()].ticket = ticket;
+    }
+
+    /// Frees a frame, or retires it if more frames are in use than the limit allows. Returns
+    /// whether it was retired.
+    pub(crate) fn free(&mut self, frame: FrameId) -> bool {
+        if self.state(frame) == State::Resident {
+            self.unlink(frame);
+            self.external -= u32::from(self.table[frame.index()].is_external);
+        }
+        let is_over = self.usable() > self.limit;
+        let entry = &mut self.table[frame.index()];
+        assert!(!matches!(entry.state, State::Free | State::Retired));
+        entry.page = NO_PAGE;
+        entry.ticket = Ticket(0);
+        entry.wires = 0;
+        if is_over {
+            self.set_state(frame, State::Retired);
+        } else {
+            self.set_state(frame, State::Free);
+            self.free.insert(frame.index());
+        }
+        is_over
+    }
+
+    /// Sets how many frames may be in use.
+    pub(crate) fn set_limit(&mut self, limit: u32) {
+        assert!(limit as usize <= self.table.len());
+        self.limit = limit;
+    }
+
+    /// Takes one free frame out of use if there are more than the limit allows.
+    pub(crate) fn retire_one(&mut self) -> Option<FrameId> {
+        if self.usable() <= self.limit {
+            return None;
+        }
+        let (frame, _) = self.free.take_run(1)?;
+        let frame = FrameId(frame as u32);
+        self.set_state(frame, State::Retired);
+        Some(frame)
+    }
+
+    /// Puts one retired frame back into use if the limit allows, searching from `from`.
+    pub(crate) fn reinstate_one(&mut self, from: usize) -> Option<FrameId> {
+        if self.usable() >= self.limit {
+            return None;
+        }
+        let found = (from..self.table.len()).find(|&f| self.table[f].state == State::Retired)?;
+        let frame = FrameId(found as u32);
+        self.set_state(frame, State::Free);
+        self.free.insert(found);
+        Some(frame)
+    }
+
+    pub(crate) fn set_ahead(&mut self, frame: FrameId, is_marker: bool) {
+        self.table[frame.index()].is_ahead = true;
+        self.table[frame.index()].is_marker = is_marker;
+    }
+
+    /// Reports whether `frame` came ahead of its use and was not seen used, and forgets it.
+    pub(crate) fn take_ahead(&mut self, frame: FrameId) -> bool {
+        self.table[frame.index()].is_marker = false;
+        core::mem::take(&mut self.table[frame.index()].is_ahead)
+    }
+
+    pub(crate) fn set_dirty(&mut self, frame: FrameId, is_dirty: bool) {
+        self.table[frame.index()].is_dirty = is_dirty;
+    }
+
+    pub(crate) fn set_wanted(&mut self, frame: FrameId) {
+        assert!(self.state(frame) == State::Leaving);
+        self.table[frame.index()].is_wanted = true;
+    }
+
+    /// Gives a frame's page another name: its object was merged into another.
+    pub(crate) fn rename(&mut self, frame: FrameId, page: PageId) {
+        self.table[frame.index()].page = page;
+    }
+
+    pub(crate) fn wire(&mut self, frame: FrameId) {
+        self.table[frame.index()].wires += 1;
+    }
+
+    pub(crate) fn unwire(&mut self, frame: FrameId) {
+        self.table[frame.index()].wires -= 1;
+    }
+
+    /// Puts `frame` into `state`, past every rule: for whoever drives a policy without a
+    /// [`Vm`](crate::vm::Vm), and needs frames that may leave and frames that may not.
+    #[doc(hidden)]
+    pub fn force(&mut self, frame: FrameId, state: State, is_wired: bool) {
+        self.set_state(frame, state);
+        self.table[frame.index()].wires = is_wired.into();
     }
 
     /// How many frames there are in all.
@@ -91,14 +255,40 @@ impl Frames {
         self.table.is_empty()
     }
 
+    /// How many frames may be in use.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// How many frames are not retired.
+    pub fn usable(&self) -> u32 {
+        self.table.len() as u32 - self.count(State::Retired)
+    }
+
+    /// How many frames hold a page or will hold one.
+    pub fn in_use(&self) -> u32 {
+        self.usable() - self.count(State::Free)
+    }
+
     /// How many frames are in `state`.
     pub fn count(&self, state: State) -> u32 {
         self.counts[state as usize]
     }
 
+    /// How many resident frames hold pages of external objects.
+    pub fn resident_external(&self) -> u32 {
+        self.external
+    }
+
     /// What `frame` is doing.
     pub fn state(&self, frame: FrameId) -> State {
         self.table[frame.index()].state
+    }
+
+    /// The page in `frame`, if it has one.
+    pub fn page(&self, frame: FrameId) -> Option<PageId> {
+        let page = self.table[frame.index()].page;
+        (page != NO_PAGE).then_some(page)
     }
 
     /// Whether `frame` holds a page that is neither wired nor in transit.
@@ -107,13 +297,97 @@ impl Frames {
         entry.state == State::Resident && entry.wires == 0
     }
 
-    /// Puts `frame` into `state`, past every rule: for whoever drives a policy without a
-    /// [`Vm`](crate::vm::Vm), and needs frames that may leave and frames that may not.
-    pub fn force(&mut self, frame: FrameId, state: State, is_wired: bool) {
+    /// The frame whose page came first, of those that may leave.
+    pub fn find_oldest(&self) -> Option<FrameId> {
+        self.iter_oldest()
+            .map(|(frame, _)| frame)
+            .find(|&frame| self.may_leave(frame))
+    }
+
+    /// The resident frames and their pages, the oldest first.
+    pub fn iter_oldest(&self) -> impl Iterator<Item = (FrameId, PageId)> + '_ {
+        let mut at = self.oldest;
+        core::iter::from_fn(move || {
+            let entry = self.table.get(at as usize)?;
+            let here = FrameId(at);
+            at = entry.newer;
+            Some((here, entry.page))
+        })
+    }
+
+    pub(crate) fn ticket(&self, frame: FrameId) -> Ticket {
+        self.table[frame.index()].ticket
+    }
+
+    pub(crate) fn is_dirty(&self, frame: FrameId) -> bool {
+        self.table[frame.index()].is_dirty
+    }
+
+    pub(crate) fn is_wanted(&self, frame: FrameId) -> bool {
+        self.table[frame.index()].is_wanted
+    }
+
+    pub(crate) fn is_ahead(&self, frame: FrameId) -> bool {
+        self.table[frame.index()].is_ahead
+    }
+
+    pub(crate) fn is_marker(&self, frame: FrameId) -> bool {
+        self.table[frame.index()].is_marker
+    }
+
+    /// Panics if the table contradicts itself.
+    pub fn check(&self) {
+        let mut counts = [0; STATES];
+        let mut external = 0;
+        for (number, entry) in self.table.iter().enumerate() {
+            counts[entry.state as usize] += 1;
+            assert_eq!(self.free.contains(number), entry.state == State::Free);
+            if matches!(entry.state, State::Free | State::Retired) {
+                assert!(entry.page == NO_PAGE && entry.wires == 0);
+            }
+            if entry.state == State::Resident {
+                assert!(entry.page != NO_PAGE);
+                external += u32::from(entry.is_external);
+            }
+        }
+        assert_eq!((counts, external), (self.counts, self.external));
+        let mut length = 0;
+        let (mut at, mut older) = (self.oldest, NONE);
+        while at != NONE {
+            assert_eq!(self.table[at as usize].older, older);
+            assert_eq!(self.table[at as usize].state, State::Resident);
+            (older, at) = (at, self.table[at as usize].newer);
+            length += 1;
+        }
+        assert_eq!((length, older), (self.count(State::Resident), self.newest));
+    }
+
+    fn set_state(&mut self, frame: FrameId, state: State) {
         let entry = &mut self.table[frame.index()];
         self.counts[entry.state as usize] -= 1;
-        self.counts[state as usize] += 1;
         entry.state = state;
-        entry.wires = is_wired.into();
+        self.counts[state as usize] += 1;
+    }
+
+    fn link(&mut self, frame: FrameId) {
+        self.table[frame.index()].older = self.newest;
+        self.table[frame.index()].newer = NONE;
+        match self.newest {
+            NONE => self.oldest = frame.0,
+            newest => self.table[newest as usize].newer = frame.0,
+        }
+        self.newest = frame.0;
+    }
+
+    fn unlink(&mut self, frame: FrameId) {
+        let Frame { newer, older, .. } = self.table[frame.index()];
+        match older {
+            NONE => self.oldest = newer,
+            older => self.table[older as usize].newer = newer,
+        }
+        match newer {
+            NONE => self.newest = older,
+            newer => self.table[newer as usize].older = older,
+        }
     }
 }

@@ -4,16 +4,33 @@
 //! A simulator, a process with userfaultfd or a bare machine makes it happen. There are no clocks,
 //! threads, files or random sources in here, and no `unsafe`: the same events give the same
 //! decisions everywhere.
+//!
+//! Begin with [`vm::Vm`]. The three seams are [`machine::Machine`], [`pager::Pager`] and
+//! [`policy::Policy`].
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+pub mod backing;
+pub mod bitmap;
+pub mod check;
+pub mod cluster;
+pub mod decision;
+pub mod fault;
 pub mod frame;
 pub mod id;
+pub mod load;
 pub mod machine;
+pub mod object;
 pub mod pager;
 pub mod policy;
 pub mod queue;
+pub mod reclaim;
+pub mod region;
+pub mod reverse;
 pub mod run;
+pub mod space;
 pub mod time;
+pub mod transfer;
+pub mod vm;

@@ -38,9 +38,20 @@ impl Queues {
     /// Makes `lists` empty lists.
     pub fn new(lists: u8, members_max: u32) -> Queues {
         assert!(lists < NO_LIST && members_max < NONE);
-        let link = Link { next: NONE, previous: NONE, list: NO_LIST };
-        let ends = Ends { front: NONE, back: NONE, length: 0 };
-        Queues { links: vec![link; members_max as usize], ends: vec![ends; lists.into()] }
+        let link = Link {
+            next: NONE,
+            previous: NONE,
+            list: NO_LIST,
+        };
+        let ends = Ends {
+            front: NONE,
+            back: NONE,
+            length: 0,
+        };
+        Queues {
+            links: vec![link; members_max as usize],
+            ends: vec![ends; lists.into()],
+        }
     }
 
     /// Adds `member`, which is on no list, behind all others of `list`.
@@ -55,7 +66,11 @@ impl Queues {
 
     /// Takes `member` off whatever list it is on, and says which one that was.
     pub fn remove(&mut self, member: u32) -> Option<u8> {
-        let Link { next, previous, list } = self.links[member as usize];
+        let Link {
+            next,
+            previous,
+            list,
+        } = self.links[member as usize];
         if list == NO_LIST {
             return None;
         }
@@ -69,7 +84,11 @@ impl Queues {
             NONE => ends.front = next,
             _ => self.links[previous as usize].next = next,
         }
-        self.links[member as usize] = Link { next: NONE, previous: NONE, list: NO_LIST };
+        self.links[member as usize] = Link {
+            next: NONE,
+            previous: NONE,
+            list: NO_LIST,
+        };
         Some(list)
     }
 
@@ -119,23 +138,46 @@ impl Queues {
             let mut length = 0;
             while at != NONE {
                 let link = self.links[at as usize];
-                assert_eq!(usize::from(link.list), list, "member {at} is on another list");
-                assert_eq!(link.previous, previous, "member {at} is linked one way only");
+                assert_eq!(
+                    usize::from(link.list),
+                    list,
+                    "member {at} is on another list"
+                );
+                assert_eq!(
+                    link.previous, previous,
+                    "member {at} is linked one way only"
+                );
                 length += 1;
-                assert!(length <= ends.length, "list {list} is longer than its length");
+                assert!(
+                    length <= ends.length,
+                    "list {list} is longer than its length"
+                );
                 previous = at;
                 at = link.next;
             }
             assert_eq!(ends.back, previous, "list {list} ends elsewhere");
-            assert_eq!(ends.length, length, "list {list} is shorter than its length");
+            assert_eq!(
+                ends.length, length,
+                "list {list} is shorter than its length"
+            );
             members += length as usize;
         }
-        let listed = self.links.iter().filter(|link| link.list != NO_LIST).count();
-        assert_eq!(members, listed, "a member is on a list that does not hold it");
+        let listed = self
+            .links
+            .iter()
+            .filter(|link| link.list != NO_LIST)
+            .count();
+        assert_eq!(
+            members, listed,
+            "a member is on a list that does not hold it"
+        );
     }
 
     fn insert_before(&mut self, list: u8, next: u32, member: u32) {
-        assert_eq!(self.links[member as usize].list, NO_LIST, "{member} is on a list already");
+        assert_eq!(
+            self.links[member as usize].list, NO_LIST,
+            "{member} is on a list already"
+        );
         let ends = &mut self.ends[usize::from(list)];
         ends.length += 1;
         let previous = match next {
@@ -146,7 +188,11 @@ impl Queues {
             NONE => ends.front = member,
             _ => self.links[previous as usize].next = member,
         }
-        self.links[member as usize] = Link { next, previous, list };
+        self.links[member as usize] = Link {
+            next,
+            previous,
+            list,
+        };
     }
 }
 
@@ -186,7 +232,10 @@ mod tests {
         assert_eq!(members(&queues, 0), [1, 3]);
         queues.check();
         assert_eq!((queues.remove(1), queues.remove(3)), (Some(0), Some(0)));
-        assert_eq!((queues.front(0), queues.back(0), queues.length(0)), (None, None, 0));
+        assert_eq!(
+            (queues.front(0), queues.back(0), queues.length(0)),
+            (None, None, 0)
+        );
         queues.check();
     }
 

@@ -16,7 +16,11 @@ pub struct PageRun {
 impl PageRun {
     /// The run that is this one page.
     pub fn one(page: PageId) -> PageRun {
-        PageRun { object: page.object, first: page.index, pages: 1 }
+        PageRun {
+            object: page.object,
+            first: page.index,
+            pages: 1,
+        }
     }
 
     /// The index just past the last page.
@@ -31,6 +35,9 @@ impl PageRun {
 
     /// The pages of the run, in order.
     pub fn iter(self) -> impl Iterator<Item = PageId> {
-        (self.first..self.end()).map(move |index| PageId { object: self.object, index })
+        (self.first..self.end()).map(move |index| PageId {
+            object: self.object,
+            index,
+        })
     }
 }

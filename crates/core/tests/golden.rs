@@ -36,7 +36,10 @@ fn the_optimum_is_the_published_one() {
 fn fifo_is_the_published_one_on_either_machine() {
     for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
         let counts = traces::golden().map(|trace| misses("fifo", &[], kind, &trace));
-        assert_eq!(counts.map(|m| m.hard), [15000, 18434, 163359, 1600, 16000, 171209]);
+        assert_eq!(
+            counts.map(|m| m.hard),
+            [15000, 18434, 163359, 1600, 16000, 171209]
+        );
         assert_eq!(counts.map(|m| m.soft), [0; 6]);
     }
 }
@@ -50,9 +53,21 @@ fn clock_is_the_published_one_where_bits_are_clear_at_load() {
 #[test]
 fn mach86_is_the_published_one_for_each_share_of_inactive_pages() {
     let expected = [
-        (667, [15000, 10067, 162173, 1600, 16000, 167753], [0, 41930, 24521, 2910, 0, 20556]),
-        (333, [15000, 10180, 162619, 1600, 16000, 169080], [0, 15999, 12156, 576, 0, 9638]),
-        (200, [15000, 10905, 162865, 1600, 16000, 169859], [0, 10853, 7022, 0, 0, 5683]),
+        (
+            667,
+            [15000, 10067, 162173, 1600, 16000, 167753],
+            [0, 41930, 24521, 2910, 0, 20556],
+        ),
+        (
+            333,
+            [15000, 10180, 162619, 1600, 16000, 169080],
+            [0, 15999, 12156, 576, 0, 9638],
+        ),
+        (
+            200,
+            [15000, 10905, 162865, 1600, 16000, 169859],
+            [0, 10853, 7022, 0, 0, 5683],
+        ),
     ];
     for (inactive, hard, soft) in expected {
         for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
@@ -73,14 +88,19 @@ fn table() -> String {
     let traces = traces::golden();
     let mut text = String::from("# hard/soft misses; policies in their defaults; seed 1\n");
     write!(text, "{:18} {:11}", "policy", "machine").unwrap();
-    traces.iter().for_each(|trace| write!(text, " {:>15}", trace.name).unwrap());
+    traces
+        .iter()
+        .for_each(|trace| write!(text, " {:>15}", trace.name).unwrap());
     write!(text, "\n{:18} {:11}", "optimum", "-").unwrap();
     for trace in &traces {
         let hard = opt::count_misses(trace.frames as usize, &trace.pages);
         write!(text, " {:>15}", format!("{hard}/0")).unwrap();
     }
     text.push('\n');
-    for entry in entries().iter().filter(|entry| entry.description.sees <= Sees::Bits) {
+    for entry in entries()
+        .iter()
+        .filter(|entry| entry.description.sees <= Sees::Bits)
+    {
         for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
             let name = entry.description.name;
             write!(text, "{name:18} {:11}", format!("{kind:?}")).unwrap();
@@ -95,10 +115,15 @@ fn table() -> String {
 }
 
 fn compare(file: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(file);
     if std::env::var_os("GOLDEN").is_some_and(|value| value == "write") {
         std::fs::write(&path, text).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == text, "{file} differs; `make golden` writes it anew:\n{text}");
+    assert!(
+        kept == text,
+        "{file} differs; `make golden` writes it anew:\n{text}"
+    );
 }

@@ -15,7 +15,9 @@ const FRAMES: u32 = 3;
 fn collect_traces() -> Vec<Vec<u64>> {
     let digit = |number: u64, place: u32| number / PAGES.pow(place) % PAGES;
     let numbers = 0..PAGES.pow(REFERENCES);
-    numbers.map(|number| (0..REFERENCES).map(|place| digit(number, place)).collect()).collect()
+    numbers
+        .map(|number| (0..REFERENCES).map(|place| digit(number, place)).collect())
+        .collect()
 }
 
 fn misses(name: &'static str, frames: u32, kind: MachineKind, trace: &[u64]) -> Misses {
@@ -27,8 +29,14 @@ fn misses(name: &'static str, frames: u32, kind: MachineKind, trace: &[u64]) -> 
 fn no_policy_beats_the_optimum_or_names_a_frame_that_may_not_leave() {
     let traces = collect_traces();
     for frames in 1..=FRAMES {
-        let best: Vec<u64> = traces.iter().map(|t| opt::count_misses(frames as usize, t)).collect();
-        for entry in entries().iter().filter(|entry| entry.description.sees <= Sees::Bits) {
+        let best: Vec<u64> = traces
+            .iter()
+            .map(|t| opt::count_misses(frames as usize, t))
+            .collect();
+        for entry in entries()
+            .iter()
+            .filter(|entry| entry.description.sees <= Sees::Bits)
+        {
             let name = entry.description.name;
             for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
                 for (trace, &best) in traces.iter().zip(&best) {
@@ -43,14 +51,20 @@ fn no_policy_beats_the_optimum_or_names_a_frame_that_may_not_leave() {
 
 #[test]
 fn a_policy_that_evicts_needs_no_more_than_one_miss_a_reference() {
-    for entry in entries().iter().filter(|entry| entry.description.sees <= Sees::Bits) {
+    for entry in entries()
+        .iter()
+        .filter(|entry| entry.description.sees <= Sees::Bits)
+    {
         for trace in collect_traces().iter().step_by(37) {
             let policy = build(entry.description.name, FRAMES, FRAMES, 1, &[]).unwrap();
             let mut cache = Cache::new(policy, FRAMES, MachineKind::SoftFaults);
             for &page in trace {
                 cache.touch(page);
                 cache.policy.check();
-                assert!(cache.frame_of(page).is_some(), "the page that was used is not there");
+                assert!(
+                    cache.frame_of(page).is_some(),
+                    "the page that was used is not there"
+                );
             }
         }
     }
@@ -97,7 +111,11 @@ fn fifo_and_clock_miss_exactly_when_the_plain_versions_do() {
         for frames in 1..=FRAMES {
             let expected = fifo_misses(frames as usize, &trace);
             for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
-                assert_eq!(misses("fifo", frames, kind, &trace).hard, expected, "{trace:?}");
+                assert_eq!(
+                    misses("fifo", frames, kind, &trace).hard,
+                    expected,
+                    "{trace:?}"
+                );
             }
             let expected = clock_misses(frames as usize, &trace);
             let clock = misses("clock", frames, MachineKind::Bits, &trace);

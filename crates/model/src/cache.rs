@@ -150,12 +150,20 @@ impl Cache {
     pub fn load(&mut self, page: u64, cause: Cause) -> FrameId {
         let frame = self.free.pop().expect("a frame is free");
         let place = frame as usize;
-        assert!(self.resident.insert(page, frame).is_none(), "{page} is resident already");
+        assert!(
+            self.resident.insert(page, frame).is_none(),
+            "{page} is resident already"
+        );
         self.pages[place] = Some(page);
         self.machine.mapped[place] = cause != Cause::Prefetched;
         self.machine.referenced[place] = false;
         self.frames.force(FrameId(frame), State::Resident, false);
-        let arrival = Arrival { page: page_id(page), cause, space: SpaceId(0), is_external: false };
+        let arrival = Arrival {
+            page: page_id(page),
+            cause,
+            space: SpaceId(0),
+            is_external: false,
+        };
         self.policy.page_entered(FrameId(frame), &arrival);
         FrameId(frame)
     }
@@ -168,7 +176,10 @@ impl Cache {
                 break frame;
             }
             self.misses.refusals += 1;
-            assert!(self.misses.refusals < 1000, "the policy insists on frames that may not leave");
+            assert!(
+                self.misses.refusals < 1000,
+                "the policy insists on frames that may not leave"
+            );
         };
         Some(self.drop_frame(frame, Departure::Evicted))
     }
@@ -183,8 +194,13 @@ impl Cache {
     pub fn choose(&mut self) -> Option<FrameId> {
         let now = Time(self.references * 1000);
         let unmaps = self.machine.unmaps;
-        let mut probe =
-            Probe::new(now, &mut self.frames, &mut self.machine, &mut self.questions, 0);
+        let mut probe = Probe::new(
+            now,
+            &mut self.frames,
+            &mut self.machine,
+            &mut self.questions,
+            0,
+        );
         let frame = self.policy.choose(&mut probe);
         self.misses.unmaps += self.machine.unmaps - unmaps;
         frame
@@ -192,7 +208,8 @@ impl Cache {
 
     /// Makes `page`, which is resident, one that may not leave, or one that may.
     pub fn set_wired(&mut self, page: u64, is_wired: bool) {
-        self.frames.force(FrameId(self.resident[&page]), State::Resident, is_wired);
+        self.frames
+            .force(FrameId(self.resident[&page]), State::Resident, is_wired);
     }
 
     /// Whether `frame` holds a page that may leave.
@@ -258,7 +275,9 @@ impl Cache {
     }
 
     fn drop_frame(&mut self, frame: FrameId, departure: Departure) -> u64 {
-        let page = self.pages[frame.index()].take().expect("the frame holds a page");
+        let page = self.pages[frame.index()]
+            .take()
+            .expect("the frame holds a page");
         self.resident.remove(&page);
         self.frames.force(frame, State::Free, false);
         self.machine.mapped[frame.index()] = false;

@@ -24,7 +24,9 @@ struct Clock {
 
 /// Makes a `clock`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Clock { queues: Queues::new(1, settings.frames_max) })
+    Box::new(Clock {
+        queues: Queues::new(1, settings.frames_max),
+    })
 }
 
 impl Policy for Clock {

@@ -25,7 +25,9 @@ struct Fifo {
 
 /// Makes a `fifo`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Fifo { queues: Queues::new(1, settings.frames_max) })
+    Box::new(Fifo {
+        queues: Queues::new(1, settings.frames_max),
+    })
 }
 
 impl Policy for Fifo {

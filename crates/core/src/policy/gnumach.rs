@@ -62,7 +62,10 @@ const DIVISOR: Knob = Knob {
 pub static RELEASED: Description = Description {
     name: "gnumach",
     summary: "external pages leave before any internal one does",
-    lineage: &["Mach 3.0, 1991 (vm_pageout)", "GNU Mach 2016-2025 (vm_page)"],
+    lineage: &[
+        "Mach 3.0, 1991 (vm_pageout)",
+        "GNU Mach 2016-2025 (vm_page)",
+    ],
     sees: Sees::Bits,
     knobs: &[PASS, ACTIVE_SHARE, BEHIND],
 };
@@ -71,7 +74,10 @@ pub static RELEASED: Description = Description {
 pub static ACTIVITY: Description = Description {
     name: "gnumach-activity",
     summary: "inactive pages leave before active ones, and among them external ones first",
-    lineage: &["Mach 3.0, 1991 (vm_pageout)", "GNU Mach, December 2025 (vm_page)"],
+    lineage: &[
+        "Mach 3.0, 1991 (vm_pageout)",
+        "GNU Mach, December 2025 (vm_page)",
+    ],
     sees: Sees::Bits,
     knobs: &[PASS, ACTIVE_SHARE, BEHIND],
 };
@@ -118,6 +124,8 @@ struct GnuMach {
     queues: Queues,
     external: Vec<bool>,
     last_pages: Vec<Option<LastPage>>,
+    /// The object each page came to: it may have moved to another by the time it leaves.
+    came_to: Vec<ObjectId>,
     pass: u64,
     active_permille: u64,
     is_deactivating_behind: bool,
@@ -137,7 +145,13 @@ pub fn build_activity(settings: &Settings<'_>) -> Box<dyn Policy> {
 
 /// Makes a `gnumach-balanced`.
 pub fn build_balanced(settings: &Settings<'_>) -> Box<dyn Policy> {
-    build(&BALANCED, Order::Balanced { divisor: settings.knobs[3] }, settings)
+    build(
+        &BALANCED,
+        Order::Balanced {
+            divisor: settings.knobs[3],
+        },
+        settings,
+    )
 }
 
 fn build(
@@ -151,6 +165,7 @@ fn build(
         queues: Queues::new(LISTS, settings.frames_max),
         external: vec![false; settings.frames_max as usize],
         last_pages: vec![None; LAST_PAGES],
+        came_to: vec![ObjectId(0); settings.frames_max as usize],
         pass: settings.knobs[0],
         active_permille: settings.knobs[1],
         is_deactivating_behind: settings.knobs[2] == 1,
@@ -165,6 +180,7 @@ impl Policy for GnuMach {
 
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.external[frame.index()] = arrival.is_external;
+        self.came_to[frame.index()] = arrival.page.object;
         // What a pager supplies without being asked has yet to show its use.
         let list = match arrival.cause {
             Cause::Prefetched | Cause::ZeroAhead => self.inactive_list(frame),
@@ -178,9 +194,9 @@ impl Policy for GnuMach {
         }
     }
 
-    fn page_left(&mut self, frame: FrameId, page: PageId, _departure: Departure) {
+    fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
         self.queues.remove(frame.0);
-        let last = &mut self.last_pages[last_place(page.object)];
+        let last = &mut self.last_pages[last_place(self.came_to[frame.index()])];
         if last.is_some_and(|last| last.frame == frame) {
             *last = None;
         }
@@ -228,12 +244,24 @@ impl Policy for GnuMach {
     }
 }
 
-const RELEASED_ORDER: [u8; 4] =
-    [INACTIVE_EXTERNAL, ACTIVE_EXTERNAL, INACTIVE_INTERNAL, ACTIVE_INTERNAL];
-const ACTIVITY_ORDER: [u8; 4] =
-    [INACTIVE_EXTERNAL, INACTIVE_INTERNAL, ACTIVE_EXTERNAL, ACTIVE_INTERNAL];
-const INTERNAL_FIRST: [u8; 4] =
-    [INACTIVE_INTERNAL, ACTIVE_INTERNAL, INACTIVE_EXTERNAL, ACTIVE_EXTERNAL];
+const RELEASED_ORDER: [u8; 4] = [
+    INACTIVE_EXTERNAL,
+    ACTIVE_EXTERNAL,
+    INACTIVE_INTERNAL,
+    ACTIVE_INTERNAL,
+];
+const ACTIVITY_ORDER: [u8; 4] = [
+    INACTIVE_EXTERNAL,
+    INACTIVE_INTERNAL,
+    ACTIVE_EXTERNAL,
+    ACTIVE_INTERNAL,
+];
+const INTERNAL_FIRST: [u8; 4] = [
+    INACTIVE_INTERNAL,
+    ACTIVE_INTERNAL,
+    INACTIVE_EXTERNAL,
+    ACTIVE_EXTERNAL,
+];
 
 impl GnuMach {
     /// Makes the page before `page` inactive, if it was the last to come to the object.
@@ -286,15 +314,26 @@ impl GnuMach {
     }
 
     fn active_list(&self, frame: FrameId) -> u8 {
-        if self.external[frame.index()] { ACTIVE_EXTERNAL } else { ACTIVE_INTERNAL }
+        if self.external[frame.index()] {
+            ACTIVE_EXTERNAL
+        } else {
+            ACTIVE_INTERNAL
+        }
     }
 
     fn inactive_list(&self, frame: FrameId) -> u8 {
-        if self.external[frame.index()] { INACTIVE_EXTERNAL } else { INACTIVE_INTERNAL }
+        if self.external[frame.index()] {
+            INACTIVE_EXTERNAL
+        } else {
+            INACTIVE_INTERNAL
+        }
     }
 
     fn length(&self, lists: &[u8]) -> u64 {
-        lists.iter().map(|&list| u64::from(self.queues.length(list))).sum()
+        lists
+            .iter()
+            .map(|&list| u64::from(self.queues.length(list)))
+            .sum()
     }
 }
 

@@ -68,7 +68,9 @@ impl Policy for Mach3 {
         // Whatever became inactive in here has its bit cleared, so that one round is enough.
         for _ in 0..=self.resident() {
             self.refill(probe);
-            let Some(frame) = pull(&mut self.queues, INACTIVE, probe) else { break };
+            let Some(frame) = pull(&mut self.queues, INACTIVE, probe) else {
+                break;
+            };
             if !probe.take_referenced(frame) {
                 return Some(frame);
             }
@@ -87,7 +89,9 @@ impl Mach3 {
     fn refill(&mut self, probe: &mut Probe<'_>) {
         let total = u64::from(self.resident());
         while u64::from(self.queues.length(INACTIVE)) * 1000 < total * self.inactive_permille {
-            let Some(frame) = pull(&mut self.queues, ACTIVE, probe) else { break };
+            let Some(frame) = pull(&mut self.queues, ACTIVE, probe) else {
+                break;
+            };
             probe.take_referenced(frame);
             self.queues.move_to_back(INACTIVE, frame.0);
         }

@@ -83,7 +83,9 @@ impl Mach86 {
             if reclaim * 1000 >= total * self.inactive_permille {
                 break;
             }
-            let Some(frame) = pull(&mut self.queues, ACTIVE, probe) else { break };
+            let Some(frame) = pull(&mut self.queues, ACTIVE, probe) else {
+                break;
+            };
             probe.unmap(frame);
             self.queues.move_to_back(RECLAIM, frame.0);
         }

@@ -45,7 +45,11 @@ impl Policy for Random {
     }
 
     fn page_entered(&mut self, frame: FrameId, _arrival: &Arrival) {
-        assert_eq!(self.places[frame.index()], NONE, "the frame is held already");
+        assert_eq!(
+            self.places[frame.index()],
+            NONE,
+            "the frame is held already"
+        );
         self.places[frame.index()] = self.resident.len() as u32;
         self.resident.push(frame.0);
     }
@@ -74,7 +78,10 @@ impl Policy for Random {
             }
         }
         let (before, from) = self.resident.split_at(place);
-        from.iter().chain(before).map(|&frame| FrameId(frame)).find(|&frame| probe.may_leave(frame))
+        from.iter()
+            .chain(before)
+            .map(|&frame| FrameId(frame))
+            .find(|&frame| probe.may_leave(frame))
     }
 
     fn check(&self) {

@@ -1,0 +1,88 @@
+# Tidemark. `make help` lists what there is.
+#
+# Every target installs what it needs and this machine lacks (scripts/deps); where it can't, it
+# says what is missing and what would install it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+CARGO ?= cargo
+# In continuous integration a skipped test is a failure.
+ifdef CI
+export REQUIRE_ALL ?= 1
+endif
+BARE_TARGET := x86_64-unknown-none
+# `make sim SEED=7` repeats one seed; without it, SEEDS fixed ones and FRESH new ones run.
+SEEDS ?= 100
+FRESH ?= 20
+
+.PHONY: help
+help: ## Lists the targets.
+	@printf 'make TARGET, where TARGET is one of\n\n'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: deps
+deps: ## Installs what building needs and this machine lacks.
+	@scripts/deps build
+
+.PHONY: deps-test
+deps-test:
+	@scripts/deps build test
+
+.PHONY: build
+build: deps ## Builds the command and its preload library, optimised.
+	$(CARGO) build --workspace --release
+
+.PHONY: demo
+demo: ## A real program in half and in a quarter of the memory it needs. A minute.
+	@scripts/deps build demo
+	@$(CARGO) build --release --package tidemark-cli --package tidemark-shim
+	@scripts/demo
+
+.PHONY: test
+test: deps-test ## Every test, small sizes. Minutes.
+	$(CARGO) build --workspace --all-targets
+	$(CARGO) test --workspace
+
+.PHONY: acceptance
+acceptance: ## The same programs at full size, and the kernel's own memory tests. An hour.
+	@scripts/deps build test acceptance
+	$(CARGO) build --workspace --release
+	TIDEMARK_ACCEPTANCE=full REQUIRE_ALL=1 $(CARGO) test --release --package tidemark-cli \
+	    --test programs -- --test-threads=1
+	scripts/kernel-selftests
+
+.PHONY: check
+check: deps ## Format, lints, layout rules, documentation, the core without an operating system.
+	$(CARGO) fmt --all --check
+	$(CARGO) run --quiet --package tidemark-tidy
+	$(CARGO) clippy --workspace --all-targets -- --deny warnings
+	RUSTDOCFLAGS='--deny warnings' $(CARGO) doc --workspace --no-deps --quiet
+	scripts/check-bare $(BARE_TARGET)
+
+.PHONY: sim
+sim: deps ## Seeded simulation: SEED=n repeats one, SEEDS= and FRESH= say how many run.
+	TIDEMARK_SEED='$(SEED)' TIDEMARK_SEEDS='$(SEEDS)' TIDEMARK_FRESH='$(FRESH)' \
+	    $(CARGO) test --package tidemark-core --test simulation -- --nocapture
+
+.PHONY: golden
+golden: deps ## Rewrites the golden tables; the change shows in review.
+	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-core --test golden
+
+.PHONY: fuzz
+fuzz: deps ## Runs each fuzz target for FUZZ_SECONDS (60); needs a nightly compiler.
+	scripts/fuzz $${FUZZ_SECONDS:-60}
+
+.PHONY: bench
+bench: deps ## Our workloads side by side with the kernel's own swap; writes bench/runs/.
+	$(CARGO) build --release --package tidemark-cli --package tidemark-shim
+	scripts/bench
+
+.PHONY: ci
+ci: check test ## What continuous integration runs.
+
+.PHONY: clean
+clean: ## Removes what building made.
+	$(CARGO) clean

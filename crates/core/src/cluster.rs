@@ -1,0 +1,203 @@
+//! Clusters: how many pages move with the one that is wanted, and which.
+//!
+//! A few *streams* are followed at a time: a stream is a stretch of an object that one reader has
+//! been walking through, upwards or downwards. A fault at its edge makes its window grow, up to
+//! the largest cluster; a fault that belongs to no stream starts one of its own.
+//!
+//! # Invariants
+//! 1. A stream's window is at least 1.
+//! 2. `low < high`: the stretch covered so far is never empty.
+
+use alloc::vec::Vec;
+
+use crate::id::ObjectId;
+use crate::space::Advice;
+
+/// How many readers can be followed at the same time.
+const STREAMS: usize = 16;
+/// How far past its edge a fault still belongs to a stream: pages between were resident.
+const GAP: u64 = 64;
+/// How much the window grows with each fault at the edge.
+const GROWTH: u32 = 4;
+
+/// Which way a reader walks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Heading {
+    Up,
+    Down,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    pub(crate) object: ObjectId,
+    pub(crate) heading: Heading,
+    /// The stretch covered so far: pages with `low <= index < high`.
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+    /// How many pages the next read may take.
+    pub(crate) window: u32,
+    /// Where the reader was last seen.
+    pub(crate) reader: u64,
+    used: u64,
+}
+
+impl Stream {
+    /// Widens the covered stretch to include `first..end`.
+    pub(crate) fn cover(&mut self, first: u64, end: u64) {
+        self.low = self.low.min(first);
+        self.high = self.high.max(end);
+    }
+
+    fn continues_at(&self, object: ObjectId, index: u64) -> Option<Heading> {
+        if self.object != object {
+            return None;
+        }
+        let is_young = self.window == 1;
+        if index >= self.high && index - self.high < GAP {
+            return (is_young || self.heading == Heading::Up).then_some(Heading::Up);
+        }
+        if index < self.low && self.low - index <= GAP {
+            return (is_young || self.heading == Heading::Down).then_some(Heading::Down);
+        }
+        None
+    }
+}
+
+/// The readers being followed.
+pub(crate) struct Streams {
+    table: Vec<Stream>,
+    clock: u64,
+}
+
+impl Streams {
+    pub(crate) fn new() -> Streams {
+        Streams {
+            table: Vec::with_capacity(STREAMS),
+            clock: 0,
+        }
+    }
+
+    /// Learns of a fault that nothing in memory could serve, and names the stream it belongs to,
+    /// whose window may grow up to `window_max`. With [`Advice::Random`] there is none.
+    pub(crate) fn follow(
+        &mut self,
+        object: ObjectId,
+        index: u64,
+        advice: Advice,
+        window_max: u32,
+    ) -> Option<usize> {
+        if advice == Advice::Random {
+            return None;
+        }
+        self.clock += 1;
+        let continued = self.table.iter().enumerate().find_map(|(number, stream)| {
+            stream
+                .continues_at(object, index)
+                .map(|heading| (number, heading))
+        });
+        let number = match continued {
+            Some((number, heading)) => {
+                let stream = &mut self.table[number];
+                stream.heading = heading;
+                stream.window = stream.window.saturating_mul(GROWTH).min(window_max);
+                // What lay between was resident. A stretch is kept short, so that it tells where
+                // the reader is rather than where it began.
+                (stream.low, stream.high) = (index, index + 1);
+                number
+            }
+            None => self.begin(object, index),
+        };
+        let stream = &mut self.table[number];
+        match advice {
+            Advice::Sequential => (stream.heading, stream.window) = (Heading::Up, window_max),
+            Advice::Reverse => (stream.heading, stream.window) = (Heading::Down, window_max),
+            Advice::Normal | Advice::Random => {}
+        }
+        stream.reader = index;
+        stream.used = self.clock;
+        Some(number)
+    }
+
+    /// The stream that covers a page, if one does.
+    pub(crate) fn find(&self, object: ObjectId, index: u64) -> Option<usize> {
+        let covers = |s: &Stream| s.object == object && (s.low..s.high).contains(&index);
+        self.table.iter().position(covers)
+    }
+
+    /// Forgets the readers of an object that is gone.
+    pub(crate) fn forget(&mut self, object: ObjectId) {
+        self.table.retain(|stream| stream.object != object);
+    }
+
+    pub(crate) fn get(&self, number: usize) -> &Stream {
+        &self.table[number]
+    }
+
+    pub(crate) fn get_mut(&mut self, number: usize) -> &mut Stream {
+        &mut self.table[number]
+    }
+
+    fn begin(&mut self, object: ObjectId, index: u64) -> usize {
+        let stream = Stream {
+            object,
+            heading: Heading::Up,
+            low: index,
+            high: index + 1,
+            window: 1,
+            reader: index,
+            used: self.clock,
+        };
+        if self.table.len() < STREAMS {
+            self.table.push(stream);
+            return self.table.len() - 1;
+        }
+        let oldest = (0..STREAMS).min_by_key(|&number| self.table[number].used);
+        let oldest = oldest.expect("there is at least one stream");
+        self.table[oldest] = stream;
+        oldest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OBJECT: ObjectId = ObjectId(0);
+
+    #[test]
+    fn a_window_grows_while_faults_come_at_the_edge_and_not_otherwise() {
+        let mut streams = Streams::new();
+        let number = streams.follow(OBJECT, 10, Advice::Normal, 64).unwrap();
+        assert_eq!(streams.get(number).window, 1);
+        for (index, window) in [(11, 4), (15, 16), (31, 64), (95, 64)] {
+            assert_eq!(
+                streams.follow(OBJECT, index, Advice::Normal, 64),
+                Some(number)
+            );
+            assert_eq!(streams.get(number).window, window);
+            streams
+                .get_mut(number)
+                .cover(index, index + u64::from(window));
+        }
+        let other = streams.follow(OBJECT, 10_000, Advice::Normal, 64).unwrap();
+        assert_ne!(other, number);
+        assert_eq!(streams.get(other).window, 1);
+    }
+
+    #[test]
+    fn a_reader_that_walks_down_is_followed_down() {
+        let mut streams = Streams::new();
+        let number = streams.follow(OBJECT, 100, Advice::Normal, 64).unwrap();
+        assert_eq!(streams.follow(OBJECT, 99, Advice::Normal, 64), Some(number));
+        assert_eq!(streams.get(number).heading, Heading::Down);
+        assert_eq!(streams.get(number).window, 4);
+    }
+
+    #[test]
+    fn advice_opens_the_window_at_once_and_random_closes_it() {
+        let mut streams = Streams::new();
+        let number = streams.follow(OBJECT, 5, Advice::Sequential, 32).unwrap();
+        assert_eq!(streams.get(number).window, 32);
+        assert_eq!(streams.follow(OBJECT, 6, Advice::Random, 32), None);
+    }
+}

@@ -1,0 +1,774 @@
+//! Faults: bringing pages in.
+//!
+//! A fault is answered at once when its page is in memory or reads as zeros; else it waits for a
+//! transfer, or for a free frame, and is served again when that has come. Serving again is always
+//! right: nothing about a waiting fault is remembered but the fault itself.
+//!
+//! [`cluster`](crate::cluster) says how many pages come along, [`reclaim`](crate::reclaim) makes
+//! room, [`transfer`](crate::transfer) ends what is started here.
+
+use alloc::vec::Vec;
+
+use crate::cluster::Heading;
+use crate::decision::Decision;
+use crate::frame::State;
+use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage, Waiter};
+use crate::machine::{Machine, Rights, Setback};
+use crate::object::{Entry, Keeper};
+use crate::policy::{Arrival, Cause};
+use crate::run::PageRun;
+use crate::space::{Advice, Region};
+use crate::time::Time;
+use crate::vm::Vm;
+
+/// The most requests one fault may start: the wanted cluster and those ahead of it.
+const GROUPS_MAX: usize = 16;
+
+/// What a program tried to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// To read, or to fetch an instruction.
+    Read,
+    /// To write.
+    Write,
+}
+
+/// A touch that the machine could not carry out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// The space it happened in.
+    pub space: SpaceId,
+    /// The page that was touched.
+    pub at: VirtPage,
+    /// How.
+    pub access: Access,
+    /// Who waits; handed back in [`Event`]s.
+    pub waiter: Waiter,
+}
+
+/// What can be said of a fault at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resolution {
+    /// The page is mapped; the program may go on.
+    Resolved,
+    /// An [`Event`] with the same waiter follows.
+    Pending,
+    /// There is no region, or its rights do not allow the access.
+    Invalid,
+}
+
+/// Why a fault can't be served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// The pager could not deliver the page.
+    PagerFailed,
+    /// Memory is full, and the store fails to take pages.
+    StoreFailed,
+    /// Memory is full, and so is the store.
+    StoreFull,
+}
+
+/// Something a program or its scheduler must know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A pending fault is over: the page is mapped.
+    Resolved(Fault),
+    /// A pending fault can't be served.
+    Failed(Fault, Failure),
+    /// A pending fault's region changed while it waited: let the program touch again.
+    Retry(Fault),
+    /// The store has no room for a page that had to leave. Said once until it has room again.
+    StoreFull,
+    /// The store failed to take pages, which stay in memory.
+    StoreFailed,
+    /// Load control: run the space no more until [`Event::Resume`].
+    Suspend {
+        /// Which space.
+        space: SpaceId,
+    },
+    /// Load control: run the space again.
+    Resume {
+        /// Which space.
+        space: SpaceId,
+    },
+}
+
+/// Where the search for a page ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) page: PageId,
+    pub(crate) entry: Entry,
+    /// Whether the page shows through from below the region's own object.
+    pub(crate) is_below: bool,
+}
+
+/// How one attempt to serve a fault ended.
+pub(crate) enum Step {
+    Resolved,
+    Wait(Ticket),
+    Stall,
+    Invalid,
+}
+
+/// A fault's surroundings: the region it fell in and where its page is.
+#[derive(Clone, Copy)]
+struct Scene {
+    fault: Fault,
+    region: Region,
+    found: Found,
+    is_retry: bool,
+}
+
+impl Scene {
+    /// The part of the found object that the region shows, as first index and end.
+    fn reach(&self) -> (u64, u64) {
+        let before = self.fault.at.0 - self.region.start;
+        let first = self.found.page.index - before.min(self.found.page.index);
+        (
+            first,
+            self.found.page.index + (self.region.end() - self.fault.at.0),
+        )
+    }
+}
+
+/// Pages that move in one request.
+#[derive(Clone, Copy)]
+struct Group {
+    first: u64,
+    pages: u32,
+}
+
+impl Vm {
+    /// Serves a fault, or notes who waits.
+    ///
+    /// Work: one region look-up, one walk down the shadow chain, at most one round of reclaim,
+    /// and the start of at most 16 requests.
+    pub fn handle_fault(
+        &mut self,
+        now: Time,
+        machine: &mut dyn Machine,
+        fault: Fault,
+    ) -> Resolution {
+        self.now = now;
+        self.counters.faults += 1;
+        if let Some(space) = self.spaces.get_mut(fault.space) {
+            space.faults += 1;
+        }
+        let step = self.serve(machine, fault, false);
+        machine.settle();
+        self.absorb_setbacks(machine);
+        match step {
+            Step::Resolved => Resolution::Resolved,
+            Step::Invalid => Resolution::Invalid,
+            Step::Wait(ticket) => {
+                self.wait_for(ticket, fault);
+                Resolution::Pending
+            }
+            Step::Stall => {
+                self.counters.stalls += 1;
+                self.stalled.push_back(fault);
+                self.hold_page(fault);
+                self.fail_if_stuck();
+                Resolution::Pending
+            }
+        }
+    }
+
+    /// Takes over a page that already stands at `at`, which the core knew nothing of. Answers
+    /// false if there is no frame for it now, or no region: try again later.
+    ///
+    /// Work: at most one round of reclaim.
+    pub fn handle_present(
+        &mut self,
+        now: Time,
+        machine: &mut dyn Machine,
+        space: SpaceId,
+        at: VirtPage,
+    ) -> bool {
+        self.now = now;
+        let Some(region) = self.spaces.get(space).and_then(|s| s.find(at)).copied() else {
+            return false;
+        };
+        let page = PageId {
+            object: region.object,
+            index: region.index_at(at),
+        };
+        if self.objects.entry(page).frame().is_some() {
+            return true;
+        }
+        let Some(frame) = self.take_frame(machine) else {
+            return false;
+        };
+        if let Some(slot) = self.objects.entry(page).slot() {
+            self.slots.release(slot);
+            self.objects.get_mut(page.object).set_slot(page.index, None);
+        }
+        self.occupy(frame, page, space, Cause::Adopted);
+        self.frames.set_dirty(frame, true);
+        machine.adopt(space, at, frame);
+        match region.rights {
+            Rights::None => machine.leave(space, at, frame),
+            Rights::Read => machine.restrict(frame, Rights::Read),
+            Rights::Write => {}
+        }
+        self.reverse.insert(frame, space, at);
+        self.counters.adoptions += 1;
+        self.log(Decision::Adopt(page));
+        machine.settle();
+        self.absorb_setbacks(machine);
+        true
+    }
+
+    /// One attempt to serve `fault`.
+    pub(crate) fn serve(&mut self, machine: &mut dyn Machine, fault: Fault, retry: bool) -> Step {
+        let is_retry = retry;
+        let Some(region) = self
+            .spaces
+            .get(fault.space)
+            .and_then(|s| s.find(fault.at))
+            .copied()
+        else {
+            return Step::Invalid;
+        };
+        let needed = if fault.access == Access::Write {
+            Rights::Write
+        } else {
+            Rights::Read
+        };
+        if region.rights < needed {
+            return Step::Invalid;
+        }
+        let mut region = region;
+        if region.needs_copy && fault.access == Access::Write {
+            region = self.shadow_region(fault.space, region);
+        }
+        let found = self.find_page(region.object, region.index_at(fault.at));
+        let scene = Scene {
+            fault,
+            region,
+            found,
+            is_retry,
+        };
+        match (found.entry.frame(), found.entry.slot()) {
+            (Some(frame), _) => match self.frames.state(frame) {
+                State::Resident => self.serve_resident(machine, scene, frame),
+                State::Filling => {
+                    self.advance_stream(machine, scene);
+                    Step::Wait(self.frames.ticket(frame))
+                }
+                State::Leaving => {
+                    self.frames.set_wanted(frame);
+                    Step::Wait(self.frames.ticket(frame))
+                }
+                State::Free | State::Retired => unreachable!("a page table names frames in use"),
+            },
+            (None, Some(_)) => self.start_page_in(machine, scene),
+            (None, None) if self.objects.get(found.page.object).is_external() => {
+                self.start_page_in(machine, scene)
+            }
+            (None, None) => self.zero_fill(machine, scene),
+        }
+    }
+
+    /// Walks down the shadow chain to the page that shows at `index` of `object`.
+    pub(crate) fn find_page(&self, object: ObjectId, index: u64) -> Found {
+        let top = PageId { object, index };
+        let mut page = top;
+        loop {
+            let here = self.objects.get(page.object);
+            let entry = here.entry(page.index);
+            let is_here = entry.frame().is_some() || entry.slot().is_some() || here.is_external();
+            if is_here {
+                return Found {
+                    page,
+                    entry,
+                    is_below: page.object != object,
+                };
+            }
+            match here.shadow {
+                Some((below, offset)) => {
+                    page = PageId {
+                        object: below,
+                        index: page.index + offset,
+                    };
+                }
+                None => {
+                    return Found {
+                        page: top,
+                        entry,
+                        is_below: false,
+                    };
+                }
+            }
+        }
+    }
+
+    /// Takes in what the machine could not do.
+    pub(crate) fn absorb_setbacks(&mut self, machine: &mut dyn Machine) {
+        while let Some((frame, setback)) = machine.take_setback() {
+            let state = self.frames.state(frame);
+            match setback {
+                Setback::Busy if state == State::Leaving && self.is_undecided(frame) => {
+                    self.counters.busy += 1;
+                    self.keep(frame);
+                }
+                Setback::Busy => {}
+                Setback::Gone if state == State::Resident => {
+                    let page = self
+                        .frames
+                        .page(frame)
+                        .expect("a resident frame has a page");
+                    self.remove_page(machine, page);
+                }
+                Setback::Gone if state == State::Leaving && self.is_undecided(frame) => {
+                    let page = self.frames.page(frame).expect("a leaving frame has a page");
+                    self.remove_page(machine, page);
+                }
+                Setback::Gone => {}
+            }
+        }
+    }
+
+    /// Puts a taken frame to `page`, resident at once, and tells the policy.
+    pub(crate) fn occupy(&mut self, frame: FrameId, page: PageId, space: SpaceId, cause: Cause) {
+        let is_external = self.objects.get(page.object).is_external();
+        self.frames.fill(frame, page, is_external, Ticket(0));
+        self.objects
+            .get_mut(page.object)
+            .set_frame(page.index, Some(frame));
+        self.frames.settle(frame);
+        self.policy.page_entered(
+            frame,
+            &Arrival {
+                page,
+                cause,
+                space,
+                is_external,
+            },
+        );
+    }
+
+    fn serve_resident(&mut self, machine: &mut dyn Machine, scene: Scene, frame: FrameId) -> Step {
+        let Scene {
+            fault,
+            region,
+            found,
+            is_retry,
+        } = scene;
+        if found.is_below && fault.access == Access::Write {
+            return self.copy_up(machine, scene, frame);
+        }
+        let was_marker = self.frames.is_marker(frame);
+        let was_ahead = self.frames.take_ahead(frame);
+        if was_marker || was_ahead {
+            // Read-ahead may make room: not with the page that is being served, and not by looking
+            // for its use before there was any.
+            self.frames.wire(frame);
+            self.advance_stream(machine, scene);
+            self.frames.unwire(frame);
+        }
+        let may_write = !found.is_below && !region.needs_copy;
+        let rights = if may_write {
+            region.rights
+        } else {
+            Rights::Read
+        };
+        machine.enter(fault.space, fault.at, frame, rights);
+        self.reverse.insert(frame, fault.space, fault.at);
+        if was_ahead {
+            self.counters.ahead_used += 1;
+        }
+        if !is_retry {
+            self.counters.soft_faults += 1;
+            self.log(Decision::Soft(found.page));
+        }
+        if !is_retry || was_ahead {
+            self.policy.page_rescued(frame);
+        }
+        Step::Resolved
+    }
+
+    /// A write to a page that shows through from below: gives the writer a copy of its own.
+    fn copy_up(&mut self, machine: &mut dyn Machine, scene: Scene, from: FrameId) -> Step {
+        let Scene { fault, region, .. } = scene;
+        self.frames.wire(from);
+        let taken = self.take_frame(machine);
+        self.frames.unwire(from);
+        let Some(to) = taken else { return Step::Stall };
+        let page = PageId {
+            object: region.object,
+            index: region.index_at(fault.at),
+        };
+        machine.copy(from, to);
+        if self.reverse.remove(from, fault.space, fault.at) {
+            machine.leave(fault.space, fault.at, from);
+        }
+        self.occupy(to, page, fault.space, Cause::Copied);
+        self.frames.set_dirty(to, true);
+        machine.enter(fault.space, fault.at, to, region.rights);
+        self.reverse.insert(to, fault.space, fault.at);
+        self.counters.cow_faults += 1;
+        self.log(Decision::Copy(page));
+        Step::Resolved
+    }
+
+    /// A touch of anonymous memory that has no contents yet.
+    fn zero_fill(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
+        let Scene {
+            fault,
+            region,
+            found,
+            ..
+        } = scene;
+        let (object, index) = (found.page.object, found.page.index);
+        let room = self.config.zero_ahead_pages_max;
+        let stream = self
+            .streams
+            .follow(object, index, region.advice, room.max(1));
+        let ahead = stream.map_or(1, |number| self.streams.get(number).window);
+        let is_up = stream.is_none_or(|s| self.streams.get(s).heading == Heading::Up);
+        let is_plain = self.objects.get(object).shadow.is_none() && !region.needs_copy;
+        let want = if is_plain { ahead } else { 1 };
+        let group = self.measure_absent(&scene, want, is_up);
+        let frames = self.take_frames(machine, group.pages, true);
+        if frames.is_empty() {
+            return Step::Stall;
+        }
+        // With fewer frames than asked for, the wanted page must be among those served.
+        let got = frames.len() as u64;
+        let first = if is_up {
+            index
+        } else {
+            group.first + u64::from(group.pages) - got
+        };
+        for (number, &frame) in frames.iter().enumerate() {
+            let page = PageId {
+                object,
+                index: first + number as u64,
+            };
+            let cause = if page.index == index {
+                Cause::ZeroFill
+            } else {
+                Cause::ZeroAhead
+            };
+            let at = VirtPage(fault.at.0 + page.index - index);
+            machine.zero(frame);
+            self.occupy(frame, page, fault.space, cause);
+            let rights = if region.needs_copy {
+                Rights::Read
+            } else {
+                region.rights
+            };
+            machine.enter(fault.space, at, frame, rights);
+            self.reverse.insert(frame, fault.space, at);
+        }
+        if let Some(number) = stream {
+            self.streams.get_mut(number).cover(first, first + got);
+        }
+        self.counters.zero_fills += 1;
+        self.counters.zero_aheads += got - 1;
+        self.log(Decision::Zero(PageRun {
+            object,
+            first,
+            pages: got as u32,
+        }));
+        Step::Resolved
+    }
+
+    /// The absent pages next to the wanted one, itself included: up to `want` of them.
+    fn measure_absent(&self, scene: &Scene, want: u32, is_up: bool) -> Group {
+        let PageId { object, index } = scene.found.page;
+        let (low, high) = scene.reach();
+        let object = self.objects.get(object);
+        let mut pages = 1;
+        while pages < want {
+            let next = u64::from(pages);
+            let Some(next) = (if is_up {
+                Some(index + next)
+            } else {
+                index.checked_sub(next)
+            }) else {
+                break;
+            };
+            if !(low..high).contains(&next) || !object.is_absent(next) {
+                break;
+            }
+            pages += 1;
+        }
+        let first = if is_up {
+            index
+        } else {
+            index + 1 - u64::from(pages)
+        };
+        Group { first, pages }
+    }
+
+    /// The wanted page is with its pager: reads it, and what is expected to be wanted next.
+    fn start_page_in(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
+        let PageId { object, index } = scene.found.page;
+        let advice = scene.region.advice;
+        let cluster = self.config.cluster_pages;
+        let stream = self.streams.follow(object, index, advice, cluster);
+        let window = stream.map_or(1, |number| self.streams.get(number).window);
+        let is_following = window > 1;
+        let group = if is_following {
+            let heading = self.streams.get(stream.expect("followed")).heading;
+            self.measure_stored(&scene, index, window.min(cluster), heading)
+        } else {
+            self.measure_around(&scene, advice)
+        };
+        let Some(ticket) = self.start_fetch(machine, &scene, group, Some(index), is_following)
+        else {
+            return Step::Stall;
+        };
+        if let Some(number) = stream {
+            let run = self.transfers[&ticket].run();
+            self.streams.get_mut(number).cover(run.first, run.end());
+            self.read_ahead(machine, &scene, number);
+        }
+        Step::Wait(ticket)
+    }
+
+    /// A reader has come to a page that was read ahead for it: notes how far it is, and keeps the
+    /// reads in front of it going.
+    fn advance_stream(&mut self, machine: &mut dyn Machine, scene: Scene) {
+        let PageId { object, index } = scene.found.page;
+        let Some(number) = self.streams.find(object, index) else {
+            return;
+        };
+        let stream = *self.streams.get(number);
+        self.streams.get_mut(number).reader = index;
+        let (from, to) = match stream.heading {
+            Heading::Up => (stream.reader.min(index), index),
+            Heading::Down => (index + 1, stream.reader.max(index + 1)),
+        };
+        self.count_used(object, from, to);
+        self.read_ahead(machine, &scene, number);
+    }
+
+    /// Everything a stream's reader has passed was of use.
+    fn count_used(&mut self, object: ObjectId, first: u64, end: u64) {
+        let bound = u64::from(self.config.ahead_pages_max + 2 * self.config.cluster_pages);
+        for (_, entry) in self
+            .objects
+            .get(object)
+            .collect(first, end.min(first + bound))
+        {
+            let Some(frame) = entry.frame() else { continue };
+            if self.frames.state(frame) == State::Resident && self.frames.take_ahead(frame) {
+                self.counters.ahead_used += 1;
+            }
+        }
+    }
+
+    /// Starts reads in front of a stream's reader until they are far enough ahead.
+    fn read_ahead(&mut self, machine: &mut dyn Machine, scene: &Scene, number: usize) {
+        let cluster = self.config.cluster_pages;
+        let lead = u64::from(self.config.ahead_pages_max.min(self.frames.limit() / 8));
+        if self.streams.get(number).window < cluster || lead == 0 {
+            return;
+        }
+        let (low, high) = scene.reach();
+        for _ in 1..GROUPS_MAX {
+            let stream = *self.streams.get(number);
+            let edge = match stream.heading {
+                Heading::Up if stream.high < (stream.reader + lead).min(high) => stream.high,
+                Heading::Down if stream.low > stream.reader.saturating_sub(lead).max(low) => {
+                    stream.low - 1
+                }
+                Heading::Up | Heading::Down => return,
+            };
+            let (start, passed) = self.skip_unstored(scene, edge, stream.heading);
+            self.streams.get_mut(number).cover(passed.0, passed.1);
+            let Some(start) = start else { continue };
+            let group = self.measure_stored(scene, start, cluster, stream.heading);
+            let Some(ticket) = self.start_fetch(machine, scene, group, None, true) else {
+                return;
+            };
+            let run = self.transfers[&ticket].run();
+            self.streams.get_mut(number).cover(run.first, run.end());
+        }
+    }
+
+    /// The first page at or past `edge` that is with its pager and not in memory, within a
+    /// cluster's length, and the stretch that was looked at before it.
+    fn skip_unstored(
+        &self,
+        scene: &Scene,
+        edge: u64,
+        heading: Heading,
+    ) -> (Option<u64>, (u64, u64)) {
+        let (low, high) = scene.reach();
+        let object = self.objects.get(scene.found.page.object);
+        for step in 0..u64::from(self.config.cluster_pages) {
+            let index = match heading {
+                Heading::Up => Some(edge + step),
+                Heading::Down => edge.checked_sub(step),
+            };
+            let Some(index) = index.filter(|index| (low..high).contains(index)) else {
+                return match heading {
+                    Heading::Up => (None, (edge, high.max(edge + 1))),
+                    Heading::Down => (None, (low.min(edge), edge + 1)),
+                };
+            };
+            if self.is_fetchable(object.entry(index), object.is_external()) {
+                return match heading {
+                    Heading::Up => (Some(index), (edge, index + 1)),
+                    Heading::Down => (Some(index), (index, edge + 1)),
+                };
+            }
+        }
+        let length = u64::from(self.config.cluster_pages);
+        match heading {
+            Heading::Up => (None, (edge, edge + length)),
+            Heading::Down => (None, (edge + 1 - length.min(edge + 1), edge + 1)),
+        }
+    }
+
+    fn is_fetchable(&self, entry: Entry, is_external: bool) -> bool {
+        entry.frame().is_none() && (entry.slot().is_some() || is_external)
+    }
+
+    /// How many pages from `index` on, itself included, can be had in one request: all with the
+    /// pager, none in memory, and next to each other there too.
+    fn measure_stored(&self, scene: &Scene, index: u64, want: u32, heading: Heading) -> Group {
+        let (low, high) = scene.reach();
+        let object = self.objects.get(scene.found.page.object);
+        let slot = object.entry(index).slot();
+        let mut pages = 1;
+        while pages < want {
+            let step = u64::from(pages);
+            let (next, expected) = match heading {
+                Heading::Up => (Some(index + step), slot.map(|s| u64::from(s.0) + step)),
+                Heading::Down => {
+                    let expected = slot.map(|s| u64::from(s.0).wrapping_sub(step));
+                    (index.checked_sub(step), expected)
+                }
+            };
+            let Some(next) = next.filter(|next| (low..high).contains(next)) else {
+                break;
+            };
+            let entry = object.entry(next);
+            let is_adjacent = entry.slot().map(|s| u64::from(s.0)) == expected;
+            if !self.is_fetchable(entry, object.is_external()) || !is_adjacent {
+                break;
+            }
+            pages += 1;
+        }
+        let first = match heading {
+            Heading::Up => index,
+            Heading::Down => index + 1 - u64::from(pages),
+        };
+        Group { first, pages }
+    }
+
+    /// The cluster around a page that belongs to no stream: its neighbours in an aligned block.
+    fn measure_around(&self, scene: &Scene, advice: Advice) -> Group {
+        let index = scene.found.page.index;
+        let block = match advice {
+            Advice::Random => 1,
+            _ => u64::from(
+                self.config
+                    .default_cluster_pages
+                    .min(self.config.cluster_pages),
+            ),
+        };
+        let start = index - index % block;
+        let up = self.measure_stored(scene, index, (start + block - index) as u32, Heading::Up);
+        let down = self.measure_stored(scene, index, (index - start + 1) as u32, Heading::Down);
+        Group {
+            first: down.first,
+            pages: down.pages + up.pages - 1,
+        }
+    }
+
+    /// Starts reading `group`, shortened to the frames there are. A group that contains `wanted`
+    /// keeps it and may take the last frame; one read ahead may not.
+    fn start_fetch(
+        &mut self,
+        machine: &mut dyn Machine,
+        scene: &Scene,
+        group: Group,
+        wanted: Option<u64>,
+        is_stream: bool,
+    ) -> Option<Ticket> {
+        let object = scene.found.page.object;
+        let frames = self.take_frames(machine, group.pages, wanted.is_some());
+        let got = frames.len() as u32;
+        if got == 0 {
+            return None;
+        }
+        let first = match wanted {
+            Some(index) if index >= group.first + u64::from(got) => index + 1 - u64::from(got),
+            _ => group.first,
+        };
+        let run = PageRun {
+            object,
+            first,
+            pages: got,
+        };
+        let is_mapped = is_stream && self.config.is_ahead_mapped && !scene.found.is_below;
+        let place = self.place_of(run);
+        let base = scene.fault.at.0.wrapping_sub(scene.found.page.index);
+        let origin = crate::transfer::Origin {
+            space: scene.fault.space,
+            base,
+            is_mapped,
+        };
+        let ticket = self.begin_fetch(run, frames, place, wanted, origin);
+        self.log(match wanted {
+            Some(_) => Decision::PageIn(run),
+            None => Decision::Ahead(run),
+        });
+        Some(ticket)
+    }
+
+    fn place_of(&self, run: PageRun) -> crate::pager::Place {
+        let object = self.objects.get(run.object);
+        match object.keeper {
+            Keeper::External(pager) => crate::pager::Place::External { pager },
+            Keeper::Swap => {
+                let first = object
+                    .entry(run.first)
+                    .slot()
+                    .expect("a stored page has a slot");
+                crate::pager::Place::Swap { first }
+            }
+        }
+    }
+
+    /// One frame for a page that is wanted now.
+    fn take_frame(&mut self, machine: &mut dyn Machine) -> Option<FrameId> {
+        self.take_frames(machine, 1, true).first().copied()
+    }
+
+    /// Up to `want` frames, in runs as long as can be had. Pages that are wanted now may take all
+    /// but the reserve; pages read ahead leave half of the low-water mark to them.
+    fn take_frames(
+        &mut self,
+        machine: &mut dyn Machine,
+        want: u32,
+        is_wanted: bool,
+    ) -> Vec<FrameId> {
+        self.make_room(machine, want);
+        let free = self.frames.count(State::Free);
+        let kept = self.config.reserve
+            + if is_wanted {
+                0
+            } else {
+                self.config.free_low / 2
+            };
+        let mut left = want.min(free.saturating_sub(kept));
+        let mut taken = Vec::with_capacity(left as usize);
+        while left > 0 {
+            let Some((first, length)) = self.frames.take_run(left) else {
+                break;
+            };
+            taken.extend((first.0..first.0 + length).map(FrameId));
+            left -= length;
+        }
+        let in_use = u64::from(self.frames.in_use());
+        self.counters.frames_peak = self.counters.frames_peak.max(in_use);
+        taken
+    }
+}

@@ -1,0 +1,317 @@
+//! Reclaim: turning resident pages into free frames.
+//!
+//! Runs when fewer frames than `free_low` are free or on their way, and stops at `free_high`.
+//! Each round asks the policy for frames, has the machine revoke their mappings, and then looks at
+//! each: what the store has already (or what reads as zeros) is freed at once, the rest is written
+//! in clusters. Cleaning and freeing are separate: a page being written is *laundry*, its amount
+//! is bounded, and a touch before the write ends keeps the page.
+//!
+//! # Invariants
+//! 1. A modified page is never dropped before its store is answered `Done`.
+//! 2. A page-out needs no frame: pages are written from where they are.
+//! 3. Frames chosen in one round are at most [`ROUND_MAX`].
+
+use alloc::vec::Vec;
+
+use crate::decision::Decision;
+use crate::fault::{Event, Failure};
+use crate::frame::State;
+use crate::id::{FrameId, PageId, SlotId, Ticket};
+use crate::machine::{Machine, Rights};
+use crate::object::Keeper;
+use crate::pager::Place;
+use crate::policy::{Departure, Policy, Probe};
+use crate::run::PageRun;
+use crate::vm::Vm;
+
+/// The most frames one round of reclaim chooses.
+pub const ROUND_MAX: u32 = 256;
+/// How many stores may fail one after the other before the faults that wait for them fail too.
+const STORE_FAILURES_MAX: u32 = 8;
+/// How many resident pages are asked for their slots when the store is full.
+const SLOTS_SEARCHED_MAX: usize = 4096;
+
+impl Vm {
+    /// Reclaims if too few frames are free, or fewer than `want`.
+    pub(crate) fn make_room(&mut self, machine: &mut dyn Machine, want: u32) {
+        // Frames beyond the limit leave too: the first to be freed are retired.
+        let over = self.frames.usable().saturating_sub(self.frames.limit());
+        let coming = self.frames.count(State::Free) + self.laundry;
+        let needed = if want > 0 {
+            want + self.config.reserve
+        } else {
+            0
+        };
+        if coming >= self.config.free_low.max(needed) + over {
+            return;
+        }
+        let short = (self.config.free_high.max(needed) + over - coming).min(ROUND_MAX);
+        // A round may come to nothing: every page busy, or the store full and every page modified.
+        // Then others are tried, until all have been.
+        for _ in 0..=self.frames.usable() / short.max(1) {
+            self.reclaim(machine, short);
+            if self.frames.count(State::Free) > 0 || self.laundry > 0 {
+                break;
+            }
+        }
+    }
+
+    /// Ends the waiting of faults that no frame will come for, because nothing can be written.
+    pub(crate) fn fail_if_stuck(&mut self) {
+        let is_failing = self.stores_failed >= STORE_FAILURES_MAX;
+        let is_full = self.is_store_full && self.transfers.is_empty();
+        if !is_failing && !is_full {
+            return;
+        }
+        let why = if is_failing {
+            Failure::StoreFailed
+        } else {
+            Failure::StoreFull
+        };
+        if let Some((_, frame)) = self.held.take() {
+            self.frames.unwire(frame);
+        }
+        while let Some(fault) = self.stalled.pop_front() {
+            self.events.push_back(Event::Failed(fault, why));
+        }
+    }
+
+    /// Takes `page` out of memory and off the store: its owner gave it up.
+    pub(crate) fn remove_page(&mut self, machine: &mut dyn Machine, page: PageId) {
+        let entry = self.objects.entry(page);
+        let mut transit = None;
+        if let Some(frame) = entry.frame() {
+            self.objects
+                .get_mut(page.object)
+                .set_frame(page.index, None);
+            match self.frames.state(frame) {
+                State::Resident => {
+                    self.policy.page_left(frame, page, Departure::Discarded);
+                    machine.discard(frame);
+                    self.release_frame(machine, frame);
+                }
+                State::Leaving if self.is_undecided(frame) => {
+                    machine.discard(frame);
+                    self.release_frame(machine, frame);
+                }
+                State::Filling => transit = Some(self.frames.ticket(frame)),
+                State::Leaving => {}
+                State::Free | State::Retired => unreachable!("a page table names frames in use"),
+            }
+        }
+        if let Some(slot) = entry.slot() {
+            self.objects.get_mut(page.object).set_slot(page.index, None);
+            match transit {
+                Some(ticket) => self.orphan_slot(ticket, slot),
+                None => self.slots.release(slot),
+            }
+        }
+    }
+
+    /// Frees a frame whose page is out of its table.
+    pub(crate) fn release_frame(&mut self, machine: &mut dyn Machine, frame: FrameId) {
+        self.reverse.clear(frame);
+        self.served.retain(|&served| served != frame);
+        self.held = self.held.filter(|&(_, held)| held != frame);
+        if self.frames.free(frame) {
+            machine.retire(frame);
+        }
+    }
+
+    /// Whether `frame` was chosen to leave, but nothing has been done about it yet.
+    pub(crate) fn is_undecided(&self, frame: FrameId) -> bool {
+        self.frames.state(frame) == State::Leaving && self.frames.ticket(frame) == Ticket(0)
+    }
+
+    pub(crate) fn ask_policy<Answer>(
+        &mut self,
+        machine: &mut dyn Machine,
+        ask: impl FnOnce(&mut dyn Policy, &mut Probe<'_>) -> Answer,
+    ) -> Answer {
+        let mut probe = Probe {
+            now: self.now,
+            frames: &mut self.frames,
+            machine,
+            questions: &mut self.counters.questions,
+            laundry: self.laundry,
+        };
+        ask(&mut *self.policy, &mut probe)
+    }
+
+    /// One round: chooses up to `want` frames and sends their pages out.
+    fn reclaim(&mut self, machine: &mut dyn Machine, want: u32) {
+        let want = want.min(self.config.laundry_max.saturating_sub(self.laundry));
+        let mut chosen = Vec::with_capacity(want as usize);
+        while chosen.len() < want as usize {
+            let Some(frame) = self.choose_one(machine, chosen.is_empty()) else {
+                break;
+            };
+            let page = self
+                .frames
+                .page(frame)
+                .expect("a resident frame has a page");
+            self.policy.page_left(frame, page, Departure::Evicted);
+            self.frames.leave(frame);
+            machine.restrict(frame, Rights::None);
+            chosen.push(frame);
+        }
+        machine.settle();
+        self.absorb_setbacks(machine);
+        let mut modified = Vec::new();
+        for frame in chosen {
+            if !self.is_undecided(frame) {
+                continue;
+            }
+            let page = self.frames.page(frame).expect("a leaving frame has a page");
+            let was_modified = machine.take_modified(frame);
+            if self.frames.is_ahead(frame) {
+                self.frames.take_ahead(frame);
+                self.counters.ahead_wasted += 1;
+            }
+            if was_modified || self.frames.is_dirty(frame) {
+                self.frames.set_dirty(frame, true);
+                modified.push((page, frame));
+            } else {
+                self.drop_page(machine, page, frame);
+            }
+        }
+        modified.sort_unstable_by_key(|&(page, _)| page);
+        self.launder(&modified);
+    }
+
+    fn choose_one(&mut self, machine: &mut dyn Machine, is_first: bool) -> Option<FrameId> {
+        let choice = self.ask_policy(machine, |policy, probe| policy.choose(probe));
+        match choice {
+            Some(frame) if self.frames.may_leave(frame) => Some(frame),
+            Some(_) => {
+                self.counters.refusals += 1;
+                self.frames.find_oldest()
+            }
+            // A policy may want to wait for its laundry. If there is none, nothing would change
+            // by waiting.
+            None if is_first && self.laundry == 0 => {
+                let oldest = self.frames.find_oldest();
+                self.counters.refusals += u64::from(oldest.is_some());
+                oldest
+            }
+            None => None,
+        }
+    }
+
+    /// Lets a page go that its pager has, or that reads as zeros.
+    fn drop_page(&mut self, machine: &mut dyn Machine, page: PageId, frame: FrameId) {
+        let object = self.objects.get_mut(page.object);
+        let has_copy = object.entry(page.index).slot().is_some() || object.is_external();
+        object.set_frame(page.index, None);
+        if has_copy {
+            self.counters.clean_drops += 1;
+        } else {
+            self.counters.zero_drops += 1;
+        }
+        self.release_frame(machine, frame);
+        self.log(Decision::Drop(page));
+    }
+
+    /// Starts writing pages, in order of object and index, in clusters.
+    fn launder(&mut self, modified: &[(PageId, FrameId)]) {
+        let (mut internal, mut external) = (Vec::new(), Vec::new());
+        for &(page, frame) in modified {
+            match self.objects.get(page.object).keeper {
+                Keeper::Swap => internal.push((page, frame)),
+                Keeper::External(pager) => external.push((pager, page, frame)),
+            }
+        }
+        self.launder_internal(&internal);
+        let mut rest = &external[..];
+        while let Some(&(pager, first, _)) = rest.first() {
+            let follows = |&(number, &(_, page, _)): &(usize, &(_, PageId, FrameId))| {
+                page.object == first.object && page.index == first.index + number as u64
+            };
+            let length = rest.iter().enumerate().take_while(follows).count();
+            let length = length.min(self.config.cluster_pages as usize);
+            let cluster: Vec<_> = rest[..length]
+                .iter()
+                .map(|&(_, p, frame)| (p, frame))
+                .collect();
+            self.log_page_outs(&cluster);
+            self.begin_store(&cluster, Place::External { pager });
+            rest = &rest[length..];
+        }
+    }
+
+    fn launder_internal(&mut self, leaving: &[(PageId, FrameId)]) {
+        for &(page, _) in leaving {
+            let object = self.objects.get_mut(page.object);
+            if let Some(slot) = object.entry(page.index).slot() {
+                object.set_slot(page.index, None);
+                self.slots.release(slot);
+            }
+        }
+        let mut rest = leaving;
+        while !rest.is_empty() {
+            let want = rest.len().min(self.config.cluster_pages as usize) as u32;
+            let Some((first, got)) = self.allocate_slots(want) else {
+                break;
+            };
+            let (cluster, others) = rest.split_at(got as usize);
+            self.log_page_outs(cluster);
+            self.begin_store(cluster, Place::Swap { first });
+            rest = others;
+        }
+        if rest.is_empty() {
+            return;
+        }
+        if !self.is_store_full {
+            self.is_store_full = true;
+            self.events.push_back(Event::StoreFull);
+        }
+        rest.iter().for_each(|&(_, frame)| self.keep(frame));
+    }
+
+    /// Slots for pages that leave; if there are none, those of pages in memory, which are copies.
+    fn allocate_slots(&mut self, want: u32) -> Option<(SlotId, u32)> {
+        if let Some(found) = self.slots.allocate(want) {
+            return Some(found);
+        }
+        let copies: Vec<(FrameId, PageId)> = self
+            .frames
+            .iter_oldest()
+            .take(SLOTS_SEARCHED_MAX)
+            .filter(|&(_, page)| self.objects.entry(page).slot().is_some())
+            .take(want as usize)
+            .collect();
+        for (frame, page) in copies {
+            let object = self.objects.get_mut(page.object);
+            let slot = object.entry(page.index).slot().expect("just seen");
+            object.set_slot(page.index, None);
+            self.slots.release(slot);
+            self.frames.set_dirty(frame, true);
+        }
+        self.slots.allocate(want)
+    }
+
+    fn log_page_outs(&mut self, cluster: &[(PageId, FrameId)]) {
+        if !self.config.is_logging {
+            return;
+        }
+        let mut run: Option<PageRun> = None;
+        for &(page, _) in cluster {
+            run = match run {
+                Some(run) if run.object == page.object && run.end() == page.index => {
+                    Some(PageRun {
+                        pages: run.pages + 1,
+                        ..run
+                    })
+                }
+                other => {
+                    other
+                        .into_iter()
+                        .for_each(|run| self.log(Decision::PageOut(run)));
+                    Some(PageRun::one(page))
+                }
+            };
+        }
+        run.into_iter()
+            .for_each(|run| self.log(Decision::PageOut(run)));
+    }
+}

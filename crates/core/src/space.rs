@@ -1,0 +1,133 @@
+//! Spaces: what one program sees, as regions that map ranges of objects.
+//!
+//! # Invariants
+//! 1. Regions of a space do not overlap and none is empty.
+//! 2. Each region is one holder of its object.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::id::{ObjectId, SpaceId, VirtPage};
+use crate::machine::Rights;
+
+/// What a program says of how it will use memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Advice {
+    /// Nothing said: runs are detected.
+    Normal,
+    /// Upwards, page after page: read ahead.
+    Sequential,
+    /// Downwards, page after page: read behind.
+    Reverse,
+    /// No order: one page at a time.
+    Random,
+}
+
+/// What a fork does with a region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Inherit {
+    /// The child sees a copy.
+    Copy,
+    /// Both see the same pages.
+    Share,
+}
+
+/// A part of a space that maps a range of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Region {
+    pub(crate) start: u64,
+    pub(crate) pages: u64,
+    pub(crate) object: ObjectId,
+    /// The index in the object of the region's first page.
+    pub(crate) offset: u64,
+    pub(crate) rights: Rights,
+    pub(crate) inherit: Inherit,
+    pub(crate) advice: Advice,
+    /// The object is shared for reading with the other side of a fork: a write shadows it first.
+    pub(crate) needs_copy: bool,
+}
+
+impl Region {
+    pub(crate) fn end(&self) -> u64 {
+        self.start + self.pages
+    }
+
+    /// The index in the object of the page at `at`.
+    pub(crate) fn index_at(&self, at: VirtPage) -> u64 {
+        self.offset + (at.0 - self.start)
+    }
+}
+
+pub(crate) struct Space {
+    pub(crate) regions: BTreeMap<u64, Region>,
+    /// Faults taken so far, for load control.
+    pub(crate) faults: u64,
+    pub(crate) is_suspended: bool,
+}
+
+impl Space {
+    pub(crate) fn find(&self, at: VirtPage) -> Option<&Region> {
+        let (_, region) = self.regions.range(..=at.0).next_back()?;
+        (at.0 < region.end()).then_some(region)
+    }
+
+    /// The regions that overlap `first..end`, in order.
+    pub(crate) fn collect_overlaps(&self, first: u64, end: u64) -> Vec<Region> {
+        let below = self
+            .regions
+            .range(..first)
+            .next_back()
+            .map(|(_, region)| region);
+        let below = below.filter(|region| region.end() > first);
+        below
+            .into_iter()
+            .chain(self.regions.range(first..end).map(|(_, r)| r))
+            .copied()
+            .collect()
+    }
+}
+
+/// All spaces, by number.
+pub(crate) struct Spaces {
+    table: Vec<Option<Space>>,
+}
+
+impl Spaces {
+    pub(crate) fn new() -> Spaces {
+        Spaces { table: Vec::new() }
+    }
+
+    pub(crate) fn create(&mut self) -> SpaceId {
+        let blank = Space {
+            regions: BTreeMap::new(),
+            faults: 0,
+            is_suspended: false,
+        };
+        if let Some(number) = self.table.iter().position(Option::is_none) {
+            self.table[number] = Some(blank);
+            return SpaceId(number as u32);
+        }
+        self.table.push(Some(blank));
+        SpaceId(self.table.len() as u32 - 1)
+    }
+
+    pub(crate) fn destroy(&mut self, id: SpaceId) {
+        let space = self.table[id.0 as usize]
+            .take()
+            .expect("a space is destroyed once");
+        assert!(space.regions.is_empty());
+    }
+
+    pub(crate) fn get(&self, id: SpaceId) -> Option<&Space> {
+        self.table.get(id.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, id: SpaceId) -> Option<&mut Space> {
+        self.table.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SpaceId, &Space)> {
+        let numbered = self.table.iter().enumerate();
+        numbered.filter_map(|(number, s)| Some((SpaceId(number as u32), s.as_ref()?)))
+    }
+}

@@ -1,0 +1,386 @@
+//! The virtual memory: the one type that sees all the tables.
+//!
+//! # Use
+//! The caller lends its [`Machine`] to each `handle_*`. Afterwards it drains
+//! [`poll_request`](Vm::poll_request) (work for pagers), [`poll_event`](Vm::poll_event) (what
+//! became of faults) and, if it keeps a log, [`poll_decision`](Vm::poll_decision), until each
+//! answers `None`. Nothing in here waits, and nothing runs by itself.
+//!
+//! The methods stand where their work is done: [`fault`](crate::fault) brings pages in,
+//! [`reclaim`](crate::reclaim) sends them out, [`region`](crate::region) maps and unmaps,
+//! [`transfer`](crate::transfer) takes in the pagers' replies, [`check`](crate::check) walks the
+//! invariants.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use crate::backing::Slots;
+use crate::cluster::Streams;
+use crate::decision::Decision;
+use crate::fault::{Event, Fault};
+use crate::frame::{Frames, State};
+use crate::id::{FrameId, SlotId, SpaceId, Ticket, VirtPage};
+use crate::load::{LoadControl, Unlimited};
+use crate::machine::Machine;
+use crate::object::Objects;
+use crate::pager::Request;
+use crate::policy::Policy;
+use crate::reverse::ReverseMap;
+use crate::space::Spaces;
+use crate::time::Time;
+use crate::transfer::Transfer;
+
+/// How large the memory is and how it is run. All counts are in pages.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The size of the frame table: the most memory there can ever be.
+    pub frames_max: u32,
+    /// How many of those frames may be used now. See [`Vm::handle_limit`].
+    pub frames_limit: u32,
+    /// Reclaim starts when fewer frames are free or on their way, ...
+    pub free_low: u32,
+    /// ... and stops when this many are. Both zero: one page leaves for each that comes, and not
+    /// before it must.
+    pub free_high: u32,
+    /// Frames that faults may not take.
+    pub reserve: u32,
+    /// The most pages in one request.
+    pub cluster_pages: u32,
+    /// The most pages on their way to the store at one time.
+    pub laundry_max: u32,
+    /// How far reads run in front of a sequential reader; 0 turns read-ahead off.
+    pub ahead_pages_max: u32,
+    /// How many pages are zeroed ahead of a sequential first touch, at most; 0 turns it off.
+    pub zero_ahead_pages_max: u32,
+    /// How many pages are read around a fault that belongs to no stream; 1: itself alone.
+    pub default_cluster_pages: u32,
+    /// Whether pages read for a detected stream are mapped at once, but for one in each window
+    /// whose soft fault tells that the reader has come that far. If not, all are left unmapped.
+    pub is_ahead_mapped: bool,
+    /// Whether decisions are kept for [`Vm::poll_decision`].
+    pub is_logging: bool,
+}
+
+impl Config {
+    /// Plain demand paging in `frames` frames: one page at a time, no read-ahead, nothing free.
+    pub fn demand(frames: u32) -> Config {
+        Config {
+            frames_max: frames,
+            frames_limit: frames,
+            free_low: 0,
+            free_high: 0,
+            reserve: 0,
+            cluster_pages: 1,
+            laundry_max: u32::MAX,
+            ahead_pages_max: 0,
+            zero_ahead_pages_max: 0,
+            default_cluster_pages: 1,
+            is_ahead_mapped: false,
+            is_logging: false,
+        }
+    }
+
+    /// How a live process is run: clusters of 256 KiB, read-ahead of 1 MiB, and about one frame in
+    /// a hundred kept free, so that reading need not wait for writing.
+    pub fn clustered(frames_max: u32, frames_limit: u32) -> Config {
+        let free_low = (frames_limit / 128).clamp(8, 512);
+        Config {
+            free_low,
+            free_high: free_low + (frames_limit / 64).clamp(16, 256),
+            cluster_pages: 64,
+            laundry_max: (frames_limit / 8).clamp(64, 2048),
+            ahead_pages_max: 256,
+            zero_ahead_pages_max: 64,
+            is_ahead_mapped: true,
+            frames_max,
+            ..Config::demand(frames_limit)
+        }
+    }
+}
+
+/// What has happened so far, in numbers. Pages unless said otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Faults handed in (not counting their retries).
+    pub faults: u64,
+    /// First touches of anonymous memory: faults answered with zeros.
+    pub zero_fills: u64,
+    /// Pages zeroed ahead of their first touch.
+    pub zero_aheads: u64,
+    /// Touches of pages that were resident and unmapped.
+    pub soft_faults: u64,
+    /// Private copies made by a write to a shared page.
+    pub cow_faults: u64,
+    /// Pages read from their pagers, read-ahead included.
+    pub page_ins: u64,
+    /// Requests those reads took.
+    pub page_in_requests: u64,
+    /// Pages written to their pagers.
+    pub page_outs: u64,
+    /// Requests those writes took.
+    pub page_out_requests: u64,
+    /// Pages read ahead that were then seen used.
+    pub ahead_used: u64,
+    /// Pages read ahead that left again unused.
+    pub ahead_wasted: u64,
+    /// Pages that left without a write because the store had them already.
+    pub clean_drops: u64,
+    /// Pages that left without a write because they read as zeros.
+    pub zero_drops: u64,
+    /// Pages that were touched while they were on their way out, and stayed.
+    pub rescues: u64,
+    /// Pages found present and taken over.
+    pub adoptions: u64,
+    /// Pages that could not leave because someone else held them.
+    pub busy: u64,
+    /// Times the policy named a frame that may not leave, or none when one had to.
+    pub refusals: u64,
+    /// Questions the policy asked.
+    pub questions: u64,
+    /// Faults that had to wait for a free frame.
+    pub stalls: u64,
+    /// Fetches and stores that failed, in requests.
+    pub failures: u64,
+    /// Frames in use, at most.
+    pub frames_peak: u64,
+}
+
+/// The virtual memory.
+pub struct Vm {
+    pub(crate) config: Config,
+    pub(crate) now: Time,
+    pub(crate) frames: Frames,
+    pub(crate) reverse: ReverseMap,
+    pub(crate) objects: Objects,
+    pub(crate) spaces: Spaces,
+    pub(crate) policy: Box<dyn Policy>,
+    pub(crate) slots: Box<dyn Slots>,
+    pub(crate) load: Box<dyn LoadControl>,
+    pub(crate) streams: Streams,
+    pub(crate) transfers: BTreeMap<Ticket, Transfer>,
+    pub(crate) next_ticket: u64,
+    /// Pages on their way to the store.
+    pub(crate) laundry: u32,
+    /// Faults that wait for a free frame, in the order they came.
+    pub(crate) stalled: VecDeque<Fault>,
+    /// A stalled fault whose page is in memory and which needs another frame (for a copy), with
+    /// the frame of that page, wired: else two such faults could take each other's for ever.
+    pub(crate) held: Option<(Fault, FrameId)>,
+    /// Frames of faults that were served after a wait, wired until the end of the call: serving
+    /// the next fault may not take a page that its program had no chance to touch.
+    pub(crate) served: Vec<FrameId>,
+    /// Stores that failed since one last succeeded.
+    pub(crate) stores_failed: u32,
+    pub(crate) is_store_full: bool,
+    pub(crate) requests: VecDeque<Request>,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) decisions: VecDeque<Decision>,
+    pub(crate) counters: Counters,
+}
+
+impl Vm {
+    /// A memory with no spaces. Panics if `config` contradicts itself.
+    pub fn new(config: Config, policy: Box<dyn Policy>, slots: Box<dyn Slots>) -> Vm {
+        assert!(config.frames_limit <= config.frames_max);
+        assert!(config.free_low <= config.free_high);
+        assert!(config.cluster_pages >= 1 && config.default_cluster_pages >= 1);
+        assert!(config.reserve < config.frames_limit.max(1));
+        Vm {
+            now: Time(0),
+            frames: Frames::new(config.frames_max, config.frames_limit),
+            reverse: ReverseMap::new(config.frames_max as usize),
+            objects: Objects::new(),
+            spaces: Spaces::new(),
+            policy,
+            slots,
+            load: Box::new(Unlimited),
+            streams: Streams::new(),
+            transfers: BTreeMap::new(),
+            next_ticket: 1,
+            laundry: 0,
+            stalled: VecDeque::new(),
+            held: None,
+            served: Vec::new(),
+            stores_failed: 0,
+            is_store_full: false,
+            requests: VecDeque::new(),
+            events: VecDeque::new(),
+            decisions: VecDeque::new(),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// Puts another load control in place.
+    pub fn set_load_control(&mut self, load: Box<dyn LoadControl>) {
+        self.load = load;
+    }
+
+    /// Hands out the next piece of work for a pager.
+    pub fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// Hands out the next thing a program or its scheduler must know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Hands out the next decision, if they are kept.
+    pub fn poll_decision(&mut self) -> Option<Decision> {
+        self.decisions.pop_front()
+    }
+
+    /// The slots of the swap store.
+    pub fn slots_mut(&mut self) -> &mut dyn Slots {
+        &mut *self.slots
+    }
+
+    /// Calls `visit` for each slot this memory owns: those behind pages, and those in transit.
+    pub fn visit_slots(&self, visit: &mut dyn FnMut(SlotId)) {
+        for (_, object) in self.objects.iter() {
+            for (_, entry) in object.collect(0, u64::MAX) {
+                entry.slot().into_iter().for_each(&mut *visit);
+            }
+        }
+        for transfer in self.transfers.values() {
+            transfer.slots_held().for_each(&mut *visit);
+        }
+    }
+
+    /// What has happened so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How this memory is run.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The frame table.
+    pub fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> &dyn Policy {
+        &*self.policy
+    }
+
+    /// Bytes that reverse-map chains hold now, and have held at most.
+    pub fn reverse_map_bytes(&self) -> (u64, u64) {
+        self.reverse.chain_bytes()
+    }
+
+    /// How many faults wait for a frame or a transfer.
+    pub fn faults_pending(&self) -> usize {
+        let waiting = self
+            .transfers
+            .values()
+            .map(Transfer::waiters_count)
+            .sum::<usize>();
+        self.stalled.len() + waiting
+    }
+
+    /// How many transfers have no reply yet.
+    pub fn transfers_pending(&self) -> usize {
+        self.transfers.len()
+    }
+
+    /// The frame that holds the page at `at`, if it is resident there.
+    pub fn frame_at(&self, space: SpaceId, at: VirtPage) -> Option<FrameId> {
+        let region = self.spaces.get(space)?.find(at)?;
+        let found = self.find_page(region.object, region.index_at(at));
+        let frame = found.entry.frame()?;
+        (self.frames.state(frame) == State::Resident).then_some(frame)
+    }
+
+    /// The slot that holds the page at `at`, if it is with the store and not resident.
+    pub fn slot_at(&self, space: SpaceId, at: VirtPage) -> Option<SlotId> {
+        let region = self.spaces.get(space)?.find(at)?;
+        let entry = self.find_page(region.object, region.index_at(at)).entry;
+        if entry.frame().is_some() { None } else { entry.slot() }
+    }
+
+    /// Learns that time has passed: at least once a second, or as often as the policy needs.
+    ///
+    /// Work: the policy's own, and at most one round of reclaim.
+    pub fn handle_tick(&mut self, now: Time, machine: &mut dyn Machine) {
+        self.now = now;
+        self.ask_policy(machine, |policy, probe| policy.tick(probe));
+        machine.settle();
+        self.absorb_setbacks(machine);
+        self.tick_load();
+        self.make_room(machine, 0);
+        self.serve_stalled(machine);
+        machine.settle();
+        self.absorb_setbacks(machine);
+    }
+
+    /// Sets how many frames may be in use: at least one more than the reserve and at most
+    /// [`Config::frames_max`]. If more are in use, pages leave until they fit, as fast as they can
+    /// be written.
+    ///
+    /// Work: one step a frame gained or lost, and at most one round of reclaim.
+    pub fn handle_limit(&mut self, now: Time, machine: &mut dyn Machine, frames: u32) {
+        assert!(frames > self.config.reserve && frames <= self.config.frames_max);
+        self.now = now;
+        self.frames.set_limit(frames);
+        self.policy.resize(frames);
+        while let Some(frame) = self.frames.retire_one() {
+            machine.retire(frame);
+        }
+        let mut from = 0;
+        while let Some(frame) = self.frames.reinstate_one(from) {
+            from = frame.index();
+        }
+        self.make_room(machine, 0);
+        self.serve_stalled(machine);
+        machine.settle();
+        self.absorb_setbacks(machine);
+    }
+
+    pub(crate) fn log(&mut self, decision: Decision) {
+        if self.config.is_logging {
+            self.decisions.push_back(decision);
+        }
+    }
+
+    pub(crate) fn take_ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        Ticket(self.next_ticket - 1)
+    }
+
+    fn tick_load(&mut self) {
+        use crate::load::{LoadView, SpaceLoad, Verdict};
+        let spaces: Vec<SpaceLoad> = self
+            .spaces
+            .iter()
+            .map(|(space, s)| SpaceLoad {
+                space,
+                faults: s.faults,
+                is_suspended: s.is_suspended,
+            })
+            .collect();
+        let view = LoadView {
+            now: self.now,
+            frames_free: self.frames.count(State::Free),
+            frames_target: self.config.free_high,
+            page_outs: self.counters.page_outs,
+            spaces: &spaces,
+        };
+        let Some(verdict) = self.load.tick(&view) else {
+            return;
+        };
+        let (space, is_suspended, event) = match verdict {
+            Verdict::Suspend(space) => (space, true, Event::Suspend { space }),
+            Verdict::Resume(space) => (space, false, Event::Resume { space }),
+        };
+        if let Some(found) = self.spaces.get_mut(space) {
+            found.is_suspended = is_suspended;
+            self.events.push_back(event);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `deterministic`: what would make the core's decisions differ between two equal runs.
+//!
+//! The compiler keeps most of it out: `no_std` without dependencies has no clock, thread, file or
+//! randomly seeded table. What remains is checked here.
+
+use crate::source::{blank, line_of, words};
+use crate::{Finding, Tree};
+
+/// A word that may not stand in the core, and why.
+const BANNED: [(&str, &str); 7] = [
+    ("HashMap", "its order is random; use `BTreeMap`"),
+    ("HashSet", "its order is random; use `BTreeSet`"),
+    ("RandomState", "it is random"),
+    ("f32", "choices are made with integers"),
+    ("f64", "choices are made with integers"),
+    ("std", "the core has no operating system under it"),
+    ("async", "the core is polled"),
+];
+
+/// Finds sources of randomness, floats and printed pointers in the core.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree
+        .rust_files()
+        .filter(|(path, _)| path.starts_with("crates/core/src/"))
+    {
+        // Test modules may measure and use the standard library.
+        if path.ends_with("/tests.rs") {
+            continue;
+        }
+        let text = text
+            .split("#[cfg(test)]\nmod tests {")
+            .next()
+            .unwrap_or(text);
+        let code = blank(text);
+        for (at, word) in words(&code) {
+            if let Some((_, why)) = BANNED.iter().find(|(banned, _)| *banned == word) {
+                findings.push(Finding::new(
+                    path,
+                    line_of(&code, at),
+                    format!("`{word}`: {why}"),
+                ));
+            }
+        }
+        if let Some(at) = text.find(":p}") {
+            findings.push(Finding::new(
+                path,
+                line_of(text, at),
+                "a pointer is never printed",
+            ));
+        }
+    }
+    if let Some(text) = tree.text("crates/core/src/lib.rs")
+        && !text.contains("#![no_std]")
+    {
+        findings.push(Finding::new(
+            "crates/core/src/lib.rs",
+            0,
+            "`#![no_std]` is missing",
+        ));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(text: &str) -> usize {
+        let mut tree = Tree::default();
+        tree.add("crates/core/src/queue.rs", text);
+        check(&tree).len()
+    }
+
+    #[test]
+    fn what_differs_between_equal_runs_is_found() {
+        assert_eq!(findings("use hash::HashMap;"), 1);
+        assert_eq!(findings("let share: f64 = 0.5;"), 1);
+        assert_eq!(findings("write!(out, \"{:p}\", self)"), 1);
+        assert_eq!(findings("let map: BTreeMap<u32, u32>; // not a HashMap"), 0);
+    }
+
+    #[test]
+    fn tests_of_the_core_may_use_the_standard_library() {
+        assert_eq!(
+            findings("#[cfg(test)]\nmod tests {\n    use std::vec;\n}"),
+            0
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! `one-way`: dependencies point down. `empty-core`: the core has none.
+
+use crate::{Finding, Tree};
+
+/// What each crate may depend on, of our own. Below stands before above, so that the table itself
+/// can have no cycle; [`check`] holds it to that.
+const MAY_SEE: [(&str, &[&str]); 14] = [
+    ("core", &[]),
+    ("trace", &[]),
+    ("results", &[]),
+    ("tidy", &[]),
+    ("model", &["core"]),
+    ("pagers", &["core"]),
+    ("lab", &["core", "model", "pagers", "trace", "results"]),
+    ("live", &["core", "pagers", "trace", "results"]),
+    ("shim", &["core", "pagers", "live"]),
+    ("capi", &["core", "pagers", "live"]),
+    ("tui", &["results"]),
+    ("report", &["results"]),
+    (
+        "python",
+        &["core", "pagers", "trace", "results", "lab", "live"],
+    ),
+    (
+        "cli",
+        &[
+            "core", "pagers", "trace", "results", "lab", "live", "tui", "report",
+        ],
+    ),
+];
+
+/// Finds dependencies that point up or sideways, and any at all in the core.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    tree.crates()
+        .flat_map(|name| check_crate(tree, name))
+        .collect()
+}
+
+fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
+    let path = format!("crates/{name}/Cargo.toml");
+    let manifest = tree
+        .text(&path)
+        .expect("`crates` lists folders by their manifests");
+    let Some((_, allowed)) = MAY_SEE.iter().find(|(known, _)| *known == name) else {
+        let table = "crates/tidy/src/layers.rs";
+        return vec![Finding::new(
+            &path,
+            0,
+            format!("`{name}` has no place yet; give it one in {table}"),
+        )];
+    };
+    let mut findings = Vec::new();
+    for (line, dependency) in dependencies(manifest) {
+        if name == "core" {
+            let message = format!("the core has no dependencies, and `{dependency}` is one");
+            findings.push(Finding::new(&path, line, message));
+        } else if let Some(ours) = dependency.strip_prefix("tidemark-")
+            && !allowed.contains(&ours)
+        {
+            let message = format!("`{name}` may not see `{ours}`: dependencies point down");
+            findings.push(Finding::new(&path, line, message));
+        }
+    }
+    findings
+}
+
+/// The names of what a manifest depends on when it is used, with their lines. What only tests use
+/// (`dev-dependencies`) may point anywhere.
+fn dependencies(manifest: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut is_inside = false;
+    for (index, line) in manifest.lines().enumerate() {
+        let line = line.trim();
+        if let Some(section) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.split(']').next())
+        {
+            // `[dependencies]`, `[dependencies.name]`, `[target.'…'.dependencies]`.
+            let section = section.rsplit_once("'.").map_or(section, |(_, rest)| rest);
+            let (table, name) = section.split_once('.').unwrap_or((section, ""));
+            is_inside = matches!(table, "dependencies" | "build-dependencies");
+            if is_inside && !name.is_empty() {
+                found.push((index + 1, name));
+                is_inside = false;
+            }
+        } else if is_inside && !line.is_empty() && !line.starts_with('#') {
+            let end = line.find(['.', '=', ' ']).unwrap_or(line.len());
+            found.push((index + 1, line[..end].trim_matches('"')));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(name: &str, manifest: &str) -> Vec<Finding> {
+        let mut tree = Tree::default();
+        tree.add(&format!("crates/{name}/Cargo.toml"), manifest);
+        check(&tree)
+    }
+
+    #[test]
+    fn the_table_of_layers_has_no_cycle() {
+        for (index, (name, allowed)) in MAY_SEE.iter().enumerate() {
+            for below in *allowed {
+                let at = MAY_SEE.iter().position(|(known, _)| known == below);
+                assert!(
+                    at.is_some_and(|at| at < index),
+                    "`{name}` sees `{below}`, which stands above"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_core_may_depend_on_nothing() {
+        assert_eq!(findings("core", "[dependencies]\nlibm = \"1\"\n").len(), 1);
+        assert_eq!(
+            findings("core", "[target.'cfg(unix)'.dependencies]\nlibm = \"1\"\n").len(),
+            1
+        );
+        assert_eq!(
+            findings("core", "[dependencies.libm]\nversion = \"1\"\n").len(),
+            1
+        );
+        assert_eq!(
+            findings(
+                "core",
+                "[dev-dependencies]\ntidemark-model.workspace = true\n"
+            ),
+            []
+        );
+    }
+
+    #[test]
+    fn a_dependency_that_points_up_is_found() {
+        let up = findings(
+            "results",
+            "[dependencies]\nserde = \"1\"\ntidemark-live.workspace = true\n",
+        );
+        assert_eq!(up.len(), 1);
+        assert_eq!(up[0].line, 3);
+        assert_eq!(
+            findings(
+                "cli",
+                "[dependencies]\ntidemark-live = { workspace = true }\n"
+            ),
+            []
+        );
+        assert_eq!(findings("newcomer", "[package]\n").len(), 1);
+    }
+}

@@ -1,0 +1,84 @@
+//! The workspace as the rules see it: every text file that git would track, in order of path.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// Folders that hold no source of ours.
+const SKIPPED: [&str; 5] = [".git", "target", "out", "__pycache__", "corpus"];
+
+/// The files of a workspace by their path from its root, with `/` between folders.
+#[derive(Default)]
+pub struct Tree {
+    files: BTreeMap<String, String>,
+}
+
+impl Tree {
+    /// Reads every text file under `root`.
+    ///
+    /// # Errors
+    /// Whatever the file system reports of a folder or file that can't be read.
+    pub fn read(root: &Path) -> io::Result<Self> {
+        let mut tree = Self::default();
+        tree.read_folder(root, "")?;
+        Ok(tree)
+    }
+
+    /// Adds a file; tests build their trees with this.
+    pub fn add(&mut self, path: &str, text: &str) {
+        self.files.insert(path.to_owned(), text.to_owned());
+    }
+
+    /// The text of the file at `path`, if there is one.
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.files.get(path).map(String::as_str)
+    }
+
+    /// Every file, in order of path.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
+    }
+
+    /// Every Rust file, in order of path.
+    pub fn rust_files(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files().filter(|(path, _)| path.ends_with(".rs"))
+    }
+
+    /// The folder names of the crates, in order.
+    pub fn crates(&self) -> impl Iterator<Item = &str> {
+        self.files().filter_map(|(path, _)| {
+            path.strip_prefix("crates/")?
+                .strip_suffix("/Cargo.toml")
+                .filter(|at| !at.contains('/'))
+        })
+    }
+
+    fn read_folder(&mut self, folder: &Path, path: &str) -> io::Result<()> {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            if SKIPPED.contains(&name.as_str()) {
+                continue;
+            }
+            let at = if path.is_empty() {
+                name
+            } else {
+                format!("{path}/{name}")
+            };
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                self.read_folder(&entry.path(), &at)?;
+            } else if kind.is_file() {
+                // What is not UTF-8 is a picture or the like, and no rule speaks of it.
+                if let Ok(text) = String::from_utf8(std::fs::read(entry.path())?) {
+                    self.files.insert(at, text);
+                }
+            }
+        }
+        Ok(())
+    }
+}
