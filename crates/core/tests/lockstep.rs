@@ -9,7 +9,11 @@ const STEPS: usize = 250;
 
 fn seeds() -> u64 {
     let named = std::env::var("TIDEMARK_LOCKSTEP_SEEDS").ok();
-    named.map_or(400, |count| count.parse().expect("`TIDEMARK_LOCKSTEP_SEEDS` is a number"))
+    named.map_or(400, |count| {
+        count
+            .parse()
+            .expect("`TIDEMARK_LOCKSTEP_SEEDS` is a number")
+    })
 }
 
 #[test]

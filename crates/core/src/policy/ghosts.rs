@@ -40,11 +40,21 @@ pub(super) struct Ghosts {
 impl Ghosts {
     /// Makes room for `ghosts_max` memories.
     pub fn new(ghosts_max: u32) -> Ghosts {
-        let page = PageId { object: ObjectId(NONE), index: 0 };
+        let page = PageId {
+            object: ObjectId(NONE),
+            index: 0,
+        };
         let mut queues = Queues::new(2, ghosts_max);
         (0..ghosts_max).for_each(|entry| queues.push_back(SPARE, entry));
         Ghosts {
-            table: vec![Ghost { page, seen: 0, was_hot: false }; ghosts_max as usize],
+            table: vec![
+                Ghost {
+                    page,
+                    seen: 0,
+                    was_hot: false
+                };
+                ghosts_max as usize
+            ],
             chained: vec![NONE; ghosts_max as usize],
             buckets: vec![NONE; ghosts_max.next_power_of_two() as usize],
             queues,
@@ -100,7 +110,11 @@ impl Ghosts {
         for (bucket, &first) in self.buckets.iter().enumerate() {
             let mut entry = first;
             while entry != NONE {
-                assert_eq!(self.queues.list_of(entry), Some(USED), "a spare entry is chained");
+                assert_eq!(
+                    self.queues.list_of(entry),
+                    Some(USED),
+                    "a spare entry is chained"
+                );
                 let page = self.table[entry as usize].page;
                 assert_eq!(self.bucket(page), bucket, "an entry is in the wrong chain");
                 chained += 1;
@@ -125,7 +139,14 @@ mod tests {
     use super::*;
 
     fn ghost(index: u64, seen: u64) -> Ghost {
-        Ghost { page: PageId { object: ObjectId(1), index }, seen, was_hot: false }
+        Ghost {
+            page: PageId {
+                object: ObjectId(1),
+                index,
+            },
+            seen,
+            was_hot: false,
+        }
     }
 
     #[test]
@@ -135,8 +156,9 @@ mod tests {
         ghosts.check();
         assert_eq!(ghosts.take(ghost(3, 0).page), Some(ghost(3, 3)));
         assert_eq!(ghosts.take(ghost(3, 0).page), None);
-        let order: Vec<u64> =
-            core::iter::from_fn(|| ghosts.take_oldest()).map(|it| it.seen).collect();
+        let order: Vec<u64> = core::iter::from_fn(|| ghosts.take_oldest())
+            .map(|it| it.seen)
+            .collect();
         assert_eq!(order, [0, 1, 2, 4, 5, 6, 7]);
         ghosts.check();
     }

@@ -199,7 +199,9 @@ impl Policy for Tidemark {
 
     fn page_left(&mut self, frame: FrameId, page: PageId, departure: Departure) {
         let cold = self.cold();
-        let Some(list) = self.queues.remove(frame.0) else { return };
+        let Some(list) = self.queues.remove(frame.0) else {
+            return;
+        };
         if departure == Departure::Discarded {
             return;
         }
@@ -211,7 +213,9 @@ impl Policy for Tidemark {
             _ => self.seen[frame.index()],
         };
         while u64::from(self.ghosts.len()) >= self.frames {
-            let Some(ghost) = self.ghosts.take_oldest() else { break };
+            let Some(ghost) = self.ghosts.take_oldest() else {
+                break;
+            };
             if !ghost.was_hot {
                 self.note_late();
             }
@@ -219,11 +223,17 @@ impl Policy for Tidemark {
         if matches!(list, HOT | WATCHED) {
             self.watched_target += 2;
         }
-        self.ghosts.push(Ghost { page, seen, was_hot: matches!(list, HOT | WATCHED) });
+        self.ghosts.push(Ghost {
+            page,
+            seen,
+            was_hot: matches!(list, HOT | WATCHED),
+        });
     }
 
     fn page_rescued(&mut self, frame: FrameId) {
-        let Some(list) = self.queues.list_of(frame.0) else { return };
+        let Some(list) = self.queues.list_of(frame.0) else {
+            return;
+        };
         let distance = self.arrivals - self.seen[frame.index()];
         self.seen[frame.index()] = self.arrivals;
         self.ahead[frame.index()] = false;
@@ -253,7 +263,9 @@ impl Policy for Tidemark {
             true => [TRIAL, FRESH, WATCHED, HOT],
             false => [WATCHED, HOT, TRIAL, FRESH],
         };
-        order.into_iter().find_map(|list| pull(&mut self.queues, list, probe))
+        order
+            .into_iter()
+            .find_map(|list| pull(&mut self.queues, list, probe))
     }
 
     fn resize(&mut self, frames: u32) {
@@ -320,7 +332,9 @@ impl Tidemark {
             if u64::from(self.queues.length(TRIAL)) * 1000 >= target {
                 break;
             }
-            let Some(frame) = pull(&mut self.queues, FRESH, probe) else { break };
+            let Some(frame) = pull(&mut self.queues, FRESH, probe) else {
+                break;
+            };
             probe.unmap(frame);
             self.queues.move_to_back(TRIAL, frame.0);
         }
@@ -329,14 +343,17 @@ impl Tidemark {
     /// Unmaps the hot pages that have been trusted longest, as far as credit goes.
     fn watch(&mut self, probe: &mut Probe<'_>) {
         let hot = self.hot();
-        self.watched_target =
-            self.watched_target.clamp(hot * self.watched_least / 1000, self.frames);
+        self.watched_target = self
+            .watched_target
+            .clamp(hot * self.watched_least / 1000, self.frames);
         for _ in 0..UNMAPS_MAX {
             let is_enough = u64::from(self.queues.length(WATCHED)) >= self.watched_target.min(hot);
             if is_enough || self.credit <= 0 {
                 break;
             }
-            let Some(frame) = pull(&mut self.queues, HOT, probe) else { break };
+            let Some(frame) = pull(&mut self.queues, HOT, probe) else {
+                break;
+            };
             probe.unmap(frame);
             self.seen[frame.index()] = self.arrivals;
             self.queues.move_to_back(WATCHED, frame.0);
