@@ -17,6 +17,7 @@ pub mod mach86;
 mod pull;
 pub mod random;
 pub mod registry;
+pub mod tidemark;
 
 /// Decides which resident page leaves next.
 pub trait Policy: Send {
@@ -27,6 +28,8 @@ pub trait Policy: Send {
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival);
 
     /// Learns that `page` has left `frame`. A page on its way out to the store has left already.
+    /// It may have come under another name: merging objects after a fork moves pages from one to
+    /// the other.
     fn page_left(&mut self, frame: FrameId, page: PageId, departure: Departure);
 
     /// Learns that a program touched the page in `frame` while it was resident but unmapped: a

@@ -40,13 +40,44 @@ pub struct Misses {
     pub soft: u64,
     /// Mappings removed to find out about pages.
     pub unmaps: u64,
+    /// Pages that came back: misses that are not the first, and what was read along with them.
+    pub page_ins: u64,
     /// Choices that named a frame that may not leave.
     pub refusals: u64,
 }
 
-/// Runs `trace` through `policy` in a memory of `frames` frames.
+/// How pages move when they do not move singly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Clusters {
+    /// The most pages in one page-in. They are read on from the page that was missed, if misses
+    /// come in order.
+    pub pages: u32,
+    /// The free frames below which pages are thrown out, ...
+    pub free_low: u32,
+    /// ... until so many are free.
+    pub free_high: u32,
+}
+
+impl Clusters {
+    /// One page leaves for each that comes, and not before it must.
+    pub const SINGLE: Clusters = Clusters { pages: 1, free_low: 1, free_high: 1 };
+}
+
+/// Runs `trace` through `policy` in a memory of `frames` frames, one page at a time.
 pub fn replay(policy: Box<dyn Policy>, frames: u32, kind: MachineKind, trace: &[u64]) -> Misses {
+    replay_clustered(policy, frames, kind, Clusters::SINGLE, trace)
+}
+
+/// Runs `trace` through `policy` in a memory of `frames` frames.
+pub fn replay_clustered(
+    policy: Box<dyn Policy>,
+    frames: u32,
+    kind: MachineKind,
+    clusters: Clusters,
+    trace: &[u64],
+) -> Misses {
     let mut cache = Cache::new(policy, frames, kind);
+    cache.clusters = clusters;
     for &page in trace {
         cache.touch(page);
     }
@@ -60,12 +91,15 @@ pub struct Cache {
     pub policy: Box<dyn Policy>,
     /// What it has cost so far.
     pub misses: Misses,
+    /// How pages move.
+    pub clusters: Clusters,
     frames: Frames,
     machine: Sampled,
     free: Vec<u32>,
     pages: Vec<Option<u64>>,
     resident: HashMap<u64, u32>,
     seen: HashSet<u64>,
+    last_missed: u64,
     references: u64,
     questions: u64,
 }
@@ -77,6 +111,7 @@ impl Cache {
         Cache {
             policy,
             misses: Misses::default(),
+            clusters: Clusters::SINGLE,
             frames: Frames::new(frames, frames),
             machine: Sampled {
                 kind,
@@ -88,6 +123,7 @@ impl Cache {
             pages: vec![None; count],
             resident: HashMap::new(),
             seen: HashSet::new(),
+            last_missed: u64::MAX / 2,
             references: 0,
             questions: 0,
         }
@@ -97,12 +133,7 @@ impl Cache {
     pub fn touch(&mut self, page: u64) -> Touch {
         self.references += 1;
         let Some(&frame) = self.resident.get(&page) else {
-            if self.free.is_empty() {
-                self.evict().expect("a full memory holds a page that may leave");
-            }
-            let cause = if self.seen.insert(page) { Cause::ZeroFill } else { Cause::Fetched };
-            self.load(page, cause);
-            self.misses.hard += 1;
+            self.miss(page);
             return Touch::Hard;
         };
         let is_mapped = std::mem::replace(&mut self.machine.mapped[frame as usize], true);
@@ -119,12 +150,20 @@ impl Cache {
     pub fn load(&mut self, page: u64, cause: Cause) -> FrameId {
         let frame = self.free.pop().expect("a frame is free");
         let place = frame as usize;
-        assert!(self.resident.insert(page, frame).is_none(), "{page} is resident already");
+        assert!(
+            self.resident.insert(page, frame).is_none(),
+            "{page} is resident already"
+        );
         self.pages[place] = Some(page);
         self.machine.mapped[place] = cause != Cause::Prefetched;
         self.machine.referenced[place] = false;
         self.frames.force(FrameId(frame), State::Resident, false);
-        let arrival = Arrival { page: page_id(page), cause, space: SpaceId(0), is_external: false };
+        let arrival = Arrival {
+            page: page_id(page),
+            cause,
+            space: SpaceId(0),
+            is_external: false,
+        };
         self.policy.page_entered(FrameId(frame), &arrival);
         FrameId(frame)
     }
@@ -137,7 +176,10 @@ impl Cache {
                 break frame;
             }
             self.misses.refusals += 1;
-            assert!(self.misses.refusals < 1000, "the policy insists on frames that may not leave");
+            assert!(
+                self.misses.refusals < 1000,
+                "the policy insists on frames that may not leave"
+            );
         };
         Some(self.drop_frame(frame, Departure::Evicted))
     }
@@ -152,8 +194,13 @@ impl Cache {
     pub fn choose(&mut self) -> Option<FrameId> {
         let now = Time(self.references * 1000);
         let unmaps = self.machine.unmaps;
-        let mut probe =
-            Probe::new(now, &mut self.frames, &mut self.machine, &mut self.questions, 0);
+        let mut probe = Probe::new(
+            now,
+            &mut self.frames,
+            &mut self.machine,
+            &mut self.questions,
+            0,
+        );
         let frame = self.policy.choose(&mut probe);
         self.misses.unmaps += self.machine.unmaps - unmaps;
         frame
@@ -161,7 +208,8 @@ impl Cache {
 
     /// Makes `page`, which is resident, one that may not leave, or one that may.
     pub fn set_wired(&mut self, page: u64, is_wired: bool) {
-        self.frames.force(FrameId(self.resident[&page]), State::Resident, is_wired);
+        self.frames
+            .force(FrameId(self.resident[&page]), State::Resident, is_wired);
     }
 
     /// Whether `frame` holds a page that may leave.
@@ -174,6 +222,13 @@ impl Cache {
         self.resident.get(&page).copied().map(FrameId)
     }
 
+    /// The pages that are resident, in order.
+    pub fn collect_resident(&self) -> Vec<u64> {
+        let mut pages: Vec<u64> = self.pages.iter().copied().flatten().collect();
+        pages.sort_unstable();
+        pages
+    }
+
     /// How many frames hold nothing.
     pub fn frames_free(&self) -> usize {
         self.free.len()
@@ -184,8 +239,45 @@ impl Cache {
         self.questions
     }
 
+    fn miss(&mut self, page: u64) {
+        if self.free.len() < self.clusters.free_low as usize {
+            while self.free.len() < self.clusters.free_high as usize {
+                self.evict().expect("a full memory holds a page that may leave");
+            }
+        }
+        self.misses.hard += 1;
+        let last = std::mem::replace(&mut self.last_missed, page);
+        if self.seen.insert(page) {
+            self.load(page, Cause::ZeroFill);
+            return;
+        }
+        self.misses.page_ins += 1;
+        self.load(page, Cause::Fetched);
+        let pages = u64::from(self.clusters.pages);
+        if page.abs_diff(last) > pages {
+            return;
+        }
+        for step in 1..pages {
+            let Some(ahead) =
+                (if page > last { Some(page + step) } else { page.checked_sub(step) })
+            else {
+                break;
+            };
+            let is_stored = self.seen.contains(&ahead) && !self.resident.contains_key(&ahead);
+            if !is_stored || self.free.is_empty() {
+                break;
+            }
+            self.misses.page_ins += 1;
+            let frame = self.load(ahead, Cause::Prefetched);
+            // The soft fault on the first tells that the reader has come that far.
+            self.machine.mapped[frame.index()] = step > 1;
+        }
+    }
+
     fn drop_frame(&mut self, frame: FrameId, departure: Departure) -> u64 {
-        let page = self.pages[frame.index()].take().expect("the frame holds a page");
+        let page = self.pages[frame.index()]
+            .take()
+            .expect("the frame holds a page");
         self.resident.remove(&page);
         self.frames.force(frame, State::Free, false);
         self.machine.mapped[frame.index()] = false;
@@ -195,8 +287,10 @@ impl Cache {
     }
 }
 
+/// The low half of a page number is a place in an object, the high half is the object. Those with
+/// odd numbers are external.
 fn page_id(page: u64) -> PageId {
-    PageId { object: ObjectId(0), index: page }
+    PageId { object: ObjectId((page >> 32) as u32), index: page & 0xffff_ffff }
 }
 
 /// A machine that knows about mappings and bits, and has no memory behind them.

@@ -8,7 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{Description, Policy};
-use super::{clock, fifo, gnumach, mach3, mach86, random};
+use super::{clock, fifo, gnumach, mach3, mach86, random, tidemark};
 
 /// Every policy: what it says of itself, and how it is made.
 static ENTRIES: &[Entry] = &[
@@ -43,6 +43,10 @@ static ENTRIES: &[Entry] = &[
     Entry {
         description: &gnumach::BALANCED,
         build: gnumach::build_balanced,
+    },
+    Entry {
+        description: &tidemark::DESCRIPTION,
+        build: tidemark::build,
     },
 ];
 

@@ -1,0 +1,236 @@
+//! The engine's own memory: mapped directly, remembered, and never managed.
+//!
+//! # Invariants
+//! 1. Every mapping made here is in the table of own ranges from before its first use until after
+//!    its last.
+//! 2. The table is fixed in size and needs no lock: an entry is claimed by exchanging its start.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use super::{Errno, PAGE};
+
+/// How many ranges of own memory there can be at one time.
+const RANGES_MAX: usize = 256;
+
+struct Range {
+    start: AtomicUsize,
+    end: AtomicUsize,
+}
+
+static OWN: [Range; RANGES_MAX] = [const {
+    Range {
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+    }
+}; RANGES_MAX];
+
+/// A private anonymous mapping that belongs to the engine. Unmapped when dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a mapping is plain memory that no thread owns; access goes through methods that state
+// their own needs.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; shared access through `&Mapping` only yields its address.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `bytes` of zeroed memory (rounded up to pages), committed only as it is touched.
+    pub fn anonymous(bytes: usize) -> Result<Mapping, Errno> {
+        let bytes = bytes.max(1).next_multiple_of(PAGE);
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a null hint lets the kernel choose a range that nobody else uses.
+        let start = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                flags,
+            )?
+        };
+        let start = NonNull::new(start.cast::<u8>()).ok_or(Errno::NOMEM)?;
+        add_own(start.as_ptr() as usize, bytes);
+        Ok(Mapping { start, bytes })
+    }
+
+    /// Takes over a range that was mapped by other means (a shared one, a ring).
+    ///
+    /// # Safety
+    /// `start..start + bytes` is mapped, belongs to nobody else, and may be unmapped on drop.
+    pub unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> Mapping {
+        add_own(start.as_ptr() as usize, bytes);
+        Mapping { start, bytes }
+    }
+
+    /// Keeps the mapping until the process ends.
+    pub fn leak(self) -> usize {
+        let start = self.start();
+        std::mem::forget(self);
+        start
+    }
+
+    /// Asks that no huge pages be used here: they would break into pieces one move at a time.
+    pub fn refuse_huge_pages(&self) -> Result<(), Errno> {
+        self.advise(Advice::LinuxNoHugepage)
+    }
+
+    /// The first address.
+    pub fn start(&self) -> usize {
+        self.start.as_ptr() as usize
+    }
+
+    /// The size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The first address as a pointer.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The first page, to read and write. Only for mappings that nobody else touches.
+    pub fn first_page(&mut self) -> &mut [u8] {
+        // SAFETY: a mapping has at least one page; `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), PAGE) }
+    }
+
+    /// Reads one byte. Where the mapping is registered, this may wait for a page.
+    pub fn get(&self, offset: usize) -> u8 {
+        assert!(offset < self.bytes);
+        // SAFETY: inside the mapping; volatile, since others may write at the same time.
+        unsafe { self.start.as_ptr().add(offset).read_volatile() }
+    }
+
+    /// Writes one byte. Where the mapping is registered, this may wait for a page.
+    pub fn set(&self, offset: usize, value: u8) {
+        assert!(offset < self.bytes);
+        // SAFETY: as for `get`; no Rust reference into a mapping outlives a call.
+        unsafe { self.start.as_ptr().add(offset).write_volatile(value) };
+    }
+
+    fn advise(&self, advice: Advice) -> Result<(), Errno> {
+        // SAFETY: the range is exactly this mapping, and the advice used keeps its contents.
+        unsafe { rustix::mm::madvise(self.start.as_ptr().cast(), self.bytes, advice) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by or for `self`, which is the last to know it.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
+        remove_own(self.start());
+    }
+}
+
+/// Whether any part of `start..end` is memory of the engine.
+pub fn overlaps_own(start: usize, end: usize) -> bool {
+    own_ranges().any(|(own_start, own_end)| start < own_end && own_start < end)
+}
+
+/// The ranges of the engine's own memory, in no order.
+pub fn own_ranges() -> impl Iterator<Item = (usize, usize)> {
+    OWN.iter().filter_map(|range| {
+        let start = range.start.load(Ordering::Acquire);
+        let end = range.end.load(Ordering::Acquire);
+        (start != 0 && end > start).then_some((start, end))
+    })
+}
+
+/// Adds a range to the table of own ranges: memory that must never be managed, though it was not
+/// mapped through [`Mapping`] (a heap's pages, a thread's dynamic variables).
+///
+/// # Panics
+/// If the table is full: more ranges than this crate ever makes.
+pub fn add_own(start: usize, bytes: usize) {
+    for range in &OWN {
+        if range
+            .start
+            .compare_exchange(0, start, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            range.end.store(start + bytes, Ordering::Release);
+            return;
+        }
+    }
+    panic!("own ranges: {RANGES_MAX} are in use");
+}
+
+/// Takes the range that starts at `start` out of the table.
+pub fn remove_own(start: usize) {
+    if let Some(range) = OWN
+        .iter()
+        .find(|range| range.start.load(Ordering::Acquire) == start)
+    {
+        range.end.store(0, Ordering::Release);
+        range.start.store(0, Ordering::Release);
+    }
+}
+
+/// A table of plain numbers in own memory: zeroed, and committed only where it is touched.
+pub struct Table<T: Plain> {
+    mapping: Mapping,
+    len: usize,
+    kind: std::marker::PhantomData<T>,
+}
+
+/// Types for which all-zero bytes are a value, and which need no drop.
+///
+/// # Safety
+/// The type has no padding that is read, no invalid bit patterns and no destructor.
+pub unsafe trait Plain: Copy {}
+// SAFETY: integers.
+unsafe impl Plain for u8 {}
+// SAFETY: integers.
+unsafe impl Plain for u32 {}
+// SAFETY: integers.
+unsafe impl Plain for u64 {}
+// SAFETY: integers.
+unsafe impl Plain for u128 {}
+
+impl<T: Plain> Table<T> {
+    /// Makes a table of `len` zeros.
+    pub fn new(len: usize) -> Result<Table<T>, Errno> {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(Errno::NOMEM)?;
+        Ok(Table {
+            mapping: Mapping::anonymous(bytes)?,
+            len,
+            kind: std::marker::PhantomData,
+        })
+    }
+}
+
+impl<T: Plain> std::ops::Deref for Table<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping is page-aligned, holds `len` values, and any bytes are a value.
+        unsafe { std::slice::from_raw_parts(self.mapping.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T: Plain> std::ops::DerefMut for Table<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as for `deref`, and `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.as_ptr().cast(), self.len) }
+    }
+}
+
+/// Breaks the sharing of pages left by a fork, over `start..start + bytes`, without changing
+/// what they hold. It may fault, so it must not be called by whoever serves the faults.
+pub fn populate_for_writing(start: usize, bytes: usize) -> Result<(), Errno> {
+    // SAFETY: populating changes no contents; the kernel checks the range.
+    unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxPopulateWrite) }
+}
+
+/// Asks the kernel to use no huge pages for a range of the program.
+pub fn refuse_huge_pages(start: usize, bytes: usize) -> Result<(), Errno> {
+    // SAFETY: the advice keeps contents; the kernel checks the range.
+    unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxNoHugepage) }
+}

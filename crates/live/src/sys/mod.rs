@@ -1,0 +1,32 @@
+//! System calls, and memory by address: the only place with `unsafe` in this crate.
+//!
+//! # What makes these functions safe to call
+//! Managed memory belongs to the running program; the engine holds no Rust reference into it and
+//! names it by number only. Ioctls on a userfaultfd change nothing outside ranges that were
+//! registered with it, except that moving takes pages out of its source; every caller in this
+//! crate passes a source inside a registered range or inside its own [`pool`]. The engine's own
+//! memory is mapped through [`memory`], which remembers its ranges, so that nobody registers them.
+//!
+//! Nothing in here calls libc's memory or file functions: those symbols may be interposed by our
+//! own preload library.
+#![allow(unsafe_code)]
+
+pub mod futex;
+pub mod maps;
+pub mod measure;
+pub mod memory;
+pub mod pool;
+pub mod ring;
+pub mod shm;
+pub mod signal;
+pub mod socket;
+#[cfg(test)]
+pub mod testing;
+pub mod thread;
+pub mod uffd;
+pub mod workers;
+
+pub use rustix::io::Errno;
+
+/// Bytes in a page, as an address-sized number.
+pub const PAGE: usize = tidemark_core::id::PAGE_BYTES as usize;

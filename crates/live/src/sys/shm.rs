@@ -1,0 +1,120 @@
+//! Memory that several processes map: an anonymous file full of atomics.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{
+    AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
+
+use rustix::fs::MemfdFlags;
+use rustix::mm::{MapFlags, ProtFlags};
+
+use super::memory::Mapping;
+use super::{Errno, PAGE};
+
+/// Types that may live in memory shared between processes: any bytes are a value, and every
+/// access is atomic.
+///
+/// # Safety
+/// The type is `repr(C)`, made only of atomics of integers and arrays of them.
+pub unsafe trait Shareable: Sync {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicU8 {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicU16 {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicU32 {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicU64 {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicI64 {}
+// SAFETY: an atomic integer.
+unsafe impl Shareable for AtomicUsize {}
+// SAFETY: an array of such.
+unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {}
+
+/// A shared memory area and the descriptor it can be passed on by.
+pub struct Shared {
+    fd: Option<OwnedFd>,
+    mapping: Mapping,
+}
+
+impl Shared {
+    /// Makes an area of `bytes` zeros.
+    pub fn create(name: &str, bytes: usize) -> Result<Shared, Errno> {
+        let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
+        rustix::fs::ftruncate(&fd, bytes.next_multiple_of(PAGE) as u64)?;
+        Shared::open(fd)
+    }
+
+    /// Maps the whole area behind `fd`.
+    pub fn open(fd: OwnedFd) -> Result<Shared, Errno> {
+        let bytes = usize::try_from(rustix::fs::fstat(&fd)?.st_size).map_err(|_| Errno::INVAL)?;
+        if bytes == 0 {
+            return Err(Errno::INVAL);
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a null hint lets the kernel choose a free range.
+        let start = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                protection,
+                MapFlags::SHARED,
+                &fd,
+                0,
+            )?
+        };
+        let start = NonNull::new(start.cast::<u8>()).ok_or(Errno::NOMEM)?;
+        // SAFETY: mapped just now, for this value alone.
+        let mapping = unsafe { Mapping::from_raw(start, bytes) };
+        Ok(Shared {
+            fd: Some(fd),
+            mapping,
+        })
+    }
+
+    /// Closes the descriptor and keeps the memory: nobody can be given the area any more.
+    pub fn close_fd(&mut self) {
+        self.fd = None;
+    }
+
+    /// The descriptor, unless it was closed.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.as_ref().map(|fd| fd.as_fd())
+    }
+
+    /// The size in bytes.
+    pub fn bytes(&self) -> usize {
+        self.mapping.bytes()
+    }
+
+    /// `len` values of `T` that start `offset` bytes in. Lasts as long as the area.
+    ///
+    /// # Panics
+    /// If they do not lie in the area, or `offset` does not suit the type's alignment.
+    pub fn slice<T: Shareable>(&self, offset: usize, len: usize) -> &[T] {
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .expect("a size that fits an address space");
+        assert!(offset.is_multiple_of(align_of::<T>()));
+        assert!(
+            offset
+                .checked_add(bytes)
+                .is_some_and(|end| end <= self.bytes())
+        );
+        // SAFETY: in bounds and aligned; `Shareable` says that any bytes are a value and that
+        // every access is atomic, so that other processes may write at the same time.
+        unsafe { std::slice::from_raw_parts(self.mapping.as_ptr().add(offset).cast(), len) }
+    }
+
+    /// One value of `T`, `offset` bytes in.
+    pub fn at<T: Shareable>(&self, offset: usize) -> &T {
+        &self.slice::<T>(offset, 1)[0]
+    }
+
+    /// The first number of the area, to be checked before anything else is believed.
+    pub fn magic(&self) -> u64 {
+        self.at::<AtomicU64>(0).load(Ordering::Acquire)
+    }
+}

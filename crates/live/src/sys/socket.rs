@@ -1,0 +1,153 @@
+//! The control connection: fixed-size messages over a unix socket, with descriptors along.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::io::{IoSlice, IoSliceMut};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use super::Errno;
+
+/// The most descriptors one message carries.
+pub const FDS_MAX: usize = 8;
+
+/// What came with [`receive`].
+#[derive(Debug)]
+pub struct Received {
+    /// How many bytes; zero means that the other side is gone.
+    pub bytes: usize,
+    /// The descriptors that came along, in order, closed on exec.
+    pub fds: Vec<OwnedFd>,
+}
+
+/// Connects to the stream socket at `path`.
+pub fn connect(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
+/// Makes a connected pair of stream sockets.
+pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let flags = SocketFlags::CLOEXEC;
+    rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}
+
+/// Sends all of `bytes`, with `fds` attached to the first of them. A closed peer is an error, not
+/// a signal.
+pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    assert!(fds.len() <= FDS_MAX);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        let fits = control.push(SendAncillaryMessage::ScmRights(fds));
+        assert!(fits, "the space was made for so many");
+    }
+    let mut sent = 0;
+    while sent < bytes.len() {
+        let slices = [IoSlice::new(&bytes[sent..])];
+        match rustix::net::sendmsg(&socket, &slices, &mut control, SendFlags::NOSIGNAL) {
+            Ok(count) => {
+                sent += count;
+                control.clear();
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Receives up to `into.len()` bytes and the descriptors with them. Waits, unless the socket is
+/// non-blocking.
+pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Received, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    loop {
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut slices = [IoSliceMut::new(into)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        match rustix::net::recvmsg(&socket, &mut slices, &mut control, flags) {
+            Ok(message) => {
+                let mut fds = Vec::new();
+                for item in control.drain() {
+                    if let RecvAncillaryMessage::ScmRights(rights) = item {
+                        fds.extend(rights);
+                    }
+                }
+                return Ok(Received {
+                    bytes: message.bytes,
+                    fds,
+                });
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Makes reads and writes on `fd` answer `EAGAIN` instead of waiting.
+pub fn make_nonblocking(fd: impl AsFd) -> Result<(), Errno> {
+    let flags = rustix::fs::fcntl_getfl(&fd)?;
+    rustix::fs::fcntl_setfl(&fd, flags | rustix::fs::OFlags::NONBLOCK)
+}
+
+/// A counter one thread raises and another polls: a doorbell.
+#[derive(Debug)]
+pub struct Bell {
+    fd: OwnedFd,
+}
+
+impl Bell {
+    /// Makes a silent bell.
+    pub fn new() -> Result<Bell, Errno> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Bell {
+            fd: rustix::event::eventfd(0, flags)?,
+        })
+    }
+
+    /// Makes the bell readable.
+    pub fn ring(&self) {
+        let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
+    }
+
+    /// Makes it silent again; answers whether it had rung.
+    pub fn take(&self) -> bool {
+        rustix::io::read(&self.fd, &mut [0u8; 8]).is_ok()
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Waits until one of `fds` can be read or `limit_ns` has passed; without a limit, for ever.
+/// Answers a bit for each that is ready, broken or closed, the first as bit zero.
+pub fn wait_readable(fds: &[BorrowedFd<'_>], limit_ns: Option<u64>) -> Result<u32, Errno> {
+    assert!(fds.len() <= 8);
+    let nobody = fds.first().copied();
+    let Some(first) = nobody else { return Ok(0) };
+    let mut polls: [PollFd<'_>; 8] = std::array::from_fn(|i| {
+        PollFd::from_borrowed_fd(*fds.get(i).unwrap_or(&first), PollFlags::IN)
+    });
+    let limit = limit_ns.map(|ns| Timespec {
+        tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (ns % 1_000_000_000) as _,
+    });
+    let polls = &mut polls[..fds.len()];
+    match rustix::event::poll(polls, limit.as_ref()) {
+        Ok(_) => {}
+        Err(Errno::INTR) => return Ok(0),
+        Err(error) => return Err(error),
+    }
+    let ready = |(i, poll): (usize, &PollFd<'_>)| u32::from(!poll.revents().is_empty()) << i;
+    Ok(polls.iter().enumerate().map(ready).sum())
+}

@@ -1,0 +1,371 @@
+//! The engine's threads: on stacks of their own, deaf to signals, with a file table of their own.
+
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustix::thread::{CpuSet, Pid, UnshareFlags};
+
+use super::memory::Mapping;
+use super::{Errno, PAGE, futex};
+
+const RUNNING: u32 = 0;
+const FINISHED: u32 = 1;
+
+/// A thread started by [`spawn`].
+pub struct Handle<T> {
+    shared: Arc<Packet<T>>,
+}
+
+struct Packet<T> {
+    state: AtomicU32,
+    result: UnsafeCell<Option<T>>,
+}
+
+// SAFETY: `result` is written by the new thread before `state` becomes `FINISHED`, and read by
+// others only afterwards.
+unsafe impl<T: Send> Sync for Packet<T> {}
+
+impl<T> Handle<T> {
+    /// Waits for the thread to end, at most for `limit`; answers its result, once.
+    ///
+    /// The thread may still be on its last instructions, which touch its stack only.
+    pub fn join(self, limit: Duration) -> Result<T, Errno> {
+        let end = std::time::Instant::now() + limit;
+        while !self.is_finished() {
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return Err(Errno::TIMEDOUT);
+            }
+            futex::wait(&self.shared.state, RUNNING, left);
+        }
+        // SAFETY: finished, so the thread has written its result and will not touch it again;
+        // `self` is consumed, so nobody else reads it.
+        unsafe { (*self.shared.result.get()).take() }.ok_or(Errno::CHILD)
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        self.shared.state.load(Ordering::Acquire) == FINISHED
+    }
+}
+
+/// Starts a detached thread on a fresh stack of own memory with all signals blocked. The stack is
+/// never given back: it is in use until the very end of the thread.
+pub fn spawn<T, F>(stack_bytes: usize, body: F) -> Result<Handle<T>, Errno>
+where
+    T: Send + 'static,
+    F: FnOnce() -> T + Send + 'static,
+{
+    let shared = Arc::new(Packet {
+        state: AtomicU32::new(RUNNING),
+        result: UnsafeCell::new(None),
+    });
+    let packet = Arc::clone(&shared);
+    let whole = Box::new(move || {
+        let value = body();
+        // SAFETY: not finished yet, so nobody else looks at the result.
+        unsafe { *packet.result.get() = Some(value) };
+        packet.state.store(FINISHED, Ordering::Release);
+        futex::wake(&packet.state, u32::MAX);
+    });
+    start(stack_bytes, whole)?;
+    Ok(Handle { shared })
+}
+
+/// Runs `body` with every signal blocked in the calling thread, and puts the mask back.
+pub fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: plain C structs for which zeros are a value, filled in by libc.
+    let (mut all, mut before) = unsafe { std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>() };
+    // SAFETY: both point to live signal sets.
+    unsafe {
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+    }
+    let value = body();
+    // SAFETY: `before` was filled in above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    value
+}
+
+/// Gives the calling thread a file table of its own and closes everything in it but `keep`.
+pub fn own_file_table(keep: &[std::os::fd::RawFd]) -> Result<(), Errno> {
+    // SAFETY: only the calling thread's view changes; its `OwnedFd`s are those in `keep`, since
+    // the engine opens its files after this.
+    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES)? };
+    let mut kept: Vec<u32> = keep
+        .iter()
+        .filter_map(|fd| u32::try_from(*fd).ok())
+        .collect();
+    kept.sort_unstable();
+    let mut first = 0;
+    for fd in kept {
+        if fd > first {
+            close_range(first, fd - 1)?;
+        }
+        first = fd + 1;
+    }
+    close_range(first, u32::MAX)
+}
+
+/// The calling thread's number.
+pub fn current() -> u32 {
+    rustix::thread::gettid()
+        .as_raw_nonzero()
+        .get()
+        .unsigned_abs()
+}
+
+/// Confines the calling thread to one processor.
+pub fn stay_on(cpu: u32) -> Result<(), Errno> {
+    let mut set = CpuSet::new();
+    if cpu as usize >= CpuSet::MAX_CPU {
+        return Err(Errno::INVAL);
+    }
+    set.set(cpu as usize);
+    rustix::thread::sched_setaffinity(None, &set)
+}
+
+/// Lets the calling thread run on every processor the process may use.
+pub fn stay_anywhere(allowed: &CpuSet) -> Result<(), Errno> {
+    rustix::thread::sched_setaffinity(None, allowed)
+}
+
+/// The processors the calling thread may use.
+pub fn allowed() -> Result<CpuSet, Errno> {
+    rustix::thread::sched_getaffinity(None)
+}
+
+/// The processor the calling thread is on.
+pub fn current_cpu() -> u32 {
+    u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0)
+}
+
+/// Asks for the scheduling priority `nice` for the calling thread; lower is sooner.
+pub fn set_nice(nice: i32) -> Result<(), Errno> {
+    let me = Pid::from_raw(current() as i32);
+    rustix::process::setpriority_process(me, nice)
+}
+
+/// Finds out on which processor other threads of this process run, from the areas they share
+/// with the kernel, without a trip through `/proc`.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuFinder {
+    /// From a thread's robust list head to the `cpu_id` of its rseq area.
+    offset: isize,
+}
+
+impl CpuFinder {
+    /// Measures the C library's layout on the calling thread. `None` if it registers no rseq.
+    ///
+    /// Call it on a thread of the program, before the engine starts: it asks the dynamic linker.
+    pub fn new() -> Option<CpuFinder> {
+        // SAFETY: a name ended by a zero byte; the answer is null or points to libc's constant.
+        let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()) };
+        if symbol.is_null() {
+            return None;
+        }
+        // SAFETY: libc declares `__rseq_offset` as `const ptrdiff_t`.
+        let rseq_offset = unsafe { *symbol.cast::<isize>() };
+        let rseq = thread_pointer().wrapping_add_signed(rseq_offset);
+        let head = robust_list_head(current())?;
+        // `cpu_id` is the second number of the kernel's `struct rseq`.
+        let finder = CpuFinder {
+            offset: rseq.wrapping_add(4).wrapping_sub(head) as isize,
+        };
+        let cpu = finder.find(current())?;
+        ((cpu as usize) < CpuSet::MAX_CPU).then_some(finder)
+    }
+
+    /// The processor `thread` runs on or ran on last. A thread that ends meanwhile gives `None`.
+    pub fn find(&self, thread: u32) -> Option<u32> {
+        let head = robust_list_head(thread)?;
+        let mut cpu = [0u8; 4];
+        read_own_memory(head.wrapping_add_signed(self.offset), &mut cpu)?;
+        let cpu = u32::from_ne_bytes(cpu);
+        ((cpu as usize) < CpuSet::MAX_CPU).then_some(cpu)
+    }
+}
+
+/// Where the list of robust locks of `thread` begins: an address inside its control block, which
+/// with glibc lies at the top of its stack. Tells which mappings are thread stacks.
+pub fn robust_list_head(thread: u32) -> Option<usize> {
+    let mut head: usize = 0;
+    let mut bytes: usize = 0;
+    // SAFETY: both out arguments point to live numbers.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_get_robust_list,
+            thread,
+            &raw mut head,
+            &raw mut bytes,
+        )
+    };
+    (answer == 0 && head != 0).then_some(head)
+}
+
+/// The threads of this process, by number, through `/proc/self/task`.
+pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
+    use rustix::fs::{Mode, OFlags, RawDir};
+    into.clear();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let tasks = rustix::fs::open("/proc/self/task", flags, Mode::empty())?;
+    let mut space = [std::mem::MaybeUninit::<u8>::uninit(); 2048];
+    let mut entries = RawDir::new(&tasks, &mut space);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        if let Some(thread) = entry
+            .file_name()
+            .to_str()
+            .ok()
+            .and_then(|name| name.parse().ok())
+        {
+            into.push(thread);
+        }
+    }
+    Ok(())
+}
+
+/// Reads this process's memory by way of the kernel: an address that is not mapped gives `None`
+/// instead of a signal. Must not be used on managed memory by whoever serves its faults.
+pub fn read_own_memory(from: usize, into: &mut [u8]) -> Option<()> {
+    let local = libc::iovec {
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: into.len(),
+    };
+    let remote = libc::iovec {
+        iov_base: from as *mut _,
+        iov_len: into.len(),
+    };
+    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    // SAFETY: `local` names a live buffer; `remote` is checked by the kernel.
+    let read = unsafe {
+        let (local, remote) = (&raw const local, &raw const remote);
+        libc::syscall(
+            libc::SYS_process_vm_readv,
+            pid,
+            local,
+            1usize,
+            remote,
+            1usize,
+            0usize,
+        )
+    };
+    (usize::try_from(read) == Ok(into.len())).then_some(())
+}
+
+/// The calling thread's pointer to its control block.
+#[cfg(target_arch = "x86_64")]
+pub fn thread_pointer() -> usize {
+    let pointer: usize;
+    // SAFETY: the x86-64 ABI keeps the block's own address in its first word.
+    unsafe {
+        std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    pointer
+}
+
+/// The calling thread's pointer to its control block.
+#[cfg(target_arch = "aarch64")]
+pub fn thread_pointer() -> usize {
+    let pointer: usize;
+    // SAFETY: reads the thread register.
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags));
+    }
+    pointer
+}
+
+/// Where the calling thread's table of dynamic variables lies: on the heap of whoever made the
+/// thread, so that those pages must not be managed.
+#[cfg(target_arch = "x86_64")]
+pub fn dynamic_variables() -> usize {
+    let table: usize;
+    // SAFETY: the second word of the control block holds the table's address.
+    unsafe {
+        std::arch::asm!("mov {}, fs:8", out(reg) table, options(nostack, readonly, preserves_flags));
+    }
+    table
+}
+
+/// Where the calling thread's table of dynamic variables lies: on the heap of whoever made the
+/// thread, so that those pages must not be managed.
+#[cfg(target_arch = "aarch64")]
+pub fn dynamic_variables() -> usize {
+    // SAFETY: the first word of the control block holds the table's address.
+    unsafe { *(thread_pointer() as *const usize) }
+}
+
+fn close_range(first: u32, last: u32) -> Result<(), Errno> {
+    // SAFETY: closes descriptors of the calling thread's own table.
+    let answer = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(last_error())
+    }
+}
+
+fn last_error() -> Errno {
+    // SAFETY: libc gives the address of the calling thread's error number.
+    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
+}
+
+type Body = Box<dyn FnOnce() + Send>;
+
+/// How many threads have been started on stacks of our own.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
+
+fn start(stack_bytes: usize, body: Body) -> Result<(), Errno> {
+    let stack = Mapping::anonymous(stack_bytes.max(16 * PAGE))?;
+    stack.refuse_huge_pages()?;
+    // A pointer to a fat pointer: thin enough for the thread's argument.
+    let argument = Box::into_raw(Box::new(body));
+    // SAFETY: the stack is fresh memory of that size; the argument is taken back by `enter` once.
+    let answer = with_signals_blocked(|| unsafe { create(&stack, argument.cast()) });
+    if answer != 0 {
+        // SAFETY: no thread was made, so the argument is still ours.
+        drop(unsafe { Box::from_raw(argument) });
+        return Err(Errno::from_raw_os_error(answer));
+    }
+    stack.leak();
+    STARTED.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Calls `pthread_create` for a detached thread on `stack`.
+///
+/// # Safety
+/// `argument` is a `*mut Body` from `Box::into_raw`; `stack` outlives the thread.
+unsafe fn create(stack: &Mapping, argument: *mut std::ffi::c_void) -> i32 {
+    // SAFETY: the attributes are initialised before use and destroyed after; the thread's entry
+    // takes the argument described above.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        let mut thread: libc::pthread_t = 0;
+        let mut answer = libc::pthread_attr_init(&raw mut attributes);
+        if answer != 0 {
+            return answer;
+        }
+        answer =
+            libc::pthread_attr_setstack(&raw mut attributes, stack.as_ptr().cast(), stack.bytes());
+        if answer == 0 {
+            let detached = libc::PTHREAD_CREATE_DETACHED;
+            answer = libc::pthread_attr_setdetachstate(&raw mut attributes, detached);
+        }
+        if answer == 0 {
+            let attributes = &raw const attributes;
+            answer = libc::pthread_create(&raw mut thread, attributes, enter, argument);
+        }
+        libc::pthread_attr_destroy(&raw mut attributes);
+        answer
+    }
+}
+
+extern "C" fn enter(argument: *mut std::ffi::c_void) -> *mut std::ffi::c_void {
+    // SAFETY: `start` made this pointer and gives it to exactly one thread.
+    let body = unsafe { Box::from_raw(argument.cast::<Body>()) };
+    body();
+    std::ptr::null_mut()
+}

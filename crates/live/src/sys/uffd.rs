@@ -1,0 +1,484 @@
+//! The userfaultfd: opening it, its ioctls with exact outcomes, and its messages.
+//!
+//! Every resolving ioctl has an out field that holds a count of bytes or a negative error number,
+//! and can stop part of the way. [`Progress`] gives both without loss. On `EAGAIN` because the
+//! address space is changing, kernels before 6.15 leave the field alone, so it starts at zero.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use linux_raw_sys::general as raw;
+use rustix::fs::{Mode as FileMode, OFlags};
+use rustix::ioctl::{Opcode, Updater, opcode};
+use rustix::mm::UserfaultfdFlags;
+
+use super::Errno;
+
+const GROUP: u8 = raw::UFFDIO as u8;
+const API: Opcode = opcode::read_write::<raw::uffdio_api>(GROUP, raw::_UFFDIO_API as u8);
+const REGISTER: Opcode =
+    opcode::read_write::<raw::uffdio_register>(GROUP, raw::_UFFDIO_REGISTER as u8);
+// The kernel's headers define these two with `_IOR`, although they read their argument.
+const UNREGISTER: Opcode = opcode::read::<raw::uffdio_range>(GROUP, raw::_UFFDIO_UNREGISTER as u8);
+const WAKE: Opcode = opcode::read::<raw::uffdio_range>(GROUP, raw::_UFFDIO_WAKE as u8);
+const COPY: Opcode = opcode::read_write::<raw::uffdio_copy>(GROUP, raw::_UFFDIO_COPY as u8);
+const ZEROPAGE: Opcode =
+    opcode::read_write::<raw::uffdio_zeropage>(GROUP, raw::_UFFDIO_ZEROPAGE as u8);
+const MOVE: Opcode = opcode::read_write::<raw::uffdio_move>(GROUP, raw::_UFFDIO_MOVE as u8);
+// `_IO(0xAA, 0x00)` on /dev/userfaultfd.
+const NEW: Opcode = opcode::none(GROUP, 0);
+/// How many messages one read takes at most.
+pub const MESSAGES_MAX: usize = 64;
+
+/// What a userfaultfd can be asked to do beyond serving missing pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Features(pub u64);
+
+impl Features {
+    /// Nothing more.
+    pub const NONE: Features = Features(0);
+    /// `UFFDIO_MOVE` (Linux 6.8).
+    pub const MOVE: Features = Features(raw::UFFD_FEATURE_MOVE as u64);
+    /// Faults name the thread.
+    pub const THREAD_ID: Features = Features(raw::UFFD_FEATURE_THREAD_ID as u64);
+    /// Messages tell of mremap, madvise that removes, and munmap.
+    pub const CHANGES: Features = Features(
+        raw::UFFD_FEATURE_EVENT_REMAP as u64
+            | raw::UFFD_FEATURE_EVENT_REMOVE as u64
+            | raw::UFFD_FEATURE_EVENT_UNMAP as u64,
+    );
+    /// Faults arrive as `SIGBUS` in the thread that caused them.
+    pub const SIGBUS: Features = Features(raw::UFFD_FEATURE_SIGBUS as u64);
+
+    /// Both.
+    pub const fn and(self, other: Features) -> Features {
+        Features(self.0 | other.0)
+    }
+
+    /// Those of `self` that are not in `other`.
+    pub const fn without(self, other: Features) -> Features {
+        Features(self.0 & !other.0)
+    }
+}
+
+/// Why there is no userfaultfd. The caller makes the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OpenError {
+    /// Neither the system call nor `/dev/userfaultfd` is permitted: the errors of both.
+    NotPermitted {
+        /// What the system call answered.
+        call: Errno,
+        /// What opening the device answered.
+        device: Errno,
+    },
+    /// The kernel has none, or a sandbox hides it.
+    NotSupported {
+        /// What the system call answered.
+        call: Errno,
+    },
+    /// The kernel lacks features: these. Without `MOVE` it is older than 6.8.
+    Lacks {
+        /// The features that were asked for and are not there.
+        missing: Features,
+    },
+    /// The handshake failed.
+    Refused {
+        /// What it answered.
+        error: Errno,
+    },
+}
+
+/// How a range is registered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// A touch of a missing page is a fault for us.
+    Missing,
+    /// No touch is a fault for us (protection faults only, and none is ever set up): registered
+    /// only so that pages can be moved in.
+    MoveTarget,
+}
+
+/// Why an ioctl stopped before its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// `EAGAIN` without progress: the address space is changing, or a page is being worked on.
+    Changing,
+    /// `EEXIST`: a page stands at the destination.
+    Present,
+    /// `ENOENT`: no page at the source, or nothing registered at the destination.
+    Absent,
+    /// `EBUSY`: the page is pinned, or shared since a fork.
+    Busy,
+    /// `EINVAL`: the two mappings do not suit each other, or the range is not ours.
+    Unsuitable,
+    /// `ENOMEM`: the host is out of memory.
+    NoMemory,
+    /// `ESRCH`: the process is ending.
+    Ending,
+    /// Anything else.
+    Other(Errno),
+}
+
+impl Stop {
+    fn from_errno(error: Errno) -> Stop {
+        match error {
+            Errno::AGAIN => Stop::Changing,
+            Errno::EXIST => Stop::Present,
+            Errno::NOENT => Stop::Absent,
+            Errno::BUSY => Stop::Busy,
+            Errno::INVAL => Stop::Unsuitable,
+            Errno::NOMEM => Stop::NoMemory,
+            Errno::SRCH => Stop::Ending,
+            other => Stop::Other(other),
+        }
+    }
+}
+
+/// How far an ioctl came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// All bytes.
+    All,
+    /// So many bytes, more than none; the rest may be tried again, and tells why it stopped.
+    Part(usize),
+    /// No byte, for this reason.
+    Nothing(Stop),
+}
+
+/// One message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Message {
+    /// A thread touched a missing page and waits.
+    Fault {
+        /// The address (page-aligned).
+        at: usize,
+        /// Whether it was a write.
+        is_write: bool,
+        /// The thread, if asked for; else zero.
+        thread: u32,
+    },
+    /// `mremap` has moved a range.
+    Remap {
+        /// Where it was.
+        from: usize,
+        /// Where it is.
+        to: usize,
+        /// Its size (the new one).
+        bytes: usize,
+    },
+    /// `madvise` is about to remove the pages of a range.
+    Remove {
+        /// First address.
+        start: usize,
+        /// Just past the last address.
+        end: usize,
+    },
+    /// `munmap`, or a mapping put in its place, has removed a range.
+    Unmap {
+        /// First address.
+        start: usize,
+        /// Just past the last address.
+        end: usize,
+    },
+    /// A kind this crate asks for nowhere.
+    Unknown(u8),
+}
+
+/// Room for the messages of one read.
+pub struct Messages {
+    raw: [raw::uffd_msg; MESSAGES_MAX],
+    len: usize,
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Messages::new()
+    }
+}
+
+impl Messages {
+    /// Makes room.
+    pub fn new() -> Messages {
+        // SAFETY: the message is a C struct of integers, for which zeros are a value.
+        let blank: raw::uffd_msg = unsafe { std::mem::zeroed() };
+        Messages {
+            raw: [blank; MESSAGES_MAX],
+            len: 0,
+        }
+    }
+
+    /// What the last read brought, in the kernel's order: faults before changes.
+    pub fn iter(&self) -> impl Iterator<Item = Message> {
+        self.raw[..self.len].iter().map(decode)
+    }
+
+    /// How many the last read brought.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the last read brought none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// A userfaultfd: non-blocking, closed on exec, serving faults taken inside system calls too.
+#[derive(Debug)]
+pub struct Uffd {
+    fd: OwnedFd,
+}
+
+impl Uffd {
+    /// Opens one with exactly `features`.
+    pub fn open(features: Features) -> Result<Uffd, OpenError> {
+        let lacking = features.without(Uffd::offered()?);
+        if lacking != Features::NONE {
+            return Err(OpenError::Lacks { missing: lacking });
+        }
+        let uffd = Uffd { fd: open_fd()? };
+        uffd.shake_hands(features)
+            .map_err(|error| OpenError::Refused { error })?;
+        Ok(uffd)
+    }
+
+    /// What the kernel offers.
+    pub fn offered() -> Result<Features, OpenError> {
+        // A handshake can be had once per descriptor, so that asking takes one of its own.
+        let asking = Uffd { fd: open_fd()? };
+        asking
+            .shake_hands(Features::NONE)
+            .map_err(|error| OpenError::Refused { error })
+    }
+
+    /// Registers `bytes` from `start`, both page-aligned.
+    pub fn register(&self, start: usize, bytes: usize, mode: Mode) -> Result<(), Errno> {
+        let mode = match mode {
+            Mode::Missing => raw::UFFDIO_REGISTER_MODE_MISSING,
+            Mode::MoveTarget => raw::UFFDIO_REGISTER_MODE_WP,
+        };
+        let range = raw::uffdio_range {
+            start: start as u64,
+            len: bytes as u64,
+        };
+        let mut argument = raw::uffdio_register {
+            range,
+            mode: u64::from(mode),
+            ioctls: 0,
+        };
+        // SAFETY: opcode and argument type belong together; registering moves no memory.
+        unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<REGISTER, _>::new(&mut argument)) }
+    }
+
+    /// Ends the registration of a range, waking whoever waits there.
+    pub fn unregister(&self, start: usize, bytes: usize) -> Result<(), Errno> {
+        let mut argument = raw::uffdio_range {
+            start: start as u64,
+            len: bytes as u64,
+        };
+        // SAFETY: opcode and argument type belong together; unregistering moves no memory.
+        unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<UNREGISTER, _>::new(&mut argument)) }
+    }
+
+    /// Wakes whoever waits for a page of the range.
+    pub fn wake(&self, start: usize, bytes: usize) -> Result<(), Errno> {
+        let mut argument = raw::uffdio_range {
+            start: start as u64,
+            len: bytes as u64,
+        };
+        // SAFETY: opcode and argument type belong together; waking moves no memory.
+        unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<WAKE, _>::new(&mut argument)) }
+    }
+
+    /// Copies pages into missing ones of a registered range and wakes whoever waits there.
+    pub fn copy(&self, to: usize, from: usize, bytes: usize) -> Progress {
+        let mut argument = raw::uffdio_copy {
+            dst: to as u64,
+            src: from as u64,
+            len: bytes as u64,
+            mode: 0,
+            copy: 0,
+        };
+        // SAFETY: opcode and argument type belong together; the kernel writes only to missing
+        // pages of registered ranges, which no Rust reference names (see the module above).
+        let answer =
+            unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<COPY, _>::new(&mut argument)) };
+        progress(answer, argument.copy, bytes)
+    }
+
+    /// Maps the host's shared page of zeros at missing pages of a registered range.
+    pub fn zeropage(&self, start: usize, bytes: usize) -> Progress {
+        let range = raw::uffdio_range {
+            start: start as u64,
+            len: bytes as u64,
+        };
+        let mut argument = raw::uffdio_zeropage {
+            range,
+            mode: 0,
+            zeropage: 0,
+        };
+        // SAFETY: as for `copy`.
+        let answer =
+            unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<ZEROPAGE, _>::new(&mut argument)) };
+        progress(answer, argument.zeropage, bytes)
+    }
+
+    /// Moves pages from `from` to missing ones at `to`, a registered range, and wakes whoever
+    /// waits there.
+    pub fn move_pages(&self, to: usize, from: usize, bytes: usize) -> Progress {
+        move_range(self.fd.as_fd(), to, from, bytes)
+    }
+
+    /// Reads the messages that are there; none is not an error.
+    pub fn read(&self, into: &mut Messages) -> Result<(), Errno> {
+        let room = std::mem::size_of_val(&into.raw);
+        into.len = 0;
+        // SAFETY: the bytes are those of `into.raw`, whose element type takes any bit pattern.
+        let buffer =
+            unsafe { std::slice::from_raw_parts_mut(into.raw.as_mut_ptr().cast::<u8>(), room) };
+        match rustix::io::read(&self.fd, buffer) {
+            Ok(bytes) => into.len = bytes / size_of::<raw::uffd_msg>(),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn shake_hands(&self, features: Features) -> Result<Features, Errno> {
+        let mut argument = raw::uffdio_api {
+            api: u64::from(raw::UFFD_API),
+            features: features.0,
+            ioctls: 0,
+        };
+        // SAFETY: opcode and argument type belong together.
+        unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<API, _>::new(&mut argument))? };
+        Ok(Features(argument.features))
+    }
+}
+
+impl AsFd for Uffd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Moves one page as [`Uffd::move_pages`] does, for a signal handler that knows the descriptor
+/// alone. It makes one system call.
+pub(crate) fn move_page(fd: BorrowedFd<'_>, to: usize, from: usize) -> Progress {
+    move_range(fd, to, from, super::PAGE)
+}
+
+fn move_range(fd: BorrowedFd<'_>, to: usize, from: usize, bytes: usize) -> Progress {
+    let mut argument = raw::uffdio_move {
+        dst: to as u64,
+        src: from as u64,
+        len: bytes as u64,
+        mode: 0,
+        move_: 0,
+    };
+    // SAFETY: as for `copy`; source pages are the program's or the pool's, which hold no
+    // Rust object and are named by no reference.
+    let answer = unsafe { rustix::ioctl::ioctl(fd, Updater::<MOVE, _>::new(&mut argument)) };
+    progress(answer, argument.move_, bytes)
+}
+
+fn open_fd() -> Result<OwnedFd, OpenError> {
+    let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
+    // SAFETY: what the descriptor may do is bounded by the methods of `Uffd`.
+    let call = match unsafe { rustix::mm::userfaultfd(flags) } {
+        Ok(fd) => return Ok(fd),
+        Err(error) => error,
+    };
+    if call == Errno::NOSYS {
+        return Err(OpenError::NotSupported { call });
+    }
+    open_device().map_err(|device| OpenError::NotPermitted { call, device })
+}
+
+/// Gets a userfaultfd from the device, whose file mode says who may.
+fn open_device() -> Result<OwnedFd, Errno> {
+    use std::os::fd::FromRawFd;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let device = rustix::fs::open("/dev/userfaultfd", flags, FileMode::empty())?;
+    let wanted = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
+    // SAFETY: the request takes flags by value and answers with a new descriptor.
+    let fd = unsafe { rustix::ioctl::ioctl(&device, NewFd(wanted.bits()))? };
+    // SAFETY: the kernel has just made this descriptor for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// `USERFAULTFD_IOC_NEW`: flags in, descriptor out.
+struct NewFd(u32);
+
+// SAFETY: the opcode takes its argument by value and answers with a descriptor.
+unsafe impl rustix::ioctl::Ioctl for NewFd {
+    type Output = i32;
+    const IS_MUTATING: bool = false;
+
+    fn opcode(&self) -> Opcode {
+        NEW
+    }
+
+    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+        self.0 as usize as *mut std::ffi::c_void
+    }
+
+    unsafe fn output_from_ptr(
+        out: rustix::ioctl::IoctlOutput,
+        _: *mut std::ffi::c_void,
+    ) -> rustix::io::Result<i32> {
+        Ok(out)
+    }
+}
+
+fn progress(answer: Result<(), Errno>, field: i64, bytes: usize) -> Progress {
+    match answer {
+        Ok(()) => Progress::All,
+        Err(_) if field > 0 && (field as usize) < bytes => Progress::Part(field as usize),
+        Err(error) => Progress::Nothing(Stop::from_errno(error)),
+    }
+}
+
+fn decode(message: &raw::uffd_msg) -> Message {
+    // The struct is packed: every field is copied out, none is borrowed.
+    let argument = message.arg;
+    match u32::from(message.event) {
+        raw::UFFD_EVENT_PAGEFAULT => {
+            // SAFETY: the event says which member is filled in; all are integers.
+            let fault = unsafe { argument.pagefault };
+            // SAFETY: zero unless the feature is on, and an integer in both cases.
+            let thread = unsafe { fault.feat.ptid };
+            Message::Fault {
+                at: fault.address as usize,
+                is_write: fault.flags & u64::from(raw::UFFD_PAGEFAULT_FLAG_WRITE) != 0,
+                thread,
+            }
+        }
+        raw::UFFD_EVENT_REMAP => {
+            // SAFETY: as above.
+            let remap = unsafe { argument.remap };
+            let (from, to) = (remap.from as usize, remap.to as usize);
+            Message::Remap {
+                from,
+                to,
+                bytes: remap.len as usize,
+            }
+        }
+        raw::UFFD_EVENT_REMOVE => {
+            // SAFETY: as above.
+            let range = unsafe { argument.remove };
+            Message::Remove {
+                start: range.start as usize,
+                end: range.end as usize,
+            }
+        }
+        raw::UFFD_EVENT_UNMAP => {
+            // SAFETY: as above.
+            let range = unsafe { argument.remove };
+            Message::Unmap {
+                start: range.start as usize,
+                end: range.end as usize,
+            }
+        }
+        _ => Message::Unknown(message.event),
+    }
+}
