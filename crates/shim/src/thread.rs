@@ -219,8 +219,8 @@ unsafe fn clone_thread(
             in("rdx") 0,
             in("r10") 0,
             in("r8") block,
-            lateout("rcx") _,
-            lateout("r11") _,
+            out("rcx") _,
+            out("r11") _,
         );
     }
     answer
