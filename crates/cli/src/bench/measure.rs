@@ -119,9 +119,12 @@ impl<'a> Bench<'a> {
     fn contenders_of(&mut self, rival: Rival) -> Result<Vec<Contender>, String> {
         match rival {
             Rival::Native => Ok(vec![Contender::Native]),
+            Rival::Mmap if self.plan.workload.shape().is_none() => {
+                Err("it is for workloads over an array".to_owned())
+            }
             Rival::Mmap => {
                 self.controller.clone()?;
-                Err("not there yet".to_owned())
+                Ok(vec![Contender::Mmap])
             }
             Rival::KernelSwap => {
                 self.controller.clone()?;
@@ -159,7 +162,7 @@ impl<'a> Bench<'a> {
                 *is_in_thread,
             ));
         }
-        command.extend(self.program());
+        command.extend(self.program(contender));
         if let (Contender::KernelSwap { page_cluster }, Some(swap)) = (contender, &self.swap) {
             swap.set_page_cluster(*page_cluster)?;
         }
@@ -216,7 +219,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The measured program and its arguments.
-    fn program(&self) -> Vec<OsString> {
+    fn program(&self, contender: &Contender) -> Vec<OsString> {
         let plan = self.plan;
         let mut command: Vec<OsString> = vec![self.tidemark.clone().into(), "workload".into()];
         command.push(plan.workload.name().into());
@@ -227,6 +230,9 @@ impl<'a> Bench<'a> {
         option("--scratch", self.scratch.path.clone().into());
         if let Some(laps) = plan.laps {
             option("--laps", laps.to_string().into());
+        }
+        if *contender == Contender::Mmap {
+            command.push("--mapped".into());
         }
         command
     }

@@ -1,6 +1,11 @@
 //! The array a workload pages over, and the two phases that touch it.
 
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use tidemark_live::sys::shm::Shared;
 
 use super::pattern::{Access, Pattern};
 use super::random::mix;
@@ -37,24 +42,74 @@ pub fn follow_on_heap(pattern: Pattern) -> Passage {
         first < PAGE_WORDS,
         "a page boundary lies within the first page"
     );
-    follow(pattern, &mut memory[first..first + words], start)
+    follow(pattern, &mut &mut memory[first..first + words], start)
+}
+
+/// Maps a new file at `path`, as large as the array, and follows `pattern` over that instead. The
+/// file has no name any more when this returns.
+pub fn follow_on_file(pattern: Pattern, path: &Path) -> Result<Passage, String> {
+    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    let start = Instant::now();
+    let words = pattern.pages as usize * PAGE_WORDS;
+    let mut options = File::options();
+    let file = options
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(told)?;
+    // Without a name the file goes with this process, however that ends.
+    std::fs::remove_file(path).map_err(told)?;
+    file.set_len(words as u64 * 8).map_err(told)?;
+    let memory = Shared::open(file.into()).map_err(|error| told(error.into()))?;
+    Ok(follow(
+        pattern,
+        &mut memory.slice::<AtomicU64>(0, words),
+        start,
+    ))
+}
+
+/// Memory as words. Whoever else maps the words of a file sees them change, so there they are
+/// atomics; that costs nothing here.
+trait Words {
+    fn word(&self, place: usize) -> u64;
+    fn set_word(&mut self, place: usize, value: u64);
+}
+
+impl Words for &mut [u64] {
+    fn word(&self, place: usize) -> u64 {
+        self[place]
+    }
+
+    fn set_word(&mut self, place: usize, value: u64) {
+        self[place] = value;
+    }
+}
+
+impl Words for &[AtomicU64] {
+    fn word(&self, place: usize) -> u64 {
+        self[place].load(Ordering::Relaxed)
+    }
+
+    fn set_word(&mut self, place: usize, value: u64) {
+        self[place].store(value, Ordering::Relaxed);
+    }
 }
 
 /// Follows `pattern` over `memory`, which holds zeros; `start` is when the work began.
-pub fn follow(pattern: Pattern, memory: &mut [u64], start: Instant) -> Passage {
-    assert_eq!(memory.len(), pattern.pages as usize * PAGE_WORDS);
-    for (page, words) in memory.chunks_exact_mut(PAGE_WORDS).enumerate() {
-        fill_page(pattern.seed, page as u64, words);
+fn follow(pattern: Pattern, memory: &mut impl Words, start: Instant) -> Passage {
+    for page in 0..pattern.pages as usize {
+        fill_page(pattern.seed, page, memory);
     }
     let filled = Instant::now();
     let mut checksum = 0u64;
     let mut accesses = 0u64;
     for Access { page, is_write } in pattern.accesses() {
-        let begin = page as usize * PAGE_WORDS;
-        let words = &mut memory[begin..begin + PAGE_WORDS];
-        checksum = fold(checksum, read_page(words));
+        let page = page as usize;
+        checksum = fold(checksum, read_page(page, memory));
         if is_write {
-            words[checksum as usize % PAGE_WORDS] ^= checksum | 1;
+            let place = page * PAGE_WORDS + checksum as usize % PAGE_WORDS;
+            memory.set_word(place, memory.word(place) ^ (checksum | 1));
         }
         accesses += 1;
     }
@@ -67,11 +122,12 @@ pub fn follow(pattern: Pattern, memory: &mut [u64], start: Instant) -> Passage {
 }
 
 /// Writes every word of a page, with contents that do not compress.
-fn fill_page(seed: u64, page: u64, words: &mut [u64]) {
-    let first = mix(seed ^ (page << 20));
+fn fill_page(seed: u64, page: usize, memory: &mut impl Words) {
+    let first = mix(seed ^ ((page as u64) << 20));
     let step = mix(first) | 1;
-    for (place, word) in words.iter_mut().enumerate() {
-        *word = first.wrapping_add(step.wrapping_mul(place as u64));
+    for place in 0..PAGE_WORDS {
+        let value = first.wrapping_add(step.wrapping_mul(place as u64));
+        memory.set_word(page * PAGE_WORDS + place, value);
     }
 }
 
@@ -80,11 +136,10 @@ fn fold(checksum: u64, sum: u64) -> u64 {
     mix(checksum ^ sum)
 }
 
-fn read_page(words: &[u64]) -> u64 {
-    words
-        .iter()
-        .step_by(LINE_WORDS)
-        .fold(0u64, |sum, &word| sum.wrapping_add(word))
+fn read_page(page: usize, memory: &impl Words) -> u64 {
+    let lines = (0..PAGE_WORDS).step_by(LINE_WORDS);
+    let word = |place| memory.word(page * PAGE_WORDS + place);
+    lines.fold(0u64, |sum, place| sum.wrapping_add(word(place)))
 }
 
 #[cfg(test)]
@@ -127,15 +182,25 @@ mod tests {
             seed: 1,
         };
         let mut words = vec![0u64; 8 * PAGE_WORDS];
-        let whole = follow(pattern, &mut words, Instant::now()).checksum;
-        let mut lost = words.clone();
-        lost[3 * PAGE_WORDS..4 * PAGE_WORDS].fill(0);
-        let again = |memory: &[u64]| {
-            memory
-                .chunks_exact(PAGE_WORDS)
-                .fold(0u64, |sum, page| fold(sum, read_page(page)))
+        let whole = follow(pattern, &mut words.as_mut_slice(), Instant::now()).checksum;
+        let again =
+            |words: &mut [u64]| (0..8).fold(0u64, |sum, page| fold(sum, read_page(page, &words)));
+        assert_eq!(again(&mut words), whole);
+        words[3 * PAGE_WORDS..4 * PAGE_WORDS].fill(0);
+        assert_ne!(again(&mut words), whole);
+    }
+
+    #[test]
+    fn a_mapped_file_reads_as_the_heap_does() {
+        let pattern = Pattern {
+            shape: Shape::Random,
+            pages: 64,
+            laps: 4,
+            seed: 1,
         };
-        assert_eq!(again(&words), whole);
-        assert_ne!(again(&lost), whole);
+        let path = std::env::temp_dir().join(format!("tidemark-array-{}", std::process::id()));
+        let on_file = follow_on_file(pattern, &path).expect("the temporary folder can be written");
+        assert_eq!(on_file.checksum, follow_on_heap(pattern).checksum);
+        assert!(!path.exists());
     }
 }

@@ -13,7 +13,7 @@ mod team;
 
 use std::path::PathBuf;
 
-use self::array::{PAGE_BYTES, follow_on_heap};
+use self::array::{PAGE_BYTES, follow_on_file, follow_on_heap};
 use self::outcome::WorkloadOutcome;
 use self::pattern::{Pattern, Shape};
 use crate::exit::{Exit, Refusal};
@@ -61,6 +61,9 @@ pub struct Arguments {
     /// Where input and output files lie.
     #[arg(long)]
     pub scratch: Option<PathBuf>,
+    /// Use a mapped file in the scratch folder in place of allocated memory.
+    #[arg(long, requires = "scratch")]
+    pub mapped: bool,
     /// Says `ready`, then starts when a line comes on standard input.
     #[arg(long)]
     pub on_signal: bool,
@@ -126,7 +129,13 @@ fn measure(arguments: &Arguments) -> Result<WorkloadOutcome, String> {
             .workload
             .pattern(arguments.bytes, arguments.laps, arguments.seed)
     {
-        return Ok(WorkloadOutcome::of_passage(&follow_on_heap(pattern)));
+        let passage = match &arguments.scratch {
+            Some(scratch) if arguments.mapped => {
+                follow_on_file(pattern, &scratch.join(format!("array-{}", arguments.seed)))?
+            }
+            _ => follow_on_heap(pattern),
+        };
+        return Ok(WorkloadOutcome::of_passage(&passage));
     }
     let scratch = arguments
         .scratch

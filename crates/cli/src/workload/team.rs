@@ -109,6 +109,12 @@ fn start_member(arguments: &Arguments, number: u32) -> Result<Child, String> {
     if let Some(laps) = arguments.laps {
         command.arg("--laps").arg(laps.to_string());
     }
+    if let Some(scratch) = &arguments.scratch {
+        command.arg("--scratch").arg(scratch);
+    }
+    if arguments.mapped {
+        command.arg("--mapped");
+    }
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command
         .spawn()
