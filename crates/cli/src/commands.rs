@@ -29,6 +29,8 @@ commands! {
     Run = run;
     Policies = policies;
     Doctor = doctor;
+    Bench = bench;
+    Workload = workload;
     Completions = completions;
     Man = man;
     #[command(hide = true)]

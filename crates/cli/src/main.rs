@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod commands;
 mod completions;
 mod doctor;
@@ -21,6 +22,7 @@ mod output;
 mod policies;
 mod run;
 mod size;
+mod workload;
 
 use clap::Parser;
 use clap::error::ErrorKind;
