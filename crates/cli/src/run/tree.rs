@@ -310,6 +310,9 @@ impl Tree {
         let total = self.shared.frames_total();
         let fair = total / self.members.len().max(1) as u64;
         let floor = FLOOR_FRAMES.min(fair);
+        for member in &mut self.members {
+            member.look_up_given(&self.shared);
+        }
         let holders: Vec<Holder> = self
             .members
             .iter()
