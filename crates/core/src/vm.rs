@@ -297,6 +297,17 @@ impl Vm {
         (self.frames.state(frame) == State::Resident).then_some(frame)
     }
 
+    /// The slot that holds the page at `at`, if it is with the store and not resident.
+    pub fn slot_at(&self, space: SpaceId, at: VirtPage) -> Option<SlotId> {
+        let region = self.spaces.get(space)?.find(at)?;
+        let entry = self.find_page(region.object, region.index_at(at)).entry;
+        if entry.frame().is_some() {
+            None
+        } else {
+            entry.slot()
+        }
+    }
+
     /// Learns that time has passed: at least once a second, or as often as the policy needs.
     ///
     /// Work: the policy's own, and at most one round of reclaim.

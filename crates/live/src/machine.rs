@@ -22,7 +22,7 @@
 
 mod moves;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::VecDeque;
 
@@ -36,6 +36,8 @@ use crate::sys::{Errno, PAGE};
 /// The XXH3-128 sum of a page of zeros.
 pub const ZERO_SUM: u128 = xxhash_rust::const_xxh3::xxh3_128(&[0; PAGE]);
 
+/// How many places of busy pages are remembered.
+const STUCK_MAX: usize = 256;
 const NOWHERE: VirtPage = VirtPage(u64::MAX);
 
 /// Why the machine can't be had. The caller makes the text.
@@ -97,6 +99,8 @@ pub struct LiveMachine {
     deferred: Vec<FrameId>,
     drops: Vec<FrameId>,
     setbacks: VecDeque<(FrameId, Setback)>,
+    /// Places of pages that were busy; no more than are worth remembering.
+    stuck: Vec<VirtPage>,
     tally: Tally,
 }
 
@@ -166,6 +170,7 @@ impl LiveMachine {
             deferred: Vec::with_capacity(64),
             drops: Vec::with_capacity(64),
             setbacks: VecDeque::with_capacity(64),
+            stuck: Vec::with_capacity(STUCK_MAX),
             tally: Tally::default(),
         })
     }
@@ -182,7 +187,8 @@ impl LiveMachine {
 
     /// Takes charge of the missing pages of a range.
     pub fn register(&mut self, at: VirtPage, pages: u64) -> Result<(), Errno> {
-        self.program.register(address(at), pages as usize * PAGE, Mode::Missing)
+        self.program
+            .register(address(at), pages as usize * PAGE, Mode::Missing)
     }
 
     /// Lets go of a range: missing pages become the kernel's business.
@@ -235,7 +241,11 @@ impl LiveMachine {
     pub(crate) fn hold(&mut self, frames: &[FrameId]) {
         for frame in frames {
             let slot = self.unmapped(*frame);
-            assert!(!slot.is_held, "frame {} is in one transfer at most", frame.0);
+            assert!(
+                !slot.is_held,
+                "frame {} is in one transfer at most",
+                frame.0
+            );
             slot.is_held = true;
         }
     }
@@ -320,6 +330,12 @@ impl LiveMachine {
         self.is_mapped(frame).then(|| self.slots[frame.index()].at)
     }
 
+    /// Hands over the next page that can't be moved out because it is pinned or shared since a
+    /// fork; a write to it by the program, or by somebody on its behalf, ends the sharing.
+    pub fn take_stuck(&mut self) -> Option<VirtPage> {
+        self.stuck.pop()
+    }
+
     /// What was done so far.
     pub fn tally(&self) -> Tally {
         self.tally
@@ -332,9 +348,16 @@ impl LiveMachine {
             (Standing::Leaving, &self.leaving),
             (Standing::Deferred, &self.deferred),
         ] {
-            let count = self.slots.iter().filter(|slot| slot.standing == standing).count();
+            let count = self
+                .slots
+                .iter()
+                .filter(|slot| slot.standing == standing)
+                .count();
             assert_eq!(count, list.len(), "{standing:?}");
-            assert!(list.iter().all(|frame| self.slots[frame.index()].standing == standing));
+            assert!(
+                list.iter()
+                    .all(|frame| self.slots[frame.index()].standing == standing)
+            );
         }
         for slot in &self.slots {
             let is_outside = matches!(slot.standing, Standing::Mapped | Standing::Leaving);
@@ -351,7 +374,13 @@ impl LiveMachine {
     /// The entry of a frame that must not be mapped.
     fn unmapped(&mut self, frame: FrameId) -> &mut Slot {
         let slot = &mut self.slots[frame.index()];
-        assert_eq!(slot.standing, Standing::Unmapped, "frame {} at {:?}", frame.0, slot.at);
+        assert_eq!(
+            slot.standing,
+            Standing::Unmapped,
+            "frame {} at {:?}",
+            frame.0,
+            slot.at
+        );
         slot
     }
 
@@ -543,7 +572,10 @@ fn open_both(pool: &Pool, features: Features) -> Result<(Uffd, Uffd), StartError
     let pool_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
     let mode = Mode::MoveTarget;
     let registered = pool_uffd.register(pool.start(), pool.bytes(), mode);
-    registered.map_err(|error| StartError::Pool { frames: pool.frames(), error })?;
+    registered.map_err(|error| StartError::Pool {
+        frames: pool.frames(),
+        error,
+    })?;
     Ok((program, pool_uffd))
 }
 

@@ -24,7 +24,7 @@ use tidemark_core::pager::{Direction, Outcome, Reply};
 
 use self::faults::{FaultPlan, Injected};
 use crate::machine::{LiveMachine, ZERO_SUM};
-use crate::sys::memory::Table;
+use crate::sys::memory::{Mapping, Table};
 use crate::sys::pool::TRANSFER_MAX;
 use crate::sys::ring::{Completion, Ring};
 use crate::sys::workers::Workers;
@@ -211,11 +211,37 @@ impl SwapStore {
 
     /// Takes in what has finished, makes replies, and sends more on its way.
     pub fn reap(&mut self, machine: &mut LiveMachine) -> Result<(), Errno> {
-        while let Some(completion) = self.carrier.next() {
+        while let Some(completion) = self.carrier.take_completion() {
             self.under_way -= 1;
             self.handle_completion(completion, machine);
         }
         self.submit(machine)
+    }
+
+    /// Reads one slot at once, into the first page of `into`. It waits for the disk: only for an
+    /// engine that is about to fork, whose transfers have all ended.
+    pub fn read_now(&self, slot: SlotId, into: &mut Mapping) -> Result<(), Cause> {
+        let stored = self.sums[slot.0 as usize];
+        let page = into.first_page();
+        if stored == ZERO_SUM {
+            page.fill(0);
+            return Ok(());
+        }
+        let mut filled = 0;
+        while filled < PAGE {
+            let offset = offset_of(slot) + filled as u64;
+            match rustix::io::pread(&self.file, &mut page[filled..], offset) {
+                Ok(0) => return Err(Cause::Short),
+                Ok(count) => filled += count,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Cause::File(error)),
+            }
+        }
+        if xxhash_rust::xxh3::xxh3_128(page) == stored {
+            Ok(())
+        } else {
+            Err(Cause::Differs)
+        }
     }
 
     /// Hands over the next reply.
@@ -332,7 +358,11 @@ impl SwapStore {
     fn queue(&mut self, transfer: u32, start: usize, pages: usize) {
         let entry = &mut self.transfers[transfer as usize];
         entry.parts_left += 1;
-        let part = Part { transfer, start: start as u8, pages: pages as u8 };
+        let part = Part {
+            transfer,
+            start: start as u8,
+            pages: pages as u8,
+        };
         match entry.direction {
             Direction::Fetch => self.fetches.push_back(part),
             Direction::Store => self.stores.push_back(part),
@@ -397,7 +427,10 @@ impl SwapStore {
 
     /// Queues what is left of a part of which only the first pages were moved.
     fn go_on(&mut self, part: Part, moved: u8) {
-        self.note_moved(Part { pages: moved, ..part });
+        self.note_moved(Part {
+            pages: moved,
+            ..part
+        });
         let (start, pages) = (part.start + moved, part.pages - moved);
         self.queue(part.transfer, start as usize, pages as usize);
     }
@@ -416,12 +449,22 @@ impl SwapStore {
         let outcome = match transfer.failure {
             None => Outcome::Done,
             Some((slot, cause)) => {
-                let Transfer { ticket, direction, .. } = transfer;
-                self.failures.push_back(Failure { ticket, direction, slot, cause });
+                let Transfer {
+                    ticket, direction, ..
+                } = transfer;
+                self.failures.push_back(Failure {
+                    ticket,
+                    direction,
+                    slot,
+                    cause,
+                });
                 Outcome::Failed
             }
         };
-        self.replies.push_back(Reply { ticket: transfer.ticket, outcome });
+        self.replies.push_back(Reply {
+            ticket: transfer.ticket,
+            outcome,
+        });
         self.unused.push(index);
     }
 
@@ -468,10 +511,10 @@ impl Carrier {
         }
     }
 
-    fn next(&mut self) -> Option<Completion> {
+    fn take_completion(&mut self) -> Option<Completion> {
         match self {
-            Carrier::Ring(ring) => ring.next(),
-            Carrier::Workers(workers) => workers.next(),
+            Carrier::Ring(ring) => ring.take_completion(),
+            Carrier::Workers(workers) => workers.take_completion(),
         }
     }
 }
@@ -488,7 +531,11 @@ impl Part {
     }
 
     fn from_tag(tag: u64) -> Part {
-        Part { transfer: (tag >> 16) as u32, start: (tag >> 8) as u8, pages: tag as u8 }
+        Part {
+            transfer: (tag >> 16) as u32,
+            start: (tag >> 8) as u8,
+            pages: tag as u8,
+        }
     }
 
     fn range(self) -> std::ops::Range<usize> {

@@ -8,7 +8,7 @@
 use tidemark_core::id::{FrameId, VirtPage};
 use tidemark_core::machine::Setback;
 
-use super::{Contents, LiveMachine, NOWHERE, Standing, address, consecutive};
+use super::{Contents, LiveMachine, NOWHERE, STUCK_MAX, Standing, address, consecutive};
 use crate::sys::PAGE;
 use crate::sys::pool::ZEROS_MAX;
 use crate::sys::uffd::{Progress, Stop};
@@ -144,7 +144,13 @@ impl LiveMachine {
                 self.tally.gone += 1;
                 self.setbacks.push_back((frame, Setback::Gone));
             }
-            Stop::Changing | Stop::Present | Stop::Busy | Stop::Unsuitable => self.keep_mapped(frame),
+            Stop::Busy => {
+                if self.stuck.len() < STUCK_MAX {
+                    self.stuck.push(self.slots[frame.index()].at);
+                }
+                self.keep_mapped(frame);
+            }
+            Stop::Changing | Stop::Present | Stop::Unsuitable => self.keep_mapped(frame),
             Stop::NoMemory | Stop::Other(_) => self.keep_mapped(frame),
         }
     }
@@ -303,7 +309,11 @@ impl LiveMachine {
                 && (slot.contents == Contents::Hole) == (start.contents == Contents::Hole)
                 && !slot.is_held
         };
-        if start.is_held { 1 } else { (0..).zip(queue).take_while(follows).count() }
+        if start.is_held {
+            1
+        } else {
+            (0..).zip(queue).take_while(follows).count()
+        }
     }
 
     fn is_held(&self, frame: FrameId) -> bool {

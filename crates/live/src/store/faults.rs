@@ -38,7 +38,11 @@ impl FaultPlan {
     pub fn parse(text: &str) -> Result<FaultPlan, &str> {
         let entries = text.split(',').filter(|entry| !entry.is_empty());
         let rules = entries.map(|entry| Rule::parse(entry).ok_or(entry));
-        Ok(FaultPlan { rules: rules.collect::<Result<_, _>>()?, reads: 0, writes: 0 })
+        Ok(FaultPlan {
+            rules: rules.collect::<Result<_, _>>()?,
+            reads: 0,
+            writes: 0,
+        })
     }
 
     /// Counts a finished call, and says what is to go wrong with it.

@@ -32,15 +32,15 @@ pub fn create(directory: &Path, bytes: u64) -> Result<SwapFile, Errno> {
         Err(error) => return Err(error),
     };
     let is_reserved = reserve(&fd, bytes)?;
-    Ok(SwapFile { fd, is_direct, is_reserved })
+    Ok(SwapFile {
+        fd,
+        is_direct,
+        is_reserved,
+    })
 }
 
 /// For file systems that know no files without names.
-fn create_and_unlink(
-    directory: &Path,
-    base: OFlags,
-    mode: Mode,
-) -> Result<(OwnedFd, bool), Errno> {
+fn create_and_unlink(directory: &Path, base: OFlags, mode: Mode) -> Result<(OwnedFd, bool), Errno> {
     let pid = rustix::process::getpid().as_raw_nonzero();
     let path = directory.join(format!(".tidemark-swap-{pid}"));
     let flags = base | OFlags::CREATE;

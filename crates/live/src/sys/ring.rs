@@ -44,18 +44,17 @@ pub struct Ring {
     submissions: raw::io_sqring_offsets,
     completions: raw::io_cqring_offsets,
     entries_max: u32,
-    is_deferring: bool,
 }
 
 // SAFETY: the rings are plain shared memory; `Ring` is used by one thread at a time.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Makes rings of `entries_max` transfers, a power of two. Fails where io_uring is forbidden.
+    /// Makes rings of `entries_max` transfers, a power of two, for the calling thread. Fails where
+    /// io_uring is forbidden.
     pub fn new(entries_max: u32) -> Result<Ring, Errno> {
-        let deferring = raw::IoringSetupFlags::SINGLE_ISSUER | raw::IoringSetupFlags::DEFER_TASKRUN;
-        // Completions that run only when asked for don't interrupt the thread that serves faults.
-        match Ring::with_flags(entries_max, deferring) {
+        // Not `DEFER_TASKRUN`: polling such a ring does not wake when something has finished.
+        match Ring::with_flags(entries_max, raw::IoringSetupFlags::SINGLE_ISSUER) {
             Err(Errno::INVAL) => Ring::with_flags(entries_max, raw::IoringSetupFlags::empty()),
             answer => answer,
         }
@@ -71,12 +70,19 @@ impl Ring {
             return Err(Errno::NOSYS);
         }
         let submissions_end = params.sq_off.array as usize + params.sq_entries as usize * 4;
-        let completions_end =
-            params.cq_off.cqes as usize + params.cq_entries as usize * size_of::<raw::io_uring_cqe>();
-        let rings = map(&fd, submissions_end.max(completions_end), raw::IORING_OFF_SQ_RING)?;
+        let completions_end = params.cq_off.cqes as usize
+            + params.cq_entries as usize * size_of::<raw::io_uring_cqe>();
+        let rings = map(
+            &fd,
+            submissions_end.max(completions_end),
+            raw::IORING_OFF_SQ_RING,
+        )?;
         let entries_bytes = params.sq_entries as usize * size_of::<raw::io_uring_sqe>();
         let entries = map(&fd, entries_bytes, raw::IORING_OFF_SQES)?;
-        let blank = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let blank = iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
         Ok(Ring {
             fd,
             rings,
@@ -85,7 +91,6 @@ impl Ring {
             submissions: params.sq_off,
             completions: params.cq_off,
             entries_max: params.sq_entries,
-            is_deferring: flags.contains(raw::IoringSetupFlags::DEFER_TASKRUN),
         })
     }
 
@@ -108,19 +113,22 @@ impl Ring {
         let index = tail & (self.entries_max - 1);
         let buffers = &mut self.buffers[index as usize];
         let count = list_buffers(pool, frames, buffers);
-        let mut entry = raw::io_uring_sqe::default();
-        entry.opcode = match direction {
-            Direction::Fetch => raw::IoringOp::Readv,
-            Direction::Store => raw::IoringOp::Writev,
-        };
-        entry.fd = file.as_raw_fd();
-        entry.off_or_addr2 = raw::off_or_addr2_union { off: offset };
         let list = raw::io_uring_ptr::new(buffers.as_mut_ptr().cast());
-        entry.addr_or_splice_off_in = raw::addr_or_splice_off_in_union { addr: list };
-        entry.len = raw::len_union { len: count };
-        entry.user_data = raw::io_uring_user_data::from_u64(tag);
+        let entry = raw::io_uring_sqe {
+            opcode: match direction {
+                Direction::Fetch => raw::IoringOp::Readv,
+                Direction::Store => raw::IoringOp::Writev,
+            },
+            fd: file.as_raw_fd(),
+            off_or_addr2: raw::off_or_addr2_union { off: offset },
+            addr_or_splice_off_in: raw::addr_or_splice_off_in_union { addr: list },
+            len: raw::len_union { len: count },
+            user_data: raw::io_uring_user_data::from_u64(tag),
+            ..raw::io_uring_sqe::default()
+        };
         self.write_entry(index, entry);
-        self.number(self.submissions.tail).store(tail.wrapping_add(1), Ordering::Release);
+        self.number(self.submissions.tail)
+            .store(tail.wrapping_add(1), Ordering::Release);
         true
     }
 
@@ -133,7 +141,7 @@ impl Ring {
             if count == 0 {
                 return Ok(());
             }
-            match self.call(count, 0, raw::IoringEnterFlags::empty()) {
+            match self.enter(count) {
                 Ok(_) | Err(Errno::INTR) => {}
                 // The kernel wants completions to be taken first; what is left goes next time.
                 Err(Errno::AGAIN | Errno::BUSY) => return Ok(()),
@@ -143,31 +151,15 @@ impl Ring {
     }
 
     /// Hands over the next finished transfer.
-    pub fn next(&mut self) -> Option<Completion> {
-        self.take().or_else(|| {
-            if self.is_deferring {
-                // The kernel's part of finishing runs in this call.
-                let _ = self.call(0, 0, raw::IoringEnterFlags::GETEVENTS);
-            }
-            self.take()
-        })
-    }
-
-    /// Waits until something has finished.
-    pub fn wait(&mut self) -> Result<(), Errno> {
-        match self.call(0, 1, raw::IoringEnterFlags::GETEVENTS) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn take(&mut self) -> Option<Completion> {
+    pub fn take_completion(&mut self) -> Option<Completion> {
         let head = self.number(self.completions.head).load(Ordering::Relaxed);
         let tail = self.number(self.completions.tail).load(Ordering::Acquire);
         if head == tail {
             return None;
         }
-        let mask = self.number(self.completions.ring_mask).load(Ordering::Relaxed);
+        let mask = self
+            .number(self.completions.ring_mask)
+            .load(Ordering::Relaxed);
         let at = self.completions.cqes as usize
             + (head & mask) as usize * size_of::<raw::io_uring_cqe>();
         // SAFETY: the kernel has finished writing the completions before `tail`; the fixed part
@@ -176,20 +168,16 @@ impl Ring {
             let completion = self.rings.as_ptr().add(at).cast::<raw::io_uring_cqe>();
             ((*completion).user_data.u64_(), (*completion).res)
         };
-        self.number(self.completions.head).store(head.wrapping_add(1), Ordering::Release);
+        self.number(self.completions.head)
+            .store(head.wrapping_add(1), Ordering::Release);
         let result = usize::try_from(result).map_err(|_| Errno::from_raw_os_error(-result));
         Some(Completion { tag, result })
     }
 
-    fn call(
-        &self,
-        submit: u32,
-        wait_for: u32,
-        flags: raw::IoringEnterFlags,
-    ) -> Result<u32, Errno> {
+    fn enter(&self, submit: u32) -> Result<u32, Errno> {
         // SAFETY: the entries name slots of the pool, which outlives the ring's users, and lists
         // of buffers that stay in place until they are submitted.
-        unsafe { raw::io_uring_enter(&self.fd, submit, wait_for, flags) }
+        unsafe { raw::io_uring_enter(&self.fd, submit, 0, raw::IoringEnterFlags::empty()) }
     }
 
     fn number(&self, offset: u32) -> &AtomicU32 {
@@ -202,8 +190,16 @@ impl Ring {
         // SAFETY: both places lie inside their mappings, since `index < entries_max`; the kernel
         // reads neither before the tail passes them.
         unsafe {
-            self.entries.as_ptr().cast::<raw::io_uring_sqe>().add(index as usize).write(entry);
-            let array = self.rings.as_ptr().add(self.submissions.array as usize).cast::<u32>();
+            self.entries
+                .as_ptr()
+                .cast::<raw::io_uring_sqe>()
+                .add(index as usize)
+                .write(entry);
+            let array = self
+                .rings
+                .as_ptr()
+                .add(self.submissions.array as usize)
+                .cast::<u32>();
             array.add(index as usize).write(index);
         }
     }
@@ -225,7 +221,10 @@ pub(super) fn list_buffers(pool: &Pool, frames: &[FrameId], into: &mut Buffers) 
             into[count - 1].iov_len += PAGE as u64;
         } else {
             let start = pool.address(*frame) as *mut _;
-            into[count] = iovec { iov_base: start, iov_len: PAGE as _ };
+            into[count] = iovec {
+                iov_base: start,
+                iov_len: PAGE as _,
+            };
             count += 1;
         }
         before = Some(*frame);

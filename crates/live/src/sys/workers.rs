@@ -14,8 +14,8 @@ use rustix::io::{IoSlice, IoSliceMut};
 use tidemark_core::id::FrameId;
 use tidemark_core::pager::Direction;
 
-use super::ring::{Buffers, Completion, list_buffers};
 use super::pool::{Pool, TRANSFER_MAX};
+use super::ring::{Buffers, Completion, list_buffers};
 use super::socket::Bell;
 use super::{Errno, thread};
 
@@ -55,13 +55,25 @@ impl Workers {
     /// Starts `count` threads.
     pub fn new(count: u32) -> Result<Workers, Errno> {
         let jobs = VecDeque::with_capacity(64);
-        let queue = Queue { jobs, finished: VecDeque::with_capacity(64), is_ending: false };
-        let shared =
-            Arc::new(Shared { queue: Mutex::new(queue), wanted: Condvar::new(), bell: Bell::new()? });
-        let mut workers = Workers { shared, handles: Vec::new() };
+        let queue = Queue {
+            jobs,
+            finished: VecDeque::with_capacity(64),
+            is_ending: false,
+        };
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(queue),
+            wanted: Condvar::new(),
+            bell: Bell::new()?,
+        });
+        let mut workers = Workers {
+            shared,
+            handles: Vec::new(),
+        };
         for _ in 0..count {
             let shared = Arc::clone(&workers.shared);
-            workers.handles.push(thread::spawn(STACK_BYTES, move || work(&shared))?);
+            workers
+                .handles
+                .push(thread::spawn(STACK_BYTES, move || work(&shared))?);
         }
         Ok(workers)
     }
@@ -76,16 +88,26 @@ impl Workers {
         frames: &[FrameId],
         tag: u64,
     ) {
-        let blank = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        let blank = iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
         let mut buffers = [blank; TRANSFER_MAX];
         let count = list_buffers(pool, frames, &mut buffers);
-        let job = Job { direction, file, offset, buffers, count, tag };
+        let job = Job {
+            direction,
+            file,
+            offset,
+            buffers,
+            count,
+            tag,
+        };
         lock(&self.shared.queue).jobs.push_back(job);
         self.shared.wanted.notify_one();
     }
 
     /// Hands over the next finished transfer.
-    pub fn next(&mut self) -> Option<Completion> {
+    pub fn take_completion(&mut self) -> Option<Completion> {
         self.shared.bell.take();
         let mut queue = lock(&self.shared.queue);
         let completion = queue.finished.pop_front();
@@ -123,11 +145,17 @@ fn work(shared: &Shared) {
             if queue.is_ending {
                 return;
             }
-            queue = shared.wanted.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = shared
+                .wanted
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
         };
         drop(queue);
         let result = transfer(&job);
-        lock(&shared.queue).finished.push_back(Completion { tag: job.tag, result });
+        lock(&shared.queue).finished.push_back(Completion {
+            tag: job.tag,
+            result,
+        });
         shared.bell.ring();
     }
 }

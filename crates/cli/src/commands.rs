@@ -1,0 +1,38 @@
+//! The subcommands: one line each.
+
+use clap::Subcommand;
+
+use crate::exit::{Exit, Refusal};
+
+/// Makes the list of subcommands. Each names a module with `Arguments` (whose first line of
+/// documentation is its help) and `fn run(Arguments) -> Result<Exit, Refusal>`.
+macro_rules! commands {
+    ($($(#[$attribute:meta])* $name:ident = $module:ident;)*) => {
+        /// What the command line asks for.
+        #[derive(Debug, Subcommand)]
+        pub enum Command {
+            $($(#[$attribute])* #[allow(missing_docs)] $name(crate::$module::Arguments),)*
+        }
+
+        impl Command {
+            /// Does it.
+            pub fn run(self) -> Result<Exit, Refusal> {
+                match self {
+                    $(Command::$name(arguments) => crate::$module::run(arguments),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Run = run;
+    Policies = policies;
+    Doctor = doctor;
+    Bench = bench;
+    Workload = workload;
+    Completions = completions;
+    Man = man;
+    #[command(hide = true)]
+    Keep = keep;
+}

@@ -1,0 +1,200 @@
+//! What this host permits: the checks that `run` makes before it starts anything, and that
+//! `doctor` shows.
+
+use std::path::{Path, PathBuf};
+
+use tidemark_live::sys::Errno;
+use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
+
+use crate::exit::{Refusal, refuse};
+
+/// The preload library's file name.
+const SHIM: &str = "libtidemark_shim.so";
+/// The library that brings the allocator of `--malloc pool`; it lies beside the other.
+const POOL: &str = "libtidemark_pool.so";
+
+/// What thread mode needs of the userfaultfd.
+pub const NEEDED: Features = Features::MOVE
+    .and(Features::THREAD_ID)
+    .and(Features::CHANGES);
+
+/// Something that is not as it should be, and the command or step that would mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// What is wrong.
+    pub what: String,
+    /// What would mend it.
+    pub remedy: String,
+}
+
+/// What keeps programs from being managed here, if anything does.
+pub fn find_lack(is_in_thread: bool) -> Option<Lack> {
+    let needed = if is_in_thread {
+        NEEDED.and(Features::SIGBUS)
+    } else {
+        NEEDED
+    };
+    match Uffd::offered() {
+        Ok(offered) => describe_missing(needed.without(offered)),
+        Err(error) => Some(describe_error(error)),
+    }
+}
+
+/// Finds the preload library: `$TIDEMARK_SHIM`, or beside the command, or where it is installed.
+pub fn find_shim() -> Result<PathBuf, Refusal> {
+    let mut places = vec![];
+    if let Some(path) = std::env::var_os("TIDEMARK_SHIM") {
+        places.push(PathBuf::from(path));
+    } else if let Ok(command) = std::env::current_exe()
+        && let Some(folder) = command.parent()
+    {
+        places.push(folder.join(SHIM));
+        places.push(folder.join("../lib/tidemark").join(SHIM));
+    }
+    let Some(found) = places.iter().find_map(|place| place.canonicalize().ok()) else {
+        let places: Vec<String> = places
+            .iter()
+            .map(|place| format!("`{}`", place.display()))
+            .collect();
+        refuse!(
+            "the preload library is not at {}; build it with `make` or name it in $TIDEMARK_SHIM",
+            places.join(" or ")
+        );
+    };
+    // The linker divides the list of libraries at these, and knows no quoting.
+    if found.to_string_lossy().contains([' ', ':', '\t', '\n']) {
+        refuse!(
+            "`{}`: the linker can't load from a path with spaces or colons",
+            found.display()
+        );
+    }
+    Ok(found)
+}
+
+/// Finds the library that brings the allocator of `--malloc pool`, beside the preload library.
+pub fn find_pool(shim: &Path) -> Result<PathBuf, Refusal> {
+    let place = shim.with_file_name(POOL);
+    match place.canonicalize() {
+        Ok(found) => Ok(found),
+        Err(_) => {
+            let place = place.display();
+            refuse!("`--malloc pool`: its library is not at `{place}`; build it with `make`")
+        }
+    }
+}
+
+/// Whether asynchronous transfers can be had.
+pub fn try_io_uring() -> Result<(), Errno> {
+    tidemark_live::sys::ring::Ring::new(2).map(drop)
+}
+
+/// What it means that the userfaultfd lacks `missing`.
+pub fn describe_missing(missing: Features) -> Option<Lack> {
+    if missing == Features::NONE {
+        return None;
+    }
+    let what = format!(
+        "the kernel's userfaultfd lacks {}",
+        feature_names(missing).join(", ")
+    );
+    Some(Lack {
+        what,
+        remedy: "boot Linux 6.8 or later".into(),
+    })
+}
+
+/// The names of features, as in the kernel's headers.
+pub fn feature_names(features: Features) -> Vec<&'static str> {
+    let known = [
+        (Features::MOVE, "UFFDIO_MOVE"),
+        (Features::THREAD_ID, "thread ids"),
+        (Features::CHANGES, "remap, remove and unmap events"),
+        (Features::SIGBUS, "SIGBUS delivery"),
+    ];
+    known
+        .into_iter()
+        .filter(|(feature, _)| feature.without(features) != *feature)
+        .map(|(_, name)| name)
+        .collect()
+}
+
+/// What it means that the userfaultfd can't be had.
+pub fn describe_error(error: OpenError) -> Lack {
+    describe(error, rustix::process::geteuid().is_root())
+}
+
+fn describe(error: OpenError, is_root: bool) -> Lack {
+    let lack = |what: &str, remedy: &str| Lack {
+        what: what.into(),
+        remedy: remedy.into(),
+    };
+    match error {
+        OpenError::NotSupported { .. } => lack(
+            "there is no userfaultfd: the kernel was built without it, or a sandbox hides it",
+            "use a kernel with CONFIG_USERFAULTFD=y, outside gVisor and the like",
+        ),
+        OpenError::NotPermitted { .. } if is_root => lack(
+            "userfaultfd is forbidden even to root: a seccomp filter or a missing capability",
+            "start the container with `--security-opt seccomp=unconfined --cap-add SYS_PTRACE`",
+        ),
+        OpenError::NotPermitted {
+            device: Errno::NOENT,
+            ..
+        } => lack(
+            "userfaultfd is not permitted to this user, and there is no /dev/userfaultfd",
+            "sudo sysctl -w vm.unprivileged_userfaultfd=1",
+        ),
+        OpenError::NotPermitted { .. } => lack(
+            "userfaultfd is not permitted to this user",
+            "sudo setfacl -m u:$USER:rw /dev/userfaultfd",
+        ),
+        OpenError::Lacks { missing } => {
+            describe_missing(missing).unwrap_or_else(|| lack("nothing is missing", "try again"))
+        }
+        OpenError::Refused { error } => Lack {
+            what: format!("the userfaultfd handshake failed: {error}"),
+            remedy: "boot Linux 6.8 or later".into(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_without_privilege_is_told_the_command() {
+        let error = OpenError::NotPermitted {
+            call: Errno::PERM,
+            device: Errno::ACCESS,
+        };
+        assert_eq!(
+            describe(error, false).remedy,
+            "sudo setfacl -m u:$USER:rw /dev/userfaultfd"
+        );
+        let error = OpenError::NotPermitted {
+            call: Errno::PERM,
+            device: Errno::NOENT,
+        };
+        assert!(
+            describe(error, false)
+                .remedy
+                .contains("vm.unprivileged_userfaultfd=1")
+        );
+        let error = OpenError::NotPermitted {
+            call: Errno::PERM,
+            device: Errno::PERM,
+        };
+        assert!(describe(error, true).remedy.contains("seccomp"));
+    }
+
+    #[test]
+    fn missing_features_are_named() {
+        assert_eq!(describe_missing(Features::NONE), None);
+        let lack = describe_missing(Features::MOVE.and(Features::SIGBUS)).unwrap();
+        assert_eq!(
+            lack.what,
+            "the kernel's userfaultfd lacks UFFDIO_MOVE, SIGBUS delivery"
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! `tidemark`: real programs in less memory than they need.
+//!
+//! Each subcommand is a file of its own that parses, plans, runs and renders; [`commands`] lists
+//! them. What they print is made by pure functions of the records in `tidemark-results`. Results
+//! go to stdout, progress and complaints to stderr.
+//!
+//! # Exit status
+//! 0: fine. 1: the command found something. 2: it could not be done; one line says why.
+//! `run` ends as the program it ran did.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod commands;
+mod completions;
+mod doctor;
+mod exit;
+mod host;
+mod keep;
+mod man;
+mod output;
+mod policies;
+mod run;
+mod size;
+mod workload;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::commands::Command;
+use crate::exit::{Exit, Refusal};
+
+/// Runs real programs in less memory than they need
+#[derive(Debug, Parser)]
+#[command(name = "tidemark", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() {
+    let exit = match Arguments::try_parse() {
+        Ok(arguments) => arguments.command.run(),
+        Err(error) => usage(&error),
+    };
+    exit.unwrap_or_else(|refusal| refusal.tell()).leave()
+}
+
+/// Shows help where help was asked for; makes one line of any other complaint.
+fn usage(error: &clap::Error) -> Result<Exit, Refusal> {
+    let is_help = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Some(Exit::Fine),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Some(Exit::Refused),
+        _ => None,
+    };
+    let exit = is_help.ok_or_else(|| Refusal::from_usage(error))?;
+    // A reader that has gone away wants no more help.
+    let _ = error.print();
+    Ok(exit)
+}

@@ -1,0 +1,156 @@
+//! `tidemark policies`: the replacement policies there are, as they describe themselves.
+
+use clap::Args;
+use tidemark_core::policy::{Description, Sees, registry};
+use tidemark_results::text;
+
+use crate::exit::{Exit, Refusal};
+use crate::output;
+
+/// Lists the replacement policies
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Describe this policy in full: its lineage and its knobs
+    name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the policies.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let chosen: Vec<&Description> = match &arguments.name {
+        Some(name) => vec![find(name)?],
+        None => registry::entries()
+            .iter()
+            .map(|entry| entry.description)
+            .collect(),
+    };
+    output::print(&match (arguments.json, &arguments.name) {
+        (true, _) => json(&chosen),
+        (false, Some(_)) => chosen.into_iter().map(full).collect(),
+        (false, None) => list(&chosen),
+    });
+    Ok(Exit::Fine)
+}
+
+/// The policy called `name`, or a refusal with the names that are near.
+pub fn find(name: &str) -> Result<&'static Description, Refusal> {
+    if let Some(entry) = registry::find(name) {
+        return Ok(entry.description);
+    }
+    let near = registry::near(name);
+    let hint = match near.is_empty() {
+        true => "`tidemark policies` lists them".into(),
+        false => format!("did you mean {}?", quoted(&near, " or ")),
+    };
+    Err(Refusal::new(format!("`{name}`: no such policy; {hint}")))
+}
+
+fn list(policies: &[&Description]) -> String {
+    let mut table = text::table(&["policy", "sees", "what it does"], 3);
+    for policy in policies {
+        table.add_row([policy.name, sees(policy.sees), policy.summary]);
+    }
+    format!("{table}\n")
+}
+
+fn full(policy: &Description) -> String {
+    let mut lines = vec![format!("{}: {}", policy.name, policy.summary)];
+    lines.push(format!("  sees: {}", sees(policy.sees)));
+    for work in policy.lineage {
+        lines.push(format!("  after: {work}"));
+    }
+    for knob in policy.knobs {
+        lines.push(format!(
+            "  knob {}: {} ({} to {}, default {})",
+            knob.name, knob.meaning, knob.min, knob.max, knob.default
+        ));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn json(policies: &[&Description]) -> String {
+    let policies: Vec<serde_json::Value> = policies
+        .iter()
+        .map(|policy| {
+            let knobs: Vec<serde_json::Value> = policy
+                .knobs
+                .iter()
+                .map(|knob| {
+                    serde_json::json!({
+                        "name": knob.name, "meaning": knob.meaning,
+                        "min": knob.min, "max": knob.max, "default": knob.default,
+                    })
+                })
+                .collect();
+            serde_json::json!({
+                "name": policy.name, "summary": policy.summary, "lineage": policy.lineage,
+                "sees": sees(policy.sees), "knobs": knobs,
+            })
+        })
+        .collect();
+    let all = serde_json::json!({ "schema": "tidemark.policies.v1", "policies": policies });
+    format!("{all:#}\n")
+}
+
+fn sees(sees: Sees) -> &'static str {
+    match sees {
+        Sees::Faults => "faults",
+        Sees::Bits => "bits",
+        Sees::References => "references",
+        Sees::Future => "future",
+    }
+}
+
+fn quoted(names: &[&str], between: &str) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(between)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<&'static Description> {
+        registry::entries()
+            .iter()
+            .map(|entry| entry.description)
+            .collect()
+    }
+
+    #[test]
+    fn every_policy_is_in_the_list_with_its_summary() {
+        let text = list(&all());
+        for policy in all() {
+            assert!(
+                text.contains(policy.name) && text.contains(policy.summary),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_full_view_and_the_json_name_every_knob() {
+        for policy in all() {
+            let (text, json) = (full(policy), json(&[policy]));
+            for knob in policy.knobs {
+                assert!(
+                    text.contains(knob.meaning) && json.contains(knob.meaning),
+                    "{text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_slip_is_answered_with_near_names() {
+        let refusal = find("fif").unwrap_err().to_string();
+        assert_eq!(refusal, "`fif`: no such policy; did you mean `fifo`?");
+        let refusal = find("nothing-like-it").unwrap_err().to_string();
+        assert_eq!(
+            refusal,
+            "`nothing-like-it`: no such policy; `tidemark policies` lists them"
+        );
+    }
+}

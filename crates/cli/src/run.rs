@@ -1,0 +1,173 @@
+//! `tidemark run`: a program in bounded memory.
+//!
+//! [`plan`] turns arguments into everything the run needs, or refuses with one line before
+//! anything is started. [`supervisor`] starts the program and waits for it while [`tree`] serves
+//! its processes; [`budget`] divides memory among them. [`record`] makes the statistics.
+
+pub mod budget;
+pub mod files;
+mod plan;
+pub mod program;
+mod record;
+mod signals;
+mod supervisor;
+pub mod swap;
+pub mod tree;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use clap::{Args, ValueEnum};
+use tidemark_live::control;
+use tidemark_results::{Ending, RunRecord, SCHEMA, Statistics, text};
+
+use crate::exit::{Exit, Refusal};
+use crate::keep;
+use plan::Plan;
+
+/// Runs a program, and all it starts, in bounded memory
+///
+/// The program's private memory is managed: at most SIZE of it is resident at a time, the rest is
+/// on a swap file that goes when its last user does. Stacks, code, files and shared memory are
+/// left alone and counted as unmanaged. The program's output, signals and exit status are its own.
+///
+/// Statistics are written when PROGRAM ends. Processes it leaves behind stay managed, and are
+/// looked after by a `tidemark keep` in the background until the last of them ends.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: that of PROGRAM, or 2 if it could not be run.")]
+pub struct Arguments {
+    /// The memory all processes may use together: `512M`, `1.5G`, `50%` (of the machine's)
+    #[arg(long, value_name = "SIZE")]
+    memory: String,
+    /// The replacement policy; `tidemark policies` lists them
+    #[arg(long, value_name = "NAME", default_value = plan::POLICY_DEFAULT)]
+    policy: String,
+    /// The folder for the swap file; without it $TIDEMARK_SWAP_DIR, /var/tmp or the working folder
+    #[arg(long, value_name = "PATH")]
+    swap: Option<PathBuf>,
+    /// The size of the swap file; without it 8 times the memory and at least 4G, if there is room
+    #[arg(long, value_name = "SIZE")]
+    swap_size: Option<String>,
+    /// Write statistics to FILE, in JSON
+    #[arg(long, value_name = "FILE")]
+    stats: Option<PathBuf>,
+    /// Show a table of statistics on stderr at the end
+    #[arg(long)]
+    summary: bool,
+    /// Write every decision (page-in runs, victims, page-out runs) to FILE, one a line
+    #[arg(long, value_name = "FILE")]
+    log_decisions: Option<PathBuf>,
+    /// Let the faulting thread serve its faults: faster, but system calls handed memory that is
+    /// not resident fail
+    #[arg(long)]
+    in_thread: bool,
+    /// Replace the program's memory allocator
+    #[arg(long, value_name = "KIND")]
+    malloc: Option<Malloc>,
+    /// Run the program even if it can't be managed
+    #[arg(long)]
+    allow_unmanaged: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true)]
+    program: Vec<OsString>,
+}
+
+/// An allocator to use in place of the program's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Malloc {
+    /// One that keeps to a fixed pool of managed memory
+    Pool,
+}
+
+/// Runs the program.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let Plan {
+        mut command,
+        policy,
+        memory_bytes,
+        management,
+        statistics_file,
+        mut notes,
+    } = Plan::new(&arguments)?;
+    let mut total = Statistics::default();
+    let mut processes = vec![];
+    let mut swap_bytes = 0;
+    let end = if let Some(management) = management {
+        swap_bytes = management.swap.size_bytes;
+        notes.extend(management.swap.notes());
+        let (mut tree, folder) = management.start(memory_bytes, &mut command)?;
+        let end = supervisor::supervise(command, Some(&mut tree))?;
+        if !tree.had_members() {
+            notes.push("the program did not load the engine and ran unmanaged".into());
+        }
+        let more;
+        (processes, total, more) = tree.finish(end.pid, ending_of(end.status), end.elapsed);
+        notes.extend(more);
+        if tree.has_members()
+            && let Err(error) = keep::hand_over(tree, folder)
+        {
+            notes.push(format!(
+                "nobody looks after the processes left behind: {error}"
+            ));
+        }
+        end
+    } else {
+        supervisor::supervise(command, None)?
+    };
+    total.elapsed_s = end.elapsed.as_secs_f64();
+    let record = RunRecord {
+        schema: SCHEMA.into(),
+        tidemark: env!("CARGO_PKG_VERSION").into(),
+        command: arguments
+            .program
+            .iter()
+            .map(|word| word.to_string_lossy().into())
+            .collect(),
+        policy: policy.into(),
+        mode: mode(&arguments).into(),
+        memory_bytes,
+        swap_bytes,
+        ending: ending_of(end.status),
+        notes,
+        total,
+        processes,
+    };
+    render(&arguments, &record, statistics_file);
+    Ok(supervisor::exit_of(end.status))
+}
+
+/// Shows and writes what is asked for. The program has run: from here on, failure is a complaint,
+/// and the exit status stays the program's.
+fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<files::Replacement>) {
+    if arguments.summary {
+        eprint!("{}", text::summary(record));
+    } else {
+        record
+            .notes
+            .iter()
+            .for_each(|note| eprintln!("tidemark: {note}"));
+    }
+    if let Some(file) = statistics_file
+        && let Err(refusal) = file.write(&record.to_json())
+    {
+        refusal.tell();
+    }
+}
+
+/// How faults are delivered, in the words of records and of engines.
+fn mode(arguments: &Arguments) -> &'static str {
+    if arguments.in_thread {
+        control::MODE_IN_THREAD
+    } else {
+        control::MODE_THREAD
+    }
+}
+
+fn ending_of(status: ExitStatus) -> Ending {
+    match supervisor::exit_of(status) {
+        Exit::Status(status) => Ending::Status(status),
+        Exit::Signal(signal) => Ending::Signal(signal),
+        Exit::Fine | Exit::Found | Exit::Refused => Ending::Gone,
+    }
+}

@@ -1,0 +1,157 @@
+//! Files that a run makes: the statistics file, and the private folder of its socket.
+
+use std::fs::{DirBuilder, File};
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::program::plain;
+use crate::exit::{Refusal, refuse};
+
+/// The longest path a socket can have.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// A file that will take the place of another in one step, or not at all.
+#[derive(Debug)]
+pub struct Replacement {
+    file: File,
+    /// Where it is until it takes its place; `None` for what can't be replaced, like a pipe.
+    draft: Option<PathBuf>,
+    path: PathBuf,
+}
+
+impl Replacement {
+    /// Opens a draft beside `path`.
+    pub fn new(path: &Path) -> Result<Replacement, Refusal> {
+        let is_special = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
+        let draft = (!is_special).then(|| {
+            let mut name = path.file_name().unwrap_or_default().to_os_string();
+            name.push(format!(".{}.tmp", std::process::id()));
+            path.with_file_name(name)
+        });
+        let opened = match &draft {
+            Some(draft) => File::create_new(draft),
+            None => File::options().write(true).open(path),
+        };
+        match opened {
+            Ok(file) => Ok(Replacement {
+                file,
+                draft,
+                path: path.into(),
+            }),
+            Err(error) => refuse!(
+                "`{}`: {}; name a file in a folder you may write to",
+                path.display(),
+                plain(&error)
+            ),
+        }
+    }
+
+    /// Writes `text` and puts the file in its place.
+    pub fn write(mut self, text: &str) -> Result<(), Refusal> {
+        let mut written = self.file.write_all(text.as_bytes());
+        if let Some(draft) = &self.draft {
+            written = written.and_then(|()| std::fs::rename(draft, &self.path));
+        }
+        match written {
+            Ok(()) => {
+                self.draft = None;
+                Ok(())
+            }
+            Err(error) => refuse!("`{}`: {}", self.path.display(), plain(&error)),
+        }
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        if let Some(draft) = &self.draft {
+            // It may be gone already, with the folder it was in.
+            let _ = std::fs::remove_file(draft);
+        }
+    }
+}
+
+/// A folder that only this user can look into. It goes with this value.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PrivateFolder {
+    path: PathBuf,
+}
+
+impl PrivateFolder {
+    /// Makes one where temporary files go.
+    pub fn new() -> Result<PrivateFolder, Refusal> {
+        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let name = format!("tidemark-{}-{:x}", std::process::id(), since.as_nanos());
+        let mut path = std::env::temp_dir().join(&name);
+        if path.as_os_str().len() + "/control".len() > SOCKET_PATH_MAX {
+            path = Path::new("/tmp").join(&name);
+        }
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => Ok(PrivateFolder { path }),
+            Err(error) => refuse!(
+                "`{}`: {}; name a folder you may write to in $TMPDIR",
+                path.display(),
+                plain(&error)
+            ),
+        }
+    }
+
+    /// Listens on a socket in the folder. Says its path, too.
+    pub fn listen(&self) -> Result<(UnixListener, PathBuf), Refusal> {
+        let path = self.path.join("control");
+        match UnixListener::bind(&path) {
+            Ok(listener) => Ok((listener, path)),
+            Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
+        }
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        // Nothing in it is worth a complaint after the run.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replacement_appears_whole_or_not_at_all() {
+        let folder = PrivateFolder::new().unwrap();
+        let path = folder.path.join("stats.json");
+        std::fs::write(&path, "old").unwrap();
+        drop(Replacement::new(&path).unwrap());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+        Replacement::new(&path).unwrap().write("new").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
+        assert_eq!(std::fs::read_dir(&folder.path).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_device_is_written_to_and_stays_what_it_is() {
+        Replacement::new(Path::new("/dev/null"))
+            .unwrap()
+            .write("text")
+            .unwrap();
+        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn a_private_folder_is_for_its_user_alone_and_goes() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = PrivateFolder::new().unwrap();
+        let path = folder.path.clone();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let _socket = folder.listen().unwrap();
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,230 @@
+//! From arguments to everything a run needs. All that can be refused is refused here.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tidemark_core::id::PAGE_BYTES;
+use tidemark_live::control;
+use tidemark_live::shared::Shared;
+use tidemark_results::text::bytes;
+
+use super::files::{PrivateFolder, Replacement};
+use super::program::{self, plain};
+use super::swap::{self, Swap};
+use super::tree::Tree;
+use super::{Arguments, Malloc};
+use crate::exit::{Refusal, refuse};
+use crate::{host, policies, size};
+
+/// The policy of runs that name none.
+pub const POLICY_DEFAULT: &str = "tidemark";
+
+/// The least memory a run can have. A process has up to 64 pages on their way in and as many on
+/// their way out; with a shell and a few tools at a time, less than this leaves none to work with.
+pub const MEMORY_BYTES_MIN: u64 = 4 << 20;
+
+/// Everything a run needs.
+#[derive(Debug)]
+pub struct Plan {
+    /// The program and its arguments.
+    pub command: Command,
+    /// The policy's name.
+    pub policy: &'static str,
+    /// The memory all processes may use together.
+    pub memory_bytes: u64,
+    /// What manages them; `None` if the program is to run unmanaged.
+    pub management: Option<Management>,
+    /// Where statistics go.
+    pub statistics_file: Option<Replacement>,
+    /// What a reader of the numbers should know.
+    pub notes: Vec<String>,
+}
+
+/// What it takes to manage a program.
+#[derive(Debug)]
+pub struct Management {
+    /// The swap file.
+    pub swap: Swap,
+    decisions: Option<OwnedFd>,
+    environment: Vec<(&'static str, OsString)>,
+}
+
+impl Plan {
+    /// Plans the run that `arguments` ask for.
+    pub fn new(arguments: &Arguments) -> Result<Plan, Refusal> {
+        let machine_bytes = size::physical_memory_bytes();
+        let memory_bytes = plan_memory(&arguments.memory, machine_bytes)?;
+        let parse_swap = |text: &String| size::parse("--swap-size", text, machine_bytes);
+        let swap_bytes = arguments.swap_size.as_ref().map(parse_swap).transpose()?;
+        let policy = policies::find(&arguments.policy)
+            .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?
+            .name;
+        let path = program::find(&arguments.program[0])?;
+        let statistics_file = arguments
+            .stats
+            .as_deref()
+            .map(Replacement::new)
+            .transpose()?;
+        let nature = program::find_obstacle(&path)
+            .map(|obstacle| format!("`{}` {}", path.display(), obstacle.reason()));
+        let mut notes = vec![];
+        let management = match nature.or_else(|| find_host_obstacle(arguments)) {
+            None => Some(Management::new(
+                arguments,
+                policy,
+                memory_bytes,
+                swap_bytes,
+            )?),
+            Some(obstacle) if arguments.allow_unmanaged => {
+                notes.push(format!("the program ran unmanaged: {obstacle}"));
+                None
+            }
+            Some(obstacle) => {
+                refuse!("{obstacle}; `--allow-unmanaged` runs it without management")
+            }
+        };
+        let mut command = Command::new(&path);
+        std::os::unix::process::CommandExt::arg0(&mut command, &arguments.program[0]);
+        command.args(&arguments.program[1..]);
+        Ok(Plan {
+            command,
+            policy,
+            memory_bytes,
+            management,
+            statistics_file,
+            notes,
+        })
+    }
+}
+
+impl Management {
+    fn new(
+        arguments: &Arguments,
+        policy: &str,
+        memory_bytes: u64,
+        swap_bytes: Option<u64>,
+    ) -> Result<Management, Refusal> {
+        let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes)?;
+        let decisions = arguments
+            .log_decisions
+            .as_ref()
+            .map(create_log)
+            .transpose()?;
+        let shim = host::find_shim()?;
+        let mut libraries = std::env::var_os("LD_PRELOAD");
+        let mut environment: Vec<(&'static str, OsString)> = vec![
+            (control::MEMORY, memory_bytes.to_string().into()),
+            (control::POLICY, policy.into()),
+            (control::MODE, super::mode(arguments).into()),
+        ];
+        libraries = Some(preload(shim.clone(), libraries));
+        if arguments.malloc == Some(Malloc::Pool) {
+            // Before the engine's library: the loader initialises the last one first, and the
+            // pool is to be mapped when the engine runs.
+            libraries = Some(preload(host::find_pool(&shim)?, libraries));
+            let pool_bytes = memory_bytes + swap.size_bytes;
+            environment.push((control::POOL, pool_bytes.to_string().into()));
+        }
+        environment.extend(libraries.map(|list| ("LD_PRELOAD", list)));
+        Ok(Management {
+            swap,
+            decisions,
+            environment,
+        })
+    }
+
+    /// Opens shop: makes the shared memory and the socket, and tells `command` where they are.
+    /// The folder must be kept as long as processes are to find the socket.
+    pub fn start(
+        self,
+        memory_bytes: u64,
+        command: &mut Command,
+    ) -> Result<(Tree, PrivateFolder), Refusal> {
+        let slots = (self.swap.size_bytes / PAGE_BYTES).min(u64::from(u32::MAX)) as u32;
+        let shared = match Shared::create(slots, memory_bytes / PAGE_BYTES) {
+            Ok(shared) => shared,
+            Err(error) => refuse!("shared memory can't be made: {}", plain(&error)),
+        };
+        let folder = PrivateFolder::new()?;
+        let (listener, socket) = folder.listen()?;
+        command
+            .env_remove(control::POOL)
+            .envs(self.environment)
+            .env(control::CONTROL, socket);
+        Ok((
+            Tree::new(shared, self.swap.file, self.decisions, listener),
+            folder,
+        ))
+    }
+}
+
+fn plan_memory(text: &str, machine_bytes: u64) -> Result<u64, Refusal> {
+    let memory_bytes = size::parse("--memory", text, machine_bytes)?;
+    if memory_bytes < MEMORY_BYTES_MIN {
+        refuse!(
+            "`--memory {text}`: too small; the least that works is {}M",
+            MEMORY_BYTES_MIN >> 20
+        );
+    }
+    if memory_bytes / PAGE_BYTES > u64::from(u32::MAX) {
+        let most = bytes(u64::from(u32::MAX) * PAGE_BYTES);
+        refuse!("`--memory {text}`: too large; the most is {most}");
+    }
+    Ok(memory_bytes - memory_bytes % PAGE_BYTES)
+}
+
+/// What keeps any program from being managed on this host, in one line.
+fn find_host_obstacle(arguments: &Arguments) -> Option<String> {
+    let lack = host::find_lack(arguments.in_thread)?;
+    Some(format!("{}; `{}`", lack.what, lack.remedy))
+}
+
+/// The libraries to be loaded first: ours, then those that would have been.
+fn preload(shim: PathBuf, others: Option<OsString>) -> OsString {
+    let mut list = shim.into_os_string();
+    if let Some(others) = others.filter(|others| !others.is_empty() && *others != list) {
+        list.push(":");
+        list.push(others);
+    }
+    list
+}
+
+fn create_log(path: &PathBuf) -> Result<OwnedFd, Refusal> {
+    // Engines append to it, each a line at a time; the log starts with this run.
+    let made = File::create(path).and_then(|_| File::options().append(true).open(path));
+    match made {
+        Ok(file) => Ok(file.into()),
+        Err(error) => refuse!("`--log-decisions {}`: {}", path.display(), plain(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_little_memory_is_refused_with_the_least_that_works() {
+        let told = plan_memory("4K", 1 << 30).unwrap_err().to_string();
+        assert_eq!(told, "`--memory 4K`: too small; the least that works is 4M");
+        assert_eq!(plan_memory("4M", 1 << 30), Ok(4 << 20));
+    }
+
+    #[test]
+    fn memory_is_whole_pages() {
+        assert_eq!(plan_memory("5000000", 1 << 30), Ok(5_000_000 / 4096 * 4096));
+    }
+
+    #[test]
+    fn our_library_comes_first_and_once() {
+        let shim = PathBuf::from("/lib/shim.so");
+        assert_eq!(preload(shim.clone(), None), "/lib/shim.so");
+        assert_eq!(
+            preload(shim.clone(), Some("/a.so:/b.so".into())),
+            "/lib/shim.so:/a.so:/b.so"
+        );
+        assert_eq!(preload(shim, Some("/lib/shim.so".into())), "/lib/shim.so");
+    }
+}

@@ -1,0 +1,144 @@
+//! From the shared memory of a run to its record.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use tidemark_live::shared::{self, Counter, Process};
+use tidemark_results::{Bucket, Ending, Histogram, Latencies, Latency, ProcessRecord, Statistics};
+
+/// The record of a process that ended as said, or still runs.
+pub fn of_process(process: &Process<'_>, ending: Ending, now_ns: u64) -> ProcessRecord {
+    let parent = process.parent();
+    ProcessRecord {
+        pid: process.pid(),
+        parent: (parent != 0).then_some(parent),
+        program: process.name(),
+        ending,
+        statistics: statistics(process, now_ns),
+    }
+}
+
+/// What the engine said before it ended its process, as a note.
+pub fn complaint(process: &Process<'_>) -> Option<String> {
+    let what = match process.ending() {
+        shared::Ending::Unsaid => return None,
+        shared::Ending::FetchFailed => "a page could not be read back from the swap file",
+        shared::Ending::StoreFull => "the swap file is full and no page could leave",
+        shared::Ending::EngineFailed => "the engine met something it could not go on with",
+    };
+    Some(format!(
+        "`{}` ({}) was ended: {what}",
+        process.name(),
+        process.pid()
+    ))
+}
+
+fn statistics(process: &Process<'_>, now_ns: u64) -> Statistics {
+    let count = |counter| process.counter(counter).load(Relaxed);
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let end_ns = if process.end_ns() == 0 {
+        now_ns
+    } else {
+        process.end_ns()
+    };
+    let latency = |kind| Latency::new(histogram(process, kind));
+    Statistics {
+        page_ins: count(Counter::PageIns),
+        page_outs: count(Counter::PageOuts),
+        page_in_requests: count(Counter::PageInRequests),
+        page_out_requests: count(Counter::PageOutRequests),
+        soft_faults: count(Counter::SoftFaults),
+        zero_fills: count(Counter::ZeroFills),
+        cow_faults: count(Counter::CowFaults),
+        page_in_faults: count(Counter::PageInFaults),
+        spurious_faults: count(Counter::SpuriousFaults),
+        read_ahead_used: count(Counter::AheadUsed),
+        read_ahead_wasted: count(Counter::AheadWasted),
+        clean_drops: count(Counter::CleanDrops),
+        zero_pages: count(Counter::ZeroPages),
+        adopted_pages: count(Counter::Adopted),
+        refusals: count(Counter::Refusals),
+        setbacks: count(Counter::Unmovable),
+        frames_budget: u64::from(process.budget()),
+        frames_peak: count(Counter::FramesPeak),
+        unmanaged_bytes: count(Counter::UnmanagedBytes),
+        managed_bytes: count(Counter::ManagedBytes),
+        bytes_read: count(Counter::BytesRead),
+        bytes_written: count(Counter::BytesWritten),
+        elapsed_s: seconds(end_ns.saturating_sub(process.start_ns())),
+        stall_s: seconds(count(Counter::StallNs)),
+        engine_s: seconds(count(Counter::EngineNs)),
+        store_errors: count(Counter::StoreErrors),
+        latency: Latencies {
+            soft: latency(shared::Latency::Soft),
+            zero_fill: latency(shared::Latency::ZeroFill),
+            page_in: latency(shared::Latency::PageIn),
+        },
+        page_in_cluster_pages: Histogram::default(),
+        page_out_cluster_pages: Histogram::default(),
+    }
+}
+
+fn histogram(process: &Process<'_>, kind: shared::Latency) -> Histogram {
+    let counts = process.latency(kind).iter().enumerate();
+    Histogram::new(counts.map(|(bucket, count)| Bucket {
+        // The first bucket takes in all that lies below its floor, too.
+        from: if bucket == 0 {
+            0
+        } else {
+            shared::bucket_floor_ns(bucket)
+        },
+        below: shared::bucket_floor_ns(bucket + 1),
+        count: count.load(Relaxed),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidemark_live::shared::Shared;
+
+    #[test]
+    fn counters_land_in_their_fields() {
+        let shared = Shared::create(64, 100).unwrap();
+        let process = shared.process(shared.claim().unwrap());
+        process.start(7, 3, "sheep", 1_000_000_000);
+        process.set_budget(50);
+        for counter in Counter::ALL {
+            process
+                .counter(counter)
+                .store(1000 + counter as u64, Relaxed);
+        }
+        process.record_latency(shared::Latency::Soft, 3_000);
+        let record = of_process(&process, Ending::Gone, 3_500_000_000);
+        assert_eq!(
+            (record.pid, record.parent, record.program.as_str()),
+            (7, Some(3), "sheep")
+        );
+        let statistics = record.statistics;
+        assert_eq!(statistics.elapsed_s, 2.5);
+        assert_eq!(statistics.page_outs, 1000 + Counter::PageOuts as u64);
+        assert_eq!(statistics.cow_faults, 1000 + Counter::CowFaults as u64);
+        assert_eq!(
+            statistics.unmanaged_bytes,
+            1000 + Counter::UnmanagedBytes as u64
+        );
+        assert_eq!(statistics.frames_budget, 50);
+        assert_eq!(statistics.latency.soft.histogram_ns.count(), 1);
+        let p50 = statistics.latency.soft.percentiles_us.p50;
+        assert!((2.0..4.0).contains(&p50), "{p50}");
+    }
+
+    #[test]
+    fn an_engine_that_ended_its_process_is_noted() {
+        let shared = Shared::create(64, 100).unwrap();
+        let process = shared.process(shared.claim().unwrap());
+        process.start(7, 3, "sheep", 0);
+        assert_eq!(complaint(&process), None);
+        process.set_ending(shared::Ending::FetchFailed);
+        let told = complaint(&process).unwrap();
+        assert_eq!(
+            told,
+            "`sheep` (7) was ended: a page could not be read back from the swap file"
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! The supervisor: starts the program, serves its tree of processes, and waits for its end.
+//!
+//! It waits for the program that was named, as a shell does, and not for processes the program
+//! leaves running: those are handed to a [keeper](crate::keep).
+
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::Pid;
+
+use super::program::plain;
+use super::signals::Signals;
+use super::tree::Tree;
+use crate::exit::{Refusal, refuse};
+
+/// How the program ended, and after how long.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// Its process id.
+    pub pid: u32,
+    /// Its status.
+    pub status: ExitStatus,
+    /// From its start to its end.
+    pub elapsed: Duration,
+}
+
+/// Runs `command` to its end, with `tree` taking in its processes if there is one.
+pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<End, Refusal> {
+    let mut signals = match Signals::catch() {
+        Ok(signals) => signals,
+        Err(error) => refuse!("signals can't be caught: {}", plain(&error)),
+    };
+    let start = Instant::now();
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            refuse!("`{}`: {}", command.get_program().display(), plain(&error))
+        }
+    };
+    let pid = Pid::from_child(&child);
+    loop {
+        if let Some(status) = try_wait(&mut child)? {
+            let elapsed = start.elapsed();
+            // Whatever has connected or ended by now belongs to the run.
+            if let Some(tree) = tree {
+                while tree.poll(None, Duration::ZERO) {}
+            }
+            return Ok(End {
+                pid: child.id(),
+                status,
+                elapsed,
+            });
+        }
+        wait_for(&signals, tree.as_deref_mut());
+        signals.pass_on(pid);
+        if let Some(tree) = tree.as_deref_mut() {
+            tree.handle_tick();
+        }
+    }
+}
+
+/// How the program ended, as this command ends.
+pub fn exit_of(status: ExitStatus) -> crate::exit::Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => crate::exit::Exit::Status(code),
+        (None, Some(signal)) => crate::exit::Exit::Signal(signal),
+        (None, None) => crate::exit::Exit::Refused,
+    }
+}
+
+fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>, Refusal> {
+    match child.try_wait() {
+        Ok(status) => Ok(status),
+        Err(error) => refuse!("the program can't be waited for: {}", plain(&error)),
+    }
+}
+
+/// Waits until something happens, for as long as nothing else is due.
+fn wait_for(signals: &Signals, tree: Option<&mut Tree>) {
+    match tree {
+        Some(tree) => {
+            let limit = tree.next_tick().saturating_duration_since(Instant::now());
+            tree.poll(Some(signals.as_fd()), limit);
+        }
+        None => {
+            // An interrupted wait is one that ended early.
+            let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], None);
+        }
+    }
+}

@@ -1,0 +1,519 @@
+//! The tree of managed processes: who is there, what each may use, and what it leaves behind.
+//!
+//! Every engine holds a connection. It opens with a hello, which is answered as soon as there are
+//! frames for the newcomer, and its end is the end of the process, or of the program in it: what
+//! exec puts in its place says hello on a connection of its own.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use tidemark_live::control::{self, Grant, Hello};
+use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
+use tidemark_results::{Ending, ProcessRecord, Statistics};
+
+use super::budget::{self, FLOOR_FRAMES, FRAMES_MIN, Holder};
+use super::record;
+
+/// How long the frames of others are waited for before a newcomer is turned away.
+const ADMISSION_LIMIT: Duration = Duration::from_secs(2);
+
+/// How often memory is divided anew.
+const DIVISION_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How soon it is looked at again while frames are on their way from one process to another.
+const TRANSFER_INTERVAL: Duration = Duration::from_millis(2);
+
+/// How long a record claimed for a forked child waits for its hello. A child that was killed
+/// before it could say it would keep its swap slots otherwise.
+const ORPHAN_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a fresh connection may take to say hello. Engines say it at once.
+const HELLO_LIMIT: Duration = Duration::from_secs(1);
+
+/// The processes of a run.
+pub struct Tree {
+    shared: Shared,
+    swap: OwnedFd,
+    decisions: Option<OwnedFd>,
+    listener: UnixListener,
+    members: Vec<Member>,
+    ended: Vec<ProcessRecord>,
+    notes: Vec<String>,
+    /// Records claimed for children that have not said hello, and since when.
+    awaited: Vec<(ProcessIndex, Instant)>,
+    next_division: Instant,
+    is_settled: bool,
+    /// The most memory processes had at one time that was not managed, and that was.
+    unmanaged_bytes_peak: u64,
+    managed_bytes_peak: u64,
+}
+
+/// A process that is managed, or will be when there are frames for it.
+#[derive(Debug)]
+struct Member {
+    connection: OwnedFd,
+    hello: Hello,
+    came: Instant,
+    /// Its place in the table; `None` until it has been answered.
+    record: Option<ProcessIndex>,
+    given: u64,
+    moved_pages: u64,
+    pressure: u64,
+}
+
+/// What a member is, beside its connection, when it is handed over.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct MemberState {
+    pid: u32,
+    /// The record its parent claimed for it, if it was forked.
+    claimed: Option<u32>,
+    /// Its record, if it has been answered.
+    record: Option<u32>,
+    given: u64,
+}
+
+impl Tree {
+    /// A tree without processes, whose engines will connect to `listener`.
+    pub fn new(
+        shared: Shared,
+        swap: OwnedFd,
+        decisions: Option<OwnedFd>,
+        listener: UnixListener,
+    ) -> Tree {
+        let next_division = Instant::now() + DIVISION_INTERVAL;
+        Tree {
+            shared,
+            swap,
+            decisions,
+            listener,
+            members: vec![],
+            ended: vec![],
+            notes: vec![],
+            awaited: vec![],
+            next_division,
+            is_settled: true,
+            unmanaged_bytes_peak: 0,
+            managed_bytes_peak: 0,
+        }
+    }
+
+    /// The tree that [`hand_over`](Self::hand_over) took apart.
+    ///
+    /// # Errors
+    /// Files are missing or not what they should be.
+    pub fn take_over(
+        states: Vec<MemberState>,
+        files: Vec<OwnedFd>,
+        has_decisions: bool,
+    ) -> std::io::Result<Tree> {
+        let mut files = files.into_iter();
+        let mut next = || files.next().ok_or(std::io::ErrorKind::InvalidData);
+        let (listener, shared, swap) = (next()?, next()?, next()?);
+        let decisions = if has_decisions { Some(next()?) } else { None };
+        let shared = Shared::open(shared)?;
+        let mut tree = Tree::new(shared, swap, decisions, UnixListener::from(listener));
+        for state in states {
+            let hello = Hello {
+                pid: state.pid,
+                parent: 0,
+                record: state.claimed.map(ProcessIndex),
+                frames_resident: 0,
+            };
+            tree.members.push(Member {
+                record: state.record.map(ProcessIndex),
+                given: state.given,
+                ..Member::new(next()?, hello)
+            });
+        }
+        Ok(tree)
+    }
+
+    /// Takes the tree apart, for another process to [take over](Self::take_over): what its members
+    /// are, and its files.
+    pub fn hand_over(self) -> std::io::Result<(Vec<MemberState>, Vec<OwnedFd>)> {
+        let shared = self.shared.as_fd().try_clone_to_owned()?;
+        let mut files = vec![OwnedFd::from(self.listener), shared, self.swap];
+        files.extend(self.decisions);
+        let states = self.members.iter().map(Member::state).collect();
+        files.extend(self.members.into_iter().map(|member| member.connection));
+        Ok((states, files))
+    }
+
+    /// Takes in who has come and lets go of who has ended. `ready` says which of
+    /// [`connections`](Self::connections) have something to say.
+    fn handle_ready(&mut self, ready: &[bool]) {
+        if !ready.contains(&true) {
+            return;
+        }
+        // From the last to the first, as one that is removed moves those after it.
+        for place in (0..self.members.len()).rev() {
+            if ready.get(place + 1) == Some(&true) && self.members[place].has_ended() {
+                self.remove(place, Ending::Gone);
+            }
+        }
+        if ready.first() == Some(&true) {
+            self.handle_connection();
+        }
+        self.divide();
+    }
+
+    /// Does what is due by now.
+    pub fn handle_tick(&mut self) {
+        if Instant::now() < self.next_division {
+            return;
+        }
+        if self.is_settled {
+            self.release_orphans();
+            self.note_levels();
+            self.members
+                .iter_mut()
+                .for_each(|member| member.measure(&self.shared));
+        }
+        self.divide();
+    }
+
+    /// When [`handle_tick`](Self::handle_tick) has something to do.
+    pub fn next_tick(&self) -> Instant {
+        self.next_division
+    }
+
+    /// Waits until something happens or is due, and handles it.
+    pub fn wait(&mut self) {
+        let limit = self.next_division.saturating_duration_since(Instant::now());
+        self.poll(None, limit);
+        self.handle_tick();
+    }
+
+    /// Waits until something happens in the tree or at `other`, for `limit` at most, and handles
+    /// what happened in the tree. Says whether anything did.
+    pub fn poll(&mut self, other: Option<BorrowedFd<'_>>, limit: Duration) -> bool {
+        let mut sources: Vec<PollFd<'_>> = self
+            .connections()
+            .chain(other)
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        let limit = Timespec {
+            tv_sec: limit.as_secs() as i64,
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        };
+        // An interrupted wait is one that ended early.
+        let _ = poll(&mut sources, Some(&limit));
+        let ready: Vec<bool> = sources
+            .iter()
+            .map(|source| !source.revents().is_empty())
+            .collect();
+        drop(sources);
+        let ready = &ready[..self.members.len() + 1];
+        self.handle_ready(ready);
+        ready.contains(&true)
+    }
+
+    /// The listener, then every connection.
+    fn connections(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let members = self.members.iter().map(|member| member.connection.as_fd());
+        std::iter::once(self.listener.as_fd()).chain(members)
+    }
+
+    /// Whether any process is there.
+    pub fn has_members(&self) -> bool {
+        !self.members.is_empty()
+    }
+
+    /// Whether any process has ever been managed.
+    pub fn had_members(&self) -> bool {
+        !self.ended.is_empty() || self.members.iter().any(|member| member.record.is_some())
+    }
+
+    /// Closes the books: the records of all processes, their sum, and what there is to note.
+    /// `main` is the process that was started, which ended as `ending` says.
+    pub fn finish(
+        &mut self,
+        main: u32,
+        ending: Ending,
+        elapsed: Duration,
+    ) -> (Vec<ProcessRecord>, Statistics, Vec<String>) {
+        let now_ns = now_ns();
+        self.note_levels();
+        for member in &self.members {
+            if let Some(index) = member.record {
+                let process = self.shared.process(index);
+                self.ended
+                    .push(record::of_process(&process, Ending::Running, now_ns));
+            }
+        }
+        if let Some(last) = self.ended.iter_mut().rfind(|process| process.pid == main) {
+            last.ending = ending;
+        }
+        let mut total = Statistics::default();
+        self.ended
+            .iter()
+            .for_each(|process| total.add(&process.statistics));
+        total.frames_budget = self.shared.frames_total();
+        total.frames_peak = self.shared.frames_peak();
+        total.unmanaged_bytes = self.unmanaged_bytes_peak;
+        total.managed_bytes = self.managed_bytes_peak;
+        total.elapsed_s = elapsed.as_secs_f64();
+        (
+            std::mem::take(&mut self.ended),
+            total,
+            std::mem::take(&mut self.notes),
+        )
+    }
+
+    /// Takes in a process that has just connected.
+    fn handle_connection(&mut self) {
+        // A process that has gone again, or talks nonsense, is no concern of the run.
+        let Ok((connection, _)) = self.listener.accept() else {
+            return;
+        };
+        if connection.set_read_timeout(Some(HELLO_LIMIT)).is_err() {
+            return;
+        }
+        let connection = OwnedFd::from(connection);
+        let Ok(hello) = control::read_hello(connection.as_fd()) else {
+            return;
+        };
+        // exec ends the old engine before the new one says hello; its end may be seen after.
+        while let Some(place) = self
+            .members
+            .iter()
+            .position(|old| old.hello.pid == hello.pid)
+        {
+            self.remove(place, Ending::Gone);
+        }
+        let before = self
+            .ended
+            .iter_mut()
+            .rfind(|process| process.pid == hello.pid);
+        if let Some(before) = before.filter(|_| hello.record.is_none()) {
+            before.ending = Ending::Replaced;
+        }
+        self.members.push(Member::new(connection, hello));
+    }
+
+    /// Divides memory among all, tells those concerned, and answers newcomers it suffices for.
+    fn divide(&mut self) {
+        let total = self.shared.frames_total();
+        let fair = total / self.members.len().max(1) as u64;
+        let floor = FLOOR_FRAMES.min(fair);
+        let holders: Vec<Holder> = self
+            .members
+            .iter()
+            .map(|member| member.holder(&self.shared))
+            .collect();
+        let given = budget::divide(total, &holders);
+        let mut is_settled = given.iter().sum::<u64>() + given.len() as u64 >= total;
+        let mut turned_away = vec![];
+        for (place, (member, frames)) in self.members.iter_mut().zip(given).enumerate() {
+            match member.record {
+                Some(index) if member.given != frames => {
+                    member.given = frames;
+                    self.shared.process(index).set_budget(frames as u32);
+                    let _ = control::poke(member.connection.as_fd());
+                }
+                Some(_) => {}
+                None if fair < FRAMES_MIN || member.came.elapsed() > ADMISSION_LIMIT => {
+                    turned_away.push(place);
+                }
+                None if frames >= floor => {
+                    member.given = frames;
+                    let files = [Some(self.shared.as_fd()), Some(self.swap.as_fd())];
+                    let decisions = self.decisions.as_ref().map(AsFd::as_fd);
+                    let files: Vec<BorrowedFd<'_>> =
+                        files.into_iter().chain([decisions]).flatten().collect();
+                    if !member.admit(&self.shared, &files) {
+                        turned_away.push(place);
+                    }
+                }
+                None => is_settled = false,
+            }
+        }
+        for place in turned_away.into_iter().rev() {
+            self.turn_away(place);
+        }
+        self.is_settled = is_settled;
+        let interval = if is_settled {
+            DIVISION_INTERVAL
+        } else {
+            TRANSFER_INTERVAL
+        };
+        self.next_division = Instant::now() + interval;
+    }
+
+    /// Takes note of how much address space processes have now.
+    fn note_levels(&mut self) {
+        let sum = |counter| {
+            let records = self.members.iter().filter_map(|member| member.record);
+            records
+                .map(|index| self.shared.process(index).counter(counter).load(Relaxed))
+                .sum()
+        };
+        let (unmanaged, managed) = (sum(Counter::UnmanagedBytes), sum(Counter::ManagedBytes));
+        self.unmanaged_bytes_peak = self.unmanaged_bytes_peak.max(unmanaged);
+        self.managed_bytes_peak = self.managed_bytes_peak.max(managed);
+    }
+
+    /// Frees records whose process never came.
+    fn release_orphans(&mut self) {
+        let is_awaited = |&index: &ProcessIndex| {
+            let is_member =
+                |member: &Member| [member.record, member.hello.record].contains(&Some(index));
+            !self.members.iter().any(is_member)
+        };
+        let reserved = self
+            .shared
+            .processes()
+            .filter(|(_, process)| process.state() == State::Reserved);
+        let now: Vec<ProcessIndex> = reserved
+            .map(|(index, _)| index)
+            .filter(is_awaited)
+            .collect();
+        self.awaited.retain(|(index, _)| now.contains(index));
+        for index in now {
+            match self.awaited.iter().find(|(known, _)| *known == index) {
+                Some((_, since)) if since.elapsed() > ORPHAN_LIMIT => self.shared.release(index),
+                Some(_) => {}
+                None => self.awaited.push((index, Instant::now())),
+            }
+        }
+    }
+
+    /// Lets a newcomer run unmanaged, and notes it.
+    fn turn_away(&mut self, place: usize) {
+        let member = self.members.remove(place);
+        let pid = member.hello.pid;
+        let grant = Grant {
+            record: None,
+            frames_budget: 0,
+            frames_max: 0,
+        };
+        let _ = control::answer(member.connection.as_fd(), grant, &[]);
+        if let Some(index) = member.hello.record {
+            self.shared.release(index);
+        }
+        self.notes.push(format!(
+            "process {pid} ran unmanaged: no memory was left for one more process"
+        ));
+    }
+
+    /// Writes down what a process leaves behind, and gives back its slots and frames.
+    fn remove(&mut self, place: usize, ending: Ending) {
+        self.note_levels();
+        let member = self.members.remove(place);
+        let Some(index) = member.record.or(member.hello.record) else {
+            return;
+        };
+        let process = self.shared.process(index);
+        if process.state() == State::Running {
+            process.end(now_ns());
+            self.notes.extend(record::complaint(&process));
+            self.ended
+                .push(record::of_process(&process, ending, now_ns()));
+        }
+        self.shared.release(index);
+    }
+}
+
+impl Member {
+    fn new(connection: OwnedFd, hello: Hello) -> Member {
+        let (came, record) = (Instant::now(), None);
+        Member {
+            connection,
+            hello,
+            came,
+            record,
+            given: 0,
+            moved_pages: 0,
+            pressure: 0,
+        }
+    }
+
+    fn state(&self) -> MemberState {
+        MemberState {
+            pid: self.hello.pid,
+            claimed: self.hello.record.map(|index| index.0),
+            record: self.record.map(|index| index.0),
+            given: self.given,
+        }
+    }
+
+    /// Whether the other end has gone. Engines send nothing after their hello.
+    fn has_ended(&self) -> bool {
+        let mut byte = [0];
+        let flags = rustix::net::RecvFlags::DONTWAIT;
+        match rustix::net::recv(&self.connection, &mut byte, flags) {
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => false,
+            Ok((received, _)) => received == 0,
+            Err(_) => true,
+        }
+    }
+
+    /// Answers the hello. False if the process can't be taken in, or has gone.
+    fn admit(&mut self, shared: &Shared, files: &[BorrowedFd<'_>]) -> bool {
+        let claimed = self.hello.record.filter(|index| {
+            // A forked child's record was claimed by its parent, and waits for it.
+            index.0 < tidemark_live::shared::PROCESSES_MAX as u32
+                && shared.process(*index).state() == State::Reserved
+        });
+        let Some(index) = claimed.or_else(|| match self.hello.record {
+            Some(_) => None,
+            None => shared.claim(),
+        }) else {
+            return false;
+        };
+        let process = shared.process(index);
+        process.set_budget(self.given as u32);
+        // Until the engine speaks up, it is taken to have understood what it is told here.
+        process
+            .counter(Counter::FramesBudget)
+            .store(self.given, Relaxed);
+        let grant = Grant {
+            record: Some(index),
+            frames_budget: self.given as u32,
+            frames_max: shared.frames_total() as u32,
+        };
+        if control::answer(self.connection.as_fd(), grant, files).is_err() {
+            self.hello.record = None;
+            shared.release(index);
+            return false;
+        }
+        self.record = Some(index);
+        true
+    }
+
+    /// Learns how many pages the process has moved of late.
+    fn measure(&mut self, shared: &Shared) {
+        let Some(index) = self.record else { return };
+        let process = shared.process(index);
+        let count = |counter| process.counter(counter).load(Relaxed);
+        let moved = count(Counter::PageIns) + count(Counter::PageOuts);
+        // Half of what was, half of what is: one quiet interval does not make a process idle.
+        self.pressure = (self.pressure + (moved - self.moved_pages)) / 2;
+        self.moved_pages = moved;
+    }
+
+    fn holder(&self, shared: &Shared) -> Holder {
+        let Some(index) = self.record else {
+            return Holder::NEW;
+        };
+        let process = shared.process(index);
+        let count = |counter| process.counter(counter).load(Relaxed);
+        Holder {
+            given: self.given,
+            understood: count(Counter::FramesBudget),
+            resident: count(Counter::FramesResident),
+            pressure: self.pressure,
+        }
+    }
+}
+
+/// The monotonic clock, which engines use too.
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

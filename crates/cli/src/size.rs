@@ -1,0 +1,147 @@
+//! Sizes as people write them: `512M`, `1.5G`, `100000`, `50%`.
+//!
+//! Units are binary: `K` is 1024 bytes. `KiB`, `KB` and `k` mean the same. A percentage is of the
+//! machine's physical memory.
+
+use crate::exit::{Refusal, refuse};
+
+/// The size `text` stands for, in bytes. `option` is the name of the option it was given to, and
+/// `memory_bytes` what a percentage is of.
+pub fn parse(option: &str, text: &str, memory_bytes: u64) -> Result<u64, Refusal> {
+    let given = format!("`{option} {text}`");
+    let number = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
+    let unit = text[number.len()..].trim();
+    let Some((whole, fraction)) = split_number(number.trim()) else {
+        refuse!("{given}: not a size; write a number and a unit, like `512M` or `1.5G`");
+    };
+    let Some(unit_bytes) = unit_bytes(unit, memory_bytes) else {
+        refuse!("{given}: unknown unit `{unit}`; use K, M, G or T");
+    };
+    let bytes = whole
+        .parse()
+        .ok()
+        .and_then(|whole| count_bytes(whole, fraction, unit_bytes));
+    let Some(bytes) = bytes else {
+        refuse!("{given}: too large; the most is 16777215T");
+    };
+    Ok(bytes)
+}
+
+/// The size of the machine's physical memory in bytes.
+pub fn physical_memory_bytes() -> u64 {
+    let system = rustix::system::sysinfo();
+    // The fields are of the machine's word size, which is not `u64` everywhere.
+    #[allow(clippy::useless_conversion)]
+    let total = u64::from(system.totalram);
+    total * u64::from(system.mem_unit)
+}
+
+/// The parts of a decimal number before and after its point.
+fn split_number(number: &str) -> Option<(&str, &str)> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    (is_digits(whole) && is_digits(fraction)).then_some((whole, fraction))
+}
+
+/// `whole.fraction` units in bytes. The fraction counts to a thousandth.
+fn count_bytes(whole: u64, fraction: &str, unit_bytes: u128) -> Option<u64> {
+    let thousandths: String = fraction.chars().chain("000".chars()).take(3).collect();
+    let thousandths = u128::from(whole) * 1000 + thousandths.parse::<u128>().ok()?;
+    u64::try_from(thousandths.checked_mul(unit_bytes)? / 1000).ok()
+}
+
+fn unit_bytes(unit: &str, memory_bytes: u64) -> Option<u128> {
+    if unit == "%" {
+        return Some(u128::from(memory_bytes) / 100);
+    }
+    let unit = unit.to_ascii_uppercase();
+    let power = match unit
+        .strip_suffix("IB")
+        .or(unit.strip_suffix('B'))
+        .unwrap_or(&unit)
+    {
+        "" if unit == "IB" => return None,
+        "" => 0,
+        "K" => 1,
+        "M" => 2,
+        "G" => 3,
+        "T" => 4,
+        _ => return None,
+    };
+    Some(1 << (10 * power))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(text: &str) -> Result<u64, String> {
+        parse("--memory", text, 1 << 30).map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn units_are_binary_and_may_be_left_out() {
+        assert_eq!(size("100000"), Ok(100_000));
+        assert_eq!(size("64K"), Ok(64 << 10));
+        assert_eq!(size("512M"), Ok(512 << 20));
+        assert_eq!(size("2g"), Ok(2 << 30));
+        assert_eq!(size("3T"), Ok(3 << 40));
+        assert_eq!(size("7B"), Ok(7));
+    }
+
+    #[test]
+    fn the_long_names_of_units_mean_the_same() {
+        for text in ["64K", "64k", "64KB", "64KiB", "64 KiB", "64kib"] {
+            assert_eq!(size(text), Ok(64 << 10), "{text}");
+        }
+    }
+
+    #[test]
+    fn fractions_are_exact_to_a_thousandth() {
+        assert_eq!(size("1.5G"), Ok(3 << 29));
+        assert_eq!(size("0.125K"), Ok(128));
+        assert_eq!(size("1.9999K"), Ok(2046));
+    }
+
+    #[test]
+    fn a_percentage_is_of_physical_memory() {
+        assert_eq!(size("50%"), Ok((1u64 << 30) / 100 * 50));
+    }
+
+    #[test]
+    fn an_unknown_unit_is_named() {
+        let told = "`--memory 12Q`: unknown unit `Q`; use K, M, G or T";
+        assert_eq!(size("12Q"), Err(told.into()));
+        assert!(size("12iB").unwrap_err().contains("unknown unit `iB`"));
+        assert!(size("12MM").unwrap_err().contains("unknown unit `MM`"));
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused() {
+        for text in [
+            "", "M", "-5M", "1.2.3M", ".5G", "5.", "0x10", "1e9", "1 2M", "…",
+        ] {
+            let told = size(text).unwrap_err();
+            assert!(
+                told.contains("not a size") || told.contains("unknown unit"),
+                "{text}: {told}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        for text in [
+            "99999999999999T",
+            "99999999999999999999999T",
+            "18446744073709551616",
+        ] {
+            assert!(size(text).unwrap_err().contains("too large"), "{text}");
+        }
+    }
+
+    #[test]
+    fn this_machine_has_memory() {
+        assert!(physical_memory_bytes() > 1 << 24);
+    }
+}

@@ -1,0 +1,38 @@
+//! Compressors with large windows: xz with one thread, zstd with its workers.
+
+use super::scratch::Scratch;
+use super::trial::Trial;
+use super::{material, needs};
+
+#[test]
+fn xz_writes_the_same_bytes_in_less_memory() {
+    if !needs::are_met(&["xz"]) {
+        return;
+    }
+    let scratch = Scratch::new("xz");
+    let input = scratch.join("prose");
+    material::write_prose(&input, needs::size(4 << 20, 200 << 20));
+    let input = input.display().to_string();
+    Trial::new("xz", &scratch, &["xz", "-9", "--stdout", &input]).compare();
+}
+
+#[test]
+fn zstd_writes_the_same_bytes_in_less_memory() {
+    if !needs::are_met(&["zstd"]) {
+        return;
+    }
+    let scratch = Scratch::new("zstd");
+    let input = scratch.join("prose");
+    material::write_prose(&input, needs::size(4 << 20, 200 << 20));
+    let input = input.display().to_string();
+    let arguments = [
+        "zstd",
+        "--long",
+        "-19",
+        "--quiet",
+        "-o",
+        "packed.zst",
+        &input,
+    ];
+    Trial::new("zstd", &scratch, &arguments).compare();
+}

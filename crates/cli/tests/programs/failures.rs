@@ -1,0 +1,123 @@
+//! A store that is full, fails to read or fails to write: one clear line, no hang, and never wrong
+//! data. The access that can't be served ends the program.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::child::{self, Outcome};
+use super::needs;
+use super::scratch::Scratch;
+
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// Fills 64 MiB with bytes that do not repeat, reads them twice, and says whether they are right.
+const FILL: &str = "
+import hashlib, random
+numbers = random.Random(1978)
+blocks, sums = [], []
+for _ in range(64 * 16):
+    block = numbers.randbytes(1 << 16)
+    blocks.append(block)
+    sums.append(hashlib.md5(block).digest())
+for _ in range(2):
+    for block, known in zip(blocks, sums):
+        if hashlib.md5(block).digest() != known:
+            print('wrong', flush=True)
+print('right', flush=True)
+";
+
+#[test]
+fn a_full_store_ends_the_program_with_a_reason() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let outcome = run("full", &["--swap-size", "16M"], None);
+    expect_ended(&outcome, &["swap", "full"]);
+}
+
+#[test]
+fn a_page_that_cannot_be_read_ends_the_program_with_a_reason() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let outcome = run("read", &[], Some("read:20"));
+    expect_ended(&outcome, &["swap", "read"]);
+}
+
+#[test]
+fn a_page_that_cannot_be_written_stays() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let outcome = run("write", &[], Some("write:5"));
+    outcome.expect_code(0, "one write fails of many");
+    assert_eq!(outcome.output_text(), "right\n");
+    let lines = lines_of_ours(&outcome);
+    assert!(
+        lines.len() <= 1,
+        "one line is enough:\n{}",
+        lines.join("\n")
+    );
+}
+
+#[test]
+fn without_a_fault_the_same_program_is_right() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let outcome = run("sound", &[], None);
+    outcome.expect_code(0, "no fault");
+    assert_eq!(
+        (
+            outcome.output_text().as_str(),
+            outcome.errors_text().as_str()
+        ),
+        ("right\n", "")
+    );
+}
+
+fn run(name: &str, options: &[&str], fault: Option<&str>) -> Outcome {
+    let scratch = Scratch::new(name);
+    let script = scratch.write("fill.py", FILL);
+    let mut command = Command::new(needs::tidemark());
+    command
+        .args(["run", "--memory", "16M", "--swap"])
+        .arg(scratch.folder("swap"));
+    command
+        .args(options)
+        .args(["--", needs::python()])
+        .arg(script);
+    if let Some(fault) = fault {
+        command.env("TIDEMARK_FAULT", fault);
+    }
+    child::run(command, &scratch.join("out"), LIMIT)
+}
+
+/// The program ended early, not well, and one line says why in these words.
+fn expect_ended(outcome: &Outcome, words: &[&str]) {
+    let (said, errors) = (outcome.output_text(), outcome.errors_text());
+    assert!(!said.contains("wrong"), "wrong data was given out");
+    assert!(!said.contains("right"), "the fault never came");
+    assert!(
+        !outcome.status.success(),
+        "it must not look as if all were well"
+    );
+    let lines = lines_of_ours(outcome);
+    assert_eq!(lines.len(), 1, "one line says why; it wrote:\n{errors}");
+    for word in words {
+        assert!(
+            lines[0].contains(word),
+            "`{}` does not speak of `{word}`",
+            lines[0]
+        );
+    }
+}
+
+fn lines_of_ours(outcome: &Outcome) -> Vec<String> {
+    let errors = outcome.errors_text();
+    errors
+        .lines()
+        .filter(|line| line.starts_with("tidemark"))
+        .map(str::to_owned)
+        .collect()
+}

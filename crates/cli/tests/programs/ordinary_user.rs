@@ -1,0 +1,103 @@
+//! The command for a user who is not root: it works where the privilege is given, and says in one
+//! line what is missing where it is not.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::{child, needs};
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// The user and group `nobody`.
+const NOBODY: &str = "65534";
+
+#[test]
+fn without_the_privilege_one_line_says_what_is_missing() {
+    let Some(place) = Place::new("refused") else {
+        return;
+    };
+    let outcome = child::run(place.command(&[]), &place.folder, LIMIT);
+    let device = fs::metadata("/dev/userfaultfd").map_or(0, |data| data.permissions().mode());
+    let sysctl = fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_default();
+    if device & 0o006 == 0o006 || sysctl.trim() == "1" {
+        assert_eq!(
+            outcome
+                .expect_code(7, "it is permitted to all here")
+                .output_text(),
+            "500000\n"
+        );
+        return;
+    }
+    let errors = outcome.expect_code(2, "nothing permits it").errors_text();
+    assert_eq!(errors.lines().count(), 1, "one line:\n{errors}");
+    assert!(errors.contains("userfaultfd"), "{errors}");
+    assert_eq!(outcome.output_text(), "", "the program did not run");
+}
+
+#[test]
+fn with_the_privilege_an_ordinary_user_runs_programs() {
+    let Some(place) = Place::new("permitted") else {
+        return;
+    };
+    let given = ["--inh-caps=+sys_ptrace", "--ambient-caps=+sys_ptrace"];
+    let outcome = child::run(place.command(&given), &place.folder, LIMIT);
+    assert_eq!(
+        outcome
+            .expect_code(7, "the privilege is given")
+            .output_text(),
+        "500000\n"
+    );
+}
+
+/// A folder that everybody may enter, with the command in it: the build's folder may be private.
+struct Place {
+    folder: PathBuf,
+}
+
+impl Place {
+    /// Copies the command; `None`, having said so, if this test can't run here.
+    fn new(name: &str) -> Option<Self> {
+        if !needs::are_met(&["setpriv", "awk"]) {
+            return None;
+        }
+        if !needs::is_root() {
+            needs::lacks("only root may become another user");
+            return None;
+        }
+        let folder = Path::new("/var/tmp").join(format!("tidemark-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("everybody may make folders there");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        let built = needs::tidemark().parent().expect("a file has a folder");
+        for name in ["tidemark", "libtidemark_shim.so"] {
+            fs::copy(built.join(name), folder.join(name)).expect("both have been built");
+        }
+        Some(Self { folder })
+    }
+
+    /// A program that needs more than its budget, prints a sum and ends with 7.
+    fn command(&self, privileges: &[&str]) -> Command {
+        let program = "BEGIN { for (i = 0; i < 500000; i++) t[i] = i \" text\"; \
+            for (k in t) n += (t[k] == k \" text\"); print n; exit 7 }";
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+            .args(privileges);
+        command.arg(self.folder.join("tidemark"));
+        command
+            .args(["run", "--memory", "16M", "--swap"])
+            .arg(&self.folder);
+        command
+            .args(["--", "awk", program])
+            .current_dir(&self.folder);
+        command
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What can't be removed stays in a folder for what is temporary.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}

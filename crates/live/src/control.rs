@@ -1,0 +1,348 @@
+//! How an engine and the supervisor meet: environment variables and one small exchange.
+//!
+//! The supervisor listens on a Unix stream socket and names it in [`CONTROL`]. An engine connects,
+//! sends a [`Hello`], and gets a [`Grant`] with the run's files attached. After that the two speak
+//! through [`shared`](crate::shared) memory; the connection stays open so that the supervisor sees
+//! its end when the process ends (or calls exec: the program that follows says hello by itself),
+//! and so that a byte sent down wakes the engine.
+//!
+//! A supervisor that goes away leaves the engines to go on alone, with the budgets they have.
+//!
+//! Every message has a fixed length, and integers are little endian.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recvmsg,
+    sendmsg, socket_with,
+};
+
+use crate::shared::ProcessIndex;
+
+/// The path of the supervisor's socket. Without it the engine runs alone: it makes its own
+/// shared memory, and needs [`MEMORY`] and [`SWAP_PATH`].
+pub const CONTROL: &str = "TIDEMARK_CONTROL";
+/// The memory budget in bytes, of the whole run. It sizes the frame pool.
+pub const MEMORY: &str = "TIDEMARK_MEMORY_BYTES";
+/// The swap file, used only where there is no supervisor to hand it over.
+pub const SWAP_PATH: &str = "TIDEMARK_SWAP_PATH";
+/// The swap store's size in bytes, used only without a supervisor. 4 GiB if absent.
+pub const SWAP_BYTES: &str = "TIDEMARK_SWAP_BYTES";
+/// The name of the replacement policy. The engine's default if absent.
+pub const POLICY: &str = "TIDEMARK_POLICY";
+/// How faults are served: [`MODE_THREAD`] (the default) or [`MODE_IN_THREAD`].
+pub const MODE: &str = "TIDEMARK_MODE";
+/// Faults are served by the engine's thread.
+pub const MODE_THREAD: &str = "thread";
+/// Faults are served by the faulting thread, in its signal handler.
+pub const MODE_IN_THREAD: &str = "in-thread";
+/// How much address space the pool of `--malloc pool` takes, in bytes. Read by the library that
+/// brings that allocator; absent without it.
+pub const POOL: &str = "TIDEMARK_POOL_BYTES";
+/// Faults for the store to inject, for tests: `read:N` or `write:N` fails the Nth request.
+pub const FAULT: &str = "TIDEMARK_FAULT";
+/// The file that decisions are appended to, used only without a supervisor.
+pub const DECISIONS: &str = "TIDEMARK_DECISIONS";
+/// If set, the engine says on the program's standard error what it does at start and end.
+pub const VERBOSE: &str = "TIDEMARK_VERBOSE";
+/// The file that the counters are written to, as `name value` lines, when the process ends
+/// normally. For tests without a supervisor.
+pub const COUNTERS: &str = "TIDEMARK_COUNTERS";
+
+/// The length of a [`Hello`] on the wire.
+pub const HELLO_BYTES: usize = 32;
+/// The length of a [`Grant`] on the wire.
+pub const GRANT_BYTES: usize = 32;
+
+const HELLO_MAGIC: u32 = u32::from_le_bytes(*b"TMhi");
+const GRANT_MAGIC: u32 = u32::from_le_bytes(*b"TMgo");
+const VERSION: u32 = 1;
+const NO_INDEX: u32 = u32::MAX;
+
+/// What an engine says first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hello {
+    /// The process it runs in.
+    pub pid: u32,
+    /// The parent process.
+    pub parent: u32,
+    /// A forked child brings the record its parent claimed for it
+    /// ([`claim_child`](crate::shared::Shared::claim_child)). A process that starts afresh brings
+    /// none: the supervisor claims one.
+    pub record: Option<ProcessIndex>,
+    /// How many frames it has in use already (a forked child has its parent's).
+    pub frames_resident: u32,
+}
+
+impl Hello {
+    /// Writes the message down.
+    pub fn to_bytes(self) -> [u8; HELLO_BYTES] {
+        let record = self.record.map_or(NO_INDEX, |index| index.0);
+        pack([
+            HELLO_MAGIC,
+            VERSION,
+            self.pid,
+            self.parent,
+            record,
+            self.frames_resident,
+            0,
+            0,
+        ])
+    }
+
+    /// Reads a message; `None` if it is not one of this version.
+    pub fn from_bytes(bytes: &[u8; HELLO_BYTES]) -> Option<Hello> {
+        let [magic, version, pid, parent, record, frames_resident, ..] = unpack(bytes);
+        (magic == HELLO_MAGIC && version == VERSION).then_some(Hello {
+            pid,
+            parent,
+            record: (record != NO_INDEX).then_some(ProcessIndex(record)),
+            frames_resident,
+        })
+    }
+}
+
+/// What the supervisor answers. With it come, in this order: the shared memory, the swap store,
+/// and the decision log if there is one ([`GrantFiles`]). A refusal brings none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grant {
+    /// The process's record in the shared memory; `None` refuses: the program runs unmanaged.
+    pub record: Option<ProcessIndex>,
+    /// How many frames it may use at first. Later budgets come through its record.
+    pub frames_budget: u32,
+    /// The most frames it may ever be given: the size of its pool.
+    pub frames_max: u32,
+}
+
+impl Grant {
+    /// Writes the message down.
+    pub fn to_bytes(self) -> [u8; GRANT_BYTES] {
+        let record = self.record.map_or(NO_INDEX, |index| index.0);
+        pack([
+            GRANT_MAGIC,
+            VERSION,
+            record,
+            self.frames_budget,
+            self.frames_max,
+            0,
+            0,
+            0,
+        ])
+    }
+
+    /// Reads a message; `None` if it is not one of this version.
+    pub fn from_bytes(bytes: &[u8; GRANT_BYTES]) -> Option<Grant> {
+        let [magic, version, record, frames_budget, frames_max, ..] = unpack(bytes);
+        (magic == GRANT_MAGIC && version == VERSION).then_some(Grant {
+            record: (record != NO_INDEX).then_some(ProcessIndex(record)),
+            frames_budget,
+            frames_max,
+        })
+    }
+}
+
+/// The files that come with a [`Grant`].
+#[derive(Debug)]
+pub struct GrantFiles {
+    /// The shared memory. See [`Shared::open`](crate::shared::Shared::open).
+    pub shared: OwnedFd,
+    /// The swap store, open for reading and writing.
+    pub swap: OwnedFd,
+    /// Where decisions are logged to, open for appending.
+    pub decisions: Option<OwnedFd>,
+}
+
+/// Connects to the supervisor and introduces this process. Blocks until the supervisor answers,
+/// for ten seconds at most.
+///
+/// A refusal is `Ok` with no files.
+pub fn introduce(socket: &Path, hello: Hello) -> io::Result<(OwnedFd, Grant, Option<GrantFiles>)> {
+    let connection = socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    let limit = Some(std::time::Duration::from_secs(10));
+    rustix::net::sockopt::set_socket_timeout(
+        &connection,
+        rustix::net::sockopt::Timeout::Recv,
+        limit,
+    )?;
+    connect(&connection, &SocketAddrUnix::new(socket)?)?;
+    send(connection.as_fd(), &hello.to_bytes(), &[])?;
+    let mut bytes = [0; GRANT_BYTES];
+    let mut files = receive(connection.as_fd(), &mut bytes)?.into_iter();
+    let grant = Grant::from_bytes(&bytes).ok_or(io::ErrorKind::InvalidData)?;
+    let files = match (files.next(), files.next(), files.next()) {
+        (Some(shared), Some(swap), decisions) => Some(GrantFiles {
+            shared,
+            swap,
+            decisions,
+        }),
+        _ => None,
+    };
+    if grant.record.is_some() && files.is_none() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the grant came without files",
+        ));
+    }
+    Ok((connection, grant, files))
+}
+
+/// Answers a [`Hello`] that was read from `connection`. Supervisor only.
+pub fn answer(
+    connection: BorrowedFd<'_>,
+    grant: Grant,
+    files: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    send(connection, &grant.to_bytes(), files)
+}
+
+/// Reads a [`Hello`] from a fresh connection. Supervisor only. `UnexpectedEof` if the peer left.
+pub fn read_hello(connection: BorrowedFd<'_>) -> io::Result<Hello> {
+    let mut bytes = [0; HELLO_BYTES];
+    receive(connection, &mut bytes)?;
+    Hello::from_bytes(&bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// Wakes an engine, so that it looks at its record now. Supervisor only. Never blocks.
+pub fn poke(connection: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    match rustix::net::send(connection, &[1], flags) {
+        // A full buffer holds pokes enough to wake it.
+        Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn send(connection: BorrowedFd<'_>, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "too many files in a message",
+        ));
+    }
+    let sent = sendmsg(
+        connection,
+        &[IoSlice::new(bytes)],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?;
+    if sent != bytes.len() {
+        Err(io::ErrorKind::WriteZero.into())
+    } else {
+        Ok(())
+    }
+}
+
+fn receive(connection: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
+    let mut files = Vec::new();
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut bytes[filled..])];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let read =
+            rustix::io::retry_on_intr(|| recvmsg(connection, &mut parts, &mut ancillary, flags))?;
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(more) = message {
+                files.extend(more);
+            }
+        }
+        if read.bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        filled += read.bytes;
+    }
+    Ok(files)
+}
+
+fn pack(words: [u32; 8]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+fn unpack(bytes: &[u8; 32]) -> [u32; 8] {
+    std::array::from_fn(|word| {
+        let at = word * 4;
+        u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::Shared;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn messages_survive_the_wire() {
+        let hello = Hello {
+            pid: 7,
+            parent: 3,
+            record: None,
+            frames_resident: 5,
+        };
+        assert_eq!(Hello::from_bytes(&hello.to_bytes()), Some(hello));
+        let hello = Hello {
+            record: Some(ProcessIndex(4)),
+            ..hello
+        };
+        assert_eq!(Hello::from_bytes(&hello.to_bytes()), Some(hello));
+        let grant = Grant {
+            record: Some(ProcessIndex(1)),
+            frames_budget: 10,
+            frames_max: 20,
+        };
+        assert_eq!(Grant::from_bytes(&grant.to_bytes()), Some(grant));
+        assert_eq!(Grant::from_bytes(&hello.to_bytes()), None);
+    }
+
+    #[test]
+    fn an_engine_is_introduced_and_gets_its_files() {
+        let directory =
+            std::env::temp_dir().join(format!("tidemark-control-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let supervisor = std::thread::spawn(move || {
+            let shared = Shared::create(10, 4).unwrap();
+            let swap = std::fs::File::open("/dev/null").unwrap();
+            let (connection, _) = listener.accept().unwrap();
+            let hello = read_hello(connection.as_fd()).unwrap();
+            let record = shared.claim();
+            let grant = Grant {
+                record,
+                frames_budget: 4,
+                frames_max: 4,
+            };
+            answer(connection.as_fd(), grant, &[shared.as_fd(), swap.as_fd()]).unwrap();
+            poke(connection.as_fd()).unwrap();
+            hello
+        });
+        let hello = Hello {
+            pid: 9,
+            parent: 1,
+            record: None,
+            frames_resident: 0,
+        };
+        let (_connection, grant, files) = introduce(&path, hello).unwrap();
+        assert_eq!(supervisor.join().unwrap(), hello);
+        let files = files.unwrap();
+        assert_eq!(Shared::open(files.shared).unwrap().swap_slots(), 10);
+        assert_eq!((grant.frames_budget, files.decisions.is_some()), (4, false));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

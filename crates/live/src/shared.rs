@@ -1,0 +1,728 @@
+//! What the processes of one run share: a table of processes with their counters, and the swap
+//! slots with who owns them.
+//!
+//! It lies in a memfd that the supervisor makes and hands to every engine (see
+//! [`control`](crate::control)). Engines publish into it as they go, so that nothing is lost when a
+//! process is killed; the supervisor reads it, sets budgets, and gives back the slots of the dead.
+//!
+//! # Layout (bytes)
+//! ```text
+//! 0                       header: HEADER_BYTES
+//! HEADER_BYTES            PROCESSES_MAX records of PROCESS_BYTES each
+//! then                    one u16 a swap slot: by how many processes it is used; 0 is free
+//! then                    one bitmap a process: which slots it uses
+//! ```
+//!
+//! # Invariants
+//! 1. A slot's count is at least the number of bitmaps with its bit set. A process killed between
+//!    the two steps of a change leaves the count too high, never too low: a slot may leak, but is
+//!    never given to two owners that don't know of each other.
+//! 2. A record's counters are written by its own engine alone; its budget and its way from
+//!    [`State::Ended`] to [`State::Free`] belong to the supervisor.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::*};
+
+use crate::sys::shm::Shared as Area;
+
+/// The first word of the shared memory: "TIDEMARK" in ASCII, least byte first.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
+/// The version of the layout. Engines refuse any other.
+pub const VERSION: u64 = 1;
+/// How many processes can be known at one time.
+pub const PROCESSES_MAX: usize = 1024;
+/// How many buckets a latency histogram has. See [`bucket_of`].
+pub const LATENCY_BUCKETS: usize = 128;
+
+const HEADER_BYTES: usize = 4096;
+const PROCESS_BYTES: usize = 4096;
+const COUNTERS_AT: usize = 32;
+const LATENCIES_AT: usize = 96;
+const NAME_WORDS: usize = 2;
+
+/// The fields of the header, by word.
+#[derive(Clone, Copy)]
+enum Header {
+    Magic,
+    Version,
+    SwapSlots,
+    SlotsUsed,
+    FramesResident,
+    FramesPeak,
+    FramesTotal,
+}
+
+/// The fields of a process record before its counters, by word.
+#[derive(Clone, Copy)]
+enum Field {
+    State,
+    Pid,
+    ParentPid,
+    Budget,
+    StartNs,
+    EndNs,
+    Ending,
+    Name,
+}
+
+/// Where a process record stands in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Nobody's.
+    Free,
+    /// Claimed, for a process that has not said hello yet.
+    Reserved,
+    /// Its engine runs.
+    Running,
+    /// Its process is gone; its counters are final. The supervisor reads them, then calls
+    /// [`Shared::release`].
+    Ended,
+}
+
+/// How a managed process came to its end, as far as its engine knew.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// The engine did not say: the process exited, was killed, or called exec.
+    Unsaid,
+    /// A page could not be read back.
+    FetchFailed,
+    /// The swap store is full and nothing more could leave.
+    StoreFull,
+    /// The engine met something it can't go on with.
+    EngineFailed,
+}
+
+/// What is counted for each process. All are totals since its engine started, but for the
+/// `Frames...` and `Unmanaged...` ones, which are levels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Counter {
+    /// Pages read from the store.
+    PageIns,
+    /// Pages written to the store.
+    PageOuts,
+    /// Requests that read them.
+    PageInRequests,
+    /// Requests that wrote them.
+    PageOutRequests,
+    /// Faults on pages that were in memory all the time.
+    SoftFaults,
+    /// Faults served with a page of zeros.
+    ZeroFills,
+    /// Faults that copied a shared page.
+    CowFaults,
+    /// Faults that waited for the store.
+    PageInFaults,
+    /// Faults that needed nothing: someone else had served the page already.
+    SpuriousFaults,
+    /// The most frames this process may use now, as its engine has understood it.
+    FramesBudget,
+    /// Frames in use now.
+    FramesResident,
+    /// The most frames ever in use.
+    FramesPeak,
+    /// Pages that left without being written, because the store held the same bytes.
+    CleanDrops,
+    /// Pages of zeros that left without being written.
+    ZeroPages,
+    /// Bytes of memory that is passed through: stacks, shared and file mappings.
+    UnmanagedBytes,
+    /// Bytes of address space under management.
+    ManagedBytes,
+    /// How many ranges of addresses are under management.
+    ManagedRegions,
+    /// Pages read ahead that were used.
+    AheadUsed,
+    /// Pages read ahead that left unused.
+    AheadWasted,
+    /// Bytes read from the store.
+    BytesRead,
+    /// Bytes written to the store.
+    BytesWritten,
+    /// Frames named by the policy that could not leave.
+    Refusals,
+    /// Pages that could not be moved for now: pinned, or shared after a fork.
+    Unmovable,
+    /// Pages taken over that the program had filled before they were managed.
+    Adopted,
+    /// Time that program threads waited for faults, in nanoseconds, summed over threads.
+    StallNs,
+    /// Time the engine worked, in nanoseconds.
+    EngineNs,
+    /// Events of the userfaultfd other than faults.
+    MapEvents,
+    /// Times the engine changed its processor to follow the program.
+    EngineMoves,
+    /// Requests to the store that failed.
+    StoreErrors,
+}
+
+impl Counter {
+    /// All counters, in the order of the record.
+    pub const ALL: [Counter; 29] = [
+        Counter::PageIns,
+        Counter::PageOuts,
+        Counter::PageInRequests,
+        Counter::PageOutRequests,
+        Counter::SoftFaults,
+        Counter::ZeroFills,
+        Counter::CowFaults,
+        Counter::PageInFaults,
+        Counter::SpuriousFaults,
+        Counter::FramesBudget,
+        Counter::FramesResident,
+        Counter::FramesPeak,
+        Counter::CleanDrops,
+        Counter::ZeroPages,
+        Counter::UnmanagedBytes,
+        Counter::ManagedBytes,
+        Counter::ManagedRegions,
+        Counter::AheadUsed,
+        Counter::AheadWasted,
+        Counter::BytesRead,
+        Counter::BytesWritten,
+        Counter::Refusals,
+        Counter::Unmovable,
+        Counter::Adopted,
+        Counter::StallNs,
+        Counter::EngineNs,
+        Counter::MapEvents,
+        Counter::EngineMoves,
+        Counter::StoreErrors,
+    ];
+
+    /// The counter's name in statistics files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Counter::PageIns => "page_ins",
+            Counter::PageOuts => "page_outs",
+            Counter::PageInRequests => "page_in_requests",
+            Counter::PageOutRequests => "page_out_requests",
+            Counter::SoftFaults => "soft_faults",
+            Counter::ZeroFills => "zero_fills",
+            Counter::CowFaults => "cow_faults",
+            Counter::PageInFaults => "page_in_faults",
+            Counter::SpuriousFaults => "spurious_faults",
+            Counter::FramesBudget => "frames_budget",
+            Counter::FramesResident => "frames_resident",
+            Counter::FramesPeak => "frames_peak",
+            Counter::CleanDrops => "clean_drops",
+            Counter::ZeroPages => "zero_pages",
+            Counter::UnmanagedBytes => "unmanaged_bytes",
+            Counter::ManagedBytes => "managed_bytes",
+            Counter::ManagedRegions => "managed_regions",
+            Counter::AheadUsed => "ahead_used",
+            Counter::AheadWasted => "ahead_wasted",
+            Counter::BytesRead => "bytes_read",
+            Counter::BytesWritten => "bytes_written",
+            Counter::Refusals => "refusals",
+            Counter::Unmovable => "unmovable",
+            Counter::Adopted => "adopted",
+            Counter::StallNs => "stall_ns",
+            Counter::EngineNs => "engine_ns",
+            Counter::MapEvents => "map_events",
+            Counter::EngineMoves => "engine_moves",
+            Counter::StoreErrors => "store_errors",
+        }
+    }
+}
+
+/// The faults whose latency is recorded apart, from the fault's message to its resolution.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Latency {
+    /// Faults on pages that were in memory.
+    Soft,
+    /// Faults served with zeros.
+    ZeroFill,
+    /// Faults that waited for the store.
+    PageIn,
+}
+
+impl Latency {
+    /// All kinds, in the order of the record.
+    pub const ALL: [Latency; 3] = [Latency::Soft, Latency::ZeroFill, Latency::PageIn];
+}
+
+/// The place of a process in the table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ProcessIndex(pub u32);
+
+/// The shared memory of one run.
+pub struct Shared {
+    memory: Area,
+    slots: usize,
+}
+
+impl Shared {
+    /// Makes the shared memory for a swap store of `swap_slots` pages, and a tree of processes
+    /// that may use `frames_total` frames together.
+    pub fn create(swap_slots: u32, frames_total: u64) -> io::Result<Shared> {
+        let slots = swap_slots as usize;
+        let memory = Area::create("tidemark", bytes_for(slots))?;
+        let shared = Shared { memory, slots };
+        shared.header(Header::Version).store(VERSION, Relaxed);
+        shared
+            .header(Header::SwapSlots)
+            .store(u64::from(swap_slots), Relaxed);
+        shared
+            .header(Header::FramesTotal)
+            .store(frames_total, Relaxed);
+        shared.header(Header::Magic).store(MAGIC, Release);
+        Ok(shared)
+    }
+
+    /// Maps shared memory that another process made.
+    pub fn open(file: OwnedFd) -> io::Result<Shared> {
+        let memory = Area::open(file)?;
+        let refuse = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        if memory.bytes() < HEADER_BYTES {
+            return refuse("the shared memory is too short");
+        }
+        let mut shared = Shared { memory, slots: 0 };
+        if shared.header(Header::Magic).load(Acquire) != MAGIC {
+            return refuse("the shared memory is not Tidemark's");
+        }
+        if shared.header(Header::Version).load(Relaxed) != VERSION {
+            return refuse("the shared memory is of another version");
+        }
+        shared.slots = shared.header(Header::SwapSlots).load(Relaxed) as usize;
+        if shared.slots > u32::MAX as usize || bytes_for(shared.slots) != shared.memory.bytes() {
+            return refuse("the shared memory's length doesn't fit its slots");
+        }
+        Ok(shared)
+    }
+
+    /// Claims a free record, in [`State::Reserved`] and zeroed; `None` if all are taken.
+    pub fn claim(&self) -> Option<ProcessIndex> {
+        (0..PROCESSES_MAX as u32).map(ProcessIndex).find(|&index| {
+            let words = self.record(index);
+            let is_mine = words[Field::State as usize]
+                .compare_exchange(State::Free as u64, State::Reserved as u64, AcqRel, Relaxed)
+                .is_ok();
+            if is_mine {
+                words.iter().skip(1).for_each(|word| word.store(0, Relaxed));
+            }
+            is_mine
+        })
+    }
+
+    /// Claims a record for a child of `parent` that is about to be forked, and counts the child
+    /// as an owner of every slot its parent owns.
+    ///
+    /// - Needs: the parent's engine is at rest.
+    pub fn claim_child(&self, parent: ProcessIndex) -> Option<ProcessIndex> {
+        let child = self.claim()?;
+        let (from, to) = (self.owned(parent), self.owned(child));
+        let refs = self.slot_refs();
+        for (word, (from, to)) in from.iter().zip(to).enumerate() {
+            let bits = from.load(Relaxed);
+            for bit in ones(bits) {
+                refs[word * 64 + bit].fetch_add(1, AcqRel);
+            }
+            if bits != 0 {
+                to.store(bits, Release);
+            }
+        }
+        self.process(child).set_parent(self.process(parent).pid());
+        Some(child)
+    }
+
+    /// Gives back every slot that a dead process owned, and frees its record.
+    ///
+    /// - Needs: the process is gone, and nobody else releases it at the same time.
+    pub fn release(&self, index: ProcessIndex) {
+        let refs = self.slot_refs();
+        for (word, owned) in self.owned(index).iter().enumerate() {
+            for bit in ones(owned.swap(0, AcqRel)) {
+                self.drop_ref(&refs[word * 64 + bit]);
+            }
+        }
+        let process = self.process(index);
+        let resident = process.counter(Counter::FramesResident).swap(0, Relaxed);
+        self.header(Header::FramesResident)
+            .fetch_sub(resident, Relaxed);
+        process.set_state(State::Free);
+    }
+
+    /// The record of one process.
+    pub fn process(&self, index: ProcessIndex) -> Process<'_> {
+        Process {
+            words: self.record(index),
+            shared: self,
+        }
+    }
+
+    /// Every record that is not free, in the order of the table.
+    pub fn processes(&self) -> impl Iterator<Item = (ProcessIndex, Process<'_>)> {
+        (0..PROCESSES_MAX as u32)
+            .map(|index| (ProcessIndex(index), self.process(ProcessIndex(index))))
+            .filter(|(_, process)| process.state() != State::Free)
+    }
+
+    /// The size of the swap store in slots.
+    pub fn swap_slots(&self) -> u32 {
+        self.slots as u32
+    }
+
+    /// How many slots are in use, by whomever.
+    pub fn slots_used(&self) -> u64 {
+        self.header(Header::SlotsUsed).load(Relaxed)
+    }
+
+    /// How many frames all processes together may use.
+    pub fn frames_total(&self) -> u64 {
+        self.header(Header::FramesTotal).load(Relaxed)
+    }
+
+    /// How many frames all processes use together now.
+    pub fn frames_resident(&self) -> u64 {
+        self.header(Header::FramesResident).load(Relaxed)
+    }
+
+    /// The most frames that were ever in use together.
+    pub fn frames_peak(&self) -> u64 {
+        self.header(Header::FramesPeak).load(Relaxed)
+    }
+
+    fn header(&self, field: Header) -> &AtomicU64 {
+        self.memory.at(field as usize * 8)
+    }
+
+    fn record(&self, index: ProcessIndex) -> &[AtomicU64] {
+        assert!((index.0 as usize) < PROCESSES_MAX);
+        let at = HEADER_BYTES + index.0 as usize * PROCESS_BYTES;
+        self.memory.slice(at, PROCESS_BYTES / 8)
+    }
+
+    /// By how many processes each slot is used.
+    pub(crate) fn slot_refs(&self) -> &[AtomicU16] {
+        self.memory
+            .slice(HEADER_BYTES + PROCESSES_MAX * PROCESS_BYTES, self.slots)
+    }
+
+    /// Which slots a process uses, one bit each.
+    pub(crate) fn owned(&self, index: ProcessIndex) -> &[AtomicU64] {
+        let words = self.slots.div_ceil(64);
+        let at = ownership_at(self.slots) + index.0 as usize * words * 8;
+        self.memory.slice(at, words)
+    }
+
+    /// Takes the slot behind `count` if it is free.
+    pub(crate) fn take_slot(&self, count: &AtomicU16) -> bool {
+        let is_taken =
+            count.load(Relaxed) == 0 && count.compare_exchange(0, 1, AcqRel, Relaxed).is_ok();
+        if is_taken {
+            self.header(Header::SlotsUsed).fetch_add(1, Relaxed);
+        }
+        is_taken
+    }
+
+    /// Counts one user of a slot less.
+    pub(crate) fn drop_ref(&self, count: &AtomicU16) {
+        let before = count.fetch_sub(1, AcqRel);
+        assert!(before > 0);
+        if before == 1 {
+            self.header(Header::SlotsUsed).fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+impl AsFd for Shared {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.memory.fd().expect("the descriptor is kept")
+    }
+}
+
+/// One process's record.
+#[derive(Clone, Copy)]
+pub struct Process<'a> {
+    words: &'a [AtomicU64],
+    shared: &'a Shared,
+}
+
+impl<'a> Process<'a> {
+    /// Writes down who runs here, and that it runs.
+    pub fn start(&self, pid: u32, parent: u32, name: &str, now_ns: u64) {
+        self.field(Field::Pid).store(u64::from(pid), Relaxed);
+        self.set_parent(parent);
+        let mut bytes = [0; NAME_WORDS * 8];
+        let length = name.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
+        for (word, chunk) in bytes.chunks_exact(8).enumerate() {
+            let value = u64::from_le_bytes(chunk.try_into().expect("chunks of 8 bytes"));
+            self.words[Field::Name as usize + word].store(value, Relaxed);
+        }
+        self.field(Field::StartNs).store(now_ns, Relaxed);
+        self.set_state(State::Running);
+    }
+
+    /// Writes down that the process is gone. Its counters stay readable.
+    pub fn end(&self, now_ns: u64) {
+        self.field(Field::EndNs).store(now_ns, Relaxed);
+        self.set_state(State::Ended);
+    }
+
+    /// Writes down why the engine is about to end its process.
+    pub fn set_ending(&self, ending: Ending) {
+        self.field(Field::Ending).store(ending as u64, Relaxed);
+    }
+
+    /// Sets how many frames the process may use. Its engine follows within its next step; poke it
+    /// through its control connection if it must be at once.
+    pub fn set_budget(&self, frames: u32) {
+        self.field(Field::Budget).store(u64::from(frames), Relaxed);
+    }
+
+    /// Publishes how many frames are in use, in the record and in the sum over all processes.
+    pub fn set_resident(&self, frames: u64) {
+        let before = self.counter(Counter::FramesResident).swap(frames, Relaxed);
+        let sum = self.shared.header(Header::FramesResident);
+        let now = if frames >= before {
+            sum.fetch_add(frames - before, Relaxed) + (frames - before)
+        } else {
+            sum.fetch_sub(before - frames, Relaxed) - (before - frames)
+        };
+        if frames > before {
+            self.shared
+                .header(Header::FramesPeak)
+                .fetch_max(now, Relaxed);
+        }
+    }
+
+    /// Adds one to the latency bucket that `ns` falls in. Engine only.
+    pub fn record_latency(&self, kind: Latency, ns: u64) {
+        let bucket = &self.latency(kind)[bucket_of(ns)];
+        bucket.store(bucket.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Where the record stands in its life.
+    pub fn state(&self) -> State {
+        match self.field(Field::State).load(Acquire) {
+            0 => State::Free,
+            1 => State::Reserved,
+            2 => State::Running,
+            _ => State::Ended,
+        }
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.field(Field::Pid).load(Relaxed) as u32
+    }
+
+    /// The parent's process id.
+    pub fn parent(&self) -> u32 {
+        self.field(Field::ParentPid).load(Relaxed) as u32
+    }
+
+    /// The program's short name (as in `/proc/self/comm`).
+    pub fn name(&self) -> String {
+        let words = &self.words[Field::Name as usize..][..NAME_WORDS];
+        let bytes: Vec<u8> = words
+            .iter()
+            .flat_map(|word| word.load(Relaxed).to_le_bytes())
+            .collect();
+        let length = bytes
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
+
+    /// How many frames the supervisor lets the process use.
+    pub fn budget(&self) -> u32 {
+        self.field(Field::Budget).load(Relaxed) as u32
+    }
+
+    /// When the engine started, on the monotonic clock.
+    pub fn start_ns(&self) -> u64 {
+        self.field(Field::StartNs).load(Relaxed)
+    }
+
+    /// When the process ended, on the monotonic clock; zero while it runs.
+    pub fn end_ns(&self) -> u64 {
+        self.field(Field::EndNs).load(Relaxed)
+    }
+
+    /// Why the engine ended its process, if it did.
+    pub fn ending(&self) -> Ending {
+        match self.field(Field::Ending).load(Relaxed) {
+            0 => Ending::Unsaid,
+            1 => Ending::FetchFailed,
+            2 => Ending::StoreFull,
+            _ => Ending::EngineFailed,
+        }
+    }
+
+    /// One of the counters.
+    pub fn counter(&self, counter: Counter) -> &'a AtomicU64 {
+        &self.words[COUNTERS_AT + counter as usize]
+    }
+
+    /// One of the latency histograms: how many fell into each bucket.
+    pub fn latency(&self, kind: Latency) -> &'a [AtomicU64] {
+        &self.words[LATENCIES_AT + kind as usize * LATENCY_BUCKETS..][..LATENCY_BUCKETS]
+    }
+
+    pub(crate) fn set_state(&self, state: State) {
+        self.field(Field::State).store(state as u64, Release);
+    }
+
+    pub(crate) fn set_parent(&self, parent: u32) {
+        self.field(Field::ParentPid)
+            .store(u64::from(parent), Relaxed);
+    }
+
+    fn field(&self, field: Field) -> &'a AtomicU64 {
+        &self.words[field as usize]
+    }
+}
+
+/// The histogram bucket that `ns` falls in: four to each doubling, from 64 ns up.
+pub fn bucket_of(ns: u64) -> usize {
+    let ns = ns.max(64);
+    let doubling = 63 - ns.leading_zeros() as usize;
+    let quarter = (ns >> (doubling - 2)) as usize & 3;
+    ((doubling - 6) * 4 + quarter).min(LATENCY_BUCKETS - 1)
+}
+
+/// The least number of nanoseconds that falls in `bucket`. (The first takes all below, too.)
+pub fn bucket_floor_ns(bucket: usize) -> u64 {
+    (4 + bucket as u64 % 4) << (bucket / 4 + 4)
+}
+
+/// The latency that the given share (in thousandths) of a histogram's entries do not exceed, to
+/// the accuracy of a bucket; zero if it has none.
+pub fn percentile_ns(counts: &[u64], thousandths: u64) -> u64 {
+    let total: u64 = counts.iter().sum();
+    if total == 0 {
+        return 0;
+    }
+    let wanted = (total * thousandths).div_ceil(1000).max(1);
+    let mut seen = 0;
+    let bucket = counts.iter().position(|&count| {
+        seen += count;
+        seen >= wanted
+    });
+    // The middle of the bucket stands for all of it.
+    let bucket = bucket.expect("the counts add up to the total");
+    (bucket_floor_ns(bucket) + bucket_floor_ns(bucket + 1)) / 2
+}
+
+fn ownership_at(slots: usize) -> usize {
+    let refs_end = HEADER_BYTES + PROCESSES_MAX * PROCESS_BYTES + slots * 2;
+    refs_end.next_multiple_of(4096)
+}
+
+fn bytes_for(slots: usize) -> usize {
+    (ownership_at(slots) + PROCESSES_MAX * slots.div_ceil(64) * 8).next_multiple_of(4096)
+}
+
+/// The positions of the ones in `bits`, lowest first.
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if bits == 0 {
+            return None;
+        }
+        let bit = bits.trailing_zeros() as usize;
+        bits &= bits - 1;
+        Some(bit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open_again(shared: &Shared) -> Shared {
+        Shared::open(shared.as_fd().try_clone_to_owned().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn counters_are_listed_in_the_order_of_the_record() {
+        for (index, counter) in Counter::ALL.into_iter().enumerate() {
+            assert_eq!(counter as usize, index);
+        }
+        assert!(COUNTERS_AT + Counter::ALL.len() <= LATENCIES_AT);
+        assert!(LATENCIES_AT + Latency::ALL.len() * LATENCY_BUCKETS <= PROCESS_BYTES / 8);
+        assert!(Field::Name as usize + NAME_WORDS <= COUNTERS_AT);
+    }
+
+    #[test]
+    fn what_one_process_writes_the_other_reads() {
+        let ours = Shared::create(1000, 64).unwrap();
+        let theirs = open_again(&ours);
+        let index = ours.claim().unwrap();
+        theirs
+            .process(index)
+            .start(17, 1, "a-program-with-a-long-name", 5);
+        theirs
+            .process(index)
+            .counter(Counter::PageIns)
+            .store(9, Relaxed);
+        theirs.process(index).set_resident(12);
+        let process = ours.process(index);
+        assert_eq!(
+            (process.pid(), process.parent(), process.start_ns()),
+            (17, 1, 5)
+        );
+        assert_eq!(process.name(), "a-program-with-a");
+        assert_eq!(process.counter(Counter::PageIns).load(Relaxed), 9);
+        assert_eq!((ours.frames_resident(), ours.frames_peak()), (12, 12));
+        assert_eq!((theirs.swap_slots(), theirs.frames_total()), (1000, 64));
+    }
+
+    #[test]
+    fn a_child_owns_what_its_parent_owns_and_release_gives_back_once() {
+        let shared = Shared::create(130, 64).unwrap();
+        let parent = shared.claim().unwrap();
+        for slot in [0, 64, 129] {
+            assert!(shared.take_slot(&shared.slot_refs()[slot]));
+            shared.owned(parent)[slot / 64].fetch_or(1 << (slot % 64), Relaxed);
+        }
+        let child = shared.claim_child(parent).unwrap();
+        assert_ne!(parent, child);
+        assert_eq!(shared.slot_refs()[129].load(Relaxed), 2);
+        shared.release(parent);
+        assert_eq!(
+            (shared.slot_refs()[64].load(Relaxed), shared.slots_used()),
+            (1, 3)
+        );
+        shared.release(child);
+        assert_eq!(
+            (shared.slot_refs()[0].load(Relaxed), shared.slots_used()),
+            (0, 0)
+        );
+        assert_eq!(shared.processes().count(), 0);
+    }
+
+    #[test]
+    fn buckets_hold_what_they_say() {
+        for ns in (64..5000).chain([1 << 30, (1 << 30) + (1 << 29), 1 << 37]) {
+            let bucket = bucket_of(ns);
+            assert!(
+                bucket_floor_ns(bucket) <= ns && ns < bucket_floor_ns(bucket + 1),
+                "{ns}"
+            );
+        }
+        assert_eq!(
+            (bucket_of(0), bucket_of(u64::MAX)),
+            (0, LATENCY_BUCKETS - 1)
+        );
+        let mut counts = [0; LATENCY_BUCKETS];
+        counts[bucket_of(1000)] = 99;
+        counts[bucket_of(100_000)] = 1;
+        assert!((900..1200).contains(&percentile_ns(&counts, 500)));
+        assert!(percentile_ns(&counts, 1000) > 90_000);
+        assert_eq!(percentile_ns(&[0; 4], 500), 0);
+    }
+
+    #[test]
+    fn foreign_memory_is_refused() {
+        let other = Area::create("other", 8192).unwrap();
+        let file = other.fd().unwrap().try_clone_to_owned().unwrap();
+        assert!(Shared::open(file).is_err());
+    }
+}

@@ -1,0 +1,18 @@
+//! The record a run leaves behind, and what people read of it.
+//!
+//! [`record`] holds the types: they are the statistics file of `tidemark run`, field by field.
+//! [`host`] is the record of what a host permits. [`histogram`] counts by size. [`text`] draws tables; every view is a pure function of a record.
+//!
+//! # Versions
+//! A record names its [`SCHEMA`]. A field may be added under the same name; a change of meaning or
+//! a field taken away makes a new schema.
+
+#![forbid(unsafe_code)]
+
+pub mod histogram;
+pub mod host;
+pub mod record;
+pub mod text;
+
+pub use histogram::{Bucket, Histogram};
+pub use record::{Ending, Latencies, Latency, ProcessRecord, RunRecord, SCHEMA, Statistics};

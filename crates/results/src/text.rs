@@ -1,0 +1,295 @@
+//! Text views of a record: tables for people.
+
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+
+use crate::record::{Ending, ProcessRecord, RunRecord, Statistics};
+
+/// How many processes the table shows one by one; the rest are summed up in one line.
+const PROCESSES_SHOWN: usize = 12;
+
+/// Rules around the head of a table, and none between rows.
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// The summary of a run: one line of what it was, a table of processes, and the rest of the total.
+pub fn summary(record: &RunRecord) -> String {
+    let mut text = format!(
+        "{}\n{}\n{}",
+        headline(record),
+        processes(record),
+        details(record)
+    );
+    for note in &record.notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    text
+}
+
+/// A size in the largest binary unit that keeps it at least one.
+pub fn bytes(size: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = size as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = if value.fract() == 0.0 || value >= 100.0 {
+        0
+    } else {
+        1
+    };
+    format!("{value:.digits$} {}", units[unit])
+}
+
+/// A count with its thousands set apart.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A table with rules between head and body, whose columns other than the first few
+/// (`columns_left`) hold numbers.
+pub fn table(columns: &[&str], columns_left: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(STYLE).set_header(columns);
+    for column in table.column_iter_mut().skip(columns_left) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn headline(record: &RunRecord) -> String {
+    format!(
+        "tidemark: {} · {} · policy {} · {} · {:.2} s",
+        shortened(&record.command.join(" "), 60),
+        bytes(record.memory_bytes),
+        record.policy,
+        ending(record.ending),
+        record.total.elapsed_s,
+    )
+}
+
+fn processes(record: &RunRecord) -> Table {
+    let mut table = table(
+        &[
+            "process",
+            "end",
+            "elapsed s",
+            "stall s",
+            "page-ins",
+            "page-outs",
+            "soft",
+            "zero-fill",
+            "copied",
+            "peak",
+            "budget",
+            "unmanaged",
+        ],
+        2,
+    );
+    let mut shown: Vec<&ProcessRecord> = record.processes.iter().collect();
+    // The processes that paged most are the ones worth a line; among equals the first that came.
+    shown.sort_by_key(|process| {
+        std::cmp::Reverse((process.statistics.page_ins, process.statistics.frames_peak))
+    });
+    for process in shown.iter().take(PROCESSES_SHOWN) {
+        let name = format!("{} {}", process.pid, shortened(&process.program, 20));
+        table.add_row(row(name, ending(process.ending), &process.statistics));
+    }
+    let rest = shown.get(PROCESSES_SHOWN..).unwrap_or_default();
+    if !rest.is_empty() {
+        let mut sum = Statistics::default();
+        rest.iter().for_each(|process| sum.add(&process.statistics));
+        table.add_row(row(format!("{} more", rest.len()), String::new(), &sum));
+    }
+    table.add_row(row("total".into(), String::new(), &record.total));
+    table
+}
+
+fn row(name: String, end: String, statistics: &Statistics) -> Vec<String> {
+    vec![
+        name,
+        end,
+        format!("{:.2}", statistics.elapsed_s),
+        format!("{:.2}", statistics.stall_s),
+        count(statistics.page_ins),
+        count(statistics.page_outs),
+        count(statistics.soft_faults),
+        count(statistics.zero_fills),
+        count(statistics.cow_faults),
+        count(statistics.frames_peak),
+        count(statistics.frames_budget),
+        bytes(statistics.unmanaged_bytes),
+    ]
+}
+
+fn details(record: &RunRecord) -> String {
+    let total = &record.total;
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<12} {value}\n"));
+    line(
+        "read",
+        format!(
+            "{} in {} requests, {:.1} pages each",
+            bytes(total.bytes_read),
+            count(total.page_in_requests),
+            total.page_in_cluster_mean(),
+        ),
+    );
+    line(
+        "written",
+        format!(
+            "{} in {} requests, {:.1} pages each",
+            bytes(total.bytes_written),
+            count(total.page_out_requests),
+            total.page_out_cluster_mean(),
+        ),
+    );
+    line(
+        "read ahead",
+        format!(
+            "{} pages used, {} wasted",
+            count(total.read_ahead_used),
+            count(total.read_ahead_wasted),
+        ),
+    );
+    line(
+        "not written",
+        format!(
+            "{} clean, {} zero",
+            count(total.clean_drops),
+            count(total.zero_pages)
+        ),
+    );
+    for (name, latency) in [
+        ("soft fault", &total.latency.soft),
+        ("zero-fill", &total.latency.zero_fill),
+        ("page-in", &total.latency.page_in),
+    ] {
+        let us = latency.percentiles_us;
+        let percentiles = format!(
+            "p50 {:.1} µs, p90 {:.1} µs, p99 {:.1} µs, p99.9 {:.1} µs",
+            us.p50, us.p90, us.p99, us.p999,
+        );
+        line(name, percentiles);
+    }
+    line(
+        "refusals",
+        format!(
+            "{}, setbacks {}",
+            count(total.refusals),
+            count(total.setbacks)
+        ),
+    );
+    text
+}
+
+fn ending(ending: Ending) -> String {
+    match ending {
+        Ending::Status(status) => format!("exit {status}"),
+        Ending::Signal(signal) => format!("signal {signal}"),
+        Ending::Replaced => "exec".into(),
+        Ending::Gone => "gone".into(),
+        Ending::Running => "running".into(),
+    }
+}
+
+/// The beginning of `text`, on one line.
+fn shortened(text: &str, characters_max: usize) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.chars().count() <= characters_max {
+        return text;
+    }
+    let head: String = text.chars().take(characters_max - 1).collect();
+    format!("{head}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::SCHEMA;
+
+    fn record(processes: usize) -> RunRecord {
+        let process = |pid: usize| ProcessRecord {
+            pid: pid as u32,
+            parent: None,
+            program: "sheep".into(),
+            ending: Ending::Gone,
+            statistics: Statistics {
+                page_ins: pid as u64,
+                ..Statistics::default()
+            },
+        };
+        RunRecord {
+            schema: SCHEMA.into(),
+            tidemark: "0.1.0".into(),
+            command: vec!["sheep".into(), "4".into()],
+            policy: "mach3".into(),
+            mode: "thread".into(),
+            memory_bytes: 256 << 20,
+            swap_bytes: 4 << 30,
+            ending: Ending::Status(3),
+            notes: vec!["the swap file is read through the page cache".into()],
+            total: Statistics {
+                page_ins: 1_234_567,
+                page_in_requests: 100_000,
+                elapsed_s: 2.5,
+                ..Statistics::default()
+            },
+            processes: (1..=processes).map(process).collect(),
+        }
+    }
+
+    #[test]
+    fn sizes_take_the_largest_unit_that_fits() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(4096), "4 KiB");
+        assert_eq!(bytes(3 << 29), "1.5 GiB");
+        assert_eq!(bytes(5 << 50), "5120 TiB");
+    }
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000), "1,000");
+        assert_eq!(count(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn a_summary_says_what_ran_how_it_ended_and_what_it_cost() {
+        let text = summary(&record(1));
+        let first = text.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "tidemark: sheep 4 · 256 MiB · policy mach3 · exit 3 · 2.50 s"
+        );
+        assert!(text.contains("1,234,567"));
+        assert!(text.contains("12.3 pages each"));
+        assert!(text.contains("note: the swap file is read through the page cache"));
+    }
+
+    #[test]
+    fn many_processes_are_summed_up_after_those_that_paged_most() {
+        let text = summary(&record(20));
+        assert!(text.contains("20 sheep") && text.contains("9 sheep"));
+        assert!(!text.contains(" 8 sheep"));
+        let rest = text.lines().find(|line| line.contains("8 more")).unwrap();
+        assert!(rest.contains("36"), "1 + … + 8 page-ins: {rest}");
+    }
+
+    #[test]
+    fn an_unmanaged_run_has_a_summary_too() {
+        let text = summary(&record(0));
+        assert!(text.contains("total"));
+    }
+}
