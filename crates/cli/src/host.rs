@@ -1,7 +1,7 @@
 //! What this host permits: the checks that `run` makes before it starts anything, and that
 //! `doctor` shows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tidemark_live::sys::Errno;
 use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
@@ -10,6 +10,8 @@ use crate::exit::{Refusal, refuse};
 
 /// The preload library's file name.
 const SHIM: &str = "libtidemark_shim.so";
+/// The library that brings the allocator of `--malloc pool`; it lies beside the other.
+const POOL: &str = "libtidemark_pool.so";
 
 /// What thread mode needs of the userfaultfd.
 pub const NEEDED: Features = Features::MOVE
@@ -67,6 +69,18 @@ pub fn find_shim() -> Result<PathBuf, Refusal> {
         );
     }
     Ok(found)
+}
+
+/// Finds the library that brings the allocator of `--malloc pool`, beside the preload library.
+pub fn find_pool(shim: &Path) -> Result<PathBuf, Refusal> {
+    let place = shim.with_file_name(POOL);
+    match place.canonicalize() {
+        Ok(found) => Ok(found),
+        Err(_) => {
+            let place = place.display();
+            refuse!("`--malloc pool`: its library is not at `{place}`; build it with `make`")
+        }
+    }
 }
 
 /// Whether asynchronous transfers can be had.

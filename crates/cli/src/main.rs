@@ -16,6 +16,7 @@ mod completions;
 mod doctor;
 mod exit;
 mod host;
+mod keep;
 mod man;
 mod output;
 mod policies;

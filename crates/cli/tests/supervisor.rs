@@ -314,7 +314,31 @@ fn exec_replaces_a_process_under_its_number() {
     assert_eq!(processes.len(), 2, "{processes:?}");
     assert_eq!(processes[0]["pid"], processes[1]["pid"]);
     assert_eq!(processes[1]["frames_budget"], 4096);
+    assert_eq!(processes[0]["ending"], "replaced");
     assert_eq!(processes[1]["ending"]["status"], 0);
+}
+
+#[test]
+fn processes_left_behind_are_looked_after_until_they_end() {
+    if !may_run() {
+        return;
+    }
+    let folder = Folder::new("daemon");
+    let (stats, done) = (folder.path("stats.json"), folder.path("done"));
+    let temporary = folder.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let engine = engine().join(" ");
+    // Left behind: one that stays, and then starts another, which finds somebody at the socket.
+    let later = format!("HOLD=300 {engine} && {engine} && touch {done}");
+    let script = format!("({later}) > /dev/null 2>&1 & sleep 0.15; exit 6");
+    let mut command = run(&folder, &["--stats", &stats], &["sh", "-c", &script]);
+    let output = command.env("TMPDIR", &temporary).output().unwrap();
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+    assert!(!Path::new(&done).exists());
+    assert_eq!(statistics(&stats)["processes"][0]["ending"], "running");
+    wait_until("both have been managed", || Path::new(&done).exists());
+    let is_empty = || std::fs::read_dir(&temporary).unwrap().count() == 0;
+    wait_until("the keeper has gone", is_empty);
 }
 
 #[test]

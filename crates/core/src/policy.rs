@@ -11,6 +11,7 @@ use crate::time::Time;
 
 pub mod clock;
 pub mod fifo;
+mod ghosts;
 pub mod gnumach;
 pub mod mach3;
 pub mod mach86;

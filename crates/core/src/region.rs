@@ -426,7 +426,9 @@ impl Vm {
                     mapped.push((frame, at));
                 }
             }
-            let Some((below, further)) = here.shadow else { return mapped };
+            let Some((below, further)) = here.shadow else {
+                return mapped;
+            };
             (object, offset) = (below, offset + further);
         }
     }

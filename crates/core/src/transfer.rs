@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use crate::decision::Decision;
 use crate::fault::{Event, Failure, Fault, Step};
 use crate::id::{FrameId, PageId, SlotId, SpaceId, Ticket, VirtPage};
-use crate::machine::Machine;
+use crate::machine::{Machine, Rights};
 use crate::pager::{Direction, Outcome, Place, Reply, Request};
 use crate::policy::{Arrival, Cause};
 use crate::run::PageRun;
@@ -350,10 +350,13 @@ impl Vm {
             return;
         }
         let rights = if region.needs_copy {
-            crate::machine::Rights::Read
+            Rights::Read
         } else {
             region.rights
         };
+        if rights == Rights::None {
+            return;
+        }
         machine.enter(origin.space, at, frame, rights);
         self.reverse.insert(frame, origin.space, at);
     }

@@ -301,7 +301,11 @@ impl Vm {
     pub fn slot_at(&self, space: SpaceId, at: VirtPage) -> Option<SlotId> {
         let region = self.spaces.get(space)?.find(at)?;
         let entry = self.find_page(region.object, region.index_at(at)).entry;
-        if entry.frame().is_some() { None } else { entry.slot() }
+        if entry.frame().is_some() {
+            None
+        } else {
+            entry.slot()
+        }
     }
 
     /// Learns that time has passed: at least once a second, or as often as the policy needs.

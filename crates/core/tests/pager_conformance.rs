@@ -52,15 +52,26 @@ impl Depot for SimDepot {
 
 #[test]
 fn pagers_keep_their_contract() {
-    let slow = Temper { latency_ns_min: 10, latency_ns_max: 1_000_000_000, ..Temper::CALM };
-    let places = [Place::Swap { first: SlotId(3) }, Place::External { pager: PagerId(2) }];
+    let slow = Temper {
+        latency_ns_min: 10,
+        latency_ns_max: 1_000_000_000,
+        ..Temper::CALM
+    };
+    let places = [
+        Place::Swap { first: SlotId(3) },
+        Place::External { pager: PagerId(2) },
+    ];
     for temper in [Temper::CALM, slow] {
         for place in places {
             for (name, test) in PAGER {
                 println!("{temper:?}, {place:?}: {name}");
                 let physical = Physical::new(4);
                 let pager = SimPager::new(physical.clone(), temper, 1);
-                test(&mut SimDepot { pager, physical, place });
+                test(&mut SimDepot {
+                    pager,
+                    physical,
+                    place,
+                });
             }
         }
     }

@@ -12,7 +12,10 @@ use tidemark_model::step::Weather;
 
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok().filter(|text| !text.is_empty())?;
-    Some(text.parse().unwrap_or_else(|_| panic!("`{name}` is {text}; it must be a number")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("`{name}` is {text}; it must be a number")),
+    )
 }
 
 #[test]
@@ -23,9 +26,16 @@ fn programs_stay_right_in_foul_weather_and_finish_when_it_clears() {
         run_seeds(seed, 1, Weather::Foul, steps);
         return;
     }
-    run_seeds(0, number("TIDEMARK_SEEDS").unwrap_or(400), Weather::Foul, steps);
+    run_seeds(
+        0,
+        number("TIDEMARK_SEEDS").unwrap_or(400),
+        Weather::Foul,
+        steps,
+    );
     let fresh = number("TIDEMARK_FRESH").unwrap_or(0);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970");
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("the clock is past 1970");
     // Far from the fixed seeds, and printed with whatever fails.
     let first = (1 << 32) + now.as_secs() * 1000;
     if fresh > 0 {

@@ -40,10 +40,9 @@ pub const MODE: &str = "TIDEMARK_MODE";
 pub const MODE_THREAD: &str = "thread";
 /// Faults are served by the faulting thread, in its signal handler.
 pub const MODE_IN_THREAD: &str = "in-thread";
-/// Whose `malloc` the program uses: absent for its own, [`MALLOC_POOL`] for the shim's.
-pub const MALLOC: &str = "TIDEMARK_MALLOC";
-/// The shim's allocator over managed memory.
-pub const MALLOC_POOL: &str = "pool";
+/// How much address space the pool of `--malloc pool` takes, in bytes. Read by the library that
+/// brings that allocator; absent without it.
+pub const POOL: &str = "TIDEMARK_POOL_BYTES";
 /// Faults for the store to inject, for tests: `read:N` or `write:N` fails the Nth request.
 pub const FAULT: &str = "TIDEMARK_FAULT";
 /// The file that decisions are appended to, used only without a supervisor.

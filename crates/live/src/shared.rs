@@ -31,7 +31,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other.
 pub const VERSION: u64 = 1;
 /// How many processes can be known at one time.
-pub const PROCESSES_MAX: usize = 256;
+pub const PROCESSES_MAX: usize = 1024;
 /// How many buckets a latency histogram has. See [`bucket_of`].
 pub const LATENCY_BUCKETS: usize = 128;
 

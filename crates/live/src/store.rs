@@ -211,7 +211,7 @@ impl SwapStore {
 
     /// Takes in what has finished, makes replies, and sends more on its way.
     pub fn reap(&mut self, machine: &mut LiveMachine) -> Result<(), Errno> {
-        while let Some(completion) = self.carrier.next() {
+        while let Some(completion) = self.carrier.take_completion() {
             self.under_way -= 1;
             self.handle_completion(completion, machine);
         }
@@ -511,10 +511,10 @@ impl Carrier {
         }
     }
 
-    fn next(&mut self) -> Option<Completion> {
+    fn take_completion(&mut self) -> Option<Completion> {
         match self {
-            Carrier::Ring(ring) => ring.next(),
-            Carrier::Workers(workers) => workers.next(),
+            Carrier::Ring(ring) => ring.take_completion(),
+            Carrier::Workers(workers) => workers.take_completion(),
         }
     }
 }

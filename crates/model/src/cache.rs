@@ -60,7 +60,11 @@ pub struct Clusters {
 
 impl Clusters {
     /// One page leaves for each that comes, and not before it must.
-    pub const SINGLE: Clusters = Clusters { pages: 1, free_low: 1, free_high: 1 };
+    pub const SINGLE: Clusters = Clusters {
+        pages: 1,
+        free_low: 1,
+        free_high: 1,
+    };
 }
 
 /// Runs `trace` through `policy` in a memory of `frames` frames, one page at a time.
@@ -242,7 +246,8 @@ impl Cache {
     fn miss(&mut self, page: u64) {
         if self.free.len() < self.clusters.free_low as usize {
             while self.free.len() < self.clusters.free_high as usize {
-                self.evict().expect("a full memory holds a page that may leave");
+                self.evict()
+                    .expect("a full memory holds a page that may leave");
             }
         }
         self.misses.hard += 1;
@@ -258,9 +263,11 @@ impl Cache {
             return;
         }
         for step in 1..pages {
-            let Some(ahead) =
-                (if page > last { Some(page + step) } else { page.checked_sub(step) })
-            else {
+            let Some(ahead) = (if page > last {
+                Some(page + step)
+            } else {
+                page.checked_sub(step)
+            }) else {
                 break;
             };
             let is_stored = self.seen.contains(&ahead) && !self.resident.contains_key(&ahead);
@@ -290,7 +297,10 @@ impl Cache {
 /// The low half of a page number is a place in an object, the high half is the object. Those with
 /// odd numbers are external.
 fn page_id(page: u64) -> PageId {
-    PageId { object: ObjectId((page >> 32) as u32), index: page & 0xffff_ffff }
+    PageId {
+        object: ObjectId((page >> 32) as u32),
+        index: page & 0xffff_ffff,
+    }
 }
 
 /// A machine that knows about mappings and bits, and has no memory behind them.

@@ -8,12 +8,14 @@
 //! - [`stage`] puts a [`Vm`](tidemark_core::vm::Vm) on them and compares every access with the
 //!   law. [`world`] is the stage for scripted scenarios; [`lockstep`] drives it with random
 //!   [`step`]s and [`shrink`]s what fails.
-//! - [`cache`], [`opt`] and [`traces`] are what policies alone are measured on.
+//! - [`cache`], [`opt`] and [`traces`] are what policies alone are measured on, [`demand`] a whole
+//!   memory.
 //! - [`conformance`] holds the suites that every machine and every pager must pass.
 #![forbid(unsafe_code)]
 
 pub mod cache;
 pub mod conformance;
+pub mod demand;
 pub mod lockstep;
 pub mod machine;
 pub mod memory;

@@ -6,6 +6,8 @@
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
+use tidemark_core::vm::Counters;
+
 use crate::random::Random;
 use crate::shrink::shrink;
 use crate::step::{Actor, Plan, Weather};
@@ -19,8 +21,8 @@ pub struct Failed {
     pub plan: Plan,
 }
 
-/// Runs a plan; panics where the core breaks the law.
-pub fn run(plan: &Plan) {
+/// Runs a plan; panics where the core breaks the law. Answers what has happened.
+pub fn run(plan: &Plan) -> Counters {
     let mut actor = Actor::new(&plan.setup);
     for &step in &plan.steps {
         if plan.setup.is_traced {
@@ -29,11 +31,11 @@ pub fn run(plan: &Plan) {
         actor.act(step);
     }
     actor.shed_load(plan.setup.swap_slots);
-    actor.wind_down();
+    actor.wind_down()
 }
 
 /// Runs a plan and says what a failing check said.
-pub fn try_run(plan: &Plan) -> Result<(), String> {
+pub fn try_run(plan: &Plan) -> Result<Counters, String> {
     silence_panics();
     IS_QUIET.set(true);
     let result = panic::catch_unwind(AssertUnwindSafe(|| run(plan)));
@@ -48,10 +50,11 @@ pub fn try_run(plan: &Plan) -> Result<(), String> {
 
 /// Draws the plan that `seed` names, runs it, and shrinks it if it fails. With `TIDEMARK_TRACE`
 /// set, what is left then runs once more and prints what happens.
-pub fn try_seed(seed: u64, weather: Weather, steps: usize) -> Result<(), Box<Failed>> {
+pub fn try_seed(seed: u64, weather: Weather, steps: usize) -> Result<Counters, Box<Failed>> {
     let plan = Plan::draw(&mut Random::new(seed), weather, steps);
-    let Err(message) = try_run(&plan) else {
-        return Ok(());
+    let message = match try_run(&plan) {
+        Ok(counters) => return Ok(counters),
+        Err(message) => message,
     };
     let mut plan = shrink(plan, |candidate| try_run(candidate).is_err());
     plan.setup.is_traced = std::env::var_os("TIDEMARK_TRACE").is_some();
@@ -60,15 +63,16 @@ pub fn try_seed(seed: u64, weather: Weather, steps: usize) -> Result<(), Box<Fai
 }
 
 /// Runs `count` seeds from `first` on; panics with the seed and the shortest list of steps found.
-pub fn run_seeds(first: u64, count: u64, weather: Weather, steps: usize) {
-    for seed in first..first + count {
-        if let Err(failed) = try_seed(seed, weather, steps) {
-            panic!(
-                "SEED={seed} STEPS={steps}: {}\n{}",
-                failed.message, failed.plan
-            );
-        }
-    }
+/// Answers what each has done.
+pub fn run_seeds(first: u64, count: u64, weather: Weather, steps: usize) -> Vec<Counters> {
+    let run_one = |seed| match try_seed(seed, weather, steps) {
+        Ok(counters) => counters,
+        Err(failed) => panic!(
+            "SEED={seed} STEPS={steps}: {}\n{}",
+            failed.message, failed.plan
+        ),
+    };
+    (first..first + count).map(run_one).collect()
 }
 
 thread_local! {

@@ -10,7 +10,7 @@ use tidemark_core::id::{PagerId, SpaceId, VirtPage};
 use tidemark_core::machine::Rights;
 use tidemark_core::policy::{Sees, registry};
 use tidemark_core::space::Advice;
-use tidemark_core::vm::Config;
+use tidemark_core::vm::{Config, Counters};
 
 use crate::machine::Kind;
 use crate::memory::Origin;
@@ -40,6 +40,17 @@ pub enum Step {
         /// Whether it is something new.
         is_new: bool,
     },
+    /// A program reads or writes pages one after the other: as many, upwards or downwards.
+    Sweep {
+        /// The first.
+        spot: Spot,
+        /// How many.
+        pages: u64,
+        /// In which order.
+        way: Way,
+        /// Whether they are written.
+        is_writing: bool,
+    },
     /// Anonymous memory is mapped.
     Map(Spot, u64, Rights),
     /// External pages are mapped, shared.
@@ -62,8 +73,8 @@ pub enum Step {
     Create,
     /// A space is ended.
     Destroy(u64),
-    /// A page stands where the core knows of none.
-    Appear(Spot),
+    /// Pages stand where the core knows of none.
+    Appear(Spot, u64),
     /// The core takes over what it has not heard of.
     Adopt(u64),
     /// A page is held in place.
@@ -87,6 +98,15 @@ pub struct Spot {
     pub space: u64,
     /// Which page.
     pub page: u64,
+}
+
+/// Which way a sweep goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// To higher pages.
+    Up,
+    /// To lower pages.
+    Down,
 }
 
 /// A run: what is set up and what happens.
@@ -120,9 +140,15 @@ impl Plan {
     /// Draws a plan of `steps` steps.
     pub fn draw(choices: &mut dyn Choices, weather: Weather, steps: usize) -> Plan {
         let setup = draw_setup(choices, weather);
+        // Where nothing is forked, pages may come and go behind the core's back.
+        let has_forks = choices.chance(1, 2);
+        let draw = |_| match draw_step(choices) {
+            Step::Fork(space) if !has_forks => Step::Appear(Spot { space, page: 0 }, 8),
+            step => step,
+        };
         Plan {
             setup,
-            steps: (0..steps).map(|_| draw_step(choices)).collect(),
+            steps: (0..steps).map(draw).collect(),
         }
     }
 }
@@ -204,8 +230,9 @@ fn draw_temper(choices: &mut dyn Choices) -> Temper {
 fn draw_step(choices: &mut dyn Choices) -> Step {
     let spot = draw_spot(choices);
     match choices.below(100) {
-        0..28 => Step::Read(spot),
-        28..60 => Step::Write {
+        0..26 => Step::Read(spot),
+        26..30 => draw_sweep(choices, spot),
+        30..60 => Step::Write {
             spot,
             is_new: choices.chance(3, 4),
         },
@@ -220,7 +247,7 @@ fn draw_step(choices: &mut dyn Choices) -> Step {
         78..80 => Step::Fork(spot.space),
         80 => Step::Create,
         81 => Step::Destroy(spot.space),
-        82 => Step::Appear(spot),
+        82 => Step::Appear(spot, 1 + choices.below(8)),
         83 => Step::Adopt(spot.space),
         84 => Step::Pin(spot),
         85 => Step::UnpinAll,
@@ -247,6 +274,20 @@ fn draw_rights(choices: &mut dyn Choices) -> Rights {
         0 => Rights::None,
         1..3 => Rights::Read,
         _ => Rights::Write,
+    }
+}
+
+fn draw_sweep(choices: &mut dyn Choices, spot: Spot) -> Step {
+    let way = if choices.chance(2, 3) {
+        Way::Up
+    } else {
+        Way::Down
+    };
+    Step::Sweep {
+        spot,
+        pages: 2 + choices.below(16),
+        way,
+        is_writing: choices.chance(1, 2),
     }
 }
 
@@ -330,7 +371,8 @@ impl Actor {
             | Step::Remap(spot, ..)
             | Step::Protect(spot, ..)
             | Step::Advise(spot, ..)
-            | Step::Appear(spot)
+            | Step::Appear(spot, ..)
+            | Step::Sweep { spot, .. }
             | Step::Pin(spot) => {
                 if let Some((_, space)) = self.find_space(spot.space) {
                     self.act_on_page(step, space, VirtPage(spot.page));
@@ -340,7 +382,8 @@ impl Actor {
     }
 
     /// Ends all trouble; what waits must come to its end, and what was written must be there.
-    pub fn wind_down(mut self) {
+    /// Answers what has happened.
+    pub fn wind_down(mut self) -> Counters {
         self.stage.calm_down();
         self.stage.take_failures();
         self.stage.read_everything();
@@ -349,7 +392,9 @@ impl Actor {
             failures.is_empty(),
             "accesses fail in calm weather: {failures:?}"
         );
+        let counters = self.stage.vm().counters().clone();
         self.stage.close();
+        counters
     }
 
     /// Gives up spaces until the store has room for what is left.
@@ -418,7 +463,8 @@ impl Actor {
             }
             Step::Protect(_, pages, rights) => self.stage.protect(space, at, pages, rights),
             Step::Advise(_, pages, advice) => self.stage.advise(space, at, pages, advice),
-            Step::Appear(_) => self.appear(space, at),
+            Step::Appear(_, pages) => self.appear(space, at, pages),
+            Step::Sweep { .. } => self.sweep(step, space, at),
             Step::Pin(_) => self.pin(space, at),
             _ => unreachable!("the other steps name no page"),
         }
@@ -434,9 +480,36 @@ impl Actor {
         self.stage.touch(space, at, Act::Write(stamp));
     }
 
-    fn appear(&mut self, space: SpaceId, at: VirtPage) {
-        let stamp = self.take_stamp();
-        self.stage.appear(space, at, stamp);
+    fn appear(&mut self, space: SpaceId, at: VirtPage, pages: u64) {
+        for at in (0..pages).map(|offset| at.plus(offset)) {
+            let stamp = self.take_stamp();
+            self.stage.appear(space, at, stamp);
+        }
+    }
+
+    fn sweep(&mut self, step: Step, space: SpaceId, at: VirtPage) {
+        let Step::Sweep {
+            pages,
+            way,
+            is_writing,
+            ..
+        } = step
+        else {
+            return;
+        };
+        for offset in 0..pages {
+            let page = match way {
+                Way::Up => Some(at.0 + offset),
+                Way::Down => at.0.checked_sub(offset),
+            };
+            let Some(page) = page else { return };
+            let act = if is_writing {
+                Act::Write(self.take_stamp())
+            } else {
+                Act::Read
+            };
+            self.stage.touch(space, VirtPage(page), act);
+        }
     }
 
     fn pin(&mut self, space: SpaceId, at: VirtPage) {

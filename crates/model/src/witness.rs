@@ -17,7 +17,10 @@ pub struct Witness {
 impl Witness {
     /// Stands between the core and `inner`.
     pub fn new(inner: Box<dyn Policy>) -> Witness {
-        Witness { inner, entered: BTreeMap::new() }
+        Witness {
+            inner,
+            entered: BTreeMap::new(),
+        }
     }
 }
 
@@ -28,7 +31,11 @@ impl Policy for Witness {
 
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         let old = self.entered.insert(frame, arrival.page);
-        assert_eq!(old, None, "{:?} enters {frame:?}, where another is", arrival.page);
+        assert_eq!(
+            old, None,
+            "{:?} enters {frame:?}, where another is",
+            arrival.page
+        );
         self.inner.page_entered(frame, arrival);
     }
 
@@ -39,12 +46,18 @@ impl Policy for Witness {
     }
 
     fn page_rescued(&mut self, frame: FrameId) {
-        assert!(self.entered.contains_key(&frame), "{frame:?} is rescued and has no page");
+        assert!(
+            self.entered.contains_key(&frame),
+            "{frame:?} is rescued and has no page"
+        );
         self.inner.page_rescued(frame);
     }
 
     fn page_referenced(&mut self, frame: FrameId) {
-        assert!(self.entered.contains_key(&frame), "{frame:?} is used and has no page");
+        assert!(
+            self.entered.contains_key(&frame),
+            "{frame:?} is used and has no page"
+        );
         self.inner.page_referenced(frame);
     }
 
@@ -52,8 +65,14 @@ impl Policy for Witness {
         let chosen = self.inner.choose(probe);
         if let Some(frame) = chosen {
             let name = self.describe().name;
-            assert!(self.entered.contains_key(&frame), "{name} chooses {frame:?}, which is empty");
-            assert!(probe.may_leave(frame), "{name} chooses {frame:?}, which may not leave");
+            assert!(
+                self.entered.contains_key(&frame),
+                "{name} chooses {frame:?}, which is empty"
+            );
+            assert!(
+                probe.may_leave(frame),
+                "{name} chooses {frame:?}, which may not leave"
+            );
         }
         chosen
     }

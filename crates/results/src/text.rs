@@ -97,7 +97,9 @@ fn processes(record: &RunRecord) -> Table {
     );
     let mut shown: Vec<&ProcessRecord> = record.processes.iter().collect();
     // The processes that paged most are the ones worth a line; among equals the first that came.
-    shown.sort_by_key(|process| std::cmp::Reverse(process.statistics.page_ins));
+    shown.sort_by_key(|process| {
+        std::cmp::Reverse((process.statistics.page_ins, process.statistics.frames_peak))
+    });
     for process in shown.iter().take(PROCESSES_SHOWN) {
         let name = format!("{} {}", process.pid, shortened(&process.program, 20));
         table.add_row(row(name, ending(process.ending), &process.statistics));
@@ -200,9 +202,11 @@ fn ending(ending: Ending) -> String {
     }
 }
 
+/// The beginning of `text`, on one line.
 fn shortened(text: &str, characters_max: usize) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.chars().count() <= characters_max {
-        return text.into();
+        return text;
     }
     let head: String = text.chars().take(characters_max - 1).collect();
     format!("{head}…")

@@ -114,16 +114,21 @@ impl Management {
             .map(create_log)
             .transpose()?;
         let shim = host::find_shim()?;
+        let mut libraries = std::env::var_os("LD_PRELOAD");
         let mut environment: Vec<(&'static str, OsString)> = vec![
             (control::MEMORY, memory_bytes.to_string().into()),
             (control::POLICY, policy.into()),
             (control::MODE, super::mode(arguments).into()),
-            ("LD_PRELOAD", preload(shim, std::env::var_os("LD_PRELOAD"))),
         ];
-        match arguments.malloc {
-            Some(Malloc::Pool) => environment.push((control::MALLOC, control::MALLOC_POOL.into())),
-            None => {}
+        libraries = Some(preload(shim.clone(), libraries));
+        if arguments.malloc == Some(Malloc::Pool) {
+            // Before the engine's library: the loader initialises the last one first, and the
+            // pool is to be mapped when the engine runs.
+            libraries = Some(preload(host::find_pool(&shim)?, libraries));
+            let pool_bytes = memory_bytes + swap.size_bytes;
+            environment.push((control::POOL, pool_bytes.to_string().into()));
         }
+        environment.extend(libraries.map(|list| ("LD_PRELOAD", list)));
         Ok(Management {
             swap,
             decisions,
@@ -146,7 +151,7 @@ impl Management {
         let folder = PrivateFolder::new()?;
         let (listener, socket) = folder.listen()?;
         command
-            .env_remove(control::MALLOC)
+            .env_remove(control::POOL)
             .envs(self.environment)
             .env(control::CONTROL, socket);
         Ok((

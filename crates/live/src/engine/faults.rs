@@ -9,7 +9,6 @@ use tidemark_core::time::Time;
 use super::{Engine, address_of, now, page_of, pages_in};
 use crate::machine::Probe;
 use crate::shared::{Counter, Latency};
-use crate::sys::PAGE;
 
 /// A fault that was read and is not over.
 #[derive(Clone, Copy, Debug)]
@@ -206,6 +205,9 @@ impl Engine {
 
     /// Takes a range under management: from now on its missing pages are the engine's business,
     /// and present ones will be adopted. Answers whether that worked.
+    ///
+    /// Nothing else about the range changes. Advice against huge pages, say, on a part that has
+    /// grown would split the mapping, and `mremap` refuses to work on two.
     pub(super) fn take_over(&mut self, start: usize, end: usize) -> bool {
         let at = page_of(start);
         let pages = pages_in(start, end);
@@ -222,8 +224,6 @@ impl Engine {
         mapped.expect("the range has just been unmapped");
         self.managed.insert(start, end);
         self.adoption.add(start, end);
-        // Huge pages would come apart one move at a time. A refusal leaves them, and they do.
-        let _ = crate::sys::memory::refuse_huge_pages(start, pages as usize * PAGE);
         true
     }
 }

@@ -28,7 +28,7 @@ impl World {
         World::with_turn(frames, pages, Turn::shared())
     }
 
-    fn with_turn(frames: u32, pages: usize, turn: Turn) -> Option<World> {
+    pub(crate) fn with_turn(frames: u32, pages: usize, turn: Turn) -> Option<World> {
         let mut machine = match LiveMachine::new(frames) {
             Ok(machine) => machine,
             Err(StartError::Uffd(error)) => {
@@ -398,7 +398,7 @@ fn pages_shared_by_a_fork_are_busy_until_written() {
     world.enter_zeros(0, 0, 4);
     (0..4).for_each(|page| fill(&world.region, page, 60 + page as u8));
     world.unmap(3);
-    let child = testing::Child::new();
+    let child = testing::Child::fork();
     world.unmap(0);
     assert_eq!(
         world.machine.take_setback(),

@@ -11,7 +11,8 @@ use super::faults::FaultPlan;
 use super::*;
 use crate::machine::tests::World;
 use crate::sys::socket;
-use crate::sys::testing::{fill, is_filled, skip};
+use crate::sys::testing::{Turn, fill, is_filled, is_so_in_child, skip};
+use crate::sys::uffd::Features;
 
 const SLOTS: u32 = 256;
 
@@ -24,7 +25,11 @@ struct Swapping {
 
 impl Swapping {
     fn new(frames: u32, means: Means, faults: &str) -> Option<Swapping> {
-        let mut world = World::new(frames, frames as usize)?;
+        Swapping::with_turn(frames, means, faults, Turn::shared())
+    }
+
+    fn with_turn(frames: u32, means: Means, faults: &str, turn: Turn) -> Option<Swapping> {
+        let mut world = World::with_turn(frames, frames as usize, turn)?;
         let directory = std::env::temp_dir();
         let file = file::create(&directory, u64::from(SLOTS) * PAGE_BYTES).unwrap();
         let plan = FaultPlan::parse(faults).unwrap();
@@ -304,6 +309,50 @@ fn a_page_wanted_while_it_is_stored_comes_at_once_and_is_stored_as_it_was() {
         );
         assert_eq!((swapping.byte(frame), swapping.byte(FrameId(1))), (200, 1));
     });
+}
+
+#[test]
+fn a_forked_child_goes_on_with_copies_of_everything() {
+    for means in [Means::Ring, Means::Threads] {
+        let Some(mut swapping) = Swapping::with_turn(8, means, "", Turn::alone()) else {
+            return;
+        };
+        assert_eq!(
+            swapping.transfer(Direction::Store, 0, &frames(0..4)),
+            Outcome::Done
+        );
+        (0..4).for_each(|frame| swapping.world.machine.zero(FrameId(frame)));
+        swapping.world.enter(5, 5);
+        let file = swapping.store.file.try_clone().unwrap();
+        let child = &mut swapping;
+        assert!(is_so_in_child(move || {
+            let features = Features::THREAD_ID.and(Features::CHANGES);
+            child.world.machine.reopen(features).unwrap();
+            let first = child.world.at(0);
+            child.world.machine.register(first, 8).unwrap();
+            child.store.reopen(file, means).unwrap();
+            // From the store, from the pool, and what stood in the program.
+            assert_eq!(
+                child.transfer(Direction::Fetch, 0, &frames(0..4)),
+                Outcome::Done
+            );
+            child.world.enter(0, 3);
+            child.world.enter(7, 7);
+            fill(&child.world.region, 5, 250);
+            child.world.unmap(5);
+            assert_eq!(child.world.machine.take_setback(), None);
+            child.world.enter(6, 5);
+            let is_as_left = |page, value| is_filled(&child.world.region, page, value);
+            is_as_left(0, 4) && is_as_left(7, 8) && is_as_left(6, 250)
+        }));
+        // The parent has seen nothing of it.
+        swapping.world.enter(7, 7);
+        assert!(is_filled(&swapping.world.region, 5, 6) && is_filled(&swapping.world.region, 7, 8));
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 0, &frames(0..4)),
+            Outcome::Done
+        );
+    }
 }
 
 #[test]

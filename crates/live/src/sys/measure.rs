@@ -89,7 +89,10 @@ pub fn thread_faults(pages: usize, placement: Placement) -> Result<Vec<u64>, Fai
 /// `SIGBUS`. Not for use in several threads at a time.
 pub fn in_thread_faults(pages: usize) -> Result<Vec<u64>, Failure> {
     let setting = Setting::new(pages, Features::MOVE.and(Features::SIGBUS))?;
-    SERVED.offset.store(setting.pool.start().wrapping_sub(setting.area.start()), Ordering::Relaxed);
+    SERVED.offset.store(
+        setting.pool.start().wrapping_sub(setting.area.start()),
+        Ordering::Relaxed,
+    );
     SERVED.uffd.store(raw_fd(&setting.uffd), Ordering::Release);
     let before = set_handler(handler())?;
     let samples = touch_each(&setting.area);
@@ -103,10 +106,16 @@ pub fn in_thread_faults(pages: usize) -> Result<Vec<u64>, Failure> {
 pub fn moves(run_pages: usize, rounds: usize) -> Result<Vec<u64>, Failure> {
     let setting = Setting::new(run_pages, Features::MOVE)?;
     // Pages are moved both ways: the pool is a target as well.
-    setting.uffd.register(setting.pool.start(), setting.pool.bytes(), Mode::MoveTarget)?;
+    setting
+        .uffd
+        .register(setting.pool.start(), setting.pool.bytes(), Mode::MoveTarget)?;
     let (area, pool, bytes) = (setting.area.start(), setting.pool.start(), run_pages * PAGE);
     let mut samples = Vec::with_capacity(rounds * 2);
-    for (to, from) in [(area, pool), (pool, area)].into_iter().cycle().take(rounds * 2) {
+    for (to, from) in [(area, pool), (pool, area)]
+        .into_iter()
+        .cycle()
+        .take(rounds * 2)
+    {
         let start = Instant::now();
         setting.move_all(to, from, bytes)?;
         samples.push(start.elapsed().as_nanos() as u64 / run_pages as u64);
@@ -175,7 +184,10 @@ struct Served {
     offset: AtomicUsize,
 }
 
-static SERVED: Served = Served { uffd: AtomicI32::new(-1), offset: AtomicUsize::new(0) };
+static SERVED: Served = Served {
+    uffd: AtomicI32::new(-1),
+    offset: AtomicUsize::new(0),
+};
 
 /// Writes to each page of `area` and takes the time of each.
 fn touch_each(area: &Mapping) -> Vec<u64> {
@@ -208,7 +220,11 @@ fn set_handler(action: libc::sigaction) -> Result<libc::sigaction, Errno> {
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: both point to live structs; the handler is async-signal-safe (see there).
     let answer = unsafe { libc::sigaction(libc::SIGBUS, &raw const action, &raw mut before) };
-    if answer == 0 { Ok(before) } else { Err(Errno::INVAL) }
+    if answer == 0 {
+        Ok(before)
+    } else {
+        Err(Errno::INVAL)
+    }
 }
 
 /// Moves the missing page into place. It makes one system call and touches nothing else, which is
@@ -238,7 +254,10 @@ mod tests {
     /// Whether this process may use the userfaultfd; says so if not.
     fn may_run() -> bool {
         let may = Uffd::offered().is_ok();
-        assert!(may || std::env::var_os("REQUIRE_ALL").is_none(), "userfaultfd is not permitted");
+        assert!(
+            may || std::env::var_os("REQUIRE_ALL").is_none(),
+            "userfaultfd is not permitted"
+        );
         if !may {
             eprintln!("skipped: userfaultfd is not permitted");
         }
@@ -251,7 +270,10 @@ mod tests {
         if !may_run() {
             return;
         }
-        assert_eq!(thread_faults(50, Placement::SameProcessor).unwrap().len(), 50);
+        assert_eq!(
+            thread_faults(50, Placement::SameProcessor).unwrap().len(),
+            50
+        );
         assert_eq!(in_thread_faults(50).unwrap().len(), 50);
         assert_eq!(moves(16, 5).unwrap().len(), 10);
         match thread_faults(50, Placement::OtherProcessor) {

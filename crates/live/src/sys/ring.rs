@@ -113,17 +113,19 @@ impl Ring {
         let index = tail & (self.entries_max - 1);
         let buffers = &mut self.buffers[index as usize];
         let count = list_buffers(pool, frames, buffers);
-        let mut entry = raw::io_uring_sqe::default();
-        entry.opcode = match direction {
-            Direction::Fetch => raw::IoringOp::Readv,
-            Direction::Store => raw::IoringOp::Writev,
-        };
-        entry.fd = file.as_raw_fd();
-        entry.off_or_addr2 = raw::off_or_addr2_union { off: offset };
         let list = raw::io_uring_ptr::new(buffers.as_mut_ptr().cast());
-        entry.addr_or_splice_off_in = raw::addr_or_splice_off_in_union { addr: list };
-        entry.len = raw::len_union { len: count };
-        entry.user_data = raw::io_uring_user_data::from_u64(tag);
+        let entry = raw::io_uring_sqe {
+            opcode: match direction {
+                Direction::Fetch => raw::IoringOp::Readv,
+                Direction::Store => raw::IoringOp::Writev,
+            },
+            fd: file.as_raw_fd(),
+            off_or_addr2: raw::off_or_addr2_union { off: offset },
+            addr_or_splice_off_in: raw::addr_or_splice_off_in_union { addr: list },
+            len: raw::len_union { len: count },
+            user_data: raw::io_uring_user_data::from_u64(tag),
+            ..raw::io_uring_sqe::default()
+        };
         self.write_entry(index, entry);
         self.number(self.submissions.tail)
             .store(tail.wrapping_add(1), Ordering::Release);
@@ -149,7 +151,7 @@ impl Ring {
     }
 
     /// Hands over the next finished transfer.
-    pub fn next(&mut self) -> Option<Completion> {
+    pub fn take_completion(&mut self) -> Option<Completion> {
         let head = self.number(self.completions.head).load(Ordering::Relaxed);
         let tail = self.number(self.completions.tail).load(Ordering::Acquire);
         if head == tail {

@@ -118,3 +118,32 @@ impl Shared {
         self.at::<AtomicU64>(0).load(Ordering::Acquire)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_mapping_stores_the_other_loads() {
+        let first = Shared::create("tidemark-test", 3 * PAGE + 1).unwrap();
+        let fd = first.fd().unwrap().try_clone_to_owned().unwrap();
+        let mut second = Shared::open(fd).unwrap();
+        assert_eq!((first.bytes(), second.bytes()), (4 * PAGE, 4 * PAGE));
+        first.at::<AtomicU64>(0).store(0xC0FFEE, Ordering::Release);
+        first.slice::<AtomicU16>(PAGE, 10)[9].store(77, Ordering::Relaxed);
+        second.close_fd();
+        assert!(second.fd().is_none());
+        assert_eq!(second.magic(), 0xC0FFEE);
+        assert_eq!(
+            second.at::<[AtomicU16; 10]>(PAGE)[9].load(Ordering::Relaxed),
+            77
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "end <= self.bytes()")]
+    fn nothing_beyond_the_end_is_given_out() {
+        let area = Shared::create("tidemark-test", PAGE).unwrap();
+        area.slice::<AtomicU32>(PAGE - 4, 2);
+    }
+}

@@ -151,3 +151,46 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], limit_ns: Option<u64>) -> Result<u3
     let ready = |(i, poll): (usize, &PollFd<'_>)| u32::from(!poll.revents().is_empty()) << i;
     Ok(polls.iter().enumerate().map(ready).sum())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_descriptors_arrive_together_and_in_order() {
+        let (ours, theirs) = pair().unwrap();
+        let (bell, other) = (Bell::new().unwrap(), Bell::new().unwrap());
+        send(&ours, &[7; 100], &[bell.as_fd(), other.as_fd()]).unwrap();
+        let mut bytes = [0; 100];
+        let received = receive(&theirs, &mut bytes).unwrap();
+        assert_eq!(
+            (received.bytes, received.fds.len(), bytes),
+            (100, 2, [7; 100])
+        );
+        // The second descriptor is the second bell.
+        other.ring();
+        let ready = wait_readable(&[received.fds[0].as_fd(), received.fds[1].as_fd()], Some(0));
+        assert_eq!(ready, Ok(2));
+        drop(ours);
+        assert_eq!(receive(&theirs, &mut bytes).unwrap().bytes, 0);
+        assert_eq!(send(&theirs, b"x", &[]), Err(Errno::PIPE));
+    }
+
+    #[test]
+    fn a_bell_rings_until_it_is_taken() {
+        let bell = Bell::new().unwrap();
+        assert!(!bell.take());
+        bell.ring();
+        bell.ring();
+        assert_eq!(wait_readable(&[bell.as_fd()], Some(0)), Ok(1));
+        assert!(bell.take() && !bell.take());
+        assert_eq!(wait_readable(&[bell.as_fd()], Some(1000)), Ok(0));
+    }
+
+    #[test]
+    fn a_socket_can_be_told_not_to_wait() {
+        let (ours, _theirs) = pair().unwrap();
+        make_nonblocking(&ours).unwrap();
+        assert_eq!(receive(&ours, &mut [0; 8]).unwrap_err(), Errno::AGAIN);
+    }
+}

@@ -86,7 +86,7 @@ pub struct Child(i32);
 
 impl Child {
     /// Forks.
-    pub fn new() -> Child {
+    pub fn fork() -> Child {
         // SAFETY: the child calls nothing but functions that are safe after a fork.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
@@ -108,6 +108,25 @@ impl Drop for Child {
             libc::waitpid(self.0, std::ptr::null_mut(), 0);
         }
     }
+}
+
+/// Runs `body` in a forked child and answers whether it said yes, in time.
+pub fn is_so_in_child(body: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the test runs alone and holds no lock; libc's allocator works after a fork.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: ends the child if it hangs.
+        unsafe { libc::alarm(20) };
+        let is_so = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(false);
+        // SAFETY: leaves without running the parent's destructors.
+        unsafe { libc::_exit(i32::from(!is_so)) };
+    }
+    assert!(pid > 0);
+    let mut status = 0;
+    // SAFETY: a child of ours, and a live number for its status.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!(waited, pid);
+    status == 0
 }
 
 /// Fills page `page` of `mapping` with `value`; this may fault.

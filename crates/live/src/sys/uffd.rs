@@ -482,3 +482,47 @@ fn decode(message: &raw::uffd_msg) -> Message {
         _ => Message::Unknown(message.event),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn out_fields_are_read_with_their_sign() {
+        let all = progress(Ok(()), 8192, 8192);
+        assert_eq!(all, Progress::All);
+        assert_eq!(
+            progress(Err(Errno::AGAIN), 4096, 8192),
+            Progress::Part(4096)
+        );
+        let changing = Progress::Nothing(Stop::Changing);
+        assert_eq!(
+            progress(Err(Errno::AGAIN), -11, 8192),
+            changing,
+            "a negative field is no count"
+        );
+        assert_eq!(
+            progress(Err(Errno::AGAIN), 0, 8192),
+            changing,
+            "an old kernel leaves it alone"
+        );
+        let present = Progress::Nothing(Stop::Present);
+        assert_eq!(progress(Err(Errno::EXIST), -17, 4096), present);
+    }
+
+    #[test]
+    fn what_the_kernel_lacks_is_named() {
+        let Ok(offered) = Uffd::offered() else {
+            return super::super::testing::skip("a userfaultfd");
+        };
+        let unheard_of = Features(1 << 62);
+        let error = Uffd::open(unheard_of.and(Features::THREAD_ID)).unwrap_err();
+        assert_eq!(
+            error,
+            OpenError::Lacks {
+                missing: unheard_of
+            }
+        );
+        assert_eq!(Features::THREAD_ID.without(offered), Features::NONE);
+    }
+}

@@ -107,7 +107,7 @@ impl Workers {
     }
 
     /// Hands over the next finished transfer.
-    pub fn next(&mut self) -> Option<Completion> {
+    pub fn take_completion(&mut self) -> Option<Completion> {
         self.shared.bell.take();
         let mut queue = lock(&self.shared.queue);
         let completion = queue.finished.pop_front();
