@@ -11,15 +11,13 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::interrupt::Interrupt;
 
-/// How long one run may take.
-const RUN_LIMIT: Duration = Duration::from_secs(1800);
 /// How long a program that was told to end may take.
 const END_LIMIT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Runs `command` and returns what it wrote to standard output. If it fails, the last line it
-/// complained with is part of the reason.
-pub fn run(command: &[OsString], interrupt: &Interrupt) -> Result<String, String> {
+/// complained with is part of the reason. After `limit` it is given up.
+pub fn run(command: &[OsString], limit: Duration, interrupt: &Interrupt) -> Result<String, String> {
     let name = command[0].to_string_lossy().into_owned();
     let mut child = Command::new(&command[0])
         .args(&command[1..])
@@ -31,7 +29,7 @@ pub fn run(command: &[OsString], interrupt: &Interrupt) -> Result<String, String
         .map_err(|error| format!("`{name}` can't be started: {error}"))?;
     let stdout = collect(child.stdout.take().expect("standard output is a pipe"));
     let stderr = collect(child.stderr.take().expect("standard error is a pipe"));
-    match wait(&mut child, interrupt) {
+    match wait(&mut child, limit, interrupt) {
         Ok(()) => Ok(stdout.recv_timeout(END_LIMIT).unwrap_or_default()),
         Err(reason) => {
             let complaint = stderr.recv_timeout(END_LIMIT).unwrap_or_default();
@@ -55,7 +53,7 @@ fn collect(mut stream: impl Read + Send + 'static) -> Receiver<String> {
     receiver
 }
 
-fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<(), String> {
+fn wait(child: &mut Child, limit: Duration, interrupt: &Interrupt) -> Result<(), String> {
     let start = Instant::now();
     loop {
         match child.try_wait() {
@@ -64,11 +62,11 @@ fn wait(child: &mut Child, interrupt: &Interrupt) -> Result<(), String> {
             Ok(None) => {}
             Err(error) => return Err(format!("it can't be waited for: {error}")),
         }
-        if interrupt.is_wanted() || start.elapsed() > RUN_LIMIT {
+        if interrupt.is_wanted() || start.elapsed() > limit {
             end(child);
             return Err(match interrupt.is_wanted() {
                 true => "interrupted".to_owned(),
-                false => format!("it took longer than {} s", RUN_LIMIT.as_secs()),
+                false => format!("it took longer than {} s", limit.as_secs()),
             });
         }
         std::thread::sleep(POLL);

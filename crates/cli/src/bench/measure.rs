@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::ValueEnum;
 use tidemark_results::RunRecord;
@@ -35,6 +36,7 @@ struct Entry {
     contender: Contender,
     samples: Vec<Sample>,
     failures: Vec<String>,
+    is_given_up: bool,
 }
 
 /// Runs what `plan` says. Contenders that can't run are left out and named.
@@ -47,17 +49,22 @@ pub fn measure(plan: &Plan, interrupt: &Interrupt) -> Result<BenchRecord, Refusa
         for place in 0..count {
             // Each round starts with another contender, so that none is always the first.
             let entry = &mut entries[(place + round as usize) % count];
+            if entry.is_given_up {
+                continue;
+            }
             eprintln!(
                 "round {} of {}: {}",
                 round + 1,
                 plan.rounds,
                 entry.contender.name()
             );
+            let start = Instant::now();
             match bench.run_once(&entry.contender) {
                 Ok(sample) => entry.samples.push(sample),
                 Err(message) => {
                     eprintln!("{} failed: {message}", entry.contender.name());
                     entry.failures.push(message);
+                    entry.is_given_up = start.elapsed() >= plan.limit;
                 }
             }
             if interrupt.is_wanted() {
@@ -116,6 +123,7 @@ impl<'a> Bench<'a> {
             contender,
             samples: Vec::new(),
             failures: Vec::new(),
+            is_given_up: false,
         };
         contenders.into_iter().map(entry).collect()
     }
@@ -172,12 +180,15 @@ impl<'a> Bench<'a> {
         }
         drop_caches();
         let before = Counters::now();
-        let output = child::run(&command, self.interrupt).map_err(|reason| match &group {
-            Some(group) if group.was_out_of_memory() => {
-                format!("the kernel found no memory for it in its control group ({reason})")
-            }
-            _ => reason,
-        })?;
+        let output =
+            child::run(&command, self.plan.limit, self.interrupt).map_err(
+                |reason| match &group {
+                    Some(group) if group.was_out_of_memory() => {
+                        format!("the kernel found no memory for it in its control group ({reason})")
+                    }
+                    _ => reason,
+                },
+            )?;
         let after = Counters::now();
         let outcome = WorkloadOutcome::from_output(&output).ok_or("it gave no outcome")?;
         let mut sample = Sample {
