@@ -7,11 +7,11 @@ use crate::exit::{Exit, Refusal};
 /// Makes the list of subcommands. Each names a module with `Arguments` (whose first line of
 /// documentation is its help) and `fn run(Arguments) -> Result<Exit, Refusal>`.
 macro_rules! commands {
-    ($($name:ident = $module:ident;)*) => {
+    ($($(#[$attribute:meta])* $name:ident = $module:ident;)*) => {
         /// What the command line asks for.
         #[derive(Debug, Subcommand)]
         pub enum Command {
-            $(#[allow(missing_docs)] $name(crate::$module::Arguments),)*
+            $($(#[$attribute])* #[allow(missing_docs)] $name(crate::$module::Arguments),)*
         }
 
         impl Command {
@@ -29,6 +29,10 @@ commands! {
     Run = run;
     Policies = policies;
     Doctor = doctor;
+    Bench = bench;
+    Workload = workload;
     Completions = completions;
     Man = man;
+    #[command(hide = true)]
+    Keep = keep;
 }

@@ -1,10 +1,48 @@
-//! doctor
-use crate::exit::{Exit, Refusal};
+//! `tidemark doctor`: what this host permits, what is missing, and the command that would give it.
+
+mod calibrate;
+mod checks;
+
+use std::path::PathBuf;
+
 use clap::Args;
-/// Tells what this host permits
+use tidemark_results::host::HostRecord;
+
+use crate::exit::{Exit, Refusal};
+use crate::output;
+
+/// Tells what this host permits, and how to get what is missing
+///
+/// Exit status: 0 if `tidemark run` works here, 1 if something it needs is missing.
 #[derive(Debug, Args)]
-pub struct Arguments {}
-/// x
-pub fn run(_a: Arguments) -> Result<Exit, Refusal> {
-    Ok(Exit::Fine)
+pub struct Arguments {
+    /// Measure faults, moves and transfers, too (a few seconds)
+    #[arg(long)]
+    calibrate: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The folder swap files would go to
+    #[arg(long, value_name = "PATH")]
+    swap: Option<PathBuf>,
+}
+
+/// Looks, and says what it found.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let checks = checks::collect(arguments.swap.as_deref());
+    let latencies = match arguments.calibrate {
+        true => calibrate::measure(arguments.swap.as_deref()),
+        false => vec![],
+    };
+    let record = HostRecord::new(checks, latencies);
+    output::print(&if arguments.json {
+        record.to_json()
+    } else {
+        record.to_text()
+    });
+    Ok(if record.can_run {
+        Exit::Fine
+    } else {
+        Exit::Found
+    })
 }

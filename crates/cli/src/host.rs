@@ -1,7 +1,7 @@
 //! What this host permits: the checks that `run` makes before it starts anything, and that
 //! `doctor` shows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tidemark_live::sys::Errno;
 use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
@@ -10,6 +10,8 @@ use crate::exit::{Refusal, refuse};
 
 /// The preload library's file name.
 const SHIM: &str = "libtidemark_shim.so";
+/// The library that brings the allocator of `--malloc pool`; it lies beside the other.
+const POOL: &str = "libtidemark_pool.so";
 
 /// What thread mode needs of the userfaultfd.
 pub const NEEDED: Features = Features::MOVE
@@ -34,7 +36,7 @@ pub fn find_lack(is_in_thread: bool) -> Option<Lack> {
     };
     match Uffd::offered() {
         Ok(offered) => describe_missing(needed.without(offered)),
-        Err(error) => Some(describe(error, rustix::process::geteuid().is_root())),
+        Err(error) => Some(describe_error(error)),
     }
 }
 
@@ -69,6 +71,23 @@ pub fn find_shim() -> Result<PathBuf, Refusal> {
     Ok(found)
 }
 
+/// Finds the library that brings the allocator of `--malloc pool`, beside the preload library.
+pub fn find_pool(shim: &Path) -> Result<PathBuf, Refusal> {
+    let place = shim.with_file_name(POOL);
+    match place.canonicalize() {
+        Ok(found) => Ok(found),
+        Err(_) => {
+            let place = place.display();
+            refuse!("`--malloc pool`: its library is not at `{place}`; build it with `make`")
+        }
+    }
+}
+
+/// Whether asynchronous transfers can be had.
+pub fn try_io_uring() -> Result<(), Errno> {
+    tidemark_live::sys::ring::Ring::new(2).map(drop)
+}
+
 /// What it means that the userfaultfd lacks `missing`.
 pub fn describe_missing(missing: Features) -> Option<Lack> {
     if missing == Features::NONE {
@@ -97,6 +116,11 @@ pub fn feature_names(features: Features) -> Vec<&'static str> {
         .filter(|(feature, _)| feature.without(features) != *feature)
         .map(|(_, name)| name)
         .collect()
+}
+
+/// What it means that the userfaultfd can't be had.
+pub fn describe_error(error: OpenError) -> Lack {
+    describe(error, rustix::process::geteuid().is_root())
 }
 
 fn describe(error: OpenError, is_root: bool) -> Lack {

@@ -10,16 +10,19 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod commands;
 mod completions;
 mod doctor;
 mod exit;
 mod host;
+mod keep;
 mod man;
 mod output;
 mod policies;
 mod run;
 mod size;
+mod workload;
 
 use clap::Parser;
 use clap::error::ErrorKind;

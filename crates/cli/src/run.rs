@@ -5,14 +5,14 @@
 //! its processes; [`budget`] divides memory among them. [`record`] makes the statistics.
 
 pub mod budget;
-mod files;
+pub mod files;
 mod plan;
 pub mod program;
 mod record;
 mod signals;
 mod supervisor;
 pub mod swap;
-mod tree;
+pub mod tree;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,6 +23,7 @@ use tidemark_live::control;
 use tidemark_results::{Ending, RunRecord, SCHEMA, Statistics, text};
 
 use crate::exit::{Exit, Refusal};
+use crate::keep;
 use plan::Plan;
 
 /// Runs a program, and all it starts, in bounded memory
@@ -31,8 +32,8 @@ use plan::Plan;
 /// on a swap file that goes when its last user does. Stacks, code, files and shared memory are
 /// left alone and counted as unmanaged. The program's output, signals and exit status are its own.
 ///
-/// Statistics are written when PROGRAM ends. Processes it leaves behind keep running with the
-/// memory they have; what they start from then on is not managed.
+/// Statistics are written when PROGRAM ends. Processes it leaves behind stay managed, and are
+/// looked after by a `tidemark keep` in the background until the last of them ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: that of PROGRAM, or 2 if it could not be run.")]
 pub struct Arguments {
@@ -68,7 +69,7 @@ pub struct Arguments {
     #[arg(long)]
     allow_unmanaged: bool,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     program: Vec<OsString>,
 }
 
@@ -95,7 +96,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let end = if let Some(management) = management {
         swap_bytes = management.swap.size_bytes;
         notes.extend(management.swap.notes());
-        let (mut tree, _folder) = management.start(memory_bytes, &mut command)?;
+        let (mut tree, folder) = management.start(memory_bytes, &mut command)?;
         let end = supervisor::supervise(command, Some(&mut tree))?;
         if !tree.had_members() {
             notes.push("the program did not load the engine and ran unmanaged".into());
@@ -103,6 +104,13 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         let more;
         (processes, total, more) = tree.finish(end.pid, ending_of(end.status), end.elapsed);
         notes.extend(more);
+        if tree.has_members()
+            && let Err(error) = keep::hand_over(tree, folder)
+        {
+            notes.push(format!(
+                "nobody looks after the processes left behind: {error}"
+            ));
+        }
         end
     } else {
         supervisor::supervise(command, None)?

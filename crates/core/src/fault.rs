@@ -167,6 +167,7 @@ impl Vm {
             Step::Stall => {
                 self.counters.stalls += 1;
                 self.stalled.push_back(fault);
+                self.hold_page(fault);
                 self.fail_if_stuck();
                 Resolution::Pending
             }
@@ -205,6 +206,11 @@ impl Vm {
         self.occupy(frame, page, space, Cause::Adopted);
         self.frames.set_dirty(frame, true);
         machine.adopt(space, at, frame);
+        match region.rights {
+            Rights::None => machine.leave(space, at, frame),
+            Rights::Read => machine.restrict(frame, Rights::Read),
+            Rights::Write => {}
+        }
         self.reverse.insert(frame, space, at);
         self.counters.adoptions += 1;
         self.log(Decision::Adopt(page));
@@ -352,6 +358,15 @@ impl Vm {
         if found.is_below && fault.access == Access::Write {
             return self.copy_up(machine, scene, frame);
         }
+        let was_marker = self.frames.is_marker(frame);
+        let was_ahead = self.frames.take_ahead(frame);
+        if was_marker || was_ahead {
+            // Read-ahead may make room: not with the page that is being served, and not by looking
+            // for its use before there was any.
+            self.frames.wire(frame);
+            self.advance_stream(machine, scene);
+            self.frames.unwire(frame);
+        }
         let may_write = !found.is_below && !region.needs_copy;
         let rights = if may_write {
             region.rights
@@ -360,8 +375,6 @@ impl Vm {
         };
         machine.enter(fault.space, fault.at, frame, rights);
         self.reverse.insert(frame, fault.space, fault.at);
-        let was_marker = self.frames.is_marker(frame);
-        let was_ahead = self.frames.take_ahead(frame);
         if was_ahead {
             self.counters.ahead_used += 1;
         }
@@ -371,12 +384,6 @@ impl Vm {
         }
         if !is_retry || was_ahead {
             self.policy.page_rescued(frame);
-        }
-        if was_marker || was_ahead {
-            // The page just served must not be taken for the read-ahead it triggers.
-            self.frames.wire(frame);
-            self.advance_stream(machine, scene);
-            self.frames.unwire(frame);
         }
         Step::Resolved
     }

@@ -36,7 +36,8 @@ pub trait Machine {
     /// Lowers every mapping of `frame` to at most `rights`. `Rights::None` removes them.
     fn restrict(&mut self, frame: FrameId, rights: Rights);
 
-    /// Removes the mapping of `frame` at `at` in `space`, and no other.
+    /// Removes the mapping of `frame` at `at` in `space`, and no other. The space's owner wants it
+    /// so: who holds the page otherwise does not matter.
     fn leave(&mut self, space: SpaceId, at: VirtPage, frame: FrameId);
 
     /// Removes every mapping of `frame` and lets its contents go: the page's owner gave it up.

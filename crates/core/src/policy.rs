@@ -11,6 +11,7 @@ use crate::time::Time;
 
 pub mod clock;
 pub mod fifo;
+mod ghosts;
 pub mod gnumach;
 pub mod mach3;
 pub mod mach86;
@@ -28,6 +29,8 @@ pub trait Policy: Send {
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival);
 
     /// Learns that `page` has left `frame`. A page on its way out to the store has left already.
+    /// It may have come under another name: merging objects after a fork moves pages from one to
+    /// the other.
     fn page_left(&mut self, frame: FrameId, page: PageId, departure: Departure);
 
     /// Learns that a program touched the page in `frame` while it was resident but unmapped: a

@@ -68,6 +68,9 @@ impl Vm {
         } else {
             Failure::StoreFull
         };
+        if let Some((_, frame)) = self.held.take() {
+            self.frames.unwire(frame);
+        }
         while let Some(fault) = self.stalled.pop_front() {
             self.events.push_back(Event::Failed(fault, why));
         }
@@ -108,6 +111,8 @@ impl Vm {
     /// Frees a frame whose page is out of its table.
     pub(crate) fn release_frame(&mut self, machine: &mut dyn Machine, frame: FrameId) {
         self.reverse.clear(frame);
+        self.served.retain(|&served| served != frame);
+        self.held = self.held.filter(|&(_, held)| held != frame);
         if self.frames.free(frame) {
             machine.retire(frame);
         }

@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use crate::frame::State;
-use crate::id::{ObjectId, PageId, PagerId, SpaceId, VirtPage};
+use crate::id::{FrameId, ObjectId, PageId, PagerId, SpaceId, VirtPage};
 use crate::machine::{Machine, Rights};
 use crate::object::{Entry, Keeper};
 use crate::space::{Advice, Inherit, Region};
@@ -196,16 +196,11 @@ impl Vm {
             let start = to.0 + (region.start - from.0);
             self.regions_of(space)
                 .insert(start, Region { start, ..region });
-            let end = region.offset + region.pages;
-            for (index, entry) in self.objects.get(region.object).collect(region.offset, end) {
-                let Some(frame) = entry.frame() else { continue };
-                let place = index - region.offset;
-                let old = VirtPage(region.start + place);
-                let new = VirtPage(start + place);
-                if self.reverse.remove(frame, space, old) {
-                    self.reverse.insert(frame, space, new);
-                    machine.relocate(space, old, new, frame);
-                }
+            for (frame, old) in self.collect_mapped(space, &region) {
+                let new = VirtPage(start + (old.0 - region.start));
+                self.reverse.remove(frame, space, old);
+                self.reverse.insert(frame, space, new);
+                machine.relocate(space, old, new, frame);
             }
         }
         machine.settle();
@@ -412,19 +407,27 @@ impl Vm {
 
     /// Removes `space`'s mappings of a region's pages, those of objects below included.
     fn leave_chain(&mut self, machine: &mut dyn Machine, space: SpaceId, part: &Region) {
+        for (frame, at) in self.collect_mapped(space, part) {
+            self.reverse.remove(frame, space, at);
+            machine.leave(space, at, frame);
+        }
+    }
+
+    /// Where `space` maps a region's pages, those of objects below included.
+    fn collect_mapped(&self, space: SpaceId, part: &Region) -> Vec<(FrameId, VirtPage)> {
+        let mut mapped = Vec::new();
         let (mut object, mut offset) = (part.object, part.offset);
         loop {
             let here = self.objects.get(object);
-            let shadow = here.shadow;
             for (index, entry) in here.collect(offset, offset + part.pages) {
                 let Some(frame) = entry.frame() else { continue };
                 let at = VirtPage(part.start + (index - offset));
-                if self.reverse.remove(frame, space, at) {
-                    machine.leave(space, at, frame);
+                if self.reverse.iter(frame).any(|place| place == (space, at)) {
+                    mapped.push((frame, at));
                 }
             }
-            let Some((below, further)) = shadow else {
-                break;
+            let Some((below, further)) = here.shadow else {
+                return mapped;
             };
             (object, offset) = (below, offset + further);
         }
@@ -461,26 +464,14 @@ impl Vm {
         region: &Region,
         rights: Rights,
     ) {
-        let (mut object, mut offset) = (region.object, region.offset);
-        loop {
-            let here = self.objects.get(object);
-            let shadow = here.shadow;
-            for (index, entry) in here.collect(offset, offset + region.pages) {
-                let Some(frame) = entry.frame() else { continue };
-                let at = VirtPage(region.start + (index - offset));
-                let is_here = self.reverse.iter(frame).any(|place| place == (space, at));
-                let is_only_here = self.reverse.iter(frame).count() == 1;
-                if is_here && is_only_here {
-                    machine.restrict(frame, rights);
-                } else if is_here {
-                    self.reverse.remove(frame, space, at);
-                    machine.leave(space, at, frame);
-                }
+        for (frame, at) in self.collect_mapped(space, region) {
+            // What the owner takes from its own space cannot be refused, unlike `restrict`.
+            if rights != Rights::None && self.reverse.iter(frame).count() == 1 {
+                machine.restrict(frame, rights);
+            } else {
+                self.reverse.remove(frame, space, at);
+                machine.leave(space, at, frame);
             }
-            let Some((below, further)) = shadow else {
-                break;
-            };
-            (object, offset) = (below, offset + further);
         }
     }
 

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use crate::decision::Decision;
 use crate::fault::{Event, Failure, Fault, Step};
 use crate::id::{FrameId, PageId, SlotId, SpaceId, Ticket, VirtPage};
-use crate::machine::Machine;
+use crate::machine::{Machine, Rights};
 use crate::pager::{Direction, Outcome, Place, Reply, Request};
 use crate::policy::{Arrival, Cause};
 use crate::run::PageRun;
@@ -112,6 +112,9 @@ impl Vm {
                 None => self.serve_again(machine, fault),
             }
         }
+        // The faults just served are over before room is made for others: a policy that asks
+        // whether their pages are used must not find them not yet mapped.
+        machine.settle();
         self.make_room(machine, 0);
         self.serve_stalled(machine);
         machine.settle();
@@ -129,27 +132,60 @@ impl Vm {
     /// Serves a fault that has waited, and says what became of it.
     pub(crate) fn serve_again(&mut self, machine: &mut dyn Machine, fault: Fault) {
         match self.serve(machine, fault, true) {
-            Step::Resolved => self.events.push_back(Event::Resolved(fault)),
+            Step::Resolved => self.end_wait(fault),
             Step::Wait(ticket) => self.wait_for(ticket, fault),
-            Step::Stall => self.stalled.push_back(fault),
+            Step::Stall => {
+                self.stalled.push_back(fault);
+                self.hold_page(fault);
+            }
             Step::Invalid => self.events.push_back(Event::Retry(fault)),
         }
     }
 
-    /// Serves the faults that wait for a frame, in order, until one has to wait on.
+    /// Serves the faults that wait for a frame, in order, until one has to wait on. From here on
+    /// the pages of those served in this call may leave again.
     pub(crate) fn serve_stalled(&mut self, machine: &mut dyn Machine) {
+        if let Some((fault, frame)) = self.held.take() {
+            self.frames.unwire(frame);
+            self.stalled.retain(|&stalled| stalled != fault);
+            self.stalled.push_front(fault);
+        }
         while let Some(fault) = self.stalled.pop_front() {
             match self.serve(machine, fault, true) {
-                Step::Resolved => self.events.push_back(Event::Resolved(fault)),
+                Step::Resolved => self.end_wait(fault),
                 Step::Wait(ticket) => self.wait_for(ticket, fault),
                 Step::Invalid => self.events.push_back(Event::Retry(fault)),
                 Step::Stall => {
                     self.stalled.push_front(fault);
+                    self.hold_page(fault);
                     break;
                 }
             }
         }
         self.fail_if_stuck();
+        for frame in self.served.drain(..) {
+            self.frames.unwire(frame);
+        }
+    }
+
+    /// Keeps the page of a stalled fault in memory, if it is there, for one fault at a time.
+    pub(crate) fn hold_page(&mut self, fault: Fault) {
+        if self.held.is_some() {
+            return;
+        }
+        if let Some(frame) = self.frame_at(fault.space, fault.at) {
+            self.frames.wire(frame);
+            self.held = Some((fault, frame));
+        }
+    }
+
+    /// Says that a fault that has waited is served, and keeps its page for the rest of the call.
+    fn end_wait(&mut self, fault: Fault) {
+        self.events.push_back(Event::Resolved(fault));
+        let frame = self.frame_at(fault.space, fault.at);
+        let frame = frame.expect("a served fault's page is resident");
+        self.frames.wire(frame);
+        self.served.push(frame);
     }
 
     pub(crate) fn begin_fetch(
@@ -314,10 +350,13 @@ impl Vm {
             return;
         }
         let rights = if region.needs_copy {
-            crate::machine::Rights::Read
+            Rights::Read
         } else {
             region.rights
         };
+        if rights == Rights::None {
+            return;
+        }
         machine.enter(origin.space, at, frame, rights);
         self.reverse.insert(frame, origin.space, at);
     }

@@ -13,6 +13,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 
 use crate::backing::Slots;
 use crate::cluster::Streams;
@@ -163,6 +164,12 @@ pub struct Vm {
     pub(crate) laundry: u32,
     /// Faults that wait for a free frame, in the order they came.
     pub(crate) stalled: VecDeque<Fault>,
+    /// A stalled fault whose page is in memory and which needs another frame (for a copy), with
+    /// the frame of that page, wired: else two such faults could take each other's for ever.
+    pub(crate) held: Option<(Fault, FrameId)>,
+    /// Frames of faults that were served after a wait, wired until the end of the call: serving
+    /// the next fault may not take a page that its program had no chance to touch.
+    pub(crate) served: Vec<FrameId>,
     /// Stores that failed since one last succeeded.
     pub(crate) stores_failed: u32,
     pub(crate) is_store_full: bool,
@@ -193,6 +200,8 @@ impl Vm {
             next_ticket: 1,
             laundry: 0,
             stalled: VecDeque::new(),
+            held: None,
+            served: Vec::new(),
             stores_failed: 0,
             is_store_full: false,
             requests: VecDeque::new(),
@@ -288,6 +297,17 @@ impl Vm {
         (self.frames.state(frame) == State::Resident).then_some(frame)
     }
 
+    /// The slot that holds the page at `at`, if it is with the store and not resident.
+    pub fn slot_at(&self, space: SpaceId, at: VirtPage) -> Option<SlotId> {
+        let region = self.spaces.get(space)?.find(at)?;
+        let entry = self.find_page(region.object, region.index_at(at)).entry;
+        if entry.frame().is_some() {
+            None
+        } else {
+            entry.slot()
+        }
+    }
+
     /// Learns that time has passed: at least once a second, or as often as the policy needs.
     ///
     /// Work: the policy's own, and at most one round of reclaim.
@@ -339,7 +359,7 @@ impl Vm {
 
     fn tick_load(&mut self) {
         use crate::load::{LoadView, SpaceLoad, Verdict};
-        let spaces: alloc::vec::Vec<SpaceLoad> = self
+        let spaces: Vec<SpaceLoad> = self
             .spaces
             .iter()
             .map(|(space, s)| SpaceLoad {

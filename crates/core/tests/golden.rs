@@ -1,16 +1,19 @@
 //! Golden tables: misses by policy and trace, kept as text.
 //!
 //! The published counts must come out exactly. The table of every policy in its defaults lies in
-//! `golden/`; `make golden` (or `GOLDEN=write cargo test --test golden`) writes it anew, and the
-//! change shows in review.
+//! `golden/`; `make golden` writes it anew, and the change shows in review.
+//!
+//! Each number is counted twice: by the bare [`cache`](tidemark_model::cache) and by a whole
+//! [`Vm`](tidemark_core::vm::Vm) that is asked for one page at a time.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use tidemark_core::policy::Sees;
 use tidemark_core::policy::registry::{build, entries};
+use tidemark_core::vm::Config;
 use tidemark_model::cache::{MachineKind, Misses, replay};
-use tidemark_model::{opt, traces};
+use tidemark_model::{demand, opt, traces};
 
 const SEED: u64 = 1;
 
@@ -20,9 +23,19 @@ fn misses(
     kind: MachineKind,
     trace: &traces::Trace,
 ) -> Misses {
-    let policy = build(name, trace.frames, trace.frames, SEED, knobs).expect("it is known");
-    let misses = replay(policy, trace.frames, kind, &trace.pages);
+    let (frames, pages) = (trace.frames, &trace.pages);
+    let policy = || build(name, frames, frames, SEED, knobs).expect("it is known");
+    let misses = replay(policy(), frames, kind, pages);
     assert_eq!(misses.refusals, 0, "{name} on {}", trace.name);
+    let counters = demand::replay(policy(), Config::demand(frames), kind, pages);
+    let hard = counters.zero_fills + counters.page_ins;
+    let counted = (hard, counters.soft_faults, counters.refusals);
+    assert_eq!(
+        counted,
+        (misses.hard, misses.soft, 0),
+        "{name} {kind:?} on {}: the memory and the bare cache disagree",
+        trace.name
+    );
     misses
 }
 
@@ -118,7 +131,7 @@ fn compare(file: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/golden")
         .join(file);
-    if std::env::var_os("GOLDEN").is_some_and(|value| value == "write") {
+    if std::env::var_os("TIDEMARK_GOLDEN").is_some_and(|value| value == "write") {
         std::fs::write(&path, text).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();

@@ -14,7 +14,9 @@ const KINDS: [MachineKind; 2] = [MachineKind::Bits, MachineKind::SoftFaults];
 /// The policies that need no more than a machine can show.
 fn names() -> impl Iterator<Item = &'static str> {
     let descriptions = entries().iter().map(|entry| entry.description);
-    descriptions.filter(|it| it.sees <= Sees::Bits).map(|it| it.name)
+    descriptions
+        .filter(|it| it.sees <= Sees::Bits)
+        .map(|it| it.name)
 }
 
 fn policy(name: &'static str, seed: u64) -> Box<dyn Policy> {
@@ -29,19 +31,32 @@ fn descriptions_are_complete_and_make_sense() {
         let name = description.name;
         assert!(seen.insert(name), "{name} is there twice");
         assert!(is_plain(name), "{name} is no plain name");
-        assert!(!description.summary.is_empty() && description.summary.len() <= 90, "{name}");
+        assert!(
+            !description.summary.is_empty() && description.summary.len() <= 90,
+            "{name}"
+        );
         assert!(!description.summary.ends_with('.'), "{name}");
         assert!(description.lineage.iter().all(|source| !source.is_empty()));
         assert!(!description.lineage.is_empty(), "{name} comes from nowhere");
         let mut knobs = BTreeSet::new();
         for knob in description.knobs {
-            assert!(is_plain(knob.name) && knobs.insert(knob.name), "{name} {}", knob.name);
+            assert!(
+                is_plain(knob.name) && knobs.insert(knob.name),
+                "{name} {}",
+                knob.name
+            );
             assert!(!knob.meaning.is_empty(), "{name} {}", knob.name);
             let is_ordered = knob.min <= knob.default && knob.default <= knob.max;
             assert!(is_ordered, "{name} {}", knob.name);
         }
-        assert!(std::ptr::eq(find(name).expect("it is listed").description, description));
-        assert!(std::ptr::eq(policy(name, 1).describe(), description), "{name}");
+        assert!(std::ptr::eq(
+            find(name).expect("it is listed").description,
+            description
+        ));
+        assert!(
+            std::ptr::eq(policy(name, 1).describe(), description),
+            "{name}"
+        );
     }
 }
 
@@ -137,7 +152,10 @@ fn discarding_everything_leaves_a_policy_as_good_as_new() {
         let mut cache = Cache::new(policy(name, 1), FRAMES, MachineKind::SoftFaults);
         for round in 0..20 {
             (0..60).for_each(|page| _ = cache.touch(round * 100 + page));
-            cache.collect_resident().into_iter().for_each(|page| cache.discard(page));
+            cache
+                .collect_resident()
+                .into_iter()
+                .for_each(|page| cache.discard(page));
             cache.policy.check();
             assert_eq!(cache.choose(), None, "{name}");
         }
@@ -221,9 +239,17 @@ impl Storm {
         let free = self.resident() as usize - self.wired.len();
         let chosen = self.cache.choose();
         let questions = self.cache.questions() - asked;
-        assert!(questions <= 4 * u64::from(FRAMES), "{} asked {questions} times", self.name);
+        assert!(
+            questions <= 4 * u64::from(FRAMES),
+            "{} asked {questions} times",
+            self.name
+        );
         assert_eq!(chosen.is_some(), free > 0, "{} at step {step}", self.name);
-        assert!(chosen.is_none_or(|frame| self.cache.may_leave(frame)), "{} {step}", self.name);
+        assert!(
+            chosen.is_none_or(|frame| self.cache.may_leave(frame)),
+            "{} {step}",
+            self.name
+        );
         let page = self.cache.evict()?;
         self.log.push((step, page));
         Some(page)
@@ -257,7 +283,10 @@ fn no_storm_makes_a_policy_lose_its_way() {
                 let mut storm = Storm::new(name, kind, seed);
                 (0..STEPS).for_each(|step| storm.step(step));
                 assert_eq!(storm.cache.misses.refusals, 0, "{name} {kind:?} {seed}");
-                assert!(storm.log.len() > STEPS as usize / 10, "{name}: hardly anything left");
+                assert!(
+                    storm.log.len() > STEPS as usize / 10,
+                    "{name}: hardly anything left"
+                );
             }
         }
     }

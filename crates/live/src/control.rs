@@ -40,10 +40,9 @@ pub const MODE: &str = "TIDEMARK_MODE";
 pub const MODE_THREAD: &str = "thread";
 /// Faults are served by the faulting thread, in its signal handler.
 pub const MODE_IN_THREAD: &str = "in-thread";
-/// Whose `malloc` the program uses: absent for its own, [`MALLOC_POOL`] for the shim's.
-pub const MALLOC: &str = "TIDEMARK_MALLOC";
-/// The shim's allocator over managed memory.
-pub const MALLOC_POOL: &str = "pool";
+/// How much address space the pool of `--malloc pool` takes, in bytes. Read by the library that
+/// brings that allocator; absent without it.
+pub const POOL: &str = "TIDEMARK_POOL_BYTES";
 /// Faults for the store to inject, for tests: `read:N` or `write:N` fails the Nth request.
 pub const FAULT: &str = "TIDEMARK_FAULT";
 /// The file that decisions are appended to, used only without a supervisor.
@@ -83,7 +82,16 @@ impl Hello {
     /// Writes the message down.
     pub fn to_bytes(self) -> [u8; HELLO_BYTES] {
         let record = self.record.map_or(NO_INDEX, |index| index.0);
-        pack([HELLO_MAGIC, VERSION, self.pid, self.parent, record, self.frames_resident, 0, 0])
+        pack([
+            HELLO_MAGIC,
+            VERSION,
+            self.pid,
+            self.parent,
+            record,
+            self.frames_resident,
+            0,
+            0,
+        ])
     }
 
     /// Reads a message; `None` if it is not one of this version.
@@ -114,7 +122,16 @@ impl Grant {
     /// Writes the message down.
     pub fn to_bytes(self) -> [u8; GRANT_BYTES] {
         let record = self.record.map_or(NO_INDEX, |index| index.0);
-        pack([GRANT_MAGIC, VERSION, record, self.frames_budget, self.frames_max, 0, 0, 0])
+        pack([
+            GRANT_MAGIC,
+            VERSION,
+            record,
+            self.frames_budget,
+            self.frames_max,
+            0,
+            0,
+            0,
+        ])
     }
 
     /// Reads a message; `None` if it is not one of this version.
@@ -144,8 +161,12 @@ pub struct GrantFiles {
 ///
 /// A refusal is `Ok` with no files.
 pub fn introduce(socket: &Path, hello: Hello) -> io::Result<(OwnedFd, Grant, Option<GrantFiles>)> {
-    let connection =
-        socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let connection = socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
     let limit = Some(std::time::Duration::from_secs(10));
     rustix::net::sockopt::set_socket_timeout(
         &connection,
@@ -158,11 +179,18 @@ pub fn introduce(socket: &Path, hello: Hello) -> io::Result<(OwnedFd, Grant, Opt
     let mut files = receive(connection.as_fd(), &mut bytes)?.into_iter();
     let grant = Grant::from_bytes(&bytes).ok_or(io::ErrorKind::InvalidData)?;
     let files = match (files.next(), files.next(), files.next()) {
-        (Some(shared), Some(swap), decisions) => Some(GrantFiles { shared, swap, decisions }),
+        (Some(shared), Some(swap), decisions) => Some(GrantFiles {
+            shared,
+            swap,
+            decisions,
+        }),
         _ => None,
     };
     if grant.record.is_some() && files.is_none() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the grant came without files"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the grant came without files",
+        ));
     }
     Ok((connection, grant, files))
 }
@@ -197,10 +225,22 @@ fn send(connection: BorrowedFd<'_>, bytes: &[u8], files: &[BorrowedFd<'_>]) -> i
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !files.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many files in a message"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "too many files in a message",
+        ));
     }
-    let sent = sendmsg(connection, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
-    if sent != bytes.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
+    let sent = sendmsg(
+        connection,
+        &[IoSlice::new(bytes)],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?;
+    if sent != bytes.len() {
+        Err(io::ErrorKind::WriteZero.into())
+    } else {
+        Ok(())
+    }
 }
 
 fn receive(connection: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
@@ -249,11 +289,23 @@ mod tests {
 
     #[test]
     fn messages_survive_the_wire() {
-        let hello = Hello { pid: 7, parent: 3, record: None, frames_resident: 5 };
+        let hello = Hello {
+            pid: 7,
+            parent: 3,
+            record: None,
+            frames_resident: 5,
+        };
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Some(hello));
-        let hello = Hello { record: Some(ProcessIndex(4)), ..hello };
+        let hello = Hello {
+            record: Some(ProcessIndex(4)),
+            ..hello
+        };
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Some(hello));
-        let grant = Grant { record: Some(ProcessIndex(1)), frames_budget: 10, frames_max: 20 };
+        let grant = Grant {
+            record: Some(ProcessIndex(1)),
+            frames_budget: 10,
+            frames_max: 20,
+        };
         assert_eq!(Grant::from_bytes(&grant.to_bytes()), Some(grant));
         assert_eq!(Grant::from_bytes(&hello.to_bytes()), None);
     }
@@ -271,12 +323,21 @@ mod tests {
             let (connection, _) = listener.accept().unwrap();
             let hello = read_hello(connection.as_fd()).unwrap();
             let record = shared.claim();
-            let grant = Grant { record, frames_budget: 4, frames_max: 4 };
+            let grant = Grant {
+                record,
+                frames_budget: 4,
+                frames_max: 4,
+            };
             answer(connection.as_fd(), grant, &[shared.as_fd(), swap.as_fd()]).unwrap();
             poke(connection.as_fd()).unwrap();
             hello
         });
-        let hello = Hello { pid: 9, parent: 1, record: None, frames_resident: 0 };
+        let hello = Hello {
+            pid: 9,
+            parent: 1,
+            record: None,
+            frames_resident: 0,
+        };
         let (_connection, grant, files) = introduce(&path, hello).unwrap();
         assert_eq!(supervisor.join().unwrap(), hello);
         let files = files.unwrap();

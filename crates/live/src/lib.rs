@@ -4,6 +4,8 @@
 //! - [`machine`] stands in for translation hardware: it moves pages between the program and the
 //!   frame pool.
 //! - [`store`] keeps pages that have left on a swap file.
+//! - [`engine`] is the loop that joins them with the core; [`scanner`] finds what it manages, and
+//!   [`requests`] is how program threads talk to it.
 //! - [`shared`] is what the processes of a run share, [`control`] how they meet.
 //!
 //! # Threads
@@ -13,5 +15,12 @@
 #![deny(unsafe_code)]
 
 pub mod control;
+pub mod engine;
+pub mod machine;
+pub mod ranges;
+pub mod requests;
+pub mod scanner;
 pub mod shared;
+pub mod slots;
+pub mod store;
 pub mod sys;

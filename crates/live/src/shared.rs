@@ -31,7 +31,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other.
 pub const VERSION: u64 = 1;
 /// How many processes can be known at one time.
-pub const PROCESSES_MAX: usize = 256;
+pub const PROCESSES_MAX: usize = 1024;
 /// How many buckets a latency histogram has. See [`bucket_of`].
 pub const LATENCY_BUCKETS: usize = 128;
 
@@ -263,8 +263,12 @@ impl Shared {
         let memory = Area::create("tidemark", bytes_for(slots))?;
         let shared = Shared { memory, slots };
         shared.header(Header::Version).store(VERSION, Relaxed);
-        shared.header(Header::SwapSlots).store(u64::from(swap_slots), Relaxed);
-        shared.header(Header::FramesTotal).store(frames_total, Relaxed);
+        shared
+            .header(Header::SwapSlots)
+            .store(u64::from(swap_slots), Relaxed);
+        shared
+            .header(Header::FramesTotal)
+            .store(frames_total, Relaxed);
         shared.header(Header::Magic).store(MAGIC, Release);
         Ok(shared)
     }
@@ -337,13 +341,17 @@ impl Shared {
         }
         let process = self.process(index);
         let resident = process.counter(Counter::FramesResident).swap(0, Relaxed);
-        self.header(Header::FramesResident).fetch_sub(resident, Relaxed);
+        self.header(Header::FramesResident)
+            .fetch_sub(resident, Relaxed);
         process.set_state(State::Free);
     }
 
     /// The record of one process.
     pub fn process(&self, index: ProcessIndex) -> Process<'_> {
-        Process { words: self.record(index), shared: self }
+        Process {
+            words: self.record(index),
+            shared: self,
+        }
     }
 
     /// Every record that is not free, in the order of the table.
@@ -390,7 +398,8 @@ impl Shared {
 
     /// By how many processes each slot is used.
     pub(crate) fn slot_refs(&self) -> &[AtomicU16] {
-        self.memory.slice(HEADER_BYTES + PROCESSES_MAX * PROCESS_BYTES, self.slots)
+        self.memory
+            .slice(HEADER_BYTES + PROCESSES_MAX * PROCESS_BYTES, self.slots)
     }
 
     /// Which slots a process uses, one bit each.
@@ -476,7 +485,9 @@ impl<'a> Process<'a> {
             sum.fetch_sub(before - frames, Relaxed) - (before - frames)
         };
         if frames > before {
-            self.shared.header(Header::FramesPeak).fetch_max(now, Relaxed);
+            self.shared
+                .header(Header::FramesPeak)
+                .fetch_max(now, Relaxed);
         }
     }
 
@@ -509,9 +520,14 @@ impl<'a> Process<'a> {
     /// The program's short name (as in `/proc/self/comm`).
     pub fn name(&self) -> String {
         let words = &self.words[Field::Name as usize..][..NAME_WORDS];
-        let bytes: Vec<u8> =
-            words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
-        let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        let bytes: Vec<u8> = words
+            .iter()
+            .flat_map(|word| word.load(Relaxed).to_le_bytes())
+            .collect();
+        let length = bytes
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(bytes.len());
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     }
 
@@ -555,7 +571,8 @@ impl<'a> Process<'a> {
     }
 
     pub(crate) fn set_parent(&self, parent: u32) {
-        self.field(Field::ParentPid).store(u64::from(parent), Relaxed);
+        self.field(Field::ParentPid)
+            .store(u64::from(parent), Relaxed);
     }
 
     fn field(&self, field: Field) -> &'a AtomicU64 {
@@ -638,11 +655,19 @@ mod tests {
         let ours = Shared::create(1000, 64).unwrap();
         let theirs = open_again(&ours);
         let index = ours.claim().unwrap();
-        theirs.process(index).start(17, 1, "a-program-with-a-long-name", 5);
-        theirs.process(index).counter(Counter::PageIns).store(9, Relaxed);
+        theirs
+            .process(index)
+            .start(17, 1, "a-program-with-a-long-name", 5);
+        theirs
+            .process(index)
+            .counter(Counter::PageIns)
+            .store(9, Relaxed);
         theirs.process(index).set_resident(12);
         let process = ours.process(index);
-        assert_eq!((process.pid(), process.parent(), process.start_ns()), (17, 1, 5));
+        assert_eq!(
+            (process.pid(), process.parent(), process.start_ns()),
+            (17, 1, 5)
+        );
         assert_eq!(process.name(), "a-program-with-a");
         assert_eq!(process.counter(Counter::PageIns).load(Relaxed), 9);
         assert_eq!((ours.frames_resident(), ours.frames_peak()), (12, 12));
@@ -661,9 +686,15 @@ mod tests {
         assert_ne!(parent, child);
         assert_eq!(shared.slot_refs()[129].load(Relaxed), 2);
         shared.release(parent);
-        assert_eq!((shared.slot_refs()[64].load(Relaxed), shared.slots_used()), (1, 3));
+        assert_eq!(
+            (shared.slot_refs()[64].load(Relaxed), shared.slots_used()),
+            (1, 3)
+        );
         shared.release(child);
-        assert_eq!((shared.slot_refs()[0].load(Relaxed), shared.slots_used()), (0, 0));
+        assert_eq!(
+            (shared.slot_refs()[0].load(Relaxed), shared.slots_used()),
+            (0, 0)
+        );
         assert_eq!(shared.processes().count(), 0);
     }
 
@@ -671,9 +702,15 @@ mod tests {
     fn buckets_hold_what_they_say() {
         for ns in (64..5000).chain([1 << 30, (1 << 30) + (1 << 29), 1 << 37]) {
             let bucket = bucket_of(ns);
-            assert!(bucket_floor_ns(bucket) <= ns && ns < bucket_floor_ns(bucket + 1), "{ns}");
+            assert!(
+                bucket_floor_ns(bucket) <= ns && ns < bucket_floor_ns(bucket + 1),
+                "{ns}"
+            );
         }
-        assert_eq!((bucket_of(0), bucket_of(u64::MAX)), (0, LATENCY_BUCKETS - 1));
+        assert_eq!(
+            (bucket_of(0), bucket_of(u64::MAX)),
+            (0, LATENCY_BUCKETS - 1)
+        );
         let mut counts = [0; LATENCY_BUCKETS];
         counts[bucket_of(1000)] = 99;
         counts[bucket_of(100_000)] = 1;

@@ -22,16 +22,27 @@ struct Case {
 fn case(name: &str, frames: u32, cluster: u32, pages: Vec<u64>) -> Case {
     let clusters = match cluster {
         1 => Clusters::SINGLE,
-        pages => Clusters { pages, free_low: frames / 100, free_high: frames / 80 + pages },
+        pages => Clusters {
+            pages,
+            free_low: frames / 100,
+            free_high: frames / 80 + pages,
+        },
     };
-    Case { name: name.to_owned(), frames, clusters, pages }
+    Case {
+        name: name.to_owned(),
+        frames,
+        clusters,
+        pages,
+    }
 }
 
 /// Zipf's law with exponent 1, over pages in a shuffled order.
 fn zipf(seed: u64, pages: u64, references: u64) -> Vec<u64> {
     let mut random = SplitMix64::new(seed);
     let mut order: Vec<u64> = (0..pages).collect();
-    (1..pages).rev().for_each(|at| order.swap(at as usize, random.below(at + 1) as usize));
+    (1..pages)
+        .rev()
+        .for_each(|at| order.swap(at as usize, random.below(at + 1) as usize));
     let mut sums = Vec::with_capacity(pages as usize);
     let mut sum = 0_u64;
     for rank in 1..=pages {
@@ -52,8 +63,10 @@ fn uniform(seed: u64, pages: u64, references: u64) -> Vec<u64> {
 
 /// Each reference several times in a row, mixed with the neighbours' as programs do.
 fn cases() -> Vec<Case> {
-    let mut cases: Vec<Case> =
-        traces::golden().into_iter().map(|t| case(t.name, t.frames, 1, t.pages)).collect();
+    let mut cases: Vec<Case> = traces::golden()
+        .into_iter()
+        .map(|t| case(t.name, t.frames, 1, t.pages))
+        .collect();
     let mut add =
         |name: &str, frames, cluster, pages| cases.push(case(name, frames, cluster, pages));
     add("loop-1k", 1000, 1, looping(1500, 20));
@@ -66,6 +79,7 @@ fn cases() -> Vec<Case> {
     add("sweep-64k-c64", 65536, 64, sheep(1, 131072, 4));
     add("sheep4-16k-c64", 16384, 64, sheep(4, 8192, 10));
     add("zipf-4k", 4096, 1, zipf(5, 16384, 1_000_000));
+    add("zipf-64k", 65536, 1, zipf(15, 262_144, 2_000_000));
     add("uniform-4k", 4096, 1, uniform(6, 8192, 300_000));
     add("phases-4k", 4096, 1, phases(7, 10, 3500, 200_000));
     add("phases-8k-4k", 4096, 1, phases(8, 6, 5000, 100_000));
@@ -76,11 +90,21 @@ fn cases() -> Vec<Case> {
     }
     add("zipf-shift-4k", 4096, 1, shift);
     let hot = zipf(20, 4000, 300_000);
-    let mixed = hot.iter().enumerate().flat_map(|(at, &page)| [page, 10_000 + at as u64 / 2]);
+    let mixed = hot
+        .iter()
+        .enumerate()
+        .flat_map(|(at, &page)| [page, 10_000 + at as u64 / 2]);
     add("zipf+scan-4k", 4096, 1, mixed.collect());
     let init: Vec<u64> = (0..6000).collect();
-    let work = zipf(21, 3000, 300_000).into_iter().map(|page| page + 20_000);
-    add("init-then-work", 4096, 1, init.into_iter().chain(work).collect());
+    let work = zipf(21, 3000, 300_000)
+        .into_iter()
+        .map(|page| page + 20_000);
+    add(
+        "init-then-work",
+        4096,
+        1,
+        init.into_iter().chain(work).collect(),
+    );
     cases
 }
 
@@ -108,7 +132,11 @@ fn main() {
             _ => policies.push(argument),
         }
     }
-    let mut all: Vec<Case> = if only.is_empty() && !files.is_empty() { vec![] } else { cases() };
+    let mut all: Vec<Case> = if only.is_empty() && !files.is_empty() {
+        vec![]
+    } else {
+        cases()
+    };
     all.retain(|case| only.is_empty() || only.iter().any(|name| case.name.starts_with(name)));
     all.extend(files);
     print!("{:16} {:>8}", "trace", "optimum");

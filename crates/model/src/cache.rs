@@ -60,7 +60,11 @@ pub struct Clusters {
 
 impl Clusters {
     /// One page leaves for each that comes, and not before it must.
-    pub const SINGLE: Clusters = Clusters { pages: 1, free_low: 1, free_high: 1 };
+    pub const SINGLE: Clusters = Clusters {
+        pages: 1,
+        free_low: 1,
+        free_high: 1,
+    };
 }
 
 /// Runs `trace` through `policy` in a memory of `frames` frames, one page at a time.
@@ -150,12 +154,20 @@ impl Cache {
     pub fn load(&mut self, page: u64, cause: Cause) -> FrameId {
         let frame = self.free.pop().expect("a frame is free");
         let place = frame as usize;
-        assert!(self.resident.insert(page, frame).is_none(), "{page} is resident already");
+        assert!(
+            self.resident.insert(page, frame).is_none(),
+            "{page} is resident already"
+        );
         self.pages[place] = Some(page);
         self.machine.mapped[place] = cause != Cause::Prefetched;
         self.machine.referenced[place] = false;
         self.frames.force(FrameId(frame), State::Resident, false);
-        let arrival = Arrival { page: page_id(page), cause, space: SpaceId(0), is_external: false };
+        let arrival = Arrival {
+            page: page_id(page),
+            cause,
+            space: SpaceId(0),
+            is_external: false,
+        };
         self.policy.page_entered(FrameId(frame), &arrival);
         FrameId(frame)
     }
@@ -168,7 +180,10 @@ impl Cache {
                 break frame;
             }
             self.misses.refusals += 1;
-            assert!(self.misses.refusals < 1000, "the policy insists on frames that may not leave");
+            assert!(
+                self.misses.refusals < 1000,
+                "the policy insists on frames that may not leave"
+            );
         };
         Some(self.drop_frame(frame, Departure::Evicted))
     }
@@ -183,8 +198,13 @@ impl Cache {
     pub fn choose(&mut self) -> Option<FrameId> {
         let now = Time(self.references * 1000);
         let unmaps = self.machine.unmaps;
-        let mut probe =
-            Probe::new(now, &mut self.frames, &mut self.machine, &mut self.questions, 0);
+        let mut probe = Probe::new(
+            now,
+            &mut self.frames,
+            &mut self.machine,
+            &mut self.questions,
+            0,
+        );
         let frame = self.policy.choose(&mut probe);
         self.misses.unmaps += self.machine.unmaps - unmaps;
         frame
@@ -192,7 +212,8 @@ impl Cache {
 
     /// Makes `page`, which is resident, one that may not leave, or one that may.
     pub fn set_wired(&mut self, page: u64, is_wired: bool) {
-        self.frames.force(FrameId(self.resident[&page]), State::Resident, is_wired);
+        self.frames
+            .force(FrameId(self.resident[&page]), State::Resident, is_wired);
     }
 
     /// Whether `frame` holds a page that may leave.
@@ -225,7 +246,8 @@ impl Cache {
     fn miss(&mut self, page: u64) {
         if self.free.len() < self.clusters.free_low as usize {
             while self.free.len() < self.clusters.free_high as usize {
-                self.evict().expect("a full memory holds a page that may leave");
+                self.evict()
+                    .expect("a full memory holds a page that may leave");
             }
         }
         self.misses.hard += 1;
@@ -241,9 +263,11 @@ impl Cache {
             return;
         }
         for step in 1..pages {
-            let Some(ahead) =
-                (if page > last { Some(page + step) } else { page.checked_sub(step) })
-            else {
+            let Some(ahead) = (if page > last {
+                Some(page + step)
+            } else {
+                page.checked_sub(step)
+            }) else {
                 break;
             };
             let is_stored = self.seen.contains(&ahead) && !self.resident.contains_key(&ahead);
@@ -258,7 +282,9 @@ impl Cache {
     }
 
     fn drop_frame(&mut self, frame: FrameId, departure: Departure) -> u64 {
-        let page = self.pages[frame.index()].take().expect("the frame holds a page");
+        let page = self.pages[frame.index()]
+            .take()
+            .expect("the frame holds a page");
         self.resident.remove(&page);
         self.frames.force(frame, State::Free, false);
         self.machine.mapped[frame.index()] = false;
@@ -271,7 +297,10 @@ impl Cache {
 /// The low half of a page number is a place in an object, the high half is the object. Those with
 /// odd numbers are external.
 fn page_id(page: u64) -> PageId {
-    PageId { object: ObjectId((page >> 32) as u32), index: page & 0xffff_ffff }
+    PageId {
+        object: ObjectId((page >> 32) as u32),
+        index: page & 0xffff_ffff,
+    }
 }
 
 /// A machine that knows about mappings and bits, and has no memory behind them.

@@ -1,6 +1,31 @@
-//! The model: slow, obviously right stand-ins that tests compare the core against.
+//! What the core is measured against: a memory that is obviously right, and a world to run in.
+//!
+//! - [`memory`] is the law: a read returns what was last written. Slow, small, without tricks.
+//! - [`machine`] and [`pager`] are the core's seams, simulated: page tables with reference bits or
+//!   with soft faults, stores that are slow, reorder, fail and fill up. Both are as unkind as
+//!   their contracts allow: what a contract does not promise to keep is overwritten with noise.
+//! - [`witness`] stands between the core and a policy and checks what passes.
+//! - [`stage`] puts a [`Vm`](tidemark_core::vm::Vm) on them and compares every access with the
+//!   law. [`world`] is the stage for scripted scenarios; [`lockstep`] drives it with random
+//!   [`step`]s and [`shrink`]s what fails.
+//! - [`cache`], [`opt`] and [`traces`] are what policies alone are measured on, [`demand`] a whole
+//!   memory.
+//! - [`conformance`] holds the suites that every machine and every pager must pass.
 #![forbid(unsafe_code)]
 
 pub mod cache;
+pub mod conformance;
+pub mod demand;
+pub mod lockstep;
+pub mod machine;
+pub mod memory;
 pub mod opt;
+pub mod pager;
+pub mod physical;
+pub mod random;
+pub mod shrink;
+pub mod stage;
+pub mod step;
 pub mod traces;
+pub mod witness;
+pub mod world;

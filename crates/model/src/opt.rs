@@ -46,7 +46,9 @@ mod tests {
 
     /// Tries every victim at every miss.
     fn search(frames: usize, resident: &mut Vec<u64>, trace: &[u64]) -> u64 {
-        let Some((&page, rest)) = trace.split_first() else { return 0 };
+        let Some((&page, rest)) = trace.split_first() else {
+            return 0;
+        };
         if resident.contains(&page) {
             return search(frames, resident, rest);
         }
@@ -69,7 +71,11 @@ mod tests {
     fn no_choice_of_victims_does_better() {
         for number in 0..4_u64.pow(6) {
             let trace: Vec<u64> = (0..6).map(|place| number >> (2 * place) & 3).collect();
-            assert_eq!(count_misses(2, &trace), search(2, &mut Vec::new(), &trace), "{trace:?}");
+            assert_eq!(
+                count_misses(2, &trace),
+                search(2, &mut Vec::new(), &trace),
+                "{trace:?}"
+            );
         }
     }
 }

@@ -45,12 +45,36 @@ pub struct Trace {
 /// The traces with published miss counts.
 pub fn golden() -> [Trace; 6] {
     [
-        Trace { name: "LOOP", frames: 100, pages: looping(150, 100) },
-        Trace { name: "SCANHOT", frames: 100, pages: hot_with_scan() },
-        Trace { name: "SKEW", frames: 100, pages: skewed(2, 1000, 200_000) },
-        Trace { name: "PHASE", frames: 100, pages: phases(3, 20, 80, 5000) },
-        Trace { name: "SHEEP", frames: 100, pages: sheep(4, 40, 50) },
-        Trace { name: "MIXED", frames: 200, pages: mixed() },
+        Trace {
+            name: "LOOP",
+            frames: 100,
+            pages: looping(150, 100),
+        },
+        Trace {
+            name: "SCANHOT",
+            frames: 100,
+            pages: hot_with_scan(),
+        },
+        Trace {
+            name: "SKEW",
+            frames: 100,
+            pages: skewed(2, 1000, 200_000),
+        },
+        Trace {
+            name: "PHASE",
+            frames: 100,
+            pages: phases(3, 20, 80, 5000),
+        },
+        Trace {
+            name: "SHEEP",
+            frames: 100,
+            pages: sheep(4, 40, 50),
+        },
+        Trace {
+            name: "MIXED",
+            frames: 200,
+            pages: mixed(),
+        },
     ]
 }
 
@@ -62,7 +86,9 @@ pub fn looping(pages: u64, rounds: u64) -> Vec<u64> {
 /// Pages below `limit`, small numbers more often.
 pub fn skewed(seed: u64, limit: u64, references: u64) -> Vec<u64> {
     let mut random = SplitMix64::new(seed);
-    (0..references).map(|_| random.skewed_below(limit)).collect()
+    (0..references)
+        .map(|_| random.skewed_below(limit))
+        .collect()
 }
 
 /// `count` working sets of `pages` pages each, one after the other.
@@ -79,7 +105,12 @@ pub fn phases(seed: u64, count: u64, pages: u64, references: u64) -> Vec<u64> {
 pub fn sheep(programs: u64, pages: u64, rounds: u64) -> Vec<u64> {
     let turn = move |turn: u64, program: u64| {
         (0..pages).map(move |at| {
-            program * pages + if turn.is_multiple_of(2) { at } else { pages - 1 - at }
+            program * pages
+                + if turn.is_multiple_of(2) {
+                    at
+                } else {
+                    pages - 1 - at
+                }
         })
     };
     let turns = (0..2 * rounds).flat_map(move |at| (0..programs).map(move |program| (at, program)));
@@ -88,9 +119,9 @@ pub fn sheep(programs: u64, pages: u64, rounds: u64) -> Vec<u64> {
 
 /// FNV-1a over whole page numbers: tells whether a generator makes the published trace.
 pub fn fingerprint(pages: &[u64]) -> u64 {
-    pages
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &page| (hash ^ page).wrapping_mul(0x0100_0000_01b3))
+    pages.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &page| {
+        (hash ^ page).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn hot_with_scan() -> Vec<u64> {
@@ -122,11 +153,31 @@ mod tests {
     fn the_generators_make_the_published_traces() {
         let expected: [(&str, &[u64], usize, u64); 6] = [
             ("LOOP", &[0, 1, 2, 3, 4, 5], 15_000, 0xc33e_6a66_e034_a00d),
-            ("SCANHOT", &[15, 19, 40, 35, 11, 48], 110_000, 0x8db9_2ed8_3710_ba3c),
-            ("SKEW", &[104, 484, 319, 59, 492, 805], 200_000, 0xdc9b_c138_d0dc_f6a6),
-            ("PHASE", &[13, 41, 49, 47, 6, 55], 100_000, 0x2fc3_965f_703a_81c0),
+            (
+                "SCANHOT",
+                &[15, 19, 40, 35, 11, 48],
+                110_000,
+                0x8db9_2ed8_3710_ba3c,
+            ),
+            (
+                "SKEW",
+                &[104, 484, 319, 59, 492, 805],
+                200_000,
+                0xdc9b_c138_d0dc_f6a6,
+            ),
+            (
+                "PHASE",
+                &[13, 41, 49, 47, 6, 55],
+                100_000,
+                0x2fc3_965f_703a_81c0,
+            ),
             ("SHEEP", &[0, 1, 2, 3, 4, 5], 16_000, 0xbcbe_80a4_f07c_9ce5),
-            ("MIXED", &[19, 10_000, 230, 10_001, 25, 10_002], 200_000, 0xc1b0_3c38_07d7_95fa),
+            (
+                "MIXED",
+                &[19, 10_000, 230, 10_001, 25, 10_002],
+                200_000,
+                0xc1b0_3c38_07d7_95fa,
+            ),
         ];
         for (trace, (name, first, length, hash)) in golden().iter().zip(expected) {
             assert_eq!(trace.name, name);

@@ -192,8 +192,9 @@ impl RunRecord {
 impl Statistics {
     /// Adds the counts of `other`.
     ///
-    /// - Leaves: `frames_budget`, `frames_peak` and `elapsed_s` as they are. Processes share
-    ///   memory and time, so their sum would mean nothing; the caller knows the true ones.
+    /// - Leaves: `frames_budget`, `frames_peak`, `unmanaged_bytes`, `managed_bytes` and
+    ///   `elapsed_s` as they are. Processes come and go, so that the sum over all that ever were
+    ///   would mean nothing; the caller knows the true ones.
     pub fn add(&mut self, other: &Statistics) {
         self.page_ins += other.page_ins;
         self.page_outs += other.page_outs;
@@ -211,8 +212,6 @@ impl Statistics {
         self.adopted_pages += other.adopted_pages;
         self.refusals += other.refusals;
         self.setbacks += other.setbacks;
-        self.unmanaged_bytes += other.unmanaged_bytes;
-        self.managed_bytes += other.managed_bytes;
         self.bytes_read += other.bytes_read;
         self.bytes_written += other.bytes_written;
         self.stall_s += other.stall_s;

@@ -1,12 +1,15 @@
 //! Text views of a record: tables for people.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::record::{Ending, ProcessRecord, RunRecord, Statistics};
 
 /// How many processes the table shows one by one; the rest are summed up in one line.
 const PROCESSES_SHOWN: usize = 12;
+
+/// Rules around the head of a table, and none between rows.
+const STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// The summary of a run: one line of what it was, a table of processes, and the rest of the total.
 pub fn summary(record: &RunRecord) -> String {
@@ -56,7 +59,7 @@ pub fn count(number: u64) -> String {
 /// (`columns_left`) hold numbers.
 pub fn table(columns: &[&str], columns_left: usize) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(columns);
+    table.load_style(STYLE).set_header(columns);
     for column in table.column_iter_mut().skip(columns_left) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -94,7 +97,9 @@ fn processes(record: &RunRecord) -> Table {
     );
     let mut shown: Vec<&ProcessRecord> = record.processes.iter().collect();
     // The processes that paged most are the ones worth a line; among equals the first that came.
-    shown.sort_by_key(|process| std::cmp::Reverse(process.statistics.page_ins));
+    shown.sort_by_key(|process| {
+        std::cmp::Reverse((process.statistics.page_ins, process.statistics.frames_peak))
+    });
     for process in shown.iter().take(PROCESSES_SHOWN) {
         let name = format!("{} {}", process.pid, shortened(&process.program, 20));
         table.add_row(row(name, ending(process.ending), &process.statistics));
@@ -197,9 +202,11 @@ fn ending(ending: Ending) -> String {
     }
 }
 
+/// The beginning of `text`, on one line.
 fn shortened(text: &str, characters_max: usize) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.chars().count() <= characters_max {
-        return text.into();
+        return text;
     }
     let head: String = text.chars().take(characters_max - 1).collect();
     format!("{head}…")

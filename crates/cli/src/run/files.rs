@@ -7,6 +7,8 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
+
 use super::program::plain;
 use crate::exit::{Refusal, refuse};
 
@@ -75,7 +77,7 @@ impl Drop for Replacement {
 }
 
 /// A folder that only this user can look into. It goes with this value.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct PrivateFolder {
     path: PathBuf,
 }

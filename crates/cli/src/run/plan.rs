@@ -63,9 +63,15 @@ impl Plan {
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?
             .name;
         let path = program::find(&arguments.program[0])?;
+        let statistics_file = arguments
+            .stats
+            .as_deref()
+            .map(Replacement::new)
+            .transpose()?;
+        let nature = program::find_obstacle(&path)
+            .map(|obstacle| format!("`{}` {}", path.display(), obstacle.reason()));
         let mut notes = vec![];
-        let obstacle = find_obstacle(arguments, &path);
-        let management = match obstacle {
+        let management = match nature.or_else(|| find_host_obstacle(arguments)) {
             None => Some(Management::new(
                 arguments,
                 policy,
@@ -80,11 +86,6 @@ impl Plan {
                 refuse!("{obstacle}; `--allow-unmanaged` runs it without management")
             }
         };
-        let statistics_file = arguments
-            .stats
-            .as_deref()
-            .map(Replacement::new)
-            .transpose()?;
         let mut command = Command::new(&path);
         std::os::unix::process::CommandExt::arg0(&mut command, &arguments.program[0]);
         command.args(&arguments.program[1..]);
@@ -106,23 +107,28 @@ impl Management {
         memory_bytes: u64,
         swap_bytes: Option<u64>,
     ) -> Result<Management, Refusal> {
-        let shim = host::find_shim()?;
         let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes)?;
         let decisions = arguments
             .log_decisions
             .as_ref()
             .map(create_log)
             .transpose()?;
+        let shim = host::find_shim()?;
+        let mut libraries = std::env::var_os("LD_PRELOAD");
         let mut environment: Vec<(&'static str, OsString)> = vec![
             (control::MEMORY, memory_bytes.to_string().into()),
             (control::POLICY, policy.into()),
             (control::MODE, super::mode(arguments).into()),
-            ("LD_PRELOAD", preload(shim, std::env::var_os("LD_PRELOAD"))),
         ];
-        match arguments.malloc {
-            Some(Malloc::Pool) => environment.push((control::MALLOC, control::MALLOC_POOL.into())),
-            None => {}
+        libraries = Some(preload(shim.clone(), libraries));
+        if arguments.malloc == Some(Malloc::Pool) {
+            // Before the engine's library: the loader initialises the last one first, and the
+            // pool is to be mapped when the engine runs.
+            libraries = Some(preload(host::find_pool(&shim)?, libraries));
+            let pool_bytes = memory_bytes + swap.size_bytes;
+            environment.push((control::POOL, pool_bytes.to_string().into()));
         }
+        environment.extend(libraries.map(|list| ("LD_PRELOAD", list)));
         Ok(Management {
             swap,
             decisions,
@@ -145,7 +151,7 @@ impl Management {
         let folder = PrivateFolder::new()?;
         let (listener, socket) = folder.listen()?;
         command
-            .env_remove(control::MALLOC)
+            .env_remove(control::POOL)
             .envs(self.environment)
             .env(control::CONTROL, socket);
         Ok((
@@ -170,11 +176,8 @@ fn plan_memory(text: &str, machine_bytes: u64) -> Result<u64, Refusal> {
     Ok(memory_bytes - memory_bytes % PAGE_BYTES)
 }
 
-/// What keeps the program from being managed, on this host or by its own nature, in one line.
-fn find_obstacle(arguments: &Arguments, path: &std::path::Path) -> Option<String> {
-    if let Some(obstacle) = program::find_obstacle(path) {
-        return Some(format!("`{}` {}", path.display(), obstacle.reason()));
-    }
+/// What keeps any program from being managed on this host, in one line.
+fn find_host_obstacle(arguments: &Arguments) -> Option<String> {
     let lack = host::find_lack(arguments.in_thread)?;
     Some(format!("{}; `{}`", lack.what, lack.remedy))
 }

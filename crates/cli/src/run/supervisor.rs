@@ -1,14 +1,14 @@
 //! The supervisor: starts the program, serves its tree of processes, and waits for its end.
 //!
 //! It waits for the program that was named, as a shell does, and not for processes the program
-//! leaves running: those keep their engines, their last budgets and the swap file, but a process
-//! they fork from then on is not managed.
+//! leaves running: those are handed to a [keeper](crate::keep).
 
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Pid;
 
 use super::program::plain;
@@ -45,10 +45,8 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
         if let Some(status) = try_wait(&mut child)? {
             let elapsed = start.elapsed();
             // Whatever has connected or ended by now belongs to the run.
-            while let Some(tree) = tree.as_deref_mut() {
-                if !wait_for(&signals, Some(tree), Some(Duration::ZERO)) {
-                    break;
-                }
+            if let Some(tree) = tree {
+                while tree.poll(None, Duration::ZERO) {}
             }
             return Ok(End {
                 pid: child.id(),
@@ -56,10 +54,7 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
                 elapsed,
             });
         }
-        let limit = tree
-            .as_deref()
-            .map(|tree| tree.next_tick() - Instant::now());
-        wait_for(&signals, tree.as_deref_mut(), limit);
+        wait_for(&signals, tree.as_deref_mut());
         signals.pass_on(pid);
         if let Some(tree) = tree.as_deref_mut() {
             tree.handle_tick();
@@ -83,29 +78,16 @@ fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>, Refusal> {
     }
 }
 
-/// Waits until something happens or `limit` has passed, and lets `tree` handle what happened in
-/// it. Says whether something happened there.
-fn wait_for(signals: &Signals, tree: Option<&mut Tree>, limit: Option<Duration>) -> bool {
-    let mut sources = vec![PollFd::new(signals, PollFlags::IN)];
-    if let Some(tree) = &tree {
-        sources.extend(
-            tree.connections()
-                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
-        );
+/// Waits until something happens, for as long as nothing else is due.
+fn wait_for(signals: &Signals, tree: Option<&mut Tree>) {
+    match tree {
+        Some(tree) => {
+            let limit = tree.next_tick().saturating_duration_since(Instant::now());
+            tree.poll(Some(signals.as_fd()), limit);
+        }
+        None => {
+            // An interrupted wait is one that ended early.
+            let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], None);
+        }
     }
-    let limit = limit.map(|limit| Timespec {
-        tv_sec: limit.as_secs() as i64,
-        tv_nsec: i64::from(limit.subsec_nanos()),
-    });
-    // An interrupted wait is one that ended early.
-    let _ = poll(&mut sources, limit.as_ref());
-    let ready: Vec<bool> = sources
-        .iter()
-        .map(|source| !source.revents().is_empty())
-        .collect();
-    drop(sources);
-    if let Some(tree) = tree {
-        tree.handle_ready(&ready[1..]);
-    }
-    ready[1..].contains(&true)
 }

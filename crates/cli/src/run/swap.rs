@@ -51,8 +51,8 @@ pub fn create(
         Ok(file_system) => file_system,
         Err(error) => refuse!("`--swap {shown}`: {}", plain(error)),
     };
-    let size_bytes = plan_size(&folder, &file_system, size_bytes, memory_bytes)?;
     let (file, is_direct) = open(&folder)?;
+    let size_bytes = plan_size(&folder, &file_system, size_bytes, memory_bytes)?;
     let is_preallocated = match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size_bytes)
     {
         Ok(()) => true,

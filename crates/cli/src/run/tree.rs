@@ -9,7 +9,9 @@ use std::os::unix::net::UnixListener;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
 use tidemark_results::{Ending, ProcessRecord, Statistics};
@@ -46,6 +48,9 @@ pub struct Tree {
     awaited: Vec<(ProcessIndex, Instant)>,
     next_division: Instant,
     is_settled: bool,
+    /// The most memory processes had at one time that was not managed, and that was.
+    unmanaged_bytes_peak: u64,
+    managed_bytes_peak: u64,
 }
 
 /// A process that is managed, or will be when there are frames for it.
@@ -59,6 +64,17 @@ struct Member {
     given: u64,
     moved_pages: u64,
     pressure: u64,
+}
+
+/// What a member is, beside its connection, when it is handed over.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct MemberState {
+    pid: u32,
+    /// The record its parent claimed for it, if it was forked.
+    claimed: Option<u32>,
+    /// Its record, if it has been answered.
+    record: Option<u32>,
+    given: u64,
 }
 
 impl Tree {
@@ -81,12 +97,56 @@ impl Tree {
             awaited: vec![],
             next_division,
             is_settled: true,
+            unmanaged_bytes_peak: 0,
+            managed_bytes_peak: 0,
         }
+    }
+
+    /// The tree that [`hand_over`](Self::hand_over) took apart.
+    ///
+    /// # Errors
+    /// Files are missing or not what they should be.
+    pub fn take_over(
+        states: Vec<MemberState>,
+        files: Vec<OwnedFd>,
+        has_decisions: bool,
+    ) -> std::io::Result<Tree> {
+        let mut files = files.into_iter();
+        let mut next = || files.next().ok_or(std::io::ErrorKind::InvalidData);
+        let (listener, shared, swap) = (next()?, next()?, next()?);
+        let decisions = if has_decisions { Some(next()?) } else { None };
+        let shared = Shared::open(shared)?;
+        let mut tree = Tree::new(shared, swap, decisions, UnixListener::from(listener));
+        for state in states {
+            let hello = Hello {
+                pid: state.pid,
+                parent: 0,
+                record: state.claimed.map(ProcessIndex),
+                frames_resident: 0,
+            };
+            tree.members.push(Member {
+                record: state.record.map(ProcessIndex),
+                given: state.given,
+                ..Member::new(next()?, hello)
+            });
+        }
+        Ok(tree)
+    }
+
+    /// Takes the tree apart, for another process to [take over](Self::take_over): what its members
+    /// are, and its files.
+    pub fn hand_over(self) -> std::io::Result<(Vec<MemberState>, Vec<OwnedFd>)> {
+        let shared = self.shared.as_fd().try_clone_to_owned()?;
+        let mut files = vec![OwnedFd::from(self.listener), shared, self.swap];
+        files.extend(self.decisions);
+        let states = self.members.iter().map(Member::state).collect();
+        files.extend(self.members.into_iter().map(|member| member.connection));
+        Ok((states, files))
     }
 
     /// Takes in who has come and lets go of who has ended. `ready` says which of
     /// [`connections`](Self::connections) have something to say.
-    pub fn handle_ready(&mut self, ready: &[bool]) {
+    fn handle_ready(&mut self, ready: &[bool]) {
         if !ready.contains(&true) {
             return;
         }
@@ -109,6 +169,7 @@ impl Tree {
         }
         if self.is_settled {
             self.release_orphans();
+            self.note_levels();
             self.members
                 .iter_mut()
                 .for_each(|member| member.measure(&self.shared));
@@ -121,10 +182,46 @@ impl Tree {
         self.next_division
     }
 
+    /// Waits until something happens or is due, and handles it.
+    pub fn wait(&mut self) {
+        let limit = self.next_division.saturating_duration_since(Instant::now());
+        self.poll(None, limit);
+        self.handle_tick();
+    }
+
+    /// Waits until something happens in the tree or at `other`, for `limit` at most, and handles
+    /// what happened in the tree. Says whether anything did.
+    pub fn poll(&mut self, other: Option<BorrowedFd<'_>>, limit: Duration) -> bool {
+        let mut sources: Vec<PollFd<'_>> = self
+            .connections()
+            .chain(other)
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        let limit = Timespec {
+            tv_sec: limit.as_secs() as i64,
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        };
+        // An interrupted wait is one that ended early.
+        let _ = poll(&mut sources, Some(&limit));
+        let ready: Vec<bool> = sources
+            .iter()
+            .map(|source| !source.revents().is_empty())
+            .collect();
+        drop(sources);
+        let ready = &ready[..self.members.len() + 1];
+        self.handle_ready(ready);
+        ready.contains(&true)
+    }
+
     /// The listener, then every connection.
-    pub fn connections(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    fn connections(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let members = self.members.iter().map(|member| member.connection.as_fd());
         std::iter::once(self.listener.as_fd()).chain(members)
+    }
+
+    /// Whether any process is there.
+    pub fn has_members(&self) -> bool {
+        !self.members.is_empty()
     }
 
     /// Whether any process has ever been managed.
@@ -135,12 +232,13 @@ impl Tree {
     /// Closes the books: the records of all processes, their sum, and what there is to note.
     /// `main` is the process that was started, which ended as `ending` says.
     pub fn finish(
-        mut self,
+        &mut self,
         main: u32,
         ending: Ending,
         elapsed: Duration,
     ) -> (Vec<ProcessRecord>, Statistics, Vec<String>) {
         let now_ns = now_ns();
+        self.note_levels();
         for member in &self.members {
             if let Some(index) = member.record {
                 let process = self.shared.process(index);
@@ -157,8 +255,14 @@ impl Tree {
             .for_each(|process| total.add(&process.statistics));
         total.frames_budget = self.shared.frames_total();
         total.frames_peak = self.shared.frames_peak();
+        total.unmanaged_bytes = self.unmanaged_bytes_peak;
+        total.managed_bytes = self.managed_bytes_peak;
         total.elapsed_s = elapsed.as_secs_f64();
-        (self.ended, total, self.notes)
+        (
+            std::mem::take(&mut self.ended),
+            total,
+            std::mem::take(&mut self.notes),
+        )
     }
 
     /// Takes in a process that has just connected.
@@ -180,17 +284,16 @@ impl Tree {
             .iter()
             .position(|old| old.hello.pid == hello.pid)
         {
-            self.remove(place, Ending::Replaced);
+            self.remove(place, Ending::Gone);
         }
-        self.members.push(Member {
-            connection,
-            hello,
-            came: Instant::now(),
-            record: None,
-            given: 0,
-            moved_pages: 0,
-            pressure: 0,
-        });
+        let before = self
+            .ended
+            .iter_mut()
+            .rfind(|process| process.pid == hello.pid);
+        if let Some(before) = before.filter(|_| hello.record.is_none()) {
+            before.ending = Ending::Replaced;
+        }
+        self.members.push(Member::new(connection, hello));
     }
 
     /// Divides memory among all, tells those concerned, and answers newcomers it suffices for.
@@ -242,6 +345,19 @@ impl Tree {
         self.next_division = Instant::now() + interval;
     }
 
+    /// Takes note of how much address space processes have now.
+    fn note_levels(&mut self) {
+        let sum = |counter| {
+            let records = self.members.iter().filter_map(|member| member.record);
+            records
+                .map(|index| self.shared.process(index).counter(counter).load(Relaxed))
+                .sum()
+        };
+        let (unmanaged, managed) = (sum(Counter::UnmanagedBytes), sum(Counter::ManagedBytes));
+        self.unmanaged_bytes_peak = self.unmanaged_bytes_peak.max(unmanaged);
+        self.managed_bytes_peak = self.managed_bytes_peak.max(managed);
+    }
+
     /// Frees records whose process never came.
     fn release_orphans(&mut self) {
         let is_awaited = |&index: &ProcessIndex| {
@@ -287,6 +403,7 @@ impl Tree {
 
     /// Writes down what a process leaves behind, and gives back its slots and frames.
     fn remove(&mut self, place: usize, ending: Ending) {
+        self.note_levels();
         let member = self.members.remove(place);
         let Some(index) = member.record.or(member.hello.record) else {
             return;
@@ -303,6 +420,28 @@ impl Tree {
 }
 
 impl Member {
+    fn new(connection: OwnedFd, hello: Hello) -> Member {
+        let (came, record) = (Instant::now(), None);
+        Member {
+            connection,
+            hello,
+            came,
+            record,
+            given: 0,
+            moved_pages: 0,
+            pressure: 0,
+        }
+    }
+
+    fn state(&self) -> MemberState {
+        MemberState {
+            pid: self.hello.pid,
+            claimed: self.hello.record.map(|index| index.0),
+            record: self.record.map(|index| index.0),
+            given: self.given,
+        }
+    }
+
     /// Whether the other end has gone. Engines send nothing after their hello.
     fn has_ended(&self) -> bool {
         let mut byte = [0];

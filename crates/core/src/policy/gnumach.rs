@@ -124,6 +124,8 @@ struct GnuMach {
     queues: Queues,
     external: Vec<bool>,
     last_pages: Vec<Option<LastPage>>,
+    /// The object each page came to: it may have moved to another by the time it leaves.
+    came_to: Vec<ObjectId>,
     pass: u64,
     active_permille: u64,
     is_deactivating_behind: bool,
@@ -163,6 +165,7 @@ fn build(
         queues: Queues::new(LISTS, settings.frames_max),
         external: vec![false; settings.frames_max as usize],
         last_pages: vec![None; LAST_PAGES],
+        came_to: vec![ObjectId(0); settings.frames_max as usize],
         pass: settings.knobs[0],
         active_permille: settings.knobs[1],
         is_deactivating_behind: settings.knobs[2] == 1,
@@ -177,6 +180,7 @@ impl Policy for GnuMach {
 
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.external[frame.index()] = arrival.is_external;
+        self.came_to[frame.index()] = arrival.page.object;
         // What a pager supplies without being asked has yet to show its use.
         let list = match arrival.cause {
             Cause::Prefetched | Cause::ZeroAhead => self.inactive_list(frame),
@@ -190,9 +194,9 @@ impl Policy for GnuMach {
         }
     }
 
-    fn page_left(&mut self, frame: FrameId, page: PageId, _departure: Departure) {
+    fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
         self.queues.remove(frame.0);
-        let last = &mut self.last_pages[last_place(page.object)];
+        let last = &mut self.last_pages[last_place(self.came_to[frame.index()])];
         if last.is_some_and(|last| last.frame == frame) {
             *last = None;
         }

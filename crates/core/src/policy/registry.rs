@@ -12,15 +12,42 @@ use super::{clock, fifo, gnumach, mach3, mach86, random, tidemark};
 
 /// Every policy: what it says of itself, and how it is made.
 static ENTRIES: &[Entry] = &[
-    Entry { description: &fifo::DESCRIPTION, build: fifo::build },
-    Entry { description: &clock::DESCRIPTION, build: clock::build },
-    Entry { description: &random::DESCRIPTION, build: random::build },
-    Entry { description: &mach86::DESCRIPTION, build: mach86::build },
-    Entry { description: &mach3::DESCRIPTION, build: mach3::build },
-    Entry { description: &gnumach::RELEASED, build: gnumach::build_released },
-    Entry { description: &gnumach::ACTIVITY, build: gnumach::build_activity },
-    Entry { description: &gnumach::BALANCED, build: gnumach::build_balanced },
-    Entry { description: &tidemark::DESCRIPTION, build: tidemark::build },
+    Entry {
+        description: &fifo::DESCRIPTION,
+        build: fifo::build,
+    },
+    Entry {
+        description: &clock::DESCRIPTION,
+        build: clock::build,
+    },
+    Entry {
+        description: &random::DESCRIPTION,
+        build: random::build,
+    },
+    Entry {
+        description: &mach86::DESCRIPTION,
+        build: mach86::build,
+    },
+    Entry {
+        description: &mach3::DESCRIPTION,
+        build: mach3::build,
+    },
+    Entry {
+        description: &gnumach::RELEASED,
+        build: gnumach::build_released,
+    },
+    Entry {
+        description: &gnumach::ACTIVITY,
+        build: gnumach::build_activity,
+    },
+    Entry {
+        description: &gnumach::BALANCED,
+        build: gnumach::build_balanced,
+    },
+    Entry {
+        description: &tidemark::DESCRIPTION,
+        build: tidemark::build,
+    },
 ];
 
 /// One policy of the registry.
@@ -113,7 +140,12 @@ pub fn build<'a>(
         }
         values[place] = value;
     }
-    Ok((entry.build)(&Settings { frames_max, frames, seed, knobs: &values }))
+    Ok((entry.build)(&Settings {
+        frames_max,
+        frames,
+        seed,
+        knobs: &values,
+    }))
 }
 
 /// The Levenshtein distance: how many bytes must be added, dropped or changed.
@@ -153,7 +185,10 @@ mod tests {
     #[test]
     fn what_is_unknown_or_out_of_range_is_named() {
         let error = |name, knobs: &[(&'static str, u64)]| build(name, 8, 8, 0, knobs).err();
-        assert_eq!(error("lifo", &[]), Some(BuildError::UnknownPolicy { name: "lifo" }));
+        assert_eq!(
+            error("lifo", &[]),
+            Some(BuildError::UnknownPolicy { name: "lifo" })
+        );
         let unknown = Some(BuildError::UnknownKnob { name: "speed" });
         assert_eq!(error("mach86", &[("speed", 1)]), unknown);
         let knob = &find("mach86").unwrap().description.knobs[0];

@@ -1,90 +1,174 @@
-//! experimental
+//! Tidemark's own policy: it keeps what is used again soonest, and learns that from faults alone.
+//!
+//! Like LIRS and CLOCK-Pro it keeps most of memory for *hot* pages and lets newcomers prove
+//! themselves among a few *cold* ones, so that a scan or a loop larger than memory passes through
+//! the cold pages and leaves the hot ones alone. Those two need a bit for each page; here is none.
+//! Whether a page is in use is learnt by unmapping it and waiting for a soft fault, which costs a
+//! program some fifty times what the unmapping costs. So unmapping follows two rules:
+//!
+//! - A cold page is unmapped when it is half way out (the `TRIAL` list): it would have to be
+//!   unmapped to leave anyway. Its uses before that belong to the fault that brought it and
+//!   count for nothing.
+//! - Of the hot pages a few, the longest trusted, are unmapped and *watched*. Each that turns out
+//!   to be in use costs credit, which comes with arriving pages, so that watching never costs
+//!   more than a share of the paging. Each that turns out to be idle costs nothing, so that
+//!   their number grows as long as they do.
+//!
+//! Time is counted in pages that have arrived. When a page comes back, how long it was away is
+//! compared with how long the hot page watched longest has been idle. If it was away for less, it
+//! becomes hot, and that other page leaves in its place. In a loop that never happens: its pages
+//! come round at the same distance, hot or not.
+//!
+//! How many pages are cold adapts. Cold pages that come back in time to become hot say that
+//! they left too early: more are kept. Those that come back too late or not at all, and hot
+//! pages that come back, say the opposite.
+//!
+//! # Departures
+//! From CLOCK-Pro: no bits and no common clock of all pages, but queues; a page's first use is
+//! absorbed; distances are compared by number, not by which hand is where. Why this shape and
+//! these numbers: `docs/decisions/0002-default-policy.md`.
+
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::ghosts::{Ghost, Ghosts};
 use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
-use crate::id::{FrameId, ObjectId, PageId};
+use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
-const fn knob(name: &'static str, max: u64, default: u64) -> Knob {
-    Knob { name, meaning: "experimental", min: 0, max, default }
-}
-
-/// x
+/// What `tidemark` says of itself.
 pub static DESCRIPTION: Description = Description {
     name: "tidemark",
-    summary: "experimental",
-    lineage: &["CLOCK-Pro"],
+    summary: "pages that come back sooner than a resident one is used take its place",
+    lineage: &[
+        "Mach 1986 (vm_pageout)",
+        "Jiang and Zhang 2002 (LIRS)",
+        "Jiang, Chen and Zhang 2005 (CLOCK-Pro)",
+        "Weiner 2012 (refault distance)",
+    ],
     sees: Sees::Faults,
     knobs: &[
-        knob("cold-min", 1000, 16),
-        knob("cold-max", 1000, 500),
-        knob("watch", 1000, 63),
-        knob("probe-every", 1000, 4),
-        knob("ghosts", 4000, 1000),
-        knob("dead", 1, 1),
-        knob("untouched", 1000, 500),
-        knob("step", 1000, 10),
-        knob("far", 1000, 1),
-        knob("near", 1000, 1),
+        Knob {
+            name: "cold-least",
+            meaning: "pages kept for newcomers at the least, in thousandths of memory",
+            min: 1,
+            max: 1000,
+            default: 20,
+        },
+        Knob {
+            name: "cold-most",
+            meaning: "pages kept for newcomers at the most, in thousandths of memory",
+            min: 1,
+            max: 1000,
+            default: 750,
+        },
+        Knob {
+            name: "watched",
+            meaning: "hot pages that are unmapped and watched at the least, in thousandths",
+            min: 1,
+            max: 1000,
+            default: 31,
+        },
+        Knob {
+            name: "price",
+            meaning: "pages that must arrive for each watched page that was in use",
+            min: 1,
+            max: 1000,
+            default: 8,
+        },
     ],
 };
 
+/// Cold pages that came or were used lately: mapped, if a fault brought them.
 const FRESH: u8 = 0;
-const TEST: u8 = 1;
+/// Cold pages on their way out: unmapped, so that a use shows.
+const TRIAL: u8 = 1;
+/// Hot pages: mapped, and left in peace.
 const HOT: u8 = 2;
-const WATCH: u8 = 3;
+/// Hot pages that are unmapped to see whether they are in use.
+const WATCHED: u8 = 3;
+const LISTS: u8 = 4;
+
+/// The share of cold pages that is on trial, and the most it may be of memory, in thousandths.
+/// The more pages are on trial, the nearer to LRU, and the more soft faults.
+const TRIAL_OF_COLD: u64 = 750;
+const TRIAL_MOST: u64 = 250;
+
+/// How many more pages are kept for newcomers, in thousandths of memory, while most of what comes
+/// back comes soon. Programs that move through their memory need some; loops need none.
+const COLD_FLOOR: u64 = 80;
+
+/// The scale of `nearness`, and the parts of it at which the floor starts to rise and has risen.
+const NEARNESS_ONE: u64 = 1024;
+const NEARNESS_FROM: u64 = 200;
+const NEARNESS_FULL: u64 = 456;
+
+/// One part in so many of memory is the step by which the number of cold pages adapts: to a page
+/// that came back, and to one that was rescued on trial. Rescues come in floods, as when a reader
+/// turns round.
+const COLD_STEPS: u64 = 100;
+const RESCUE_STEPS: u64 = 400;
+
+/// The most pages unmapped for each choice, on trial and watched: bounds a choice's time.
+const UNMAPS_MAX: u32 = 256;
+
+/// The most credit there can be, in arrivals, and the least, in thousandths of memory: a program
+/// that has used all watched pages at once must not stop the watching for long.
+const CREDIT_MOST: i64 = 64;
+const DEBT_MOST: i64 = 60;
+const DEBT_LEAST: i64 = 16;
 
 struct Tidemark {
-    q: Queues,
+    queues: Queues,
     ghosts: Ghosts,
+    /// When each resident page was last known to be used.
     seen: Vec<u64>,
-    frames: u32,
-    clock: u64,
+    /// Whether each resident page came ahead of its use, and none has been seen yet.
+    ahead: Vec<bool>,
+    /// The memory there is, and the part of it that is full when pages have to leave.
+    frames: u64,
+    capacity: u64,
+    /// The time: how many pages have arrived.
+    arrivals: u64,
+    /// The arrivals that the choice before this one knew of.
+    arrivals_counted: u64,
     cold_target: u64,
-    dead_age: u64,
-    credit: u64,
-    cold_min: u64,
-    cold_max: u64,
-    watch: u64,
-    probe_every: u64,
-    ghost_share: u64,
-    use_dead: bool,
-    untouched: u64,
-    step: u64,
-    far: u64,
-    near: u64,
-    watch_now: u64,
+    /// How much of what left as cold came back soon, of `NEARNESS_ONE`.
+    nearness: u64,
+    watched_target: u64,
+    credit: i64,
+    cold_least: u64,
+    cold_most: u64,
+    watched_least: u64,
+    price: i64,
 }
 
-/// x
-pub fn build(s: &Settings<'_>) -> Box<dyn Policy> {
-    let mut t = Tidemark {
-        q: Queues::new(4, s.frames_max),
-        ghosts: Ghosts::new((u64::from(s.frames_max) * s.knobs[4] / 1000) as u32),
-        seen: vec![0; s.frames_max as usize],
-        frames: s.frames,
-        clock: 0,
+/// Makes a `tidemark`.
+pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+    let frames_max = settings.frames_max;
+    let mut policy = Tidemark {
+        queues: Queues::new(LISTS, frames_max),
+        ghosts: Ghosts::new(frames_max),
+        seen: vec![0; frames_max as usize],
+        ahead: vec![false; frames_max as usize],
+        frames: 0,
+        capacity: 0,
+        arrivals: 0,
+        arrivals_counted: 0,
         cold_target: 0,
-        dead_age: 2 * u64::from(s.frames),
+        nearness: 0,
+        watched_target: 0,
         credit: 0,
-        cold_min: s.knobs[0],
-        cold_max: s.knobs[1],
-        watch: s.knobs[2],
-        probe_every: s.knobs[3].max(1),
-        ghost_share: s.knobs[4],
-        use_dead: s.knobs[5] == 1,
-        untouched: s.knobs[6],
-        step: s.knobs[7],
-        far: s.knobs[8],
-        near: s.knobs[9],
-        watch_now: 0,
+        cold_least: settings.knobs[0],
+        cold_most: settings.knobs[1],
+        watched_least: settings.knobs[2],
+        price: settings.knobs[3] as i64,
     };
-    t.cold_target = t.cold_least();
-    Box::new(t)
+    policy.resize(settings.frames);
+    Box::new(policy)
 }
 
 impl Policy for Tidemark {
@@ -93,237 +177,210 @@ impl Policy for Tidemark {
     }
 
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
-        self.clock += 1;
-        self.credit += 1;
-        self.dead_age -= self.dead_age / (4 * u64::from(self.frames)).max(1);
+        self.arrivals += 1;
+        self.credit = (self.credit + 1).min(CREDIT_MOST);
         let ghost = self.ghosts.take(arrival.page);
-        if matches!(arrival.cause, Cause::Prefetched | Cause::ZeroAhead) {
-            self.seen[frame.index()] = ghost.map_or(0, |g| g.seen);
-            self.q.push_back(FRESH, frame.0);
-            return;
-        }
-        self.seen[frame.index()] = self.clock;
-        let Some(ghost) = ghost else {
-            let hot = self.len(HOT) + self.len(WATCH);
-            let room = u64::from(self.frames).saturating_sub(self.cold_target);
-            self.q.push_back(if hot < room { HOT } else { FRESH }, frame.0);
-            return;
-        };
-        let r = self.clock - ghost.seen;
-        if ghost.was_hot {
-            self.dead_age = self.dead_age.max(2 * r);
-            self.shrink();
-        }
-        if r < self.idle() {
-            if !ghost.was_hot {
-                self.grow();
-            }
-            self.q.push_back(HOT, frame.0);
+        let is_ahead = matches!(arrival.cause, Cause::Prefetched | Cause::ZeroAhead);
+        self.ahead[frame.index()] = is_ahead;
+        let list = if is_ahead {
+            // Its return is judged when it is seen to be used.
+            self.seen[frame.index()] = ghost.map_or(0, |ghost| ghost.seen);
+            FRESH
         } else {
-            let hot = self.len(HOT) + self.len(WATCH);
-            let room = u64::from(self.frames).saturating_sub(self.cold_target);
-            self.q.push_back(if hot < room { HOT } else { FRESH }, frame.0);
-            if !ghost.was_hot {
-                for _ in 0..self.far {
-                    self.shrink();
-                }
+            self.seen[frame.index()] = self.arrivals;
+            match ghost {
+                Some(ghost) if self.judge_return(ghost) => HOT,
+                _ if self.hot() + self.cold_target < self.capacity => HOT,
+                _ => FRESH,
             }
-        }
+        };
+        self.queues.push_back(list, frame.0);
     }
 
     fn page_left(&mut self, frame: FrameId, page: PageId, departure: Departure) {
-        let Some(list) = self.q.remove(frame.0) else { return };
-        if departure == Departure::Evicted {
-            if list == WATCH {
-                self.watch_now = (self.watch_now + 2).min(self.frames.into());
-            }
-            let was_hot = list == HOT || list == WATCH;
-            let max = (u64::from(self.frames) * self.ghost_share / 1000) as u32;
-            self.ghosts.push(page, self.seen[frame.index()], was_hot);
-            while self.ghosts.len() > max {
-                if !self.ghosts.pop() {
-                    self.shrink();
-                }
+        let cold = self.cold();
+        let Some(list) = self.queues.remove(frame.0) else {
+            return;
+        };
+        if departure == Departure::Discarded {
+            return;
+        }
+        // A page that came ahead and was mapped has most likely been used, unseen. It came as
+        // long ago as there are cold pages, because they leave in order.
+        let seen = match list {
+            HOT => self.arrivals,
+            _ if self.ahead[frame.index()] => self.arrivals.saturating_sub(cold),
+            _ => self.seen[frame.index()],
+        };
+        while u64::from(self.ghosts.len()) >= self.frames {
+            let Some(ghost) = self.ghosts.take_oldest() else {
+                break;
+            };
+            if !ghost.was_hot {
+                self.note_late();
             }
         }
+        if matches!(list, HOT | WATCHED) {
+            self.watched_target += 2;
+        }
+        self.ghosts.push(Ghost {
+            page,
+            seen,
+            was_hot: matches!(list, HOT | WATCHED),
+        });
     }
 
     fn page_rescued(&mut self, frame: FrameId) {
-        let r = self.clock - self.seen[frame.index()];
-        self.seen[frame.index()] = self.clock;
-        match self.q.list_of(frame.0) {
-            Some(WATCH) => {
-                self.dead_age = self.dead_age.max(2 * r);
-                self.watch_now = self.watch_now.saturating_sub(1);
-                self.credit = self.credit.saturating_sub(self.probe_every);
-                self.q.move_to_back(HOT, frame.0);
+        let Some(list) = self.queues.list_of(frame.0) else {
+            return;
+        };
+        let distance = self.arrivals - self.seen[frame.index()];
+        self.seen[frame.index()] = self.arrivals;
+        self.ahead[frame.index()] = false;
+        match list {
+            WATCHED => {
+                self.watched_target = self.watched_target.saturating_sub(1);
+                let debt_most = (self.frames as i64 * DEBT_MOST / 1000).max(DEBT_LEAST);
+                self.credit = (self.credit - self.price).max(-debt_most);
+                self.queues.move_to_back(HOT, frame.0);
             }
-            Some(FRESH) | Some(TEST) => {
-                if r < self.idle() {
-                    for _ in 0..self.near {
-                        self.grow();
-                    }
-                    self.q.move_to_back(HOT, frame.0);
-                } else {
-                    self.q.move_to_back(FRESH, frame.0);
-                }
+            FRESH | TRIAL if distance < self.idle() => {
+                self.grow_cold(RESCUE_STEPS);
+                self.queues.move_to_back(HOT, frame.0);
             }
+            FRESH | TRIAL => self.queues.move_to_back(FRESH, frame.0),
             _ => {}
         }
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
-        // cold split
-        let cold = self.len(FRESH) + self.len(TEST);
-        while self.len(TEST) * 1000 < cold * self.untouched {
-            let Some(frame) = pull(&mut self.q, FRESH, probe) else { break };
-            probe.unmap(frame);
-            self.q.move_to_back(TEST, frame.0);
-        }
-        let hot = self.len(HOT) + self.len(WATCH);
-        let least = hot * self.watch / 1000;
-        self.watch_now = self.watch_now.max(least);
-        while self.len(WATCH) < self.watch_now.min(hot) && self.credit >= self.probe_every {
-            if !self.probe_one(probe) {
-                break;
-            }
-        }
-        self.credit = self.credit.min(self.probe_every * 16);
-        let is_dead = self.use_dead && self.idle() > self.dead_age;
-        if !is_dead && (cold >= self.cold_target.max(1)) {
-            if let Some(f) = pull(&mut self.q, TEST, probe) {
-                return Some(f);
-            }
-            if let Some(f) = pull(&mut self.q, FRESH, probe) {
-                return Some(f);
-            }
-        }
-        if let Some(f) = pull(&mut self.q, WATCH, probe) {
-            return Some(f);
-        }
-        self.probe_one(probe);
-        [WATCH, HOT, TEST, FRESH].into_iter().find_map(|l| pull(&mut self.q, l, probe))
+        self.note_capacity();
+        self.put_on_trial(probe);
+        self.watch(probe);
+        let is_cold_due =
+            self.hot() + self.cold_target <= self.capacity || self.cold() >= self.cold_target;
+        let order = match is_cold_due {
+            true => [TRIAL, FRESH, WATCHED, HOT],
+            false => [WATCHED, HOT, TRIAL, FRESH],
+        };
+        order
+            .into_iter()
+            .find_map(|list| pull(&mut self.queues, list, probe))
     }
 
     fn resize(&mut self, frames: u32) {
-        self.frames = frames;
+        self.frames = frames.into();
+        self.capacity = self.frames;
         self.cold_target = self.cold_target.clamp(self.cold_least(), self.cold_most());
     }
 
     fn check(&self) {
-        self.q.check();
+        self.queues.check();
+        self.ghosts.check();
+        assert!(self.seen.iter().all(|&seen| seen <= self.arrivals));
+        assert!(self.nearness <= NEARNESS_ONE);
+        assert!(self.credit <= CREDIT_MOST);
+        assert!((1..=self.frames).contains(&self.cold_target));
     }
 }
 
 impl Tidemark {
-    fn len(&self, l: u8) -> u64 {
-        self.q.length(l).into()
+    /// Says whether a page that came back on demand is hot, and learns from it.
+    fn judge_return(&mut self, ghost: Ghost) -> bool {
+        let is_near = self.arrivals - ghost.seen < self.idle();
+        match (ghost.was_hot, is_near) {
+            (true, _) => self.shrink_cold(),
+            (false, true) => {
+                self.nearness += (NEARNESS_ONE - self.nearness) / 32;
+                self.grow_cold(COLD_STEPS);
+            }
+            (false, false) => self.note_late(),
+        }
+        is_near
     }
-    fn cold_least(&self) -> u64 {
-        (u64::from(self.frames) * self.cold_min / 1000).max(1)
+
+    /// Learns that a page that left as cold was away for long, and may be for ever.
+    fn note_late(&mut self) {
+        self.nearness -= self.nearness / 32;
+        self.shrink_cold();
     }
-    fn cold_most(&self) -> u64 {
-        (u64::from(self.frames) * self.cold_max / 1000).max(1)
-    }
-    fn grow(&mut self) {
-        let step = (u64::from(self.frames) * self.step / 1000).max(1);
+
+    fn grow_cold(&mut self, steps: u64) {
+        let step = (self.frames / steps).max(1);
         self.cold_target = (self.cold_target + step).min(self.cold_most());
     }
-    fn shrink(&mut self) {
-        let step = (u64::from(self.frames) * self.step / 1000).max(1);
+
+    fn shrink_cold(&mut self) {
+        let step = (self.frames / COLD_STEPS).max(1);
         self.cold_target = self.cold_target.saturating_sub(step).max(self.cold_least());
     }
-    fn idle(&self) -> u64 {
-        self.q.front(WATCH).map_or(0, |f| self.clock - self.seen[f as usize])
-    }
-    fn probe_one(&mut self, probe: &mut Probe<'_>) -> bool {
-        let Some(frame) = pull(&mut self.q, HOT, probe) else { return false };
-        probe.unmap(frame);
-        self.seen[frame.index()] = self.clock;
-        self.q.move_to_back(WATCH, frame.0);
-        true
-    }
-}
 
-#[derive(Clone, Copy)]
-struct Ghost {
-    page: PageId,
-    seen: u64,
-    was_hot: bool,
-    next: u32,
-}
-
-struct Ghosts {
-    q: Queues,
-    table: Vec<Ghost>,
-    buckets: Vec<u32>,
-}
-
-const NONE: u32 = u32::MAX;
-const USED: u8 = 0;
-const FREE: u8 = 1;
-
-impl Ghosts {
-    fn new(max: u32) -> Ghosts {
-        let max = max + 1;
-        let mut q = Queues::new(2, max);
-        (0..max).for_each(|i| q.push_back(FREE, i));
-        let g = Ghost {
-            page: PageId { object: ObjectId(0), index: 0 },
-            seen: 0,
-            was_hot: false,
-            next: NONE,
-        };
-        Ghosts {
-            q,
-            table: vec![g; max as usize],
-            buckets: vec![NONE; (max as usize).next_power_of_two()],
+    /// Learns how much memory is full at the time when pages have to leave. Several may leave at
+    /// once to make room ahead of need, and that room is no reason to take in hot pages.
+    fn note_capacity(&mut self) {
+        if self.arrivals_counted != self.arrivals {
+            self.arrivals_counted = self.arrivals;
+            self.capacity = self.hot() + self.cold();
         }
+        self.cold_target = self.cold_target.clamp(self.cold_least(), self.cold_most());
     }
-    fn len(&self) -> u32 {
-        self.q.length(USED)
-    }
-    fn bucket(&self, page: PageId) -> usize {
-        let mut z = page.index ^ (u64::from(page.object.0) << 40);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) as usize & (self.buckets.len() - 1)
-    }
-    fn push(&mut self, page: PageId, seen: u64, was_hot: bool) {
-        self.take(page);
-        if self.q.front(FREE).is_none() {
-            self.pop();
-        }
-        let i = self.q.front(FREE).unwrap();
-        self.q.move_to_back(USED, i);
-        let b = self.bucket(page);
-        self.table[i as usize] = Ghost { page, seen, was_hot, next: self.buckets[b] };
-        self.buckets[b] = i;
-    }
-    fn take(&mut self, page: PageId) -> Option<Ghost> {
-        let b = self.bucket(page);
-        let mut at = self.buckets[b];
-        let mut prev = NONE;
-        while at != NONE {
-            let g = self.table[at as usize];
-            if g.page == page {
-                if prev == NONE {
-                    self.buckets[b] = g.next
-                } else {
-                    self.table[prev as usize].next = g.next
-                }
-                self.q.move_to_back(FREE, at);
-                return Some(g);
+
+    /// Unmaps the oldest cold pages, so that a use of them shows while they wait to leave.
+    fn put_on_trial(&mut self, probe: &mut Probe<'_>) {
+        let target = (self.cold() * TRIAL_OF_COLD).min(self.frames * TRIAL_MOST);
+        for _ in 0..UNMAPS_MAX {
+            if u64::from(self.queues.length(TRIAL)) * 1000 >= target {
+                break;
             }
-            prev = at;
-            at = g.next;
+            let Some(frame) = pull(&mut self.queues, FRESH, probe) else {
+                break;
+            };
+            probe.unmap(frame);
+            self.queues.move_to_back(TRIAL, frame.0);
         }
-        None
     }
-    fn pop(&mut self) -> bool {
-        let Some(i) = self.q.front(USED) else { return true };
-        let g = self.table[i as usize];
-        self.take(g.page);
-        g.was_hot
+
+    /// Unmaps the hot pages that have been trusted longest, as far as credit goes.
+    fn watch(&mut self, probe: &mut Probe<'_>) {
+        let hot = self.hot();
+        self.watched_target = self
+            .watched_target
+            .clamp(hot * self.watched_least / 1000, self.frames);
+        for _ in 0..UNMAPS_MAX {
+            let is_enough = u64::from(self.queues.length(WATCHED)) >= self.watched_target.min(hot);
+            if is_enough || self.credit <= 0 {
+                break;
+            }
+            let Some(frame) = pull(&mut self.queues, HOT, probe) else {
+                break;
+            };
+            probe.unmap(frame);
+            self.seen[frame.index()] = self.arrivals;
+            self.queues.move_to_back(WATCHED, frame.0);
+        }
+    }
+
+    /// How long the hot page that is watched longest has been idle: zero if none is watched.
+    fn idle(&self) -> u64 {
+        let frame = self.queues.front(WATCHED);
+        frame.map_or(0, |frame| self.arrivals - self.seen[frame as usize])
+    }
+
+    fn hot(&self) -> u64 {
+        u64::from(self.queues.length(HOT)) + u64::from(self.queues.length(WATCHED))
+    }
+
+    fn cold(&self) -> u64 {
+        u64::from(self.queues.length(FRESH)) + u64::from(self.queues.length(TRIAL))
+    }
+
+    fn cold_least(&self) -> u64 {
+        let risen = self.nearness.clamp(NEARNESS_FROM, NEARNESS_FULL) - NEARNESS_FROM;
+        let floor = COLD_FLOOR * risen / (NEARNESS_FULL - NEARNESS_FROM);
+        (self.frames * (self.cold_least + floor) / 1000).clamp(1, self.cold_most())
+    }
+
+    fn cold_most(&self) -> u64 {
+        (self.frames * self.cold_most / 1000).max(1)
     }
 }

@@ -37,3 +37,27 @@ pub fn wait(word: &AtomicU32, value: u32, limit: Duration) -> Waited {
 pub fn wake(word: &AtomicU32, count: u32) {
     let _ = futex::wake(word, Flags::empty(), count.min(i32::MAX as u32));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_by_a_wake_a_change_or_its_limit() {
+        let word = Arc::new(AtomicU32::new(1));
+        assert_eq!(wait(&word, 2, Duration::from_secs(10)), Waited::Changed);
+        assert_eq!(wait(&word, 1, Duration::from_millis(5)), Waited::TimedOut);
+        let other = Arc::clone(&word);
+        let waker = std::thread::spawn(move || {
+            other.store(5, Ordering::Release);
+            wake(&other, u32::MAX);
+        });
+        while word.load(Ordering::Acquire) == 1 {
+            assert_ne!(wait(&word, 1, Duration::from_secs(10)), Waited::TimedOut);
+        }
+        waker.join().unwrap();
+    }
+}

@@ -88,7 +88,9 @@ impl Maps {
                 return Ok(());
             }
             filled += count;
-            let whole = self.buffer[..filled].iter().rposition(|byte| *byte == b'\n');
+            let whole = self.buffer[..filled]
+                .iter()
+                .rposition(|byte| *byte == b'\n');
             let Some(end) = whole.map(|at| at + 1) else {
                 // A line longer than the buffer cannot be: a path has at most 4096 bytes.
                 return Err(Errno::NOBUFS);
@@ -117,8 +119,13 @@ impl Maps {
         // Names are asked for apart, since a file's may be longer than any buffer here.
         match self.query(at, &mut name) {
             (query, None) => {
-                let len = (query.vma_name_size as usize).saturating_sub(1).min(NAME_BYTES);
-                Ok(Some(area_of(&query, kind_of(&name[..len], query.inode != 0))))
+                let len = (query.vma_name_size as usize)
+                    .saturating_sub(1)
+                    .min(NAME_BYTES);
+                Ok(Some(area_of(
+                    &query,
+                    kind_of(&name[..len], query.inode != 0),
+                )))
             }
             (_, Some(Errno::NAMETOOLONG)) => Ok(Some(area_of(&query, Kind::Named))),
             (_, Some(Errno::NOENT)) => Ok(None),
@@ -135,7 +142,11 @@ impl Maps {
         runs: &mut Vec<(usize, usize)>,
     ) -> Result<usize, Errno> {
         runs.clear();
-        let blank = raw::page_region { start: 0, end: 0, categories: 0 };
+        let blank = raw::page_region {
+            start: 0,
+            end: 0,
+            categories: 0,
+        };
         let mut regions = [blank; RUNS_MAX];
         let mut argument = scan_argument(start, end, &mut regions);
         // SAFETY: the argument names `regions`, which is live and as long as it says.
@@ -148,7 +159,11 @@ impl Maps {
 
     /// Whether the page at `at` is present.
     pub fn is_present(&self, at: usize) -> Result<bool, Errno> {
-        let blank = raw::page_region { start: 0, end: 0, categories: 0 };
+        let blank = raw::page_region {
+            start: 0,
+            end: 0,
+            categories: 0,
+        };
         let mut regions = [blank; 1];
         let start = at & !(PAGE - 1);
         let mut argument = scan_argument(start, start + PAGE, &mut regions);
@@ -170,7 +185,8 @@ impl Maps {
             query.vma_name_addr = name.as_mut_ptr() as u64;
         }
         // SAFETY: opcode and argument belong together; the name's buffer is as long as it says.
-        let answer = unsafe { rustix::ioctl::ioctl(&self.maps, Updater::<QUERY, _>::new(&mut query)) };
+        let answer =
+            unsafe { rustix::ioctl::ioctl(&self.maps, Updater::<QUERY, _>::new(&mut query)) };
         (query, answer.err())
     }
 }
@@ -231,7 +247,9 @@ fn area_of(query: &raw::procmap_query, kind: Kind) -> Area {
 
 /// Reads one line: `start-end rwxp offset device inode   name`.
 fn parse_line(line: &[u8]) -> Option<Area> {
-    let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+    let mut words = line
+        .split(|byte| *byte == b' ')
+        .filter(|word| !word.is_empty());
     let mut bounds = words.next()?.split(|byte| *byte == b'-');
     let start = parse_hex(bounds.next()?)?;
     let end = parse_hex(bounds.next()?)?;
@@ -297,7 +315,10 @@ mod tests {
         })
         .unwrap();
         assert_eq!(seen, 1);
-        assert!(super::super::memory::overlaps_own(own.start() + 5, own.start() + 6));
+        assert!(super::super::memory::overlaps_own(
+            own.start() + 5,
+            own.start() + 6
+        ));
         for page in [3, 4, 9] {
             // SAFETY: the page lies in a mapping that only this test knows.
             unsafe { own.as_ptr().add(page * PAGE).write_volatile(1) };

@@ -20,8 +20,12 @@ struct Range {
     end: AtomicUsize,
 }
 
-static OWN: [Range; RANGES_MAX] =
-    [const { Range { start: AtomicUsize::new(0), end: AtomicUsize::new(0) } }; RANGES_MAX];
+static OWN: [Range; RANGES_MAX] = [const {
+    Range {
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+    }
+}; RANGES_MAX];
 
 /// A private anonymous mapping that belongs to the engine. Unmapped when dropped.
 #[derive(Debug)]
@@ -91,6 +95,26 @@ impl Mapping {
         self.start.as_ptr()
     }
 
+    /// The first page, to read and write. Only for mappings that nobody else touches.
+    pub fn first_page(&mut self) -> &mut [u8] {
+        // SAFETY: a mapping has at least one page; `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), PAGE) }
+    }
+
+    /// Reads one byte. Where the mapping is registered, this may wait for a page.
+    pub fn get(&self, offset: usize) -> u8 {
+        assert!(offset < self.bytes);
+        // SAFETY: inside the mapping; volatile, since others may write at the same time.
+        unsafe { self.start.as_ptr().add(offset).read_volatile() }
+    }
+
+    /// Writes one byte. Where the mapping is registered, this may wait for a page.
+    pub fn set(&self, offset: usize, value: u8) {
+        assert!(offset < self.bytes);
+        // SAFETY: as for `get`; no Rust reference into a mapping outlives a call.
+        unsafe { self.start.as_ptr().add(offset).write_volatile(value) };
+    }
+
     fn advise(&self, advice: Advice) -> Result<(), Errno> {
         // SAFETY: the range is exactly this mapping, and the advice used keeps its contents.
         unsafe { rustix::mm::madvise(self.start.as_ptr().cast(), self.bytes, advice) }
@@ -126,7 +150,11 @@ pub fn own_ranges() -> impl Iterator<Item = (usize, usize)> {
 /// If the table is full: more ranges than this crate ever makes.
 pub fn add_own(start: usize, bytes: usize) {
     for range in &OWN {
-        if range.start.compare_exchange(0, start, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        if range
+            .start
+            .compare_exchange(0, start, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
             range.end.store(start + bytes, Ordering::Release);
             return;
         }
@@ -136,7 +164,10 @@ pub fn add_own(start: usize, bytes: usize) {
 
 /// Takes the range that starts at `start` out of the table.
 pub fn remove_own(start: usize) {
-    if let Some(range) = OWN.iter().find(|range| range.start.load(Ordering::Acquire) == start) {
+    if let Some(range) = OWN
+        .iter()
+        .find(|range| range.start.load(Ordering::Acquire) == start)
+    {
         range.end.store(0, Ordering::Release);
         range.start.store(0, Ordering::Release);
     }
@@ -167,7 +198,11 @@ impl<T: Plain> Table<T> {
     /// Makes a table of `len` zeros.
     pub fn new(len: usize) -> Result<Table<T>, Errno> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(Errno::NOMEM)?;
-        Ok(Table { mapping: Mapping::anonymous(bytes)?, len, kind: std::marker::PhantomData })
+        Ok(Table {
+            mapping: Mapping::anonymous(bytes)?,
+            len,
+            kind: std::marker::PhantomData,
+        })
     }
 }
 

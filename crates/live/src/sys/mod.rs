@@ -13,13 +13,18 @@
 
 pub mod futex;
 pub mod maps;
+pub mod measure;
 pub mod memory;
 pub mod pool;
 pub mod ring;
 pub mod shm;
+pub mod signal;
 pub mod socket;
+#[cfg(test)]
+pub mod testing;
 pub mod thread;
 pub mod uffd;
+pub mod workers;
 
 pub use rustix::io::Errno;
 

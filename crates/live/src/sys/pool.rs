@@ -30,7 +30,11 @@ impl Pool {
         slots.refuse_huge_pages()?;
         let zeros = Mapping::anonymous(ZEROS_MAX * PAGE)?;
         zeros.refuse_huge_pages()?;
-        Ok(Pool { slots, frames, zeros })
+        Ok(Pool {
+            slots,
+            frames,
+            zeros,
+        })
     }
 
     /// How many frames the pool has.
@@ -55,7 +59,12 @@ impl Pool {
 
     /// The address of a frame's slot.
     pub fn address(&self, frame: FrameId) -> usize {
-        assert!(frame.0 < self.frames, "frame {} of {}", frame.0, self.frames);
+        assert!(
+            frame.0 < self.frames,
+            "frame {} of {}",
+            frame.0,
+            self.frames
+        );
         self.slots.start() + frame.index() * PAGE
     }
 
@@ -83,13 +92,17 @@ impl Pool {
     /// Copies out what a slot holds.
     pub fn read(&self, frame: FrameId, into: &mut [u8; PAGE]) {
         // SAFETY: the slot lies in the pool; see `sum`.
-        unsafe { std::ptr::copy_nonoverlapping(self.address(frame) as *const u8, into.as_mut_ptr(), PAGE) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.address(frame) as *const u8, into.as_mut_ptr(), PAGE)
+        };
     }
 
     /// Fills a slot with `bytes`.
     pub fn write(&mut self, frame: FrameId, bytes: &[u8; PAGE]) {
         // SAFETY: the slot lies in the pool; see `clear`.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.address(frame) as *mut u8, PAGE) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.address(frame) as *mut u8, PAGE)
+        };
     }
 
     /// Writes to a slot without changing it, so that a page shared since a fork becomes this

@@ -1,2 +1,245 @@
-//! Asynchronous reads and writes of whole pages: io_uring, made by hand.
-pub use rustix::io_uring as raw;
+//! Asynchronous reads and writes of slots of the pool: io_uring, set up by hand.
+//!
+//! The usual crates map the rings through libc, whose `mmap` may be our own preload library's.
+//!
+//! # Invariants
+//! 1. Entries between the kernel's head and our tail belong to the kernel; we write beyond.
+//! 2. The buffer lists of entries are read by the kernel while they are submitted, not later
+//!    (`IORING_FEAT_SUBMIT_STABLE`), so that one list an entry is enough.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use linux_raw_sys::general::iovec;
+use rustix::io_uring as raw;
+use rustix::mm::{MapFlags, ProtFlags};
+
+use tidemark_core::id::FrameId;
+use tidemark_core::pager::Direction;
+
+use super::memory::Mapping;
+use super::pool::{Pool, TRANSFER_MAX};
+use super::{Errno, PAGE};
+
+/// What a transfer of consecutive slots of the file, to or from any slots of the pool, came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// What was given when it was started.
+    pub tag: u64,
+    /// How many bytes were moved, or why none.
+    pub result: Result<usize, Errno>,
+}
+
+/// Room for the buffers of one transfer.
+pub(super) type Buffers = [iovec; TRANSFER_MAX];
+
+/// A pair of rings shared with the kernel.
+pub struct Ring {
+    fd: OwnedFd,
+    /// Both rings.
+    rings: Mapping,
+    entries: Mapping,
+    buffers: Vec<Buffers>,
+    submissions: raw::io_sqring_offsets,
+    completions: raw::io_cqring_offsets,
+    entries_max: u32,
+}
+
+// SAFETY: the rings are plain shared memory; `Ring` is used by one thread at a time.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Makes rings of `entries_max` transfers, a power of two, for the calling thread. Fails where
+    /// io_uring is forbidden.
+    pub fn new(entries_max: u32) -> Result<Ring, Errno> {
+        // Not `DEFER_TASKRUN`: polling such a ring does not wake when something has finished.
+        match Ring::with_flags(entries_max, raw::IoringSetupFlags::SINGLE_ISSUER) {
+            Err(Errno::INVAL) => Ring::with_flags(entries_max, raw::IoringSetupFlags::empty()),
+            answer => answer,
+        }
+    }
+
+    fn with_flags(entries_max: u32, flags: raw::IoringSetupFlags) -> Result<Ring, Errno> {
+        let mut params = raw::io_uring_params::default();
+        params.flags = flags;
+        // SAFETY: the flags name no other descriptor.
+        let fd = unsafe { raw::io_uring_setup(entries_max, &mut params)? };
+        let needed = raw::IoringFeatureFlags::SINGLE_MMAP | raw::IoringFeatureFlags::SUBMIT_STABLE;
+        if !params.features.contains(needed) {
+            return Err(Errno::NOSYS);
+        }
+        let submissions_end = params.sq_off.array as usize + params.sq_entries as usize * 4;
+        let completions_end = params.cq_off.cqes as usize
+            + params.cq_entries as usize * size_of::<raw::io_uring_cqe>();
+        let rings = map(
+            &fd,
+            submissions_end.max(completions_end),
+            raw::IORING_OFF_SQ_RING,
+        )?;
+        let entries_bytes = params.sq_entries as usize * size_of::<raw::io_uring_sqe>();
+        let entries = map(&fd, entries_bytes, raw::IORING_OFF_SQES)?;
+        let blank = iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        Ok(Ring {
+            fd,
+            rings,
+            entries,
+            buffers: vec![[blank; TRANSFER_MAX]; params.sq_entries as usize],
+            submissions: params.sq_off,
+            completions: params.cq_off,
+            entries_max: params.sq_entries,
+        })
+    }
+
+    /// Writes down a transfer between `frames` and the file from `offset` on. `false` if the ring
+    /// is full; nothing is started before [`submit`](Self::submit).
+    pub fn push(
+        &mut self,
+        direction: Direction,
+        file: BorrowedFd<'_>,
+        offset: u64,
+        pool: &Pool,
+        frames: &[FrameId],
+        tag: u64,
+    ) -> bool {
+        let head = self.number(self.submissions.head).load(Ordering::Acquire);
+        let tail = self.number(self.submissions.tail).load(Ordering::Relaxed);
+        if tail.wrapping_sub(head) >= self.entries_max {
+            return false;
+        }
+        let index = tail & (self.entries_max - 1);
+        let buffers = &mut self.buffers[index as usize];
+        let count = list_buffers(pool, frames, buffers);
+        let list = raw::io_uring_ptr::new(buffers.as_mut_ptr().cast());
+        let entry = raw::io_uring_sqe {
+            opcode: match direction {
+                Direction::Fetch => raw::IoringOp::Readv,
+                Direction::Store => raw::IoringOp::Writev,
+            },
+            fd: file.as_raw_fd(),
+            off_or_addr2: raw::off_or_addr2_union { off: offset },
+            addr_or_splice_off_in: raw::addr_or_splice_off_in_union { addr: list },
+            len: raw::len_union { len: count },
+            user_data: raw::io_uring_user_data::from_u64(tag),
+            ..raw::io_uring_sqe::default()
+        };
+        self.write_entry(index, entry);
+        self.number(self.submissions.tail)
+            .store(tail.wrapping_add(1), Ordering::Release);
+        true
+    }
+
+    /// Starts what was written down.
+    pub fn submit(&mut self) -> Result<(), Errno> {
+        loop {
+            let head = self.number(self.submissions.head).load(Ordering::Acquire);
+            let tail = self.number(self.submissions.tail).load(Ordering::Relaxed);
+            let count = tail.wrapping_sub(head);
+            if count == 0 {
+                return Ok(());
+            }
+            match self.enter(count) {
+                Ok(_) | Err(Errno::INTR) => {}
+                // The kernel wants completions to be taken first; what is left goes next time.
+                Err(Errno::AGAIN | Errno::BUSY) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Hands over the next finished transfer.
+    pub fn take_completion(&mut self) -> Option<Completion> {
+        let head = self.number(self.completions.head).load(Ordering::Relaxed);
+        let tail = self.number(self.completions.tail).load(Ordering::Acquire);
+        if head == tail {
+            return None;
+        }
+        let mask = self
+            .number(self.completions.ring_mask)
+            .load(Ordering::Relaxed);
+        let at = self.completions.cqes as usize
+            + (head & mask) as usize * size_of::<raw::io_uring_cqe>();
+        // SAFETY: the kernel has finished writing the completions before `tail`; the fixed part
+        // of one lies inside the mapping, at a place aligned for it.
+        let (tag, result) = unsafe {
+            let completion = self.rings.as_ptr().add(at).cast::<raw::io_uring_cqe>();
+            ((*completion).user_data.u64_(), (*completion).res)
+        };
+        self.number(self.completions.head)
+            .store(head.wrapping_add(1), Ordering::Release);
+        let result = usize::try_from(result).map_err(|_| Errno::from_raw_os_error(-result));
+        Some(Completion { tag, result })
+    }
+
+    fn enter(&self, submit: u32) -> Result<u32, Errno> {
+        // SAFETY: the entries name slots of the pool, which outlives the ring's users, and lists
+        // of buffers that stay in place until they are submitted.
+        unsafe { raw::io_uring_enter(&self.fd, submit, 0, raw::IoringEnterFlags::empty()) }
+    }
+
+    fn number(&self, offset: u32) -> &AtomicU32 {
+        // SAFETY: the kernel gave the offset, aligned and inside the mapping; both sides access
+        // the number atomically.
+        unsafe { AtomicU32::from_ptr(self.rings.as_ptr().add(offset as usize).cast()) }
+    }
+
+    fn write_entry(&mut self, index: u32, entry: raw::io_uring_sqe) {
+        // SAFETY: both places lie inside their mappings, since `index < entries_max`; the kernel
+        // reads neither before the tail passes them.
+        unsafe {
+            self.entries
+                .as_ptr()
+                .cast::<raw::io_uring_sqe>()
+                .add(index as usize)
+                .write(entry);
+            let array = self
+                .rings
+                .as_ptr()
+                .add(self.submissions.array as usize)
+                .cast::<u32>();
+            array.add(index as usize).write(index);
+        }
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Lists the slots of `frames`, those that follow each other as one buffer. Answers how many.
+pub(super) fn list_buffers(pool: &Pool, frames: &[FrameId], into: &mut Buffers) -> u32 {
+    assert!(!frames.is_empty() && frames.len() <= TRANSFER_MAX);
+    let mut count = 0;
+    let mut before: Option<FrameId> = None;
+    for frame in frames {
+        if before.is_some_and(|before| before.0 + 1 == frame.0) {
+            into[count - 1].iov_len += PAGE as u64;
+        } else {
+            let start = pool.address(*frame) as *mut _;
+            into[count] = iovec {
+                iov_base: start,
+                iov_len: PAGE as _,
+            };
+            count += 1;
+        }
+        before = Some(*frame);
+    }
+    count as u32
+}
+
+fn map(fd: &OwnedFd, bytes: usize, offset: u64) -> Result<Mapping, Errno> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::SHARED | MapFlags::POPULATE;
+    let bytes = bytes.next_multiple_of(PAGE);
+    // SAFETY: a null hint lets the kernel choose a free range.
+    let start =
+        unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, offset)? };
+    let start = NonNull::new(start.cast::<u8>()).ok_or(Errno::NOMEM)?;
+    // SAFETY: mapped just now, for this value alone.
+    Ok(unsafe { Mapping::from_raw(start, bytes) })
+}

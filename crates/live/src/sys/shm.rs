@@ -56,12 +56,22 @@ impl Shared {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a null hint lets the kernel choose a free range.
         let start = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &fd, 0)?
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                protection,
+                MapFlags::SHARED,
+                &fd,
+                0,
+            )?
         };
         let start = NonNull::new(start.cast::<u8>()).ok_or(Errno::NOMEM)?;
         // SAFETY: mapped just now, for this value alone.
         let mapping = unsafe { Mapping::from_raw(start, bytes) };
-        Ok(Shared { fd: Some(fd), mapping })
+        Ok(Shared {
+            fd: Some(fd),
+            mapping,
+        })
     }
 
     /// Closes the descriptor and keeps the memory: nobody can be given the area any more.
@@ -84,9 +94,15 @@ impl Shared {
     /// # Panics
     /// If they do not lie in the area, or `offset` does not suit the type's alignment.
     pub fn slice<T: Shareable>(&self, offset: usize, len: usize) -> &[T] {
-        let bytes = len.checked_mul(size_of::<T>()).expect("a size that fits an address space");
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .expect("a size that fits an address space");
         assert!(offset.is_multiple_of(align_of::<T>()));
-        assert!(offset.checked_add(bytes).is_some_and(|end| end <= self.bytes()));
+        assert!(
+            offset
+                .checked_add(bytes)
+                .is_some_and(|end| end <= self.bytes())
+        );
         // SAFETY: in bounds and aligned; `Shareable` says that any bytes are a value and that
         // every access is atomic, so that other processes may write at the same time.
         unsafe { std::slice::from_raw_parts(self.mapping.as_ptr().add(offset).cast(), len) }
@@ -100,5 +116,34 @@ impl Shared {
     /// The first number of the area, to be checked before anything else is believed.
     pub fn magic(&self) -> u64 {
         self.at::<AtomicU64>(0).load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_mapping_stores_the_other_loads() {
+        let first = Shared::create("tidemark-test", 3 * PAGE + 1).unwrap();
+        let fd = first.fd().unwrap().try_clone_to_owned().unwrap();
+        let mut second = Shared::open(fd).unwrap();
+        assert_eq!((first.bytes(), second.bytes()), (4 * PAGE, 4 * PAGE));
+        first.at::<AtomicU64>(0).store(0xC0FFEE, Ordering::Release);
+        first.slice::<AtomicU16>(PAGE, 10)[9].store(77, Ordering::Relaxed);
+        second.close_fd();
+        assert!(second.fd().is_none());
+        assert_eq!(second.magic(), 0xC0FFEE);
+        assert_eq!(
+            second.at::<[AtomicU16; 10]>(PAGE)[9].load(Ordering::Relaxed),
+            77
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "end <= self.bytes()")]
+    fn nothing_beyond_the_end_is_given_out() {
+        let area = Shared::create("tidemark-test", PAGE).unwrap();
+        area.slice::<AtomicU32>(PAGE - 4, 2);
     }
 }

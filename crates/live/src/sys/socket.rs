@@ -80,7 +80,10 @@ pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Received, Errno> {
                         fds.extend(rights);
                     }
                 }
-                return Ok(Received { bytes: message.bytes, fds });
+                return Ok(Received {
+                    bytes: message.bytes,
+                    fds,
+                });
             }
             Err(Errno::INTR) => {}
             Err(error) => return Err(error),
@@ -104,7 +107,9 @@ impl Bell {
     /// Makes a silent bell.
     pub fn new() -> Result<Bell, Errno> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        Ok(Bell { fd: rustix::event::eventfd(0, flags)? })
+        Ok(Bell {
+            fd: rustix::event::eventfd(0, flags)?,
+        })
     }
 
     /// Makes the bell readable.
@@ -130,8 +135,9 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], limit_ns: Option<u64>) -> Result<u3
     assert!(fds.len() <= 8);
     let nobody = fds.first().copied();
     let Some(first) = nobody else { return Ok(0) };
-    let mut polls: [PollFd<'_>; 8] =
-        std::array::from_fn(|i| PollFd::from_borrowed_fd(*fds.get(i).unwrap_or(&first), PollFlags::IN));
+    let mut polls: [PollFd<'_>; 8] = std::array::from_fn(|i| {
+        PollFd::from_borrowed_fd(*fds.get(i).unwrap_or(&first), PollFlags::IN)
+    });
     let limit = limit_ns.map(|ns| Timespec {
         tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: (ns % 1_000_000_000) as _,
@@ -144,4 +150,47 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], limit_ns: Option<u64>) -> Result<u3
     }
     let ready = |(i, poll): (usize, &PollFd<'_>)| u32::from(!poll.revents().is_empty()) << i;
     Ok(polls.iter().enumerate().map(ready).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_descriptors_arrive_together_and_in_order() {
+        let (ours, theirs) = pair().unwrap();
+        let (bell, other) = (Bell::new().unwrap(), Bell::new().unwrap());
+        send(&ours, &[7; 100], &[bell.as_fd(), other.as_fd()]).unwrap();
+        let mut bytes = [0; 100];
+        let received = receive(&theirs, &mut bytes).unwrap();
+        assert_eq!(
+            (received.bytes, received.fds.len(), bytes),
+            (100, 2, [7; 100])
+        );
+        // The second descriptor is the second bell.
+        other.ring();
+        let ready = wait_readable(&[received.fds[0].as_fd(), received.fds[1].as_fd()], Some(0));
+        assert_eq!(ready, Ok(2));
+        drop(ours);
+        assert_eq!(receive(&theirs, &mut bytes).unwrap().bytes, 0);
+        assert_eq!(send(&theirs, b"x", &[]), Err(Errno::PIPE));
+    }
+
+    #[test]
+    fn a_bell_rings_until_it_is_taken() {
+        let bell = Bell::new().unwrap();
+        assert!(!bell.take());
+        bell.ring();
+        bell.ring();
+        assert_eq!(wait_readable(&[bell.as_fd()], Some(0)), Ok(1));
+        assert!(bell.take() && !bell.take());
+        assert_eq!(wait_readable(&[bell.as_fd()], Some(1000)), Ok(0));
+    }
+
+    #[test]
+    fn a_socket_can_be_told_not_to_wait() {
+        let (ours, _theirs) = pair().unwrap();
+        make_nonblocking(&ours).unwrap();
+        assert_eq!(receive(&ours, &mut [0; 8]).unwrap_err(), Errno::AGAIN);
+    }
 }

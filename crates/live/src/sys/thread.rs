@@ -58,7 +58,10 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
-    let shared = Arc::new(Packet { state: AtomicU32::new(RUNNING), result: UnsafeCell::new(None) });
+    let shared = Arc::new(Packet {
+        state: AtomicU32::new(RUNNING),
+        result: UnsafeCell::new(None),
+    });
     let packet = Arc::clone(&shared);
     let whole = Box::new(move || {
         let value = body();
@@ -91,7 +94,10 @@ pub fn own_file_table(keep: &[std::os::fd::RawFd]) -> Result<(), Errno> {
     // SAFETY: only the calling thread's view changes; its `OwnedFd`s are those in `keep`, since
     // the engine opens its files after this.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES)? };
-    let mut kept: Vec<u32> = keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).collect();
+    let mut kept: Vec<u32> = keep
+        .iter()
+        .filter_map(|fd| u32::try_from(*fd).ok())
+        .collect();
     kept.sort_unstable();
     let mut first = 0;
     for fd in kept {
@@ -105,7 +111,10 @@ pub fn own_file_table(keep: &[std::os::fd::RawFd]) -> Result<(), Errno> {
 
 /// The calling thread's number.
 pub fn current() -> u32 {
-    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+    rustix::thread::gettid()
+        .as_raw_nonzero()
+        .get()
+        .unsigned_abs()
 }
 
 /// Confines the calling thread to one processor.
@@ -162,7 +171,9 @@ impl CpuFinder {
         let rseq = thread_pointer().wrapping_add_signed(rseq_offset);
         let head = robust_list_head(current())?;
         // `cpu_id` is the second number of the kernel's `struct rseq`.
-        let finder = CpuFinder { offset: rseq.wrapping_add(4).wrapping_sub(head) as isize };
+        let finder = CpuFinder {
+            offset: rseq.wrapping_add(4).wrapping_sub(head) as isize,
+        };
         let cpu = finder.find(current())?;
         ((cpu as usize) < CpuSet::MAX_CPU).then_some(finder)
     }
@@ -184,7 +195,12 @@ pub fn robust_list_head(thread: u32) -> Option<usize> {
     let mut bytes: usize = 0;
     // SAFETY: both out arguments point to live numbers.
     let answer = unsafe {
-        libc::syscall(libc::SYS_get_robust_list, thread, &raw mut head, &raw mut bytes)
+        libc::syscall(
+            libc::SYS_get_robust_list,
+            thread,
+            &raw mut head,
+            &raw mut bytes,
+        )
     };
     (answer == 0 && head != 0).then_some(head)
 }
@@ -199,7 +215,12 @@ pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
     let mut entries = RawDir::new(&tasks, &mut space);
     while let Some(entry) = entries.next() {
         let entry = entry?;
-        if let Some(thread) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
+        if let Some(thread) = entry
+            .file_name()
+            .to_str()
+            .ok()
+            .and_then(|name| name.parse().ok())
+        {
             into.push(thread);
         }
     }
@@ -209,13 +230,27 @@ pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
 /// Reads this process's memory by way of the kernel: an address that is not mapped gives `None`
 /// instead of a signal. Must not be used on managed memory by whoever serves its faults.
 pub fn read_own_memory(from: usize, into: &mut [u8]) -> Option<()> {
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = libc::iovec { iov_base: from as *mut _, iov_len: into.len() };
+    let local = libc::iovec {
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: into.len(),
+    };
+    let remote = libc::iovec {
+        iov_base: from as *mut _,
+        iov_len: into.len(),
+    };
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     // SAFETY: `local` names a live buffer; `remote` is checked by the kernel.
     let read = unsafe {
         let (local, remote) = (&raw const local, &raw const remote);
-        libc::syscall(libc::SYS_process_vm_readv, pid, local, 1usize, remote, 1usize, 0usize)
+        libc::syscall(
+            libc::SYS_process_vm_readv,
+            pid,
+            local,
+            1usize,
+            remote,
+            1usize,
+            0usize,
+        )
     };
     (usize::try_from(read) == Ok(into.len())).then_some(())
 }
@@ -226,7 +261,11 @@ pub fn thread_pointer() -> usize {
     let pointer: usize;
     // SAFETY: the x86-64 ABI keeps the block's own address in its first word.
     unsafe {
-        std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, readonly, preserves_flags));
+        std::arch::asm!(
+            "mov {}, fs:0",
+            out(reg) pointer,
+            options(nostack, readonly, preserves_flags),
+        );
     }
     pointer
 }
@@ -237,7 +276,11 @@ pub fn thread_pointer() -> usize {
     let pointer: usize;
     // SAFETY: reads the thread register.
     unsafe {
-        std::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags));
+        std::arch::asm!(
+            "mrs {}, tpidr_el0",
+            out(reg) pointer,
+            options(nostack, nomem, preserves_flags),
+        );
     }
     pointer
 }
@@ -249,7 +292,11 @@ pub fn dynamic_variables() -> usize {
     let table: usize;
     // SAFETY: the second word of the control block holds the table's address.
     unsafe {
-        std::arch::asm!("mov {}, fs:8", out(reg) table, options(nostack, readonly, preserves_flags));
+        std::arch::asm!(
+            "mov {}, fs:8",
+            out(reg) table,
+            options(nostack, readonly, preserves_flags),
+        );
     }
     table
 }
@@ -265,7 +312,11 @@ pub fn dynamic_variables() -> usize {
 fn close_range(first: u32, last: u32) -> Result<(), Errno> {
     // SAFETY: closes descriptors of the calling thread's own table.
     let answer = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) };
-    if answer == 0 { Ok(()) } else { Err(last_error()) }
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(last_error())
+    }
 }
 
 fn last_error() -> Errno {
@@ -309,11 +360,8 @@ unsafe fn create(stack: &Mapping, argument: *mut std::ffi::c_void) -> i32 {
         if answer != 0 {
             return answer;
         }
-        answer = libc::pthread_attr_setstack(
-            &raw mut attributes,
-            stack.as_ptr().cast(),
-            stack.bytes(),
-        );
+        answer =
+            libc::pthread_attr_setstack(&raw mut attributes, stack.as_ptr().cast(), stack.bytes());
         if answer == 0 {
             let detached = libc::PTHREAD_CREATE_DETACHED;
             answer = libc::pthread_attr_setdetachstate(&raw mut attributes, detached);
@@ -332,4 +380,105 @@ extern "C" fn enter(argument: *mut std::ffi::c_void) -> *mut std::ffi::c_void {
     let body = unsafe { Box::from_raw(argument.cast::<Body>()) };
     body();
     std::ptr::null_mut()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+    use crate::sys::{memory, socket};
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn a_thread_runs_on_a_stack_of_our_own_with_signals_blocked() {
+        let body = || {
+            let mark = 0u8;
+            let at = &raw const mark as usize;
+            // SAFETY: a C struct for which zeros are a value, filled in by the call.
+            let is_blocked = unsafe {
+                let mut mask: libc::sigset_t = std::mem::zeroed();
+                libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
+                libc::sigismember(&raw const mask, libc::SIGTERM) == 1
+            };
+            (memory::overlaps_own(at, at + 1), is_blocked, current())
+        };
+        let answer = spawn(256 * 1024, body).unwrap().join(PATIENCE).unwrap();
+        assert_eq!((answer.0, answer.1), (true, true));
+        assert_ne!(answer.2, current());
+    }
+
+    #[test]
+    fn waiting_for_a_thread_has_a_limit() {
+        let (ours, theirs) = socket::pair().unwrap();
+        let handle = spawn(0, move || rustix::io::read(&theirs, &mut [0; 1]).unwrap()).unwrap();
+        assert!(!handle.is_finished());
+        assert_eq!(handle.join(Duration::from_millis(20)), Err(Errno::TIMEDOUT));
+        drop(ours);
+    }
+
+    #[test]
+    fn a_file_table_of_its_own_hides_and_closes_nothing_of_ours() {
+        let (ours, theirs) = socket::pair().unwrap();
+        let kept = theirs.as_raw_fd();
+        let body = move || {
+            own_file_table(&[kept]).unwrap();
+            let mut fds = Vec::new();
+            for fd in 0..1024 {
+                // SAFETY: asks about a number, open or not.
+                if unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0 {
+                    fds.push(fd);
+                }
+            }
+            // Opened here, and here only.
+            let bell = socket::Bell::new().unwrap();
+            (fds, std::os::fd::AsFd::as_fd(&bell).as_raw_fd())
+        };
+        let (fds, _) = spawn(0, body).unwrap().join(PATIENCE).unwrap();
+        assert_eq!(fds, [kept]);
+        assert!(socket::send(&ours, b"still open", &[]).is_ok());
+        drop(theirs);
+    }
+
+    #[test]
+    fn the_processor_of_another_thread_is_found() {
+        let Some(finder) = CpuFinder::new() else {
+            return super::super::testing::skip("a C library that registers rseq");
+        };
+        let allowed = allowed().unwrap();
+        let cpus: Vec<u32> = (0..CpuSet::MAX_CPU)
+            .filter(|cpu| allowed.is_set(*cpu))
+            .map(|cpu| cpu as u32)
+            .collect();
+        let (ours, theirs) = socket::pair().unwrap();
+        let wanted = *cpus.last().unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            stay_on(wanted).unwrap();
+            assert_eq!(current_cpu(), wanted);
+            sender.send(current()).unwrap();
+            rustix::io::read(&theirs, &mut [0; 1]).unwrap();
+        });
+        let number = receiver.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(finder.find(number), Some(wanted));
+        let mut threads = Vec::new();
+        collect_threads(&mut threads).unwrap();
+        assert!(threads.contains(&number) && threads.contains(&current()));
+        drop(ours);
+        thread.join().unwrap();
+        assert_eq!(finder.find(u32::MAX >> 2), None);
+    }
+
+    #[test]
+    fn memory_that_is_not_mapped_is_an_answer_and_no_signal() {
+        let there = 0x1234_5678_u32.to_ne_bytes();
+        let mut copy = [0; 4];
+        assert_eq!(
+            read_own_memory(there.as_ptr() as usize, &mut copy),
+            Some(())
+        );
+        assert_eq!(copy, there);
+        assert_eq!(read_own_memory(16, &mut copy), None);
+    }
 }

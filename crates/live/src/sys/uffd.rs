@@ -18,8 +18,7 @@ const API: Opcode = opcode::read_write::<raw::uffdio_api>(GROUP, raw::_UFFDIO_AP
 const REGISTER: Opcode =
     opcode::read_write::<raw::uffdio_register>(GROUP, raw::_UFFDIO_REGISTER as u8);
 // The kernel's headers define these two with `_IOR`, although they read their argument.
-const UNREGISTER: Opcode =
-    opcode::read::<raw::uffdio_range>(GROUP, raw::_UFFDIO_UNREGISTER as u8);
+const UNREGISTER: Opcode = opcode::read::<raw::uffdio_range>(GROUP, raw::_UFFDIO_UNREGISTER as u8);
 const WAKE: Opcode = opcode::read::<raw::uffdio_range>(GROUP, raw::_UFFDIO_WAKE as u8);
 const COPY: Opcode = opcode::read_write::<raw::uffdio_copy>(GROUP, raw::_UFFDIO_COPY as u8);
 const ZEROPAGE: Opcode =
@@ -201,7 +200,10 @@ impl Messages {
     pub fn new() -> Messages {
         // SAFETY: the message is a C struct of integers, for which zeros are a value.
         let blank: raw::uffd_msg = unsafe { std::mem::zeroed() };
-        Messages { raw: [blank; MESSAGES_MAX], len: 0 }
+        Messages {
+            raw: [blank; MESSAGES_MAX],
+            len: 0,
+        }
     }
 
     /// What the last read brought, in the kernel's order: faults before changes.
@@ -234,7 +236,8 @@ impl Uffd {
             return Err(OpenError::Lacks { missing: lacking });
         }
         let uffd = Uffd { fd: open_fd()? };
-        uffd.shake_hands(features).map_err(|error| OpenError::Refused { error })?;
+        uffd.shake_hands(features)
+            .map_err(|error| OpenError::Refused { error })?;
         Ok(uffd)
     }
 
@@ -242,7 +245,9 @@ impl Uffd {
     pub fn offered() -> Result<Features, OpenError> {
         // A handshake can be had once per descriptor, so that asking takes one of its own.
         let asking = Uffd { fd: open_fd()? };
-        asking.shake_hands(Features::NONE).map_err(|error| OpenError::Refused { error })
+        asking
+            .shake_hands(Features::NONE)
+            .map_err(|error| OpenError::Refused { error })
     }
 
     /// Registers `bytes` from `start`, both page-aligned.
@@ -251,26 +256,35 @@ impl Uffd {
             Mode::Missing => raw::UFFDIO_REGISTER_MODE_MISSING,
             Mode::MoveTarget => raw::UFFDIO_REGISTER_MODE_WP,
         };
-        let range = raw::uffdio_range { start: start as u64, len: bytes as u64 };
-        let mut argument = raw::uffdio_register { range, mode: u64::from(mode), ioctls: 0 };
+        let range = raw::uffdio_range {
+            start: start as u64,
+            len: bytes as u64,
+        };
+        let mut argument = raw::uffdio_register {
+            range,
+            mode: u64::from(mode),
+            ioctls: 0,
+        };
         // SAFETY: opcode and argument type belong together; registering moves no memory.
-        unsafe {
-            rustix::ioctl::ioctl(&self.fd, Updater::<REGISTER, _>::new(&mut argument))
-        }
+        unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<REGISTER, _>::new(&mut argument)) }
     }
 
     /// Ends the registration of a range, waking whoever waits there.
     pub fn unregister(&self, start: usize, bytes: usize) -> Result<(), Errno> {
-        let mut argument = raw::uffdio_range { start: start as u64, len: bytes as u64 };
+        let mut argument = raw::uffdio_range {
+            start: start as u64,
+            len: bytes as u64,
+        };
         // SAFETY: opcode and argument type belong together; unregistering moves no memory.
-        unsafe {
-            rustix::ioctl::ioctl(&self.fd, Updater::<UNREGISTER, _>::new(&mut argument))
-        }
+        unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<UNREGISTER, _>::new(&mut argument)) }
     }
 
     /// Wakes whoever waits for a page of the range.
     pub fn wake(&self, start: usize, bytes: usize) -> Result<(), Errno> {
-        let mut argument = raw::uffdio_range { start: start as u64, len: bytes as u64 };
+        let mut argument = raw::uffdio_range {
+            start: start as u64,
+            len: bytes as u64,
+        };
         // SAFETY: opcode and argument type belong together; waking moves no memory.
         unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<WAKE, _>::new(&mut argument)) }
     }
@@ -293,8 +307,15 @@ impl Uffd {
 
     /// Maps the host's shared page of zeros at missing pages of a registered range.
     pub fn zeropage(&self, start: usize, bytes: usize) -> Progress {
-        let range = raw::uffdio_range { start: start as u64, len: bytes as u64 };
-        let mut argument = raw::uffdio_zeropage { range, mode: 0, zeropage: 0 };
+        let range = raw::uffdio_range {
+            start: start as u64,
+            len: bytes as u64,
+        };
+        let mut argument = raw::uffdio_zeropage {
+            range,
+            mode: 0,
+            zeropage: 0,
+        };
         // SAFETY: as for `copy`.
         let answer =
             unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<ZEROPAGE, _>::new(&mut argument)) };
@@ -304,18 +325,7 @@ impl Uffd {
     /// Moves pages from `from` to missing ones at `to`, a registered range, and wakes whoever
     /// waits there.
     pub fn move_pages(&self, to: usize, from: usize, bytes: usize) -> Progress {
-        let mut argument = raw::uffdio_move {
-            dst: to as u64,
-            src: from as u64,
-            len: bytes as u64,
-            mode: 0,
-            move_: 0,
-        };
-        // SAFETY: as for `copy`; source pages are the program's or the pool's, which hold no
-        // Rust object and are named by no reference.
-        let answer =
-            unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<MOVE, _>::new(&mut argument)) };
-        progress(answer, argument.move_, bytes)
+        move_range(self.fd.as_fd(), to, from, bytes)
     }
 
     /// Reads the messages that are there; none is not an error.
@@ -334,8 +344,11 @@ impl Uffd {
     }
 
     fn shake_hands(&self, features: Features) -> Result<Features, Errno> {
-        let mut argument =
-            raw::uffdio_api { api: u64::from(raw::UFFD_API), features: features.0, ioctls: 0 };
+        let mut argument = raw::uffdio_api {
+            api: u64::from(raw::UFFD_API),
+            features: features.0,
+            ioctls: 0,
+        };
         // SAFETY: opcode and argument type belong together.
         unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<API, _>::new(&mut argument))? };
         Ok(Features(argument.features))
@@ -346,6 +359,26 @@ impl AsFd for Uffd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Moves one page as [`Uffd::move_pages`] does, for a signal handler that knows the descriptor
+/// alone. It makes one system call.
+pub(crate) fn move_page(fd: BorrowedFd<'_>, to: usize, from: usize) -> Progress {
+    move_range(fd, to, from, super::PAGE)
+}
+
+fn move_range(fd: BorrowedFd<'_>, to: usize, from: usize, bytes: usize) -> Progress {
+    let mut argument = raw::uffdio_move {
+        dst: to as u64,
+        src: from as u64,
+        len: bytes as u64,
+        mode: 0,
+        move_: 0,
+    };
+    // SAFETY: as for `copy`; source pages are the program's or the pool's, which hold no
+    // Rust object and are named by no reference.
+    let answer = unsafe { rustix::ioctl::ioctl(fd, Updater::<MOVE, _>::new(&mut argument)) };
+    progress(answer, argument.move_, bytes)
 }
 
 fn open_fd() -> Result<OwnedFd, OpenError> {
@@ -424,18 +457,72 @@ fn decode(message: &raw::uffd_msg) -> Message {
             // SAFETY: as above.
             let remap = unsafe { argument.remap };
             let (from, to) = (remap.from as usize, remap.to as usize);
-            Message::Remap { from, to, bytes: remap.len as usize }
+            Message::Remap {
+                from,
+                to,
+                bytes: remap.len as usize,
+            }
         }
         raw::UFFD_EVENT_REMOVE => {
             // SAFETY: as above.
             let range = unsafe { argument.remove };
-            Message::Remove { start: range.start as usize, end: range.end as usize }
+            Message::Remove {
+                start: range.start as usize,
+                end: range.end as usize,
+            }
         }
         raw::UFFD_EVENT_UNMAP => {
             // SAFETY: as above.
             let range = unsafe { argument.remove };
-            Message::Unmap { start: range.start as usize, end: range.end as usize }
+            Message::Unmap {
+                start: range.start as usize,
+                end: range.end as usize,
+            }
         }
         _ => Message::Unknown(message.event),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn out_fields_are_read_with_their_sign() {
+        let all = progress(Ok(()), 8192, 8192);
+        assert_eq!(all, Progress::All);
+        assert_eq!(
+            progress(Err(Errno::AGAIN), 4096, 8192),
+            Progress::Part(4096)
+        );
+        let changing = Progress::Nothing(Stop::Changing);
+        assert_eq!(
+            progress(Err(Errno::AGAIN), -11, 8192),
+            changing,
+            "a negative field is no count"
+        );
+        assert_eq!(
+            progress(Err(Errno::AGAIN), 0, 8192),
+            changing,
+            "an old kernel leaves it alone"
+        );
+        let present = Progress::Nothing(Stop::Present);
+        assert_eq!(progress(Err(Errno::EXIST), -17, 4096), present);
+    }
+
+    #[test]
+    fn what_the_kernel_lacks_is_named() {
+        let Ok(offered) = Uffd::offered() else {
+            return super::super::testing::skip("a userfaultfd");
+        };
+        let unheard_of = Features(1 << 62);
+        let error = Uffd::open(unheard_of.and(Features::THREAD_ID)).unwrap_err();
+        assert_eq!(
+            error,
+            OpenError::Lacks {
+                missing: unheard_of
+            }
+        );
+        assert_eq!(Features::THREAD_ID.without(offered), Features::NONE);
     }
 }

@@ -145,7 +145,7 @@ fn the_sum_never_exceeds_the_total_whatever_happens() {
             if random(3) > 0 {
                 holder.understood = holder.given;
             }
-            let most = holder.understood.max(1);
+            let most = holder.understood;
             holder.resident = if random(2) == 0 {
                 holder.resident
             } else {

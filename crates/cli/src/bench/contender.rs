@@ -1,0 +1,111 @@
+//! The contenders: ways to run the same program in the same memory.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::ValueEnum;
+
+/// What ours is measured against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rival {
+    /// The kernel's own swap, under a control group: at the host's page-cluster and at the best
+    KernelSwap,
+    /// A mapped file in place of the array, under the same control group
+    Mmap,
+    /// No limit at all, for reference
+    Native,
+}
+
+/// One way to run the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// `tidemark run`.
+    Own {
+        /// The policy asked for, or the default one.
+        policy: Option<String>,
+        /// Whether the faulting thread serves its own faults.
+        is_in_thread: bool,
+    },
+    /// The kernel's swap with this read-ahead.
+    KernelSwap {
+        /// The logarithm of the pages read together.
+        page_cluster: u32,
+    },
+    /// A mapped file.
+    Mmap,
+    /// No limit.
+    Native,
+}
+
+/// The read-aheads among which the kernel's best is looked for, beside the host's own.
+pub const PAGE_CLUSTERS: [u32; 4] = [0, 3, 5, 6];
+
+impl Contender {
+    /// The name in tables and records.
+    pub fn name(&self) -> String {
+        match self {
+            Contender::Own {
+                policy,
+                is_in_thread,
+            } => {
+                let mode = if *is_in_thread {
+                    "tidemark-in-thread"
+                } else {
+                    "tidemark"
+                };
+                match policy {
+                    Some(policy) => format!("{mode}:{policy}"),
+                    None => mode.to_owned(),
+                }
+            }
+            Contender::KernelSwap { page_cluster } => format!("kernel-swap-{page_cluster}"),
+            Contender::Mmap => "mmap".to_owned(),
+            Contender::Native => "native".to_owned(),
+        }
+    }
+
+    /// Whether it runs under a control group that holds it to the memory.
+    pub fn is_limited_by_kernel(&self) -> bool {
+        match self {
+            Contender::KernelSwap { .. } | Contender::Mmap => true,
+            Contender::Own { .. } | Contender::Native => false,
+        }
+    }
+}
+
+/// `program arguments…` under `tidemark run`.
+pub fn under_own(
+    tidemark: &Path,
+    memory_bytes: u64,
+    swap_folder: &Path,
+    statistics: &Path,
+    policy: Option<&str>,
+    is_in_thread: bool,
+) -> Vec<OsString> {
+    let mut command: Vec<OsString> = vec![tidemark.into(), "run".into(), "--memory".into()];
+    command.push(memory_bytes.to_string().into());
+    command.extend([
+        "--swap".into(),
+        swap_folder.into(),
+        "--stats".into(),
+        statistics.into(),
+    ]);
+    if let Some(policy) = policy {
+        command.extend(["--policy".into(), policy.into()]);
+    }
+    if is_in_thread {
+        command.push("--in-thread".into());
+    }
+    command.push("--".into());
+    command
+}
+
+/// `program arguments…` inside the control group at `group`.
+///
+/// A shell joins the group and becomes the program, so that the program is in it from its first
+/// page on.
+pub fn inside_group(group: &Path) -> Vec<OsString> {
+    let script = r#"echo $$ >"$0/cgroup.procs" && exec "$@""#;
+    vec!["/bin/sh".into(), "-c".into(), script.into(), group.into()]
+}

@@ -1,0 +1,391 @@
+//! Running the contenders in turn and collecting what they did.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use tidemark_results::RunRecord;
+
+use super::cgroup::{Controller, Group};
+use super::child;
+use super::contender::{Contender, PAGE_CLUSTERS, Rival, inside_group, under_own};
+use super::interrupt::Interrupt;
+use super::kernel::{KernelSwap, SwapCounters, drop_caches, vmstat};
+use super::plan::Plan;
+use super::record::{BenchRecord, ContenderRecord, LeftOut, PageCluster, SCHEMA, Sample};
+use crate::exit::Refusal;
+use crate::workload::array::PAGE_BYTES;
+use crate::workload::outcome::WorkloadOutcome;
+use crate::workload::{Workload, programs};
+
+/// A benchmark under way.
+struct Bench<'a> {
+    plan: &'a Plan,
+    interrupt: &'a Interrupt,
+    tidemark: PathBuf,
+    scratch: Scratch,
+    controller: Result<Controller, String>,
+    swap: Option<KernelSwap>,
+    groups_made: u32,
+}
+
+/// A contender and its runs so far.
+struct Entry {
+    contender: Contender,
+    samples: Vec<Sample>,
+    failure: Option<String>,
+}
+
+/// Runs what `plan` says. Contenders that can't run are left out and named.
+pub fn measure(plan: &Plan, interrupt: &Interrupt) -> Result<BenchRecord, Refusal> {
+    let mut bench = Bench::start(plan, interrupt)?;
+    let mut left_out = Vec::new();
+    let mut entries = bench.enter_contenders(&mut left_out);
+    for round in 0..plan.rounds {
+        let count = entries.len();
+        for place in 0..count {
+            // Each round starts with another contender, so that none is always the first.
+            let entry = &mut entries[(place + round as usize) % count];
+            if entry.failure.is_some() {
+                continue;
+            }
+            eprintln!(
+                "round {} of {}: {}",
+                round + 1,
+                plan.rounds,
+                entry.contender.name()
+            );
+            match bench.run_once(&entry.contender) {
+                Ok(sample) => entry.samples.push(sample),
+                Err(message) => entry.failure = Some(message),
+            }
+            if interrupt.is_wanted() {
+                return Err(Refusal::new("interrupted; what was changed is put back"));
+            }
+        }
+    }
+    let page_cluster_default = bench.swap.as_ref().map(KernelSwap::page_cluster_default);
+    Ok(sum_up(plan, entries, left_out, page_cluster_default))
+}
+
+impl<'a> Bench<'a> {
+    fn start(plan: &'a Plan, interrupt: &'a Interrupt) -> Result<Bench<'a>, Refusal> {
+        let tidemark = std::env::current_exe()
+            .map_err(|error| Refusal::new(format!("no path to this program: {error}")))?;
+        let scratch = Scratch::create(&plan.folder).map_err(Refusal::new)?;
+        match plan.workload {
+            Workload::Build => programs::prepare_build(&scratch.path).map_err(Refusal::new)?,
+            Workload::Sort => {
+                programs::prepare_sort(&scratch.path, plan.size_bytes).map_err(Refusal::new)?;
+            }
+            _ => {}
+        }
+        let controller = Controller::find();
+        Ok(Bench {
+            plan,
+            interrupt,
+            tidemark,
+            scratch,
+            controller,
+            swap: None,
+            groups_made: 0,
+        })
+    }
+
+    /// Lists the contenders, ours first, and makes ready what they need.
+    fn enter_contenders(&mut self, left_out: &mut Vec<LeftOut>) -> Vec<Entry> {
+        let mut contenders = self.plan.own.clone();
+        let rivals = self.plan.rivals.clone();
+        for rival in rivals {
+            match self.contenders_of(rival) {
+                Ok(more) => contenders.extend(more),
+                Err(reason) => {
+                    let name = rival.to_possible_value().expect("no rival is skipped");
+                    let name = name.get_name().to_owned();
+                    eprintln!("{name} left out: {reason}");
+                    left_out.push(LeftOut { name, reason });
+                }
+            }
+        }
+        let entry = |contender| Entry {
+            contender,
+            samples: Vec::new(),
+            failure: None,
+        };
+        contenders.into_iter().map(entry).collect()
+    }
+
+    fn contenders_of(&mut self, rival: Rival) -> Result<Vec<Contender>, String> {
+        match rival {
+            Rival::Native => Ok(vec![Contender::Native]),
+            Rival::Mmap if self.plan.workload.shape().is_none() => {
+                Err("it is for workloads over an array".to_owned())
+            }
+            Rival::Mmap => {
+                self.controller.clone()?;
+                Ok(vec![Contender::Mmap])
+            }
+            Rival::KernelSwap => {
+                self.controller.clone()?;
+                let bytes = self.plan.touched_bytes().max(4 * self.plan.memory_bytes);
+                let swap = KernelSwap::start(&self.plan.folder, bytes + bytes / 4 + (64 << 20))?;
+                let mut page_clusters = vec![swap.page_cluster_default()];
+                page_clusters.extend(PAGE_CLUSTERS);
+                page_clusters.sort_unstable();
+                page_clusters.dedup();
+                self.swap = Some(swap);
+                let contender = |page_cluster| Contender::KernelSwap { page_cluster };
+                Ok(page_clusters.into_iter().map(contender).collect())
+            }
+        }
+    }
+
+    fn run_once(&mut self, contender: &Contender) -> Result<Sample, String> {
+        let group = self.make_group(contender)?;
+        let statistics = self.scratch.path.join("statistics.json");
+        let mut command: Vec<OsString> = Vec::new();
+        if let Some(group) = &group {
+            command.extend(inside_group(group.path()));
+        }
+        if let Contender::Own {
+            policy,
+            is_in_thread,
+        } = contender
+        {
+            command.extend(under_own(
+                &self.tidemark,
+                self.plan.memory_bytes,
+                &self.plan.folder,
+                &statistics,
+                policy.as_deref(),
+                *is_in_thread,
+            ));
+        }
+        command.extend(self.program(contender));
+        if let (Contender::KernelSwap { page_cluster }, Some(swap)) = (contender, &self.swap) {
+            swap.set_page_cluster(*page_cluster)?;
+        }
+        drop_caches();
+        let before = Counters::now();
+        let output = child::run(&command, self.interrupt)?;
+        let after = Counters::now();
+        let outcome = WorkloadOutcome::from_output(&output).ok_or("it gave no outcome")?;
+        let mut sample = Sample {
+            elapsed_s: outcome.elapsed_s,
+            fill_s: outcome.fill_s,
+            checksum: outcome.checksum.clone(),
+            memory_peak_bytes: group.as_ref().and_then(Group::memory_peak_bytes),
+            ..Sample::default()
+        };
+        match contender {
+            Contender::Own { .. } => read_statistics(&statistics, &mut sample)?,
+            Contender::KernelSwap { .. } => {
+                let swapped = after
+                    .swap
+                    .zip(before.swap)
+                    .map(|(after, before)| after.since(before));
+                let swapped = swapped.ok_or("/proc/vmstat does not count swap")?;
+                (sample.page_ins, sample.page_outs) = (swapped.page_ins, swapped.page_outs);
+            }
+            Contender::Mmap => {
+                sample.page_ins = outcome.read_bytes.unwrap_or(0) / PAGE_BYTES;
+                sample.page_outs = after.pages_written - before.pages_written;
+            }
+            Contender::Native => {}
+        }
+        Ok(sample)
+    }
+
+    /// The group the contender runs in: with the limit if the kernel is to hold it, else only to
+    /// count its memory, where that is possible.
+    fn make_group(&mut self, contender: &Contender) -> Result<Option<Group>, String> {
+        let limit_bytes = contender
+            .is_limited_by_kernel()
+            .then_some(self.plan.memory_bytes);
+        let Ok(controller) = &self.controller else {
+            return Ok(None);
+        };
+        self.groups_made += 1;
+        let name = format!("tidemark-bench-{}-{}", std::process::id(), self.groups_made);
+        if let Some(swap) = &mut self.swap {
+            swap.note_group(&controller.path_of(&name))?;
+        }
+        match controller.create(&name, limit_bytes) {
+            Ok(group) => Ok(Some(group)),
+            Err(message) if limit_bytes.is_some() => Err(message),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The measured program and its arguments.
+    fn program(&self, contender: &Contender) -> Vec<OsString> {
+        let plan = self.plan;
+        let mut command: Vec<OsString> = vec![self.tidemark.clone().into(), "workload".into()];
+        command.push(plan.workload.name().into());
+        let mut option = |name: &str, value: OsString| command.extend([name.into(), value]);
+        option("--bytes", plan.size_bytes.to_string().into());
+        option("--procs", plan.procs.to_string().into());
+        option("--seed", plan.seed.to_string().into());
+        option("--scratch", self.scratch.path.clone().into());
+        if let Some(laps) = plan.laps {
+            option("--laps", laps.to_string().into());
+        }
+        if *contender == Contender::Mmap {
+            command.push("--mapped".into());
+        }
+        command
+    }
+}
+
+/// Makes the record. Of the kernel's runs, the one at the host's setting and the best are kept.
+fn sum_up(
+    plan: &Plan,
+    entries: Vec<Entry>,
+    mut left_out: Vec<LeftOut>,
+    page_cluster_default: Option<u32>,
+) -> BenchRecord {
+    let optimal_page_ins = plan.optimal_page_ins();
+    let mut contenders = Vec::new();
+    let mut kernel = Vec::new();
+    for entry in entries {
+        let name = entry.contender.name();
+        if let Some(reason) = entry.failure {
+            left_out.push(LeftOut { name, reason });
+            continue;
+        }
+        let mut record = ContenderRecord::of_samples(name, &entry.samples);
+        match entry.contender {
+            Contender::Own { .. } => record.optimal_page_ins = optimal_page_ins,
+            Contender::KernelSwap { page_cluster } => {
+                record.page_cluster = Some(page_cluster);
+                kernel.push(record);
+                continue;
+            }
+            Contender::Mmap | Contender::Native => {}
+        }
+        contenders.push(record);
+    }
+    let place = contenders
+        .iter()
+        .position(|record| record.optimal_page_ins.is_none());
+    let place = place.unwrap_or(contenders.len());
+    let page_clusters = kernel.iter().filter_map(PageCluster::of).collect();
+    contenders.splice(place..place, choose_kernel(kernel, page_cluster_default));
+    let first_s = contenders.first().map_or(1.0, |first| first.elapsed_s);
+    for contender in &mut contenders {
+        contender.ratio = contender.elapsed_s / first_s;
+    }
+    BenchRecord {
+        schema: SCHEMA,
+        tidemark: env!("CARGO_PKG_VERSION"),
+        workload: plan.workload.name(),
+        memory_bytes: plan.memory_bytes,
+        size_bytes: plan.size_bytes,
+        procs: plan.procs,
+        laps: plan.laps(),
+        seed: plan.seed,
+        rounds: plan.rounds,
+        optimal_page_ins,
+        contenders,
+        page_clusters,
+        left_out,
+    }
+}
+
+/// Of the kernel's runs by read-ahead: the host's own as `kernel-swap`, and the fastest as
+/// `kernel-swap-best`. They may be the same runs.
+fn choose_kernel(kernel: Vec<ContenderRecord>, default: Option<u32>) -> Vec<ContenderRecord> {
+    let at_default = kernel.iter().find(|record| record.page_cluster == default);
+    let best = kernel
+        .iter()
+        .min_by(|left, right| left.elapsed_s.total_cmp(&right.elapsed_s));
+    let named = |record: &ContenderRecord, name: &str| ContenderRecord {
+        name: name.to_owned(),
+        ..record.clone()
+    };
+    let at_default = at_default.map(|record| named(record, "kernel-swap"));
+    let best = best.map(|record| named(record, "kernel-swap-best"));
+    at_default.into_iter().chain(best).collect()
+}
+
+/// Takes our own counts from the statistics file of `tidemark run`.
+fn read_statistics(path: &Path, sample: &mut Sample) -> Result<(), String> {
+    let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| told(&error))?;
+    let record: RunRecord = serde_json::from_str(&text).map_err(|error| told(&error))?;
+    sample.page_ins = record.total.page_ins;
+    sample.page_outs = record.total.page_outs;
+    sample.soft_faults = Some(record.total.soft_faults);
+    // Left over, it would be taken for that of the next run.
+    fs::remove_file(path).map_err(|error| told(&error))
+}
+
+/// The kernel's counters that tell what went to and from the disk.
+struct Counters {
+    swap: Option<SwapCounters>,
+    pages_written: u64,
+}
+
+impl Counters {
+    fn now() -> Counters {
+        let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+        Counters {
+            swap: SwapCounters::now(),
+            pages_written: vmstat(&text, "nr_written").unwrap_or(0),
+        }
+    }
+}
+
+/// A folder for the files of the workloads, removed at the end.
+struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    fn create(folder: &Path) -> Result<Scratch, String> {
+        let path = folder.join(format!("tidemark-bench-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Scratch { path })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            eprintln!(
+                "tidemark bench: left behind: {}: {error}",
+                self.path.display()
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_shows_its_default_and_its_best() {
+        let run = |page_cluster, elapsed_s| {
+            let sample = Sample {
+                elapsed_s,
+                ..Sample::default()
+            };
+            let mut record = ContenderRecord::of_samples(String::new(), &[sample]);
+            record.page_cluster = Some(page_cluster);
+            record
+        };
+        let kernel = vec![run(0, 9.0), run(3, 5.0), run(6, 2.0)];
+        let chosen = choose_kernel(kernel, Some(3));
+        let names: Vec<_> = chosen
+            .iter()
+            .map(|record| (record.name.as_str(), record.page_cluster))
+            .collect();
+        assert_eq!(
+            names,
+            [("kernel-swap", Some(3)), ("kernel-swap-best", Some(6))]
+        );
+        assert!(choose_kernel(Vec::new(), Some(3)).is_empty());
+    }
+}

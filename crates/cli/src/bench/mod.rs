@@ -1,0 +1,222 @@
+//! `tidemark bench`: our workloads side by side with what the kernel offers.
+//!
+//! [`plan`] holds what was asked for, [`measure`] runs the [`contender`]s in turn, [`kernel`] and
+//! [`cgroup`] make the kernel's own swap one of them and put the host back as it was, [`optimal`]
+//! computes what no policy could beat. [`record`] is what comes out; [`render`] shows it. A
+//! [`suite`] runs many benchmarks and checks claims about them.
+
+mod cgroup;
+mod child;
+mod contender;
+mod interrupt;
+mod kernel;
+mod measure;
+mod optimal;
+mod plan;
+mod record;
+mod render;
+mod suite;
+
+use std::path::{Path, PathBuf};
+
+use self::contender::{Contender, Rival};
+use self::interrupt::Interrupt;
+use self::plan::Plan;
+use self::record::BenchRecord;
+use crate::exit::{Exit, Refusal, refuse};
+use crate::workload::Workload;
+use crate::{output, size};
+
+/// Measures workloads in limited memory, against the kernel's own swap
+///
+/// Every contender runs the same program, in turn, several rounds; the table shows medians.
+/// `kernel-swap` and `mmap` need root: they hold the program to the memory with a control group,
+/// and put back whatever they change on the host.
+#[derive(Clone, Debug, clap::Args)]
+#[command(
+    after_help = "Exit status: 0 if all contenders read the same and every claim of a suite \
+    holds, 1 if not, 2 if nothing could be measured."
+)]
+pub struct Arguments {
+    /// What to run
+    #[arg(required_unless_present = "suite")]
+    workload: Option<Workload>,
+    /// The memory all processes may use together: `256M`, `1G`
+    #[arg(long, value_name = "SIZE", required_unless_present = "suite")]
+    memory: Option<String>,
+    /// The size of each process's array, or of the sort buffer; not for `build`
+    #[arg(long, value_name = "SIZE")]
+    size: Option<String>,
+    /// How many processes work at the same time
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    procs: u32,
+    /// How often each contender runs
+    #[arg(long, value_name = "N")]
+    rounds: Option<u32>,
+    /// Passes over the array, or accesses as a multiple of its pages
+    #[arg(long, value_name = "N")]
+    laps: Option<u32>,
+    /// Where chance starts
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// What to measure against
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    against: Vec<Rival>,
+    /// Policies, each a contender of its own; without it the default one
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    policy: Vec<String>,
+    /// Run ours also with the faulting thread serving its own faults
+    #[arg(long)]
+    in_thread: bool,
+    /// Measure only what `--against` names
+    #[arg(long, requires = "against", conflicts_with_all = ["policy", "in_thread"])]
+    rivals_only: bool,
+    /// The folder for swap files and scratch files, on the disk to measure
+    #[arg(long, value_name = "PATH", default_value = "/var/tmp")]
+    folder: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Run the cases of FILE and check their claims
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "memory", "size"])]
+    suite: Option<PathBuf>,
+    /// Of a suite, run only the cases whose names contain TEXT
+    #[arg(long, value_name = "TEXT", requires = "suite")]
+    only: Option<String>,
+    /// Write the record of a suite into the folder PATH
+    #[arg(long, value_name = "PATH", requires = "suite")]
+    record: Option<PathBuf>,
+}
+
+/// How often each contender runs unless told otherwise.
+const ROUNDS_DEFAULT: u32 = 3;
+
+/// Measures and prints.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let folder = plain_folder(&arguments.folder)?;
+    let interrupt = Interrupt::catch()?;
+    if let Some(file) = &arguments.suite {
+        let options = suite::Options {
+            only: arguments.only.clone(),
+            rounds: arguments.rounds,
+            folder,
+            record: arguments.record.clone(),
+            is_json: arguments.json,
+        };
+        return suite::run(file, &options, &interrupt);
+    }
+    let plan = plan_of(&arguments, folder)?;
+    plan.check()?;
+    let record = measure::measure(&plan, &interrupt)?;
+    output::print(&if arguments.json {
+        json(&record)
+    } else {
+        render::text(&record)
+    });
+    verdict(&record)
+}
+
+/// Tells whether all contenders read the same, and whether there were any.
+fn verdict(record: &BenchRecord) -> Result<Exit, Refusal> {
+    if record.contenders.is_empty() {
+        refuse!("no contender came to an end");
+    }
+    if let Some((left, right)) = record.find_mismatch() {
+        let (one, other) = (&left.name, &right.name);
+        eprintln!("tidemark bench: `{one}` and `{other}` read different contents");
+        return Ok(Exit::Found);
+    }
+    Ok(Exit::Fine)
+}
+
+fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
+    let workload = arguments
+        .workload
+        .expect("required unless there is a suite");
+    let memory = arguments
+        .memory
+        .as_deref()
+        .expect("required unless there is a suite");
+    let size = match (&arguments.size, workload) {
+        (Some(size), _) => parse_size("--size", size)?,
+        (None, Workload::Build) => 0,
+        (None, _) => refuse!("`{}` needs `--size`", workload.name()),
+    };
+    Ok(Plan {
+        workload,
+        memory_bytes: parse_size("--memory", memory)?,
+        size_bytes: size,
+        procs: arguments.procs,
+        laps: arguments.laps,
+        seed: arguments.seed,
+        rounds: arguments.rounds.unwrap_or(ROUNDS_DEFAULT),
+        own: match arguments.rivals_only {
+            true => Vec::new(),
+            false => own_contenders(&arguments.policy, arguments.in_thread),
+        },
+        rivals: arguments.against.clone(),
+        folder,
+    })
+}
+
+/// Our own contenders: each policy in thread mode, and again in-thread if that is asked for.
+fn own_contenders(policies: &[String], is_in_thread: bool) -> Vec<Contender> {
+    let policies: Vec<Option<String>> = match policies {
+        [] => vec![None],
+        policies => policies.iter().cloned().map(Some).collect(),
+    };
+    let modes = if is_in_thread {
+        vec![false, true]
+    } else {
+        vec![false]
+    };
+    let contender = |is_in_thread| {
+        move |policy: &Option<String>| Contender::Own {
+            policy: policy.clone(),
+            is_in_thread,
+        }
+    };
+    modes
+        .into_iter()
+        .flat_map(|mode| policies.iter().map(contender(mode)))
+        .collect()
+}
+
+fn parse_size(option: &str, text: &str) -> Result<u64, Refusal> {
+    size::parse(option, text, size::physical_memory_bytes())
+}
+
+fn plain_folder(folder: &Path) -> Result<PathBuf, Refusal> {
+    match std::fs::canonicalize(folder) {
+        Ok(folder) if folder.is_dir() => Ok(folder),
+        Ok(_) => refuse!("`--folder {}`: not a folder", folder.display()),
+        Err(error) => refuse!("`--folder {}`: {error}", folder.display()),
+    }
+}
+
+fn json(record: &impl serde::Serialize) -> String {
+    let text = serde_json::to_string_pretty(record).expect("a record always has a JSON form");
+    format!("{text}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_a_contender_in_every_mode() {
+        let names = |policies: &[&str], is_in_thread| -> Vec<String> {
+            let policies: Vec<String> = policies.iter().map(|&name| name.to_owned()).collect();
+            own_contenders(&policies, is_in_thread)
+                .iter()
+                .map(Contender::name)
+                .collect()
+        };
+        assert_eq!(names(&[], false), ["tidemark"]);
+        assert_eq!(names(&[], true), ["tidemark", "tidemark-in-thread"]);
+        assert_eq!(
+            names(&["fifo", "clock"], false),
+            ["tidemark:fifo", "tidemark:clock"]
+        );
+    }
+}

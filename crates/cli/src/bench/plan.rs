@@ -1,0 +1,111 @@
+//! The plan of a benchmark: everything that was asked for, checked.
+
+use std::path::PathBuf;
+
+use super::contender::{Contender, Rival};
+use super::optimal::optimal_page_ins;
+use crate::exit::{Refusal, refuse};
+use crate::workload::Workload;
+use crate::workload::array::PAGE_BYTES;
+
+/// The least array that is worth measuring, and the least memory.
+const BYTES_MIN: u64 = 1 << 20;
+
+/// What to run, in what memory, how often and by whom.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The workload.
+    pub workload: Workload,
+    /// The memory of all processes together.
+    pub memory_bytes: u64,
+    /// The size of each process's array.
+    pub size_bytes: u64,
+    /// How many processes.
+    pub procs: u32,
+    /// Passes, if not the workload's own number.
+    pub laps: Option<u32>,
+    /// Where chance starts.
+    pub seed: u64,
+    /// How often each contender runs.
+    pub rounds: u32,
+    /// Our own contenders.
+    pub own: Vec<Contender>,
+    /// What they are measured against.
+    pub rivals: Vec<Rival>,
+    /// Where swap files and scratch files lie.
+    pub folder: PathBuf,
+}
+
+impl Plan {
+    /// Checks what belongs together.
+    pub fn check(&self) -> Result<(), Refusal> {
+        let (memory, size) = (self.memory_bytes, self.size_bytes);
+        if memory < BYTES_MIN {
+            refuse!("`--memory` is {memory} bytes; the least is 1M");
+        }
+        if self.workload != Workload::Build && size < BYTES_MIN {
+            refuse!("`--size` is {size} bytes; the least is 1M");
+        }
+        if self.workload.shape().is_some() && size / PAGE_BYTES > u64::from(u32::MAX) / 2 {
+            refuse!("`--size` is {size} bytes; the most is 8T");
+        }
+        if self.procs == 0 || self.procs > 256 {
+            refuse!("`--procs` is {}; it must be from 1 to 256", self.procs);
+        }
+        if self.workload.shape().is_none() && self.procs > 1 {
+            refuse!(
+                "`{}` runs one program; leave out `--procs`",
+                self.workload.name()
+            );
+        }
+        if self.rounds == 0 {
+            refuse!("`--rounds` is 0; it must be at least 1");
+        }
+        if self.own.is_empty() && self.rivals.is_empty() {
+            refuse!("there is no contender; name some with `--against`");
+        }
+        Ok(())
+    }
+
+    /// The passes each process makes; 0 for the real programs.
+    pub fn laps(&self) -> u32 {
+        let shape = self.workload.shape();
+        shape.map_or(0, |shape| self.laps.unwrap_or(shape.laps_default()))
+    }
+
+    /// The bytes all processes touch together.
+    pub fn touched_bytes(&self) -> u64 {
+        self.size_bytes * u64::from(self.procs)
+    }
+
+    /// The fewest page-ins possible, if the reference string is known.
+    pub fn optimal_page_ins(&self) -> Option<u64> {
+        let (pages, page_count) = self.reference_string()?;
+        let frames = usize::try_from(self.memory_bytes / PAGE_BYTES).unwrap_or(usize::MAX / 4);
+        Some(optimal_page_ins(&pages, page_count, frames.max(1)))
+    }
+
+    /// The pages of all processes in step, one page each in turn, and how many pages there are.
+    fn reference_string(&self) -> Option<(Vec<u32>, u32)> {
+        let first = self
+            .workload
+            .pattern(self.size_bytes, self.laps, self.seed)?;
+        let mut strings = Vec::new();
+        for number in 0..self.procs {
+            let seed = self.seed.wrapping_add(u64::from(number));
+            let pattern = self.workload.pattern(self.size_bytes, self.laps, seed)?;
+            let offset = number * first.pages;
+            strings.push(pattern.pages_in_order().map(move |page| page + offset));
+        }
+        let mut pages = Vec::new();
+        // All strings are of one length, so that they end together.
+        loop {
+            for string in &mut strings {
+                match string.next() {
+                    Some(page) => pages.push(page),
+                    None => return Some((pages, first.pages * self.procs)),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! A suite: benchmarks as data, claims about them, and a dated record.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::contender::Rival;
+use super::interrupt::Interrupt;
+use super::measure::measure;
+use super::plan::Plan;
+use super::record::BenchRecord;
+use super::{ROUNDS_DEFAULT, json, own_contenders, parse_size, render, verdict};
+use crate::exit::{Exit, Refusal, refuse};
+use crate::output;
+use crate::workload::Workload;
+
+/// What was asked for beside the file.
+pub struct Options {
+    /// Run only cases whose name contains this.
+    pub only: Option<String>,
+    /// How often each contender runs, in place of what the cases say.
+    pub rounds: Option<u32>,
+    /// Where swap files and scratch files lie.
+    pub folder: PathBuf,
+    /// Where the dated record goes.
+    pub record: Option<PathBuf>,
+    /// Whether to print JSON.
+    pub is_json: bool,
+}
+
+/// One benchmark of a suite.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    workload: String,
+    memory: String,
+    size: Option<String>,
+    #[serde(default = "one")]
+    procs: u32,
+    laps: Option<u32>,
+    rounds: Option<u32>,
+    #[serde(default)]
+    against: Vec<Rival>,
+    #[serde(default)]
+    policy: Vec<String>,
+    #[serde(default)]
+    in_thread: bool,
+    #[serde(default)]
+    claims: Vec<Claim>,
+}
+
+/// Something a case must show: `measure` of `of` is at most `at_most` times that of `against`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claim {
+    measure: Measure,
+    of: String,
+    against: String,
+    at_most: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Measure {
+    ElapsedS,
+    AccessS,
+    PageIns,
+}
+
+/// A claim and what was found.
+#[derive(Clone, Debug, Serialize)]
+struct Finding {
+    claim: String,
+    ratio: Option<f64>,
+    at_most: f64,
+    holds: bool,
+}
+
+#[derive(Serialize)]
+struct CaseRecord {
+    name: String,
+    findings: Vec<Finding>,
+    bench: BenchRecord,
+}
+
+/// A dated run of a suite.
+#[derive(Serialize)]
+struct SuiteRecord {
+    schema: &'static str,
+    date: String,
+    commit: Option<String>,
+    machine: Machine,
+    cases: Vec<CaseRecord>,
+}
+
+#[derive(Serialize)]
+struct Machine {
+    kernel: String,
+    processor: Option<String>,
+    processors: usize,
+    memory_bytes: u64,
+}
+
+/// Runs the cases of `file` one after the other.
+pub fn run(file: &Path, options: &Options, interrupt: &Interrupt) -> Result<Exit, Refusal> {
+    let cases = read_cases(file, options.only.as_deref())?;
+    let plans = cases
+        .iter()
+        .map(|case| plan_of(case, options))
+        .collect::<Result<Vec<Plan>, Refusal>>()?;
+    let mut records = Vec::new();
+    let mut is_fine = true;
+    for (case, plan) in cases.iter().zip(&plans) {
+        eprintln!("{}", case.name);
+        let bench = measure(plan, interrupt)?;
+        is_fine &= matches!(verdict(&bench), Ok(Exit::Fine));
+        let findings: Vec<Finding> = case
+            .claims
+            .iter()
+            .map(|claim| claim.check(&bench))
+            .collect();
+        is_fine &= findings.iter().all(|finding| finding.holds);
+        if !options.is_json {
+            output::print(&format!(
+                "{}: {}{}\n",
+                case.name,
+                render::text(&bench),
+                told(&findings)
+            ));
+        }
+        records.push(CaseRecord {
+            name: case.name.clone(),
+            findings,
+            bench,
+        });
+    }
+    let record = SuiteRecord {
+        schema: "tidemark.suite.v1",
+        date: date_now(),
+        commit: commit(),
+        machine: machine(),
+        cases: records,
+    };
+    if options.is_json {
+        output::print(&json(&record));
+    }
+    if let Some(folder) = &options.record {
+        write_record(folder, &record)?;
+    }
+    Ok(if is_fine { Exit::Fine } else { Exit::Found })
+}
+
+fn read_cases(file: &Path, only: Option<&str>) -> Result<Vec<Case>, Refusal> {
+    let shown = file.display();
+    let text = match fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) => refuse!("`--suite {shown}`: {error}"),
+    };
+    let mut cases: Vec<Case> = match serde_json::from_str(&text) {
+        Ok(cases) => cases,
+        Err(error) => refuse!("`--suite {shown}`: {error}"),
+    };
+    cases.retain(|case| only.is_none_or(|only| case.name.contains(only)));
+    if cases.is_empty() {
+        refuse!("`--suite {shown}`: no case to run");
+    }
+    Ok(cases)
+}
+
+fn plan_of(case: &Case, options: &Options) -> Result<Plan, Refusal> {
+    let Ok(workload) = Workload::from_str(&case.workload, false) else {
+        refuse!("case `{}`: `{}` is no workload", case.name, case.workload);
+    };
+    let plan = Plan {
+        workload,
+        memory_bytes: parse_size("--memory", &case.memory)?,
+        size_bytes: case
+            .size
+            .as_deref()
+            .map_or(Ok(0), |size| parse_size("--size", size))?,
+        procs: case.procs,
+        laps: case.laps,
+        seed: 1,
+        rounds: options.rounds.or(case.rounds).unwrap_or(ROUNDS_DEFAULT),
+        own: own_contenders(&case.policy, case.in_thread),
+        rivals: case.against.clone(),
+        folder: options.folder.clone(),
+    };
+    plan.check()
+        .map_err(|refusal| Refusal::new(format!("case `{}`: {refusal}", case.name)))?;
+    Ok(plan)
+}
+
+impl Claim {
+    fn check(&self, bench: &BenchRecord) -> Finding {
+        let ratio = self
+            .value(bench, &self.of)
+            .zip(self.value(bench, &self.against));
+        let ratio = ratio.map(|(of, against)| of / against);
+        let measure = match self.measure {
+            Measure::ElapsedS => "elapsed time",
+            Measure::AccessS => "time after the first touch",
+            Measure::PageIns => "page-ins",
+        };
+        Finding {
+            claim: format!("{measure} of {} against {}", self.of, self.against),
+            ratio,
+            at_most: self.at_most,
+            // What could not be measured is not shown.
+            holds: ratio.is_some_and(|ratio| ratio <= self.at_most),
+        }
+    }
+
+    fn value(&self, bench: &BenchRecord, name: &str) -> Option<f64> {
+        if name == "optimum" {
+            return bench.optimal_page_ins.map(|count| count as f64);
+        }
+        let contender = bench.contender(name)?;
+        Some(match self.measure {
+            Measure::ElapsedS => contender.elapsed_s,
+            Measure::AccessS => contender.access_s,
+            Measure::PageIns => contender.page_ins as f64,
+        })
+    }
+}
+
+/// One line for each finding.
+fn told(findings: &[Finding]) -> String {
+    let line = |finding: &Finding| {
+        let verdict = if finding.holds { "holds" } else { "FAILS" };
+        let ratio = finding
+            .ratio
+            .map_or("not measured".to_owned(), |ratio| format!("{ratio:.3}"));
+        format!(
+            "{verdict}: {}: {ratio}, at most {:.3}\n",
+            finding.claim, finding.at_most
+        )
+    };
+    findings.iter().map(line).collect()
+}
+
+fn write_record(folder: &Path, record: &SuiteRecord) -> Result<(), Refusal> {
+    let path = folder.join(format!("{}.json", record.date.replace(':', "")));
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, json(record)));
+    match written {
+        Ok(()) => eprintln!("written: {}", path.display()),
+        Err(error) => refuse!("`--record {}`: {error}", path.display()),
+    }
+    Ok(())
+}
+
+fn machine() -> Machine {
+    let system = rustix::system::uname();
+    let field = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+    let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processors
+        .lines()
+        .find_map(|line| line.strip_prefix("model name"));
+    Machine {
+        kernel: format!("{} {}", field(system.release()), field(system.machine())),
+        processor: model.map(|model| model.trim_start_matches([' ', '\t', ':']).to_owned()),
+        processors: std::thread::available_parallelism().map_or(1, usize::from),
+        memory_bytes: crate::size::physical_memory_bytes(),
+    }
+}
+
+/// The commit of the working folder, marked if there are changes that are not in it.
+fn commit() -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let is_changed = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();
+    Some(if is_changed {
+        format!("{commit}+changes")
+    } else {
+        commit
+    })
+}
+
+fn date_now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    date_of(since.map_or(0, |since| since.as_secs()))
+}
+
+/// A moment in seconds since 1970 as `2026-11-21T07:30Z`.
+///
+/// The calendar runs from March to February, so that a leap day comes last
+/// (E. G. Richards, Mapping Time, 1998).
+fn date_of(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!(
+        "{year}-{month:02}-{day:02}T{:02}:{:02}Z",
+        second / 3600,
+        second / 60 % 60
+    )
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cases_of_the_repository_can_be_planned() {
+        let file = Path::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../bench/cases.json"
+        ));
+        let options = Options {
+            only: None,
+            rounds: None,
+            folder: "/var/tmp".into(),
+            record: None,
+            is_json: false,
+        };
+        let cases = read_cases(file, None).expect("the file is well formed");
+        for case in &cases {
+            plan_of(case, &options).expect("the case is possible");
+        }
+        assert!(read_cases(file, Some("no such case")).is_err());
+    }
+
+    #[test]
+    fn dates_are_civil() {
+        assert_eq!(date_of(0), "1970-01-01T00:00Z");
+        assert_eq!(date_of(951_782_400 + 3661), "2000-02-29T01:01Z");
+        assert_eq!(date_of(1_795_246_200), "2026-11-21T07:30Z");
+    }
+}

@@ -1,0 +1,148 @@
+//! The measured programs: what `tidemark bench` runs under every contender.
+//!
+//! They are one hidden subcommand of this very binary, so that each contender runs the same code
+//! with the same allocator. A workload prints one line of JSON: how long its measured phase took,
+//! as it saw it itself, and a checksum of all it read, by which the contenders are compared.
+
+pub mod array;
+pub mod outcome;
+pub mod pattern;
+pub mod programs;
+mod random;
+mod team;
+
+use std::path::PathBuf;
+
+use self::array::{PAGE_BYTES, follow_on_file, follow_on_heap};
+use self::outcome::WorkloadOutcome;
+use self::pattern::{Pattern, Shape};
+use crate::exit::{Exit, Refusal};
+use crate::output;
+
+/// A workload by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Workload {
+    /// Touch everything, then scan it forward and backward (3 times).
+    Sheep,
+    /// Touch everything, then read it once forward.
+    Scan,
+    /// Touch everything, then read it forward again and again (5 times).
+    Loop,
+    /// Touch everything, then as many uniformly random pages, half of them written.
+    Random,
+    /// Touch everything, then twice as many pages by a Zipf law, half of them written.
+    Zipf,
+    /// Touch everything, then work at random in eight overlapping quarters, one after the other.
+    Phases,
+    /// Compile a template-heavy C++ program with g++ -O2.
+    Build,
+    /// Sort a generated text in memory with GNU sort.
+    Sort,
+}
+
+/// Run one of the measured workloads by itself
+#[derive(Clone, Debug, clap::Args)]
+#[command(hide = true)]
+pub struct Arguments {
+    /// Which one.
+    pub workload: Workload,
+    /// Bytes of the array of each process, or of the sort buffer.
+    #[arg(long, default_value_t = 0)]
+    pub bytes: u64,
+    /// How many processes work at the same time, each on an array of its own.
+    #[arg(long, default_value_t = 1)]
+    pub procs: u32,
+    /// Passes over the array, or accesses as a multiple of its pages.
+    #[arg(long)]
+    pub laps: Option<u32>,
+    /// Where chance starts.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Where input and output files lie.
+    #[arg(long)]
+    pub scratch: Option<PathBuf>,
+    /// Use a mapped file in the scratch folder in place of allocated memory.
+    #[arg(long, requires = "scratch")]
+    pub mapped: bool,
+    /// Says `ready`, then starts when a line comes on standard input.
+    #[arg(long)]
+    pub on_signal: bool,
+}
+
+impl Workload {
+    /// The reference pattern, or `None` for the real programs.
+    pub fn shape(self) -> Option<Shape> {
+        match self {
+            Workload::Sheep => Some(Shape::Sheep),
+            Workload::Scan => Some(Shape::Scan),
+            Workload::Loop => Some(Shape::Loop),
+            Workload::Random => Some(Shape::Random),
+            Workload::Zipf => Some(Shape::Zipf),
+            Workload::Phases => Some(Shape::Phases),
+            Workload::Build | Workload::Sort => None,
+        }
+    }
+
+    /// The name on the command line and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Workload::Sheep => "sheep",
+            Workload::Scan => "scan",
+            Workload::Loop => "loop",
+            Workload::Random => "random",
+            Workload::Zipf => "zipf",
+            Workload::Phases => "phases",
+            Workload::Build => "build",
+            Workload::Sort => "sort",
+        }
+    }
+
+    /// The pattern of one process over `bytes` bytes, or `None` for the real programs.
+    pub fn pattern(self, bytes: u64, laps: Option<u32>, seed: u64) -> Option<Pattern> {
+        let shape = self.shape()?;
+        let pages = u32::try_from(bytes / PAGE_BYTES).expect("sizes are checked when they come in");
+        Some(Pattern {
+            shape,
+            pages,
+            laps: laps.unwrap_or(shape.laps_default()),
+            seed,
+        })
+    }
+}
+
+/// Runs a workload and prints its outcome.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let outcome = measure(&arguments).map_err(Refusal::new)?;
+    output::print(&format!("{}\n", outcome.to_line()));
+    Ok(Exit::Fine)
+}
+
+fn measure(arguments: &Arguments) -> Result<WorkloadOutcome, String> {
+    if arguments.procs > 1 {
+        return team::measure(arguments);
+    }
+    if arguments.on_signal {
+        team::wait_for_signal()?;
+    }
+    if let Some(pattern) =
+        arguments
+            .workload
+            .pattern(arguments.bytes, arguments.laps, arguments.seed)
+    {
+        let passage = match &arguments.scratch {
+            Some(scratch) if arguments.mapped => {
+                follow_on_file(pattern, &scratch.join(format!("array-{}", arguments.seed)))?
+            }
+            _ => follow_on_heap(pattern),
+        };
+        return Ok(WorkloadOutcome::of_passage(&passage));
+    }
+    let scratch = arguments
+        .scratch
+        .as_deref()
+        .ok_or("this workload needs `--scratch`")?;
+    match arguments.workload {
+        Workload::Build => programs::build(scratch),
+        _ => programs::sort(scratch, arguments.bytes),
+    }
+}

@@ -1,0 +1,139 @@
+//! Real programs as workloads: a C++ compiler and GNU sort.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use super::outcome::WorkloadOutcome;
+use super::random::{Random, mix};
+
+/// The program that `build` compiles.
+const BUILD_SOURCE: &str = include_str!("../../../../bench/workloads/eigen.cpp");
+/// Where Debian's `libeigen3-dev` puts its headers.
+const EIGEN_HEADERS: &str = "/usr/include/eigen3";
+const LINE_BYTES: usize = 100;
+/// What GNU sort keeps for each line beside its text, with two threads: two line records.
+const LINE_RECORD_BYTES: u64 = 64;
+
+/// Writes what `build` reads, and checks that it can run at all.
+pub fn prepare_build(scratch: &Path) -> Result<(), String> {
+    if !Path::new(EIGEN_HEADERS).is_dir() {
+        return Err(format!(
+            "`build` needs {EIGEN_HEADERS}; run: apt-get install libeigen3-dev"
+        ));
+    }
+    if Command::new("g++").arg("--version").output().is_err() {
+        return Err("`build` needs g++; run: apt-get install g++".to_owned());
+    }
+    std::fs::write(scratch.join("eigen.cpp"), BUILD_SOURCE)
+        .map_err(|error| format!("{}: {error}", scratch.display()))
+}
+
+/// Compiles the prepared source. The checksum is that of the object file.
+pub fn build(scratch: &Path) -> Result<WorkloadOutcome, String> {
+    let object = scratch.join("eigen.o");
+    let mut command = Command::new("g++");
+    // Run in the folder, so that no path of this machine gets into the object.
+    command
+        .current_dir(scratch)
+        .args(["-O2", "-std=c++17", "-c", "eigen.cpp", "-o", "eigen.o"]);
+    command.arg("-I").arg(EIGEN_HEADERS);
+    time_to_file(command, &object)
+}
+
+/// Writes the text that `sort` sorts, so large that text and line records fill `bytes`.
+pub fn prepare_sort(scratch: &Path, bytes: u64) -> Result<(), String> {
+    let path = scratch.join("sort.txt");
+    write_lines(&path, bytes / (LINE_BYTES as u64 + LINE_RECORD_BYTES))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Sorts the prepared text in memory. The checksum is that of the output.
+pub fn sort(scratch: &Path, bytes: u64) -> Result<WorkloadOutcome, String> {
+    let sorted = scratch.join("sorted.txt");
+    let mut command = Command::new("sort");
+    // The buffer is a little larger than what is needed, so that nothing spills into files.
+    command
+        .arg("-S")
+        .arg(format!("{}b", bytes + bytes / 16))
+        .arg("--parallel=2");
+    command
+        .arg("-T")
+        .arg(scratch)
+        .arg("-o")
+        .arg(&sorted)
+        .arg(scratch.join("sort.txt"));
+    command.env("LC_ALL", "C");
+    time_to_file(command, &sorted)
+}
+
+fn time_to_file(mut command: Command, output: &Path) -> Result<WorkloadOutcome, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let start = Instant::now();
+    let status = command
+        .status()
+        .map_err(|error| format!("`{name}` can't be started: {error}"))?;
+    let elapsed = start.elapsed();
+    if !status.success() {
+        return Err(format!("`{name}` ended with {status}"));
+    }
+    let checksum = checksum_of(output).map_err(|error| format!("{}: {error}", output.display()))?;
+    Ok(WorkloadOutcome {
+        checksum: format!("{checksum:016x}"),
+        elapsed_s: elapsed.as_secs_f64(),
+        fill_s: 0.0,
+        accesses: 0,
+        read_bytes: None,
+    })
+}
+
+fn write_lines(path: &Path, lines: u64) -> std::io::Result<()> {
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    let mut random = Random::new(lines);
+    let mut line = [b'.'; LINE_BYTES];
+    line[LINE_BYTES - 1] = b'\n';
+    for _ in 0..lines {
+        for letter in &mut line[..48] {
+            *letter = b'a' + u8::try_from(random.below(26)).expect("26 letters fit in a byte");
+        }
+        file.write_all(&line)?;
+    }
+    file.into_inner()?.sync_all()
+}
+
+fn checksum_of(path: &Path) -> std::io::Result<u64> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0u8; 1 << 16];
+    let mut checksum = 0u64;
+    loop {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            return Ok(mix(checksum));
+        }
+        for &byte in &buffer[..count] {
+            checksum = (checksum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sorting_gives_the_same_output_each_time() {
+        let scratch = std::env::temp_dir().join(format!("tidemark-sort-{}", std::process::id()));
+        std::fs::create_dir_all(&scratch).expect("the temporary folder can be written");
+        prepare_sort(&scratch, 1 << 20).expect("the text can be written");
+        let first = sort(&scratch, 1 << 20).expect("sort runs");
+        let again = sort(&scratch, 1 << 20).expect("sort runs");
+        assert_eq!(first.checksum, again.checksum);
+        let sorted = std::fs::read(scratch.join("sorted.txt")).expect("there is an output");
+        let lines: Vec<&[u8]> = sorted.chunks(LINE_BYTES).collect();
+        assert_eq!(lines.len(), (1 << 20) / 164);
+        assert!(lines.is_sorted());
+        std::fs::remove_dir_all(&scratch).expect("the folder can be removed");
+    }
+}

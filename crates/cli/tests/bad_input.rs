@@ -1,0 +1,210 @@
+//! What can't be done is refused with one line on stderr, and status 2.
+
+mod support;
+
+use std::process::{Command, Output, Stdio};
+
+use support::{Folder, TIDEMARK, idle_library, stderr, tidemark};
+
+/// Expects `output` to be a refusal whose one line contains each of `parts`.
+fn expect_refusal(output: &Output, parts: &[&str]) {
+    let told = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    for part in parts {
+        assert!(told.contains(part), "`{part}` is not in: {told}");
+    }
+}
+
+/// Expects `tidemark run OPTIONS -- true` to be refused.
+fn expect_run_refused(options: &[&str], parts: &[&str]) {
+    let arguments = [&["run"], options, &["--", "true"]].concat();
+    expect_refusal(&tidemark(&arguments), parts);
+}
+
+/// Expects `tidemark run --memory 64M -- PROGRAM` to be refused.
+fn expect_program_refused(program: &str, parts: &[&str]) {
+    expect_refusal(&tidemark(&["run", "--memory", "64M", "--", program]), parts);
+}
+
+#[test]
+fn an_unknown_unit() {
+    let told = "tidemark: `--memory 12Q`: unknown unit `Q`; use K, M, G or T\n";
+    let output = tidemark(&["run", "--memory", "12Q", "--", "true"]);
+    assert_eq!(stderr(&output), told);
+    assert_eq!(output.status.code(), Some(2));
+    expect_run_refused(
+        &["--memory", "64M", "--swap-size", "1X"],
+        &["--swap-size 1X", "`X`"],
+    );
+}
+
+#[test]
+fn no_size_at_all() {
+    expect_run_refused(&["--memory", "lots"], &["`--memory lots`"]);
+    expect_run_refused(&["--memory", ""], &["not a size"]);
+    expect_run_refused(&["--memory=-5M"], &["`--memory -5M`: not a size"]);
+}
+
+#[test]
+fn too_little_memory() {
+    expect_run_refused(
+        &["--memory", "4K"],
+        &["`--memory 4K`", "the least that works is 4M"],
+    );
+    expect_run_refused(&["--memory", "0"], &["the least that works is 4M"]);
+}
+
+#[test]
+fn no_memory_given() {
+    expect_refusal(&tidemark(&["run", "--", "true"]), &["--memory <SIZE>"]);
+}
+
+#[test]
+fn a_policy_that_is_none() {
+    let near = ["`clokc`", "did you mean `clock`?"];
+    expect_run_refused(&["--memory", "64M", "--policy", "clokc"], &near);
+    expect_run_refused(
+        &["--memory", "64M", "--policy", "zzzzzzzz"],
+        &["tidemark policies"],
+    );
+    expect_refusal(&tidemark(&["policies", "clokc"]), &near);
+}
+
+#[test]
+fn a_missing_program() {
+    expect_program_refused("no-such-program-here", &["no-such-program-here", "$PATH"]);
+    expect_program_refused("/no/such/program", &["/no/such/program", "no such file"]);
+    expect_refusal(&tidemark(&["run", "--memory", "64M"]), &["PROGRAM"]);
+}
+
+#[test]
+fn a_program_that_is_none() {
+    let folder = Folder::new("no-program");
+    expect_program_refused("/", &["`/`: is a directory"]);
+    expect_program_refused(
+        "/etc/passwd",
+        &["`/etc/passwd`: not executable", "chmod +x"],
+    );
+    let text = folder.program("text", b"just words\n");
+    expect_program_refused(&text, &[&text, "neither an ELF program nor a script"]);
+    let script = folder.program("script", b"#!/no/such/interpreter\n");
+    expect_program_refused(&script, &[&script]);
+}
+
+#[test]
+fn programs_that_can_not_be_managed() {
+    let folder = Folder::new("foreign");
+    let mut head = [0u8; 128];
+    head[..6].copy_from_slice(b"\x7fELF\x01\x01");
+    let foreign = folder.program("foreign", &head);
+    expect_program_refused(&foreign, &["another kind of machine", "--allow-unmanaged"]);
+    head[4] = 2;
+    head[16] = 2;
+    head[18] = if cfg!(target_arch = "x86_64") {
+        62
+    } else {
+        183
+    };
+    let alone = folder.program("static", &head);
+    expect_program_refused(&alone, &["is statically linked", "--allow-unmanaged"]);
+    let script = folder.program("script", format!("#!{alone}\n").as_bytes());
+    expect_program_refused(&script, &[&script, "is statically linked"]);
+}
+
+#[test]
+fn swap_that_can_not_be() {
+    let memory = ["--memory", "64M"];
+    let with = |options: &[&'static str]| [&memory[..], options].concat();
+    expect_run_refused(
+        &with(&["--swap", "/no/such/folder/x"]),
+        &["/no/such/folder/x", "no such"],
+    );
+    expect_run_refused(
+        &with(&["--swap", "/etc/passwd"]),
+        &["/etc/passwd", "is there already"],
+    );
+    expect_run_refused(&with(&["--swap", "/proc"]), &["`--swap /proc`"]);
+    expect_run_refused(
+        &with(&["--swap-size", "9000T"]),
+        &["no room for 9000 TiB", "free"],
+    );
+    expect_run_refused(&with(&["--swap-size", "4K"]), &["needs at least 1 MiB"]);
+    if std::path::Path::new("/dev/shm").is_dir() {
+        expect_run_refused(&with(&["--swap", "/dev/shm"]), &["/dev/shm", "tmpfs"]);
+    }
+}
+
+#[test]
+fn files_that_can_not_be_written() {
+    let memory = ["--memory", "64M", "--swap-size", "1M"];
+    let with = |options: &[&'static str]| [&memory[..], options].concat();
+    expect_run_refused(
+        &with(&["--stats", "/no/such/stats.json"]),
+        &["/no/such/stats.json"],
+    );
+    expect_run_refused(&with(&["--stats", "/"]), &["`/`"]);
+    expect_run_refused(
+        &with(&["--log-decisions", "/no/such/log"]),
+        &["/no/such/log"],
+    );
+}
+
+#[test]
+fn a_missing_library() {
+    let output = Command::new(TIDEMARK)
+        .args(["run", "--memory", "64M", "--swap-size", "1M", "--", "true"])
+        .env("TIDEMARK_SHIM", "/no/such/library.so")
+        .output()
+        .unwrap();
+    expect_refusal(&output, &["/no/such/library.so", "TIDEMARK_SHIM"]);
+}
+
+#[test]
+fn options_and_commands_that_are_none() {
+    expect_run_refused(&["--frobnicate"], &["--frobnicate", "--help"]);
+    expect_refusal(&tidemark(&["frobnicate"]), &["frobnicate", "--help"]);
+    expect_refusal(&tidemark(&["completions", "dos"]), &["dos"]);
+    expect_refusal(&tidemark(&["man", "frobnicate"]), &["frobnicate"]);
+}
+
+#[test]
+fn no_privilege() {
+    // A folder that anybody may look into, unlike perhaps the one the command was built in.
+    let folder = std::env::temp_dir().join(format!("tidemark-nobody-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let command = folder.join("tidemark");
+    std::fs::copy(TIDEMARK, &command).unwrap();
+    let output = Command::new("setpriv")
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--no-new-privs",
+            "--",
+        ])
+        .arg(&command)
+        .args(["run", "--memory", "64M", "--swap-size", "1M", "--", "true"])
+        .env("TIDEMARK_SHIM", idle_library())
+        .stdin(Stdio::null())
+        .output();
+    let _ = std::fs::remove_dir_all(&folder);
+    let is_free = std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd")
+        .is_ok_and(|text| text.trim() == "1");
+    match output {
+        Ok(output) if !is_free && !stderr(&output).contains("setpriv:") => {
+            expect_refusal(
+                &output,
+                &["userfaultfd is not permitted", "--allow-unmanaged"],
+            );
+        }
+        _ => {
+            assert!(
+                std::env::var_os("REQUIRE_ALL").is_none(),
+                "needs root and setpriv"
+            );
+            eprintln!("skipped: needs root, setpriv, and vm.unprivileged_userfaultfd=0");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What the tests of the command share: a way to run it, and places for files.
+
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The command under test.
+pub const TIDEMARK: &str = env!("CARGO_BIN_EXE_tidemark");
+
+/// A folder for one test, gone at its end.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    /// Makes a folder that is named after the test, on a disk if there is one.
+    pub fn new(name: &str) -> Folder {
+        let path =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// A file in the folder with these contents, that may be executed.
+    pub fn program(&self, name: &str, contents: &[u8]) -> String {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.0.join(name);
+        std::fs::write(&path, contents).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().into()
+    }
+
+    /// The path of a file in the folder.
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().into()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs the command and waits for its end.
+pub fn tidemark(arguments: &[&str]) -> Output {
+    Command::new(TIDEMARK)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// What the command wrote to stderr.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A library that can be loaded before any other and does nothing: the supervisor needs one to
+/// hand to programs, and these tests are not about what it does there.
+pub fn idle_library() -> PathBuf {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let libc = maps.lines().find_map(|line| {
+        let path = line.split_whitespace().last()?;
+        path.contains("/libc.so.6").then(|| PathBuf::from(path))
+    });
+    libc.expect("tests are linked to glibc")
+}

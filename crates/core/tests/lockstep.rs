@@ -1,0 +1,53 @@
+//! Random operations in lockstep with the model: a read returns what was last written.
+//!
+//! `TIDEMARK_LOCKSTEP_SEEDS` sets how many seeds run.
+
+use tidemark_core::vm::Counters;
+use tidemark_model::lockstep::run_seeds;
+use tidemark_model::step::Weather;
+
+const STEPS: usize = 250;
+
+fn seeds() -> u64 {
+    let named = std::env::var("TIDEMARK_LOCKSTEP_SEEDS").ok();
+    named.map_or(400, |count| {
+        count
+            .parse()
+            .expect("`TIDEMARK_LOCKSTEP_SEEDS` is a number")
+    })
+}
+
+#[test]
+fn reads_return_what_was_last_written() {
+    let runs = run_seeds(0, seeds(), Weather::Calm, STEPS);
+    // What the runs never do, they cannot test.
+    let expect = |what, count: fn(&Counters) -> u64| {
+        let total: u64 = runs.iter().map(count).sum();
+        println!("{what}: {total}");
+        assert!(
+            total >= runs.len() as u64 / 10,
+            "{what} in {} runs: {total}",
+            runs.len()
+        );
+    };
+    expect("zero fills", |c| c.zero_fills);
+    expect("pages zeroed ahead", |c| c.zero_aheads);
+    expect("soft faults", |c| c.soft_faults);
+    expect("copies", |c| c.cow_faults);
+    expect("page-ins", |c| c.page_ins);
+    expect("page-ins of several pages", |c| {
+        c.page_ins - c.page_in_requests
+    });
+    expect("page-outs", |c| c.page_outs);
+    expect("page-outs of several pages", |c| {
+        c.page_outs - c.page_out_requests
+    });
+    expect("pages read ahead and used", |c| c.ahead_used);
+    expect("pages read ahead for nothing", |c| c.ahead_wasted);
+    expect("clean drops", |c| c.clean_drops);
+    expect("zero drops", |c| c.zero_drops);
+    expect("rescues", |c| c.rescues);
+    expect("adoptions", |c| c.adoptions);
+    expect("refusals by pinned pages", |c| c.busy);
+    expect("stalls", |c| c.stalls);
+}

@@ -1,0 +1,124 @@
+//! The engine: one thread inside the program that serves its page faults.
+//!
+//! It owns the core, the machine and the store. Everything that happens comes to its loop
+//! ([`turn`]): faults and changes of the address space from the userfaultfd, finished transfers,
+//! requests of program threads, the budget, and time.
+//!
+//! # Rules
+//! 1. The engine never touches program memory that may be missing, and never waits for a program
+//!    thread: it is the one that they wait for.
+//! 2. It calls nothing of the C library that allocates or maps, keeps no thread-local variables,
+//!    and sleeps only in [`turn`], with a time limit.
+//! 3. Its files are in a file table of its own: the program can't see or close them.
+//!
+//! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
+//! [`asks`] answers program threads, [`fork`] goes through forks, [`publish`] shows counters,
+//! [`place`] follows the program's processor, [`trouble`] says what went wrong.
+
+mod adopt;
+mod asks;
+mod changes;
+mod faults;
+mod fork;
+mod hand;
+mod place;
+mod publish;
+mod start;
+mod trouble;
+mod turn;
+
+pub use fork::REST_LIMIT;
+pub use hand::Hand;
+pub use start::Setup;
+pub use trouble::{Trouble, say};
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use tidemark_core::id::{SpaceId, VirtPage};
+use tidemark_core::time::Time;
+use tidemark_core::vm::Vm;
+
+use crate::machine::LiveMachine;
+use crate::ranges::Ranges;
+use crate::scanner::Scanner;
+use crate::shared::{ProcessIndex, Shared};
+use crate::store::SwapStore;
+use crate::sys::PAGE;
+use crate::sys::uffd::Messages;
+
+use self::adopt::Adoption;
+use self::faults::Waiting;
+use self::fork::Freeze;
+use self::place::Place;
+use self::publish::Gauges;
+
+/// The engine of one process.
+pub struct Engine {
+    setup: Setup,
+    vm: Vm,
+    space: SpaceId,
+    machine: LiveMachine,
+    store: SwapStore,
+    scanner: Scanner,
+    /// What is under management: the ranges the core has regions for.
+    managed: Ranges,
+    adoption: Adoption,
+    waiting: Waiting,
+    messages: Messages,
+    freeze: Freeze,
+    place: Place,
+    hand: &'static Hand,
+    gauges: Gauges,
+    shared: Arc<Shared>,
+    /// The number of this process's record, for the slots, too.
+    record: Arc<AtomicU32>,
+    control: Option<OwnedFd>,
+    doorbell: OwnedFd,
+    decisions: Option<Log>,
+    /// The engine's own thread.
+    own_thread: u32,
+    own_process: u32,
+    /// The number of the swap file in the engine's file table.
+    swap_file: i32,
+    now: Time,
+    next_tick: Time,
+    /// The budget the core has been told.
+    budget: u32,
+}
+
+/// The decision log: lines that wait to be written.
+struct Log {
+    file: OwnedFd,
+    text: String,
+}
+
+impl Engine {
+    /// This process's record in the shared memory.
+    pub fn record(&self) -> ProcessIndex {
+        ProcessIndex(self.record.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    /// The shared memory of the run.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+fn page_of(address: usize) -> VirtPage {
+    VirtPage((address / PAGE) as u64)
+}
+
+fn address_of(at: VirtPage) -> usize {
+    at.0 as usize * PAGE
+}
+
+fn pages_in(start: usize, end: usize) -> u64 {
+    ((end - start) / PAGE) as u64
+}
+
+fn now() -> Time {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Time(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}

@@ -1,0 +1,227 @@
+//! Taking memory over: scans for new ranges, and pages that the program had filled before.
+
+use tidemark_core::id::VirtPage;
+use tidemark_core::time::Time;
+
+use super::{Engine, page_of};
+use crate::ranges::Ranges;
+use crate::shared::Counter;
+use crate::sys::PAGE;
+
+/// Pages adopted in one turn at most, so that faults never wait long.
+const PAGES_A_TURN: usize = 512;
+/// How soon the program's memory is looked at again while it grows, ...
+const SCAN_NS_LEAST: u64 = 2_000_000;
+/// ... and while it does not.
+const SCAN_NS_MOST: u64 = 64_000_000;
+/// A scan of everything happens at least this often: what keeps the size the same stays unseen.
+const FULL_SCAN_NS: u64 = 1_000_000_000;
+/// How long after a message pages that it may have left standing are looked for.
+const LATER_NS: u64 = 5_000_000;
+/// How long after pages were found gone all memory is looked at for them.
+const REVIEW_NS: u64 = 100_000_000;
+/// How soon adoption is tried again when there was no frame.
+const RETRY_NS: u64 = 1_000_000;
+
+/// What is still to be looked at, and when.
+pub(super) struct Adoption {
+    /// Managed ranges that may hold pages nobody accounts for.
+    unsettled: Ranges,
+    later: Vec<(Time, usize, usize)>,
+    runs: Vec<(usize, usize)>,
+    next_look: Time,
+    next_full: Time,
+    pause_ns: u64,
+    size_pages: u64,
+    retry_at: Time,
+    gone_before: u64,
+    /// When all that is managed is to be looked at again, if at all.
+    review_at: Option<Time>,
+}
+
+impl Adoption {
+    pub(super) fn new() -> Adoption {
+        Adoption {
+            unsettled: Ranges::new(),
+            later: Vec::new(),
+            runs: Vec::with_capacity(crate::sys::maps::RUNS_MAX),
+            next_look: Time(0),
+            next_full: Time(0),
+            pause_ns: SCAN_NS_LEAST,
+            size_pages: 0,
+            retry_at: Time(0),
+            gone_before: 0,
+            review_at: None,
+        }
+    }
+
+    /// Notes a range whose present pages are to be adopted.
+    pub(super) fn add(&mut self, start: usize, end: usize) {
+        self.unsettled.insert(start, end);
+    }
+
+    /// The same, but not before whoever caused it has gone on.
+    pub(super) fn add_later(&mut self, start: usize, end: usize, now: Time) {
+        match self.later.last_mut() {
+            Some((_, from, to)) if *from <= start && end <= *to => {}
+            _ => self.later.push((now.after_ns(LATER_NS), start, end)),
+        }
+    }
+
+    /// Forgets a range.
+    pub(super) fn remove(&mut self, start: usize, end: usize) {
+        self.unsettled.remove(start, end);
+    }
+
+    /// Follows memory that was moved.
+    pub(super) fn move_range(&mut self, start: usize, end: usize, to: usize) {
+        for (from, till) in self.unsettled.collect_overlaps(start, end) {
+            let (from, till) = (from.max(start), till.min(end));
+            self.unsettled.remove(from, till);
+            self.unsettled.insert(from - start + to, till - start + to);
+        }
+    }
+
+    /// Makes the next turn scan.
+    pub(super) fn hasten_scan(&mut self) {
+        self.next_full = Time(0);
+        self.next_look = Time(0);
+    }
+
+    /// When there is something to do next.
+    pub(super) fn due(&self) -> Time {
+        let retry = if self.unsettled.is_empty() {
+            Time(u64::MAX)
+        } else {
+            self.retry_at
+        };
+        let review = self.review_at.unwrap_or(Time(u64::MAX));
+        let later = self.later.first().map_or(Time(u64::MAX), |(due, ..)| *due);
+        self.next_look.min(retry).min(later).min(review)
+    }
+}
+
+impl Engine {
+    /// Looks for new memory and takes over what is found, if it is time.
+    pub(super) fn look_for_memory(&mut self) {
+        self.notice_gone_pages();
+        while let Some(&(due, start, end)) = self.adoption.later.first() {
+            if due > self.now {
+                break;
+            }
+            self.adoption.later.remove(0);
+            for (from, to) in self.managed.collect_overlaps(start, end) {
+                self.adoption.add(from.max(start), to.min(end));
+            }
+        }
+        if self.now >= self.adoption.next_look {
+            self.look_at_size();
+        }
+        if !self.adoption.unsettled.is_empty() && self.now >= self.adoption.retry_at {
+            self.adopt_some();
+        }
+    }
+
+    /// Compares the size of the address space with the last one, and scans if it changed.
+    fn look_at_size(&mut self) {
+        let size = self.scanner.size_pages().unwrap_or(0);
+        let has_changed = size != self.adoption.size_pages;
+        self.adoption.size_pages = size;
+        if has_changed || self.now >= self.adoption.next_full {
+            self.adoption.next_full = self.now.after_ns(FULL_SCAN_NS);
+            self.scan();
+        }
+        let pause = if has_changed {
+            SCAN_NS_LEAST
+        } else {
+            self.adoption.pause_ns * 2
+        };
+        self.adoption.pause_ns = pause.min(SCAN_NS_MOST);
+        self.adoption.next_look = self.now.after_ns(self.adoption.pause_ns);
+    }
+
+    /// Reads the list of mappings and takes over what can be managed.
+    pub(super) fn scan(&mut self) {
+        if self.scanner.read().is_err() {
+            return;
+        }
+        // A change that happened before the list was read must be applied before it is believed.
+        let events = self.gauges.get(Counter::MapEvents);
+        self.read_messages();
+        if self.gauges.get(Counter::MapEvents) != events {
+            self.adoption.hasten_scan();
+            return;
+        }
+        let found = self.scanner.find(&self.managed);
+        self.gauges
+            .set(Counter::UnmanagedBytes, found.unmanaged_bytes as u64);
+        for (start, end) in found.fresh {
+            self.take_over(start, end);
+        }
+    }
+
+    /// Adopts present pages, some at a time.
+    fn adopt_some(&mut self) {
+        let mut left = PAGES_A_TURN;
+        while left > 0 {
+            let Some((start, end)) = self.adoption.unsettled.iter().next() else {
+                return;
+            };
+            let mut runs = std::mem::take(&mut self.adoption.runs);
+            let walked = self.scanner.maps().find_present(start, end, &mut runs);
+            let mut settled = walked.unwrap_or(end);
+            'runs: for &(from, to) in &runs {
+                for address in (from..to).step_by(PAGE) {
+                    if left == 0 || !self.adopt_page(page_of(address)) {
+                        settled = address;
+                        left = 0;
+                        break 'runs;
+                    }
+                    left -= 1;
+                }
+            }
+            self.adoption.runs = runs;
+            if settled > start {
+                self.adoption.unsettled.remove(start, settled);
+            }
+            if settled == start && left == 0 {
+                self.adoption.retry_at = self.now.after_ns(RETRY_NS);
+            }
+        }
+    }
+
+    /// Takes a page over that stands in the program. False if there is no frame for it now; it is
+    /// tried again.
+    pub(super) fn adopt_page(&mut self, at: VirtPage) -> bool {
+        let is_known = self.vm.frame_at(self.space, at).is_some();
+        if is_known
+            || self
+                .vm
+                .handle_present(self.now, &mut self.machine, self.space, at)
+        {
+            return true;
+        }
+        let address = super::address_of(at);
+        if self.managed.contains(address) {
+            self.adoption.add(address, address + PAGE);
+            return false;
+        }
+        true
+    }
+
+    /// Pages that were there when the machine thought them gone stand unaccounted somewhere: looks
+    /// for them everywhere.
+    fn notice_gone_pages(&mut self) {
+        let gone = self.machine.tally().gone;
+        if gone != self.adoption.gone_before && self.adoption.review_at.is_none() {
+            self.adoption.gone_before = gone;
+            self.adoption.review_at = Some(self.now.after_ns(REVIEW_NS));
+        }
+        if self.adoption.review_at.is_some_and(|due| due <= self.now) {
+            self.adoption.review_at = None;
+            for (start, end) in self.managed.iter() {
+                self.adoption.unsettled.insert(start, end);
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Answering program threads.
+
+use super::{Engine, page_of, pages_in};
+use crate::requests::{Ask, Requests, Taken};
+use crate::sys::PAGE;
+
+impl Engine {
+    /// Answers every request there is, unless one of them freezes the engine.
+    pub(super) fn answer_asks(&mut self, requests: &Requests) {
+        while !self.freeze.is_frozen() {
+            let Some((taken, ask)) = requests.take() else {
+                return;
+            };
+            self.answer_ask(requests, taken, ask);
+        }
+    }
+
+    fn answer_ask(&mut self, requests: &Requests, taken: Taken, ask: Ask) {
+        match ask {
+            Ask::Map { start, bytes } => {
+                self.take_over_new(start, start + bytes);
+                requests.answer(taken, 0);
+            }
+            Ask::Leave { start, bytes } => {
+                self.scanner.exclude(start, start + bytes);
+                requests.answer(taken, 0);
+            }
+            Ask::Freeze => {
+                let child = self.come_to_rest();
+                requests.answer(taken, child);
+            }
+            // The engine thawed by itself, having waited long for this.
+            Ask::Thaw => requests.answer(taken, 0),
+            Ask::Abandon { child } => {
+                self.abandon_child(child);
+                requests.answer(taken, 0);
+            }
+            Ask::Finish => {
+                self.finish();
+                requests.answer(taken, 0);
+            }
+        }
+    }
+
+    /// Takes over a mapping that has just been made. What the core may still know there is gone.
+    fn take_over_new(&mut self, start: usize, end: usize) {
+        let end = end.next_multiple_of(PAGE);
+        // The calls that made room for it may have left their messages.
+        self.read_messages();
+        self.scanner.forget(start, end);
+        if self.managed.contains(start) {
+            self.vm.unmap(
+                &mut self.machine,
+                self.space,
+                page_of(start),
+                pages_in(start, end),
+            );
+            self.managed.remove(start, end);
+        }
+        for (start, end) in self.scanner.collect_free(start, end) {
+            self.take_over(start, end);
+        }
+    }
+}

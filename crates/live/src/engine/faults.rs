@@ -1,0 +1,229 @@
+//! Serving faults: from the message to the moment the thread goes on.
+
+use std::collections::VecDeque;
+
+use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
+use tidemark_core::id::Waiter;
+use tidemark_core::time::Time;
+
+use super::{Engine, address_of, now, page_of, pages_in};
+use crate::machine::Probe;
+use crate::shared::{Counter, Latency};
+
+/// A fault that was read and is not over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) address: usize,
+    pub(super) is_write: bool,
+    pub(super) thread: u32,
+    pub(super) since: Time,
+}
+
+/// The faults that are not over.
+#[derive(Default)]
+pub(super) struct Waiting {
+    /// Read and not looked at yet.
+    pub(super) arrived: VecDeque<Arrival>,
+    /// To be looked at again in the next turn: the address space was changing.
+    again: Vec<Arrival>,
+    /// Handed to the core, by the number in their [`Waiter`].
+    pending: Vec<Option<Arrival>>,
+    unused: Vec<u32>,
+}
+
+impl Waiting {
+    /// Whether some faults are to be looked at again soon.
+    pub(super) fn has_again(&self) -> bool {
+        !self.again.is_empty()
+    }
+
+    /// Forgets all faults: their threads do not exist in a forked child.
+    pub(super) fn clear(&mut self) {
+        *self = Waiting::default();
+    }
+
+    /// Every fault that is not over, and forgets that they were looked at.
+    pub(super) fn requeue_all(&mut self) {
+        self.arrived.extend(self.again.drain(..));
+    }
+
+    fn add(&mut self, arrival: Arrival) -> Waiter {
+        let number = self.unused.pop().unwrap_or_else(|| {
+            self.pending.push(None);
+            self.pending.len() as u32 - 1
+        });
+        self.pending[number as usize] = Some(arrival);
+        Waiter(u64::from(number))
+    }
+
+    /// Ends a fault. In a forked child, those of its parent end without anybody waiting.
+    fn take(&mut self, waiter: Waiter) -> Option<Arrival> {
+        let arrival = self.pending.get_mut(waiter.0 as usize)?.take()?;
+        self.unused.push(waiter.0 as u32);
+        Some(arrival)
+    }
+}
+
+impl Engine {
+    /// Serves every fault that has arrived.
+    pub(super) fn serve_arrived(&mut self) {
+        self.waiting.requeue_all();
+        let mut left = self.waiting.arrived.len();
+        while left > 0 {
+            left -= 1;
+            let Some(arrival) = self.waiting.arrived.pop_front() else {
+                break;
+            };
+            self.place.note_fault(arrival.thread, &self.managed);
+            self.serve(arrival);
+        }
+    }
+
+    fn serve(&mut self, arrival: Arrival) {
+        let at = page_of(arrival.address);
+        let frame = self.vm.frame_at(self.space, at);
+        if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {
+            self.serve_mapped(arrival);
+            return;
+        }
+        let access = if arrival.is_write {
+            Access::Write
+        } else {
+            Access::Read
+        };
+        let waiter = self.waiting.add(arrival);
+        let fault = Fault {
+            space: self.space,
+            at,
+            access,
+            waiter,
+        };
+        let before = (
+            self.vm.counters().soft_faults,
+            self.vm.counters().zero_fills,
+        );
+        match self.vm.handle_fault(self.now, &mut self.machine, fault) {
+            Resolution::Resolved => {
+                self.waiting.take(waiter);
+                let counters = self.vm.counters();
+                let kind = match () {
+                    () if counters.soft_faults > before.0 => Latency::Soft,
+                    () if counters.zero_fills > before.1 => Latency::ZeroFill,
+                    () => Latency::PageIn,
+                };
+                self.end_wait(arrival, Some(kind));
+            }
+            Resolution::Pending => self.gauges.add(Counter::PageInFaults, 1),
+            Resolution::Invalid => {
+                self.waiting.take(waiter);
+                self.serve_unknown(arrival);
+            }
+        }
+    }
+
+    /// A fault on a page that should be there: another fault has brought it, or the program has
+    /// taken it away by means that send no message.
+    fn serve_mapped(&mut self, arrival: Arrival) {
+        let at = page_of(arrival.address);
+        if self.machine.has_deferred() {
+            self.waiting.again.push(arrival);
+            return;
+        }
+        match self.machine.probe(at) {
+            Probe::Present => {
+                self.gauges.add(Counter::SpuriousFaults, 1);
+                self.end_wait(arrival, None);
+            }
+            Probe::Refilled => {
+                self.vm.discard(&mut self.machine, self.space, at, 1);
+                self.adopt_page(at);
+                self.end_wait(arrival, Some(Latency::ZeroFill));
+            }
+            Probe::Changing => self.waiting.again.push(arrival),
+            Probe::Unknown => self.machine.wake(at),
+        }
+    }
+
+    /// A fault where the core has no region: memory that grew in place, or that moved away.
+    fn serve_unknown(&mut self, arrival: Arrival) {
+        let at = page_of(arrival.address);
+        let found = self.scanner.find_manageable(address_of(at));
+        let gap = found.and_then(|area| {
+            let gaps = self.managed.collect_gaps(area.start, area.end);
+            let mut free = gaps
+                .into_iter()
+                .flat_map(|(s, e)| self.scanner.collect_free(s, e));
+            free.find(|(start, end)| (*start..*end).contains(&address_of(at)))
+        });
+        match gap {
+            Some((start, end)) if self.take_over(start, end) => self.waiting.again.push(arrival),
+            // Nothing to serve: the thread touches again, and meets what is there.
+            _ => {
+                self.machine.wake(at);
+                self.end_wait(arrival, None);
+            }
+        }
+    }
+
+    /// Passes on what the core says became of faults.
+    pub(super) fn handle_events(&mut self) {
+        while let Some(event) = self.vm.poll_event() {
+            match event {
+                Event::Resolved(fault) => {
+                    if let Some(arrival) = self.waiting.take(fault.waiter) {
+                        self.end_wait(arrival, Some(Latency::PageIn));
+                    }
+                }
+                Event::Retry(fault) => {
+                    self.machine.wake(fault.at);
+                    if let Some(arrival) = self.waiting.take(fault.waiter) {
+                        self.end_wait(arrival, None);
+                    }
+                }
+                Event::Failed(fault, Failure::PagerFailed) => {
+                    self.end_for_fetch(address_of(fault.at))
+                }
+                Event::Failed(_, Failure::StoreFull) => self.end_for_store(false),
+                Event::Failed(_, Failure::StoreFailed) => self.end_for_store(true),
+                Event::StoreFull => self.murmur("the swap store is full"),
+                Event::StoreFailed => self.murmur("the swap store fails to take pages"),
+                // One process has one space; whole processes are suspended by the supervisor.
+                Event::Suspend { .. } | Event::Resume { .. } => {}
+            }
+        }
+    }
+
+    fn end_wait(&mut self, arrival: Arrival, kind: Option<Latency>) {
+        let waited = now().since_ns(arrival.since);
+        self.gauges.add(Counter::StallNs, waited);
+        if let Some(kind) = kind {
+            self.shared
+                .process(self.record())
+                .record_latency(kind, waited);
+        }
+    }
+
+    /// Takes a range under management: from now on its missing pages are the engine's business,
+    /// and present ones will be adopted. Answers whether that worked.
+    ///
+    /// Nothing else about the range changes. Advice against huge pages, say, on a part that has
+    /// grown would split the mapping, and `mremap` refuses to work on two.
+    pub(super) fn take_over(&mut self, start: usize, end: usize) -> bool {
+        let at = page_of(start);
+        let pages = pages_in(start, end);
+        if self.machine.register(at, pages).is_err() {
+            // A mapping that is gone already, that grows downwards, or that the program has
+            // registered with a userfaultfd of its own.
+            self.scanner.refuse(start, end);
+            return false;
+        }
+        // What the core may still believe to be there is of a mapping that is gone.
+        self.vm.unmap(&mut self.machine, self.space, at, pages);
+        let rights = tidemark_core::machine::Rights::Write;
+        let mapped = self.vm.map_anonymous(self.space, at, pages, rights);
+        mapped.expect("the range has just been unmapped");
+        self.managed.insert(start, end);
+        self.adoption.add(start, end);
+        true
+    }
+}

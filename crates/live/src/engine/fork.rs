@@ -1,0 +1,274 @@
+//! Going through a fork.
+//!
+//! A forked child has a copy of everything: the program's pages, the pool, and this engine's
+//! tables, as they stood at one moment. So that they fit together, the engine comes to rest
+//! before: no transfer is under way, and its tables do not change until the fork is over. But the
+//! C library still takes locks between our hook and the fork, other threads may hold them, and
+//! those may be waiting for pages. So a frozen engine goes on serving faults without its tables:
+//! it copies the page to where it is wanted, and writes down that it did. Both processes settle
+//! that list when they thaw.
+//!
+//! # Invariants
+//! 1. While frozen, only `aside` and `held` change, by appending within their capacity; a page is
+//!    in `aside` before it can be present.
+//! 2. The child's record, and its share in every slot, exist before the fork. If there is none the
+//!    engine ends the program rather than let a child go without its pages.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use tidemark_core::time::Time;
+
+use super::{Engine, Trouble, address_of, now, page_of, pages_in};
+use crate::machine::Probe;
+use crate::requests::{Ask, Requests, Taken};
+use crate::shared::ProcessIndex;
+use crate::sys::uffd::{Message, Progress, Stop};
+use crate::sys::{PAGE, signal, socket};
+
+const ASIDE_MAX: usize = 64 << 10;
+const HELD_MAX: usize = 4096;
+/// How long transfers may take to end.
+const REST_NS_MAX: u64 = 20_000_000_000;
+/// A fork takes no longer. One that does never happened.
+const FROZEN_NS_MAX: u64 = 30_000_000_000;
+
+/// The state of a fork.
+pub(super) struct Freeze {
+    is_frozen: bool,
+    /// Pages that were copied to their places while frozen.
+    aside: Vec<usize>,
+    /// Changes of the address space that were read while frozen.
+    held: Vec<Message>,
+    /// The requests that wait for the thaw, other forks among them.
+    since: Time,
+    /// A page to read into.
+    page: crate::sys::memory::Mapping,
+}
+
+impl Freeze {
+    pub(super) fn new() -> Result<Freeze, crate::sys::Errno> {
+        Ok(Freeze {
+            is_frozen: false,
+            aside: Vec::with_capacity(ASIDE_MAX),
+            held: Vec::with_capacity(HELD_MAX),
+            since: Time(0),
+            page: crate::sys::memory::Mapping::anonymous(PAGE)?,
+        })
+    }
+
+    pub(super) fn is_frozen(&self) -> bool {
+        self.is_frozen
+    }
+
+    /// Keeps a change for later.
+    pub(super) fn hold(&mut self, message: Message) {
+        assert!(self.held.len() < HELD_MAX);
+        self.held.push(message);
+    }
+
+    fn has_room(&self) -> bool {
+        self.held.len() + crate::sys::uffd::MESSAGES_MAX < HELD_MAX && self.aside.len() < ASIDE_MAX
+    }
+}
+
+impl Engine {
+    /// Ends all transfers, claims the child's record and freezes. Answers the record plus one.
+    pub(super) fn come_to_rest(&mut self) -> u64 {
+        let end = now().after_ns(REST_NS_MAX);
+        loop {
+            self.now = now();
+            self.collect_replies();
+            self.carry_on();
+            self.read_messages();
+            self.machine.retry_deferred();
+            let is_idle = self.vm.transfers_pending() == 0 && self.store.is_idle();
+            if is_idle && !self.machine.has_deferred() {
+                break;
+            }
+            if self.now > end {
+                let what = "waiting for transfers before a fork";
+                self.end_for(&Trouble::Call {
+                    what,
+                    error: crate::sys::Errno::TIMEDOUT,
+                });
+            }
+            // Whatever the wait answers, the loop looks for itself.
+            let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
+        }
+        tidemark_core::machine::Machine::settle(&mut self.machine);
+        let Some(child) = self.shared.claim_child(self.record()) else {
+            let what = "forking more processes than a run can have";
+            self.end_for(&Trouble::Call {
+                what,
+                error: crate::sys::Errno::AGAIN,
+            });
+        };
+        self.waiting.requeue_all();
+        self.publish();
+        self.freeze.since = self.now;
+        self.freeze.is_frozen = true;
+        u64::from(child.0) + 1
+    }
+
+    /// One turn while frozen: serves faults aside, until the fork is over.
+    pub(super) fn turn_frozen(&mut self, requests: &Requests) -> u64 {
+        if self.freeze.has_room() {
+            self.read_messages();
+        }
+        // Nothing may be freed here: the queue is walked, not emptied.
+        for index in 0..self.waiting.arrived.len() {
+            let address = self.waiting.arrived[index].address;
+            self.serve_aside(address);
+        }
+        match requests.take_thaw() {
+            Some(taken) => {
+                self.thaw();
+                requests.answer(taken, 0);
+                0
+            }
+            None if now().since_ns(self.freeze.since) > FROZEN_NS_MAX => {
+                self.thaw();
+                0
+            }
+            None => 1_000_000,
+        }
+    }
+
+    /// Gives back the record of a child that did not come to be.
+    pub(super) fn abandon_child(&mut self, child: u64) {
+        if let Some(index) = child.checked_sub(1) {
+            self.shared.release(ProcessIndex(index as u32));
+        }
+    }
+
+    /// Goes on after a fork, in the parent or in the child.
+    pub(super) fn thaw(&mut self) {
+        self.now = now();
+        self.freeze.is_frozen = false;
+        let aside = std::mem::replace(&mut self.freeze.aside, Vec::with_capacity(ASIDE_MAX));
+        for &address in &aside {
+            if self.scanner.maps().is_present(address).unwrap_or(false) {
+                // What stands there is newer than whatever the tables know.
+                self.vm
+                    .discard(&mut self.machine, self.space, page_of(address), 1);
+                self.adopt_page(page_of(address));
+            }
+        }
+        let held = std::mem::replace(&mut self.freeze.held, Vec::with_capacity(HELD_MAX));
+        for message in held {
+            self.apply(message);
+        }
+        self.adoption.hasten_scan();
+    }
+
+    /// Serves a fault without changing the tables.
+    fn serve_aside(&mut self, address: usize) {
+        let at = page_of(address);
+        let start = address_of(at);
+        if !self.managed.contains(start) {
+            self.machine.wake(at);
+            return;
+        }
+        let frame = self.vm.frame_at(self.space, at);
+        if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {
+            self.note_aside(start);
+            // Whether it stood there or not, it stands there now.
+            let _: Probe = self.machine.probe(at);
+            return;
+        }
+        let source = match (frame, self.vm.slot_at(self.space, at)) {
+            (Some(frame), _) => self.machine.pool().address(frame),
+            (None, Some(slot)) => {
+                if self.store.read_now(slot, &mut self.freeze.page).is_err() {
+                    self.end_for_fetch(start);
+                }
+                self.freeze.page.start()
+            }
+            (None, None) => self.machine.pool().zeros(),
+        };
+        self.note_aside(start);
+        match self.machine.program().copy(start, source, PAGE) {
+            Progress::All | Progress::Part(_) => {}
+            Progress::Nothing(Stop::Present) => self.machine.wake(at),
+            // The thread still waits: it is served again in the next turn.
+            Progress::Nothing(_) => {}
+        }
+    }
+
+    fn note_aside(&mut self, start: usize) {
+        if self.freeze.aside.len() < ASIDE_MAX && !self.freeze.aside.contains(&start) {
+            self.freeze.aside.push(start);
+        }
+    }
+
+    /// Goes on in a forked child, on its new engine thread, with the record that its parent
+    /// claimed. The thread that forked waits, and touches nothing of what is managed.
+    pub fn resume_in_child(&mut self, child: u64) -> Result<(), Trouble> {
+        self.now = now();
+        let parent_engine = self.own_thread;
+        let index = child.checked_sub(1).map(|index| ProcessIndex(index as u32));
+        let Some(index) = index else {
+            let error = crate::sys::Errno::INVAL;
+            return Err(Trouble::Call {
+                what: "a fork that was not announced",
+                error,
+            });
+        };
+        self.record
+            .store(index.0, std::sync::atomic::Ordering::Relaxed);
+        self.waiting.clear();
+        self.hand.clear();
+        self.open_in_child(index, parent_engine)?;
+        self.register_again()?;
+        self.gauges = super::publish::Gauges::new();
+        self.thaw();
+        self.publish();
+        Ok(())
+    }
+
+    /// Registers what is managed with the child's userfaultfd. What another thread of the parent
+    /// was unmapping at the moment of the fork is dropped.
+    fn register_again(&mut self) -> Result<(), Trouble> {
+        let call = |what| move |error| Trouble::Call { what, error };
+        self.scanner
+            .read()
+            .map_err(call("reading the child's mappings"))?;
+        let anonymous = self.scanner.find(&self.managed).anonymous;
+        let managed: Vec<(usize, usize)> = self.managed.iter().collect();
+        for (start, end) in managed {
+            let mut next = start;
+            for (from, to) in anonymous.collect_overlaps(start, end) {
+                let (from, to) = (from.max(start), to.min(end));
+                if from > next {
+                    self.forget_range(next, from);
+                }
+                let registered = self.machine.register(page_of(from), pages_in(from, to));
+                registered.map_err(call("registering memory in a forked child"))?;
+                next = to;
+            }
+            if next < end {
+                self.forget_range(next, end);
+            }
+        }
+        Ok(())
+    }
+
+    /// The doorbell is this thread's from now on.
+    pub(super) fn open_doorbell() -> Result<std::os::fd::OwnedFd, Trouble> {
+        signal::doorbell().map_err(|error| Trouble::Call {
+            what: "making a doorbell",
+            error,
+        })
+    }
+}
+
+impl Requests {
+    /// The thaw, if it was asked for; everything else waits.
+    fn take_thaw(&self) -> Option<Taken> {
+        self.take_if(|ask| ask == Ask::Thaw).map(|(taken, _)| taken)
+    }
+}
+
+/// How long a program thread waits for the engine to come to rest.
+pub const REST_LIMIT: Duration = Duration::from_nanos(REST_NS_MAX + 5_000_000_000);

@@ -1,0 +1,114 @@
+//! Showing counters: the record in shared memory is brought up to date at the end of each turn.
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Engine, now};
+use crate::shared::Counter;
+
+/// Counts that are the engine's own. Those of the core and the store are copied when published.
+pub(super) struct Gauges {
+    counts: [u64; Counter::ALL.len()],
+}
+
+impl Gauges {
+    pub(super) fn new() -> Gauges {
+        Gauges {
+            counts: [0; Counter::ALL.len()],
+        }
+    }
+
+    pub(super) fn add(&mut self, counter: Counter, count: u64) {
+        self.counts[counter as usize] += count;
+    }
+
+    pub(super) fn set(&mut self, counter: Counter, count: u64) {
+        self.counts[counter as usize] = count;
+    }
+
+    pub(super) fn get(&self, counter: Counter) -> u64 {
+        self.counts[counter as usize]
+    }
+}
+
+impl Engine {
+    /// Writes all counters into this process's record.
+    pub(super) fn publish(&mut self) {
+        self.gather();
+        let record = self.shared.process(self.record());
+        for counter in Counter::ALL {
+            if counter != Counter::FramesResident {
+                record
+                    .counter(counter)
+                    .store(self.gauges.get(counter), Relaxed);
+            }
+        }
+        let resident = u64::from(self.vm.frames().in_use());
+        if record.counter(Counter::FramesResident).load(Relaxed) != resident {
+            record.set_resident(resident);
+        }
+    }
+
+    fn gather(&mut self) {
+        let core = self.vm.counters();
+        let store = self.store.tally();
+        let pairs = [
+            (Counter::PageIns, core.page_ins),
+            (Counter::PageOuts, core.page_outs),
+            (Counter::PageInRequests, core.page_in_requests),
+            (Counter::PageOutRequests, core.page_out_requests),
+            (Counter::SoftFaults, core.soft_faults),
+            (Counter::ZeroFills, core.zero_fills),
+            (Counter::CowFaults, core.cow_faults),
+            (Counter::FramesBudget, u64::from(self.budget)),
+            (Counter::FramesPeak, core.frames_peak),
+            (Counter::CleanDrops, core.clean_drops),
+            (Counter::ZeroPages, core.zero_drops + store.zeros_stored),
+            (Counter::ManagedBytes, self.managed.bytes() as u64),
+            (Counter::ManagedRegions, self.managed.len() as u64),
+            (Counter::AheadUsed, core.ahead_used),
+            (Counter::AheadWasted, core.ahead_wasted),
+            (Counter::BytesRead, store.read * 4096),
+            (Counter::BytesWritten, store.written * 4096),
+            (Counter::Refusals, core.refusals),
+            (Counter::Adopted, core.adoptions),
+            (Counter::StoreErrors, core.failures),
+        ];
+        for (counter, count) in pairs {
+            self.gauges.set(counter, count);
+        }
+    }
+
+    /// The program ends in an orderly way: writes down what is still in memory.
+    pub(super) fn finish(&mut self) {
+        self.publish();
+        if let Some(log) = &mut self.decisions {
+            log.flush();
+        }
+        if let Some(path) = self.setup.counters.clone() {
+            self.write_counters(&path);
+        }
+        self.murmur("ends");
+    }
+
+    /// Writes the counters as lines of a name and a number.
+    fn write_counters(&self, path: &std::path::Path) {
+        use rustix::fs::{Mode, OFlags};
+        let mut text = String::new();
+        for counter in Counter::ALL {
+            // Writing to a string can't fail.
+            let _ = writeln!(text, "{} {}", counter.name(), self.gauges.get(counter));
+        }
+        let record = self.shared.process(self.record());
+        let _ = writeln!(
+            text,
+            "elapsed_ns {}",
+            now().0.saturating_sub(record.start_ns())
+        );
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
+        if let Ok(file) = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
+            // A lost line of statistics must not disturb the program's end.
+            let _ = rustix::io::write(&file, text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! Starting: from the environment to an engine at work, and again in a forked child.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use tidemark_core::id::PAGE_BYTES;
+use tidemark_core::policy::registry;
+use tidemark_core::time::Time;
+use tidemark_core::vm::{Config, Vm};
+
+use super::trouble::pid;
+use super::{Adoption, Engine, Freeze, Gauges, Hand, Log, Place, Trouble, Waiting, now};
+use crate::control::{self, Grant, GrantFiles, Hello};
+use crate::machine::LiveMachine;
+use crate::ranges::Ranges;
+use crate::scanner::Scanner;
+use crate::shared::{ProcessIndex, Shared};
+use crate::slots::SharedSlots;
+use crate::store::faults::FaultPlan;
+use crate::store::{Means, SwapStore, file};
+use crate::sys::thread::{self, CpuFinder};
+use crate::sys::uffd::{Features, Messages};
+
+const DEFAULT_POLICY: &str = "tidemark";
+const DEFAULT_SWAP_BYTES: u64 = 4 << 30;
+
+/// What the environment says. See [`control`] for the variables.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The supervisor's socket; `None`: this engine is alone.
+    pub control: Option<PathBuf>,
+    /// The budget of the whole run.
+    pub memory_bytes: u64,
+    /// Where to make a swap file, without a supervisor.
+    pub swap_path: PathBuf,
+    /// Its size.
+    pub swap_bytes: u64,
+    /// The policy's name.
+    pub policy: String,
+    /// Faults to inject into the store.
+    pub faults: FaultPlan,
+    /// Where decisions are logged, without a supervisor.
+    pub decisions: Option<PathBuf>,
+    /// Where counters are written at the end.
+    pub counters: Option<PathBuf>,
+    /// Whether to say what happens.
+    pub is_verbose: bool,
+    /// The program's short name.
+    pub name: String,
+    /// How to find a thread's processor.
+    pub cpu_finder: Option<CpuFinder>,
+}
+
+impl Setup {
+    /// Reads the environment. `None` if it asks for nothing. Must run on a thread of the program.
+    pub fn from_environment() -> Option<Result<Setup, Trouble>> {
+        let control = std::env::var_os(control::CONTROL).map(PathBuf::from);
+        let memory = text(control::MEMORY);
+        (control.is_some() || memory.is_some()).then(|| Setup::read(control))
+    }
+
+    fn read(control: Option<PathBuf>) -> Result<Setup, Trouble> {
+        let memory = number(control::MEMORY)?;
+        let memory_bytes = match (memory, &control) {
+            (Some(bytes), _) => bytes,
+            // The grant will say.
+            (None, Some(_)) => 0,
+            (None, None) => {
+                return Err(Trouble::BadSetting {
+                    name: control::MEMORY,
+                    value: None,
+                });
+            }
+        };
+        let policy = text(control::POLICY).unwrap_or_else(|| DEFAULT_POLICY.into());
+        if registry::find(&policy).is_none() {
+            return Err(Trouble::BadSetting {
+                name: control::POLICY,
+                value: Some(policy),
+            });
+        }
+        let faults = text(control::FAULT).unwrap_or_default();
+        let faults = FaultPlan::parse(&faults).map_err(|wrong| Trouble::BadSetting {
+            name: control::FAULT,
+            value: Some(wrong.into()),
+        })?;
+        let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
+        Ok(Setup {
+            control,
+            memory_bytes,
+            swap_path: std::env::var_os(control::SWAP_PATH)
+                .unwrap_or_else(|| "/tmp".into())
+                .into(),
+            swap_bytes: number(control::SWAP_BYTES)?.unwrap_or(DEFAULT_SWAP_BYTES),
+            policy,
+            faults,
+            decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
+            counters: std::env::var_os(control::COUNTERS).map(PathBuf::from),
+            is_verbose: std::env::var_os(control::VERBOSE).is_some(),
+            name: name.trim_end().into(),
+            cpu_finder: CpuFinder::new(),
+        })
+    }
+}
+
+/// What an engine is given to work with.
+struct Lent {
+    shared: Arc<Shared>,
+    record: ProcessIndex,
+    frames_max: u32,
+    budget: u32,
+    swap: OwnedFd,
+    control: Option<OwnedFd>,
+    decisions: Option<OwnedFd>,
+}
+
+impl Engine {
+    /// Starts an engine on the calling thread, which has a file table of its own with nothing in
+    /// it. `Ok(None)`: the supervisor wants this program left alone.
+    pub fn start(setup: Setup, hand: &'static Hand) -> Result<Option<Engine>, Trouble> {
+        let Some(lent) = Lent::get(&setup)? else {
+            return Ok(None);
+        };
+        let frames_max = lent.frames_max;
+        let budget = lent.budget.clamp(1, frames_max);
+        let machine = LiveMachine::new(frames_max).map_err(Trouble::Machine)?;
+        let record = Arc::new(AtomicU32::new(lent.record.0));
+        let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
+        let is_logging = lent.decisions.is_some();
+        let config = Config {
+            is_logging,
+            ..Config::clustered(frames_max, budget)
+        };
+        let policy = registry::build(&setup.policy, frames_max, budget, 1, &[]);
+        let policy = policy.expect("the name was looked up when the environment was read");
+        let mut vm = Vm::new(config, policy, Box::new(slots));
+        let space = vm.create_space();
+        let swap_file = lent.swap.as_raw_fd();
+        let swap_slots = lent.shared.swap_slots();
+        let store = SwapStore::new(lent.swap, swap_slots, Means::Best, setup.faults.clone());
+        let store = store.map_err(call("starting the swap store"))?;
+        let process = lent.shared.process(lent.record);
+        process.start(pid(), parent_pid(), &setup.name, now().0);
+        process.set_budget(budget);
+        let engine = Engine {
+            vm,
+            space,
+            machine,
+            store,
+            scanner: Scanner::new().map_err(call("reading this process's mappings"))?,
+            managed: Ranges::new(),
+            adoption: Adoption::new(),
+            waiting: Waiting::default(),
+            messages: Messages::new(),
+            freeze: Freeze::new().map_err(call("mapping the engine's memory"))?,
+            place: Place::new(setup.cpu_finder),
+            hand,
+            gauges: Gauges::new(),
+            shared: lent.shared,
+            record,
+            control: lent.control,
+            doorbell: Engine::open_doorbell()?,
+            decisions: lent.decisions.map(|file| Log {
+                file,
+                text: String::new(),
+            }),
+            own_thread: thread::current(),
+            own_process: pid(),
+            swap_file,
+            now: now(),
+            next_tick: Time(0),
+            budget,
+            setup,
+        };
+        engine.murmur("is managed");
+        Ok(Some(engine))
+    }
+
+    /// Takes over what is present already, before the program goes on.
+    pub fn take_first_look(&mut self) {
+        self.now = now();
+        self.scan();
+        self.publish();
+    }
+
+    /// Opens in a forked child what its parent's engine had open, and introduces the child.
+    pub(super) fn open_in_child(
+        &mut self,
+        record: ProcessIndex,
+        parent_engine: u32,
+    ) -> Result<(), Trouble> {
+        let parent = self.own_process;
+        self.own_thread = thread::current();
+        self.own_process = pid();
+        // The numbers of these files mean nothing in this process: they are not closed.
+        std::mem::forget(self.control.take());
+        let log = self.decisions.take();
+        let swap = match self.setup.control.clone() {
+            Some(socket) => {
+                let hello = Hello {
+                    pid: pid(),
+                    parent,
+                    record: Some(record),
+                    frames_resident: self.vm.frames().in_use(),
+                };
+                let (connection, grant, files) = introduce(&socket, hello)?;
+                let GrantFiles {
+                    shared,
+                    swap,
+                    decisions,
+                } = files.ok_or_else(refused)?;
+                drop(shared);
+                self.control = Some(connection);
+                self.decisions = decisions.map(|file| Log {
+                    file,
+                    text: String::new(),
+                });
+                self.shared.process(record).set_budget(grant.frames_budget);
+                swap
+            }
+            None => {
+                let file = self.setup.decisions.as_deref().map(open_log).transpose()?;
+                self.decisions = file.map(|file| Log {
+                    file,
+                    text: String::new(),
+                });
+                self.shared.process(record).set_budget(self.budget);
+                reopen_swap(parent, parent_engine, self.swap_file)?
+            }
+        };
+        std::mem::forget(log);
+        self.swap_file = swap.as_raw_fd();
+        let doorbell = Engine::open_doorbell()?;
+        std::mem::forget(std::mem::replace(&mut self.doorbell, doorbell));
+        let features = Features::THREAD_ID.and(Features::CHANGES);
+        self.machine.reopen(features).map_err(Trouble::Machine)?;
+        self.store
+            .reopen(swap, Means::Best)
+            .map_err(call("going on with the swap store"))?;
+        self.scanner
+            .reopen()
+            .map_err(call("reading the child's mappings"))?;
+        self.shared
+            .process(record)
+            .start(pid(), parent, &self.setup.name, now().0);
+        Ok(())
+    }
+}
+
+impl Lent {
+    /// Asks the supervisor, or makes everything here. `None`: leave the program alone.
+    fn get(setup: &Setup) -> Result<Option<Lent>, Trouble> {
+        let Some(socket) = &setup.control else {
+            return Lent::make(setup).map(Some);
+        };
+        let hello = Hello {
+            pid: pid(),
+            parent: parent_pid(),
+            record: None,
+            frames_resident: 0,
+        };
+        let (connection, grant, files) = introduce(socket, hello)?;
+        let (Some(record), Some(files)) = (grant.record, files) else {
+            return Ok(None);
+        };
+        let shared = Shared::open(files.shared).map_err(no_supervisor)?;
+        Ok(Some(Lent {
+            shared: Arc::new(shared),
+            record,
+            frames_max: grant.frames_max,
+            budget: grant.frames_budget,
+            swap: files.swap,
+            control: Some(connection),
+            decisions: files.decisions,
+        }))
+    }
+
+    fn make(setup: &Setup) -> Result<Lent, Trouble> {
+        let frames = u32::try_from(setup.memory_bytes / PAGE_BYTES).unwrap_or(u32::MAX);
+        let slots = u32::try_from(setup.swap_bytes / PAGE_BYTES).unwrap_or(u32::MAX);
+        let swap = file::create(&setup.swap_path, u64::from(slots) * PAGE_BYTES);
+        let swap = swap.map_err(call("making a swap file"))?.fd;
+        let shared = Shared::create(slots, u64::from(frames));
+        let shared = Arc::new(shared.map_err(no_supervisor)?);
+        let record = shared.claim().expect("the table is new");
+        let decisions = setup.decisions.as_deref().map(open_log).transpose()?;
+        let (frames_max, budget) = (frames, frames);
+        Ok(Lent {
+            shared,
+            record,
+            frames_max,
+            budget,
+            swap,
+            control: None,
+            decisions,
+        })
+    }
+}
+
+fn introduce(socket: &Path, hello: Hello) -> Result<(OwnedFd, Grant, Option<GrantFiles>), Trouble> {
+    control::introduce(socket, hello).map_err(no_supervisor)
+}
+
+fn no_supervisor(error: std::io::Error) -> Trouble {
+    Trouble::NoSupervisor {
+        what: error.to_string(),
+    }
+}
+
+fn refused() -> Trouble {
+    Trouble::NoSupervisor {
+        what: "it refuses a child of a program that it manages".into(),
+    }
+}
+
+fn call(what: &'static str) -> impl Fn(crate::sys::Errno) -> Trouble {
+    move |error| Trouble::Call { what, error }
+}
+
+fn open_log(path: &Path) -> Result<OwnedFd, Trouble> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::open(path, flags, mode).map_err(call("opening the decision log"))
+}
+
+/// Opens the parent's swap file, which has no name, by way of its engine's file table.
+fn reopen_swap(parent: u32, engine: u32, number: i32) -> Result<OwnedFd, Trouble> {
+    use rustix::fs::{Mode, OFlags};
+    let path = format!("/proc/{parent}/task/{engine}/fd/{number}");
+    let base = OFlags::RDWR | OFlags::CLOEXEC;
+    let direct = rustix::fs::open(path.as_str(), base | OFlags::DIRECT, Mode::empty());
+    let file = match direct {
+        Err(crate::sys::Errno::INVAL) => rustix::fs::open(path.as_str(), base, Mode::empty()),
+        other => other,
+    };
+    file.map_err(call("opening the parent's swap file"))
+}
+
+fn parent_pid() -> u32 {
+    rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
+}
+
+fn text(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn number(name: &'static str) -> Result<Option<u64>, Trouble> {
+    let Some(value) = text(name) else {
+        return Ok(None);
+    };
+    let parsed = value.parse().map_err(|_| Trouble::BadSetting {
+        name,
+        value: Some(value),
+    })?;
+    Ok(Some(parsed))
+}

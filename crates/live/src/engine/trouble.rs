@@ -1,0 +1,180 @@
+//! What can go wrong, and how the engine says so: one line on the program's standard error.
+
+use std::fmt;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use tidemark_core::pager::Direction;
+
+use super::Engine;
+use crate::machine::StartError;
+use crate::shared::Ending;
+use crate::store::{Cause, Failure};
+use crate::sys::uffd::{Features, OpenError};
+use crate::sys::{Errno, signal};
+
+/// Why the engine can't start, or can't go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// The machine can't be had.
+    Machine(StartError),
+    /// A system call that must work did not.
+    Call {
+        /// What was to be done.
+        what: &'static str,
+        /// What the kernel answered.
+        error: Errno,
+    },
+    /// The supervisor could not be reached.
+    NoSupervisor {
+        /// What happened.
+        what: String,
+    },
+    /// An environment variable is missing or means nothing.
+    BadSetting {
+        /// Its name.
+        name: &'static str,
+        /// Its value, if it has one.
+        value: Option<String>,
+    },
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Machine(StartError::Uffd(error)) => show_open_error(*error, out),
+            Trouble::Machine(StartError::Pool { frames, error }) => {
+                write!(out, "a frame pool of {frames} pages can't be had: {error}")
+            }
+            Trouble::Call { what, error } => write!(out, "{what}: {error}"),
+            Trouble::NoSupervisor { what } => {
+                write!(out, "the supervisor can't be reached: {what}")
+            }
+            Trouble::BadSetting { name, value: None } => write!(out, "{name} is not set"),
+            Trouble::BadSetting {
+                name,
+                value: Some(value),
+            } => {
+                write!(out, "{name} is `{value}`, which means nothing here")
+            }
+        }
+    }
+}
+
+fn show_open_error(error: OpenError, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match error {
+        OpenError::NotPermitted { call, device } => write!(
+            out,
+            "userfaultfd is not permitted ({call}; /dev/userfaultfd: {device}); \
+             `tidemark doctor` says what would permit it"
+        ),
+        OpenError::NotSupported { call } => {
+            write!(
+                out,
+                "this kernel, or a sandbox, has no userfaultfd ({call})"
+            )
+        }
+        OpenError::Lacks { missing } if missing.0 & Features::MOVE.0 != 0 => {
+            write!(
+                out,
+                "this kernel's userfaultfd can't move pages; needs Linux 6.8"
+            )
+        }
+        OpenError::Lacks { missing } => {
+            write!(
+                out,
+                "this kernel's userfaultfd lacks features {:#x}",
+                missing.0
+            )
+        }
+        OpenError::Refused { error } => write!(out, "userfaultfd refuses its handshake: {error}"),
+    }
+}
+
+impl Engine {
+    /// Ends the program because a page it needs can't be read back.
+    pub(super) fn end_for_fetch(&mut self, address: usize) -> ! {
+        let mut why = String::from("the store failed");
+        while let Some(failure) = self.store.next_failure() {
+            if failure.direction == Direction::Fetch {
+                why = describe(failure);
+            }
+        }
+        self.end(
+            Ending::FetchFailed,
+            &format!("page {address:#x} can't be read back: {why}"),
+        )
+    }
+
+    /// Ends the program because memory is full and nothing can leave.
+    pub(super) fn end_for_store(&mut self, is_failing: bool) -> ! {
+        let budget_kib = u64::from(self.budget) * 4;
+        let slots_mib = u64::from(self.shared.swap_slots()) / 256;
+        let mut why = format!("the swap store of {slots_mib} MiB is full; give it more room");
+        while let Some(failure) = self.store.next_failure() {
+            if is_failing && failure.direction == Direction::Store {
+                why = describe(failure);
+            }
+        }
+        let what = format!("the memory budget of {budget_kib} KiB is in use, and {why}");
+        self.end(Ending::StoreFull, &what)
+    }
+
+    /// Ends the program because the engine can't go on.
+    pub(super) fn end_for(&mut self, trouble: &Trouble) -> ! {
+        self.end(Ending::EngineFailed, &trouble.to_string())
+    }
+
+    fn end(&mut self, ending: Ending, why: &str) -> ! {
+        self.shared.process(self.record()).set_ending(ending);
+        self.publish();
+        say(&format!("{} ({}) is ended: {why}", self.setup.name, pid()));
+        signal::end_process()
+    }
+
+    /// Says something if the program asked for it.
+    pub(super) fn murmur(&self, what: &str) {
+        if self.setup.is_verbose {
+            say(&format!("{} ({}): {what}", self.setup.name, pid()));
+        }
+    }
+}
+
+/// Writes one line to the program's standard error as it is now.
+pub fn say(line: &str) {
+    let text = format!("tidemark: {line}\n");
+    if let Some(file) = program_stderr() {
+        // If even this fails there is nowhere left to say so.
+        let _ = rustix::io::write(&file, text.as_bytes());
+    }
+}
+
+/// The program's standard error. It is looked up when it is needed: to keep it open would keep
+/// pipes from closing when the program closes its end.
+fn program_stderr() -> Option<OwnedFd> {
+    use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+    let me: Pid = getpid();
+    let process = pidfd_open(me, PidfdFlags::empty()).ok()?;
+    let number = std::io::stderr().as_raw_fd();
+    pidfd_getfd(process, number, PidfdGetfdFlags::empty()).ok()
+}
+
+pub(super) fn pid() -> u32 {
+    rustix::process::getpid()
+        .as_raw_nonzero()
+        .get()
+        .unsigned_abs()
+}
+
+fn describe(failure: Failure) -> String {
+    let verb = match failure.direction {
+        Direction::Fetch => "reading",
+        Direction::Store => "writing",
+    };
+    let place = format!("{verb} the swap file at byte {}", failure.offset());
+    match failure.cause {
+        Cause::File(error) => format!("{place}: {error}"),
+        Cause::Short => format!("{place}: the file ends there"),
+        Cause::Differs => format!("{place}: what came back is not what was stored"),
+        Cause::Memory(error) => format!("{place}: no memory to read into: {error}"),
+    }
+}

@@ -1,0 +1,221 @@
+//! The loop: one turn takes in all that has happened and starts all that follows from it.
+
+use std::fmt::Write;
+use std::os::fd::AsFd;
+
+use tidemark_core::pager::Place;
+use tidemark_core::time::Time;
+
+use super::{Engine, Log, Trouble, now};
+use crate::requests::Requests;
+use crate::shared::Counter;
+use crate::sys::{Errno, signal, socket};
+
+/// The core learns of time this often while it works ...
+const TICK_NS: u64 = 10_000_000;
+/// ... and the engine sleeps no longer than this, whatever happens.
+const SLEEP_NS_MOST: u64 = 250_000_000;
+/// The pause before something is tried again that the kernel refused for now.
+const RETRY_NS: u64 = 200_000;
+/// Decisions are written when so many bytes have come together, or when there is nothing else to
+/// do.
+const LOG_BYTES: usize = 16 << 10;
+
+impl Engine {
+    /// Serves the process until it ends.
+    pub fn run(&mut self, requests: &Requests) -> ! {
+        loop {
+            let pause_ns = if self.freeze.is_frozen() {
+                self.turn_frozen(requests)
+            } else {
+                self.turn(requests)
+            };
+            self.sleep(pause_ns);
+        }
+    }
+
+    /// One turn. Answers how long there is nothing to do unless something happens.
+    fn turn(&mut self, requests: &Requests) -> u64 {
+        self.now = now();
+        let began = self.now;
+        self.read_messages();
+        self.serve_arrived();
+        self.collect_replies();
+        self.carry_on();
+        self.answer_asks(requests);
+        if self.freeze.is_frozen() {
+            return 0;
+        }
+        self.follow_budget();
+        self.look_for_memory();
+        self.machine.retry_deferred();
+        self.free_stuck_pages();
+        if self.now >= self.next_tick {
+            self.vm.handle_tick(self.now, &mut self.machine);
+            self.next_tick = self.now.after_ns(TICK_NS);
+        }
+        self.carry_on();
+        self.place.follow(&mut self.gauges);
+        self.publish();
+        let end = now();
+        self.gauges.add(Counter::EngineNs, end.since_ns(began));
+        self.pause(end)
+    }
+
+    /// Brings the store's answers to the core.
+    pub(super) fn collect_replies(&mut self) {
+        if let Err(error) = self.store.reap(&mut self.machine) {
+            self.end_for(&Trouble::Call {
+                what: "collecting finished transfers",
+                error,
+            });
+        }
+        while let Some(reply) = self.store.next_reply() {
+            self.vm.handle_reply(self.now, &mut self.machine, reply);
+        }
+    }
+
+    /// Starts the transfers that the core asks for, and passes on what it says.
+    pub(super) fn carry_on(&mut self) {
+        let mut has_started = true;
+        while has_started {
+            has_started = self.start_transfers();
+            self.handle_events();
+            // Pages of zeros need no transfer: their answers are there at once.
+            while let Some(reply) = self.store.next_reply() {
+                self.vm.handle_reply(self.now, &mut self.machine, reply);
+                has_started = true;
+            }
+        }
+        self.note_decisions();
+    }
+
+    fn start_transfers(&mut self) -> bool {
+        let mut has_started = false;
+        while let Some(request) = self.vm.poll_request() {
+            let Place::Swap { first } = request.place else {
+                unreachable!("nothing external is mapped here");
+            };
+            let frames = self.vm.frames_of(request.ticket);
+            let ticket = request.ticket;
+            self.store
+                .start(ticket, request.direction, first, frames, &mut self.machine);
+            has_started = true;
+        }
+        if has_started && let Err(error) = self.store.submit(&self.machine) {
+            self.end_for(&Trouble::Call {
+                what: "starting transfers",
+                error,
+            });
+        }
+        has_started
+    }
+
+    /// Takes over the budget that the supervisor has set.
+    fn follow_budget(&mut self) {
+        let record = self.record();
+        let least = self.vm.config().reserve + 1;
+        let wanted = self.shared.process(record).budget();
+        let wanted = wanted.clamp(least, self.vm.config().frames_max);
+        if wanted != self.budget {
+            self.budget = wanted;
+            self.vm.handle_limit(self.now, &mut self.machine, wanted);
+        }
+    }
+
+    /// Has pages made movable that are shared since a fork.
+    fn free_stuck_pages(&mut self) {
+        while let Some(at) = self.machine.take_stuck() {
+            self.gauges.add(Counter::Unmovable, 1);
+            self.hand.push(super::address_of(at));
+        }
+    }
+
+    fn note_decisions(&mut self) {
+        let Some(log) = &mut self.decisions else {
+            return;
+        };
+        while let Some(decision) = self.vm.poll_decision() {
+            // Writing to a string can't fail.
+            let _ = writeln!(log.text, "{decision}");
+        }
+        if log.text.len() >= LOG_BYTES {
+            log.flush();
+        }
+    }
+
+    fn pause(&mut self, now: Time) -> u64 {
+        let is_retrying = self.machine.has_deferred() || self.waiting.has_again();
+        if is_retrying {
+            return RETRY_NS;
+        }
+        let mut due = self.adoption.due().min(now.after_ns(SLEEP_NS_MOST));
+        if self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0 {
+            due = due.min(self.next_tick);
+        }
+        due.since_ns(now)
+    }
+
+    /// Sleeps until something happens, or for so long.
+    fn sleep(&mut self, pause_ns: u64) {
+        if pause_ns > TICK_NS
+            && let Some(log) = &mut self.decisions
+        {
+            log.flush();
+        }
+        let program = self.machine.program().as_fd();
+        let store = self.store.as_fd();
+        let doorbell = self.doorbell.as_fd();
+        let ready = match &self.control {
+            Some(control) => {
+                socket::wait_readable(&[program, store, doorbell, control.as_fd()], Some(pause_ns))
+            }
+            None => socket::wait_readable(&[program, store, doorbell], Some(pause_ns)),
+        };
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(Errno::INTR) => 0,
+            Err(error) => self.end_for(&Trouble::Call {
+                what: "waiting for events",
+                error,
+            }),
+        };
+        if ready & 4 != 0 {
+            signal::take_rings(&self.doorbell);
+        }
+        if ready & 8 != 0 {
+            self.hear_supervisor();
+        }
+    }
+
+    /// Takes in a poke; without a supervisor the engine goes on alone.
+    fn hear_supervisor(&mut self) {
+        let Some(control) = &self.control else { return };
+        let mut bytes = [0u8; 64];
+        let flags = rustix::net::RecvFlags::DONTWAIT;
+        match rustix::net::recv(control, &mut bytes, flags) {
+            Ok((count, _)) if count > 0 => {}
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Ok(_) | Err(_) => self.control = None,
+        }
+    }
+}
+
+impl Log {
+    /// Writes what has come together.
+    pub(super) fn flush(&mut self) {
+        if self.text.is_empty() {
+            return;
+        }
+        let mut rest = self.text.as_bytes();
+        while !rest.is_empty() {
+            match rustix::io::write(&self.file, rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(Errno::INTR) => {}
+                // A log that can't be written must not end the program it is about.
+                Err(_) => break,
+            }
+        }
+        self.text.clear();
+    }
+}

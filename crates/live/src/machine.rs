@@ -1,0 +1,591 @@
+//! The translation hardware of a live process: pages move between the program and the pool.
+//!
+//! A frame is a slot of the [`Pool`]. While a page is mapped it stands at its address in the
+//! program and its slot is a hole; while it is not, it lies in the slot. `UFFDIO_MOVE` carries it
+//! either way, and [`settle`](Machine::settle) makes one call of each run of pages whose addresses
+//! and slots both follow each other.
+//!
+//! Two userfaultfds are needed. The *program's* has its ranges registered and tells of faults and
+//! changes; pages move in through it. The *pool's* takes pages out and tells of nothing, so that
+//! the engine may drop pages of the pool without waiting for a message only it can read.
+//!
+//! # Invariants
+//! 1. A mapped or leaving frame's slot is a hole, and its page stands at `at` or was taken away.
+//! 2. `entering`, `leaving` and `deferred` hold exactly the frames in that [`Standing`], once.
+//! 3. A slot waiting in `drops` is a hole for everybody; it is emptied before it is used again.
+//! 4. The page in a held slot is not moved, dropped or written: a transfer is at work on it.
+//!
+//! There are no reference bits: see [`take_referenced`](Machine::take_referenced). There are no
+//! write protections either: a mapping allows what the program's own mapping allows.
+//!
+//! [`store`](crate::store) fills and saves slots; [`moves`] carries out what is queued here.
+
+mod moves;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::collections::VecDeque;
+
+use tidemark_core::id::{FrameId, SpaceId, VirtPage};
+use tidemark_core::machine::{Machine, Rights, Setback};
+
+use crate::sys::pool::Pool;
+use crate::sys::uffd::{Features, Mode, OpenError, Progress, Stop, Uffd};
+use crate::sys::{Errno, PAGE};
+
+/// The XXH3-128 sum of a page of zeros.
+pub const ZERO_SUM: u128 = xxhash_rust::const_xxh3::xxh3_128(&[0; PAGE]);
+
+/// How many places of busy pages are remembered.
+const STUCK_MAX: usize = 256;
+const NOWHERE: VirtPage = VirtPage(u64::MAX);
+
+/// Why the machine can't be had. The caller makes the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StartError {
+    /// There is no userfaultfd, or it can't move pages.
+    Uffd(OpenError),
+    /// The pool can't be mapped or registered.
+    Pool {
+        /// How many frames were asked for.
+        frames: u32,
+        /// What the kernel answered.
+        error: Errno,
+    },
+}
+
+/// What stands at an address the machine believes mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Probe {
+    /// The page is there; whoever waited has been woken.
+    Present,
+    /// It had been taken away. A page of zeros stands there now, which nobody accounts for.
+    Refilled,
+    /// The address space is changing: read the messages and ask again.
+    Changing,
+    /// Nothing registered is there.
+    Unknown,
+}
+
+/// What the machine has done so far, in pages unless the name says calls.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Tally {
+    /// Moved from the pool into the program.
+    pub moved_in: u64,
+    /// Moved from the program into the pool.
+    pub moved_out: u64,
+    /// Filled with zeros at the program's address.
+    pub zero_filled: u64,
+    /// Copied in, where the mapping refuses moves.
+    pub copied_in: u64,
+    /// Calls of the kernel for all of these.
+    pub move_calls: u64,
+    /// Could not be moved out for now.
+    pub busy: u64,
+    /// Found taken away.
+    pub gone: u64,
+    /// Enters put off because the address space was changing or a page was pinned.
+    pub deferred: u64,
+}
+
+/// The machine of one process.
+pub struct LiveMachine {
+    program: Uffd,
+    pool_uffd: Uffd,
+    pool: Pool,
+    slots: Vec<Slot>,
+    entering: Vec<FrameId>,
+    leaving: Vec<FrameId>,
+    deferred: Vec<FrameId>,
+    drops: Vec<FrameId>,
+    setbacks: VecDeque<(FrameId, Setback)>,
+    /// Places of pages that were busy; no more than are worth remembering.
+    stuck: Vec<VirtPage>,
+    tally: Tally,
+}
+
+/// One frame.
+#[derive(Clone, Copy)]
+struct Slot {
+    /// Where the page stands or will stand in the program, unless unmapped.
+    at: VirtPage,
+    /// The sum of what the page's pager holds, or of what was last asked about.
+    sum: u128,
+    /// How often an enter was tried in vain because nothing is registered there.
+    tries: u16,
+    standing: Standing,
+    contents: Contents,
+    /// Whether `sum` is that of the present contents.
+    is_sum_current: bool,
+    /// Whether a transfer reads or writes the slot: its page must stay there.
+    is_held: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    Unmapped,
+    Entering,
+    Deferred,
+    Mapped,
+    Leaving,
+}
+
+/// What lies in the slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Contents {
+    /// No page: for an unmapped frame, that reads as zeros.
+    Hole,
+    /// A page of zeros.
+    Zeros,
+    /// A page.
+    Bytes,
+}
+
+impl LiveMachine {
+    /// Makes a machine of `frames` frames, with the program's userfaultfd in thread mode.
+    pub fn new(frames: u32) -> Result<LiveMachine, StartError> {
+        LiveMachine::with_features(frames, Features::THREAD_ID.and(Features::CHANGES))
+    }
+
+    /// Makes a machine whose userfaultfd for the program has `features` besides moving.
+    pub fn with_features(frames: u32, features: Features) -> Result<LiveMachine, StartError> {
+        let pool = Pool::new(frames).map_err(|error| StartError::Pool { frames, error })?;
+        let (program, pool_uffd) = open_both(&pool, features)?;
+        let slot = Slot {
+            at: NOWHERE,
+            sum: ZERO_SUM,
+            tries: 0,
+            standing: Standing::Unmapped,
+            contents: Contents::Hole,
+            is_sum_current: false,
+            is_held: false,
+        };
+        Ok(LiveMachine {
+            program,
+            pool_uffd,
+            pool,
+            slots: vec![slot; frames as usize],
+            entering: Vec::with_capacity(64),
+            leaving: Vec::with_capacity(64),
+            deferred: Vec::with_capacity(64),
+            drops: Vec::with_capacity(64),
+            setbacks: VecDeque::with_capacity(64),
+            stuck: Vec::with_capacity(STUCK_MAX),
+            tally: Tally::default(),
+        })
+    }
+
+    /// Opens new userfaultfds in a forked child, where the old descriptors mean nothing. The
+    /// program's ranges are to be registered anew.
+    pub fn reopen(&mut self, features: Features) -> Result<(), StartError> {
+        let (program, pool_uffd) = open_both(&self.pool, features)?;
+        // The numbers may be files of the program by now: they are not closed.
+        std::mem::forget(std::mem::replace(&mut self.program, program));
+        std::mem::forget(std::mem::replace(&mut self.pool_uffd, pool_uffd));
+        Ok(())
+    }
+
+    /// Takes charge of the missing pages of a range.
+    pub fn register(&mut self, at: VirtPage, pages: u64) -> Result<(), Errno> {
+        self.program
+            .register(address(at), pages as usize * PAGE, Mode::Missing)
+    }
+
+    /// Lets go of a range: missing pages become the kernel's business.
+    pub fn unregister(&mut self, at: VirtPage, pages: u64) -> Result<(), Errno> {
+        self.program.unregister(address(at), pages as usize * PAGE)
+    }
+
+    /// Finds out what is at an address that faulted although the machine believes it mapped, and
+    /// wakes whoever waits there.
+    pub fn probe(&mut self, at: VirtPage) -> Probe {
+        match self.program.copy(address(at), self.pool.zeros(), PAGE) {
+            Progress::All | Progress::Part(_) => Probe::Refilled,
+            Progress::Nothing(Stop::Present) => {
+                self.wake(at);
+                Probe::Present
+            }
+            Progress::Nothing(Stop::Changing) => Probe::Changing,
+            Progress::Nothing(_) => Probe::Unknown,
+        }
+    }
+
+    /// Wakes whoever waits for the page at `at`, to let it touch again.
+    pub fn wake(&self, at: VirtPage) {
+        // Fails only where nothing is registered, and there nobody waits.
+        let _ = self.program.wake(address(at), PAGE);
+    }
+
+    /// Puts pages under the slots of `frames`, to be filled by a transfer.
+    pub fn prepare(&mut self, frames: &[FrameId]) -> Result<(), Errno> {
+        self.empty_slots();
+        let mut rest = frames;
+        while let Some(first) = rest.first() {
+            let holes = rest.iter().take_while(|frame| self.is_hole(**frame));
+            let count = consecutive(holes.copied());
+            if count > 0 {
+                self.pool.back(*first, count)?;
+            }
+            rest = &rest[count.max(1) as usize..];
+        }
+        for frame in frames {
+            let slot = self.writable(*frame);
+            slot.contents = Contents::Bytes;
+            slot.is_sum_current = false;
+        }
+        Ok(())
+    }
+
+    /// Keeps the pages of `frames` in their slots until [`release`](Self::release), because a
+    /// transfer reads or writes them. A program that wants one meanwhile gets a copy.
+    pub(crate) fn hold(&mut self, frames: &[FrameId]) {
+        for frame in frames {
+            let slot = self.unmapped(*frame);
+            assert!(
+                !slot.is_held,
+                "frame {} is in one transfer at most",
+                frame.0
+            );
+            slot.is_held = true;
+        }
+    }
+
+    /// Ends what [`hold`](Self::hold) began. Slots whose pages were wanted meanwhile are dropped.
+    pub(crate) fn release(&mut self, frames: &[FrameId]) {
+        for frame in frames {
+            let slot = &mut self.slots[frame.index()];
+            assert!(slot.is_held, "frame {} is in a transfer", frame.0);
+            slot.is_held = false;
+            if slot.contents == Contents::Hole {
+                self.drops.push(*frame);
+            }
+        }
+    }
+
+    /// Makes the next [`take_modified`](Machine::take_modified) of `frame` answer yes: its pager
+    /// does not hold the contents after all.
+    pub(crate) fn forget_sum(&mut self, frame: FrameId) {
+        let slot = &mut self.slots[frame.index()];
+        slot.sum = !slot.sum;
+        slot.is_sum_current = false;
+    }
+
+    /// Sets the sum of what the pager of the page in `frame` holds, which are its contents now.
+    pub fn set_sum(&mut self, frame: FrameId, sum: u128) {
+        let slot = self.unmapped(frame);
+        slot.sum = sum;
+        slot.is_sum_current = true;
+    }
+
+    /// The sum of the contents of an unmapped frame, computed unless it is known.
+    pub fn sum(&mut self, frame: FrameId) -> u128 {
+        let slot = *self.unmapped(frame);
+        match slot.contents {
+            Contents::Hole | Contents::Zeros => ZERO_SUM,
+            Contents::Bytes if slot.is_sum_current => slot.sum,
+            Contents::Bytes => self.pool.sum(frame),
+        }
+    }
+
+    /// Tries the enters that were put off once more. Call it after the messages that were there
+    /// have been handled, and after a transfer has ended.
+    pub fn retry_deferred(&mut self) {
+        if self.deferred.is_empty() {
+            return;
+        }
+        for frame in self.deferred.drain(..) {
+            self.slots[frame.index()].standing = Standing::Entering;
+            self.entering.push(frame);
+        }
+        self.settle();
+    }
+
+    /// The pool.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The pool, to write into slots.
+    pub fn pool_mut(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    /// The program's userfaultfd: to poll, and to read messages from.
+    pub fn program(&self) -> &Uffd {
+        &self.program
+    }
+
+    /// Whether enters are put off until the address space has stopped changing.
+    pub fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    /// Whether `frame` is mapped, or about to be.
+    pub fn is_mapped(&self, frame: FrameId) -> bool {
+        self.slots[frame.index()].standing != Standing::Unmapped
+    }
+
+    /// Where `frame` is mapped, or about to be.
+    pub fn mapped_at(&self, frame: FrameId) -> Option<VirtPage> {
+        self.is_mapped(frame).then(|| self.slots[frame.index()].at)
+    }
+
+    /// Hands over the next page that can't be moved out because it is pinned or shared since a
+    /// fork; a write to it by the program, or by somebody on its behalf, ends the sharing.
+    pub fn take_stuck(&mut self) -> Option<VirtPage> {
+        self.stuck.pop()
+    }
+
+    /// What was done so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Panics if the tables contradict each other.
+    pub fn check(&self) {
+        for (standing, list) in [
+            (Standing::Entering, &self.entering),
+            (Standing::Leaving, &self.leaving),
+            (Standing::Deferred, &self.deferred),
+        ] {
+            let count = self
+                .slots
+                .iter()
+                .filter(|slot| slot.standing == standing)
+                .count();
+            assert_eq!(count, list.len(), "{standing:?}");
+            assert!(
+                list.iter()
+                    .all(|frame| self.slots[frame.index()].standing == standing)
+            );
+        }
+        for slot in &self.slots {
+            let is_outside = matches!(slot.standing, Standing::Mapped | Standing::Leaving);
+            assert!(!is_outside || slot.contents == Contents::Hole);
+            assert_eq!(slot.standing == Standing::Unmapped, slot.at == NOWHERE);
+        }
+        assert!(self.drops.iter().all(|frame| self.is_hole(*frame)));
+    }
+
+    fn is_hole(&self, frame: FrameId) -> bool {
+        self.slots[frame.index()].contents == Contents::Hole
+    }
+
+    /// The entry of a frame that must not be mapped.
+    fn unmapped(&mut self, frame: FrameId) -> &mut Slot {
+        let slot = &mut self.slots[frame.index()];
+        assert_eq!(
+            slot.standing,
+            Standing::Unmapped,
+            "frame {} at {:?}",
+            frame.0,
+            slot.at
+        );
+        slot
+    }
+
+    /// The entry of a frame whose slot may be written to.
+    fn writable(&mut self, frame: FrameId) -> &mut Slot {
+        let slot = self.unmapped(frame);
+        assert!(!slot.is_held, "frame {} is in a transfer", frame.0);
+        slot
+    }
+
+    /// Notes that a frame has no mapping any more.
+    fn set_unmapped(&mut self, frame: FrameId) {
+        let slot = &mut self.slots[frame.index()];
+        slot.standing = Standing::Unmapped;
+        slot.at = NOWHERE;
+    }
+
+    /// Takes back an enter that was not carried out. Whoever waits for it must touch again.
+    fn cancel_enter(&mut self, frame: FrameId) {
+        let slot = self.slots[frame.index()];
+        let list = match slot.standing {
+            Standing::Entering => &mut self.entering,
+            Standing::Deferred => &mut self.deferred,
+            Standing::Unmapped | Standing::Mapped | Standing::Leaving => return,
+        };
+        list.retain(|other| *other != frame);
+        self.set_unmapped(frame);
+        self.wake(slot.at);
+    }
+
+    /// Makes `frame`'s slot a hole; its page goes back to the host at the next settle.
+    fn queue_drop(&mut self, frame: FrameId) {
+        if !self.is_hole(frame) {
+            self.slots[frame.index()].contents = Contents::Hole;
+            self.drops.push(frame);
+        }
+    }
+}
+
+impl Machine for LiveMachine {
+    fn enter(&mut self, _: SpaceId, at: VirtPage, frame: FrameId, rights: Rights) {
+        assert_ne!(rights, Rights::None);
+        if self.slots[frame.index()].standing == Standing::Leaving {
+            self.settle();
+        }
+        let slot = &mut self.slots[frame.index()];
+        match slot.standing {
+            Standing::Unmapped => {
+                slot.at = at;
+                slot.standing = Standing::Entering;
+                slot.tries = 0;
+                self.entering.push(frame);
+            }
+            Standing::Mapped => {
+                assert_eq!(slot.at, at, "frame {} has one mapping at most", frame.0);
+                self.wake(at);
+            }
+            Standing::Entering | Standing::Deferred | Standing::Leaving => {
+                assert_eq!(slot.at, at, "frame {} has one mapping at most", frame.0);
+            }
+        }
+    }
+
+    fn restrict(&mut self, frame: FrameId, rights: Rights) {
+        if rights == Rights::Write {
+            return;
+        }
+        // A queued enter is carried out first: somebody may wait for it.
+        if self.slots[frame.index()].standing == Standing::Entering {
+            self.settle();
+        }
+        self.cancel_enter(frame);
+        let slot = &mut self.slots[frame.index()];
+        if slot.standing == Standing::Mapped {
+            slot.standing = Standing::Leaving;
+            self.leaving.push(frame);
+        }
+    }
+
+    fn leave(&mut self, _: SpaceId, at: VirtPage, frame: FrameId) {
+        if self.mapped_at(frame) == Some(at) {
+            self.restrict(frame, Rights::None);
+        }
+    }
+
+    fn discard(&mut self, frame: FrameId) {
+        self.cancel_enter(frame);
+        let slot = &mut self.slots[frame.index()];
+        slot.is_sum_current = false;
+        match slot.standing {
+            Standing::Leaving => self.leaving.retain(|other| *other != frame),
+            Standing::Unmapped | Standing::Mapped => {}
+            Standing::Entering | Standing::Deferred => unreachable!("cancelled above"),
+        }
+        self.set_unmapped(frame);
+    }
+
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        match self.slots[frame.index()].standing {
+            Standing::Unmapped | Standing::Leaving => false,
+            // Somebody waits for it: it is in use, and can't be unmapped before it is mapped.
+            Standing::Deferred => true,
+            Standing::Mapped | Standing::Entering => {
+                self.restrict(frame, Rights::None);
+                true
+            }
+        }
+    }
+
+    fn take_modified(&mut self, frame: FrameId) -> bool {
+        if self.slots[frame.index()].standing == Standing::Leaving {
+            self.settle();
+        }
+        if self.is_mapped(frame) {
+            // It could not be unmapped: a setback tells why.
+            return true;
+        }
+        let sum = self.sum(frame);
+        let slot = &mut self.slots[frame.index()];
+        let is_modified = sum != slot.sum;
+        slot.sum = sum;
+        slot.is_sum_current = true;
+        is_modified
+    }
+
+    fn zero(&mut self, frame: FrameId) {
+        self.empty_slots();
+        let slot = self.writable(frame);
+        slot.sum = ZERO_SUM;
+        slot.is_sum_current = true;
+        if slot.contents == Contents::Bytes {
+            slot.contents = Contents::Zeros;
+            self.pool.clear(frame);
+        }
+    }
+
+    fn copy(&mut self, from: FrameId, to: FrameId) {
+        let stood_at = self.mapped_at(from);
+        if stood_at.is_some() {
+            self.restrict(from, Rights::None);
+            self.settle();
+        }
+        if self.prepare(&[to]).is_ok() {
+            self.pool.copy(from, to);
+        }
+        let slot = self.unmapped(to);
+        slot.sum = ZERO_SUM;
+        if let Some(at) = stood_at {
+            self.enter(SpaceId(0), at, from, Rights::Write);
+        }
+    }
+
+    fn adopt(&mut self, _: SpaceId, at: VirtPage, frame: FrameId) {
+        self.writable(frame);
+        self.queue_drop(frame);
+        let slot = &mut self.slots[frame.index()];
+        slot.at = at;
+        slot.standing = Standing::Mapped;
+        slot.sum = ZERO_SUM;
+        slot.is_sum_current = false;
+    }
+
+    fn relocate(&mut self, _: SpaceId, from: VirtPage, to: VirtPage, frame: FrameId) {
+        let slot = &mut self.slots[frame.index()];
+        if slot.standing != Standing::Unmapped {
+            assert_eq!(slot.at, from, "frame {} stands elsewhere", frame.0);
+            slot.at = to;
+        }
+    }
+
+    fn retire(&mut self, frame: FrameId) {
+        self.writable(frame);
+        self.queue_drop(frame);
+    }
+
+    fn settle(&mut self) {
+        self.empty_slots();
+        self.carry_out_leaves();
+        self.carry_out_enters();
+    }
+
+    fn take_setback(&mut self) -> Option<(FrameId, Setback)> {
+        self.setbacks.pop_front()
+    }
+}
+
+fn open_both(pool: &Pool, features: Features) -> Result<(Uffd, Uffd), StartError> {
+    let program = Uffd::open(features.and(Features::MOVE)).map_err(StartError::Uffd)?;
+    let pool_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
+    let mode = Mode::MoveTarget;
+    let registered = pool_uffd.register(pool.start(), pool.bytes(), mode);
+    registered.map_err(|error| StartError::Pool {
+        frames: pool.frames(),
+        error,
+    })?;
+    Ok((program, pool_uffd))
+}
+
+/// How many of `frames` follow each other, from the first on.
+fn consecutive(mut frames: impl Iterator<Item = FrameId>) -> u32 {
+    let Some(first) = frames.next() else { return 0 };
+    let follows = |(count, frame): &(u32, FrameId)| frame.0 == first.0 + count;
+    1 + (1..).zip(frames).take_while(follows).count() as u32
+}
+
+fn address(at: VirtPage) -> usize {
+    at.0 as usize * PAGE
+}

@@ -1,0 +1,331 @@
+//! Carrying out what is queued: runs of pages, one call of the kernel each.
+//!
+//! Leaves go before enters, so that a page can take the place of another in one settle.
+//!
+//! A call must stay inside one mapping of the program, and a run knows nothing of mappings. When
+//! the kernel refuses a run for that, it is tried by halves.
+
+use tidemark_core::id::{FrameId, VirtPage};
+use tidemark_core::machine::Setback;
+
+use super::{Contents, LiveMachine, NOWHERE, STUCK_MAX, Standing, address, consecutive};
+use crate::sys::PAGE;
+use crate::sys::pool::ZEROS_MAX;
+use crate::sys::uffd::{Progress, Stop};
+
+/// How often a page that the kernel is working on is tried again at once.
+const TRIES_AT_ONCE: u32 = 16;
+/// How often an enter is tried again over time where nothing is registered. A message about the
+/// range, which is on its way, ends it sooner.
+const TRIES_ABSENT_MAX: u16 = 200;
+
+impl LiveMachine {
+    /// Gives the pages of dropped slots back to the host.
+    pub(super) fn empty_slots(&mut self) {
+        if self.drops.is_empty() {
+            return;
+        }
+        let mut drops = std::mem::take(&mut self.drops);
+        drops.sort_unstable();
+        let mut rest = drops.as_slice();
+        while let Some(first) = rest.first() {
+            let count = consecutive(rest.iter().copied());
+            let dropped = self.pool.drop_pages(*first, count);
+            dropped.expect("the pool is plain memory of this process");
+            rest = &rest[count as usize..];
+        }
+        drops.clear();
+        self.drops = drops;
+    }
+
+    pub(super) fn carry_out_leaves(&mut self) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        let mut queue = std::mem::take(&mut self.leaving);
+        self.sort_by_address(&mut queue);
+        let mut rest = queue.as_slice();
+        while let Some(first) = rest.first() {
+            let run = self.run_of_both(rest);
+            if self.is_held(*first) {
+                self.keep_mapped(*first);
+            } else {
+                self.move_out(&rest[..run]);
+            }
+            rest = &rest[run..];
+        }
+        queue.clear();
+        self.leaving = queue;
+    }
+
+    pub(super) fn carry_out_enters(&mut self) {
+        if self.entering.is_empty() {
+            return;
+        }
+        let mut queue = std::mem::take(&mut self.entering);
+        self.sort_by_address(&mut queue);
+        let mut rest = queue.as_slice();
+        while let Some(first) = rest.first() {
+            if self.is_hole(*first) {
+                let run = self.run_of_holes(rest);
+                self.fill_in(&rest[..run]);
+                rest = &rest[run..];
+            } else {
+                let run = self.run_of_both(rest);
+                if self.is_held(*first) {
+                    self.copy_in(*first);
+                } else {
+                    self.move_in(&rest[..run]);
+                }
+                rest = &rest[run..];
+            }
+        }
+        queue.clear();
+        self.entering = queue;
+    }
+
+    /// Moves a run from the program to its slots.
+    fn move_out(&mut self, run: &[FrameId]) {
+        let mut done = 0;
+        let mut tries = 0;
+        let mut pages_max = run.len();
+        while let Some(frame) = run.get(done) {
+            let from = address(self.slots[frame.index()].at);
+            let to = self.pool.address(*frame);
+            let pages = pages_max.min(run.len() - done);
+            self.tally.move_calls += 1;
+            match self.pool_uffd.move_pages(to, from, pages * PAGE) {
+                Progress::All => done += self.note_left(&run[done..done + pages]),
+                Progress::Part(bytes) => done += self.note_left(&run[done..done + bytes / PAGE]),
+                Progress::Nothing(Stop::Unsuitable) if pages > 1 => {
+                    pages_max = pages / 2;
+                    continue;
+                }
+                Progress::Nothing(stop) if tries < TRIES_AT_ONCE && self.may_help(stop, *frame) => {
+                    tries += 1;
+                    continue;
+                }
+                Progress::Nothing(stop) => {
+                    self.note_stayed(*frame, stop);
+                    done += 1;
+                }
+            }
+            tries = 0;
+            pages_max = run.len();
+        }
+    }
+
+    /// Does what can be done at once about a page that would not leave; whether to try again.
+    fn may_help(&mut self, stop: Stop, frame: FrameId) -> bool {
+        match stop {
+            Stop::Changing => true,
+            // Something has read the hole: the page of zeros it got is nobody's.
+            Stop::Present => self.pool.drop_pages(frame, 1).is_ok(),
+            Stop::Absent | Stop::Busy | Stop::Unsuitable => false,
+            Stop::NoMemory | Stop::Ending | Stop::Other(_) => false,
+        }
+    }
+
+    fn note_left(&mut self, run: &[FrameId]) -> usize {
+        for frame in run {
+            let slot = &mut self.slots[frame.index()];
+            slot.standing = Standing::Unmapped;
+            slot.at = NOWHERE;
+            slot.contents = Contents::Bytes;
+        }
+        self.tally.moved_out += run.len() as u64;
+        run.len()
+    }
+
+    fn note_stayed(&mut self, frame: FrameId, stop: Stop) {
+        match stop {
+            Stop::Absent | Stop::Ending => {
+                self.set_unmapped(frame);
+                self.tally.gone += 1;
+                self.setbacks.push_back((frame, Setback::Gone));
+            }
+            Stop::Busy => {
+                if self.stuck.len() < STUCK_MAX {
+                    self.stuck.push(self.slots[frame.index()].at);
+                }
+                self.keep_mapped(frame);
+            }
+            Stop::Changing | Stop::Present | Stop::Unsuitable => self.keep_mapped(frame),
+            Stop::NoMemory | Stop::Other(_) => self.keep_mapped(frame),
+        }
+    }
+
+    fn keep_mapped(&mut self, frame: FrameId) {
+        self.slots[frame.index()].standing = Standing::Mapped;
+        self.tally.busy += 1;
+        self.setbacks.push_back((frame, Setback::Busy));
+    }
+
+    /// Moves a run from its slots into the program.
+    fn move_in(&mut self, run: &[FrameId]) {
+        let mut done = 0;
+        let mut tries = 0;
+        let mut pages_max = run.len();
+        while let Some(frame) = run.get(done) {
+            let from = self.pool.address(*frame);
+            let to = address(self.slots[frame.index()].at);
+            let pages = pages_max.min(run.len() - done);
+            self.tally.move_calls += 1;
+            match self.program.move_pages(to, from, pages * PAGE) {
+                Progress::All => done += self.note_moved_in(&run[done..done + pages]),
+                Progress::Part(bytes) => {
+                    done += self.note_moved_in(&run[done..done + bytes / PAGE]);
+                }
+                // Shared since a fork, unless it is pinned: a write makes it our own.
+                Progress::Nothing(Stop::Busy) if tries == 0 => {
+                    self.pool.unshare(*frame);
+                    tries += 1;
+                    continue;
+                }
+                Progress::Nothing(Stop::Unsuitable) if pages > 1 => {
+                    pages_max = pages / 2;
+                    continue;
+                }
+                Progress::Nothing(Stop::Unsuitable) => {
+                    self.copy_in(*frame);
+                    done += 1;
+                }
+                Progress::Nothing(stop) => {
+                    self.note_not_entered(*frame, stop);
+                    done += 1;
+                }
+            }
+            tries = 0;
+            pages_max = run.len();
+        }
+    }
+
+    fn note_moved_in(&mut self, run: &[FrameId]) -> usize {
+        self.note_entered(run);
+        self.tally.moved_in += run.len() as u64;
+        run.len()
+    }
+
+    /// Fills a run of addresses with zeros; their slots are holes.
+    fn fill_in(&mut self, run: &[FrameId]) {
+        let mut done = 0;
+        let mut pages_max = ZEROS_MAX;
+        while let Some(frame) = run.get(done) {
+            let to = address(self.slots[frame.index()].at);
+            let pages = pages_max.min(run.len() - done);
+            self.tally.move_calls += 1;
+            let filled = match self.program.copy(to, self.pool.zeros(), pages * PAGE) {
+                Progress::All => pages,
+                Progress::Part(bytes) => bytes / PAGE,
+                Progress::Nothing(Stop::Absent) if pages > 1 => {
+                    pages_max = pages / 2;
+                    continue;
+                }
+                Progress::Nothing(stop) => {
+                    self.note_not_entered(*frame, stop);
+                    done += 1;
+                    continue;
+                }
+            };
+            self.note_entered(&run[done..done + filled]);
+            self.tally.zero_filled += filled as u64;
+            done += filled;
+            pages_max = ZEROS_MAX;
+        }
+    }
+
+    /// Copies one page in, where a move is not allowed: the program's mapping is not writable or
+    /// locked, or the frame is held.
+    fn copy_in(&mut self, frame: FrameId) {
+        let to = address(self.slots[frame.index()].at);
+        match self.program.copy(to, self.pool.address(frame), PAGE) {
+            Progress::All | Progress::Part(_) => {
+                // The slot of a held frame is dropped when it is released.
+                if !self.is_held(frame) {
+                    self.queue_drop(frame);
+                }
+                self.note_entered(&[frame]);
+                self.tally.copied_in += 1;
+            }
+            Progress::Nothing(stop) => self.note_not_entered(frame, stop),
+        }
+    }
+
+    fn note_entered(&mut self, run: &[FrameId]) {
+        for frame in run {
+            let slot = &mut self.slots[frame.index()];
+            slot.standing = Standing::Mapped;
+            slot.contents = Contents::Hole;
+            slot.is_sum_current = false;
+        }
+    }
+
+    fn note_not_entered(&mut self, frame: FrameId, stop: Stop) {
+        let slot = &mut self.slots[frame.index()];
+        match stop {
+            Stop::Absent | Stop::Unsuitable | Stop::Other(_) if slot.tries >= TRIES_ABSENT_MAX => {
+                self.give_up_enter(frame);
+            }
+            Stop::Absent | Stop::Unsuitable | Stop::Other(_) => {
+                slot.tries += 1;
+                self.defer(frame);
+            }
+            // The page that stands there was written by the program: it is the true one.
+            Stop::Present | Stop::Ending => self.give_up_enter(frame),
+            Stop::Changing | Stop::Busy | Stop::NoMemory => self.defer(frame),
+        }
+    }
+
+    fn defer(&mut self, frame: FrameId) {
+        self.slots[frame.index()].standing = Standing::Deferred;
+        self.tally.deferred += 1;
+        self.deferred.push(frame);
+    }
+
+    fn give_up_enter(&mut self, frame: FrameId) {
+        let at = self.slots[frame.index()].at;
+        self.set_unmapped(frame);
+        self.wake(at);
+        self.tally.gone += 1;
+        self.setbacks.push_back((frame, Setback::Gone));
+    }
+
+    /// Pages come to the kernel in the order of their addresses, which shows the runs.
+    fn sort_by_address(&self, queue: &mut [FrameId]) {
+        if queue.len() > 1 {
+            queue.sort_unstable_by_key(|frame| self.slots[frame.index()].at);
+        }
+    }
+
+    /// How many frames from the first on have addresses and slots that both follow each other,
+    /// and, if they are to be moved in, pages to move. A held frame stands alone.
+    fn run_of_both(&self, queue: &[FrameId]) -> usize {
+        let first = queue[0];
+        let start = self.slots[first.index()];
+        let follows = |(count, frame): &(u32, &FrameId)| {
+            let slot = self.slots[frame.index()];
+            frame.0 == first.0 + count
+                && slot.at == start.at.plus(u64::from(*count))
+                && (slot.contents == Contents::Hole) == (start.contents == Contents::Hole)
+                && !slot.is_held
+        };
+        if start.is_held {
+            1
+        } else {
+            (0..).zip(queue).take_while(follows).count()
+        }
+    }
+
+    fn is_held(&self, frame: FrameId) -> bool {
+        self.slots[frame.index()].is_held
+    }
+
+    /// How many frames from the first on are holes at addresses that follow each other.
+    fn run_of_holes(&self, queue: &[FrameId]) -> usize {
+        let start: VirtPage = self.slots[queue[0].index()].at;
+        let follows = |(count, frame): &(u64, &FrameId)| {
+            self.is_hole(**frame) && self.slots[frame.index()].at == start.plus(*count)
+        };
+        (0..).zip(queue).take_while(follows).count()
+    }
+}

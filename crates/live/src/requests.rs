@@ -1,0 +1,284 @@
+//! What program threads ask of the engine: a fixed table of requests, and a doorbell.
+//!
+//! The table is static memory of this library, never managed, so that the engine can read it at
+//! any time; nothing it reads lies on the asking thread's stack, which may be managed memory.
+//!
+//! # Invariants
+//! 1. A slot goes free -> claimed -> posted -> answered -> free. The asking thread takes every
+//!    step but the one to answered.
+//! 2. The engine answers every posted request, or the asking thread gives up on its time limit.
+//!    A slot that was given up on is freed by the engine.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::sys::{futex, signal};
+
+const SLOTS: usize = 64;
+
+const FREE: u32 = 0;
+const CLAIMED: u32 = 1;
+const POSTED: u32 = 2;
+const ANSWERED: u32 = 3;
+const GIVEN_UP: u32 = 4;
+
+/// Something asked of the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ask {
+    /// A private anonymous mapping has just been made: take it over.
+    Map {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+    },
+    /// A mapping is a stack, or the like: leave it alone.
+    Leave {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+    },
+    /// A fork is about to happen: come to rest. Answers the child's record plus one, or zero.
+    Freeze,
+    /// The fork is over, or did not happen.
+    Thaw,
+    /// The fork failed: the child's record is not needed.
+    Abandon {
+        /// What [`Ask::Freeze`] answered.
+        child: u64,
+    },
+    /// The program ends: write down the final state.
+    Finish,
+}
+
+struct Slot {
+    state: AtomicU32,
+    kind: AtomicU32,
+    first: AtomicU64,
+    second: AtomicU64,
+    answer: AtomicU64,
+}
+
+impl Slot {
+    const fn new() -> Slot {
+        Slot {
+            state: AtomicU32::new(FREE),
+            kind: AtomicU32::new(0),
+            first: AtomicU64::new(0),
+            second: AtomicU64::new(0),
+            answer: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The table of requests, and whose doorbell to ring.
+pub struct Requests {
+    slots: [Slot; SLOTS],
+    /// The engine's thread; zero while there is none.
+    engine: AtomicU32,
+}
+
+/// A request on its way through the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Taken(usize);
+
+impl Requests {
+    /// An empty table.
+    pub const fn new() -> Requests {
+        Requests {
+            slots: [const { Slot::new() }; SLOTS],
+            engine: AtomicU32::new(0),
+        }
+    }
+
+    /// Names the thread that answers from now on; zero: nobody.
+    pub fn set_engine(&self, thread: u32) {
+        self.engine.store(thread, Ordering::Release);
+    }
+
+    /// Whether somebody answers.
+    pub fn has_engine(&self) -> bool {
+        self.engine.load(Ordering::Acquire) != 0
+    }
+
+    /// The thread that answers; zero: nobody.
+    pub fn engine(&self) -> u32 {
+        self.engine.load(Ordering::Acquire)
+    }
+
+    /// Asks, and waits for the answer, at most for `limit`. `None` if there is no engine, no free
+    /// slot or no answer in time.
+    pub fn ask(&self, ask: Ask, limit: Duration) -> Option<u64> {
+        let engine = self.engine.load(Ordering::Acquire);
+        if engine == 0 {
+            return None;
+        }
+        let slot = self.slots.iter().find(|slot| {
+            slot.state
+                .compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        })?;
+        let (kind, first, second) = pack(ask);
+        slot.kind.store(kind, Ordering::Relaxed);
+        slot.first.store(first, Ordering::Relaxed);
+        slot.second.store(second, Ordering::Relaxed);
+        slot.state.store(POSTED, Ordering::Release);
+        let rung = signal::ring(engine);
+        let mut waits_left = if rung.is_ok() {
+            limit.as_millis() / 10 + 1
+        } else {
+            0
+        };
+        while slot.state.load(Ordering::Acquire) != ANSWERED {
+            if waits_left == 0 {
+                let gave_up = slot.state.compare_exchange(
+                    POSTED,
+                    GIVEN_UP,
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                );
+                if gave_up.is_ok() {
+                    return None;
+                }
+                break;
+            }
+            waits_left -= 1;
+            futex::wait(&slot.state, POSTED, Duration::from_millis(10));
+        }
+        let answer = slot.answer.load(Ordering::Relaxed);
+        slot.state.store(FREE, Ordering::Release);
+        Some(answer)
+    }
+
+    /// Takes the next posted request. Engine only.
+    pub fn take(&self) -> Option<(Taken, Ask)> {
+        self.take_if(|_| true)
+    }
+
+    /// Takes the next posted request that is `wanted`. Engine only.
+    pub fn take_if(&self, wanted: impl Fn(Ask) -> bool) -> Option<(Taken, Ask)> {
+        for (number, slot) in self.slots.iter().enumerate() {
+            match slot.state.load(Ordering::Acquire) {
+                POSTED => {
+                    let kind = slot.kind.load(Ordering::Relaxed);
+                    let first = slot.first.load(Ordering::Relaxed);
+                    let second = slot.second.load(Ordering::Relaxed);
+                    let ask = unpack(kind, first, second);
+                    if wanted(ask) {
+                        return Some((Taken(number), ask));
+                    }
+                }
+                GIVEN_UP => slot.state.store(FREE, Ordering::Release),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Answers a request. Engine only.
+    pub fn answer(&self, taken: Taken, answer: u64) {
+        let slot = &self.slots[taken.0];
+        slot.answer.store(answer, Ordering::Relaxed);
+        let posted =
+            slot.state
+                .compare_exchange(POSTED, ANSWERED, Ordering::AcqRel, Ordering::Relaxed);
+        match posted {
+            Ok(_) => futex::wake(&slot.state, 1),
+            // Given up on meanwhile: nobody reads the answer.
+            Err(_) => slot.state.store(FREE, Ordering::Release),
+        }
+    }
+
+    /// Forgets all requests: their threads do not exist in a forked child.
+    pub fn clear(&self) {
+        self.slots
+            .iter()
+            .for_each(|slot| slot.state.store(FREE, Ordering::Release));
+    }
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Requests::new()
+    }
+}
+
+fn pack(ask: Ask) -> (u32, u64, u64) {
+    match ask {
+        Ask::Map { start, bytes } => (1, start as u64, bytes as u64),
+        Ask::Freeze => (2, 0, 0),
+        Ask::Thaw => (3, 0, 0),
+        Ask::Abandon { child } => (4, child, 0),
+        Ask::Finish => (5, 0, 0),
+        Ask::Leave { start, bytes } => (6, start as u64, bytes as u64),
+    }
+}
+
+fn unpack(kind: u32, first: u64, second: u64) -> Ask {
+    match kind {
+        1 => Ask::Map {
+            start: first as usize,
+            bytes: second as usize,
+        },
+        2 => Ask::Freeze,
+        3 => Ask::Thaw,
+        4 => Ask::Abandon { child: first },
+        5 => Ask::Finish,
+        6 => Ask::Leave {
+            start: first as usize,
+            bytes: second as usize,
+        },
+        _ => unreachable!("`pack` makes no other"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static TABLE: Requests = Requests::new();
+
+    #[test]
+    fn an_ask_without_an_engine_is_answered_at_once() {
+        assert_eq!(Requests::new().ask(Ask::Thaw, Duration::from_secs(9)), None);
+    }
+
+    #[test]
+    fn an_ask_reaches_the_engine_and_its_answer_comes_back() {
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let engine = std::thread::spawn(move || {
+            ready.send(crate::sys::thread::current()).unwrap();
+            for _ in 0..1000 {
+                if let Some((taken, ask)) = TABLE.take() {
+                    TABLE.answer(taken, 42);
+                    return Some(ask);
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            None
+        });
+        is_ready.recv().unwrap();
+        // The doorbell's signal would end a thread that does not block it: ring a thread number
+        // that this process has not.
+        TABLE.set_engine(1);
+        let slot = &TABLE.slots[0];
+        let (kind, first, second) = pack(Ask::Map {
+            start: 4096,
+            bytes: 8192,
+        });
+        slot.kind.store(kind, Ordering::Relaxed);
+        slot.first.store(first, Ordering::Relaxed);
+        slot.second.store(second, Ordering::Relaxed);
+        slot.state.store(POSTED, Ordering::Release);
+        assert_eq!(
+            engine.join().unwrap(),
+            Some(Ask::Map {
+                start: 4096,
+                bytes: 8192
+            })
+        );
+        assert_eq!(slot.state.load(Ordering::Acquire), ANSWERED);
+        assert_eq!(slot.answer.load(Ordering::Acquire), 42);
+    }
+}

@@ -1,0 +1,342 @@
+//! What of the program's memory can be managed: a walk over its mappings.
+//!
+//! Interposed calls announce new mappings at once; the scanner finds those that no interposition
+//! sees (the heap of `brk`, the C library's own mappings) and tells what is passed through.
+//!
+//! # What is managed
+//! Private anonymous memory, the heap included, unless it is executable, the engine's own, a
+//! stack, or the small end of a loaded file's data. Memory without any rights is taken over once
+//! it has stood for two scans: allocators open such reservations bit by bit, whereas the C library
+//! opens a new thread's stack at once.
+
+use std::os::fd::OwnedFd;
+
+use crate::ranges::Ranges;
+use crate::sys::maps::{Area, Kind, Maps};
+use crate::sys::{Errno, memory, thread};
+
+/// Zeroed data at the end of a loaded file is passed through up to this size: it belongs to the C
+/// library and its like, which the engine itself may need.
+const FILE_TAIL_BYTES: usize = 4 << 20;
+/// Smaller reservations without rights are guards.
+const RESERVED_BYTES_LEAST: usize = 1 << 20;
+/// A guard below a stack is at most this large.
+const GUARD_BYTES_MAX: usize = 64 << 10;
+/// Memory above a guard is a stack only from this size on.
+const STACK_BYTES_LEAST: usize = 16 << 10;
+
+/// What a scan found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Ranges that can be managed and are not yet.
+    pub fresh: Vec<(usize, usize)>,
+    /// Bytes that are passed through: stacks, shared and file mappings, small tails.
+    pub unmanaged_bytes: usize,
+    /// Ranges of anonymous private memory, managed or not.
+    pub anonymous: Ranges,
+}
+
+/// The walker, and what it remembers between walks.
+pub struct Scanner {
+    maps: Maps,
+    statm: OwnedFd,
+    areas: Vec<Area>,
+    threads: Vec<u32>,
+    /// Threads whose stacks are known, in order.
+    threads_known: Vec<u32>,
+    /// Stacks, and what the program asked to be left alone.
+    excluded: Ranges,
+    /// What could not be registered.
+    refused: Ranges,
+    /// Reservations without rights seen by the last scan.
+    reserved: Ranges,
+}
+
+impl Scanner {
+    /// Opens the files of this process.
+    pub fn new() -> Result<Scanner, Errno> {
+        Ok(Scanner {
+            maps: Maps::open()?,
+            statm: open_statm()?,
+            areas: Vec::with_capacity(1024),
+            threads: Vec::with_capacity(64),
+            threads_known: Vec::with_capacity(64),
+            excluded: Ranges::new(),
+            refused: Ranges::new(),
+            reserved: Ranges::new(),
+        })
+    }
+
+    /// Opens the files anew in a forked child. The one thread that is left is known to the caller.
+    pub fn reopen(&mut self) -> Result<(), Errno> {
+        // The old descriptors mean nothing here: they are not closed.
+        std::mem::forget(std::mem::replace(&mut self.maps, Maps::open()?));
+        std::mem::forget(std::mem::replace(&mut self.statm, open_statm()?));
+        self.threads_known.clear();
+        Ok(())
+    }
+
+    /// The size of the address space in pages: cheap to ask, and a change of it tells of new
+    /// mappings.
+    pub fn size_pages(&self) -> Option<u64> {
+        let mut text = [0u8; 128];
+        let count = rustix::io::pread(&self.statm, &mut text, 0).ok()?;
+        let first = text[..count].split(|byte| *byte == b' ').next()?;
+        std::str::from_utf8(first).ok()?.parse().ok()
+    }
+
+    /// Reads the list of mappings. [`find`](Self::find) judges it.
+    pub fn read(&mut self) -> Result<(), Errno> {
+        self.areas.clear();
+        let areas = &mut self.areas;
+        self.maps.visit_areas(|area| areas.push(area))
+    }
+
+    /// Judges the mappings last read, given what is managed already.
+    pub fn find(&mut self, managed: &Ranges) -> Found {
+        self.find_stacks();
+        let mut found = Found::default();
+        let mut reserved = Ranges::new();
+        let mut below: Option<Area> = None;
+        for area in std::mem::take(&mut self.areas) {
+            match self.judge(area, below) {
+                Verdict::Manage => {
+                    found.anonymous.insert(area.start, area.end);
+                    self.collect_fresh(area, managed, &mut found.fresh);
+                }
+                Verdict::ManageLater => {
+                    found.anonymous.insert(area.start, area.end);
+                    reserved.insert(area.start, area.end);
+                    if self.reserved.collect_gaps(area.start, area.end).is_empty() {
+                        self.collect_fresh(area, managed, &mut found.fresh);
+                    }
+                }
+                Verdict::PassThrough => {
+                    if area.kind != Kind::File && !area.is_shared {
+                        found.anonymous.insert(area.start, area.end);
+                    }
+                    let is_own = memory::overlaps_own(area.start, area.end);
+                    let is_counted = (area.is_readable || area.is_writable) && !is_own;
+                    if is_counted && area.kind != Kind::Special {
+                        found.unmanaged_bytes += area.end - area.start;
+                    }
+                }
+            }
+            below = Some(area);
+        }
+        self.reserved = reserved;
+        found
+    }
+
+    /// The mapping that holds `at`, unless it is one that is passed through.
+    pub fn find_manageable(&mut self, at: usize) -> Option<Area> {
+        let area = match self.maps.find_area(at) {
+            Ok(area) => area?,
+            Err(_) => {
+                self.read().ok()?;
+                *self
+                    .areas
+                    .iter()
+                    .find(|area| (area.start..area.end).contains(&at))?
+            }
+        };
+        let is_plain = is_plain(area) && (area.start..area.end).contains(&at);
+        is_plain.then_some(area)
+    }
+
+    /// Passes a range through from now on.
+    pub fn exclude(&mut self, start: usize, end: usize) {
+        self.excluded.insert(start, end);
+    }
+
+    /// Passes a range through from now on, because it can't be registered.
+    pub fn refuse(&mut self, start: usize, end: usize) {
+        self.refused.insert(start, end);
+    }
+
+    /// Forgets what was said of a range that is gone.
+    pub fn forget(&mut self, start: usize, end: usize) {
+        self.excluded.remove(start, end);
+        self.refused.remove(start, end);
+        self.reserved.remove(start, end);
+    }
+
+    /// The parts of `start..end` that are neither the engine's own nor passed through.
+    pub fn collect_free(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
+        let mut taken = Ranges::new();
+        for (own_start, own_end) in memory::own_ranges() {
+            if own_start < end && start < own_end {
+                taken.insert(own_start, own_end);
+            }
+        }
+        for (from, to) in self.excluded.collect_overlaps(start, end) {
+            taken.insert(from, to);
+        }
+        for (from, to) in self.refused.collect_overlaps(start, end) {
+            taken.insert(from, to);
+        }
+        taken.collect_gaps(start, end)
+    }
+
+    /// The files of this process.
+    pub fn maps(&self) -> &Maps {
+        &self.maps
+    }
+
+    /// Notes the stacks of threads that are new since the last scan.
+    fn find_stacks(&mut self) {
+        if thread::collect_threads(&mut self.threads).is_err() {
+            return;
+        }
+        self.threads.sort_unstable();
+        for &number in &self.threads {
+            if self.threads_known.binary_search(&number).is_ok() {
+                continue;
+            }
+            let Some(block) = thread::robust_list_head(number) else {
+                continue;
+            };
+            let area = self
+                .areas
+                .iter()
+                .find(|area| (area.start..area.end).contains(&block));
+            if let Some(area) = area {
+                self.excluded.insert(area.start, area.end);
+            }
+        }
+        std::mem::swap(&mut self.threads, &mut self.threads_known);
+    }
+
+    fn judge(&self, area: Area, below: Option<Area>) -> Verdict {
+        if !is_plain(area) {
+            return Verdict::PassThrough;
+        }
+        let touches = below.filter(|below| below.end == area.start);
+        let size = area.end - area.start;
+        let is_file_tail = touches.is_some_and(|below| below.kind == Kind::File)
+            && area.kind == Kind::Anonymous
+            && size <= FILE_TAIL_BYTES;
+        let is_above_guard = touches.is_some_and(|below| {
+            is_without_rights(below)
+                && is_plain(below)
+                && below.end - below.start <= GUARD_BYTES_MAX
+        });
+        if is_file_tail || (is_above_guard && size >= STACK_BYTES_LEAST) {
+            return Verdict::PassThrough;
+        }
+        match is_without_rights(area) {
+            true if size < RESERVED_BYTES_LEAST => Verdict::PassThrough,
+            true => Verdict::ManageLater,
+            false => Verdict::Manage,
+        }
+    }
+
+    fn collect_fresh(&self, area: Area, managed: &Ranges, fresh: &mut Vec<(usize, usize)>) {
+        for (start, end) in managed.collect_gaps(area.start, area.end) {
+            fresh.extend(self.collect_free(start, end));
+        }
+    }
+}
+
+fn open_statm() -> Result<OwnedFd, Errno> {
+    use rustix::fs::{Mode, OFlags};
+    rustix::fs::open(
+        "/proc/self/statm",
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+}
+
+enum Verdict {
+    Manage,
+    ManageLater,
+    PassThrough,
+}
+
+fn is_plain(area: Area) -> bool {
+    let is_anonymous = matches!(area.kind, Kind::Anonymous | Kind::Heap | Kind::Named);
+    is_anonymous && !area.is_shared && !area.is_executable
+}
+
+fn is_without_rights(area: Area) -> bool {
+    !area.is_readable && !area.is_writable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(start: usize, end: usize, rights: &str, kind: Kind) -> Area {
+        Area {
+            start,
+            end,
+            is_readable: rights.contains('r'),
+            is_writable: rights.contains('w'),
+            is_executable: rights.contains('x'),
+            is_shared: rights.contains('s'),
+            kind,
+        }
+    }
+
+    fn scan(scanner: &mut Scanner, areas: &[Area], managed: &Ranges) -> Found {
+        scanner.areas = areas.to_vec();
+        scanner.find(managed)
+    }
+
+    #[test]
+    fn private_anonymous_memory_is_found_and_the_rest_is_counted() {
+        let mut scanner = Scanner::new().unwrap();
+        let managed = Ranges::new();
+        let areas = [
+            area(0x10000, 0x20000, "rw", Kind::Heap),
+            area(0x30000, 0x40000, "rw", Kind::Anonymous),
+            area(0x50000, 0x60000, "rwx", Kind::Anonymous),
+            area(0x70000, 0x80000, "rws", Kind::File),
+            area(0x90000, 0xa0000, "rw", Kind::Stack),
+        ];
+        let found = scan(&mut scanner, &areas, &managed);
+        assert_eq!(found.fresh, [(0x10000, 0x20000), (0x30000, 0x40000)]);
+        assert_eq!(found.unmanaged_bytes, 0x30000);
+    }
+
+    #[test]
+    fn a_stack_above_its_guard_and_the_tail_of_a_file_are_passed_through() {
+        let mut scanner = Scanner::new().unwrap();
+        let areas = [
+            area(0x10000, 0x11000, "", Kind::Anonymous),
+            area(0x11000, 0x91000, "rw", Kind::Anonymous),
+            area(0xa0000, 0xb0000, "rw", Kind::File),
+            area(0xb0000, 0xb4000, "rw", Kind::Anonymous),
+        ];
+        assert_eq!(scan(&mut scanner, &areas, &Ranges::new()).fresh, []);
+    }
+
+    #[test]
+    fn a_reservation_is_taken_over_when_it_has_stood_for_two_scans() {
+        let mut scanner = Scanner::new().unwrap();
+        let areas = [area(0x100000, 0x900000, "", Kind::Anonymous)];
+        assert_eq!(scan(&mut scanner, &areas, &Ranges::new()).fresh, []);
+        assert_eq!(
+            scan(&mut scanner, &areas, &Ranges::new()).fresh,
+            [(0x100000, 0x900000)]
+        );
+    }
+
+    #[test]
+    fn what_is_managed_or_refused_is_not_found_again() {
+        let mut scanner = Scanner::new().unwrap();
+        let mut managed = Ranges::new();
+        managed.insert(0x10000, 0x20000);
+        scanner.refuse(0x28000, 0x30000);
+        let areas = [area(0x10000, 0x30000, "rw", Kind::Heap)];
+        assert_eq!(
+            scan(&mut scanner, &areas, &managed).fresh,
+            [(0x20000, 0x28000)]
+        );
+        scanner.forget(0x28000, 0x30000);
+        assert_eq!(
+            scan(&mut scanner, &areas, &managed).fresh,
+            [(0x20000, 0x30000)]
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! The slots of the swap store, as one process of a run sees them.
+//!
+//! # Invariants
+//! 1. A slot that this process uses has its bit set in the process's bitmap and is counted once in
+//!    the shared table, however often the process's own memory shares it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use tidemark_core::backing::Slots;
+use tidemark_core::id::SlotId;
+
+use crate::shared::{ProcessIndex, Shared};
+
+/// Slots in shared memory, taken and given back by one process.
+pub struct SharedSlots {
+    shared: Arc<Shared>,
+    process: Arc<AtomicU32>,
+    /// Where the search for free slots goes on: runs stay together, and processes apart.
+    next: u32,
+    /// How many owners beyond the first a slot has within this process.
+    extra: BTreeMap<u32, u32>,
+}
+
+impl SharedSlots {
+    /// The slots of `shared`, for the process whose record has the number in `process`. (A forked
+    /// child puts its own number there.)
+    pub fn new(shared: Arc<Shared>, process: Arc<AtomicU32>) -> SharedSlots {
+        // Processes start far from each other, so that their runs do not mix.
+        let slots = u64::from(shared.swap_slots());
+        let next = (u64::from(process.load(Relaxed)) * slots / 16 % slots.max(1)) as u32;
+        SharedSlots {
+            shared,
+            process,
+            next,
+            extra: BTreeMap::new(),
+        }
+    }
+
+    /// Takes up to `want` free slots from `first` on, stopping at the first that is in use.
+    fn take_from(&self, first: u32, want: u32) -> u32 {
+        let counts = &self.shared.slot_refs()[first as usize..];
+        let taken = counts
+            .iter()
+            .take(want as usize)
+            .take_while(|count| self.shared.take_slot(count));
+        let taken = taken.count() as u32;
+        let owned = self.owned();
+        for slot in first..first + taken {
+            owned[slot as usize / 64].fetch_or(1 << (slot % 64), Relaxed);
+        }
+        taken
+    }
+
+    fn owned(&self) -> &[AtomicU64] {
+        self.shared.owned(ProcessIndex(self.process.load(Relaxed)))
+    }
+
+    /// The first slot in the range that looks free.
+    fn find_free(&self, from: u32, to: u32) -> Option<u32> {
+        let counts = &self.shared.slot_refs()[from as usize..to as usize];
+        let found = counts.iter().position(|count| count.load(Relaxed) == 0)?;
+        Some(from + found as u32)
+    }
+}
+
+impl Slots for SharedSlots {
+    fn allocate(&mut self, want: u32) -> Option<(SlotId, u32)> {
+        let slots = self.shared.swap_slots();
+        if self.free() == 0 {
+            return None;
+        }
+        for (mut from, to) in [(self.next, slots), (0, self.next)] {
+            while let Some(first) = self.find_free(from, to) {
+                let taken = self.take_from(first, want.min(to - first));
+                if taken > 0 {
+                    self.next = if first + taken == slots {
+                        0
+                    } else {
+                        first + taken
+                    };
+                    return Some((SlotId(first), taken));
+                }
+                from = first + 1;
+            }
+        }
+        None
+    }
+
+    fn share(&mut self, slot: SlotId) {
+        *self.extra.entry(slot.0).or_insert(0) += 1;
+    }
+
+    fn release(&mut self, slot: SlotId) {
+        if let Some(extra) = self.extra.get_mut(&slot.0) {
+            *extra -= 1;
+            if *extra == 0 {
+                self.extra.remove(&slot.0);
+            }
+            return;
+        }
+        let bit = 1u64 << (slot.0 % 64);
+        let before = self.owned()[slot.0 as usize / 64].fetch_and(!bit, AcqRel);
+        assert!(before & bit != 0, "slot {} is not this process's", slot.0);
+        self.shared
+            .drop_ref(&self.shared.slot_refs()[slot.0 as usize]);
+    }
+
+    fn free(&self) -> u32 {
+        u64::from(self.shared.swap_slots()).saturating_sub(self.shared.slots_used()) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots_of(shared: &Arc<Shared>, process: ProcessIndex) -> SharedSlots {
+        SharedSlots::new(Arc::clone(shared), Arc::new(AtomicU32::new(process.0)))
+    }
+
+    #[test]
+    fn runs_are_taken_whole_and_two_processes_never_get_the_same() {
+        let shared = Arc::new(Shared::create(64, 1).unwrap());
+        let (one, two) = (shared.claim().unwrap(), shared.claim().unwrap());
+        let mut one = slots_of(&shared, one);
+        let mut two = slots_of(&shared, two);
+        let mut seen = std::collections::BTreeSet::new();
+        for slots in [&mut one, &mut two] {
+            let (first, count) = slots.allocate(16).unwrap();
+            assert!(count >= 1);
+            assert!((first.0..first.0 + count).all(|slot| seen.insert(slot)));
+        }
+        while let Some((first, count)) = one.allocate(7) {
+            assert!((first.0..first.0 + count).all(|slot| seen.insert(slot)));
+        }
+        assert_eq!((seen.len(), one.free(), two.free()), (64, 0, 0));
+        assert!(two.allocate(1).is_none());
+    }
+
+    #[test]
+    fn a_slot_shared_by_a_fork_is_free_when_both_let_go() {
+        let shared = Arc::new(Shared::create(8, 1).unwrap());
+        let parent = shared.claim().unwrap();
+        let mut ours = slots_of(&shared, parent);
+        let (slot, _) = ours.allocate(1).unwrap();
+        let child = shared.claim_child(parent).unwrap();
+        let mut theirs = slots_of(&shared, child);
+        ours.release(slot);
+        assert_eq!(theirs.free(), 7);
+        theirs.share(slot);
+        theirs.release(slot);
+        assert_eq!(theirs.free(), 7);
+        theirs.release(slot);
+        assert_eq!(theirs.free(), 8);
+    }
+}

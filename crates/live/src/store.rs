@@ -1,0 +1,556 @@
+//! The swap store: a file of slots, read and written straight from the frame pool.
+//!
+//! The sum of every slot is kept in memory. It is recorded when a page is stored and checked when
+//! the page comes back: a flipped bit is an error, never silent data. A page of zeros is only
+//! recorded; it is neither written nor read.
+//!
+//! # Invariants
+//! 1. Frames in a transfer are held in the machine until its reply is made.
+//! 2. A transfer is cut into parts where pages of zeros interrupt it. `parts_left` counts those
+//!    that wait or are under way; the last one to end makes the reply.
+//! 3. At most [`UNDER_WAY_MAX`] parts are under way, so that completions always find room.
+
+pub mod faults;
+pub mod file;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use tidemark_core::id::{FrameId, PAGE_BYTES, SlotId, Ticket};
+use tidemark_core::machine::Machine;
+use tidemark_core::pager::{Direction, Outcome, Reply};
+
+use self::faults::{FaultPlan, Injected};
+use crate::machine::{LiveMachine, ZERO_SUM};
+use crate::sys::memory::{Mapping, Table};
+use crate::sys::pool::TRANSFER_MAX;
+use crate::sys::ring::{Completion, Ring};
+use crate::sys::workers::Workers;
+use crate::sys::{Errno, PAGE};
+
+/// How many parts are under way at one time.
+pub const UNDER_WAY_MAX: u32 = 64;
+const WORKERS: u32 = 4;
+
+/// By what means bytes are carried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Means {
+    /// io_uring, or threads where it is not permitted.
+    Best,
+    /// io_uring or nothing.
+    Ring,
+    /// Threads.
+    Threads,
+}
+
+/// Why a transfer failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// The file answered this.
+    File(Errno),
+    /// The file ended in the middle of a slot.
+    Short,
+    /// The slot's contents are not what was stored.
+    Differs,
+    /// There was no memory to read into.
+    Memory(Errno),
+}
+
+/// A failed transfer, for the message about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// The transfer.
+    pub ticket: Ticket,
+    /// Fetch or store.
+    pub direction: Direction,
+    /// The first slot concerned. Its place in the file is [`offset`](Self::offset).
+    pub slot: SlotId,
+    /// What happened.
+    pub cause: Cause,
+}
+
+impl Failure {
+    /// Where in the file the slot begins, in bytes.
+    pub fn offset(self) -> u64 {
+        offset_of(self.slot)
+    }
+}
+
+/// What the store has done so far, in pages unless the name says otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Tally {
+    /// Read from the file.
+    pub read: u64,
+    /// Written to the file.
+    pub written: u64,
+    /// Fetched without reading: zeros.
+    pub zeros_fetched: u64,
+    /// Stored without writing: zeros.
+    pub zeros_stored: u64,
+    /// Calls that read, however many pages each.
+    pub read_calls: u64,
+    /// Calls that write.
+    pub write_calls: u64,
+}
+
+/// The swap store of one process.
+pub struct SwapStore {
+    carrier: Carrier,
+    file: OwnedFd,
+    sums: Table<u128>,
+    transfers: Vec<Transfer>,
+    unused: Vec<u32>,
+    /// Parts that wait for room. Fetches go first: a program may be waiting.
+    fetches: VecDeque<Part>,
+    stores: VecDeque<Part>,
+    under_way: u32,
+    replies: VecDeque<Reply>,
+    failures: VecDeque<Failure>,
+    faults: FaultPlan,
+    tally: Tally,
+}
+
+enum Carrier {
+    Ring(Ring),
+    Workers(Workers),
+}
+
+#[derive(Clone, Copy)]
+struct Transfer {
+    ticket: Ticket,
+    direction: Direction,
+    first: SlotId,
+    frames: [FrameId; TRANSFER_MAX],
+    pages: u8,
+    parts_left: u8,
+    failure: Option<(SlotId, Cause)>,
+}
+
+/// Consecutive pages of a transfer.
+#[derive(Clone, Copy)]
+struct Part {
+    transfer: u32,
+    start: u8,
+    pages: u8,
+}
+
+impl SwapStore {
+    /// Makes a store of `slots` slots in `file`, which must be used by the calling thread alone
+    /// from now on.
+    pub fn new(
+        file: OwnedFd,
+        slots: u32,
+        means: Means,
+        faults: FaultPlan,
+    ) -> Result<SwapStore, Errno> {
+        Ok(SwapStore {
+            carrier: Carrier::new(means)?,
+            file,
+            sums: Table::new(slots as usize)?,
+            transfers: Vec::new(),
+            unused: Vec::new(),
+            fetches: VecDeque::with_capacity(64),
+            stores: VecDeque::with_capacity(64),
+            under_way: 0,
+            replies: VecDeque::with_capacity(64),
+            failures: VecDeque::new(),
+            faults,
+            tally: Tally::default(),
+        })
+    }
+
+    /// Goes on in a forked child, with its own descriptor of the same file. Nothing may be under
+    /// way; the sums of all slots are kept.
+    pub fn reopen(&mut self, file: OwnedFd, means: Means) -> Result<(), Errno> {
+        assert!(self.is_idle(), "a fork waits for transfers");
+        let carrier = Carrier::new(means)?;
+        // These are the parent's, and their numbers may be files of the program by now.
+        std::mem::forget(std::mem::replace(&mut self.carrier, carrier));
+        std::mem::forget(std::mem::replace(&mut self.file, file));
+        Ok(())
+    }
+
+    /// Starts a transfer between `frames` and as many slots from `first` on. It goes on its way
+    /// with the next [`submit`](Self::submit); the reply comes through
+    /// [`next_reply`](Self::next_reply).
+    pub fn start(
+        &mut self,
+        ticket: Ticket,
+        direction: Direction,
+        first: SlotId,
+        frames: &[FrameId],
+        machine: &mut LiveMachine,
+    ) {
+        assert!(!frames.is_empty() && frames.len() <= TRANSFER_MAX);
+        assert!(first.0 as usize + frames.len() <= self.sums.len());
+        let transfer = self.add_transfer(ticket, direction, first, frames);
+        match direction {
+            Direction::Fetch => self.start_fetch(transfer, first, frames, machine),
+            Direction::Store => self.start_store(transfer, first, frames, machine),
+        }
+        machine.hold(frames);
+        if self.transfers[transfer as usize].parts_left == 0 {
+            self.finish(transfer, machine);
+        }
+    }
+
+    /// Sends as much on its way as there is room for.
+    pub fn submit(&mut self, machine: &LiveMachine) -> Result<(), Errno> {
+        while self.under_way < UNDER_WAY_MAX {
+            let part = self.fetches.pop_front().or_else(|| self.stores.pop_front());
+            let Some(part) = part else { break };
+            self.send(part, machine)?;
+        }
+        match &mut self.carrier {
+            Carrier::Ring(ring) => ring.submit(),
+            Carrier::Workers(_) => Ok(()),
+        }
+    }
+
+    /// Takes in what has finished, makes replies, and sends more on its way.
+    pub fn reap(&mut self, machine: &mut LiveMachine) -> Result<(), Errno> {
+        while let Some(completion) = self.carrier.take_completion() {
+            self.under_way -= 1;
+            self.handle_completion(completion, machine);
+        }
+        self.submit(machine)
+    }
+
+    /// Reads one slot at once, into the first page of `into`. It waits for the disk: only for an
+    /// engine that is about to fork, whose transfers have all ended.
+    pub fn read_now(&self, slot: SlotId, into: &mut Mapping) -> Result<(), Cause> {
+        let stored = self.sums[slot.0 as usize];
+        let page = into.first_page();
+        if stored == ZERO_SUM {
+            page.fill(0);
+            return Ok(());
+        }
+        let mut filled = 0;
+        while filled < PAGE {
+            let offset = offset_of(slot) + filled as u64;
+            match rustix::io::pread(&self.file, &mut page[filled..], offset) {
+                Ok(0) => return Err(Cause::Short),
+                Ok(count) => filled += count,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(Cause::File(error)),
+            }
+        }
+        if xxhash_rust::xxh3::xxh3_128(page) == stored {
+            Ok(())
+        } else {
+            Err(Cause::Differs)
+        }
+    }
+
+    /// Hands over the next reply.
+    pub fn next_reply(&mut self) -> Option<Reply> {
+        self.replies.pop_front()
+    }
+
+    /// Hands over the next failure. Each failed reply has one.
+    pub fn next_failure(&mut self) -> Option<Failure> {
+        self.failures.pop_front()
+    }
+
+    /// Whether nothing is waiting, under way or unanswered.
+    pub fn is_idle(&self) -> bool {
+        self.unused.len() == self.transfers.len() && self.replies.is_empty()
+    }
+
+    /// Whether bytes are carried by io_uring.
+    pub fn is_ring(&self) -> bool {
+        matches!(self.carrier, Carrier::Ring(_))
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> u32 {
+        self.sums.len() as u32
+    }
+
+    /// What was done so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn add_transfer(
+        &mut self,
+        ticket: Ticket,
+        direction: Direction,
+        first: SlotId,
+        frames: &[FrameId],
+    ) -> u32 {
+        let mut transfer = Transfer {
+            ticket,
+            direction,
+            first,
+            frames: [FrameId(0); TRANSFER_MAX],
+            pages: frames.len() as u8,
+            parts_left: 0,
+            failure: None,
+        };
+        transfer.frames[..frames.len()].copy_from_slice(frames);
+        if let Some(index) = self.unused.pop() {
+            self.transfers[index as usize] = transfer;
+            return index;
+        }
+        self.transfers.push(transfer);
+        self.transfers.len() as u32 - 1
+    }
+
+    fn start_fetch(
+        &mut self,
+        transfer: u32,
+        first: SlotId,
+        frames: &[FrameId],
+        machine: &mut LiveMachine,
+    ) {
+        for (start, pages) in self.parts_of(first, frames.len()) {
+            let wanted = &frames[start..start + pages];
+            if let Err(error) = machine.prepare(wanted) {
+                let slot = SlotId(first.0 + start as u32);
+                self.transfers[transfer as usize].failure = Some((slot, Cause::Memory(error)));
+                continue;
+            }
+            self.queue(transfer, start, pages);
+        }
+        for (slot, frame) in (first.0 as usize..).zip(frames) {
+            if self.sums[slot] == ZERO_SUM {
+                machine.zero(*frame);
+                self.tally.zeros_fetched += 1;
+            }
+        }
+    }
+
+    fn start_store(
+        &mut self,
+        transfer: u32,
+        first: SlotId,
+        frames: &[FrameId],
+        machine: &mut LiveMachine,
+    ) {
+        for (slot, frame) in (first.0 as usize..).zip(frames) {
+            let sum = machine.sum(*frame);
+            self.sums[slot] = sum;
+            machine.set_sum(*frame, sum);
+            self.tally.zeros_stored += u64::from(sum == ZERO_SUM);
+        }
+        for (start, pages) in self.parts_of(first, frames.len()) {
+            self.queue(transfer, start, pages);
+        }
+    }
+
+    /// The runs of slots, relative to `first`, that are not known to hold zeros.
+    fn parts_of(&self, first: SlotId, pages: usize) -> Vec<(usize, usize)> {
+        let sums = &self.sums[first.0 as usize..first.0 as usize + pages];
+        let mut parts = Vec::new();
+        let mut start = 0;
+        for run in sums.chunk_by(|a, b| (*a == ZERO_SUM) == (*b == ZERO_SUM)) {
+            if run[0] != ZERO_SUM {
+                parts.push((start, run.len()));
+            }
+            start += run.len();
+        }
+        parts
+    }
+
+    fn queue(&mut self, transfer: u32, start: usize, pages: usize) {
+        let entry = &mut self.transfers[transfer as usize];
+        entry.parts_left += 1;
+        let part = Part {
+            transfer,
+            start: start as u8,
+            pages: pages as u8,
+        };
+        match entry.direction {
+            Direction::Fetch => self.fetches.push_back(part),
+            Direction::Store => self.stores.push_back(part),
+        }
+    }
+
+    fn send(&mut self, part: Part, machine: &LiveMachine) -> Result<(), Errno> {
+        let transfer = &self.transfers[part.transfer as usize];
+        let (direction, tag) = (transfer.direction, part.tag());
+        let frames = &transfer.frames[part.range()];
+        let offset = offset_of(transfer.slot(part.start));
+        let pool = machine.pool();
+        match &mut self.carrier {
+            Carrier::Ring(ring) => {
+                let file = self.file.as_fd();
+                while !ring.push(direction, file, offset, pool, frames, tag) {
+                    ring.submit()?;
+                }
+            }
+            Carrier::Workers(workers) => {
+                workers.push(direction, self.file.as_raw_fd(), offset, pool, frames, tag);
+            }
+        }
+        self.under_way += 1;
+        match direction {
+            Direction::Fetch => self.tally.read_calls += 1,
+            Direction::Store => self.tally.write_calls += 1,
+        }
+        Ok(())
+    }
+
+    fn handle_completion(&mut self, completion: Completion, machine: &mut LiveMachine) {
+        let part = Part::from_tag(completion.tag);
+        let transfer = &mut self.transfers[part.transfer as usize];
+        let mut result = completion.result;
+        match self.faults.next(transfer.direction) {
+            Injected::Nothing => {}
+            Injected::Error => result = Err(Errno::IO),
+            Injected::Flip => flip(machine, transfer.frames[part.start as usize]),
+        }
+        transfer.parts_left -= 1;
+        match result {
+            Ok(bytes) if bytes == part.pages as usize * PAGE => self.note_moved(part),
+            Ok(bytes) if bytes >= PAGE => self.go_on(part, (bytes / PAGE) as u8),
+            Err(Errno::INTR | Errno::AGAIN) => self.go_on(part, 0),
+            Ok(_) => transfer.failure = Some((transfer.slot(part.start), Cause::Short)),
+            Err(error) => {
+                transfer.failure = Some((transfer.slot(part.start), Cause::File(error)));
+            }
+        }
+        if self.transfers[part.transfer as usize].parts_left == 0 {
+            self.finish(part.transfer, machine);
+        }
+    }
+
+    fn note_moved(&mut self, part: Part) {
+        match self.transfers[part.transfer as usize].direction {
+            Direction::Fetch => self.tally.read += u64::from(part.pages),
+            Direction::Store => self.tally.written += u64::from(part.pages),
+        }
+    }
+
+    /// Queues what is left of a part of which only the first pages were moved.
+    fn go_on(&mut self, part: Part, moved: u8) {
+        self.note_moved(Part {
+            pages: moved,
+            ..part
+        });
+        let (start, pages) = (part.start + moved, part.pages - moved);
+        self.queue(part.transfer, start as usize, pages as usize);
+    }
+
+    /// Makes the reply of a transfer whose parts have all ended.
+    fn finish(&mut self, index: u32, machine: &mut LiveMachine) {
+        let mut transfer = self.transfers[index as usize];
+        let frames = &transfer.frames[..transfer.pages as usize];
+        machine.release(frames);
+        if transfer.direction == Direction::Fetch && transfer.failure.is_none() {
+            transfer.failure = self.verify(transfer.first, frames, machine);
+        }
+        if transfer.failure.is_some() && transfer.direction == Direction::Store {
+            frames.iter().for_each(|frame| machine.forget_sum(*frame));
+        }
+        let outcome = match transfer.failure {
+            None => Outcome::Done,
+            Some((slot, cause)) => {
+                let Transfer {
+                    ticket, direction, ..
+                } = transfer;
+                self.failures.push_back(Failure {
+                    ticket,
+                    direction,
+                    slot,
+                    cause,
+                });
+                Outcome::Failed
+            }
+        };
+        self.replies.push_back(Reply {
+            ticket: transfer.ticket,
+            outcome,
+        });
+        self.unused.push(index);
+    }
+
+    /// Compares what came back with what was stored.
+    fn verify(
+        &self,
+        first: SlotId,
+        frames: &[FrameId],
+        machine: &mut LiveMachine,
+    ) -> Option<(SlotId, Cause)> {
+        let mut wrong = None;
+        for (slot, frame) in (first.0..).zip(frames) {
+            let stored = self.sums[slot as usize];
+            if machine.sum(*frame) != stored {
+                wrong = wrong.or(Some((SlotId(slot), Cause::Differs)));
+            } else {
+                machine.set_sum(*frame, stored);
+            }
+        }
+        wrong
+    }
+}
+
+impl AsFd for SwapStore {
+    /// Can be read when something has finished.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.carrier {
+            Carrier::Ring(ring) => ring.as_fd(),
+            Carrier::Workers(workers) => workers.as_fd(),
+        }
+    }
+}
+
+impl Carrier {
+    fn new(means: Means) -> Result<Carrier, Errno> {
+        let ring = match means {
+            Means::Threads => Err(Errno::NOSYS),
+            Means::Best | Means::Ring => Ring::new(UNDER_WAY_MAX),
+        };
+        match (ring, means) {
+            (Ok(ring), _) => Ok(Carrier::Ring(ring)),
+            (Err(error), Means::Ring) => Err(error),
+            (Err(_), Means::Best | Means::Threads) => Ok(Carrier::Workers(Workers::new(WORKERS)?)),
+        }
+    }
+
+    fn take_completion(&mut self) -> Option<Completion> {
+        match self {
+            Carrier::Ring(ring) => ring.take_completion(),
+            Carrier::Workers(workers) => workers.take_completion(),
+        }
+    }
+}
+
+impl Transfer {
+    fn slot(&self, page: u8) -> SlotId {
+        SlotId(self.first.0 + u32::from(page))
+    }
+}
+
+impl Part {
+    fn tag(self) -> u64 {
+        u64::from(self.transfer) << 16 | u64::from(self.start) << 8 | u64::from(self.pages)
+    }
+
+    fn from_tag(tag: u64) -> Part {
+        Part {
+            transfer: (tag >> 16) as u32,
+            start: (tag >> 8) as u8,
+            pages: tag as u8,
+        }
+    }
+
+    fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.start as usize + self.pages as usize
+    }
+}
+
+fn offset_of(slot: SlotId) -> u64 {
+    u64::from(slot.0) * PAGE_BYTES
+}
+
+/// Turns one bit of a frame over, as a bad disk might.
+fn flip(machine: &mut LiveMachine, frame: FrameId) {
+    let mut page = [0; PAGE];
+    machine.pool().read(frame, &mut page);
+    page[PAGE / 3] ^= 0x10;
+    machine.pool_mut().write(frame, &page);
+}

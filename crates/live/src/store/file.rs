@@ -1,0 +1,70 @@
+//! Making a swap file: private, without a name, read and written past the host's page cache.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+
+use crate::sys::Errno;
+
+/// A swap file, or what went wrong with it.
+#[derive(Debug)]
+pub struct SwapFile {
+    /// The file.
+    pub fd: OwnedFd,
+    /// Whether it bypasses the host's page cache. Where not (tmpfs on old kernels), its pages
+    /// take up memory of the host besides.
+    pub is_direct: bool,
+    /// Whether its blocks are reserved, so that a write can't find the disk full.
+    pub is_reserved: bool,
+}
+
+/// Makes a file without a name of `bytes` bytes in `directory`, mode 0600.
+pub fn create(directory: &Path, bytes: u64) -> Result<SwapFile, Errno> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    let base = OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
+    let nameless = base | OFlags::TMPFILE;
+    let direct = rustix::fs::open(directory, nameless | OFlags::DIRECT, mode);
+    let (fd, is_direct) = match direct {
+        Ok(fd) => (fd, true),
+        Err(Errno::INVAL) => (rustix::fs::open(directory, nameless, mode)?, false),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR) => create_and_unlink(directory, base, mode)?,
+        Err(error) => return Err(error),
+    };
+    let is_reserved = reserve(&fd, bytes)?;
+    Ok(SwapFile {
+        fd,
+        is_direct,
+        is_reserved,
+    })
+}
+
+/// For file systems that know no files without names.
+fn create_and_unlink(directory: &Path, base: OFlags, mode: Mode) -> Result<(OwnedFd, bool), Errno> {
+    let pid = rustix::process::getpid().as_raw_nonzero();
+    let path = directory.join(format!(".tidemark-swap-{pid}"));
+    let flags = base | OFlags::CREATE;
+    let opened = match rustix::fs::open(&path, flags | OFlags::DIRECT, mode) {
+        Ok(fd) => (fd, true),
+        // The file may exist by now although opening it failed.
+        Err(Errno::INVAL) => {
+            let _ = rustix::fs::unlink(&path);
+            (rustix::fs::open(&path, flags, mode)?, false)
+        }
+        Err(error) => return Err(error),
+    };
+    rustix::fs::unlinkat(rustix::fs::CWD, &path, AtFlags::empty())?;
+    Ok(opened)
+}
+
+/// Gives the file its size, and its blocks if the file system can.
+fn reserve(fd: impl AsFd, bytes: u64) -> Result<bool, Errno> {
+    match rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => Ok(true),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+            rustix::fs::ftruncate(&fd, bytes)?;
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,370 @@
+//! The store against a real file, by io_uring and by threads.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use tidemark_core::id::{FrameId, SlotId, Ticket};
+use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::pager::{Direction, Outcome, Reply};
+
+use super::faults::FaultPlan;
+use super::*;
+use crate::machine::tests::World;
+use crate::sys::socket;
+use crate::sys::testing::{Turn, fill, is_filled, is_so_in_child, skip};
+use crate::sys::uffd::Features;
+
+const SLOTS: u32 = 256;
+
+/// A world with a store, all of whose frames hold a page of their own number plus one.
+struct Swapping {
+    world: World,
+    store: SwapStore,
+    next: u64,
+}
+
+impl Swapping {
+    fn new(frames: u32, means: Means, faults: &str) -> Option<Swapping> {
+        Swapping::with_turn(frames, means, faults, Turn::shared())
+    }
+
+    fn with_turn(frames: u32, means: Means, faults: &str, turn: Turn) -> Option<Swapping> {
+        let mut world = World::with_turn(frames, frames as usize, turn)?;
+        let directory = std::env::temp_dir();
+        let file = file::create(&directory, u64::from(SLOTS) * PAGE_BYTES).unwrap();
+        let plan = FaultPlan::parse(faults).unwrap();
+        let store = match SwapStore::new(file.fd, SLOTS, means, plan) {
+            Ok(store) => store,
+            Err(error) => {
+                skip(&format!("io_uring: {error}"));
+                return None;
+            }
+        };
+        world.enter_zeros(0, 0, frames);
+        (0..frames).for_each(|page| fill(&world.region, page as usize, page as u8 + 1));
+        (0..frames).for_each(|frame| world.machine.restrict(FrameId(frame), Rights::None));
+        world.machine.settle();
+        Some(Swapping {
+            world,
+            store,
+            next: 0,
+        })
+    }
+
+    /// Does one transfer and waits for its reply.
+    fn transfer(&mut self, direction: Direction, first: u32, frames: &[FrameId]) -> Outcome {
+        let ticket = self.start(direction, first, frames);
+        let replies = self.collect(1);
+        assert_eq!(replies[0].ticket, ticket);
+        replies[0].outcome
+    }
+
+    fn start(&mut self, direction: Direction, first: u32, frames: &[FrameId]) -> Ticket {
+        self.next += 1;
+        let ticket = Ticket(self.next);
+        self.store.start(
+            ticket,
+            direction,
+            SlotId(first),
+            frames,
+            &mut self.world.machine,
+        );
+        ticket
+    }
+
+    fn collect(&mut self, count: usize) -> Vec<Reply> {
+        let mut replies = Vec::new();
+        let end = Instant::now() + Duration::from_secs(30);
+        while replies.len() < count {
+            assert!(Instant::now() < end, "{} of {count} replies", replies.len());
+            self.store.reap(&mut self.world.machine).unwrap();
+            replies.extend(std::iter::from_fn(|| self.store.next_reply()));
+            if replies.len() < count {
+                socket::wait_readable(&[self.store.as_fd()], Some(1_000_000_000)).unwrap();
+            }
+        }
+        assert!(self.store.is_idle());
+        self.world.machine.check();
+        replies
+    }
+
+    fn byte(&self, frame: FrameId) -> u8 {
+        let mut page = [0; PAGE];
+        self.world.machine.pool().read(frame, &mut page);
+        assert!(page.iter().step_by(64).all(|byte| *byte == page[0]));
+        page[0]
+    }
+}
+
+fn frames(numbers: impl IntoIterator<Item = u32>) -> Vec<FrameId> {
+    numbers.into_iter().map(FrameId).collect()
+}
+
+fn by_all_means(faults: &str, count: u32, test: impl Fn(&mut Swapping)) {
+    for means in [Means::Ring, Means::Threads] {
+        if let Some(mut swapping) = Swapping::new(count, means, faults) {
+            assert_eq!(swapping.store.is_ring(), means == Means::Ring);
+            test(&mut swapping);
+        }
+    }
+}
+
+#[test]
+fn pages_come_back_as_they_went() {
+    by_all_means("", 64, |swapping| {
+        // Scattered over the pool, in the order of slots.
+        let from = frames((0..64).map(|i| i * 23 % 64));
+        assert_eq!(
+            swapping.transfer(Direction::Store, 100, &from),
+            Outcome::Done
+        );
+        (0..64).for_each(|frame| swapping.world.machine.zero(FrameId(frame)));
+        let to = frames((0..64).map(|i| i * 5 % 64));
+        assert_eq!(swapping.transfer(Direction::Fetch, 100, &to), Outcome::Done);
+        for (from, to) in from.iter().zip(&to) {
+            assert_eq!(u32::from(swapping.byte(*to)), from.0 + 1);
+            assert!(!swapping.world.machine.take_modified(*to));
+        }
+        swapping.world.enter(0, to[0].0);
+        assert!(is_filled(&swapping.world.region, 0, from[0].0 as u8 + 1));
+        let tally = swapping.store.tally();
+        assert_eq!(
+            (
+                tally.written,
+                tally.read,
+                tally.write_calls,
+                tally.read_calls
+            ),
+            (64, 64, 1, 1)
+        );
+    });
+}
+
+#[test]
+fn many_transfers_at_once_all_get_their_reply() {
+    by_all_means("", 200, |swapping| {
+        for frame in 0..200 {
+            swapping.start(Direction::Store, frame, &frames([frame]));
+        }
+        assert!(
+            swapping
+                .collect(200)
+                .iter()
+                .all(|reply| reply.outcome == Outcome::Done)
+        );
+        (0..200).for_each(|frame| swapping.world.machine.zero(FrameId(frame)));
+        for frame in 0..200 {
+            swapping.start(Direction::Fetch, frame, &frames([199 - frame]));
+        }
+        let mut tickets: Vec<u64> = swapping
+            .collect(200)
+            .iter()
+            .map(|reply| reply.ticket.0)
+            .collect();
+        tickets.sort_unstable();
+        assert!(tickets.iter().copied().eq(201..=400));
+        assert!(
+            (0..200)
+                .all(|frame| u32::from(swapping.byte(FrameId(199 - frame))) == (frame + 1) % 256)
+        );
+    });
+}
+
+#[test]
+fn zeros_are_neither_written_nor_read() {
+    by_all_means("", 8, |swapping| {
+        for frame in [0, 3, 4, 7] {
+            swapping.world.machine.zero(FrameId(frame));
+        }
+        let all = frames(0..8);
+        assert_eq!(swapping.transfer(Direction::Store, 0, &all), Outcome::Done);
+        let tally = swapping.store.tally();
+        assert_eq!(
+            (tally.written, tally.write_calls, tally.zeros_stored),
+            (4, 2, 4)
+        );
+        let back = frames((0..8).rev());
+        assert_eq!(swapping.transfer(Direction::Fetch, 0, &back), Outcome::Done);
+        assert_eq!(
+            [7, 6, 5, 4, 3, 2, 1, 0].map(|frame| swapping.byte(FrameId(frame))),
+            [0, 2, 3, 0, 0, 6, 7, 0]
+        );
+        let tally = swapping.store.tally();
+        assert_eq!(
+            (tally.read, tally.read_calls, tally.zeros_fetched),
+            (4, 2, 4)
+        );
+        // Nothing but zeros: answered at once.
+        for frame in 0..8 {
+            swapping.world.machine.zero(FrameId(frame));
+        }
+        let ticket = swapping.start(Direction::Store, 8, &all);
+        let reply = Reply {
+            ticket,
+            outcome: Outcome::Done,
+        };
+        assert_eq!(swapping.store.next_reply(), Some(reply));
+    });
+}
+
+#[test]
+fn a_flipped_bit_is_a_failure_and_names_its_slot() {
+    by_all_means("flip:2", 8, |swapping| {
+        assert_eq!(
+            swapping.transfer(Direction::Store, 40, &frames(0..8)),
+            Outcome::Done
+        );
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 40, &frames(0..4)),
+            Outcome::Done
+        );
+        assert_eq!(swapping.store.next_failure(), None);
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 44, &frames(4..8)),
+            Outcome::Failed
+        );
+        let failure = swapping.store.next_failure().unwrap();
+        assert_eq!((failure.slot, failure.cause), (SlotId(44), Cause::Differs));
+        assert_eq!(failure.offset(), 44 * 4096);
+        // The file itself is sound.
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 44, &frames(4..8)),
+            Outcome::Done
+        );
+    });
+}
+
+#[test]
+fn what_the_file_answers_is_told_and_a_failed_store_leaves_pages_modified() {
+    by_all_means("write:1,read:1", 2, |swapping| {
+        let both = frames(0..2);
+        assert!(
+            both.iter()
+                .all(|frame| swapping.world.machine.take_modified(*frame))
+        );
+        assert_eq!(
+            swapping.transfer(Direction::Store, 9, &both),
+            Outcome::Failed
+        );
+        let failure = swapping.store.next_failure().unwrap();
+        assert_eq!(
+            (failure.slot, failure.cause),
+            (SlotId(9), Cause::File(Errno::IO))
+        );
+        assert_eq!(failure.direction, Direction::Store);
+        assert!(
+            both.iter()
+                .all(|frame| swapping.world.machine.take_modified(*frame))
+        );
+        assert_eq!((swapping.byte(both[0]), swapping.byte(both[1])), (1, 2));
+        assert_eq!(swapping.transfer(Direction::Store, 9, &both), Outcome::Done);
+        assert!(
+            !both
+                .iter()
+                .any(|frame| swapping.world.machine.take_modified(*frame))
+        );
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 9, &both),
+            Outcome::Failed
+        );
+        assert_eq!(
+            swapping.store.next_failure().unwrap().direction,
+            Direction::Fetch
+        );
+        assert_eq!(swapping.transfer(Direction::Fetch, 9, &both), Outcome::Done);
+    });
+}
+
+#[test]
+fn a_file_that_ends_too_soon_is_told() {
+    by_all_means("", 4, |swapping| {
+        assert_eq!(
+            swapping.transfer(Direction::Store, 0, &frames(0..4)),
+            Outcome::Done
+        );
+        rustix::fs::ftruncate(&swapping.store.file, 2 * PAGE_BYTES).unwrap();
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 0, &frames(0..4)),
+            Outcome::Failed
+        );
+        let failure = swapping.store.next_failure().unwrap();
+        assert_eq!((failure.slot, failure.cause), (SlotId(2), Cause::Short));
+    });
+}
+
+#[test]
+fn a_page_wanted_while_it_is_stored_comes_at_once_and_is_stored_as_it_was() {
+    by_all_means("", 2, |swapping| {
+        let frame = FrameId(0);
+        swapping.start(Direction::Store, 5, &[frame]);
+        swapping.world.enter(0, 0);
+        fill(&swapping.world.region, 0, 200);
+        assert_eq!(swapping.collect(1)[0].outcome, Outcome::Done);
+        swapping.world.unmap(0);
+        assert_eq!(swapping.world.machine.take_setback(), None);
+        assert!(swapping.world.machine.take_modified(frame));
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 5, &[FrameId(1)]),
+            Outcome::Done
+        );
+        assert_eq!((swapping.byte(frame), swapping.byte(FrameId(1))), (200, 1));
+    });
+}
+
+#[test]
+fn a_forked_child_goes_on_with_copies_of_everything() {
+    for means in [Means::Ring, Means::Threads] {
+        let Some(mut swapping) = Swapping::with_turn(8, means, "", Turn::alone()) else {
+            return;
+        };
+        assert_eq!(
+            swapping.transfer(Direction::Store, 0, &frames(0..4)),
+            Outcome::Done
+        );
+        (0..4).for_each(|frame| swapping.world.machine.zero(FrameId(frame)));
+        swapping.world.enter(5, 5);
+        let file = swapping.store.file.try_clone().unwrap();
+        let child = &mut swapping;
+        assert!(is_so_in_child(move || {
+            let features = Features::THREAD_ID.and(Features::CHANGES);
+            child.world.machine.reopen(features).unwrap();
+            let first = child.world.at(0);
+            child.world.machine.register(first, 8).unwrap();
+            child.store.reopen(file, means).unwrap();
+            // From the store, from the pool, and what stood in the program.
+            assert_eq!(
+                child.transfer(Direction::Fetch, 0, &frames(0..4)),
+                Outcome::Done
+            );
+            child.world.enter(0, 3);
+            child.world.enter(7, 7);
+            fill(&child.world.region, 5, 250);
+            child.world.unmap(5);
+            assert_eq!(child.world.machine.take_setback(), None);
+            child.world.enter(6, 5);
+            let is_as_left = |page, value| is_filled(&child.world.region, page, value);
+            is_as_left(0, 4) && is_as_left(7, 8) && is_as_left(6, 250)
+        }));
+        // The parent has seen nothing of it.
+        swapping.world.enter(7, 7);
+        assert!(is_filled(&swapping.world.region, 5, 6) && is_filled(&swapping.world.region, 7, 8));
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 0, &frames(0..4)),
+            Outcome::Done
+        );
+    }
+}
+
+#[test]
+fn a_swap_file_has_its_size_and_no_name() {
+    let directory = std::env::temp_dir();
+    let file = file::create(&directory, 1 << 20).unwrap();
+    let stat = rustix::fs::fstat(&file.fd).unwrap();
+    assert_eq!(
+        (stat.st_size, stat.st_nlink, stat.st_mode & 0o777),
+        (1 << 20, 0, 0o600)
+    );
+    assert!(!file.is_reserved || stat.st_blocks * 512 >= 1 << 20);
+    let missing = file::create(&directory.join("no such place"), 4096);
+    assert_eq!(missing.unwrap_err(), Errno::NOENT);
+}

@@ -1,0 +1,188 @@
+//! Reads and writes of slots by worker threads, where io_uring is forbidden.
+//!
+//! Workers carry bytes and decide nothing. They share the file table of the thread that made
+//! them, and touch only the pool and their own queues.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linux_raw_sys::general::iovec;
+use rustix::io::{IoSlice, IoSliceMut};
+
+use tidemark_core::id::FrameId;
+use tidemark_core::pager::Direction;
+
+use super::pool::{Pool, TRANSFER_MAX};
+use super::ring::{Buffers, Completion, list_buffers};
+use super::socket::Bell;
+use super::{Errno, thread};
+
+const STACK_BYTES: usize = 128 * 1024;
+
+/// Threads that do transfers.
+pub struct Workers {
+    shared: Arc<Shared>,
+    handles: Vec<thread::Handle<()>>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    wanted: Condvar,
+    bell: Bell,
+}
+
+struct Queue {
+    jobs: VecDeque<Job>,
+    finished: VecDeque<Completion>,
+    is_ending: bool,
+}
+
+struct Job {
+    direction: Direction,
+    file: RawFd,
+    offset: u64,
+    buffers: Buffers,
+    count: u32,
+    tag: u64,
+}
+
+// SAFETY: the buffers are slots of the pool, reserved for this transfer until it is finished.
+unsafe impl Send for Job {}
+
+impl Workers {
+    /// Starts `count` threads.
+    pub fn new(count: u32) -> Result<Workers, Errno> {
+        let jobs = VecDeque::with_capacity(64);
+        let queue = Queue {
+            jobs,
+            finished: VecDeque::with_capacity(64),
+            is_ending: false,
+        };
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(queue),
+            wanted: Condvar::new(),
+            bell: Bell::new()?,
+        });
+        let mut workers = Workers {
+            shared,
+            handles: Vec::new(),
+        };
+        for _ in 0..count {
+            let shared = Arc::clone(&workers.shared);
+            workers
+                .handles
+                .push(thread::spawn(STACK_BYTES, move || work(&shared))?);
+        }
+        Ok(workers)
+    }
+
+    /// Hands a transfer to the workers.
+    pub fn push(
+        &mut self,
+        direction: Direction,
+        file: RawFd,
+        offset: u64,
+        pool: &Pool,
+        frames: &[FrameId],
+        tag: u64,
+    ) {
+        let blank = iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        let mut buffers = [blank; TRANSFER_MAX];
+        let count = list_buffers(pool, frames, &mut buffers);
+        let job = Job {
+            direction,
+            file,
+            offset,
+            buffers,
+            count,
+            tag,
+        };
+        lock(&self.shared.queue).jobs.push_back(job);
+        self.shared.wanted.notify_one();
+    }
+
+    /// Hands over the next finished transfer.
+    pub fn take_completion(&mut self) -> Option<Completion> {
+        self.shared.bell.take();
+        let mut queue = lock(&self.shared.queue);
+        let completion = queue.finished.pop_front();
+        if !queue.finished.is_empty() {
+            self.shared.bell.ring();
+        }
+        completion
+    }
+}
+
+impl AsFd for Workers {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.bell.as_fd()
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        lock(&self.shared.queue).is_ending = true;
+        self.shared.wanted.notify_all();
+        for handle in self.handles.drain(..) {
+            // A transfer that takes longer is stuck in the device; its thread ends by itself.
+            let _ = handle.join(Duration::from_secs(5));
+        }
+    }
+}
+
+fn work(shared: &Shared) {
+    loop {
+        let mut queue = lock(&shared.queue);
+        let job = loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                break job;
+            }
+            if queue.is_ending {
+                return;
+            }
+            queue = shared
+                .wanted
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(queue);
+        let result = transfer(&job);
+        lock(&shared.queue).finished.push_back(Completion {
+            tag: job.tag,
+            result,
+        });
+        shared.bell.ring();
+    }
+}
+
+fn transfer(job: &Job) -> Result<usize, Errno> {
+    let count = job.count as usize;
+    // SAFETY: `IoSlice` has the layout of `iovec`; the buffers are live slots of the pool that
+    // nobody else reads or writes until this transfer is finished. The descriptor is open for as
+    // long as transfers on it are pending.
+    unsafe {
+        let file = BorrowedFd::borrow_raw(job.file);
+        match job.direction {
+            Direction::Fetch => {
+                let mut buffers = job.buffers;
+                let first = buffers.as_mut_ptr().cast::<IoSliceMut<'_>>();
+                let slices = std::slice::from_raw_parts_mut(first, count);
+                rustix::io::preadv(file, slices, job.offset)
+            }
+            Direction::Store => {
+                let first = job.buffers.as_ptr().cast::<IoSlice<'_>>();
+                rustix::io::pwritev(file, std::slice::from_raw_parts(first, count), job.offset)
+            }
+        }
+    }
+}
+
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    // No code panics while holding the lock; a poisoned one would hold a consistent queue.
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}

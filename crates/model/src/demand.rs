@@ -1,0 +1,166 @@
+//! Demand: a whole [`Vm`] on a reference string, with pagers that answer at once.
+//!
+//! The [`stage`](crate::stage) checks everything at every step; this checks next to nothing, and
+//! so gets through long traces. With [`Config::demand`] it must count what
+//! [`cache`](crate::cache) counts.
+
+use std::collections::HashMap;
+
+use tidemark_core::backing::LocalSlots;
+use tidemark_core::fault::{Access, Event, Fault, Resolution};
+use tidemark_core::id::{FrameId, SpaceId, VirtPage, Waiter};
+use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::pager::{Outcome, Reply};
+use tidemark_core::policy::Policy;
+use tidemark_core::time::Time;
+use tidemark_core::vm::{Config, Counters, Vm};
+
+use crate::cache::MachineKind;
+
+/// Time between two references.
+const STEP_NS: u64 = 1000;
+
+/// Runs `trace` through a memory under `config` and says what it counted.
+pub fn replay(
+    policy: Box<dyn Policy>,
+    config: Config,
+    kind: MachineKind,
+    trace: &[u64],
+) -> Counters {
+    let pages = trace.iter().max().map_or(0, |last| last + 1);
+    let frames = config.frames_max as usize;
+    let mut machine = OneProgram {
+        kind,
+        mapped: HashMap::new(),
+        holding: vec![None; frames],
+        referenced: vec![false; frames],
+        modified: vec![false; frames],
+    };
+    // Every page has a slot, and one that is rewritten needs a second for a while.
+    let slots = u32::try_from(2 * pages + 64).expect("the pages fit a store");
+    let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
+    let space = vm.create_space();
+    vm.map_anonymous(space, VirtPage(0), pages.max(1), Rights::Write)
+        .expect("nothing else is mapped");
+    for (at, &page) in trace.iter().enumerate() {
+        let now = Time(at as u64 * STEP_NS);
+        let page = VirtPage(page);
+        if !machine.hit(page) {
+            let fault = Fault {
+                space,
+                at: page,
+                access: Access::Write,
+                waiter: Waiter(at as u64),
+            };
+            serve(&mut vm, &mut machine, now, fault);
+        }
+    }
+    vm.check();
+    vm.counters().clone()
+}
+
+fn serve(vm: &mut Vm, machine: &mut OneProgram, now: Time, fault: Fault) {
+    let is_pending = match vm.handle_fault(now, machine, fault) {
+        Resolution::Resolved => false,
+        Resolution::Pending => true,
+        Resolution::Invalid => unreachable!("all pages are mapped for writing"),
+    };
+    while let Some(request) = vm.poll_request() {
+        let reply = Reply {
+            ticket: request.ticket,
+            outcome: Outcome::Done,
+        };
+        vm.handle_reply(now, machine, reply);
+    }
+    let mut is_over = !is_pending;
+    while let Some(event) = vm.poll_event() {
+        assert_eq!(event, Event::Resolved(fault), "nothing else can happen");
+        is_over = true;
+    }
+    assert!(is_over, "{fault:?} waits for nothing");
+    assert!(
+        machine.mapped.contains_key(&fault.at),
+        "{fault:?} is not mapped"
+    );
+    machine.modified[machine.mapped[&fault.at].index()] = true;
+}
+
+/// The page tables of one program, with no memory behind them.
+struct OneProgram {
+    kind: MachineKind,
+    mapped: HashMap<VirtPage, FrameId>,
+    holding: Vec<Option<VirtPage>>,
+    referenced: Vec<bool>,
+    modified: Vec<bool>,
+}
+
+impl OneProgram {
+    /// Uses the page at `at`, if it is mapped.
+    fn hit(&mut self, at: VirtPage) -> bool {
+        let Some(&frame) = self.mapped.get(&at) else {
+            return false;
+        };
+        self.referenced[frame.index()] = true;
+        self.modified[frame.index()] = true;
+        true
+    }
+
+    fn unmap(&mut self, frame: FrameId) -> bool {
+        let held = self.holding[frame.index()];
+        held.is_some_and(|at| self.mapped.remove(&at).is_some())
+    }
+}
+
+impl Machine for OneProgram {
+    fn enter(&mut self, _: SpaceId, at: VirtPage, frame: FrameId, _: Rights) {
+        // A bit is clear when its page comes, and set when its page is rescued: the fault was a
+        // use.
+        let is_rescue = self.holding[frame.index()].replace(at) == Some(at);
+        self.referenced[frame.index()] = is_rescue;
+        self.mapped.insert(at, frame);
+    }
+
+    fn restrict(&mut self, frame: FrameId, rights: Rights) {
+        if rights == Rights::None {
+            self.unmap(frame);
+        }
+    }
+
+    fn leave(&mut self, _: SpaceId, at: VirtPage, _: FrameId) {
+        self.mapped.remove(&at);
+    }
+
+    fn discard(&mut self, frame: FrameId) {
+        self.unmap(frame);
+    }
+
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        match self.kind {
+            MachineKind::Bits => std::mem::take(&mut self.referenced[frame.index()]),
+            MachineKind::SoftFaults => self.unmap(frame),
+        }
+    }
+
+    fn take_modified(&mut self, frame: FrameId) -> bool {
+        self.holding[frame.index()] = None;
+        std::mem::take(&mut self.modified[frame.index()])
+    }
+
+    fn zero(&mut self, _: FrameId) {}
+
+    fn copy(&mut self, _: FrameId, _: FrameId) {
+        unreachable!("one program copies nothing on write")
+    }
+
+    fn adopt(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {
+        unreachable!("all pages come through faults")
+    }
+
+    fn relocate(&mut self, _: SpaceId, _: VirtPage, _: VirtPage, _: FrameId) {
+        unreachable!("the program moves no pages")
+    }
+
+    fn retire(&mut self, _: FrameId) {}
+
+    fn settle(&mut self) {}
+}

@@ -1,0 +1,91 @@
+//! A witness between the core and a policy: panics when either breaks the contract.
+//!
+//! The core says of every page when it enters and when it leaves, once each; the policy names only
+//! frames it has been told of.
+
+use std::collections::BTreeMap;
+
+use tidemark_core::id::{FrameId, PageId};
+use tidemark_core::policy::{Arrival, Departure, Description, Policy, Probe};
+
+/// A policy that checks what it hears and what the one inside answers.
+pub struct Witness {
+    inner: Box<dyn Policy>,
+    entered: BTreeMap<FrameId, PageId>,
+}
+
+impl Witness {
+    /// Stands between the core and `inner`.
+    pub fn new(inner: Box<dyn Policy>) -> Witness {
+        Witness {
+            inner,
+            entered: BTreeMap::new(),
+        }
+    }
+}
+
+impl Policy for Witness {
+    fn describe(&self) -> &'static Description {
+        self.inner.describe()
+    }
+
+    fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
+        let old = self.entered.insert(frame, arrival.page);
+        assert_eq!(
+            old, None,
+            "{:?} enters {frame:?}, where another is",
+            arrival.page
+        );
+        self.inner.page_entered(frame, arrival);
+    }
+
+    fn page_left(&mut self, frame: FrameId, page: PageId, departure: Departure) {
+        let old = self.entered.remove(&frame);
+        assert!(old.is_some(), "{page:?} leaves {frame:?}, where none is");
+        self.inner.page_left(frame, page, departure);
+    }
+
+    fn page_rescued(&mut self, frame: FrameId) {
+        assert!(
+            self.entered.contains_key(&frame),
+            "{frame:?} is rescued and has no page"
+        );
+        self.inner.page_rescued(frame);
+    }
+
+    fn page_referenced(&mut self, frame: FrameId) {
+        assert!(
+            self.entered.contains_key(&frame),
+            "{frame:?} is used and has no page"
+        );
+        self.inner.page_referenced(frame);
+    }
+
+    fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        let chosen = self.inner.choose(probe);
+        if let Some(frame) = chosen {
+            let name = self.describe().name;
+            assert!(
+                self.entered.contains_key(&frame),
+                "{name} chooses {frame:?}, which is empty"
+            );
+            assert!(
+                probe.may_leave(frame),
+                "{name} chooses {frame:?}, which may not leave"
+            );
+        }
+        chosen
+    }
+
+    fn tick(&mut self, probe: &mut Probe<'_>) {
+        self.inner.tick(probe);
+    }
+
+    fn resize(&mut self, frames: u32) {
+        self.inner.resize(frames);
+    }
+
+    fn check(&self) {
+        self.inner.check();
+    }
+}

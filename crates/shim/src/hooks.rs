@@ -1,0 +1,257 @@
+//! What is interposed: mappings, so that they are managed from their first touch, and forks.
+//!
+//! `munmap`, `mremap` and `madvise` need no hooks: the kernel tells the engine about them, whoever
+//! calls.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tidemark_live::engine::{REST_LIMIT, say};
+use tidemark_live::requests::Ask;
+use tidemark_live::sys::{PAGE, signal};
+
+use crate::{CHILD, REQUESTS};
+
+/// Smaller mappings are left to the scanner: to announce one costs as much as filling it.
+const ANNOUNCED_BYTES_LEAST: usize = 128 << 10;
+/// How long a program thread waits for the engine. It goes on in any case.
+const ASK_LIMIT: Duration = Duration::from_secs(5);
+
+/// Set from the freeze to the end of the fork.
+static IS_FORKING: AtomicBool = AtomicBool::new(false);
+/// One fork at a time: the freeze holds for one.
+static FORK_LOCK: AtomicBool = AtomicBool::new(false);
+
+/// Interposes `mmap`.
+///
+/// # Safety
+/// As for the C library's `mmap`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mmap(
+    start: *mut c_void,
+    bytes: usize,
+    rights: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+) -> *mut c_void {
+    // SAFETY: passed on as it is.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_mmap, start, bytes, rights, flags, file, offset) };
+    let mapped = answer as *mut c_void;
+    if mapped != libc::MAP_FAILED {
+        announce(answer as usize, bytes, rights, flags);
+    }
+    mapped
+}
+
+/// Interposes `mmap64`, which is the same.
+///
+/// # Safety
+/// As for the C library's `mmap64`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mmap64(
+    start: *mut c_void,
+    bytes: usize,
+    rights: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+) -> *mut c_void {
+    // SAFETY: passed on as it is.
+    unsafe { mmap(start, bytes, rights, flags, file, offset) }
+}
+
+/// Interposes `fork`, only to learn whether it failed: the hooks around it can't tell.
+///
+/// # Safety
+/// As for the C library's `fork`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fork() -> c_int {
+    let Some(original) = find_fork() else {
+        // SAFETY: sets the calling thread's error number.
+        unsafe { *libc::__errno_location() = libc::ENOSYS };
+        return -1;
+    };
+    // SAFETY: the C library's own function.
+    let answer = unsafe { original() };
+    if answer < 0 {
+        let child = CHILD.swap(0, Ordering::AcqRel);
+        if child != 0 {
+            keeping_errno(|| REQUESTS.ask(Ask::Abandon { child }, ASK_LIMIT));
+        }
+    }
+    answer
+}
+
+/// Has the C library call the hooks around every fork it makes.
+pub(crate) fn watch_forks() -> bool {
+    find_fork();
+    // SAFETY: the hooks are functions of this library, which is never unloaded.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) == 0 }
+}
+
+/// Tells the engine that the program ends.
+pub(crate) fn finish() {
+    if REQUESTS.has_engine() {
+        REQUESTS.ask(Ask::Finish, ASK_LIMIT);
+    }
+}
+
+unsafe extern "C" fn before_fork() {
+    keeping_errno(|| {
+        if !REQUESTS.has_engine() {
+            return;
+        }
+        while FORK_LOCK.swap(true, Ordering::AcqRel) {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let Some(child) = REQUESTS.ask(Ask::Freeze, REST_LIMIT) else {
+            say("the engine does not come to rest for a fork; the program is ended");
+            signal::end_process();
+        };
+        CHILD.store(child, Ordering::Release);
+        IS_FORKING.store(true, Ordering::Release);
+        touch_for_child();
+    });
+}
+
+unsafe extern "C" fn after_fork() {
+    keeping_errno(|| {
+        if IS_FORKING.swap(false, Ordering::AcqRel) {
+            REQUESTS.ask(Ask::Thaw, ASK_LIMIT);
+            FORK_LOCK.store(false, Ordering::Release);
+        }
+    });
+}
+
+unsafe extern "C" fn in_child() {
+    keeping_errno(|| {
+        if !IS_FORKING.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        FORK_LOCK.store(false, Ordering::Release);
+        REQUESTS.set_engine(0);
+        // SAFETY: the parent's threads do not exist here, so that the berths are free.
+        let started = unsafe { crate::start_threads(crate::run_engine_in_child) };
+        if started.is_err() {
+            say("a forked process can't have an engine, and is ended");
+            signal::end_process();
+        }
+        crate::wait_for_engine();
+    });
+}
+
+/// Touches what the C library uses in the child before our hook runs there. The engine is frozen:
+/// what is present now stays so until the fork is over.
+fn touch_for_child() {
+    unsafe extern "C" {
+        fn _IO_iter_begin() -> *mut c_void;
+        fn _IO_iter_end() -> *mut c_void;
+        fn _IO_iter_next(at: *mut c_void) -> *mut c_void;
+        fn _IO_iter_file(at: *mut c_void) -> *mut c_void;
+        fn _IO_list_lock();
+        fn _IO_list_unlock();
+    }
+    // The streams, which lie on the heap, and their locks, which lie in them or beside them.
+    // SAFETY: the C library's own way to walk its list, under its lock.
+    unsafe {
+        _IO_list_lock();
+        let mut at = _IO_iter_begin();
+        while at != _IO_iter_end() {
+            let file = _IO_iter_file(at).cast::<u8>();
+            for offset in [0, STREAM_BYTES - 1] {
+                touch(file.add(offset));
+            }
+            let lock = *file.add(STREAM_LOCK_AT).cast::<*mut u8>();
+            if !lock.is_null() {
+                touch(lock);
+            }
+            at = _IO_iter_next(at);
+        }
+        _IO_list_unlock();
+    }
+    // This thread's own stack, should it be managed memory: a little on both sides of here.
+    let here = &raw const FORK_LOCK as usize;
+    let mut marker = 0u8;
+    let top = &raw mut marker as usize;
+    if here != top {
+        for page in 0..4 {
+            // SAFETY: the pages above the current frame belong to the frames of this call chain.
+            unsafe { touch((top + page * 256) as *mut u8) };
+        }
+    }
+}
+
+/// The size of the C library's `struct _IO_FILE_plus` with its lock beside it, at least.
+const STREAM_BYTES: usize = 232;
+/// Where a stream points to its lock.
+const STREAM_LOCK_AT: usize = 136;
+
+/// Reads and writes back one byte, without changing it.
+///
+/// # Safety
+/// `at` is mapped, and nobody writes to it at the same time.
+unsafe fn touch(at: *mut u8) {
+    // SAFETY: by the caller's word.
+    unsafe { at.read_volatile() };
+}
+
+/// Tells the engine of a new mapping, if it is one to manage.
+fn announce(start: usize, bytes: usize, rights: c_int, flags: c_int) {
+    let is_private = flags & libc::MAP_PRIVATE != 0 && flags & libc::MAP_ANONYMOUS != 0;
+    if !is_private || !REQUESTS.has_engine() || crate::thread::is_own() {
+        return;
+    }
+    let end = (start + bytes).next_multiple_of(PAGE);
+    let is_stack = flags & (libc::MAP_STACK | libc::MAP_GROWSDOWN) != 0;
+    let is_special = is_stack || flags & (libc::MAP_HUGETLB | libc::MAP_LOCKED) != 0;
+    if is_special {
+        keeping_errno(|| {
+            REQUESTS.ask(
+                Ask::Leave {
+                    start,
+                    bytes: end - start,
+                },
+                ASK_LIMIT,
+            )
+        });
+        return;
+    }
+    let is_plain = rights & libc::PROT_EXEC == 0 && rights & libc::PROT_WRITE != 0;
+    if is_plain && end - start >= ANNOUNCED_BYTES_LEAST {
+        keeping_errno(|| {
+            REQUESTS.ask(
+                Ask::Map {
+                    start,
+                    bytes: end - start,
+                },
+                ASK_LIMIT,
+            )
+        });
+    }
+}
+
+type Fork = unsafe extern "C" fn() -> c_int;
+
+fn find_fork() -> Option<Fork> {
+    static FOUND: AtomicUsize = AtomicUsize::new(0);
+    let mut found = FOUND.load(Ordering::Acquire);
+    if found == 0 {
+        // SAFETY: a name ended by a zero byte.
+        found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"fork".as_ptr()) } as usize;
+        FOUND.store(found, Ordering::Release);
+    }
+    // SAFETY: the C library's `fork` has this type; null is `None`.
+    (found != 0).then(|| unsafe { std::mem::transmute::<usize, Fork>(found) })
+}
+
+fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: the calling thread's own error number, at both ends.
+    let before = unsafe { *libc::__errno_location() };
+    let value = body();
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = before };
+    value
+}

@@ -1,0 +1,254 @@
+//! The preload library: starts Tidemark's engine inside a program that knows nothing of it.
+//!
+//! `LD_PRELOAD` loads it before the program's `main`; its constructor reads the environment (see
+//! [`tidemark_live::control`]) and, if that asks for an engine, starts one. Without it the library
+//! does nothing at all.
+//!
+//! - [`hooks`] interposes what must be known at once, and falls through to the original.
+//! - [`thread`] makes threads that the C library does not know.
+//! - [`heap`] is where everything in here allocates.
+//!
+//! # Rules
+//! 1. A hook never allocates and never recurses. It keeps `errno`.
+//! 2. No function of the C library is called that maps or allocates, but in the constructor.
+//! 3. A panic ends the process with one line: a broken engine must not serve wrong pages.
+
+mod heap;
+mod hooks;
+mod thread;
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tidemark_live::engine::{Engine, Hand, Setup, Trouble, say};
+use tidemark_live::requests::Requests;
+use tidemark_live::sys::{futex, memory, signal};
+
+use crate::thread::Berth;
+
+/// What program threads ask of the engine.
+static REQUESTS: Requests = Requests::new();
+/// The thread that may fault on the engine's behalf.
+static HAND: Hand = Hand::new();
+/// How far the engine has come: see the constants.
+static STAGE: AtomicU32 = AtomicU32::new(STARTING);
+/// What the parent's engine answered to the request to freeze: the child's record plus one.
+static CHILD: AtomicU64 = AtomicU64::new(0);
+static PLACE: Place = Place {
+    setup: UnsafeCell::new(None),
+    engine: UnsafeCell::new(MaybeUninit::uninit()),
+    berths: UnsafeCell::new(None),
+};
+
+const STARTING: u32 = 0;
+const WORKING: u32 = 1;
+const ABSENT: u32 = 2;
+/// How long the program waits for its engine to start.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// What is handed to an engine's thread, and where the engine lives.
+struct Place {
+    setup: UnsafeCell<Option<Setup>>,
+    engine: UnsafeCell<MaybeUninit<Engine>>,
+    berths: UnsafeCell<Option<Berths>>,
+}
+
+/// Where the threads stand.
+struct Berths {
+    engine: Berth,
+    hand: Berth,
+}
+
+// SAFETY: the constructor fills in `setup` and `berths` before it starts the engine's thread; from
+// then on that thread alone uses `setup` and `engine`. In a forked child there is no such thread
+// until the one that forked has started a new one.
+unsafe impl Sync for Place {}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = construct;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = destruct;
+
+/// Runs before the program's own constructors and `main`.
+extern "C" fn construct() {
+    let setup = match Setup::from_environment() {
+        None => return,
+        Some(Ok(setup)) => setup,
+        Some(Err(trouble)) => {
+            say(&format!("{trouble}; the program runs unmanaged"));
+            return;
+        }
+    };
+    if let Err(trouble) = start(setup) {
+        say(&format!("{trouble}; the program runs unmanaged"));
+    }
+}
+
+/// Runs after the program's `exit`.
+extern "C" fn destruct() {
+    hooks::finish();
+}
+
+fn start(setup: Setup) -> Result<(), Trouble> {
+    std::panic::set_hook(Box::new(|panic| {
+        say(&format!("the engine has failed, and ends the program: {panic}").replace('\n', " "));
+        signal::end_process();
+    }));
+    exclude_own_data();
+    let call = |what| move |error| Trouble::Call { what, error };
+    let engine = Berth::new().map_err(call("making the engine's stack"))?;
+    let hand = Berth::new().map_err(call("making a helper's stack"))?;
+    // SAFETY: no engine runs yet, so this thread is the only user.
+    unsafe {
+        *PLACE.setup.get() = Some(setup);
+        *PLACE.berths.get() = Some(Berths { engine, hand });
+    }
+    if !hooks::watch_forks() {
+        return Err(call("watching for forks")(tidemark_live::sys::Errno::NOMEM));
+    }
+    // SAFETY: the berths were made just now.
+    unsafe { start_threads(run_engine) }.map_err(call("starting the engine's thread"))?;
+    wait_for_engine();
+    Ok(())
+}
+
+/// Starts the engine's thread, at `entry`.
+///
+/// # Safety
+/// The berths are filled in and free.
+unsafe fn start_threads(entry: extern "C" fn() -> !) -> Result<(), tidemark_live::sys::Errno> {
+    STAGE.store(STARTING, Ordering::Release);
+    // SAFETY: nobody writes to the berths once they are made.
+    let berths = unsafe { (*PLACE.berths.get()).as_ref() }.expect("made by the constructor");
+    // SAFETY: free, by the caller's word.
+    unsafe { berths.engine.start(entry, thread::Files::Own) }.map(|_| ())
+}
+
+fn wait_for_engine() {
+    let mut left = START_LIMIT.as_millis() / 10;
+    while STAGE.load(Ordering::Acquire) == STARTING && left > 0 {
+        futex::wait(&STAGE, STARTING, Duration::from_millis(10));
+        left -= 1;
+    }
+}
+
+fn set_stage(stage: u32) {
+    STAGE.store(stage, Ordering::Release);
+    futex::wake(&STAGE, u32::MAX);
+}
+
+/// The engine's thread in a process that starts afresh.
+extern "C" fn run_engine() -> ! {
+    close_files();
+    // SAFETY: this thread is the only user of the setup and the engine's place.
+    let setup = unsafe { (*PLACE.setup.get()).take() }.expect("put there by the constructor");
+    let engine = match Engine::start(setup, &HAND) {
+        Ok(Some(engine)) => engine,
+        Ok(None) => rest(None),
+        Err(trouble) => rest(Some(trouble)),
+    };
+    // SAFETY: as above.
+    let engine = unsafe { (*PLACE.engine.get()).write(engine) };
+    start_hand();
+    engine.take_first_look();
+    REQUESTS.set_engine(tidemark_live::sys::thread::current());
+    set_stage(WORKING);
+    engine.run(&REQUESTS)
+}
+
+/// The engine's thread in a forked child: its engine is a copy of the parent's.
+extern "C" fn run_engine_in_child() -> ! {
+    close_files();
+    // SAFETY: the parent's engine was working when it was copied, and this thread is the only one
+    // that uses the copy.
+    let engine = unsafe { (*PLACE.engine.get()).assume_init_mut() };
+    REQUESTS.clear();
+    if let Err(trouble) = engine.resume_in_child(CHILD.load(Ordering::Acquire)) {
+        say(&format!(
+            "a forked process can't be managed, and is ended: {trouble}"
+        ));
+        signal::end_process();
+    }
+    start_hand();
+    REQUESTS.set_engine(tidemark_live::sys::thread::current());
+    set_stage(WORKING);
+    engine.run(&REQUESTS)
+}
+
+/// Starts the helper, which shares the engine's files.
+fn start_hand() {
+    // SAFETY: nobody writes to the berths once they are made.
+    let berths = unsafe { (*PLACE.berths.get()).as_ref() }.expect("made by the constructor");
+    // SAFETY: this process has no other helper.
+    if let Err(error) = unsafe { berths.hand.start(run_hand, thread::Files::Shared) } {
+        say(&format!(
+            "starting a helper thread: {error}; forks may cost memory"
+        ));
+    }
+}
+
+extern "C" fn run_hand() -> ! {
+    HAND.run()
+}
+
+/// There is no engine: its thread ends, and the program goes on unmanaged.
+fn rest(trouble: Option<Trouble>) -> ! {
+    if let Some(trouble) = trouble {
+        say(&format!("{trouble}; the program runs unmanaged"));
+    }
+    set_stage(ABSENT);
+    thread::exit()
+}
+
+/// Closes the copies of the program's files that this thread has got.
+fn close_files() {
+    // SAFETY: this thread's file table is its own, and nothing in it is used.
+    unsafe { libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, 0u32) };
+}
+
+/// Puts this library's own data among the ranges that are never managed.
+fn exclude_own_data() {
+    unsafe extern "C" fn visit(
+        object: *mut libc::dl_phdr_info,
+        _: usize,
+        _: *mut libc::c_void,
+    ) -> libc::c_int {
+        // SAFETY: the dynamic linker hands in a live description of a loaded object.
+        let headers = unsafe {
+            let object = &*object;
+            (
+                object.dlpi_addr as usize,
+                std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()),
+            )
+        };
+        let own = &raw const REQUESTS as usize;
+        let loaded = headers
+            .1
+            .iter()
+            .filter(|header| header.p_type == libc::PT_LOAD);
+        let ranges = loaded.map(|header| {
+            let start = headers.0 + header.p_vaddr as usize;
+            (
+                start & !4095,
+                (start + header.p_memsz as usize).next_multiple_of(4096),
+            )
+        });
+        if ranges
+            .clone()
+            .any(|(start, end)| (start..end).contains(&own))
+        {
+            for (start, end) in ranges {
+                memory::add_own(start, end - start);
+            }
+            return 1;
+        }
+        0
+    }
+    // SAFETY: `visit` only reads what it is shown.
+    unsafe { libc::dl_iterate_phdr(Some(visit), std::ptr::null_mut()) };
+}

@@ -1,0 +1,256 @@
+//! Threads that the C library does not know: the engine's.
+//!
+//! A thread made by `pthread_create` counts for `pthread_exit` (the process would never end by
+//! itself), takes part in `setuid`, and can't be made again in a forked child without the
+//! program's allocator, whose memory is not served yet there. So one thread is made the usual way
+//! once, for the sake of its control block (stack canary, static thread-local variables), and
+//! ends at once. Engines are then started with plain `clone` on that block: at the beginning, and
+//! again in each forked child.
+//!
+//! # Invariants
+//! 1. The block and the stack are own memory, and one thread at a time uses them.
+//! 2. The block's table of dynamic variables is a copy in own memory, not the one on the program's
+//!    heap, so that no touch of it can fault.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tidemark_live::sys::memory::Mapping;
+use tidemark_live::sys::{Errno, PAGE, thread};
+
+const STACK_BYTES: usize = 512 * 1024;
+/// Room above the engine's stack for the control block and static variables of all libraries,
+/// which glibc puts at the top of a stack it is given.
+const BLOCK_BYTES: usize = 128 * 1024;
+/// How many entries of the table of dynamic variables are copied.
+const MODULES_MAX: usize = 256;
+
+/// Where a new engine thread finds its place. Kept across forks.
+pub(crate) struct Berth {
+    /// The top of the stack for `clone`.
+    stack_top: usize,
+    /// The control block.
+    block: usize,
+}
+
+/// Whose file table a new thread has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// A copy of its starter's.
+    Own,
+    /// Its starter's.
+    Shared,
+}
+
+static MEASURED_BLOCK: AtomicUsize = AtomicUsize::new(0);
+static MEASURED_TABLE: AtomicUsize = AtomicUsize::new(0);
+
+impl Berth {
+    /// Makes a berth. Must run on a thread of the program, before anything is managed.
+    pub(crate) fn new() -> Result<Berth, Errno> {
+        let whole = Mapping::anonymous(STACK_BYTES + BLOCK_BYTES)?;
+        whole.refuse_huge_pages()?;
+        let start = whole.leak();
+        // SAFETY: fresh memory of that size, which is never unmapped.
+        unsafe { run_once(start, STACK_BYTES + BLOCK_BYTES)? };
+        let block = MEASURED_BLOCK.load(Ordering::Acquire);
+        let stack_top = start + STACK_BYTES;
+        if block < stack_top {
+            // The program's libraries have more static variables than there is room for.
+            return Err(Errno::NOMEM);
+        }
+        // SAFETY: the thread that owned the block is gone.
+        unsafe { adopt_table(block, MEASURED_TABLE.load(Ordering::Acquire))? };
+        Ok(Berth { stack_top, block })
+    }
+
+    /// Starts a thread at `entry` with every signal blocked. Answers its number.
+    ///
+    /// # Safety
+    /// No other thread uses the berth; `entry` never returns.
+    pub(crate) unsafe fn start(
+        &self,
+        entry: extern "C" fn() -> !,
+        files: Files,
+    ) -> Result<u32, Errno> {
+        let flags = libc::CLONE_VM
+            | libc::CLONE_FS
+            | libc::CLONE_SIGHAND
+            | libc::CLONE_THREAD
+            | libc::CLONE_SYSVSEM
+            | libc::CLONE_SETTLS;
+        let flags = match files {
+            Files::Own => flags,
+            Files::Shared => flags | libc::CLONE_FILES,
+        };
+        let before = block_signals(u64::MAX);
+        // SAFETY: the stack and the block are free, by the caller's word.
+        let answer = unsafe { clone_thread(flags as usize, self.stack_top, self.block, entry) };
+        block_signals(before);
+        let failed = -4095..0;
+        if failed.contains(&answer) {
+            return Err(Errno::from_raw_os_error(-answer as i32));
+        }
+        Ok(answer as u32)
+    }
+}
+
+/// Whether the calling thread is one of ours.
+pub(crate) fn is_own() -> bool {
+    let here = thread::thread_pointer();
+    tidemark_live::sys::memory::overlaps_own(here, here + 1)
+}
+
+/// Ends the calling thread, and nothing else.
+pub(crate) fn exit() -> ! {
+    loop {
+        // SAFETY: ends this thread, which nobody joins.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+    }
+}
+
+/// Sets the calling thread's signal mask, without the exceptions that libc makes for its own
+/// signals. Answers the mask before.
+pub(crate) fn block_signals(mask: u64) -> u64 {
+    let mut before = 0u64;
+    // SAFETY: both point to live masks of the kernel's size.
+    unsafe {
+        let new = &raw const mask;
+        let old = &raw mut before;
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            new,
+            old,
+            8usize,
+        );
+    }
+    before
+}
+
+/// Runs a thread on the given stack to its end, which notes where its control block is.
+///
+/// # Safety
+/// `start..start + bytes` is memory for nothing else.
+unsafe fn run_once(start: usize, bytes: usize) -> Result<(), Errno> {
+    // SAFETY: attributes are initialised before use and destroyed after; the stack is the
+    // caller's.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        let mut handle: libc::pthread_t = 0;
+        let before = block_signals(u64::MAX);
+        let mut answer = libc::pthread_attr_init(&raw mut attributes);
+        if answer == 0 {
+            answer = libc::pthread_attr_setstack(&raw mut attributes, start as *mut c_void, bytes);
+        }
+        if answer == 0 {
+            let arguments = std::ptr::null_mut();
+            let attributes = &raw const attributes;
+            answer = libc::pthread_create(&raw mut handle, attributes, note_block, arguments);
+        }
+        block_signals(before);
+        libc::pthread_attr_destroy(&raw mut attributes);
+        if answer == 0 {
+            answer = libc::pthread_join(handle, std::ptr::null_mut());
+        }
+        if answer == 0 {
+            Ok(())
+        } else {
+            Err(Errno::from_raw_os_error(answer))
+        }
+    }
+}
+
+extern "C" fn note_block(_: *mut c_void) -> *mut c_void {
+    MEASURED_BLOCK.store(thread::thread_pointer(), Ordering::Release);
+    // The table goes away with the thread, so that it is copied now.
+    let table = thread::dynamic_variables();
+    // SAFETY: the C library keeps two words an entry; the entry before the first holds how many
+    // there are.
+    let copy = unsafe {
+        let entries = *((table as *const usize).sub(2));
+        let entries = entries.min(MODULES_MAX) + 2;
+        Mapping::anonymous((entries * 16).next_multiple_of(PAGE)).map(|own| {
+            let to = own.leak() as *mut usize;
+            std::ptr::copy_nonoverlapping((table as *const usize).sub(2), to, entries * 2);
+            to as usize + 16
+        })
+    };
+    MEASURED_TABLE.store(copy.unwrap_or(0), Ordering::Release);
+    std::ptr::null_mut()
+}
+
+/// Puts the copied table in place.
+///
+/// # Safety
+/// `block` is a control block that no thread uses.
+unsafe fn adopt_table(block: usize, table: usize) -> Result<(), Errno> {
+    if table == 0 {
+        return Err(Errno::NOMEM);
+    }
+    let word = if cfg!(target_arch = "x86_64") { 1 } else { 0 };
+    // SAFETY: the ABI keeps the table's address in this word of the block.
+    unsafe { *(block as *mut usize).add(word) = table };
+    Ok(())
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe fn clone_thread(
+    flags: usize,
+    stack_top: usize,
+    block: usize,
+    entry: extern "C" fn() -> !,
+) -> isize {
+    let answer: isize;
+    // SAFETY: the new thread starts on its own stack at `entry` and never comes back here.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "call {entry}",
+            "ud2",
+            "2:",
+            entry = in(reg) entry,
+            inlateout("rax") libc::SYS_clone as isize => answer,
+            in("rdi") flags,
+            in("rsi") stack_top,
+            in("rdx") 0,
+            in("r10") 0,
+            in("r8") block,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    answer
+}
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn clone_thread(
+    flags: usize,
+    stack_top: usize,
+    block: usize,
+    entry: extern "C" fn() -> !,
+) -> isize {
+    let answer: isize;
+    // SAFETY: the new thread starts on its own stack at `entry` and never comes back here.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            "cbnz x0, 2f",
+            "mov x29, xzr",
+            "blr {entry}",
+            "brk #1",
+            "2:",
+            entry = in(reg) entry,
+            in("x8") libc::SYS_clone,
+            inlateout("x0") flags as isize => answer,
+            in("x1") stack_top,
+            in("x2") 0,
+            in("x3") block,
+            in("x4") 0,
+        );
+    }
+    answer
+}
