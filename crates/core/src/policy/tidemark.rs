@@ -26,7 +26,7 @@
 //! # Departures
 //! From CLOCK-Pro: no bits and no common clock of all pages, but queues; a page's first use is
 //! absorbed; distances are compared by number, not by which hand is where. Why this shape and
-//! these numbers: `docs/decisions/0002-default-policy.md`.
+//! these numbers: `docs/decisions/0007-default-policy.md`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -114,7 +114,7 @@ const NEARNESS_FULL: u64 = 456;
 /// that came back, and to one that was rescued on trial. Rescues come in floods, as when a reader
 /// turns round.
 const COLD_STEPS: u64 = 100;
-const RESCUE_STEPS: u64 = 400;
+const RESCUE_STEPS: u64 = 2000;
 
 /// The most pages unmapped for each choice, on trial and watched: bounds a choice's time.
 const UNMAPS_MAX: u32 = 256;
