@@ -17,7 +17,7 @@ use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
 use super::budget::{self, FLOOR_FRAMES, FRAMES_MIN, Holder};
-use super::record;
+use super::{record, swap};
 
 /// How long the frames of others are waited for before a newcomer is turned away.
 const ADMISSION_LIMIT: Duration = Duration::from_secs(2);
@@ -426,6 +426,10 @@ impl Tree {
             self.notes.extend(record::complaint(&process));
             self.ended
                 .push(record::of_process(&process, ending, now_ns()));
+        }
+        if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
+            // Its slots are for nobody else until what it was writing there has landed.
+            swap::wait_for_transfers(&self.swap);
         }
         self.shared.release(index);
     }
