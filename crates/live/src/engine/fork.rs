@@ -240,10 +240,10 @@ impl Engine {
         self.record
             .store(index.0, std::sync::atomic::Ordering::Relaxed);
         self.waiting.clear();
-        self.hand.clear();
         self.open_in_child(index, parent_engine)?;
         self.register_again()?;
         self.gauges = super::publish::Gauges::new();
+        self.before = super::publish::Before::of(self);
         self.thaw();
         self.publish();
         Ok(())

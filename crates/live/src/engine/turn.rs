@@ -49,7 +49,6 @@ impl Engine {
         self.follow_budget();
         self.look_for_memory();
         self.machine.retry_deferred();
-        self.free_stuck_pages();
         if self.now >= self.next_tick {
             self.vm.handle_tick(self.now, &mut self.machine);
             self.next_tick = self.now.after_ns(TICK_NS);
@@ -128,14 +127,6 @@ impl Engine {
         if wanted != self.budget {
             self.budget = wanted;
             self.vm.handle_limit(self.now, &mut self.machine, wanted);
-        }
-    }
-
-    /// Has pages made movable that are shared since a fork.
-    fn free_stuck_pages(&mut self) {
-        while let Some(at) = self.machine.take_stuck() {
-            self.gauges.add(Counter::Unmovable, 1);
-            self.hand.push(super::address_of(at));
         }
     }
 
