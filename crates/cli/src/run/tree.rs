@@ -53,6 +53,8 @@ pub struct Tree {
     awaited: Vec<(ProcessIndex, Instant)>,
     next_division: Instant,
     is_settled: bool,
+    /// Since when frames have been on their way from one process to another.
+    unsettled_since: Instant,
     /// The most memory processes had at one time that was not managed, and that was.
     unmanaged_bytes_peak: u64,
     managed_bytes_peak: u64,
@@ -116,6 +118,7 @@ impl Tree {
             awaited: vec![],
             next_division,
             is_settled: true,
+            unsettled_since: Instant::now(),
             unmanaged_bytes_peak: 0,
             managed_bytes_peak: 0,
         }
@@ -193,7 +196,7 @@ impl Tree {
             self.next_division = Instant::now() + TRANSFER_INTERVAL;
             return;
         }
-        if self.is_settled {
+        if self.is_settled || self.unsettled_since.elapsed() > ADMISSION_LIMIT {
             self.note_levels();
             self.members
                 .iter_mut()
@@ -353,11 +356,18 @@ impl Tree {
         for place in turned_away.into_iter().rev() {
             self.turn_away(place);
         }
+        if self.is_settled && !is_settled {
+            self.unsettled_since = Instant::now();
+        }
         self.is_settled = is_settled;
-        let interval = if is_settled {
-            DIVISION_INTERVAL
-        } else {
+        // A process that is stopped gives nothing up until it goes on: no hurry then.
+        let is_recent = self.unsettled_since.elapsed() < ADMISSION_LIMIT;
+        let is_awaited = !self.members.iter().all(Member::is_answered);
+        let is_hurried = !is_settled && (is_recent || is_awaited);
+        let interval = if is_hurried {
             TRANSFER_INTERVAL
+        } else {
+            DIVISION_INTERVAL
         };
         self.next_division = Instant::now() + interval;
     }
