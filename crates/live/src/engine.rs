@@ -12,7 +12,7 @@
 //! 3. Its files are in a file table of its own: the program can't see or close them.
 //!
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
-//! [`asks`] answers program threads, [`fork`] goes through forks, [`publish`] shows counters,
+//! [`here`] does so on the program's threads, [`asks`] answers them, [`fork`] goes through forks, [`publish`] shows counters,
 //! [`place`] follows the program's processor, [`trouble`] says what went wrong.
 
 mod adopt;
@@ -20,6 +20,7 @@ mod asks;
 mod changes;
 mod faults;
 mod fork;
+mod here;
 mod place;
 mod publish;
 mod start;
@@ -27,8 +28,10 @@ mod trouble;
 mod turn;
 
 pub use fork::REST_LIMIT;
+pub use here::{Lock, Token, Told};
 pub use start::Setup;
 pub use trouble::{Trouble, say};
+pub use turn::{Wakers, Woken, sleep};
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -163,7 +163,7 @@ impl Engine {
     }
 
     /// Serves a fault without changing the tables.
-    fn serve_aside(&mut self, address: usize) {
+    pub(super) fn serve_aside(&mut self, address: usize) {
         let at = page_of(address);
         let start = address_of(at);
         if !self.managed.contains(start) {
