@@ -84,6 +84,8 @@ pub struct Engine {
     own_process: u32,
     /// The number of the swap file in the engine's file table.
     swap_file: i32,
+    /// Whether the store can be read: not yet in a child that has just been forked.
+    has_store: bool,
     now: Time,
     next_tick: Time,
     /// The budget the core has been told.

@@ -267,10 +267,14 @@ extern "C" fn run_engine_in_child() -> ! {
     HAND.reset();
     start_hand();
     if let Err(trouble) = engine.resume_in_child(CHILD.load(Ordering::Acquire)) {
-        say(&format!(
-            "a forked process can't be managed, and is ended: {trouble}"
-        ));
-        signal::end_process();
+        if let Err(deeper) = engine.come_home() {
+            say(&format!(
+                "a forked process can't be managed, and is ended: {trouble}; {deeper}"
+            ));
+            signal::end_process();
+        }
+        say(&format!("{trouble}; a forked process runs unmanaged"));
+        rest(None);
     }
     REQUESTS.set_engine(tidemark_live::sys::thread::current());
     set_stage(WORKING);

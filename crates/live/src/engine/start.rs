@@ -205,6 +205,7 @@ impl Engine {
             own_thread: thread::current(),
             own_process: pid(),
             swap_file,
+            has_store: true,
             now: now(),
             next_tick: Time(0),
             budget,
@@ -230,6 +231,7 @@ impl Engine {
         let parent = self.own_process;
         self.own_thread = thread::current();
         self.own_process = pid();
+        self.has_store = false;
         // The numbers of these files mean nothing in this process: they are not closed.
         std::mem::forget(self.control.take());
         let log = self.decisions.take();
@@ -268,14 +270,16 @@ impl Engine {
         };
         std::mem::forget(log);
         self.swap_file = swap.as_raw_fd();
+        // The store first: with it, a child that gets nothing else can still have its pages back.
+        self.store
+            .reopen(swap, self.setup.means())
+            .map_err(call("going on with the swap store"))?;
+        self.has_store = true;
         let doorbell = Engine::open_doorbell()?;
         std::mem::forget(std::mem::replace(&mut self.doorbell, doorbell));
         self.machine
             .reopen(self.setup.features())
             .map_err(Trouble::Machine)?;
-        self.store
-            .reopen(swap, self.setup.means())
-            .map_err(call("going on with the swap store"))?;
         self.scanner
             .reopen()
             .map_err(call("reading the child's mappings"))?;
