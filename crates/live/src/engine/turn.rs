@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-use tidemark_core::pager::Place;
+use tidemark_core::pager::{Direction, Place};
 use tidemark_core::time::Time;
 
 use super::{Engine, Log, Trouble, now};
 use crate::requests::Requests;
-use crate::shared::Counter;
+use crate::shared::{Cluster, Counter};
 use crate::sys::{Errno, signal, socket};
 
 /// The core learns of time this often while it works ...
@@ -121,6 +121,14 @@ impl Engine {
             let Place::Swap { first } = request.place else {
                 unreachable!("nothing external is mapped here");
             };
+            let kind = match request.direction {
+                Direction::Fetch => Cluster::In,
+                Direction::Store => Cluster::Out,
+            };
+            let record = self.record();
+            self.shared
+                .process(record)
+                .record_cluster(kind, request.pages);
             let frames = self.vm.frames_of(request.ticket);
             let ticket = request.ticket;
             self.store
