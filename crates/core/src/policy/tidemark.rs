@@ -26,7 +26,7 @@
 //! # Departures
 //! From CLOCK-Pro: no bits and no common clock of all pages, but queues; a page's first use is
 //! absorbed; distances are compared by number, not by which hand is where. Why this shape and
-//! these numbers: `docs/decisions/0008-default-policy.md`.
+//! these numbers: `docs/decisions/0009-default-policy.md`.
 
 use alloc::boxed::Box;
 use alloc::vec;
