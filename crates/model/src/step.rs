@@ -16,7 +16,7 @@ use crate::machine::Kind;
 use crate::memory::Origin;
 use crate::pager::Temper;
 use crate::physical::Stamp;
-use crate::random::Choices;
+use crate::random::{Bytes, Choices};
 use crate::stage::{Act, Setup, Stage};
 
 /// Random runs use this many pages of each space for anonymous memory.
@@ -27,6 +27,9 @@ const EXTERNAL_PAGES: u64 = 16;
 const EXTERNAL_PAGER: PagerId = PagerId(1);
 /// More spaces than these are not made.
 const SPACES_MAX: usize = 4;
+
+/// No more steps are spelled by bytes, however many there are.
+const STEPS_MAX: usize = 500;
 
 /// Something that happens to the memory under test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -140,16 +143,25 @@ impl Plan {
     /// Draws a plan of `steps` steps.
     pub fn draw(choices: &mut dyn Choices, weather: Weather, steps: usize) -> Plan {
         let setup = draw_setup(choices, weather);
-        // Where nothing is forked, pages may come and go behind the core's back.
         let has_forks = choices.chance(1, 2);
-        let draw = |_| match draw_step(choices) {
-            Step::Fork(space) if !has_forks => Step::Appear(Spot { space, page: 0 }, 8),
-            step => step,
+        let steps = (0..steps).map(|_| draw_step(choices, has_forks)).collect();
+        Plan { setup, steps }
+    }
+
+    /// The plan that `bytes` spell: as many steps as they are good for.
+    pub fn spell(bytes: &[u8]) -> Plan {
+        let mut choices = Bytes::new(bytes);
+        let weather = if choices.chance(1, 2) {
+            Weather::Calm
+        } else {
+            Weather::Foul
         };
-        Plan {
-            setup,
-            steps: (0..steps).map(draw).collect(),
+        let mut plan = Plan::draw(&mut choices, weather, 0);
+        let has_forks = choices.chance(1, 2);
+        while !choices.is_spent() && plan.steps.len() < STEPS_MAX {
+            plan.steps.push(draw_step(&mut choices, has_forks));
         }
+        plan
     }
 }
 
@@ -227,7 +239,8 @@ fn draw_temper(choices: &mut dyn Choices) -> Temper {
     }
 }
 
-fn draw_step(choices: &mut dyn Choices) -> Step {
+/// Where nothing is forked (`has_forks` is false), more pages come behind the core's back.
+fn draw_step(choices: &mut dyn Choices, has_forks: bool) -> Step {
     let spot = draw_spot(choices);
     match choices.below(100) {
         0..26 => Step::Read(spot),
@@ -244,7 +257,8 @@ fn draw_step(choices: &mut dyn Choices) -> Step {
         73..75 => Step::Remap(spot, choices.below(ANONYMOUS_PAGES), 1 + choices.below(8)),
         75..77 => Step::Protect(spot, 1 + choices.below(8), draw_rights(choices)),
         77 => Step::Advise(spot, 1 + choices.below(16), draw_advice(choices)),
-        78..80 => Step::Fork(spot.space),
+        78..80 if has_forks => Step::Fork(spot.space),
+        78..80 => Step::Appear(spot, 8),
         80 => Step::Create,
         81 => Step::Destroy(spot.space),
         82 => Step::Appear(spot, 1 + choices.below(8)),
@@ -403,11 +417,15 @@ impl Actor {
         if self.stage.memory().swappable_pages() + self.stage.slots_used() < swap_slots as usize {
             return;
         }
-        let (relatives, others) =
-            self.spaces.iter().partition(|&&space| self.stage.is_relative(space));
+        let (relatives, others) = self
+            .spaces
+            .iter()
+            .partition(|&&space| self.stage.is_relative(space));
         self.spaces = others;
         let relatives: Vec<SpaceId> = relatives;
-        relatives.into_iter().for_each(|space| self.stage.destroy_space(space));
+        relatives
+            .into_iter()
+            .for_each(|space| self.stage.destroy_space(space));
         while self.stage.memory().swappable_pages() > swap_slots as usize {
             let space = self.spaces.pop().expect("an empty memory fits everywhere");
             self.stage.destroy_space(space);
@@ -536,4 +554,22 @@ impl Actor {
 
 fn shared(index: u64) -> Origin {
     Origin::Shared(EXTERNAL_PAGER, index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lockstep;
+    use crate::random::Random;
+
+    #[test]
+    fn bytes_spell_a_plan_that_runs() {
+        let mut random = Random::new(3);
+        for length in [0, 1, 20, 400, 4000] {
+            let bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+            let plan = Plan::spell(&bytes);
+            assert!(plan.steps.len() <= STEPS_MAX);
+            lockstep::run(&plan);
+        }
+    }
 }
