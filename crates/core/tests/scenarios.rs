@@ -652,3 +652,36 @@ mod limits {
         world.close();
     }
 }
+
+mod loads {
+    use super::*;
+    use tidemark_core::id::SpaceId;
+    use tidemark_core::load::{LoadControl, LoadView, Verdict};
+
+    /// Suspends whoever has taken more than four faults, and resumes it at the next tick.
+    struct Strict;
+
+    impl LoadControl for Strict {
+        fn tick(&mut self, view: &LoadView<'_>) -> Option<Verdict> {
+            let suspended = view.spaces.iter().find(|load| load.is_suspended);
+            if let Some(load) = suspended {
+                return Some(Verdict::Resume(load.space));
+            }
+            let greedy = view.spaces.iter().find(|load| load.faults > 4)?;
+            Some(Verdict::Suspend(greedy.space))
+        }
+    }
+
+    #[test]
+    fn verdicts_of_load_control_reach_whoever_runs_the_programs() {
+        let mut world = World::new();
+        world.stage().set_load_control(Box::new(Strict));
+        world.touch_all(10..14).tick();
+        assert_eq!(world.stage().take_load_events(), []);
+        world.touch(14).tick().tick();
+        let space = SpaceId(0);
+        let expected = [Event::Suspend { space }, Event::Resume { space }];
+        assert_eq!(world.stage().take_load_events(), expected);
+        world.close();
+    }
+}
