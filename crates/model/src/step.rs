@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use tidemark_core::id::{PagerId, SpaceId, VirtPage};
+use tidemark_core::id::{FrameId, PagerId, SpaceId, VirtPage};
 use tidemark_core::machine::Rights;
 use tidemark_core::policy::{Sees, registry};
 use tidemark_core::space::Advice;
@@ -80,7 +80,7 @@ pub enum Step {
     Appear(Spot, u64),
     /// The core takes over what it has not heard of.
     Adopt(u64),
-    /// A page is held in place.
+    /// A page is held in place: the first that is mapped from there on.
     Pin(Spot),
     /// All held pages are let go.
     UnpinAll,
@@ -263,11 +263,11 @@ fn draw_step(choices: &mut dyn Choices, has_forks: bool) -> Step {
         81 => Step::Destroy(spot.space),
         82 => Step::Appear(spot, 1 + choices.below(8)),
         83 => Step::Adopt(spot.space),
-        84 => Step::Pin(spot),
-        85 => Step::UnpinAll,
-        86 => Step::Limit(1 + choices.below(8)),
-        87..90 => Step::Tick(1 + choices.below(1000)),
-        90..98 => Step::Deliver,
+        84..87 => Step::Pin(spot),
+        87 => Step::UnpinAll,
+        88 => Step::Limit(1 + choices.below(8)),
+        89..91 => Step::Tick(1 + choices.below(1000)),
+        91..98 => Step::Deliver,
         _ => Step::Drain,
     }
 }
@@ -322,8 +322,10 @@ pub struct Actor {
     frames_max: u32,
     frames_least: u32,
     next_stamp: u64,
-    /// Pages held in place, at most a quarter of memory: more would leave no room to move.
+    /// Pages held in place.
     pinned: u32,
+    /// More would leave no room to move when memory is at its smallest.
+    pinned_most: u32,
 }
 
 impl Actor {
@@ -349,9 +351,10 @@ impl Actor {
             stage,
             spaces: vec![space],
             frames_max: setup.config.frames_max,
-            frames_least: setup.config.reserve + 2,
+            frames_least: setup.config.reserve + 2 + (setup.config.frames_max / 4).min(2),
             next_stamp: 1,
             pinned: 0,
+            pinned_most: (setup.config.frames_max / 4).min(2),
         }
     }
 
@@ -540,10 +543,15 @@ impl Actor {
     }
 
     fn pin(&mut self, space: SpaceId, at: VirtPage) {
-        if self.pinned < self.frames_least.max(self.frames_max / 4) - 2 {
-            self.pinned += 1;
-            self.stage.machine_mut().pin(space, at);
-        }
+        let machine = self.stage.machine_mut();
+        let is_fit =
+            |mapping: &(SpaceId, VirtPage, FrameId, Rights)| mapping.0 == space && mapping.1 >= at;
+        let found = machine.mappings().find(is_fit).map(|mapping| mapping.1);
+        let Some(found) = found.filter(|_| self.pinned < self.pinned_most) else {
+            return;
+        };
+        self.pinned += 1;
+        machine.pin(space, found);
     }
 
     fn take_stamp(&mut self) -> Stamp {
