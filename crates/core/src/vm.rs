@@ -284,6 +284,11 @@ impl Vm {
         self.stalled.len() + waiting
     }
 
+    /// How many pages are on their way to their pagers.
+    pub fn laundry(&self) -> u32 {
+        self.laundry
+    }
+
     /// How many transfers have no reply yet.
     pub fn transfers_pending(&self) -> usize {
         self.transfers.len()

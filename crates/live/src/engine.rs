@@ -12,7 +12,7 @@
 //! 3. Its files are in a file table of its own: the program can't see or close them.
 //!
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
-//! [`asks`] answers program threads, [`fork`] goes through forks, [`publish`] shows counters,
+//! [`here`] does so on the program's threads, [`asks`] answers them, [`fork`] goes through forks, [`publish`] shows counters,
 //! [`place`] follows the program's processor, [`trouble`] says what went wrong.
 
 mod adopt;
@@ -20,6 +20,7 @@ mod asks;
 mod changes;
 mod faults;
 mod fork;
+mod here;
 mod place;
 mod publish;
 mod start;
@@ -27,8 +28,10 @@ mod trouble;
 mod turn;
 
 pub use fork::REST_LIMIT;
+pub use here::{Lock, Token, Told};
 pub use start::Setup;
 pub use trouble::{Trouble, say};
+pub use turn::{Wakers, Woken, sleep};
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -81,6 +84,8 @@ pub struct Engine {
     own_process: u32,
     /// The number of the swap file in the engine's file table.
     swap_file: i32,
+    /// Whether the store can be read: not yet in a child that has just been forked.
+    has_store: bool,
     now: Time,
     next_tick: Time,
     /// The budget the core has been told.

@@ -41,6 +41,8 @@ pub enum Means {
     Best,
     /// io_uring or nothing.
     Ring,
+    /// io_uring that every thread of the process may use, or threads.
+    Shared,
     /// Threads.
     Threads,
 }
@@ -503,11 +505,14 @@ impl Carrier {
         let ring = match means {
             Means::Threads => Err(Errno::NOSYS),
             Means::Best | Means::Ring => Ring::new(UNDER_WAY_MAX),
+            Means::Shared => Ring::new_shared(UNDER_WAY_MAX),
         };
         match (ring, means) {
             (Ok(ring), _) => Ok(Carrier::Ring(ring)),
             (Err(error), Means::Ring) => Err(error),
-            (Err(_), Means::Best | Means::Threads) => Ok(Carrier::Workers(Workers::new(WORKERS)?)),
+            (Err(_), Means::Best | Means::Shared | Means::Threads) => {
+                Ok(Carrier::Workers(Workers::new(WORKERS)?))
+            }
         }
     }
 

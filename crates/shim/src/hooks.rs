@@ -139,7 +139,6 @@ unsafe extern "C" fn in_child() {
             say("a forked process can't have an engine, and is ended");
             signal::end_process();
         }
-        crate::wait_for_engine();
     });
 }
 

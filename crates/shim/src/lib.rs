@@ -15,14 +15,15 @@
 
 mod heap;
 mod hooks;
+mod sigbus;
 mod thread;
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidemark_live::engine::{Engine, Setup, Trouble, say};
+use tidemark_live::engine::{Engine, Lock, Setup, Trouble, say, sleep};
 use tidemark_live::hand::Hand;
 use tidemark_live::requests::Requests;
 use tidemark_live::sys::{futex, memory, signal};
@@ -37,6 +38,12 @@ static HAND: Hand = Hand::new();
 static STAGE: AtomicU32 = AtomicU32::new(STARTING);
 /// What the parent's engine answered to the request to freeze: the child's record plus one.
 static CHILD: AtomicU64 = AtomicU64::new(0);
+/// Held by whoever uses the engine.
+static LOCK: Lock = Lock::new();
+/// Whether faults are served by the threads that meet them.
+static IS_IN_THREAD: AtomicBool = AtomicBool::new(false);
+/// In in-thread mode, the numbers of the engine's files: from the floor to just before this.
+static FILES_END: AtomicI32 = AtomicI32::new(0);
 static PLACE: Place = Place {
     setup: UnsafeCell::new(None),
     engine: UnsafeCell::new(MaybeUninit::uninit()),
@@ -104,21 +111,21 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     let call = |what| move |error| Trouble::Call { what, error };
     let engine = Berth::new().map_err(call("making the engine's stack"))?;
     let hand = Berth::new().map_err(call("making a helper's stack"))?;
+    let is_in_thread = setup.is_in_thread;
     // SAFETY: no engine runs yet, so this thread is the only user.
     unsafe {
         *PLACE.setup.get() = Some(setup);
         *PLACE.berths.get() = Some(Berths { engine, hand });
     }
+    IS_IN_THREAD.store(is_in_thread, Ordering::Relaxed);
     if !hooks::watch_forks() {
         return Err(call("watching for forks")(tidemark_live::sys::Errno::NOMEM));
     }
     // SAFETY: the berths were made just now.
-    unsafe { start_threads(run_engine) }.map_err(call("starting the engine's thread"))?;
-    wait_for_engine();
-    Ok(())
+    unsafe { start_threads(run_engine) }.map_err(call("starting the engine's thread"))
 }
 
-/// Starts the engine's thread, at `entry`.
+/// Starts the engine's thread, at `entry`, and waits until it works or has given up.
 ///
 /// # Safety
 /// The berths are filled in and free.
@@ -126,8 +133,65 @@ unsafe fn start_threads(entry: extern "C" fn() -> !) -> Result<(), tidemark_live
     STAGE.store(STARTING, Ordering::Release);
     // SAFETY: nobody writes to the berths once they are made.
     let berths = unsafe { (*PLACE.berths.get()).as_ref() }.expect("made by the constructor");
-    // SAFETY: free, by the caller's word.
-    unsafe { berths.engine.start(entry, thread::Files::Own) }.map(|_| ())
+    if !is_in_thread() {
+        // SAFETY: free, by the caller's word.
+        unsafe { berths.engine.start(entry, thread::Files::Own)? };
+        wait_for_engine();
+        return Ok(());
+    }
+    let floor = FilesFloor::raise();
+    // SAFETY: as above.
+    unsafe { berths.engine.start(entry, thread::Files::Shared)? };
+    wait_for_engine();
+    floor.lower();
+    Ok(())
+}
+
+/// In in-thread mode the program's threads use the engine's files, which are therefore in the
+/// program's file table: at high numbers, so that the program's own are what it expects.
+struct FilesFloor {
+    /// One bit for each number that was filled.
+    filled: [u64; 8],
+}
+
+const FILES_FLOOR: i32 = 400;
+
+impl FilesFloor {
+    /// Fills the table up to the floor.
+    fn raise() -> FilesFloor {
+        let mut filled = [0u64; 8];
+        // SAFETY: opens a file, and copies it; all are closed by `lower`.
+        let mut number =
+            unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        while (0..=FILES_FLOOR).contains(&number) {
+            filled[number as usize / 64] |= 1 << (number % 64);
+            // SAFETY: as above.
+            number = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
+        }
+        // SAFETY: the last one lies above the floor, where the engine's files are to be.
+        unsafe { libc::close(number) };
+        FilesFloor { filled }
+    }
+
+    /// Empties it again.
+    fn lower(self) {
+        let is_filled = |number: &i32| self.filled[*number as usize / 64] >> (number % 64) & 1 != 0;
+        let mut filled = (0..=FILES_FLOOR).filter(is_filled);
+        if let Some(first) = filled.next() {
+            // SAFETY: a copy of a file made by `raise`, closed at once: its number tells where the
+            // engine's end.
+            unsafe {
+                let end = libc::fcntl(first, libc::F_DUPFD_CLOEXEC, FILES_FLOOR + 1);
+                FILES_END.store(end, Ordering::Relaxed);
+                libc::close(end);
+                libc::close(first);
+            }
+        }
+        for number in filled {
+            // SAFETY: made by `raise`.
+            unsafe { libc::close(number) };
+        }
+    }
 }
 
 fn wait_for_engine() {
@@ -156,30 +220,65 @@ extern "C" fn run_engine() -> ! {
     // SAFETY: as above.
     let engine = unsafe { (*PLACE.engine.get()).write(engine) };
     start_hand();
+    if is_in_thread() {
+        sigbus::install();
+    }
     engine.take_first_look();
     REQUESTS.set_engine(tidemark_live::sys::thread::current());
     set_stage(WORKING);
-    engine.run(&REQUESTS)
+    serve()
+}
+
+/// Turns the engine for ever.
+fn serve() -> ! {
+    loop {
+        let (pause_ns, wakers) = with_engine(|engine| (engine.turn(&REQUESTS), engine.wakers()));
+        let woken = sleep(wakers, pause_ns);
+        with_engine(|engine| engine.wake(woken));
+    }
+}
+
+/// Lends the engine out, under its lock. In thread mode the engine's own thread alone calls this,
+/// and the lock costs next to nothing.
+fn with_engine<T>(body: impl FnOnce(&mut Engine) -> T) -> T {
+    LOCK.take();
+    // SAFETY: the lock makes this the only reference; the engine was put in its place before its
+    // thread, or a signal handler, could come here.
+    let value = body(unsafe { (*PLACE.engine.get()).assume_init_mut() });
+    LOCK.release();
+    value
+}
+
+fn is_in_thread() -> bool {
+    IS_IN_THREAD.load(Ordering::Relaxed)
 }
 
 /// The engine's thread in a forked child: its engine is a copy of the parent's.
 extern "C" fn run_engine_in_child() -> ! {
     close_files();
+    if is_in_thread() {
+        close_parents_files();
+    }
     // SAFETY: the parent's engine was working when it was copied, and this thread is the only one
     // that uses the copy.
     let engine = unsafe { (*PLACE.engine.get()).assume_init_mut() };
     REQUESTS.clear();
+    LOCK.reset();
     HAND.reset();
     start_hand();
     if let Err(trouble) = engine.resume_in_child(CHILD.load(Ordering::Acquire)) {
-        say(&format!(
-            "a forked process can't be managed, and is ended: {trouble}"
-        ));
-        signal::end_process();
+        if let Err(deeper) = engine.come_home() {
+            say(&format!(
+                "a forked process can't be managed, and is ended: {trouble}; {deeper}"
+            ));
+            signal::end_process();
+        }
+        say(&format!("{trouble}; a forked process runs unmanaged"));
+        rest(None);
     }
     REQUESTS.set_engine(tidemark_live::sys::thread::current());
     set_stage(WORKING);
-    engine.run(&REQUESTS)
+    serve()
 }
 
 /// Starts the helper, which shares the engine's files.
@@ -209,8 +308,20 @@ fn rest(trouble: Option<Trouble>) -> ! {
 
 /// Closes the copies of the program's files that this thread has got.
 fn close_files() {
+    if is_in_thread() {
+        return;
+    }
     // SAFETY: this thread's file table is its own, and nothing in it is used.
     unsafe { libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, 0u32) };
+}
+
+/// Closes a forked child's copies of the files of its parent's engine.
+fn close_parents_files() {
+    let end = FILES_END.load(Ordering::Relaxed);
+    if end > FILES_FLOOR {
+        // SAFETY: these numbers are the engine's, and the child's engine opens its own.
+        unsafe { libc::syscall(libc::SYS_close_range, FILES_FLOOR + 1, end - 1, 0u32) };
+    }
 }
 
 /// Puts this library's own data among the ranges that are never managed.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
-use tidemark_core::id::Waiter;
+use tidemark_core::id::{VirtPage, Waiter};
 use tidemark_core::time::Time;
 
 use super::{Engine, address_of, now, page_of, pages_in};
@@ -47,7 +47,14 @@ impl Waiting {
         self.arrived.extend(self.again.drain(..));
     }
 
-    fn add(&mut self, arrival: Arrival) -> Waiter {
+    /// Since when a fault waits; `None` if it is over.
+    pub(super) fn since(&self, waiter: Waiter) -> Option<Time> {
+        self.pending
+            .get(waiter.0 as usize)?
+            .map(|arrival| arrival.since)
+    }
+
+    pub(super) fn add(&mut self, arrival: Arrival) -> Waiter {
         let number = self.unused.pop().unwrap_or_else(|| {
             self.pending.push(None);
             self.pending.len() as u32 - 1
@@ -57,7 +64,7 @@ impl Waiting {
     }
 
     /// Ends a fault. In a forked child, those of its parent end without anybody waiting.
-    fn take(&mut self, waiter: Waiter) -> Option<Arrival> {
+    pub(super) fn take(&mut self, waiter: Waiter) -> Option<Arrival> {
         let arrival = self.pending.get_mut(waiter.0 as usize)?.take()?;
         self.unused.push(waiter.0 as u32);
         Some(arrival)
@@ -147,22 +154,27 @@ impl Engine {
     /// A fault where the core has no region: memory that grew in place, or that moved away.
     fn serve_unknown(&mut self, arrival: Arrival) {
         let at = page_of(arrival.address);
-        let found = self.scanner.find_manageable(address_of(at));
-        let gap = found.and_then(|area| {
-            let gaps = self.managed.collect_gaps(area.start, area.end);
-            let mut free = gaps
-                .into_iter()
-                .flat_map(|(s, e)| self.scanner.collect_free(s, e));
-            free.find(|(start, end)| (*start..*end).contains(&address_of(at)))
-        });
-        match gap {
-            Some((start, end)) if self.take_over(start, end) => self.waiting.again.push(arrival),
+        if self.take_over_around(at) {
+            self.waiting.again.push(arrival);
+        } else {
             // Nothing to serve: the thread touches again, and meets what is there.
-            _ => {
-                self.machine.wake(at);
-                self.end_wait(arrival, None);
-            }
+            self.machine.wake(at);
+            self.end_wait(arrival, None);
         }
+    }
+
+    /// Takes over what can be managed around `at` and is not yet. False if that is nothing.
+    pub(super) fn take_over_around(&mut self, at: VirtPage) -> bool {
+        let address = address_of(at);
+        let Some(area) = self.scanner.find_manageable(address) else {
+            return false;
+        };
+        let gaps = self.managed.collect_gaps(area.start, area.end);
+        let mut free = gaps
+            .into_iter()
+            .flat_map(|(s, e)| self.scanner.collect_free(s, e));
+        let gap = free.find(|(start, end)| (*start..*end).contains(&address));
+        gap.is_some_and(|(start, end)| self.take_over(start, end))
     }
 
     /// Passes on what the core says became of faults.
@@ -193,7 +205,7 @@ impl Engine {
         }
     }
 
-    fn end_wait(&mut self, arrival: Arrival, kind: Option<Latency>) {
+    pub(super) fn end_wait(&mut self, arrival: Arrival, kind: Option<Latency>) {
         let waited = now().since_ns(arrival.since);
         self.gauges.add(Counter::StallNs, waited);
         if let Some(kind) = kind {

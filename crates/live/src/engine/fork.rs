@@ -15,6 +15,7 @@
 //!    engine ends the program rather than let a child go without its pages.
 
 use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tidemark_core::time::Time;
@@ -22,7 +23,7 @@ use tidemark_core::time::Time;
 use super::{Engine, Trouble, address_of, now, page_of, pages_in};
 use crate::machine::Probe;
 use crate::requests::{Ask, Requests, Taken};
-use crate::shared::ProcessIndex;
+use crate::shared::{ProcessIndex, State};
 use crate::sys::uffd::{Message, Progress, Stop};
 use crate::sys::{PAGE, signal, socket};
 
@@ -109,13 +110,7 @@ impl Engine {
             let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
         }
         tidemark_core::machine::Machine::settle(&mut self.machine);
-        let Some(child) = self.shared.claim_child(self.record()) else {
-            let what = "forking more processes than a run can have";
-            self.end_for(&Trouble::Call {
-                what,
-                error: crate::sys::Errno::AGAIN,
-            });
-        };
+        let child = self.claim_child();
         self.waiting.requeue_all();
         self.publish();
         self.freeze.since = self.now;
@@ -123,9 +118,46 @@ impl Engine {
         u64::from(child.0) + 1
     }
 
+    /// Claims a record for a child. If all are taken, waits for processes to end.
+    fn claim_child(&mut self) -> ProcessIndex {
+        let end = now().after_ns(REST_NS_MAX);
+        loop {
+            if let Some(child) = self.shared.claim_child(self.record()) {
+                return child;
+            }
+            if self.control.is_none() {
+                self.release_dead();
+            }
+            if now() > end {
+                let what = "forking more processes than a run can have";
+                let error = crate::sys::Errno::AGAIN;
+                self.end_for(&Trouble::Call { what, error });
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Without a supervisor nobody else gives back what dead processes had.
+    fn release_dead(&self) {
+        let records = self.shared.processes();
+        let dead = records.filter(|(_, process)| {
+            let pid = rustix::process::Pid::from_raw(process.pid() as i32);
+            let is_running = process.state() == State::Running;
+            let alive = pid.map(rustix::process::test_kill_process);
+            is_running && alive == Some(Err(crate::sys::Errno::SRCH))
+        });
+        for (index, _) in dead {
+            self.shared.release(index);
+        }
+    }
+
     /// Lowers the budget to a half, in the record as well: the supervisor gives back what turns out
     /// not to be needed. Answers what is left.
     fn halve_budget(&mut self) -> u32 {
+        // Alone, nobody would give anything back.
+        if self.control.is_none() {
+            return self.budget;
+        }
         let least = self.vm.config().reserve + 1;
         self.budget = (self.budget / 2).max(least);
         self.shared.process(self.record()).set_budget(self.budget);
@@ -185,7 +217,7 @@ impl Engine {
     }
 
     /// Serves a fault without changing the tables.
-    fn serve_aside(&mut self, address: usize) {
+    pub(super) fn serve_aside(&mut self, address: usize) {
         let at = page_of(address);
         let start = address_of(at);
         if !self.managed.contains(start) {
@@ -247,6 +279,56 @@ impl Engine {
         self.thaw();
         self.publish();
         Ok(())
+    }
+
+    /// Puts every page back where it belongs, in a child that can't have a userfaultfd (it has given
+    /// up the right to one): from then on the child is not managed, and uses what memory it needs.
+    pub fn come_home(&mut self) -> Result<(), Trouble> {
+        if !self.has_store {
+            return Err(Trouble::Call {
+                what: "reaching the swap store from a forked process",
+                error: crate::sys::Errno::NOENT,
+            });
+        }
+        let managed: Vec<(usize, usize)> = self.managed.iter().collect();
+        for (start, end) in managed {
+            for address in (start..end).step_by(PAGE) {
+                self.bring_home(address)?;
+            }
+        }
+        let process = self.shared.process(self.record());
+        process
+            .counter(crate::shared::Counter::ManagedRegions)
+            .store(0, Relaxed);
+        process.set_resident(0);
+        Ok(())
+    }
+
+    fn bring_home(&mut self, address: usize) -> Result<(), Trouble> {
+        let at = page_of(address);
+        // What was served during the fork is there, and newer.
+        if self.freeze.aside.contains(&address) {
+            return Ok(());
+        }
+        let source = match (
+            self.vm.frame_at(self.space, at),
+            self.vm.slot_at(self.space, at),
+        ) {
+            (Some(frame), _) if self.machine.is_mapped(frame) => return Ok(()),
+            (Some(frame), _) => self.machine.pool().address(frame),
+            (None, Some(slot)) => {
+                if self.store.read_now(slot, &mut self.freeze.page).is_err() {
+                    self.end_for_fetch(address);
+                }
+                self.freeze.page.start()
+            }
+            (None, None) => return Ok(()),
+        };
+        let written = crate::sys::memory::write_own_memory(address, source, PAGE);
+        written.map_err(|error| Trouble::Call {
+            what: "bringing back the pages of a forked process",
+            error,
+        })
     }
 
     /// Registers what is managed with the child's userfaultfd. What another thread of the parent

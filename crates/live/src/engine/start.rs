@@ -40,6 +40,8 @@ pub struct Setup {
     pub swap_bytes: u64,
     /// The policy's name.
     pub policy: String,
+    /// Whether faults are served by the threads that meet them.
+    pub is_in_thread: bool,
     /// Faults to inject into the store.
     pub faults: FaultPlan,
     /// Where decisions are logged, without a supervisor.
@@ -82,6 +84,17 @@ impl Setup {
                 value: Some(policy),
             });
         }
+        let is_in_thread = match text(control::MODE).as_deref() {
+            None | Some(control::MODE_THREAD) => false,
+            Some(control::MODE_IN_THREAD) => true,
+            Some(other) => {
+                let value = Some(other.into());
+                return Err(Trouble::BadSetting {
+                    name: control::MODE,
+                    value,
+                });
+            }
+        };
         let faults = text(control::FAULT).unwrap_or_default();
         let faults = FaultPlan::parse(&faults).map_err(|wrong| Trouble::BadSetting {
             name: control::FAULT,
@@ -96,6 +109,7 @@ impl Setup {
                 .into(),
             swap_bytes: number(control::SWAP_BYTES)?.unwrap_or(DEFAULT_SWAP_BYTES),
             policy,
+            is_in_thread,
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
             counters: std::env::var_os(control::COUNTERS).map(PathBuf::from),
@@ -103,6 +117,25 @@ impl Setup {
             name: name.trim_end().into(),
             cpu_finder: CpuFinder::new(),
         })
+    }
+}
+
+impl Setup {
+    fn features(&self) -> Features {
+        let features = Features::THREAD_ID.and(Features::CHANGES);
+        if self.is_in_thread {
+            features.and(Features::SIGBUS)
+        } else {
+            features
+        }
+    }
+
+    fn means(&self) -> Means {
+        if self.is_in_thread {
+            Means::Shared
+        } else {
+            Means::Best
+        }
     }
 }
 
@@ -126,7 +159,8 @@ impl Engine {
         };
         let frames_max = lent.frames_max;
         let budget = lent.budget.clamp(1, frames_max);
-        let mut machine = LiveMachine::new(frames_max).map_err(Trouble::Machine)?;
+        let mut machine =
+            LiveMachine::with_features(frames_max, setup.features()).map_err(Trouble::Machine)?;
         machine.set_hand(hand);
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
@@ -141,7 +175,7 @@ impl Engine {
         let space = vm.create_space();
         let swap_file = lent.swap.as_raw_fd();
         let swap_slots = lent.shared.swap_slots();
-        let store = SwapStore::new(lent.swap, swap_slots, Means::Best, setup.faults.clone());
+        let store = SwapStore::new(lent.swap, swap_slots, setup.means(), setup.faults.clone());
         let store = store.map_err(call("starting the swap store"))?;
         let process = lent.shared.process(lent.record);
         process.start(pid(), parent_pid(), &setup.name, now().0);
@@ -171,6 +205,7 @@ impl Engine {
             own_thread: thread::current(),
             own_process: pid(),
             swap_file,
+            has_store: true,
             now: now(),
             next_tick: Time(0),
             budget,
@@ -196,6 +231,7 @@ impl Engine {
         let parent = self.own_process;
         self.own_thread = thread::current();
         self.own_process = pid();
+        self.has_store = false;
         // The numbers of these files mean nothing in this process: they are not closed.
         std::mem::forget(self.control.take());
         let log = self.decisions.take();
@@ -234,13 +270,16 @@ impl Engine {
         };
         std::mem::forget(log);
         self.swap_file = swap.as_raw_fd();
+        // The store first: with it, a child that gets nothing else can still have its pages back.
+        self.store
+            .reopen(swap, self.setup.means())
+            .map_err(call("going on with the swap store"))?;
+        self.has_store = true;
         let doorbell = Engine::open_doorbell()?;
         std::mem::forget(std::mem::replace(&mut self.doorbell, doorbell));
-        let features = Features::THREAD_ID.and(Features::CHANGES);
-        self.machine.reopen(features).map_err(Trouble::Machine)?;
-        self.store
-            .reopen(swap, Means::Best)
-            .map_err(call("going on with the swap store"))?;
+        self.machine
+            .reopen(self.setup.features())
+            .map_err(Trouble::Machine)?;
         self.scanner
             .reopen()
             .map_err(call("reading the child's mappings"))?;

@@ -1,7 +1,8 @@
 //! The loop: one turn takes in all that has happened and starts all that follows from it.
 
 use std::fmt::Write;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_core::pager::{Direction, Place};
 use tidemark_core::time::Time;
@@ -17,25 +18,51 @@ const TICK_NS: u64 = 10_000_000;
 const SLEEP_NS_MOST: u64 = 250_000_000;
 /// The pause before something is tried again that the kernel refused for now.
 const RETRY_NS: u64 = 200_000;
+/// How soon the store is looked at in in-thread mode.
+const STORE_NS: u64 = 1_000_000;
 /// Decisions are written when so many bytes have come together, or when there is nothing else to
 /// do.
 const LOG_BYTES: usize = 16 << 10;
 
 impl Engine {
-    /// Serves the process until it ends.
-    pub fn run(&mut self, requests: &Requests) -> ! {
-        loop {
-            let pause_ns = if self.freeze.is_frozen() {
-                self.turn_frozen(requests)
-            } else {
-                self.turn(requests)
-            };
-            self.sleep(pause_ns);
+    /// One turn of the loop, frozen or not. Answers how long there is nothing to do unless
+    /// something happens: see [`sleep`].
+    pub fn turn(&mut self, requests: &Requests) -> u64 {
+        let pause_ns = if self.freeze.is_frozen() {
+            self.turn_frozen(requests)
+        } else {
+            self.work(requests)
+        };
+        if pause_ns > TICK_NS
+            && let Some(log) = &mut self.decisions
+        {
+            log.flush();
+        }
+        pause_ns
+    }
+
+    /// What to sleep on.
+    pub fn wakers(&self) -> Wakers {
+        let store = (!self.setup.is_in_thread).then(|| self.store.as_fd().as_raw_fd());
+        Wakers {
+            program: self.machine.program().as_fd().as_raw_fd(),
+            store,
+            doorbell: self.doorbell.as_raw_fd(),
+            control: self.control.as_ref().map(AsRawFd::as_raw_fd),
         }
     }
 
-    /// One turn. Answers how long there is nothing to do unless something happens.
-    fn turn(&mut self, requests: &Requests) -> u64 {
+    /// Takes in why a sleep ended.
+    pub fn wake(&mut self, woken: Woken) {
+        if woken.by_doorbell {
+            signal::take_rings(&self.doorbell);
+        }
+        if woken.by_control {
+            self.hear_supervisor();
+        }
+    }
+
+    fn work(&mut self, requests: &Requests) -> u64 {
         self.now = now();
         let began = self.now;
         self.read_messages();
@@ -109,6 +136,12 @@ impl Engine {
                 .start(ticket, request.direction, first, frames, &mut self.machine);
             has_started = true;
         }
+        if has_started {
+            // Before the first byte is on its way: whoever cleans up after this process must know.
+            let under_way = u64::from(self.vm.laundry());
+            let record = self.shared.process(self.record());
+            record.counter(Counter::StoresUnderWay).store(under_way, Relaxed);
+        }
         if has_started && let Err(error) = self.store.submit(&self.machine) {
             self.end_for(&Trouble::Call {
                 what: "starting transfers",
@@ -151,40 +184,12 @@ impl Engine {
         let mut due = self.adoption.due().min(now.after_ns(SLEEP_NS_MOST));
         if self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0 {
             due = due.min(self.next_tick);
+            if self.setup.is_in_thread {
+                // Program threads look after the store; this is for when none faults.
+                due = due.min(now.after_ns(STORE_NS));
+            }
         }
         due.since_ns(now)
-    }
-
-    /// Sleeps until something happens, or for so long.
-    fn sleep(&mut self, pause_ns: u64) {
-        if pause_ns > TICK_NS
-            && let Some(log) = &mut self.decisions
-        {
-            log.flush();
-        }
-        let program = self.machine.program().as_fd();
-        let store = self.store.as_fd();
-        let doorbell = self.doorbell.as_fd();
-        let ready = match &self.control {
-            Some(control) => {
-                socket::wait_readable(&[program, store, doorbell, control.as_fd()], Some(pause_ns))
-            }
-            None => socket::wait_readable(&[program, store, doorbell], Some(pause_ns)),
-        };
-        let ready = match ready {
-            Ok(ready) => ready,
-            Err(Errno::INTR) => 0,
-            Err(error) => self.end_for(&Trouble::Call {
-                what: "waiting for events",
-                error,
-            }),
-        };
-        if ready & 4 != 0 {
-            signal::take_rings(&self.doorbell);
-        }
-        if ready & 8 != 0 {
-            self.hear_supervisor();
-        }
     }
 
     /// Takes in a poke; without a supervisor the engine goes on alone.
@@ -197,6 +202,39 @@ impl Engine {
             Err(Errno::AGAIN | Errno::INTR) => {}
             Ok(_) | Err(_) => self.control = None,
         }
+    }
+}
+
+/// The files that an engine sleeps on, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wakers {
+    program: RawFd,
+    store: Option<RawFd>,
+    doorbell: RawFd,
+    control: Option<RawFd>,
+}
+
+/// Why a sleep ended. The other reasons are found by looking.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Woken {
+    by_doorbell: bool,
+    by_control: bool,
+}
+
+/// Sleeps until something happens, or for so long. It needs no engine, so that other threads may
+/// use that meanwhile.
+pub fn sleep(wakers: Wakers, pause_ns: u64) -> Woken {
+    let files = [
+        Some(wakers.program),
+        Some(wakers.doorbell),
+        wakers.store,
+        wakers.control,
+    ];
+    // A sleep that fails for any reason is a short one.
+    let ready = socket::wait_readable_raw(files, pause_ns).unwrap_or(0);
+    Woken {
+        by_doorbell: ready & 2 != 0,
+        by_control: ready & 8 != 0,
     }
 }
 

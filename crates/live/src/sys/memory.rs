@@ -229,6 +229,38 @@ pub fn populate_for_writing(start: usize, bytes: usize) -> Result<(), Errno> {
     unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxPopulateWrite) }
 }
 
+/// Copies `bytes` from `from`, memory of the engine, to `to` in the program, by way of the kernel:
+/// an address that can't be written to is an error instead of a signal.
+pub fn write_own_memory(to: usize, from: usize, bytes: usize) -> Result<(), Errno> {
+    let local = libc::iovec {
+        iov_base: from as *mut _,
+        iov_len: bytes,
+    };
+    let remote = libc::iovec {
+        iov_base: to as *mut _,
+        iov_len: bytes,
+    };
+    let pid = rustix::process::getpid().as_raw_nonzero().get();
+    // SAFETY: both lists are live; the kernel checks the ranges. No reference names the program's
+    // memory.
+    let written = unsafe {
+        let (local, remote) = (&raw const local, &raw const remote);
+        libc::syscall(
+            libc::SYS_process_vm_writev,
+            pid,
+            local,
+            1usize,
+            remote,
+            1usize,
+            0usize,
+        )
+    };
+    match usize::try_from(written) {
+        Ok(count) if count == bytes => Ok(()),
+        _ => Err(Errno::FAULT),
+    }
+}
+
 /// Asks the kernel to use no huge pages for a range of the program.
 pub fn refuse_huge_pages(start: usize, bytes: usize) -> Result<(), Errno> {
     // SAFETY: the advice keeps contents; the kernel checks the range.

@@ -50,6 +50,11 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
+    /// The same for every thread of the process, one at a time.
+    pub fn new_shared(entries_max: u32) -> Result<Ring, Errno> {
+        Ring::with_flags(entries_max, raw::IoringSetupFlags::empty())
+    }
+
     /// Makes rings of `entries_max` transfers, a power of two, for the calling thread. Fails where
     /// io_uring is forbidden.
     pub fn new(entries_max: u32) -> Result<Ring, Errno> {

@@ -129,6 +129,39 @@ impl AsFd for Bell {
     }
 }
 
+/// [`wait_readable`] for files by number: bit zero is the first's, whether there is one or not.
+/// A number that is no open file any more counts as ready. Allocates nothing.
+pub fn wait_readable_raw(files: [Option<i32>; 4], limit_ns: u64) -> Result<u32, Errno> {
+    let mut numbers = [0; 4];
+    let mut bits = [0u32; 4];
+    let mut count = 0;
+    for (bit, number) in files.into_iter().enumerate() {
+        if let Some(number) = number {
+            (numbers[count], bits[count]) = (number, 1 << bit);
+            count += 1;
+        }
+    }
+    let mut polls = numbers.map(|number| {
+        // SAFETY: the number is only polled, which is harmless whatever it names.
+        let file = unsafe { BorrowedFd::borrow_raw(number) };
+        PollFd::from_borrowed_fd(file, PollFlags::IN)
+    });
+    let limit = Timespec {
+        tv_sec: i64::try_from(limit_ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (limit_ns % 1_000_000_000) as _,
+    };
+    match rustix::event::poll(&mut polls[..count], Some(&limit)) {
+        Ok(_) => {}
+        Err(Errno::INTR) => return Ok(0),
+        Err(error) => return Err(error),
+    }
+    let ready = polls[..count]
+        .iter()
+        .zip(bits)
+        .filter(|(poll, _)| !poll.revents().is_empty());
+    Ok(ready.map(|(_, bit)| bit).sum())
+}
+
 /// Waits until one of `fds` can be read or `limit_ns` has passed; without a limit, for ever.
 /// Answers a bit for each that is ready, broken or closed, the first as bit zero.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], limit_ns: Option<u64>) -> Result<u32, Errno> {

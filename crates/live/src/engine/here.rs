@@ -1,0 +1,222 @@
+//! In-thread mode: a fault served by the thread that met it, in its signal handler.
+//!
+//! The engine is then behind a lock ([`Lock`]) that its own thread takes for each turn. A thread
+//! that must wait for the store does so without the lock, and looks for the answer by itself.
+
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tidemark_core::fault::{Access, Fault, Resolution};
+use tidemark_core::id::Waiter;
+use tidemark_core::time::Time;
+
+use super::faults::Arrival;
+use super::{Engine, address_of, now, page_of};
+use crate::machine::Probe;
+use crate::shared::{Counter, Latency};
+use crate::sys::futex;
+
+/// Counters are shown after so many faults; the engine's own thread shows them at its turns.
+const FAULTS_A_SHOW: u64 = 64;
+
+/// What a faulting thread is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// Touch again: the page is there, or will be soon.
+    Touch,
+    /// The page is on its way: wait for the store, and ask again with this.
+    Wait(Token),
+    /// This address is nothing of the engine's.
+    Foreign,
+}
+
+/// Names a fault that is not over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Token {
+    waiter: Waiter,
+    since: Time,
+}
+
+impl Engine {
+    /// Serves a fault of the calling thread at `address`.
+    pub fn serve_here(&mut self, address: usize) -> Told {
+        let at = page_of(address);
+        self.now = now();
+        let is_managed = self.managed.contains(address_of(at));
+        if self.freeze.is_frozen() {
+            if is_managed {
+                self.serve_aside(address);
+            }
+            return if is_managed {
+                Told::Touch
+            } else {
+                Told::Foreign
+            };
+        }
+        if !is_managed {
+            return if self.take_over_around(at) {
+                Told::Touch
+            } else {
+                Told::Foreign
+            };
+        }
+        if self.vm.transfers_pending() > 0 {
+            self.collect_replies();
+        }
+        let frame = self.vm.frame_at(self.space, at);
+        if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {
+            self.look_at_mapped(at);
+            return Told::Touch;
+        }
+        self.serve_missing(address)
+    }
+
+    /// Whether a fault that had to wait is over.
+    pub fn look_again(&mut self, token: Token) -> bool {
+        self.now = now();
+        self.collect_replies();
+        self.carry_on();
+        self.waiting.since(token.waiter) != Some(token.since)
+    }
+
+    fn serve_missing(&mut self, address: usize) -> Told {
+        let since = self.now;
+        let arrival = Arrival {
+            address,
+            is_write: false,
+            thread: 0,
+            since,
+        };
+        let waiter = self.waiting.add(arrival);
+        // What may be written is the program's own mapping's business.
+        let access = Access::Read;
+        let fault = Fault {
+            space: self.space,
+            at: page_of(address),
+            access,
+            waiter,
+        };
+        let before = self.vm.counters().soft_faults;
+        if self.vm.counters().faults.is_multiple_of(FAULTS_A_SHOW) {
+            self.publish();
+        }
+        match self.vm.handle_fault(self.now, &mut self.machine, fault) {
+            Resolution::Resolved => {
+                self.waiting.take(waiter);
+                let is_soft = self.vm.counters().soft_faults > before;
+                let kind = if is_soft {
+                    Latency::Soft
+                } else {
+                    Latency::ZeroFill
+                };
+                self.end_wait(arrival, Some(kind));
+                self.carry_on();
+                Told::Touch
+            }
+            Resolution::Pending => {
+                self.gauges.add(Counter::PageInFaults, 1);
+                self.carry_on();
+                let is_over = self.waiting.since(waiter) != Some(since);
+                if is_over {
+                    Told::Touch
+                } else {
+                    Told::Wait(Token { waiter, since })
+                }
+            }
+            Resolution::Invalid => {
+                self.waiting.take(waiter);
+                Told::Foreign
+            }
+        }
+    }
+
+    fn look_at_mapped(&mut self, at: tidemark_core::id::VirtPage) {
+        if self.machine.has_deferred() {
+            self.read_messages();
+            self.machine.retry_deferred();
+            return;
+        }
+        if self.machine.probe(at) == Probe::Refilled {
+            self.vm.discard(&mut self.machine, self.space, at, 1);
+            self.adopt_page(at);
+        }
+    }
+
+    /// The number of the file that can be read when the store has finished something.
+    pub fn store_file(&self) -> RawFd {
+        self.store.as_fd().as_raw_fd()
+    }
+}
+
+/// A lock in static memory that is never managed. Not fair, and not to be taken twice.
+pub struct Lock(AtomicU32);
+
+const FREE: u32 = 0;
+const TAKEN: u32 = 1;
+const WANTED: u32 = 2;
+
+impl Lock {
+    /// A free lock.
+    pub const fn new() -> Lock {
+        Lock(AtomicU32::new(FREE))
+    }
+
+    /// Takes the lock, sleeping while another thread has it.
+    pub fn take(&self) {
+        if self
+            .0
+            .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+        {
+            return;
+        }
+        while self.0.swap(WANTED, Ordering::Acquire) != FREE {
+            futex::wait(&self.0, WANTED, Duration::from_millis(100));
+        }
+    }
+
+    /// Gives the lock back.
+    pub fn release(&self) {
+        if self.0.swap(FREE, Ordering::Release) == WANTED {
+            futex::wake(&self.0, 1);
+        }
+    }
+
+    /// Frees the lock whoever had it: for a forked child, where nobody does.
+    pub fn reset(&self) {
+        self.0.store(FREE, Ordering::Release);
+    }
+}
+
+impl Default for Lock {
+    fn default() -> Self {
+        Lock::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_lets_one_thread_in_at_a_time() {
+        static LOCK: Lock = Lock::new();
+        static INSIDE: AtomicU32 = AtomicU32::new(0);
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                std::thread::spawn(|| {
+                    for _ in 0..2000 {
+                        LOCK.take();
+                        assert_eq!(INSIDE.fetch_add(1, Ordering::Relaxed), 0);
+                        INSIDE.fetch_sub(1, Ordering::Relaxed);
+                        LOCK.release();
+                    }
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+    }
+}

@@ -1,0 +1,67 @@
+//! In-thread mode: the signal handler in which a thread serves its own fault.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tidemark_live::engine::Told;
+use tidemark_live::sys::socket;
+
+use crate::with_engine;
+
+/// How long a thread sleeps on the store before it looks by itself: others may have taken the
+/// answer it waits for.
+const LOOK_NS: u64 = 1_000_000;
+
+/// What was to be done on the signal before: the address of a handler, or one of the constants.
+static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
+
+/// Installs the handler.
+pub(crate) fn install() {
+    // SAFETY: C structs for which zeros are a value, filled in before use; the handler has the
+    // type that the flags promise.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let mut before: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handle as *const () as usize;
+        // Not on an alternate stack: that may be managed memory, which the kernel can't write to.
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigfillset(&raw mut action.sa_mask);
+        libc::sigaction(libc::SIGBUS, &raw const action, &raw mut before);
+        BEFORE.store(before.sa_sigaction, Ordering::Relaxed);
+    }
+}
+
+extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the calling thread's own error number.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: the kernel hands in a live description of the signal.
+    let address = unsafe { (*info).si_addr() } as usize;
+    let (mut told, store) = with_engine(|engine| (engine.serve_here(address), engine.store_file()));
+    while let Told::Wait(token) = told {
+        // A wait that fails for any reason is a short one.
+        let _ = socket::wait_readable_raw([Some(store), None, None, None], LOOK_NS);
+        if with_engine(|engine| engine.look_again(token)) {
+            told = Told::Touch;
+        }
+    }
+    if told == Told::Foreign {
+        pass_on(signal, info, context);
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// A signal that is not about managed memory: does what would have been done without us.
+fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let before = BEFORE.load(Ordering::Relaxed);
+    if before == libc::SIG_DFL || before == libc::SIG_IGN {
+        // SAFETY: the default is restored; the access happens again and ends the process.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        return;
+    }
+    type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+    // SAFETY: the address of the handler that was installed before; one that takes the signal's
+    // number alone ignores the other arguments.
+    let handler = unsafe { std::mem::transmute::<usize, Handler>(before) };
+    handler(signal, info, context);
+}
