@@ -364,6 +364,9 @@ impl Counters {
     }
 }
 
+/// How scratch folders are named, before the process id.
+const SCRATCH: &str = "tidemark-bench-";
+
 /// A folder for the files of the workloads, removed at the end.
 struct Scratch {
     path: PathBuf,
@@ -371,9 +374,23 @@ struct Scratch {
 
 impl Scratch {
     fn create(folder: &Path) -> Result<Scratch, String> {
-        let path = folder.join(format!("tidemark-bench-{}", std::process::id()));
+        remove_stale(folder);
+        let path = folder.join(format!("{SCRATCH}{}", std::process::id()));
         fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Scratch { path })
+    }
+}
+
+/// Removes the folders of benchmarks that were killed. What can't be removed does no harm.
+fn remove_stale(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(SCRATCH)?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
