@@ -11,7 +11,7 @@ fn xz_writes_the_same_bytes_in_less_memory() {
     }
     let scratch = Scratch::new("xz");
     let input = scratch.join("prose");
-    material::write_prose(&input, needs::size(4 << 20, 200 << 20));
+    material::write_prose(&input, needs::size(512 << 10, 200 << 20));
     let input = input.display().to_string();
     Trial::new("xz", &scratch, &["xz", "-9", "--stdout", &input]).compare();
 }
@@ -23,7 +23,7 @@ fn zstd_writes_the_same_bytes_in_less_memory() {
     }
     let scratch = Scratch::new("zstd");
     let input = scratch.join("prose");
-    material::write_prose(&input, needs::size(4 << 20, 200 << 20));
+    material::write_prose(&input, needs::size(512 << 10, 200 << 20));
     let input = input.display().to_string();
     let arguments = [
         "zstd",

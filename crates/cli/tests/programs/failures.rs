@@ -40,8 +40,26 @@ fn a_page_that_cannot_be_read_ends_the_program_with_a_reason() {
     if !needs::are_met(&["python3"]) {
         return;
     }
-    let outcome = run("read", &[], Some("read:20"));
+    let outcome = run("read", &[], Some(&every("read", 20..400)));
     expect_ended(&outcome, &["swap", "read"]);
+}
+
+#[test]
+fn a_page_that_reads_back_wrongly_is_never_given_out() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let outcome = run("flip", &[], Some(&every("flip", 20..400)));
+    expect_ended(&outcome, &["swap", "read"]);
+}
+
+#[test]
+fn a_store_that_takes_no_more_ends_the_program_with_a_reason() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let outcome = run("broken", &[], Some("writes-from:5"));
+    expect_ended(&outcome, &["swap", "writ"]);
 }
 
 #[test]
@@ -91,6 +109,12 @@ fn run(name: &str, options: &[&str], fault: Option<&str>) -> Outcome {
         command.env("TIDEMARK_FAULT", fault);
     }
     child::run(command, &scratch.join("out"), LIMIT)
+}
+
+/// A plan in which each of these transfers goes wrong: a single one may be tried again.
+fn every(kind: &str, numbers: std::ops::Range<u32>) -> String {
+    let entries: Vec<String> = numbers.map(|number| format!("{kind}:{number}")).collect();
+    entries.join(",")
 }
 
 /// The program ended early, not well, and one line says why in these words.

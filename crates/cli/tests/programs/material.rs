@@ -23,13 +23,15 @@ impl Numbers {
     }
 }
 
-/// Writes lines in random order, about `bytes` in all.
+/// Writes lines of 400 bytes in random order, about `bytes` in all.
 pub fn write_lines(path: &Path, bytes: u64) {
     let mut numbers = Numbers::new(1983);
     write_until(path, bytes, |out| {
-        let (key, rest) = (numbers.next(), numbers.next());
-        writeln!(out, "{key:016x} {rest:016x} the same words end every line")?;
-        Ok(16 + 1 + 16 + 34)
+        for _ in 0..25 {
+            write!(out, "{:015x} ", numbers.next() >> 4)?;
+        }
+        writeln!(out)?;
+        Ok(401)
     });
 }
 

@@ -26,7 +26,7 @@ fn without_the_privilege_one_line_says_what_is_missing() {
             outcome
                 .expect_code(7, "it is permitted to all here")
                 .output_text(),
-            "500000\n"
+            "150000\n"
         );
         return;
     }
@@ -47,7 +47,7 @@ fn with_the_privilege_an_ordinary_user_runs_programs() {
         outcome
             .expect_code(7, "the privilege is given")
             .output_text(),
-        "500000\n"
+        "150000\n"
     );
 }
 
@@ -78,7 +78,7 @@ impl Place {
 
     /// A program that needs more than its budget, prints a sum and ends with 7.
     fn command(&self, privileges: &[&str]) -> Command {
-        let program = "BEGIN { for (i = 0; i < 500000; i++) t[i] = i \" text\"; \
+        let program = "BEGIN { for (i = 0; i < 150000; i++) t[i] = i \" text\"; \
             for (k in t) n += (t[k] == k \" text\"); print n; exit 7 }";
         let mut command = Command::new("setpriv");
         command
