@@ -198,6 +198,7 @@ fn start_endless(folder: &Folder) -> Option<Child> {
         std::thread::sleep(Duration::from_millis(20));
     }
     let _ = child.kill();
+    let _ = child.wait();
     panic!("no swap file after {LIMIT:?}");
 }
 
@@ -210,6 +211,7 @@ fn wait(child: &mut Child) -> std::process::ExitStatus {
         std::thread::sleep(Duration::from_millis(20));
     }
     let _ = child.kill();
+    let _ = child.wait();
     panic!("no end after {LIMIT:?}");
 }
 

@@ -268,6 +268,7 @@ fn sum_up(
     let optimal_page_ins = plan.optimal_page_ins();
     let mut contenders = Vec::new();
     let mut kernel = Vec::new();
+    let mut own = 0;
     for entry in entries {
         let name = entry.contender.name();
         if let Some(reason) = entry.failures.first() {
@@ -283,7 +284,10 @@ fn sum_up(
         }
         let mut record = ContenderRecord::of_samples(name, &entry.samples);
         match entry.contender {
-            Contender::Own { .. } => record.optimal_page_ins = optimal_page_ins,
+            Contender::Own { .. } => {
+                record.optimal_page_ins = optimal_page_ins;
+                own += 1;
+            }
             Contender::KernelSwap { page_cluster } => {
                 record.page_cluster = Some(page_cluster);
                 kernel.push(record);
@@ -293,12 +297,8 @@ fn sum_up(
         }
         contenders.push(record);
     }
-    let place = contenders
-        .iter()
-        .position(|record| record.optimal_page_ins.is_none());
-    let place = place.unwrap_or(contenders.len());
     let page_clusters = kernel.iter().filter_map(PageCluster::of).collect();
-    contenders.splice(place..place, choose_kernel(kernel, page_cluster_default));
+    contenders.splice(own..own, choose_kernel(kernel, page_cluster_default));
     let first_s = contenders.first().map_or(1.0, |first| first.elapsed_s);
     for contender in &mut contenders {
         contender.ratio = contender.elapsed_s / first_s;
