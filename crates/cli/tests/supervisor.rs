@@ -282,6 +282,24 @@ fn processes_share_the_budget_equally_and_it_comes_back_when_they_end() {
 }
 
 #[test]
+fn what_an_engine_gives_up_by_itself_comes_back() {
+    if !may_run() {
+        return;
+    }
+    let folder = Folder::new("halved");
+    let stats = folder.path("stats.json");
+    let mut command = run(&folder, &["--stats", &stats], &engine());
+    let output = command
+        .env("HALVE", "1")
+        .env("HOLD", "900")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let statistics = statistics(&stats);
+    assert_eq!(statistics["processes"][0]["frames_budget"], 4096);
+}
+
+#[test]
 fn more_processes_than_memory_can_hold_run_unmanaged() {
     if !may_run() {
         return;
@@ -407,6 +425,9 @@ fn plays_an_engine() {
         .and_then(|text| text.parse().ok())
         .unwrap_or(0);
     let start = Instant::now();
+    if std::env::var_os("HALVE").is_some() {
+        process.set_budget(process.budget() / 2);
+    }
     loop {
         // An engine that obeys whatever it is told.
         let budget = u64::from(process.budget());

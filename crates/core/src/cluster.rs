@@ -15,10 +15,12 @@ use crate::space::Advice;
 
 /// How many readers can be followed at the same time.
 const STREAMS: usize = 16;
-/// How far past its edge a fault still belongs to a stream: pages between were resident.
-const GAP: u64 = 64;
+/// The window from which on a stream is believed: faults belong to it that lie as far past its
+/// edge as its window is wide, because the pages between were resident. Before that they must lie
+/// right at the edge, or any two touches of a small region would look like a walk through it.
+const BELIEVED: u32 = 8;
 /// How much the window grows with each fault at the edge.
-const GROWTH: u32 = 4;
+const GROWTH: u32 = 2;
 
 /// Which way a reader walks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +40,8 @@ pub(crate) struct Stream {
     pub(crate) window: u32,
     /// Where the reader was last seen.
     pub(crate) reader: u64,
+    /// How many pages the reader has walked through.
+    pub(crate) walked: u64,
     used: u64,
 }
 
@@ -53,13 +57,20 @@ impl Stream {
             return None;
         }
         let is_young = self.window == 1;
-        if index >= self.high && index - self.high < GAP {
+        let gap = if self.window < BELIEVED { 1 } else { u64::from(self.window) };
+        if index >= self.high && index - self.high < gap {
             return (is_young || self.heading == Heading::Up).then_some(Heading::Up);
         }
-        if index < self.low && self.low - index <= GAP {
+        if index < self.low && self.low - index <= gap {
             return (is_young || self.heading == Heading::Down).then_some(Heading::Down);
         }
         None
+    }
+
+    /// Notes that the reader has come to `index`.
+    pub(crate) fn meet_reader(&mut self, index: u64) {
+        self.walked += self.reader.abs_diff(index);
+        self.reader = index;
     }
 }
 
@@ -113,7 +124,7 @@ impl Streams {
             Advice::Reverse => (stream.heading, stream.window) = (Heading::Down, window_max),
             Advice::Normal | Advice::Random => {}
         }
-        stream.reader = index;
+        stream.meet_reader(index);
         stream.used = self.clock;
         Some(number)
     }
@@ -145,6 +156,7 @@ impl Streams {
             high: index + 1,
             window: 1,
             reader: index,
+            walked: 0,
             used: self.clock,
         };
         if self.table.len() < STREAMS {
@@ -169,7 +181,7 @@ mod tests {
         let mut streams = Streams::new();
         let number = streams.follow(OBJECT, 10, Advice::Normal, 64).unwrap();
         assert_eq!(streams.get(number).window, 1);
-        for (index, window) in [(11, 4), (15, 16), (31, 64), (95, 64)] {
+        for (index, window) in [(11, 2), (13, 4), (17, 8), (25, 16), (41, 32), (73, 64), (137, 64)] {
             assert_eq!(
                 streams.follow(OBJECT, index, Advice::Normal, 64),
                 Some(number)
@@ -179,6 +191,7 @@ mod tests {
                 .get_mut(number)
                 .cover(index, index + u64::from(window));
         }
+        assert_eq!(streams.get(number).walked, 127);
         let other = streams.follow(OBJECT, 10_000, Advice::Normal, 64).unwrap();
         assert_ne!(other, number);
         assert_eq!(streams.get(other).window, 1);
@@ -190,7 +203,19 @@ mod tests {
         let number = streams.follow(OBJECT, 100, Advice::Normal, 64).unwrap();
         assert_eq!(streams.follow(OBJECT, 99, Advice::Normal, 64), Some(number));
         assert_eq!(streams.get(number).heading, Heading::Down);
-        assert_eq!(streams.get(number).window, 4);
+        assert_eq!(streams.get(number).window, 2);
+    }
+
+    #[test]
+    fn touches_near_each_other_are_no_walk_until_one_is_believed() {
+        let mut streams = Streams::new();
+        let number = streams.follow(OBJECT, 100, Advice::Normal, 64).unwrap();
+        assert_ne!(streams.follow(OBJECT, 103, Advice::Normal, 64), Some(number));
+        for index in [101, 102, 103, 104, 105] {
+            streams.follow(OBJECT, index, Advice::Normal, 8);
+        }
+        let believed = streams.follow(OBJECT, 110, Advice::Normal, 64).unwrap();
+        assert!(streams.get(believed).window > 8);
     }
 
     #[test]

@@ -537,7 +537,7 @@ impl Vm {
             return;
         };
         let stream = *self.streams.get(number);
-        self.streams.get_mut(number).reader = index;
+        self.streams.get_mut(number).meet_reader(index);
         let (from, to) = match stream.heading {
             Heading::Up => (stream.reader.min(index), index),
             Heading::Down => (index + 1, stream.reader.max(index + 1)),
@@ -568,6 +568,8 @@ impl Vm {
         if self.streams.get(number).window < cluster || lead == 0 {
             return;
         }
+        // Most walks are short: how far one will go is best told by how far it has come.
+        let lead = lead.min(self.streams.get(number).walked / 2);
         let (low, high) = scene.reach();
         for _ in 1..GROUPS_MAX {
             let stream = *self.streams.get(number);

@@ -20,7 +20,6 @@ mod asks;
 mod changes;
 mod faults;
 mod fork;
-mod hand;
 mod place;
 mod publish;
 mod start;
@@ -28,7 +27,6 @@ mod trouble;
 mod turn;
 
 pub use fork::REST_LIMIT;
-pub use hand::Hand;
 pub use start::Setup;
 pub use trouble::{Trouble, say};
 
@@ -52,7 +50,7 @@ use self::adopt::Adoption;
 use self::faults::Waiting;
 use self::fork::Freeze;
 use self::place::Place;
-use self::publish::Gauges;
+use self::publish::{Before, Gauges};
 
 /// The engine of one process.
 pub struct Engine {
@@ -69,8 +67,9 @@ pub struct Engine {
     messages: Messages,
     freeze: Freeze,
     place: Place,
-    hand: &'static Hand,
     gauges: Gauges,
+    /// What a forked child's tables say of its parent's past.
+    before: Before,
     shared: Arc<Shared>,
     /// The number of this process's record, for the slots, too.
     record: Arc<AtomicU32>,

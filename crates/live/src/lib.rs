@@ -16,6 +16,7 @@
 
 pub mod control;
 pub mod engine;
+pub mod hand;
 pub mod machine;
 pub mod ranges;
 pub mod requests;

@@ -29,6 +29,7 @@ use std::collections::VecDeque;
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
 use tidemark_core::machine::{Machine, Rights, Setback};
 
+use crate::hand::Hand;
 use crate::sys::pool::Pool;
 use crate::sys::uffd::{Features, Mode, OpenError, Progress, Stop, Uffd};
 use crate::sys::{Errno, PAGE};
@@ -36,8 +37,6 @@ use crate::sys::{Errno, PAGE};
 /// The XXH3-128 sum of a page of zeros.
 pub const ZERO_SUM: u128 = xxhash_rust::const_xxh3::xxh3_128(&[0; PAGE]);
 
-/// How many places of busy pages are remembered.
-const STUCK_MAX: usize = 256;
 const NOWHERE: VirtPage = VirtPage(u64::MAX);
 
 /// Why the machine can't be had. The caller makes the text.
@@ -99,8 +98,7 @@ pub struct LiveMachine {
     deferred: Vec<FrameId>,
     drops: Vec<FrameId>,
     setbacks: VecDeque<(FrameId, Setback)>,
-    /// Places of pages that were busy; no more than are worth remembering.
-    stuck: Vec<VirtPage>,
+    hand: Option<&'static Hand>,
     tally: Tally,
 }
 
@@ -170,7 +168,7 @@ impl LiveMachine {
             deferred: Vec::with_capacity(64),
             drops: Vec::with_capacity(64),
             setbacks: VecDeque::with_capacity(64),
-            stuck: Vec::with_capacity(STUCK_MAX),
+            hand: None,
             tally: Tally::default(),
         })
     }
@@ -330,10 +328,9 @@ impl LiveMachine {
         self.is_mapped(frame).then(|| self.slots[frame.index()].at)
     }
 
-    /// Hands over the next page that can't be moved out because it is pinned or shared since a
-    /// fork; a write to it by the program, or by somebody on its behalf, ends the sharing.
-    pub fn take_stuck(&mut self) -> Option<VirtPage> {
-        self.stuck.pop()
+    /// Has `hand` end the sharing of pages that a fork has left.
+    pub fn set_hand(&mut self, hand: &'static Hand) {
+        self.hand = Some(hand);
     }
 
     /// What was done so far.

@@ -35,10 +35,14 @@ pub const PROCESSES_MAX: usize = 1024;
 /// How many buckets a latency histogram has. See [`bucket_of`].
 pub const LATENCY_BUCKETS: usize = 128;
 
+/// How many buckets a histogram of cluster sizes has: the last takes in 128 pages and more.
+pub const CLUSTER_BUCKETS: usize = 8;
+
 const HEADER_BYTES: usize = 4096;
 const PROCESS_BYTES: usize = 4096;
 const COUNTERS_AT: usize = 32;
 const LATENCIES_AT: usize = 96;
+const CLUSTERS_AT: usize = LATENCIES_AT + Latency::ALL.len() * LATENCY_BUCKETS;
 const NAME_WORDS: usize = 2;
 
 /// The fields of the header, by word.
@@ -243,6 +247,16 @@ pub enum Latency {
 impl Latency {
     /// All kinds, in the order of the record.
     pub const ALL: [Latency; 3] = [Latency::Soft, Latency::ZeroFill, Latency::PageIn];
+}
+
+/// The requests whose sizes are recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)]
+pub enum Cluster {
+    /// Requests that read pages.
+    In,
+    /// Requests that write them.
+    Out,
 }
 
 /// The place of a process in the table.
@@ -497,6 +511,13 @@ impl<'a> Process<'a> {
         bucket.store(bucket.load(Relaxed) + 1, Relaxed);
     }
 
+    /// Adds one to the bucket of requests of about `pages` pages. Engine only.
+    pub fn record_cluster(&self, kind: Cluster, pages: u32) {
+        let bucket = (pages.max(1).ilog2() as usize).min(CLUSTER_BUCKETS - 1);
+        let bucket = &self.clusters(kind)[bucket];
+        bucket.store(bucket.load(Relaxed) + 1, Relaxed);
+    }
+
     /// Where the record stands in its life.
     pub fn state(&self) -> State {
         match self.field(Field::State).load(Acquire) {
@@ -564,6 +585,11 @@ impl<'a> Process<'a> {
     /// One of the latency histograms: how many fell into each bucket.
     pub fn latency(&self, kind: Latency) -> &'a [AtomicU64] {
         &self.words[LATENCIES_AT + kind as usize * LATENCY_BUCKETS..][..LATENCY_BUCKETS]
+    }
+
+    /// How many requests there were of one page, of two or three, of four to seven, and so on.
+    pub fn clusters(&self, kind: Cluster) -> &'a [AtomicU64] {
+        &self.words[CLUSTERS_AT + kind as usize * CLUSTER_BUCKETS..][..CLUSTER_BUCKETS]
     }
 
     pub(crate) fn set_state(&self, state: State) {
@@ -646,7 +672,7 @@ mod tests {
             assert_eq!(counter as usize, index);
         }
         assert!(COUNTERS_AT + Counter::ALL.len() <= LATENCIES_AT);
-        assert!(LATENCIES_AT + Latency::ALL.len() * LATENCY_BUCKETS <= PROCESS_BYTES / 8);
+        const { assert!(CLUSTERS_AT + 2 * CLUSTER_BUCKETS <= PROCESS_BYTES / 8) };
         assert!(Field::Name as usize + NAME_WORDS <= COUNTERS_AT);
     }
 

@@ -513,6 +513,11 @@ impl Stage {
         self.waiting.contains_key(&waiter)
     }
 
+    /// Whether the space has been forked, or made by a fork.
+    pub fn is_relative(&self, space: SpaceId) -> bool {
+        self.relatives.contains(&space)
+    }
+
     /// How many slots of the swap store are in use.
     pub fn slots_used(&self) -> usize {
         self.ledger.slots_used()

@@ -397,8 +397,17 @@ impl Actor {
         counters
     }
 
-    /// Gives up spaces until the store has room for what is left.
+    /// Gives up spaces until the store has room for what is left. Forked ones go first: objects
+    /// that several spaces have shared may keep pages that none of them maps any more.
     pub fn shed_load(&mut self, swap_slots: u32) {
+        if self.stage.memory().swappable_pages() + self.stage.slots_used() < swap_slots as usize {
+            return;
+        }
+        let (relatives, others) =
+            self.spaces.iter().partition(|&&space| self.stage.is_relative(space));
+        self.spaces = others;
+        let relatives: Vec<SpaceId> = relatives;
+        relatives.into_iter().for_each(|space| self.stage.destroy_space(space));
         while self.stage.memory().swappable_pages() > swap_slots as usize {
             let space = self.spaces.pop().expect("an empty memory fits everywhere");
             self.stage.destroy_space(space);

@@ -1,7 +1,8 @@
 //! The record a run leaves behind, and what people read of it.
 //!
 //! [`record`] holds the types: they are the statistics file of `tidemark run`, field by field.
-//! [`host`] is the record of what a host permits. [`histogram`] counts by size. [`text`] draws tables; every view is a pure function of a record.
+//! [`host`] is the record of what a host permits. [`histogram`] counts by size. [`text`] draws
+//! tables; every view is a pure function of a record.
 //!
 //! # Versions
 //! A record names its [`SCHEMA`]. A field may be added under the same name; a change of meaning or

@@ -22,7 +22,8 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidemark_live::engine::{Engine, Hand, Setup, Trouble, say};
+use tidemark_live::engine::{Engine, Setup, Trouble, say};
+use tidemark_live::hand::Hand;
 use tidemark_live::requests::Requests;
 use tidemark_live::sys::{futex, memory, signal};
 
@@ -168,13 +169,14 @@ extern "C" fn run_engine_in_child() -> ! {
     // that uses the copy.
     let engine = unsafe { (*PLACE.engine.get()).assume_init_mut() };
     REQUESTS.clear();
+    HAND.reset();
+    start_hand();
     if let Err(trouble) = engine.resume_in_child(CHILD.load(Ordering::Acquire)) {
         say(&format!(
             "a forked process can't be managed, and is ended: {trouble}"
         ));
         signal::end_process();
     }
-    start_hand();
     REQUESTS.set_engine(tidemark_live::sys::thread::current());
     set_stage(WORKING);
     engine.run(&REQUESTS)

@@ -116,6 +116,17 @@ impl Group {
             .ok()
     }
 
+    /// Whether the kernel ended a process of the group because it found no page to take.
+    pub fn was_out_of_memory(&self) -> bool {
+        let file = match self.version {
+            Version::One => "memory.oom_control",
+            Version::Two => "memory.events",
+        };
+        let text = fs::read_to_string(self.path.join(file)).unwrap_or_default();
+        let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        count.is_some_and(|count| count.trim() != "0")
+    }
+
     fn end_processes(&self) {
         let processes = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
         for process in processes.lines().filter_map(|line| line.parse().ok()) {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::ValueEnum;
 use tidemark_results::RunRecord;
@@ -34,7 +35,8 @@ struct Bench<'a> {
 struct Entry {
     contender: Contender,
     samples: Vec<Sample>,
-    failure: Option<String>,
+    failures: Vec<String>,
+    is_given_up: bool,
 }
 
 /// Runs what `plan` says. Contenders that can't run are left out and named.
@@ -47,7 +49,7 @@ pub fn measure(plan: &Plan, interrupt: &Interrupt) -> Result<BenchRecord, Refusa
         for place in 0..count {
             // Each round starts with another contender, so that none is always the first.
             let entry = &mut entries[(place + round as usize) % count];
-            if entry.failure.is_some() {
+            if entry.is_given_up {
                 continue;
             }
             eprintln!(
@@ -56,9 +58,14 @@ pub fn measure(plan: &Plan, interrupt: &Interrupt) -> Result<BenchRecord, Refusa
                 plan.rounds,
                 entry.contender.name()
             );
+            let start = Instant::now();
             match bench.run_once(&entry.contender) {
                 Ok(sample) => entry.samples.push(sample),
-                Err(message) => entry.failure = Some(message),
+                Err(message) => {
+                    eprintln!("{} failed: {message}", entry.contender.name());
+                    entry.failures.push(message);
+                    entry.is_given_up = start.elapsed() >= plan.limit;
+                }
             }
             if interrupt.is_wanted() {
                 return Err(Refusal::new("interrupted; what was changed is put back"));
@@ -104,14 +111,19 @@ impl<'a> Bench<'a> {
                     let name = rival.to_possible_value().expect("no rival is skipped");
                     let name = name.get_name().to_owned();
                     eprintln!("{name} left out: {reason}");
-                    left_out.push(LeftOut { name, reason });
+                    left_out.push(LeftOut {
+                        name,
+                        rounds_failed: self.plan.rounds,
+                        reason,
+                    });
                 }
             }
         }
         let entry = |contender| Entry {
             contender,
             samples: Vec::new(),
-            failure: None,
+            failures: Vec::new(),
+            is_given_up: false,
         };
         contenders.into_iter().map(entry).collect()
     }
@@ -168,7 +180,15 @@ impl<'a> Bench<'a> {
         }
         drop_caches();
         let before = Counters::now();
-        let output = child::run(&command, self.interrupt)?;
+        let output =
+            child::run(&command, self.plan.limit, self.interrupt).map_err(
+                |reason| match &group {
+                    Some(group) if group.was_out_of_memory() => {
+                        format!("the kernel found no memory for it in its control group ({reason})")
+                    }
+                    _ => reason,
+                },
+            )?;
         let after = Counters::now();
         let outcome = WorkloadOutcome::from_output(&output).ok_or("it gave no outcome")?;
         let mut sample = Sample {
@@ -250,8 +270,15 @@ fn sum_up(
     let mut kernel = Vec::new();
     for entry in entries {
         let name = entry.contender.name();
-        if let Some(reason) = entry.failure {
-            left_out.push(LeftOut { name, reason });
+        if let Some(reason) = entry.failures.first() {
+            let rounds_failed = u32::try_from(entry.failures.len()).unwrap_or(u32::MAX);
+            left_out.push(LeftOut {
+                name: name.clone(),
+                rounds_failed,
+                reason: reason.clone(),
+            });
+        }
+        if entry.samples.is_empty() {
             continue;
         }
         let mut record = ContenderRecord::of_samples(name, &entry.samples);

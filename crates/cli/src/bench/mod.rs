@@ -18,6 +18,7 @@ mod render;
 mod suite;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use self::contender::{Contender, Rival};
 use self::interrupt::Interrupt;
@@ -34,8 +35,8 @@ use crate::{output, size};
 /// and put back whatever they change on the host.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Exit status: 0 if all contenders read the same and every claim of a suite \
-    holds, 1 if not, 2 if nothing could be measured."
+    after_help = "Exit status: 0 if ours came to their ends, all contenders read the same and every \
+    claim of a suite holds, 1 if not, 2 if nothing could be measured."
 )]
 pub struct Arguments {
     /// What to run
@@ -71,6 +72,9 @@ pub struct Arguments {
     /// Measure only what `--against` names
     #[arg(long, requires = "against", conflicts_with_all = ["policy", "in_thread"])]
     rivals_only: bool,
+    /// How long one run may take; a contender that takes longer is given up
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    limit: u64,
     /// The folder for swap files and scratch files, on the disk to measure
     #[arg(long, value_name = "PATH", default_value = "/var/tmp")]
     folder: PathBuf,
@@ -99,6 +103,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         let options = suite::Options {
             only: arguments.only.clone(),
             rounds: arguments.rounds,
+            limit: Duration::from_secs(arguments.limit),
             folder,
             record: arguments.record.clone(),
             is_json: arguments.json,
@@ -126,7 +131,15 @@ fn verdict(record: &BenchRecord) -> Result<Exit, Refusal> {
         eprintln!("tidemark bench: `{one}` and `{other}` read different contents");
         return Ok(Exit::Found);
     }
-    Ok(Exit::Fine)
+    let is_own = |name: &str| name.starts_with("tidemark");
+    match record
+        .left_out
+        .iter()
+        .any(|left_out| is_own(&left_out.name))
+    {
+        true => Ok(Exit::Found),
+        false => Ok(Exit::Fine),
+    }
 }
 
 fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
@@ -152,15 +165,20 @@ fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
         rounds: arguments.rounds.unwrap_or(ROUNDS_DEFAULT),
         own: match arguments.rivals_only {
             true => Vec::new(),
-            false => own_contenders(&arguments.policy, arguments.in_thread),
+            false => own_contenders(&arguments.policy, arguments.in_thread)?,
         },
         rivals: arguments.against.clone(),
+        limit: Duration::from_secs(arguments.limit),
         folder,
     })
 }
 
 /// Our own contenders: each policy in thread mode, and again in-thread if that is asked for.
-fn own_contenders(policies: &[String], is_in_thread: bool) -> Vec<Contender> {
+fn own_contenders(policies: &[String], is_in_thread: bool) -> Result<Vec<Contender>, Refusal> {
+    for policy in policies {
+        crate::policies::find(policy)
+            .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?;
+    }
     let policies: Vec<Option<String>> = match policies {
         [] => vec![None],
         policies => policies.iter().cloned().map(Some).collect(),
@@ -176,10 +194,10 @@ fn own_contenders(policies: &[String], is_in_thread: bool) -> Vec<Contender> {
             is_in_thread,
         }
     };
-    modes
+    Ok(modes
         .into_iter()
         .flat_map(|mode| policies.iter().map(contender(mode)))
-        .collect()
+        .collect())
 }
 
 fn parse_size(option: &str, text: &str) -> Result<u64, Refusal> {
@@ -208,6 +226,7 @@ mod tests {
         let names = |policies: &[&str], is_in_thread| -> Vec<String> {
             let policies: Vec<String> = policies.iter().map(|&name| name.to_owned()).collect();
             own_contenders(&policies, is_in_thread)
+                .expect("the policies exist")
                 .iter()
                 .map(Contender::name)
                 .collect()
@@ -218,5 +237,6 @@ mod tests {
             names(&["fifo", "clock"], false),
             ["tidemark:fifo", "tidemark:clock"]
         );
+        assert!(own_contenders(&["no-such".to_owned()], false).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The plan of a benchmark: everything that was asked for, checked.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::contender::{Contender, Rival};
 use super::optimal::optimal_page_ins;
@@ -32,6 +33,8 @@ pub struct Plan {
     pub own: Vec<Contender>,
     /// What they are measured against.
     pub rivals: Vec<Rival>,
+    /// How long one run may take; whoever takes longer is given up.
+    pub limit: Duration,
     /// Where swap files and scratch files lie.
     pub folder: PathBuf,
 }

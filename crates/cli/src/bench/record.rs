@@ -90,12 +90,14 @@ pub struct PageCluster {
     pub page_outs: u64,
 }
 
-/// A contender without a result.
+/// A contender that failed in some rounds, or in all: then it has no result.
 #[derive(Clone, Debug, Serialize)]
 pub struct LeftOut {
     /// The name.
     pub name: String,
-    /// Why, in one line.
+    /// In how many rounds.
+    pub rounds_failed: u32,
+    /// Why, in one line: the first failure.
     pub reason: String,
 }
 

@@ -2,7 +2,7 @@
 
 use tidemark_results::text::{bytes, count, table};
 
-use super::record::{BenchRecord, ContenderRecord};
+use super::record::{BenchRecord, ContenderRecord, LeftOut};
 
 /// Draws the record.
 pub fn text(record: &BenchRecord) -> String {
@@ -30,10 +30,15 @@ pub fn text(record: &BenchRecord) -> String {
             count(optimal)
         ));
     }
-    for left_out in &record.left_out {
+    for LeftOut {
+        name,
+        rounds_failed,
+        reason,
+    } in &record.left_out
+    {
+        let rounds = record.rounds;
         text.push_str(&format!(
-            "{} left out: {}\n",
-            left_out.name, left_out.reason
+            "{name} failed in {rounds_failed} of {rounds} rounds: {reason}\n"
         ));
     }
     text

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,8 @@ pub struct Options {
     pub only: Option<String>,
     /// How often each contender runs, in place of what the cases say.
     pub rounds: Option<u32>,
+    /// How long one run may take.
+    pub limit: Duration,
     /// Where swap files and scratch files lie.
     pub folder: PathBuf,
     /// Where the dated record goes.
@@ -187,8 +189,9 @@ fn plan_of(case: &Case, options: &Options) -> Result<Plan, Refusal> {
         laps: case.laps,
         seed: 1,
         rounds: options.rounds.or(case.rounds).unwrap_or(ROUNDS_DEFAULT),
-        own: own_contenders(&case.policy, case.in_thread),
+        own: own_contenders(&case.policy, case.in_thread)?,
         rivals: case.against.clone(),
+        limit: options.limit,
         folder: options.folder.clone(),
     };
     plan.check()
@@ -332,6 +335,7 @@ mod tests {
         let options = Options {
             only: None,
             rounds: None,
+            limit: Duration::from_secs(1),
             folder: "/var/tmp".into(),
             record: None,
             is_json: false,

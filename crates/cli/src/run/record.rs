@@ -73,8 +73,8 @@ fn statistics(process: &Process<'_>, now_ns: u64) -> Statistics {
             zero_fill: latency(shared::Latency::ZeroFill),
             page_in: latency(shared::Latency::PageIn),
         },
-        page_in_cluster_pages: Histogram::default(),
-        page_out_cluster_pages: Histogram::default(),
+        page_in_cluster_pages: clusters(process, shared::Cluster::In),
+        page_out_cluster_pages: clusters(process, shared::Cluster::Out),
     }
 }
 
@@ -88,6 +88,15 @@ fn histogram(process: &Process<'_>, kind: shared::Latency) -> Histogram {
             shared::bucket_floor_ns(bucket)
         },
         below: shared::bucket_floor_ns(bucket + 1),
+        count: count.load(Relaxed),
+    }))
+}
+
+fn clusters(process: &Process<'_>, kind: shared::Cluster) -> Histogram {
+    let counts = process.clusters(kind).iter().enumerate();
+    Histogram::new(counts.map(|(bucket, count)| Bucket {
+        from: 1 << bucket,
+        below: 2 << bucket,
         count: count.load(Relaxed),
     }))
 }
@@ -109,6 +118,7 @@ mod tests {
                 .store(1000 + counter as u64, Relaxed);
         }
         process.record_latency(shared::Latency::Soft, 3_000);
+        process.record_cluster(shared::Cluster::In, 64);
         let record = of_process(&process, Ending::Gone, 3_500_000_000);
         assert_eq!(
             (record.pid, record.parent, record.program.as_str()),
@@ -124,6 +134,16 @@ mod tests {
         );
         assert_eq!(statistics.frames_budget, 50);
         assert_eq!(statistics.latency.soft.histogram_ns.count(), 1);
+        let clusters = statistics.page_in_cluster_pages.buckets();
+        assert_eq!(
+            clusters,
+            [Bucket {
+                from: 64,
+                below: 128,
+                count: 1
+            }]
+        );
+        assert!(statistics.page_out_cluster_pages.buckets().is_empty());
         let p50 = statistics.latency.soft.percentiles_us.p50;
         assert!((2.0..4.0).contains(&p50), "{p50}");
     }

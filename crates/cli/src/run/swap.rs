@@ -95,7 +95,8 @@ pub fn default_folder() -> Result<PathBuf, Refusal> {
         }
     }
     refuse!(
-        "no folder for the swap file: `/var/tmp` and `.` are not on a disk or not writable; name one with `--swap`"
+        "no folder for the swap file: `/var/tmp` and `.` are not on a disk or not writable; \
+         name one with `--swap`"
     )
 }
 
@@ -106,12 +107,12 @@ impl Swap {
         let mut notes = vec![];
         if !self.is_direct {
             notes.push(format!(
-                "the file system of `{shown}` has no direct input and output: swap goes through the page cache"
+                "`{shown}` is on a file system without direct transfers: swap uses the page cache"
             ));
         }
         if !self.is_preallocated {
             notes.push(format!(
-                "the file system of `{shown}` can't set blocks aside: swap may run out of room early"
+                "the file system of `{shown}` can't set blocks aside: swap may run out early"
             ));
         }
         notes
@@ -161,7 +162,8 @@ fn folder_of(path: &Path) -> Result<PathBuf, Refusal> {
     };
     if is_in_memory(&folder) {
         refuse!(
-            "`--swap {shown}`: is kept in memory (tmpfs), which swap is to save; name a folder on a disk"
+            "`--swap {shown}`: is kept in memory (tmpfs), which swap is to save; \
+             name a folder on a disk"
         );
     }
     Ok(folder)
@@ -192,7 +194,8 @@ fn plan_size(
         }
         if asked > free_bytes {
             refuse!(
-                "no room for {} of swap in `{shown}`: {} free; name another folder with `--swap` or a smaller `--swap-size`",
+                "no room for {} of swap in `{shown}`: {} free; \
+                 name another folder with `--swap` or a smaller `--swap-size`",
                 bytes(asked),
                 bytes(free_bytes)
             );
@@ -205,7 +208,8 @@ fn plan_size(
     let least = memory_bytes.clamp(SWAP_BYTES_MIN, 256 << 20);
     if wanted < least {
         refuse!(
-            "no room for swap in `{shown}`: {} free, {} needed beside {} of margin; name another folder with `--swap`",
+            "no room for swap in `{shown}`: {} free, {} needed beside {} of margin; \
+             name another folder with `--swap`",
             bytes(free_bytes),
             bytes(least),
             bytes(margin)

@@ -32,6 +32,9 @@ const TRANSFER_INTERVAL: Duration = Duration::from_millis(2);
 /// before it could say it would keep its swap slots otherwise.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(60);
 
+/// How long frames are held back for a forked child that has not said hello.
+const CHILD_LIMIT: Duration = Duration::from_secs(1);
+
 /// How long a fresh connection may take to say hello. Engines say it at once.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
 
@@ -167,8 +170,14 @@ impl Tree {
         if Instant::now() < self.next_division {
             return;
         }
+        // A child is on its way, with half of its parent's frames: they are not to be given away.
+        let is_child_due = |(_, since): &(ProcessIndex, Instant)| since.elapsed() < CHILD_LIMIT;
+        self.release_orphans();
+        if self.awaited.iter().any(is_child_due) && self.members.iter().all(Member::is_answered) {
+            self.next_division = Instant::now() + TRANSFER_INTERVAL;
+            return;
+        }
         if self.is_settled {
-            self.release_orphans();
             self.note_levels();
             self.members
                 .iter_mut()
@@ -301,6 +310,9 @@ impl Tree {
         let total = self.shared.frames_total();
         let fair = total / self.members.len().max(1) as u64;
         let floor = FLOOR_FRAMES.min(fair);
+        for member in &mut self.members {
+            member.look_up_given(&self.shared);
+        }
         let holders: Vec<Holder> = self
             .members
             .iter()
@@ -442,6 +454,10 @@ impl Member {
         }
     }
 
+    fn is_answered(&self) -> bool {
+        self.record.is_some()
+    }
+
     /// Whether the other end has gone. Engines send nothing after their hello.
     fn has_ended(&self) -> bool {
         let mut byte = [0];
@@ -495,6 +511,13 @@ impl Member {
         // Half of what was, half of what is: one quiet interval does not make a process idle.
         self.pressure = (self.pressure + (moved - self.moved_pages)) / 2;
         self.moved_pages = moved;
+    }
+
+    /// Learns what the process may use. An engine that forks gives up half of it by itself.
+    fn look_up_given(&mut self, shared: &Shared) {
+        if let Some(index) = self.record {
+            self.given = u64::from(shared.process(index).budget());
+        }
     }
 
     fn holder(&self, shared: &Shared) -> Holder {

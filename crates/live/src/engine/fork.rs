@@ -30,6 +30,8 @@ const ASIDE_MAX: usize = 64 << 10;
 const HELD_MAX: usize = 4096;
 /// How long transfers may take to end.
 const REST_NS_MAX: u64 = 20_000_000_000;
+/// How long a process may take to give up the half of its frames that its child will hold.
+const HALVING_NS_MAX: u64 = 5_000_000_000;
 /// A fork takes no longer. One that does never happened.
 const FROZEN_NS_MAX: u64 = 30_000_000_000;
 
@@ -73,16 +75,26 @@ impl Freeze {
 }
 
 impl Engine {
-    /// Ends all transfers, claims the child's record and freezes. Answers the record plus one.
+    /// Gives up half of what may be used, ends all transfers, claims the child's record and
+    /// freezes. Answers the record plus one.
+    ///
+    /// The child starts with the same pages in its frames, and each of the two makes its own copy
+    /// of what it writes to: halved before, they hold no more together than this process might.
     pub(super) fn come_to_rest(&mut self) -> u64 {
-        let end = now().after_ns(REST_NS_MAX);
+        let half = self.halve_budget();
+        let start = now();
+        let (halved, end) = (start.after_ns(HALVING_NS_MAX), start.after_ns(REST_NS_MAX));
         loop {
             self.now = now();
             self.collect_replies();
+            if self.vm.frames().in_use() > half && self.now < halved {
+                self.vm.handle_tick(self.now, &mut self.machine);
+            }
             self.carry_on();
             self.read_messages();
             self.machine.retry_deferred();
-            let is_idle = self.vm.transfers_pending() == 0 && self.store.is_idle();
+            let is_halved = self.vm.frames().in_use() <= half || self.now >= halved;
+            let is_idle = is_halved && self.vm.transfers_pending() == 0 && self.store.is_idle();
             if is_idle && !self.machine.has_deferred() {
                 break;
             }
@@ -109,6 +121,16 @@ impl Engine {
         self.freeze.since = self.now;
         self.freeze.is_frozen = true;
         u64::from(child.0) + 1
+    }
+
+    /// Lowers the budget to a half, in the record as well: the supervisor gives back what turns out
+    /// not to be needed. Answers what is left.
+    fn halve_budget(&mut self) -> u32 {
+        let least = self.vm.config().reserve + 1;
+        self.budget = (self.budget / 2).max(least);
+        self.shared.process(self.record()).set_budget(self.budget);
+        self.vm.handle_limit(now(), &mut self.machine, self.budget);
+        self.budget
     }
 
     /// One turn while frozen: serves faults aside, until the fork is over.
@@ -218,10 +240,10 @@ impl Engine {
         self.record
             .store(index.0, std::sync::atomic::Ordering::Relaxed);
         self.waiting.clear();
-        self.hand.clear();
         self.open_in_child(index, parent_engine)?;
         self.register_again()?;
         self.gauges = super::publish::Gauges::new();
+        self.before = super::publish::Before::of(self);
         self.thaw();
         self.publish();
         Ok(())

@@ -3,8 +3,12 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
+use tidemark_core::id::PAGE_BYTES;
+use tidemark_core::vm::Counters;
+
 use super::{Engine, now};
 use crate::shared::Counter;
+use crate::store::Tally;
 
 /// Counts that are the engine's own. Those of the core and the store are copied when published.
 pub(super) struct Gauges {
@@ -31,6 +35,27 @@ impl Gauges {
     }
 }
 
+/// The counts at the moment of the fork that made this process.
+#[derive(Default)]
+pub(super) struct Before {
+    core: Counters,
+    store: Tally,
+    busy: u64,
+    is_forked: bool,
+}
+
+impl Before {
+    /// The counts of `engine` as they are.
+    pub(super) fn of(engine: &Engine) -> Before {
+        Before {
+            core: engine.vm.counters().clone(),
+            store: engine.store.tally(),
+            busy: engine.machine.tally().busy,
+            is_forked: true,
+        }
+    }
+}
+
 impl Engine {
     /// Writes all counters into this process's record.
     pub(super) fn publish(&mut self) {
@@ -43,40 +68,77 @@ impl Engine {
                     .store(self.gauges.get(counter), Relaxed);
             }
         }
-        let resident = u64::from(self.vm.frames().in_use());
+        let resident = self.frames_charged();
         if record.counter(Counter::FramesResident).load(Relaxed) != resident {
             record.set_resident(resident);
         }
     }
 
     fn gather(&mut self) {
-        let core = self.vm.counters();
-        let store = self.store.tally();
+        let (core, store) = (self.vm.counters(), self.store.tally());
+        let past = &self.before;
         let pairs = [
-            (Counter::PageIns, core.page_ins),
-            (Counter::PageOuts, core.page_outs),
-            (Counter::PageInRequests, core.page_in_requests),
-            (Counter::PageOutRequests, core.page_out_requests),
-            (Counter::SoftFaults, core.soft_faults),
-            (Counter::ZeroFills, core.zero_fills),
-            (Counter::CowFaults, core.cow_faults),
+            (Counter::PageIns, core.page_ins - past.core.page_ins),
+            (Counter::PageOuts, core.page_outs - past.core.page_outs),
+            (
+                Counter::PageInRequests,
+                core.page_in_requests - past.core.page_in_requests,
+            ),
+            (
+                Counter::PageOutRequests,
+                core.page_out_requests - past.core.page_out_requests,
+            ),
+            (
+                Counter::SoftFaults,
+                core.soft_faults - past.core.soft_faults,
+            ),
+            (Counter::ZeroFills, core.zero_fills - past.core.zero_fills),
+            (Counter::CowFaults, core.cow_faults - past.core.cow_faults),
             (Counter::FramesBudget, u64::from(self.budget)),
-            (Counter::FramesPeak, core.frames_peak),
-            (Counter::CleanDrops, core.clean_drops),
-            (Counter::ZeroPages, core.zero_drops + store.zeros_stored),
+            (
+                Counter::CleanDrops,
+                core.clean_drops - past.core.clean_drops,
+            ),
+            (Counter::ZeroPages, core.zero_drops - past.core.zero_drops),
             (Counter::ManagedBytes, self.managed.bytes() as u64),
             (Counter::ManagedRegions, self.managed.len() as u64),
-            (Counter::AheadUsed, core.ahead_used),
-            (Counter::AheadWasted, core.ahead_wasted),
-            (Counter::BytesRead, store.read * 4096),
-            (Counter::BytesWritten, store.written * 4096),
-            (Counter::Refusals, core.refusals),
-            (Counter::Adopted, core.adoptions),
-            (Counter::StoreErrors, core.failures),
+            (Counter::AheadUsed, core.ahead_used - past.core.ahead_used),
+            (
+                Counter::AheadWasted,
+                core.ahead_wasted - past.core.ahead_wasted,
+            ),
+            (
+                Counter::BytesRead,
+                (store.read - past.store.read) * PAGE_BYTES,
+            ),
+            (
+                Counter::BytesWritten,
+                (store.written - past.store.written) * PAGE_BYTES,
+            ),
+            (Counter::Refusals, core.refusals - past.core.refusals),
+            (Counter::Adopted, core.adoptions - past.core.adoptions),
+            (Counter::StoreErrors, core.failures - past.core.failures),
+            (Counter::Unmovable, self.machine.tally().busy - past.busy),
         ];
         for (counter, count) in pairs {
             self.gauges.set(counter, count);
         }
+        let stored = store.zeros_stored - past.store.zeros_stored;
+        self.gauges.add(Counter::ZeroPages, stored);
+        let peak = match past.is_forked {
+            true => self
+                .gauges
+                .get(Counter::FramesPeak)
+                .max(self.frames_charged()),
+            false => core.frames_peak,
+        };
+        self.gauges.set(Counter::FramesPeak, peak);
+    }
+
+    /// The frames that count against the budget. What a forked child, or its parent, has above its
+    /// budget for now are pages that the two share, which are charged once.
+    fn frames_charged(&self) -> u64 {
+        u64::from(self.vm.frames().in_use().min(self.budget))
     }
 
     /// The program ends in an orderly way: writes down what is still in memory.

@@ -11,8 +11,9 @@ use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
-use super::{Adoption, Engine, Freeze, Gauges, Hand, Log, Place, Trouble, Waiting, now};
+use super::{Adoption, Engine, Freeze, Gauges, Log, Place, Trouble, Waiting, now};
 use crate::control::{self, Grant, GrantFiles, Hello};
+use crate::hand::Hand;
 use crate::machine::LiveMachine;
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
@@ -125,7 +126,8 @@ impl Engine {
         };
         let frames_max = lent.frames_max;
         let budget = lent.budget.clamp(1, frames_max);
-        let machine = LiveMachine::new(frames_max).map_err(Trouble::Machine)?;
+        let mut machine = LiveMachine::new(frames_max).map_err(Trouble::Machine)?;
+        machine.set_hand(hand);
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
         let is_logging = lent.decisions.is_some();
@@ -156,7 +158,7 @@ impl Engine {
             messages: Messages::new(),
             freeze: Freeze::new().map_err(call("mapping the engine's memory"))?,
             place: Place::new(setup.cpu_finder),
-            hand,
+            before: super::publish::Before::default(),
             gauges: Gauges::new(),
             shared: lent.shared,
             record,

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::os::fd::AsFd;
 
-use tidemark_core::pager::Place;
+use tidemark_core::pager::{Direction, Place};
 use tidemark_core::time::Time;
 
 use super::{Engine, Log, Trouble, now};
 use crate::requests::Requests;
-use crate::shared::Counter;
+use crate::shared::{Cluster, Counter};
 use crate::sys::{Errno, signal, socket};
 
 /// The core learns of time this often while it works ...
@@ -49,7 +49,6 @@ impl Engine {
         self.follow_budget();
         self.look_for_memory();
         self.machine.retry_deferred();
-        self.free_stuck_pages();
         if self.now >= self.next_tick {
             self.vm.handle_tick(self.now, &mut self.machine);
             self.next_tick = self.now.after_ns(TICK_NS);
@@ -96,6 +95,14 @@ impl Engine {
             let Place::Swap { first } = request.place else {
                 unreachable!("nothing external is mapped here");
             };
+            let kind = match request.direction {
+                Direction::Fetch => Cluster::In,
+                Direction::Store => Cluster::Out,
+            };
+            let record = self.record();
+            self.shared
+                .process(record)
+                .record_cluster(kind, request.pages);
             let frames = self.vm.frames_of(request.ticket);
             let ticket = request.ticket;
             self.store
@@ -120,14 +127,6 @@ impl Engine {
         if wanted != self.budget {
             self.budget = wanted;
             self.vm.handle_limit(self.now, &mut self.machine, wanted);
-        }
-    }
-
-    /// Has pages made movable that are shared since a fork.
-    fn free_stuck_pages(&mut self) {
-        while let Some(at) = self.machine.take_stuck() {
-            self.gauges.add(Counter::Unmovable, 1);
-            self.hand.push(super::address_of(at));
         }
     }
 

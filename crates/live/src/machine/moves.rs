@@ -8,7 +8,7 @@
 use tidemark_core::id::{FrameId, VirtPage};
 use tidemark_core::machine::Setback;
 
-use super::{Contents, LiveMachine, NOWHERE, STUCK_MAX, Standing, address, consecutive};
+use super::{Contents, LiveMachine, NOWHERE, Standing, address, consecutive};
 use crate::sys::PAGE;
 use crate::sys::pool::ZEROS_MAX;
 use crate::sys::uffd::{Progress, Stop};
@@ -105,6 +105,14 @@ impl LiveMachine {
                     tries += 1;
                     continue;
                 }
+                // Shared since a fork, unless it is pinned: the whole run is, most likely.
+                Progress::Nothing(Stop::Busy) if tries == 0 => {
+                    let is_own = self
+                        .hand
+                        .is_some_and(|hand| hand.make_own(from, (run.len() - done) * PAGE));
+                    tries = if is_own { 1 } else { TRIES_AT_ONCE };
+                    continue;
+                }
                 Progress::Nothing(stop) => {
                     self.note_stayed(*frame, stop);
                     done += 1;
@@ -144,13 +152,9 @@ impl LiveMachine {
                 self.tally.gone += 1;
                 self.setbacks.push_back((frame, Setback::Gone));
             }
-            Stop::Busy => {
-                if self.stuck.len() < STUCK_MAX {
-                    self.stuck.push(self.slots[frame.index()].at);
-                }
-                self.keep_mapped(frame);
+            Stop::Changing | Stop::Present | Stop::Busy | Stop::Unsuitable => {
+                self.keep_mapped(frame)
             }
-            Stop::Changing | Stop::Present | Stop::Unsuitable => self.keep_mapped(frame),
             Stop::NoMemory | Stop::Other(_) => self.keep_mapped(frame),
         }
     }
