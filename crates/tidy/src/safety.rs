@@ -25,7 +25,8 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         }
         let code = blank(text);
         for (at, _) in words(&code).filter(|(_, word)| *word == "unsafe") {
-            let message = "`unsafe` stands only in live/src/sys, shim, pool, capi and kernel/src/arch";
+            let message =
+                "`unsafe` stands only in live/src/sys, shim, pool, capi and kernel/src/arch";
             findings.push(Finding::new(path, line_of(&code, at), message));
         }
     }
