@@ -90,7 +90,8 @@ impl Config {
             free_high: free_low + (frames_limit / 64).clamp(16, 256),
             cluster_pages: 64,
             laundry_max: (frames_limit / 8).clamp(64, 2048),
-            ahead_pages_max: 256,
+            // What is read ahead must not push out what was read ahead before.
+            ahead_pages_max: (frames_limit / 256).clamp(64, 256),
             zero_ahead_pages_max: 64,
             is_ahead_mapped: true,
             frames_max,
