@@ -427,6 +427,31 @@ mod clusters {
     }
 }
 
+mod forks_and_clusters {
+    use super::*;
+
+    #[test]
+    fn pages_read_ahead_across_a_fork_are_mapped_for_reading_only() {
+        let mut world = World::new();
+        world.frames(64).config(|config| {
+            (config.cluster_pages, config.default_cluster_pages) = (4, 1);
+            (config.ahead_pages_max, config.is_ahead_mapped) = (8, true);
+        });
+        world
+            .write_all(100..164)
+            .touch_all(300..364)
+            .touch_all(100..110);
+        world
+            .disk_holds()
+            .touch(111)
+            .fork()
+            .disk_goes_on()
+            .write_all(112..116);
+        world.in_space(1).touch_all(112..116);
+        world.close();
+    }
+}
+
 mod stores {
     use super::*;
 

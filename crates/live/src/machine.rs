@@ -83,6 +83,8 @@ pub struct Tally {
     pub busy: u64,
     /// Found taken away.
     pub gone: u64,
+    /// Left to the program, in mappings that pages can't be moved out of.
+    pub disowned: u64,
     /// Enters put off because the address space was changing or a page was pinned.
     pub deferred: u64,
 }

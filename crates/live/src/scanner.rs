@@ -144,6 +144,21 @@ impl Scanner {
         is_plain.then_some(area)
     }
 
+    /// The parts of `managed` that the mappings last read allow to be written to.
+    pub fn collect_writable(&self, managed: &Ranges) -> Vec<(usize, usize)> {
+        let writable = self
+            .areas
+            .iter()
+            .filter(|area| area.is_writable && is_plain(**area));
+        let parts = writable.flat_map(|area| {
+            let overlaps = managed.collect_overlaps(area.start, area.end);
+            overlaps
+                .into_iter()
+                .map(|(from, to)| (from.max(area.start), to.min(area.end)))
+        });
+        parts.collect()
+    }
+
     /// Passes a range through from now on.
     pub fn exclude(&mut self, start: usize, end: usize) {
         self.excluded.insert(start, end);

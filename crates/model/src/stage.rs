@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
+use tidemark_core::frame::State;
 use tidemark_core::id::{FrameId, ObjectId, PagerId, SpaceId, VirtPage, Waiter};
 use tidemark_core::load::LoadControl;
 use tidemark_core::machine::Rights;
@@ -713,6 +714,12 @@ impl Stage {
                 Some(frame),
                 "{at:?} of {space:?} is mapped"
             );
+        }
+        let frames = self.vm.frames();
+        for frame in (0..frames.len() as u32).map(FrameId) {
+            let is_lent = frames.state(frame) != State::Retired;
+            let held = self.machine.physical().contents(frame);
+            assert!(is_lent || held == Stamp::NOISE, "{frame:?} was not given back");
         }
         for space in self.memory.spaces() {
             for (at, _) in self.memory.pages(space) {

@@ -20,6 +20,8 @@ const FULL_SCAN_NS: u64 = 1_000_000_000;
 const LATER_NS: u64 = 5_000_000;
 /// How long after pages were found gone all memory is looked at for them.
 const REVIEW_NS: u64 = 100_000_000;
+/// The same for pages in mappings that can't be moved out of.
+const REVIEW_DISOWNED_NS: u64 = 2_000_000_000;
 /// How soon adoption is tried again when there was no frame.
 const RETRY_NS: u64 = 1_000_000;
 
@@ -223,7 +225,14 @@ impl Engine {
 
     /// Pages that were there when the machine thought them gone stand unaccounted somewhere: looks
     /// for them everywhere.
+    ///
+    /// The same for pages that were left to the program because its mapping is read-only: it may
+    /// be writable again.
     fn notice_gone_pages(&mut self) {
+        let disowned = self.machine.tally().disowned;
+        if disowned > 0 && self.adoption.review_at.is_none() {
+            self.adoption.review_at = Some(self.now.after_ns(REVIEW_DISOWNED_NS));
+        }
         let gone = self.machine.tally().gone;
         if gone != self.adoption.gone_before && self.adoption.review_at.is_none() {
             self.adoption.gone_before = gone;
@@ -231,8 +240,10 @@ impl Engine {
         }
         if self.adoption.review_at.is_some_and(|due| due <= self.now) {
             self.adoption.review_at = None;
-            for (start, end) in self.managed.iter() {
-                self.adoption.unsettled.insert(start, end);
+            if self.scanner.read().is_ok() {
+                for (start, end) in self.scanner.collect_writable(&self.managed) {
+                    self.adoption.unsettled.insert(start, end);
+                }
             }
         }
     }

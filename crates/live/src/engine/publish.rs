@@ -40,7 +40,7 @@ impl Gauges {
 pub(super) struct Before {
     core: Counters,
     store: Tally,
-    busy: u64,
+    unmovable: u64,
     is_forked: bool,
 }
 
@@ -50,7 +50,7 @@ impl Before {
         Before {
             core: engine.vm.counters().clone(),
             store: engine.store.tally(),
-            busy: engine.machine.tally().busy,
+            unmovable: engine.unmovable(),
             is_forked: true,
         }
     }
@@ -119,7 +119,7 @@ impl Engine {
             (Counter::Adopted, core.adoptions - past.core.adoptions),
             (Counter::StoreErrors, core.failures - past.core.failures),
             (Counter::StoresUnderWay, u64::from(self.vm.laundry())),
-            (Counter::Unmovable, self.machine.tally().busy - past.busy),
+            (Counter::Unmovable, self.unmovable() - past.unmovable),
         ];
         for (counter, count) in pairs {
             self.gauges.set(counter, count);
@@ -134,6 +134,10 @@ impl Engine {
             false => core.frames_peak,
         };
         self.gauges.set(Counter::FramesPeak, peak);
+    }
+
+    fn unmovable(&self) -> u64 {
+        self.machine.tally().busy + self.machine.tally().disowned
     }
 
     /// The frames that count against the budget. What a forked child, or its parent, has above its

@@ -116,10 +116,13 @@ impl LiveMachine {
                 Progress::Nothing(stop) => {
                     self.note_stayed(*frame, stop);
                     done += 1;
+                    // Its neighbours are most likely no better: goes on by small steps.
+                    (tries, pages_max) = (0, 1);
+                    continue;
                 }
             }
             tries = 0;
-            pages_max = run.len();
+            pages_max = (pages_max * 2).min(run.len());
         }
     }
 
@@ -152,9 +155,14 @@ impl LiveMachine {
                 self.tally.gone += 1;
                 self.setbacks.push_back((frame, Setback::Gone));
             }
-            Stop::Changing | Stop::Present | Stop::Busy | Stop::Unsuitable => {
-                self.keep_mapped(frame)
+            // The program has made its mapping read-only, or locked it: such pages can't be moved.
+            // The page stays where it is, and stops being ours until it can be adopted again.
+            Stop::Unsuitable => {
+                self.set_unmapped(frame);
+                self.tally.disowned += 1;
+                self.setbacks.push_back((frame, Setback::Gone));
             }
+            Stop::Changing | Stop::Present | Stop::Busy => self.keep_mapped(frame),
             Stop::NoMemory | Stop::Other(_) => self.keep_mapped(frame),
         }
     }

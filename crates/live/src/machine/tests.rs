@@ -571,9 +571,13 @@ fn a_mapping_that_refuses_moves_gets_a_copy() {
     world.unmap(0);
     assert_eq!(
         world.machine.take_setback(),
-        Some((FrameId(0), Setback::Busy))
+        Some((FrameId(0), Setback::Gone))
     );
+    assert_eq!(world.machine.tally().disowned, 1);
+    assert!(is_filled(&world.region, 0, 11));
     testing::make_writable(world.region.start(), 2 * PAGE).unwrap();
+    let at = VirtPage((world.region.start() / PAGE) as u64);
+    world.machine.adopt(SpaceId(0), at, FrameId(0));
     world.unmap(0);
     assert_eq!(world.machine.take_setback(), None);
     world.enter(1, 0);

@@ -1,0 +1,366 @@
+//! The preload library in programs: this test binary runs itself with the library loaded, in less
+//! memory than it needs, and checks what the program says and what the engine counted.
+//!
+//! Needs a userfaultfd. Without one the tests say so and pass, unless `REQUIRE_ALL=1`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tidemark_live::control;
+use tidemark_live::sys::uffd::{Features, Uffd};
+
+const LIMIT: Duration = Duration::from_secs(120);
+const PAGE: usize = 4096;
+
+struct Ran {
+    status: ExitStatus,
+    stderr: String,
+    counters: BTreeMap<String, u64>,
+}
+
+/// Runs one of the `program_...` functions below, managed, in so many MiB.
+fn run(program: &str, memory_mib: u64, settings: &[(&str, &str)]) -> Option<Ran> {
+    if !may_run() {
+        return None;
+    }
+    let folder = tempfile(program);
+    std::fs::create_dir_all(&folder).unwrap();
+    let counters = folder.join("counters");
+    let stderr = std::fs::File::create(folder.join("stderr")).unwrap();
+    let own = std::env::current_exe().unwrap();
+    let mut command = Command::new(&own);
+    command
+        .args([
+            "--exact",
+            program,
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env("LD_PRELOAD", library(&own))
+        .env(control::MEMORY, (memory_mib << 20).to_string())
+        .env(control::SWAP_PATH, &folder)
+        .env(control::SWAP_BYTES, (512 << 20).to_string())
+        .env(control::COUNTERS, &counters)
+        .envs(settings.iter().copied())
+        .stdout(Stdio::null())
+        .stderr(stderr);
+    let mut child = command.spawn().unwrap();
+    let end = Instant::now() + LIMIT;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("{program} takes longer than {LIMIT:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let stderr = std::fs::read_to_string(folder.join("stderr")).unwrap();
+    let text = std::fs::read_to_string(&counters).unwrap_or_default();
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    let counters = pairs
+        .map(|(name, count)| (name.into(), count.parse().unwrap()))
+        .collect();
+    std::fs::remove_dir_all(&folder).unwrap();
+    Some(Ran {
+        status,
+        stderr,
+        counters,
+    })
+}
+
+fn may_run() -> bool {
+    match Uffd::open(Features::MOVE) {
+        Ok(_) => true,
+        Err(error) => {
+            let is_required = std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1");
+            assert!(!is_required, "no userfaultfd: {error:?}");
+            eprintln!("skipped: no userfaultfd ({error:?})");
+            false
+        }
+    }
+}
+
+fn tempfile(program: &str) -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    // Not in /tmp, which may be memory itself.
+    let name = format!("{program}-{}-{number}", std::process::id());
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn library(own: &Path) -> PathBuf {
+    let folder = own.ancestors().nth(2).unwrap();
+    let path = folder.join("libtidemark_shim.so");
+    assert!(path.exists(), "{} is not built", path.display());
+    path
+}
+
+fn assert_paged(ran: &Ran, memory_mib: u64) {
+    assert!(ran.status.success(), "{:?}: {}", ran.status, ran.stderr);
+    let count = |name: &str| ran.counters[name];
+    assert!(
+        count("page_outs") > 0 && count("page_ins") > 0,
+        "{:?}",
+        ran.counters
+    );
+    assert!(
+        count("frames_peak") <= memory_mib * 256,
+        "{:?}",
+        ran.counters
+    );
+    assert!(count("managed_regions") > 0);
+}
+
+#[test]
+fn a_program_larger_than_its_memory_sees_what_it_wrote() {
+    let Some(ran) = run("program_scans", 16, &[]) else {
+        return;
+    };
+    assert_paged(&ran, 16);
+}
+
+#[test]
+fn threads_share_an_engine() {
+    let Some(ran) = run("program_threads", 16, &[]) else {
+        return;
+    };
+    assert_paged(&ran, 16);
+}
+
+#[test]
+fn in_thread_mode_serves_the_same_programs() {
+    let mode = [(control::MODE, control::MODE_IN_THREAD)];
+    for program in [
+        "program_scans",
+        "program_threads",
+        "program_forks",
+        "program_remaps",
+    ] {
+        let Some(ran) = run(program, 16, &mode) else {
+            return;
+        };
+        assert_paged(&ran, 16);
+    }
+}
+
+#[test]
+fn parent_and_child_of_a_fork_each_keep_their_own() {
+    let Some(ran) = run("program_forks", 16, &[]) else {
+        return;
+    };
+    assert_paged(&ran, 16);
+}
+
+#[test]
+fn the_address_space_calls_keep_their_meaning() {
+    let Some(ran) = run("program_remaps", 16, &[]) else {
+        return;
+    };
+    assert_paged(&ran, 16);
+}
+
+#[test]
+fn a_full_store_ends_the_program_with_one_line() {
+    let Some(ran) = run("program_scans", 16, &[(control::SWAP_BYTES, "4194304")]) else {
+        return;
+    };
+    assert!(!ran.status.success());
+    let lines: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("tidemark:"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{}", ran.stderr);
+    assert!(
+        lines[0].contains("swap store of 4 MiB is full"),
+        "{}",
+        lines[0]
+    );
+}
+
+#[test]
+fn a_disk_that_takes_no_more_ends_the_program_with_one_line() {
+    let Some(ran) = run("program_scans", 16, &[(control::FAULT, "writes-from:3")]) else {
+        return;
+    };
+    assert!(!ran.status.success());
+    assert!(
+        ran.stderr.contains("writing the swap file"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn settings_that_mean_nothing_leave_the_program_unmanaged() {
+    let Some(ran) = run("program_small", 16, &[(control::POLICY, "no-such-policy")]) else {
+        return;
+    };
+    assert!(ran.status.success());
+    assert!(
+        ran.stderr.contains("TIDEMARK_POLICY is `no-such-policy`"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// 48 MiB, written and read three times over.
+#[test]
+#[ignore = "a program that the tests above run"]
+fn program_scans() {
+    let mut words = vec![0u64; 6 << 20];
+    for (at, word) in words.iter_mut().enumerate() {
+        *word = value(at, 0);
+    }
+    for round in 0..3 {
+        for (at, word) in words.iter_mut().enumerate() {
+            assert_eq!(*word, value(at, round));
+            *word = value(at, round + 1);
+        }
+    }
+}
+
+/// Four threads with 12 MiB each, touched out of order.
+#[test]
+#[ignore = "a program that the tests above run"]
+fn program_threads() {
+    let threads: Vec<_> = (0..4u64)
+        .map(|seed| {
+            std::thread::spawn(move || {
+                let pages = 12 << 8;
+                let mut bytes = vec![0u8; pages * PAGE];
+                let mut at = seed as usize;
+                for step in 0..3 * pages {
+                    at = (at * 1_103 + 12_345 + step) % pages;
+                    let expected = bytes[at * PAGE];
+                    bytes[at * PAGE + 9] = expected;
+                    bytes[at * PAGE] = expected.wrapping_add(1);
+                    assert_eq!(bytes[at * PAGE + 9].wrapping_add(1), bytes[at * PAGE]);
+                }
+            })
+        })
+        .collect();
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+}
+
+/// A parent of 24 MiB whose children read it, change it, and fork once more.
+#[test]
+#[ignore = "a program that the tests above run"]
+fn program_forks() {
+    let mut words = vec![0u64; 3 << 20];
+    for round in 0..3 {
+        words
+            .iter_mut()
+            .enumerate()
+            .for_each(|(at, word)| *word = value(at, round));
+        let child = fork(|| {
+            let is_same = words
+                .iter()
+                .enumerate()
+                .all(|(at, word)| *word == value(at, round));
+            words
+                .iter_mut()
+                .enumerate()
+                .for_each(|(at, word)| *word = value(at, 77));
+            let grandchild = fork(|| {
+                words
+                    .iter()
+                    .enumerate()
+                    .all(|(at, word)| *word == value(at, 77))
+            });
+            is_same && ends_well(grandchild)
+        });
+        words[5] = 5;
+        assert!(ends_well(child));
+        words[5] = value(5, round);
+        assert!(
+            words
+                .iter()
+                .enumerate()
+                .all(|(at, word)| *word == value(at, round))
+        );
+    }
+}
+
+/// mremap, madvise, mprotect, munmap and MAP_FIXED over 24 MiB of memory.
+#[test]
+#[ignore = "a program that the tests above run"]
+fn program_remaps() {
+    const SIZE: usize = 24 << 20;
+    let is_number = |start: *mut u8, page: usize, number: usize| {
+        // SAFETY: callers stay inside what is mapped.
+        unsafe { *start.add(page * PAGE).cast::<usize>() == number }
+    };
+    for _ in 0..2 {
+        // SAFETY: private mappings of this function's own; every access stays inside them.
+        unsafe {
+            let start = map(std::ptr::null_mut(), SIZE, 0);
+            let pages = SIZE / PAGE;
+            for page in 0..pages {
+                *start.add(page * PAGE).cast::<usize>() = page + 1;
+            }
+            let start = libc::mremap(start.cast(), SIZE, 2 * SIZE, libc::MREMAP_MAYMOVE);
+            assert_ne!(start, libc::MAP_FAILED);
+            let start = start.cast::<u8>();
+            assert!((0..pages).all(|page| is_number(start, page, page + 1)));
+            assert!((pages..2 * pages).all(|page| is_number(start, page, 0)));
+            libc::madvise(start.cast(), SIZE / 2, libc::MADV_DONTNEED);
+            assert!((0..pages / 2).all(|page| is_number(start, page, 0)));
+            libc::mprotect(start.cast(), SIZE, libc::PROT_READ);
+            assert!((pages / 2..pages).all(|page| is_number(start, page, page + 1)));
+            libc::mprotect(start.cast(), SIZE, libc::PROT_READ | libc::PROT_WRITE);
+            assert_eq!(map(start, SIZE / 4 * 3, libc::MAP_FIXED), start);
+            assert!((0..pages / 4 * 3).all(|page| is_number(start, page, 0)));
+            assert!((pages / 4 * 3..pages).all(|page| is_number(start, page, page + 1)));
+            assert_eq!(libc::munmap(start.cast(), 2 * SIZE), 0);
+        }
+    }
+}
+
+/// Nothing much.
+#[test]
+#[ignore = "a program that the tests above run"]
+fn program_small() {
+    assert_eq!(vec![1u8; 10].len(), 10);
+}
+
+fn value(at: usize, round: u64) -> u64 {
+    (at as u64 ^ round << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn map(at: *mut u8, bytes: usize, flags: i32) -> *mut u8 {
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping, or one over memory of the caller's own.
+    let start = unsafe { libc::mmap(at.cast(), bytes, rights, flags, -1, 0) };
+    assert_ne!(start, libc::MAP_FAILED);
+    start.cast()
+}
+
+/// Runs `body` in a forked child, which exits well if it answers true.
+fn fork(body: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: the child uses memory and forks, and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let is_well = body();
+        // SAFETY: ends the child without running the test harness's ends.
+        unsafe { libc::_exit(i32::from(!is_well)) };
+    }
+    child
+}
+
+fn ends_well(child: i32) -> bool {
+    let mut status = 0;
+    // SAFETY: waits for a child of this process.
+    let answer = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    answer == child && status == 0
+}
