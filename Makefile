@@ -78,7 +78,7 @@ fuzz: deps ## Runs each fuzz target for FUZZ_SECONDS (60); needs a nightly compi
 .PHONY: bench
 bench: deps ## Our workloads side by side with the kernel's own swap; writes bench/runs/.
 	$(CARGO) build --release --package tidemark-cli --package tidemark-shim
-	target/release/tidemark bench --suite bench/cases.json --record bench/runs
+	scripts/bench
 
 .PHONY: ci
 ci: check test ## What continuous integration runs.
