@@ -16,15 +16,17 @@ pub mod tree;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueEnum};
 use tidemark_live::control;
-use tidemark_results::{Ending, RunRecord, SCHEMA, Statistics, text};
+use tidemark_results::{Ending, RunRecord, SCHEMA, text};
 
 use crate::exit::{Exit, Refusal};
 use crate::keep;
-use plan::Plan;
+use plan::{Management, Plan};
+use supervisor::End;
+use tree::Books;
 
 /// Runs a program, and all it starts, in bounded memory
 ///
@@ -82,40 +84,23 @@ enum Malloc {
 
 /// Runs the program.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
-    let Plan {
-        mut command,
-        policy,
-        memory_bytes,
-        management,
-        statistics_file,
-        mut notes,
-    } = Plan::new(&arguments)?;
-    let mut total = Statistics::default();
-    let mut processes = vec![];
-    let mut swap_bytes = 0;
-    let end = if let Some(management) = management {
-        swap_bytes = management.swap.size_bytes;
-        notes.extend(management.swap.notes());
-        let (mut tree, folder) = management.start(memory_bytes, &mut command)?;
-        let end = supervisor::supervise(command, Some(&mut tree))?;
-        if !tree.had_members() {
-            notes.push("the program did not load the engine and ran unmanaged".into());
-        }
-        let more;
-        (processes, total, more) = tree.finish(end.pid, ending_of(end.status), end.elapsed);
-        notes.extend(more);
-        if tree.has_members()
-            && let Err(error) = keep::hand_over(tree, folder)
-        {
-            notes.push(format!(
-                "nobody looks after the processes left behind: {error}"
-            ));
-        }
-        end
-    } else {
-        supervisor::supervise(command, None)?
+    let plan = Plan::new(&arguments)?;
+    let swap_bytes = plan
+        .management
+        .as_ref()
+        .map_or(0, |management| management.swap.size_bytes);
+    let (end, mut books) = match plan.management {
+        Some(management) => run_managed(management, plan.memory_bytes, plan.command)?,
+        None => (supervisor::supervise(plan.command, None)?, Books::default()),
     };
-    total.elapsed_s = end.elapsed.as_secs_f64();
+    books.notes.splice(0..0, plan.notes);
+    books.total.elapsed_s = end.elapsed.as_secs_f64();
+    if !arguments.summary {
+        books
+            .notes
+            .iter()
+            .for_each(|note| eprintln!("tidemark: {note}"));
+    }
     let record = RunRecord {
         schema: SCHEMA.into(),
         tidemark: env!("CARGO_PKG_VERSION").into(),
@@ -124,17 +109,43 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
             .iter()
             .map(|word| word.to_string_lossy().into())
             .collect(),
-        policy: policy.into(),
+        policy: plan.policy.into(),
         mode: mode(&arguments).into(),
-        memory_bytes,
+        memory_bytes: plan.memory_bytes,
         swap_bytes,
         ending: ending_of(end.status),
-        notes,
-        total,
-        processes,
+        notes: [books.notes, books.told].concat(),
+        total: books.total,
+        processes: books.processes,
     };
-    render(&arguments, &record, statistics_file);
+    render(&arguments, &record, plan.statistics_file);
     Ok(supervisor::exit_of(end.status))
+}
+
+/// Runs `command` with engines in its processes, and hands over what outlives it.
+fn run_managed(
+    management: Management,
+    memory_bytes: u64,
+    mut command: Command,
+) -> Result<(End, Books), Refusal> {
+    let swap_notes = management.swap.notes();
+    let (mut tree, folder) = management.start(memory_bytes, &mut command)?;
+    let end = supervisor::supervise(command, Some(&mut tree))?;
+    let mut books = tree.finish(end.pid, ending_of(end.status));
+    books.notes.splice(0..0, swap_notes);
+    if books.processes.is_empty() {
+        books
+            .notes
+            .push("the program did not load the engine and ran unmanaged".into());
+    }
+    if tree.has_members()
+        && let Err(error) = keep::hand_over(tree, folder)
+    {
+        books.notes.push(format!(
+            "nobody looks after the processes left behind: {error}"
+        ));
+    }
+    Ok((end, books))
 }
 
 /// Shows and writes what is asked for. The program has run: from here on, failure is a complaint,
@@ -142,11 +153,6 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
 fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<files::Replacement>) {
     if arguments.summary {
         eprint!("{}", text::summary(record));
-    } else {
-        record
-            .notes
-            .iter()
-            .for_each(|note| eprintln!("tidemark: {note}"));
     }
     if let Some(file) = statistics_file
         && let Err(refusal) = file.write(&record.to_json())

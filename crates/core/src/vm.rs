@@ -90,7 +90,8 @@ impl Config {
             free_high: free_low + (frames_limit / 64).clamp(16, 256),
             cluster_pages: 64,
             laundry_max: (frames_limit / 8).clamp(64, 2048),
-            ahead_pages_max: 256,
+            // What is read ahead must not push out what was read ahead before.
+            ahead_pages_max: (frames_limit / 256).clamp(64, 256),
             zero_ahead_pages_max: 64,
             is_ahead_mapped: true,
             frames_max,
@@ -282,6 +283,11 @@ impl Vm {
             .map(Transfer::waiters_count)
             .sum::<usize>();
         self.stalled.len() + waiting
+    }
+
+    /// How many pages are on their way to their pagers.
+    pub fn laundry(&self) -> u32 {
+        self.laundry
     }
 
     /// How many transfers have no reply yet.

@@ -5,8 +5,9 @@
 
 use tidemark_core::policy::Sees;
 use tidemark_core::policy::registry::{build, entries};
+use tidemark_core::vm::Config;
 use tidemark_model::cache::{Cache, MachineKind, Misses, replay};
-use tidemark_model::opt;
+use tidemark_model::{demand, opt};
 
 const REFERENCES: u32 = 7;
 const PAGES: u64 = 4;
@@ -50,7 +51,7 @@ fn no_policy_beats_the_optimum_or_names_a_frame_that_may_not_leave() {
 }
 
 #[test]
-fn a_policy_that_evicts_needs_no_more_than_one_miss_a_reference() {
+fn the_page_that_was_used_last_is_always_there() {
     for entry in entries()
         .iter()
         .filter(|entry| entry.description.sees <= Sees::Bits)
@@ -67,6 +68,66 @@ fn a_policy_that_evicts_needs_no_more_than_one_miss_a_reference() {
                 );
             }
         }
+    }
+}
+
+/// Whether pages are numbered in the order of their first use. Any trace is one of these with its
+/// pages renamed.
+fn is_plain(trace: &[u64]) -> bool {
+    let mut next = 0;
+    trace.iter().all(|&page| {
+        let is_plain = page <= next;
+        next += u64::from(page == next);
+        is_plain
+    })
+}
+
+#[test]
+fn a_whole_memory_misses_exactly_when_the_bare_cache_does() {
+    let traces = collect_traces();
+    let plain: Vec<&Vec<u64>> = traces.iter().filter(|trace| is_plain(trace)).collect();
+    assert_eq!(
+        plain.len(),
+        1 + 63 + 301 + 350,
+        "partitions of seven references"
+    );
+    for entry in entries()
+        .iter()
+        .filter(|entry| entry.description.sees <= Sees::Bits)
+    {
+        let name = entry.description.name;
+        for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
+            for (frames, trace) in [2, 3]
+                .into_iter()
+                .flat_map(|n| plain.iter().map(move |t| (n, t)))
+            {
+                let policy = build(name, frames, frames, 1, &[]).expect("it is known");
+                let expected = replay(policy, frames, kind, trace);
+                let policy = build(name, frames, frames, 1, &[]).expect("it is known");
+                let counters = demand::replay(policy, Config::demand(frames), kind, trace);
+                let counted = (
+                    counters.zero_fills + counters.page_ins,
+                    counters.soft_faults,
+                );
+                assert_eq!(
+                    counted,
+                    (expected.hard, expected.soft),
+                    "{name} {kind:?} {trace:?}"
+                );
+                assert_eq!(counters.refusals, 0, "{name} {kind:?} {trace:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_optimum_never_gets_worse_with_more_frames() {
+    for trace in collect_traces() {
+        let misses = [1, 2, 3, 4].map(|frames| opt::count_misses(frames, &trace));
+        assert!(
+            misses.is_sorted_by(|fewer, more| fewer >= more),
+            "{trace:?}"
+        );
     }
 }
 

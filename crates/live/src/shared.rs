@@ -160,11 +160,14 @@ pub enum Counter {
     EngineMoves,
     /// Requests to the store that failed.
     StoreErrors,
+    /// Pages on their way to the store. If a process dies with some, its slots may still be written
+    /// to after its end.
+    StoresUnderWay,
 }
 
 impl Counter {
     /// All counters, in the order of the record.
-    pub const ALL: [Counter; 29] = [
+    pub const ALL: [Counter; 30] = [
         Counter::PageIns,
         Counter::PageOuts,
         Counter::PageInRequests,
@@ -194,6 +197,7 @@ impl Counter {
         Counter::MapEvents,
         Counter::EngineMoves,
         Counter::StoreErrors,
+        Counter::StoresUnderWay,
     ];
 
     /// The counter's name in statistics files.
@@ -228,6 +232,7 @@ impl Counter {
             Counter::MapEvents => "map_events",
             Counter::EngineMoves => "engine_moves",
             Counter::StoreErrors => "store_errors",
+            Counter::StoresUnderWay => "stores_under_way",
         }
     }
 }

@@ -40,48 +40,13 @@ pub struct Misses {
     pub soft: u64,
     /// Mappings removed to find out about pages.
     pub unmaps: u64,
-    /// Pages that came back: misses that are not the first, and what was read along with them.
-    pub page_ins: u64,
     /// Choices that named a frame that may not leave.
     pub refusals: u64,
 }
 
-/// How pages move when they do not move singly.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Clusters {
-    /// The most pages in one page-in. They are read on from the page that was missed, if misses
-    /// come in order.
-    pub pages: u32,
-    /// The free frames below which pages are thrown out, ...
-    pub free_low: u32,
-    /// ... until so many are free.
-    pub free_high: u32,
-}
-
-impl Clusters {
-    /// One page leaves for each that comes, and not before it must.
-    pub const SINGLE: Clusters = Clusters {
-        pages: 1,
-        free_low: 1,
-        free_high: 1,
-    };
-}
-
-/// Runs `trace` through `policy` in a memory of `frames` frames, one page at a time.
-pub fn replay(policy: Box<dyn Policy>, frames: u32, kind: MachineKind, trace: &[u64]) -> Misses {
-    replay_clustered(policy, frames, kind, Clusters::SINGLE, trace)
-}
-
 /// Runs `trace` through `policy` in a memory of `frames` frames.
-pub fn replay_clustered(
-    policy: Box<dyn Policy>,
-    frames: u32,
-    kind: MachineKind,
-    clusters: Clusters,
-    trace: &[u64],
-) -> Misses {
+pub fn replay(policy: Box<dyn Policy>, frames: u32, kind: MachineKind, trace: &[u64]) -> Misses {
     let mut cache = Cache::new(policy, frames, kind);
-    cache.clusters = clusters;
     for &page in trace {
         cache.touch(page);
     }
@@ -95,15 +60,12 @@ pub struct Cache {
     pub policy: Box<dyn Policy>,
     /// What it has cost so far.
     pub misses: Misses,
-    /// How pages move.
-    pub clusters: Clusters,
     frames: Frames,
     machine: Sampled,
     free: Vec<u32>,
     pages: Vec<Option<u64>>,
     resident: HashMap<u64, u32>,
     seen: HashSet<u64>,
-    last_missed: u64,
     references: u64,
     questions: u64,
 }
@@ -115,7 +77,6 @@ impl Cache {
         Cache {
             policy,
             misses: Misses::default(),
-            clusters: Clusters::SINGLE,
             frames: Frames::new(frames, frames),
             machine: Sampled {
                 kind,
@@ -127,7 +88,6 @@ impl Cache {
             pages: vec![None; count],
             resident: HashMap::new(),
             seen: HashSet::new(),
-            last_missed: u64::MAX / 2,
             references: 0,
             questions: 0,
         }
@@ -137,7 +97,18 @@ impl Cache {
     pub fn touch(&mut self, page: u64) -> Touch {
         self.references += 1;
         let Some(&frame) = self.resident.get(&page) else {
-            self.miss(page);
+            if self.free.is_empty() {
+                self.evict()
+                    .expect("a full memory holds a page that may leave");
+            }
+            let is_first = self.seen.insert(page);
+            let cause = if is_first {
+                Cause::ZeroFill
+            } else {
+                Cause::Fetched
+            };
+            self.load(page, cause);
+            self.misses.hard += 1;
             return Touch::Hard;
         };
         let is_mapped = std::mem::replace(&mut self.machine.mapped[frame as usize], true);
@@ -241,44 +212,6 @@ impl Cache {
     /// How many questions the policy has asked.
     pub fn questions(&self) -> u64 {
         self.questions
-    }
-
-    fn miss(&mut self, page: u64) {
-        if self.free.len() < self.clusters.free_low as usize {
-            while self.free.len() < self.clusters.free_high as usize {
-                self.evict()
-                    .expect("a full memory holds a page that may leave");
-            }
-        }
-        self.misses.hard += 1;
-        let last = std::mem::replace(&mut self.last_missed, page);
-        if self.seen.insert(page) {
-            self.load(page, Cause::ZeroFill);
-            return;
-        }
-        self.misses.page_ins += 1;
-        self.load(page, Cause::Fetched);
-        let pages = u64::from(self.clusters.pages);
-        if page.abs_diff(last) > pages {
-            return;
-        }
-        for step in 1..pages {
-            let Some(ahead) = (if page > last {
-                Some(page + step)
-            } else {
-                page.checked_sub(step)
-            }) else {
-                break;
-            };
-            let is_stored = self.seen.contains(&ahead) && !self.resident.contains_key(&ahead);
-            if !is_stored || self.free.is_empty() {
-                break;
-            }
-            self.misses.page_ins += 1;
-            let frame = self.load(ahead, Cause::Prefetched);
-            // The soft fault on the first tells that the reader has come that far.
-            self.machine.mapped[frame.index()] = step > 1;
-        }
     }
 
     fn drop_frame(&mut self, frame: FrameId, departure: Departure) -> u64 {

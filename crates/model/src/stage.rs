@@ -13,7 +13,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
+use tidemark_core::frame::State;
 use tidemark_core::id::{FrameId, ObjectId, PagerId, SpaceId, VirtPage, Waiter};
+use tidemark_core::load::LoadControl;
 use tidemark_core::machine::Rights;
 use tidemark_core::pager::{Pager, Place};
 use tidemark_core::policy::registry;
@@ -137,6 +139,7 @@ pub struct Stage {
     is_traced: bool,
     failures: Vec<(SpaceId, VirtPage, Failure)>,
     store_events: Vec<Event>,
+    load_events: Vec<Event>,
 }
 
 impl Stage {
@@ -167,6 +170,7 @@ impl Stage {
             is_traced: setup.is_traced,
             failures: Vec::new(),
             store_events: Vec::new(),
+            load_events: Vec::new(),
         }
     }
 
@@ -493,6 +497,16 @@ impl Stage {
         std::mem::take(&mut self.store_events)
     }
 
+    /// Hands over what load control wanted since this was last asked.
+    pub fn take_load_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.load_events)
+    }
+
+    /// Puts another load control in place.
+    pub fn set_load_control(&mut self, load: Box<dyn LoadControl>) {
+        self.vm.set_load_control(load);
+    }
+
     /// The core.
     pub fn vm(&self) -> &Vm {
         &self.vm
@@ -679,7 +693,7 @@ impl Stage {
                 }
             }
             Event::StoreFull | Event::StoreFailed => self.store_events.push(event),
-            Event::Suspend { .. } | Event::Resume { .. } => {}
+            Event::Suspend { .. } | Event::Resume { .. } => self.load_events.push(event),
         }
     }
 
@@ -700,6 +714,12 @@ impl Stage {
                 Some(frame),
                 "{at:?} of {space:?} is mapped"
             );
+        }
+        let frames = self.vm.frames();
+        for frame in (0..frames.len() as u32).map(FrameId) {
+            let is_lent = frames.state(frame) != State::Retired;
+            let held = self.machine.physical().contents(frame);
+            assert!(is_lent || held == Stamp::NOISE, "{frame:?} was not given back");
         }
         for space in self.memory.spaces() {
             for (at, _) in self.memory.pages(space) {

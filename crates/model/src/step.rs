@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use tidemark_core::id::{PagerId, SpaceId, VirtPage};
+use tidemark_core::id::{FrameId, PagerId, SpaceId, VirtPage};
 use tidemark_core::machine::Rights;
 use tidemark_core::policy::{Sees, registry};
 use tidemark_core::space::Advice;
@@ -16,7 +16,7 @@ use crate::machine::Kind;
 use crate::memory::Origin;
 use crate::pager::Temper;
 use crate::physical::Stamp;
-use crate::random::Choices;
+use crate::random::{Bytes, Choices};
 use crate::stage::{Act, Setup, Stage};
 
 /// Random runs use this many pages of each space for anonymous memory.
@@ -27,6 +27,9 @@ const EXTERNAL_PAGES: u64 = 16;
 const EXTERNAL_PAGER: PagerId = PagerId(1);
 /// More spaces than these are not made.
 const SPACES_MAX: usize = 4;
+
+/// No more steps are spelled by bytes, however many there are.
+const STEPS_MAX: usize = 500;
 
 /// Something that happens to the memory under test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +80,7 @@ pub enum Step {
     Appear(Spot, u64),
     /// The core takes over what it has not heard of.
     Adopt(u64),
-    /// A page is held in place.
+    /// A page is held in place: the first that is mapped from there on.
     Pin(Spot),
     /// All held pages are let go.
     UnpinAll,
@@ -140,16 +143,25 @@ impl Plan {
     /// Draws a plan of `steps` steps.
     pub fn draw(choices: &mut dyn Choices, weather: Weather, steps: usize) -> Plan {
         let setup = draw_setup(choices, weather);
-        // Where nothing is forked, pages may come and go behind the core's back.
         let has_forks = choices.chance(1, 2);
-        let draw = |_| match draw_step(choices) {
-            Step::Fork(space) if !has_forks => Step::Appear(Spot { space, page: 0 }, 8),
-            step => step,
+        let steps = (0..steps).map(|_| draw_step(choices, has_forks)).collect();
+        Plan { setup, steps }
+    }
+
+    /// The plan that `bytes` spell: as many steps as they are good for.
+    pub fn spell(bytes: &[u8]) -> Plan {
+        let mut choices = Bytes::new(bytes);
+        let weather = if choices.chance(1, 2) {
+            Weather::Calm
+        } else {
+            Weather::Foul
         };
-        Plan {
-            setup,
-            steps: (0..steps).map(draw).collect(),
+        let mut plan = Plan::draw(&mut choices, weather, 0);
+        let has_forks = choices.chance(1, 2);
+        while !choices.is_spent() && plan.steps.len() < STEPS_MAX {
+            plan.steps.push(draw_step(&mut choices, has_forks));
         }
+        plan
     }
 }
 
@@ -227,7 +239,8 @@ fn draw_temper(choices: &mut dyn Choices) -> Temper {
     }
 }
 
-fn draw_step(choices: &mut dyn Choices) -> Step {
+/// Where nothing is forked (`has_forks` is false), more pages come behind the core's back.
+fn draw_step(choices: &mut dyn Choices, has_forks: bool) -> Step {
     let spot = draw_spot(choices);
     match choices.below(100) {
         0..26 => Step::Read(spot),
@@ -244,16 +257,17 @@ fn draw_step(choices: &mut dyn Choices) -> Step {
         73..75 => Step::Remap(spot, choices.below(ANONYMOUS_PAGES), 1 + choices.below(8)),
         75..77 => Step::Protect(spot, 1 + choices.below(8), draw_rights(choices)),
         77 => Step::Advise(spot, 1 + choices.below(16), draw_advice(choices)),
-        78..80 => Step::Fork(spot.space),
+        78..80 if has_forks => Step::Fork(spot.space),
+        78..80 => Step::Appear(spot, 8),
         80 => Step::Create,
         81 => Step::Destroy(spot.space),
         82 => Step::Appear(spot, 1 + choices.below(8)),
         83 => Step::Adopt(spot.space),
-        84 => Step::Pin(spot),
-        85 => Step::UnpinAll,
-        86 => Step::Limit(1 + choices.below(8)),
-        87..90 => Step::Tick(1 + choices.below(1000)),
-        90..98 => Step::Deliver,
+        84..87 => Step::Pin(spot),
+        87 => Step::UnpinAll,
+        88 => Step::Limit(1 + choices.below(8)),
+        89..91 => Step::Tick(1 + choices.below(1000)),
+        91..98 => Step::Deliver,
         _ => Step::Drain,
     }
 }
@@ -308,8 +322,10 @@ pub struct Actor {
     frames_max: u32,
     frames_least: u32,
     next_stamp: u64,
-    /// Pages held in place, at most a quarter of memory: more would leave no room to move.
+    /// Pages held in place.
     pinned: u32,
+    /// More would leave no room to move when memory is at its smallest.
+    pinned_most: u32,
 }
 
 impl Actor {
@@ -335,9 +351,10 @@ impl Actor {
             stage,
             spaces: vec![space],
             frames_max: setup.config.frames_max,
-            frames_least: setup.config.reserve + 2,
+            frames_least: setup.config.reserve + 2 + (setup.config.frames_max / 4).min(2),
             next_stamp: 1,
             pinned: 0,
+            pinned_most: (setup.config.frames_max / 4).min(2),
         }
     }
 
@@ -522,10 +539,15 @@ impl Actor {
     }
 
     fn pin(&mut self, space: SpaceId, at: VirtPage) {
-        if self.pinned < self.frames_least.max(self.frames_max / 4) - 2 {
-            self.pinned += 1;
-            self.stage.machine_mut().pin(space, at);
-        }
+        let machine = self.stage.machine_mut();
+        let is_fit =
+            |mapping: &(SpaceId, VirtPage, FrameId, Rights)| mapping.0 == space && mapping.1 >= at;
+        let found = machine.mappings().find(is_fit).map(|mapping| mapping.1);
+        let Some(found) = found.filter(|_| self.pinned < self.pinned_most) else {
+            return;
+        };
+        self.pinned += 1;
+        machine.pin(space, found);
     }
 
     fn take_stamp(&mut self) -> Stamp {
@@ -536,4 +558,22 @@ impl Actor {
 
 fn shared(index: u64) -> Origin {
     Origin::Shared(EXTERNAL_PAGER, index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lockstep;
+    use crate::random::Random;
+
+    #[test]
+    fn bytes_spell_a_plan_that_runs() {
+        let mut random = Random::new(3);
+        for length in [0, 1, 20, 400, 4000] {
+            let bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
+            let plan = Plan::spell(&bytes);
+            assert!(plan.steps.len() <= STEPS_MAX);
+            lockstep::run(&plan);
+        }
+    }
 }

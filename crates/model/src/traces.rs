@@ -91,6 +91,34 @@ pub fn skewed(seed: u64, limit: u64, references: u64) -> Vec<u64> {
         .collect()
 }
 
+/// Pages below `limit`, all equally often.
+pub fn uniform(seed: u64, limit: u64, references: u64) -> Vec<u64> {
+    let mut random = SplitMix64::new(seed);
+    (0..references).map(|_| random.below(limit)).collect()
+}
+
+/// Zipf's law with exponent 1 over `pages` pages in shuffled order: the page of rank r is used a
+/// r-th as often as the first.
+pub fn zipf(seed: u64, pages: u64, references: u64) -> Vec<u64> {
+    let mut random = SplitMix64::new(seed);
+    let mut order: Vec<u64> = (0..pages).collect();
+    for at in (1..pages).rev() {
+        order.swap(at as usize, random.below(at + 1) as usize);
+    }
+    let add = |sum: &mut u64, rank: u64| {
+        *sum += (1 << 40) / rank;
+        Some(*sum)
+    };
+    let sums: Vec<u64> = (1..=pages).scan(0, add).collect();
+    let all = sums[sums.len() - 1];
+    (0..references)
+        .map(|_| {
+            let number = random.below(all);
+            order[sums.partition_point(|&sum| sum <= number)]
+        })
+        .collect()
+}
+
 /// `count` working sets of `pages` pages each, one after the other.
 pub fn phases(seed: u64, count: u64, pages: u64, references: u64) -> Vec<u64> {
     let mut random = SplitMix64::new(seed);
@@ -148,6 +176,19 @@ fn mixed() -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_most_used_page_of_zipf_is_used_twice_as_often_as_the_next() {
+        let mut uses = [0_u64; 50];
+        zipf(1, 50, 100_000)
+            .iter()
+            .for_each(|&page| uses[page as usize] += 1);
+        uses.sort_unstable_by(|a, b| b.cmp(a));
+        // One in 4.5 is for the first; the sum of 1/r up to 50 is that.
+        assert!((21_500..22_900).contains(&uses[0]), "{uses:?}");
+        assert!((10_600..11_600).contains(&uses[1]), "{uses:?}");
+        assert!(uses[49] > 300 && uses[49] < 600, "{uses:?}");
+    }
 
     #[test]
     fn the_generators_make_the_published_traces() {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tidemark_live::engine::{REST_LIMIT, say};
 use tidemark_live::requests::Ask;
-use tidemark_live::sys::{PAGE, signal};
+use tidemark_live::sys::maps::{Kind, Maps};
+use tidemark_live::sys::{PAGE, signal, thread};
 
 use crate::{CHILD, REQUESTS};
 
@@ -85,11 +86,39 @@ pub unsafe extern "C" fn fork() -> c_int {
     answer
 }
 
+type Hook = Option<unsafe extern "C" fn()>;
+
+/// Interposes what stands behind `pthread_atfork`, so that our hooks are registered before anyone
+/// else's. They are called in the order of registration after a fork: the child must have its
+/// engine back before an allocator looks at its own memory there.
+///
+/// # Safety
+/// As for the C library's `__register_atfork`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __register_atfork(
+    before: Hook,
+    after: Hook,
+    child: Hook,
+    library: *mut c_void,
+) -> c_int {
+    watch_forks();
+    match find_register() {
+        // SAFETY: the C library's own function.
+        Some(original) => unsafe { original(before, after, child, library) },
+        None => libc::ENOMEM,
+    }
+}
+
 /// Has the C library call the hooks around every fork it makes.
 pub(crate) fn watch_forks() -> bool {
-    find_fork();
+    static IS_WATCHING: AtomicBool = AtomicBool::new(false);
+    if IS_WATCHING.swap(true, Ordering::AcqRel) {
+        return true;
+    }
+    let (Some(_), Some(register)) = (find_fork(), find_register()) else { return false };
+    let (before, after, child) = (Some(before_fork as _), Some(after_fork as _), Some(in_child as _));
     // SAFETY: the hooks are functions of this library, which is never unloaded.
-    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) == 0 }
+    unsafe { register(before, after, child, std::ptr::null_mut()) == 0 }
 }
 
 /// Tells the engine that the program ends.
@@ -171,6 +200,7 @@ fn touch_for_child() {
         }
         _IO_list_unlock();
     }
+    touch_arenas();
     // This thread's own stack, should it be managed memory: a little on both sides of here.
     let here = &raw const FORK_LOCK as usize;
     let mut marker = 0u8;
@@ -182,6 +212,28 @@ fn touch_for_child() {
         }
     }
 }
+
+/// The heads of the C library's heaps beyond the first, whose locks it resets in the child. They
+/// lie at multiples of [`HEAP_BYTES`] in private memory.
+fn touch_arenas() {
+    let Ok(mut maps) = Maps::open() else { return };
+    let _ = maps.visit_areas(|area| {
+        let is_plain = area.is_readable && area.is_writable && !area.is_shared;
+        if !is_plain || area.kind != Kind::Anonymous {
+            return;
+        }
+        let first = area.start.next_multiple_of(HEAP_BYTES);
+        for head in (first..area.end).step_by(HEAP_BYTES).take(HEADS_MAX) {
+            // By way of the kernel: another thread may have unmapped it by now.
+            let _ = thread::read_own_memory(head, &mut [0]);
+        }
+    });
+}
+
+/// What the C library aligns its heaps beyond the first to (glibc `malloc/arena.c`).
+const HEAP_BYTES: usize = 64 << 20;
+/// The most heads touched in one mapping: more would be another allocator's.
+const HEADS_MAX: usize = 64;
 
 /// The size of the C library's `struct _IO_FILE_plus` with its lock beside it, at least.
 const STREAM_BYTES: usize = 232;
@@ -233,17 +285,31 @@ fn announce(start: usize, bytes: usize, rights: c_int, flags: c_int) {
 }
 
 type Fork = unsafe extern "C" fn() -> c_int;
+type Register = unsafe extern "C" fn(Hook, Hook, Hook, *mut c_void) -> c_int;
 
 fn find_fork() -> Option<Fork> {
     static FOUND: AtomicUsize = AtomicUsize::new(0);
-    let mut found = FOUND.load(Ordering::Acquire);
-    if found == 0 {
-        // SAFETY: a name ended by a zero byte.
-        found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"fork".as_ptr()) } as usize;
-        FOUND.store(found, Ordering::Release);
-    }
+    let found = find_original(&FOUND, c"fork");
     // SAFETY: the C library's `fork` has this type; null is `None`.
     (found != 0).then(|| unsafe { std::mem::transmute::<usize, Fork>(found) })
+}
+
+fn find_register() -> Option<Register> {
+    static FOUND: AtomicUsize = AtomicUsize::new(0);
+    let found = find_original(&FOUND, c"__register_atfork");
+    // SAFETY: the C library's `__register_atfork` has this type; null is `None`.
+    (found != 0).then(|| unsafe { std::mem::transmute::<usize, Register>(found) })
+}
+
+/// The address of the function behind one of ours, kept in `found`; zero if there is none.
+fn find_original(found: &AtomicUsize, name: &std::ffi::CStr) -> usize {
+    let mut address = found.load(Ordering::Acquire);
+    if address == 0 {
+        // SAFETY: a name ended by a zero byte.
+        address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+        found.store(address, Ordering::Release);
+    }
+    address
 }
 
 fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {

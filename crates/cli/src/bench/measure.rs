@@ -268,6 +268,7 @@ fn sum_up(
     let optimal_page_ins = plan.optimal_page_ins();
     let mut contenders = Vec::new();
     let mut kernel = Vec::new();
+    let mut own = 0;
     for entry in entries {
         let name = entry.contender.name();
         if let Some(reason) = entry.failures.first() {
@@ -283,7 +284,10 @@ fn sum_up(
         }
         let mut record = ContenderRecord::of_samples(name, &entry.samples);
         match entry.contender {
-            Contender::Own { .. } => record.optimal_page_ins = optimal_page_ins,
+            Contender::Own { .. } => {
+                record.optimal_page_ins = optimal_page_ins;
+                own += 1;
+            }
             Contender::KernelSwap { page_cluster } => {
                 record.page_cluster = Some(page_cluster);
                 kernel.push(record);
@@ -293,12 +297,8 @@ fn sum_up(
         }
         contenders.push(record);
     }
-    let place = contenders
-        .iter()
-        .position(|record| record.optimal_page_ins.is_none());
-    let place = place.unwrap_or(contenders.len());
     let page_clusters = kernel.iter().filter_map(PageCluster::of).collect();
-    contenders.splice(place..place, choose_kernel(kernel, page_cluster_default));
+    contenders.splice(own..own, choose_kernel(kernel, page_cluster_default));
     let first_s = contenders.first().map_or(1.0, |first| first.elapsed_s);
     for contender in &mut contenders {
         contender.ratio = contender.elapsed_s / first_s;
@@ -364,6 +364,9 @@ impl Counters {
     }
 }
 
+/// How scratch folders are named, before the process id.
+const SCRATCH: &str = "tidemark-bench-";
+
 /// A folder for the files of the workloads, removed at the end.
 struct Scratch {
     path: PathBuf,
@@ -371,9 +374,23 @@ struct Scratch {
 
 impl Scratch {
     fn create(folder: &Path) -> Result<Scratch, String> {
-        let path = folder.join(format!("tidemark-bench-{}", std::process::id()));
+        remove_stale(folder);
+        let path = folder.join(format!("{SCRATCH}{}", std::process::id()));
         fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Scratch { path })
+    }
+}
+
+/// Removes the folders of benchmarks that were killed. What can't be removed does no harm.
+fn remove_stale(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(SCRATCH)?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

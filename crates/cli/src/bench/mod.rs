@@ -35,8 +35,8 @@ use crate::{output, size};
 /// and put back whatever they change on the host.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Exit status: 0 if ours came to their ends, all contenders read the same and every \
-    claim of a suite holds, 1 if not, 2 if nothing could be measured."
+    after_help = "Exit status: 0 if ours came to their ends, all contenders read the same and \
+    every claim of a suite holds, 1 if not, 2 if nothing could be measured."
 )]
 pub struct Arguments {
     /// What to run

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, OFlags, StatVfs};
 use rustix::io::Errno;
@@ -19,6 +20,9 @@ const MARGIN_BYTES: u64 = 64 << 20;
 
 /// The unit of transfers, which direct input and output must be aligned to.
 const PAGE_BYTES: u64 = 4096;
+
+/// What follows the slots: never written, see [`wait_for_transfers`].
+const TAIL_BYTES: u64 = PAGE_BYTES;
 
 /// A swap file, open and without a name.
 #[derive(Debug)]
@@ -63,7 +67,7 @@ pub fn create(
             plain(error)
         ),
     };
-    if let Err(error) = rustix::fs::ftruncate(&file, size_bytes) {
+    if let Err(error) = rustix::fs::ftruncate(&file, size_bytes + TAIL_BYTES) {
         refuse!(
             "swap of {} in `{shown}`: {}",
             bytes(size_bytes),
@@ -79,6 +83,21 @@ pub fn create(
     };
     swap.try_transfer()?;
     Ok(swap)
+}
+
+/// Waits until every transfer that is under way on a swap file has ended, whoever began it and
+/// whether or not that process still lives: nothing else tells when the writes of a process that
+/// was killed have landed.
+pub fn wait_for_transfers(file: &OwnedFd) {
+    // Punching a hole waits for direct transfers on the whole file (ext4, XFS, Btrfs, F2FS), and
+    // the tail holds nothing.
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let length = rustix::fs::fstat(file).map_or(0, |found| found.st_size as u64);
+    let tail = length.saturating_sub(TAIL_BYTES);
+    if rustix::fs::fallocate(file, flags, tail, TAIL_BYTES).is_err() {
+        // A file system without holes: far longer than a disk takes.
+        std::thread::sleep(Duration::from_secs(1));
+    }
 }
 
 /// The folder swap files go to if none is named: the first of `$TIDEMARK_SWAP_DIR`, `/var/tmp` and

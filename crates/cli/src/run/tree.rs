@@ -17,7 +17,7 @@ use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
 use super::budget::{self, FLOOR_FRAMES, FRAMES_MIN, Holder};
-use super::record;
+use super::{record, swap};
 
 /// How long the frames of others are waited for before a newcomer is turned away.
 const ADMISSION_LIMIT: Duration = Duration::from_secs(2);
@@ -47,10 +47,14 @@ pub struct Tree {
     members: Vec<Member>,
     ended: Vec<ProcessRecord>,
     notes: Vec<String>,
+    /// Notes of what engines have said on stderr themselves.
+    told: Vec<String>,
     /// Records claimed for children that have not said hello, and since when.
     awaited: Vec<(ProcessIndex, Instant)>,
     next_division: Instant,
     is_settled: bool,
+    /// Since when frames have been on their way from one process to another.
+    unsettled_since: Instant,
     /// The most memory processes had at one time that was not managed, and that was.
     unmanaged_bytes_peak: u64,
     managed_bytes_peak: u64,
@@ -67,6 +71,19 @@ struct Member {
     given: u64,
     moved_pages: u64,
     pressure: u64,
+}
+
+/// What a run leaves behind.
+#[derive(Debug, Default)]
+pub struct Books {
+    /// Every process that was managed.
+    pub processes: Vec<ProcessRecord>,
+    /// Their sum.
+    pub total: Statistics,
+    /// What a reader of the numbers should know.
+    pub notes: Vec<String>,
+    /// What a reader should know, too, and has been said on stderr already.
+    pub told: Vec<String>,
 }
 
 /// What a member is, beside its connection, when it is handed over.
@@ -97,9 +114,11 @@ impl Tree {
             members: vec![],
             ended: vec![],
             notes: vec![],
+            told: vec![],
             awaited: vec![],
             next_division,
             is_settled: true,
+            unsettled_since: Instant::now(),
             unmanaged_bytes_peak: 0,
             managed_bytes_peak: 0,
         }
@@ -177,7 +196,7 @@ impl Tree {
             self.next_division = Instant::now() + TRANSFER_INTERVAL;
             return;
         }
-        if self.is_settled {
+        if self.is_settled || self.unsettled_since.elapsed() > ADMISSION_LIMIT {
             self.note_levels();
             self.members
                 .iter_mut()
@@ -233,19 +252,8 @@ impl Tree {
         !self.members.is_empty()
     }
 
-    /// Whether any process has ever been managed.
-    pub fn had_members(&self) -> bool {
-        !self.ended.is_empty() || self.members.iter().any(|member| member.record.is_some())
-    }
-
-    /// Closes the books: the records of all processes, their sum, and what there is to note.
-    /// `main` is the process that was started, which ended as `ending` says.
-    pub fn finish(
-        &mut self,
-        main: u32,
-        ending: Ending,
-        elapsed: Duration,
-    ) -> (Vec<ProcessRecord>, Statistics, Vec<String>) {
+    /// Closes the books. `main` is the process that was started, which ended as `ending` says.
+    pub fn finish(&mut self, main: u32, ending: Ending) -> Books {
         let now_ns = now_ns();
         self.note_levels();
         for member in &self.members {
@@ -266,12 +274,12 @@ impl Tree {
         total.frames_peak = self.shared.frames_peak();
         total.unmanaged_bytes = self.unmanaged_bytes_peak;
         total.managed_bytes = self.managed_bytes_peak;
-        total.elapsed_s = elapsed.as_secs_f64();
-        (
-            std::mem::take(&mut self.ended),
+        Books {
+            processes: std::mem::take(&mut self.ended),
             total,
-            std::mem::take(&mut self.notes),
-        )
+            notes: std::mem::take(&mut self.notes),
+            told: std::mem::take(&mut self.told),
+        }
     }
 
     /// Takes in a process that has just connected.
@@ -348,11 +356,18 @@ impl Tree {
         for place in turned_away.into_iter().rev() {
             self.turn_away(place);
         }
+        if self.is_settled && !is_settled {
+            self.unsettled_since = Instant::now();
+        }
         self.is_settled = is_settled;
-        let interval = if is_settled {
-            DIVISION_INTERVAL
-        } else {
+        // A process that is stopped gives nothing up until it goes on: no hurry then.
+        let is_recent = self.unsettled_since.elapsed() < ADMISSION_LIMIT;
+        let is_awaited = !self.members.iter().all(Member::is_answered);
+        let is_hurried = !is_settled && (is_recent || is_awaited);
+        let interval = if is_hurried {
             TRANSFER_INTERVAL
+        } else {
+            DIVISION_INTERVAL
         };
         self.next_division = Instant::now() + interval;
     }
@@ -423,9 +438,13 @@ impl Tree {
         let process = self.shared.process(index);
         if process.state() == State::Running {
             process.end(now_ns());
-            self.notes.extend(record::complaint(&process));
+            self.told.extend(record::complaint(&process));
             self.ended
                 .push(record::of_process(&process, ending, now_ns()));
+        }
+        if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
+            // Its slots are for nobody else until what it was writing there has landed.
+            swap::wait_for_transfers(&self.swap);
         }
         self.shared.release(index);
     }

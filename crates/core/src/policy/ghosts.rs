@@ -166,7 +166,9 @@ mod tests {
     #[test]
     fn a_page_that_leaves_again_is_remembered_once_and_anew() {
         let mut ghosts = Ghosts::new(3);
-        [ghost(5, 1), ghost(6, 2), ghost(5, 3)].map(|it| ghosts.push(it));
+        for it in [ghost(5, 1), ghost(6, 2), ghost(5, 3)] {
+            ghosts.push(it);
+        }
         assert_eq!(ghosts.len(), 2);
         assert_eq!(ghosts.take_oldest(), Some(ghost(6, 2)));
         assert_eq!(ghosts.take_oldest(), Some(ghost(5, 3)));

@@ -44,7 +44,7 @@ const ACTIVE_SHARE: Knob = Knob {
 
 const BEHIND: Knob = Knob {
     name: "deactivate-behind",
-    meaning: "1: a page becomes inactive as soon as the next one of its object comes; 0: it does not",
+    meaning: "1: a page is inactive as soon as the next of its object comes; 0: it is not",
     min: 0,
     max: 1,
     default: 1,

@@ -26,7 +26,7 @@
 //! # Departures
 //! From CLOCK-Pro: no bits and no common clock of all pages, but queues; a page's first use is
 //! absorbed; distances are compared by number, not by which hand is where. Why this shape and
-//! these numbers: `docs/decisions/0002-default-policy.md`.
+//! these numbers: `docs/decisions/0009-default-policy.md`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -38,6 +38,7 @@ use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
+use crate::time::Time;
 
 /// What `tidemark` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -101,6 +102,9 @@ const TRIAL_MOST: u64 = 250;
 /// back comes soon. Programs that move through their memory need some; loops need none.
 const COLD_FLOOR: u64 = 80;
 
+/// The time that stands for no time at all.
+const UNKNOWN: u64 = 0;
+
 /// The scale of `nearness`, and the parts of it at which the floor starts to rise and has risen.
 const NEARNESS_ONE: u64 = 1024;
 const NEARNESS_FROM: u64 = 200;
@@ -110,7 +114,7 @@ const NEARNESS_FULL: u64 = 456;
 /// that came back, and to one that was rescued on trial. Rescues come in floods, as when a reader
 /// turns round.
 const COLD_STEPS: u64 = 100;
-const RESCUE_STEPS: u64 = 400;
+const RESCUE_STEPS: u64 = 2000;
 
 /// The most pages unmapped for each choice, on trial and watched: bounds a choice's time.
 const UNMAPS_MAX: u32 = 256;
@@ -128,9 +132,18 @@ struct Tidemark {
     seen: Vec<u64>,
     /// Whether each resident page came ahead of its use, and none has been seen yet.
     ahead: Vec<bool>,
-    /// The memory there is, and the part of it that is full when pages have to leave.
+    /// In which event each cold page came or was last rescued, as numbered by choices: a page may
+    /// not be unmapped before its program had a chance to touch it.
+    events: Vec<u32>,
+    event: u32,
+    event_time: Time,
+    /// The memory there is, and the part of it that is full when pages have to leave: the most
+    /// seen lately.
     frames: u64,
     capacity: u64,
+    /// How many pages have left since one came, and the most that did so lately.
+    leaving: u64,
+    batch: u64,
     /// The time: how many pages have arrived.
     arrivals: u64,
     /// The arrivals that the choice before this one knew of.
@@ -154,8 +167,13 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         ghosts: Ghosts::new(frames_max),
         seen: vec![0; frames_max as usize],
         ahead: vec![false; frames_max as usize],
+        events: vec![0; frames_max as usize],
+        event: 1,
+        event_time: Time(0),
         frames: 0,
         capacity: 0,
+        leaving: 0,
+        batch: 0,
         arrivals: 0,
         arrivals_counted: 0,
         cold_target: 0,
@@ -178,40 +196,41 @@ impl Policy for Tidemark {
 
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.arrivals += 1;
+        self.batch = self.batch.max(core::mem::take(&mut self.leaving));
         self.credit = (self.credit + 1).min(CREDIT_MOST);
         let ghost = self.ghosts.take(arrival.page);
         let is_ahead = matches!(arrival.cause, Cause::Prefetched | Cause::ZeroAhead);
         self.ahead[frame.index()] = is_ahead;
-        let list = if is_ahead {
+        self.events[frame.index()] = self.event;
+        let is_near = if is_ahead {
             // Its return is judged when it is seen to be used.
-            self.seen[frame.index()] = ghost.map_or(0, |ghost| ghost.seen);
-            FRESH
+            self.seen[frame.index()] = ghost.map_or(UNKNOWN, |ghost| ghost.seen);
+            false
         } else {
             self.seen[frame.index()] = self.arrivals;
-            match ghost {
-                Some(ghost) if self.judge_return(ghost) => HOT,
-                _ if self.hot() + self.cold_target < self.capacity => HOT,
-                _ => FRESH,
-            }
+            ghost.is_some_and(|ghost| self.judge_return(ghost))
         };
+        // While there is room for hot pages, anyone may be one: whoever comes first is as likely
+        // as whoever comes later to be used again, and need not be read again.
+        let has_room = self.hot() + self.cold_target < self.capacity;
+        let list = if is_near || has_room { HOT } else { FRESH };
         self.queues.push_back(list, frame.0);
     }
 
     fn page_left(&mut self, frame: FrameId, page: PageId, departure: Departure) {
-        let cold = self.cold();
         let Some(list) = self.queues.remove(frame.0) else {
             return;
         };
         if departure == Departure::Discarded {
             return;
         }
-        // A page that came ahead and was mapped has most likely been used, unseen. It came as
-        // long ago as there are cold pages, because they leave in order.
-        let seen = match list {
-            HOT => self.arrivals,
-            _ if self.ahead[frame.index()] => self.arrivals.saturating_sub(cold),
-            _ => self.seen[frame.index()],
-        };
+        self.leaving += 1;
+        // Of a page that came ahead and was not rescued nobody knows whether it was used. What was
+        // known of it before still holds.
+        let seen = self.seen[frame.index()];
+        if seen == UNKNOWN {
+            return;
+        }
         while u64::from(self.ghosts.len()) >= self.frames {
             let Some(ghost) = self.ghosts.take_oldest() else {
                 break;
@@ -237,6 +256,7 @@ impl Policy for Tidemark {
         let distance = self.arrivals - self.seen[frame.index()];
         self.seen[frame.index()] = self.arrivals;
         self.ahead[frame.index()] = false;
+        self.events[frame.index()] = self.event;
         match list {
             WATCHED => {
                 self.watched_target = self.watched_target.saturating_sub(1);
@@ -244,7 +264,7 @@ impl Policy for Tidemark {
                 self.credit = (self.credit - self.price).max(-debt_most);
                 self.queues.move_to_back(HOT, frame.0);
             }
-            FRESH | TRIAL if distance < self.idle() => {
+            FRESH | TRIAL if self.is_nearer(distance) => {
                 self.grow_cold(RESCUE_STEPS);
                 self.queues.move_to_back(HOT, frame.0);
             }
@@ -254,11 +274,16 @@ impl Policy for Tidemark {
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        if self.event_time != probe.now() {
+            self.event_time = probe.now();
+            self.event += 1;
+        }
         self.note_capacity();
         self.put_on_trial(probe);
         self.watch(probe);
-        let is_cold_due =
+        let is_cold_enough =
             self.hot() + self.cold_target <= self.capacity || self.cold() >= self.cold_target;
+        let is_cold_due = is_cold_enough && !self.is_cold_too_young();
         let order = match is_cold_due {
             true => [TRIAL, FRESH, WATCHED, HOT],
             false => [WATCHED, HOT, TRIAL, FRESH],
@@ -287,7 +312,7 @@ impl Policy for Tidemark {
 impl Tidemark {
     /// Says whether a page that came back on demand is hot, and learns from it.
     fn judge_return(&mut self, ghost: Ghost) -> bool {
-        let is_near = self.arrivals - ghost.seen < self.idle();
+        let is_near = self.is_nearer(self.arrivals - ghost.seen);
         match (ghost.was_hot, is_near) {
             (true, _) => self.shrink_cold(),
             (false, true) => {
@@ -315,12 +340,15 @@ impl Tidemark {
         self.cold_target = self.cold_target.saturating_sub(step).max(self.cold_least());
     }
 
-    /// Learns how much memory is full at the time when pages have to leave. Several may leave at
+    /// Learns how much memory is full at the time when pages have to leave. Many may leave at
     /// once to make room ahead of need, and that room is no reason to take in hot pages.
     fn note_capacity(&mut self) {
         if self.arrivals_counted != self.arrivals {
             self.arrivals_counted = self.arrivals;
-            self.capacity = self.hot() + self.cold();
+            self.capacity = (self.hot() + self.cold()).max(self.capacity.saturating_sub(1));
+            self.batch = self
+                .batch
+                .saturating_sub(u64::from(self.arrivals.is_multiple_of(64)));
         }
         self.cold_target = self.cold_target.clamp(self.cold_least(), self.cold_most());
     }
@@ -335,6 +363,9 @@ impl Tidemark {
             let Some(frame) = pull(&mut self.queues, FRESH, probe) else {
                 break;
             };
+            if self.is_too_young(frame) {
+                break;
+            }
             probe.unmap(frame);
             self.queues.move_to_back(TRIAL, frame.0);
         }
@@ -360,6 +391,24 @@ impl Tidemark {
         }
     }
 
+    /// Whether a page used again after `distance` is hotter than the hot page watched longest, by
+    /// more than reading ahead can make of it by changing the order of arrival.
+    fn is_nearer(&self, distance: u64) -> bool {
+        distance + distance / 32 < self.idle()
+    }
+
+    /// Whether a page came or was rescued in the event at hand, as far as can be known here.
+    fn is_too_young(&self, frame: FrameId) -> bool {
+        self.events[frame.index()] + 1 >= self.event
+    }
+
+    /// Whether no cold page is old enough to leave. Only a burst of pages that came ahead of
+    /// their use does that; and then the pages that were here before have to make room.
+    fn is_cold_too_young(&self) -> bool {
+        let next = self.queues.front(TRIAL).or(self.queues.front(FRESH));
+        next.is_some_and(|frame| self.ahead[frame as usize] && self.is_too_young(FrameId(frame)))
+    }
+
     /// How long the hot page that is watched longest has been idle: zero if none is watched.
     fn idle(&self) -> u64 {
         let frame = self.queues.front(WATCHED);
@@ -377,7 +426,9 @@ impl Tidemark {
     fn cold_least(&self) -> u64 {
         let risen = self.nearness.clamp(NEARNESS_FROM, NEARNESS_FULL) - NEARNESS_FROM;
         let floor = COLD_FLOOR * risen / (NEARNESS_FULL - NEARNESS_FROM);
-        (self.frames * (self.cold_least + floor) / 1000).clamp(1, self.cold_most())
+        // A batch takes cold pages only, and leaves as many that are on trial.
+        let least = (self.frames * (self.cold_least + floor) / 1000).max(2 * self.batch);
+        least.clamp(1, self.cold_most().min((self.frames / 8).max(1)))
     }
 
     fn cold_most(&self) -> u64 {

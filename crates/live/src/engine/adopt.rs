@@ -172,14 +172,18 @@ impl Engine {
             let mut runs = std::mem::take(&mut self.adoption.runs);
             let walked = self.scanner.maps().find_present(start, end, &mut runs);
             let mut settled = walked.unwrap_or(end);
-            'runs: for &(from, to) in &runs {
-                for address in (from..to).step_by(PAGE) {
-                    if left == 0 || !self.adopt_page(page_of(address)) {
-                        settled = address;
-                        left = 0;
-                        break 'runs;
-                    }
-                    left -= 1;
+            // Chosen before the first is adopted: that may take the frames of others, and a page
+            // that the core has sent away meanwhile must not pass for one that stands there.
+            let strangers = self.collect_strangers(&runs, left);
+            if strangers.len() == left {
+                settled = strangers.last().map_or(settled, |last| last + PAGE);
+            }
+            left -= strangers.len();
+            for address in strangers {
+                if !self.adopt_page(page_of(address)) {
+                    settled = address;
+                    left = 0;
+                    break;
                 }
             }
             self.adoption.runs = runs;
@@ -190,6 +194,14 @@ impl Engine {
                 self.adoption.retry_at = self.now.after_ns(RETRY_NS);
             }
         }
+    }
+
+    /// The first pages of `runs`, at most `most`, of which the core knows nothing.
+    fn collect_strangers(&self, runs: &[(usize, usize)], most: usize) -> Vec<usize> {
+        let pages = runs.iter().flat_map(|&(from, to)| (from..to).step_by(PAGE));
+        let is_stranger =
+            |address: &usize| self.vm.frame_at(self.space, page_of(*address)).is_none();
+        pages.filter(is_stranger).take(most).collect()
     }
 
     /// Takes a page over that stands in the program. False if there is no frame for it now; it is

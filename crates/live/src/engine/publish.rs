@@ -118,6 +118,7 @@ impl Engine {
             (Counter::Refusals, core.refusals - past.core.refusals),
             (Counter::Adopted, core.adoptions - past.core.adoptions),
             (Counter::StoreErrors, core.failures - past.core.failures),
+            (Counter::StoresUnderWay, u64::from(self.vm.laundry())),
             (Counter::Unmovable, self.unmovable() - past.unmovable),
         ];
         for (counter, count) in pairs {

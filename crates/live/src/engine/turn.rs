@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_core::pager::{Direction, Place};
 use tidemark_core::time::Time;
@@ -134,6 +135,12 @@ impl Engine {
             self.store
                 .start(ticket, request.direction, first, frames, &mut self.machine);
             has_started = true;
+        }
+        if has_started {
+            // Before the first byte is on its way: whoever cleans up after this process must know.
+            let under_way = u64::from(self.vm.laundry());
+            let record = self.shared.process(self.record());
+            record.counter(Counter::StoresUnderWay).store(under_way, Relaxed);
         }
         if has_started && let Err(error) = self.store.submit(&self.machine) {
             self.end_for(&Trouble::Call {

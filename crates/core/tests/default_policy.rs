@@ -1,0 +1,73 @@
+//! What the default policy was chosen for, as bounds that hold with room to spare. The numbers
+//! behind them are in `docs/decisions/`.
+
+use tidemark_core::policy::registry::build;
+use tidemark_core::vm::{Config, Counters};
+use tidemark_model::cache::MachineKind;
+use tidemark_model::traces::{looping, phases, sheep, uniform, zipf};
+use tidemark_model::{demand, opt};
+
+fn run(policy: &'static str, config: Config, trace: &[u64]) -> Counters {
+    let frames = config.frames_max;
+    let policy = build(policy, frames, frames, 1, &[]).expect("it is known");
+    let counters = demand::replay(policy, config, MachineKind::SoftFaults, trace);
+    assert_eq!(counters.refusals, 0);
+    counters
+}
+
+/// Page-ins in hundredths of the optimum's.
+fn percent_of_optimum(config: Config, pages: u64, trace: &[u64]) -> u64 {
+    let best = opt::count_misses(config.frames_max as usize, trace) - pages;
+    run("tidemark", config, trace).page_ins * 100 / best
+}
+
+#[test]
+fn a_loop_half_as_large_again_as_memory_costs_little_more_than_it_must() {
+    for (frames, rounds) in [(64, 40), (100, 40), (1000, 20), (4096, 10)] {
+        let pages = u64::from(frames) * 3 / 2;
+        let percent = percent_of_optimum(Config::demand(frames), pages, &looping(pages, rounds));
+        assert!((100..=112).contains(&percent), "{percent} % with {frames}");
+    }
+}
+
+#[test]
+fn so_does_a_loop_with_read_ahead_and_frames_kept_free() {
+    let config = Config::clustered(65536, 65536);
+    let percent = percent_of_optimum(config, 98304, &looping(98304, 6));
+    assert!((100..=112).contains(&percent), "{percent} %");
+}
+
+#[test]
+fn programs_that_sweep_forward_and_backward_keep_most_of_what_fits() {
+    let one = percent_of_optimum(Config::demand(1024), 2048, &sheep(1, 2048, 10));
+    assert!(one <= 115, "{one} % for one program");
+    let four = percent_of_optimum(Config::demand(1024), 1640, &sheep(4, 410, 20));
+    assert!(four <= 125, "{four} % for four programs");
+}
+
+#[test]
+fn pages_that_are_used_more_often_stay() {
+    let trace = zipf(5, 8192, 200_000);
+    let [ours, clock, mach] = ["tidemark", "clock", "mach86"]
+        .map(|policy| run(policy, Config::demand(2048), &trace).page_ins);
+    assert!(ours < clock && ours < mach, "{ours} {clock} {mach}");
+}
+
+#[test]
+fn a_change_of_phase_costs_little_more_than_by_the_clock() {
+    let trace = phases(7, 8, 800, 20_000);
+    let [ours, clock] =
+        ["tidemark", "clock"].map(|policy| run(policy, Config::demand(1000), &trace));
+    let came = |counters: &Counters| counters.page_ins + counters.zero_fills;
+    assert!(
+        came(&ours) <= came(&clock) * 115 / 100,
+        "{ours:?} {clock:?}"
+    );
+}
+
+#[test]
+fn finding_out_costs_less_than_a_soft_fault_for_two_misses_when_nothing_can_be_learnt() {
+    let counters = run("tidemark", Config::demand(2048), &uniform(6, 4096, 100_000));
+    let came = counters.page_ins + counters.zero_fills;
+    assert!(counters.soft_faults * 2 < came, "{counters:?}");
+}
