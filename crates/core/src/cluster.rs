@@ -57,7 +57,11 @@ impl Stream {
             return None;
         }
         let is_young = self.window == 1;
-        let gap = if self.window < BELIEVED { 1 } else { u64::from(self.window) };
+        let gap = if self.window < BELIEVED {
+            1
+        } else {
+            u64::from(self.window)
+        };
         if index >= self.high && index - self.high < gap {
             return (is_young || self.heading == Heading::Up).then_some(Heading::Up);
         }
@@ -181,7 +185,15 @@ mod tests {
         let mut streams = Streams::new();
         let number = streams.follow(OBJECT, 10, Advice::Normal, 64).unwrap();
         assert_eq!(streams.get(number).window, 1);
-        for (index, window) in [(11, 2), (13, 4), (17, 8), (25, 16), (41, 32), (73, 64), (137, 64)] {
+        for (index, window) in [
+            (11, 2),
+            (13, 4),
+            (17, 8),
+            (25, 16),
+            (41, 32),
+            (73, 64),
+            (137, 64),
+        ] {
             assert_eq!(
                 streams.follow(OBJECT, index, Advice::Normal, 64),
                 Some(number)
@@ -210,7 +222,10 @@ mod tests {
     fn touches_near_each_other_are_no_walk_until_one_is_believed() {
         let mut streams = Streams::new();
         let number = streams.follow(OBJECT, 100, Advice::Normal, 64).unwrap();
-        assert_ne!(streams.follow(OBJECT, 103, Advice::Normal, 64), Some(number));
+        assert_ne!(
+            streams.follow(OBJECT, 103, Advice::Normal, 64),
+            Some(number)
+        );
         for index in [101, 102, 103, 104, 105] {
             streams.follow(OBJECT, index, Advice::Normal, 8);
         }

@@ -1,4 +1,5 @@
-//! The names of things: frames, objects, pages, spaces, and the marks that tie answers to questions.
+//! The names of things: frames, objects, pages, spaces, and the marks that tie answers to
+//! questions.
 //!
 //! Every identifier is a newtype over an index, so that an index into one table cannot be used in
 //! another. None of them is a pointer: the same run gives the same numbers.

@@ -1,4 +1,5 @@
-//! Memory objects: sequences of pages with a pager behind them, and the shadows copy-on-write makes.
+//! Memory objects: sequences of pages with a pager behind them, and the shadows that copy-on-write
+//! makes.
 //!
 //! An object's page table says of each page which frame holds it and which slot of the swap store
 //! backs it; a page with neither reads as zeros (internal objects), shows through from the object

@@ -12,8 +12,9 @@
 //! 3. Its files are in a file table of its own: the program can't see or close them.
 //!
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
-//! [`here`] does so on the program's threads, [`asks`] answers them, [`fork`] goes through forks, [`publish`] shows counters,
-//! [`place`] follows the program's processor, [`trouble`] says what went wrong.
+//! [`here`] does so on the program's threads, [`asks`] answers them, [`fork`] goes through forks,
+//! [`publish`] shows counters, [`place`] follows the program's processor, [`trouble`] says what
+//! went wrong.
 
 mod adopt;
 mod asks;

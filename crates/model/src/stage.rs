@@ -719,7 +719,10 @@ impl Stage {
         for frame in (0..frames.len() as u32).map(FrameId) {
             let is_lent = frames.state(frame) != State::Retired;
             let held = self.machine.physical().contents(frame);
-            assert!(is_lent || held == Stamp::NOISE, "{frame:?} was not given back");
+            assert!(
+                is_lent || held == Stamp::NOISE,
+                "{frame:?} was not given back"
+            );
         }
         for space in self.memory.spaces() {
             for (at, _) in self.memory.pages(space) {

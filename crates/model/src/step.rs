@@ -420,11 +420,15 @@ impl Actor {
         if self.stage.memory().swappable_pages() + self.stage.slots_used() < swap_slots as usize {
             return;
         }
-        let (relatives, others) =
-            self.spaces.iter().partition(|&&space| self.stage.is_relative(space));
+        let (relatives, others) = self
+            .spaces
+            .iter()
+            .partition(|&&space| self.stage.is_relative(space));
         self.spaces = others;
         let relatives: Vec<SpaceId> = relatives;
-        relatives.into_iter().for_each(|space| self.stage.destroy_space(space));
+        relatives
+            .into_iter()
+            .for_each(|space| self.stage.destroy_space(space));
         while self.stage.memory().swappable_pages() > swap_slots as usize {
             let space = self.spaces.pop().expect("an empty memory fits everywhere");
             self.stage.destroy_space(space);

@@ -115,8 +115,14 @@ pub(crate) fn watch_forks() -> bool {
     if IS_WATCHING.swap(true, Ordering::AcqRel) {
         return true;
     }
-    let (Some(_), Some(register)) = (find_fork(), find_register()) else { return false };
-    let (before, after, child) = (Some(before_fork as _), Some(after_fork as _), Some(in_child as _));
+    let (Some(_), Some(register)) = (find_fork(), find_register()) else {
+        return false;
+    };
+    let (before, after, child) = (
+        Some(before_fork as _),
+        Some(after_fork as _),
+        Some(in_child as _),
+    );
     // SAFETY: the hooks are functions of this library, which is never unloaded.
     unsafe { register(before, after, child, std::ptr::null_mut()) == 0 }
 }

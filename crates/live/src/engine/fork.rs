@@ -281,8 +281,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts every page back where it belongs, in a child that can't have a userfaultfd (it has given
-    /// up the right to one): from then on the child is not managed, and uses what memory it needs.
+    /// Puts every page back where it belongs, in a child that can't have a userfaultfd (it has
+    /// given up the right to one): from then on the child is not managed, and uses what memory it
+    /// needs.
     pub fn come_home(&mut self) -> Result<(), Trouble> {
         if !self.has_store {
             return Err(Trouble::Call {

@@ -140,7 +140,9 @@ impl Engine {
             // Before the first byte is on its way: whoever cleans up after this process must know.
             let under_way = u64::from(self.vm.laundry());
             let record = self.shared.process(self.record());
-            record.counter(Counter::StoresUnderWay).store(under_way, Relaxed);
+            record
+                .counter(Counter::StoresUnderWay)
+                .store(under_way, Relaxed);
         }
         if has_started && let Err(error) = self.store.submit(&self.machine) {
             self.end_for(&Trouble::Call {
