@@ -59,7 +59,8 @@ check: deps ## Format, lints, layout rules, documentation, the core without an o
 	$(CARGO) fmt --all --check
 	$(CARGO) run --quiet --package tidemark-tidy
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
-	RUSTDOCFLAGS='--deny warnings --allow rustdoc::private-intra-doc-links' $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+	RUSTDOCFLAGS='--deny warnings --allow rustdoc::private-intra-doc-links' \
+	    $(CARGO) doc --workspace --no-deps --document-private-items --quiet
 	scripts/check-bare $(BARE_TARGET)
 
 .PHONY: sim
