@@ -44,7 +44,7 @@ demo: ## A real program in half and in a quarter of the memory it needs. A minut
 .PHONY: test
 test: deps-test ## Every test, small sizes. Minutes.
 	$(CARGO) build --workspace --all-targets
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 
 .PHONY: acceptance
 acceptance: ## The same programs at full size, and the kernel's own memory tests. An hour.
