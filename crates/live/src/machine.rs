@@ -30,6 +30,7 @@ use tidemark_core::id::{FrameId, SpaceId, VirtPage};
 use tidemark_core::machine::{Machine, Rights, Setback};
 
 use crate::hand::Hand;
+use crate::sys::memory::Mapping;
 use crate::sys::pool::Pool;
 use crate::sys::uffd::{Features, Mode, OpenError, Progress, Stop, Uffd};
 use crate::sys::{Errno, PAGE};
@@ -92,6 +93,9 @@ pub struct Tally {
 /// The machine of one process.
 pub struct LiveMachine {
     program: Uffd,
+    /// A page of ours that is registered and present, to ask the kernel about: see
+    /// [`LiveMachine::is_changing`]. Dropped after `program`, which would have to be told of it.
+    witness: Mapping,
     pool_uffd: Uffd,
     pool: Pool,
     slots: Vec<Slot>,
@@ -151,6 +155,8 @@ impl LiveMachine {
     pub fn with_features(frames: u32, features: Features) -> Result<LiveMachine, StartError> {
         let pool = Pool::new(frames).map_err(|error| StartError::Pool { frames, error })?;
         let (program, pool_uffd) = open_both(&pool, features)?;
+        let witness = Mapping::anonymous(PAGE).and_then(|page| station(&program, &pool, page));
+        let witness = witness.map_err(|error| StartError::Pool { frames, error })?;
         let slot = Slot {
             at: NOWHERE,
             sum: ZERO_SUM,
@@ -162,6 +168,7 @@ impl LiveMachine {
         };
         Ok(LiveMachine {
             program,
+            witness,
             pool_uffd,
             pool,
             slots: vec![slot; frames as usize],
@@ -179,10 +186,24 @@ impl LiveMachine {
     /// program's ranges are to be registered anew.
     pub fn reopen(&mut self, features: Features) -> Result<(), StartError> {
         let (program, pool_uffd) = open_both(&self.pool, features)?;
+        let at = self.witness.start();
+        let registered = program.register(at, PAGE, Mode::Missing);
+        let frames = self.pool.frames();
+        registered.map_err(|error| StartError::Pool { frames, error })?;
         // The numbers may be files of the program by now: they are not closed.
         std::mem::forget(std::mem::replace(&mut self.program, program));
         std::mem::forget(std::mem::replace(&mut self.pool_uffd, pool_uffd));
         Ok(())
+    }
+
+    /// Whether the program is in the midst of a change of its address space: mappings may look
+    /// changed already whose message has not come yet.
+    pub fn is_changing(&self) -> bool {
+        // The page is there, so that nothing is copied; but the kernel says first whether it may.
+        let asked = self
+            .program
+            .copy(self.witness.start(), self.pool.zeros(), PAGE);
+        matches!(asked, Progress::Nothing(Stop::Changing))
     }
 
     /// Takes charge of the missing pages of a range.
@@ -564,6 +585,14 @@ impl Machine for LiveMachine {
     fn take_setback(&mut self) -> Option<(FrameId, Setback)> {
         self.setbacks.pop_front()
     }
+}
+
+/// Registers `page` with `program` and fills it.
+fn station(program: &Uffd, pool: &Pool, page: Mapping) -> Result<Mapping, Errno> {
+    program.register(page.start(), PAGE, Mode::Missing)?;
+    // It can't be present or changing: it is new, and nobody else knows of it.
+    let _ = program.copy(page.start(), pool.zeros(), PAGE);
+    Ok(page)
 }
 
 fn open_both(pool: &Pool, features: Features) -> Result<(Uffd, Uffd), StartError> {

@@ -17,7 +17,7 @@ const SCAN_NS_MOST: u64 = 64_000_000;
 /// A scan of everything happens at least this often: what keeps the size the same stays unseen.
 const FULL_SCAN_NS: u64 = 1_000_000_000;
 /// How long after a message pages that it may have left standing are looked for.
-const LATER_NS: u64 = 5_000_000;
+const LATER_NS: u64 = 20_000_000;
 /// How long after pages were found gone all memory is looked at for them.
 const REVIEW_NS: u64 = 100_000_000;
 /// The same for pages in mappings that can't be moved out of.
@@ -150,7 +150,10 @@ impl Engine {
         // A change that happened before the list was read must be applied before it is believed.
         let events = self.gauges.get(Counter::MapEvents);
         self.read_messages();
-        if self.gauges.get(Counter::MapEvents) != events {
+        // One whose message is still on its way shows in the list all the same: a range that
+        // `mremap` has moved would pass for a new one, its pages for unknown ones.
+        let has_changed = self.gauges.get(Counter::MapEvents) != events;
+        if has_changed || self.machine.is_changing() {
             self.adoption.hasten_scan();
             return;
         }

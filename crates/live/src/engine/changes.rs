@@ -63,7 +63,9 @@ impl Engine {
             Message::Remove { start, end } => {
                 let (at, pages) = (page_of(start), pages_in(start, end));
                 self.vm.discard(&mut self.machine, self.space, at, pages);
-                // MADV_FREE leaves pages standing: they are looked for a little later.
+                // The pages stand there until the program's thread has gone on; those that
+                // MADV_FREE leaves stay. They are looked for when it must have.
+                self.adoption.remove(start, end);
                 for (from, to) in self.managed.collect_overlaps(start, end) {
                     self.adoption
                         .add_later(from.max(start), to.min(end), self.now);
@@ -101,6 +103,8 @@ impl Engine {
             let (start, end) = (start.max(from), end.min(from + bytes));
             self.managed.insert(start - from + to, end - from + to);
             self.adoption.move_range(start, end, start - from + to);
+            // Pages that were looked for at the old place after they had left it.
+            self.adoption.add(start - from + to, end - from + to);
         }
         self.scanner.forget(from, from + bytes);
         self.adoption.hasten_scan();

@@ -154,7 +154,8 @@ impl Engine {
     /// A fault where the core has no region: memory that grew in place, or that moved away.
     fn serve_unknown(&mut self, arrival: Arrival) {
         let at = page_of(arrival.address);
-        if self.take_over_around(at) {
+        // The range may be one that has just been moved here, and the message is not here yet.
+        if self.machine.is_changing() || self.take_over_around(at) {
             self.waiting.again.push(arrival);
         } else {
             // Nothing to serve: the thread touches again, and meets what is there.
