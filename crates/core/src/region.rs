@@ -84,19 +84,7 @@ impl Vm {
     ) -> Result<ObjectId, MapError> {
         self.check_vacant(space, at, pages)?;
         let object = self.objects.create(Keeper::External(pager));
-        self.insert_region(
-            space,
-            Region {
-                start: at.0,
-                pages,
-                object,
-                offset: first,
-                rights,
-                inherit: Inherit::Share,
-                advice: Advice::Normal,
-                needs_copy: false,
-            },
-        );
+        self.map_object(space, at, pages, object, first, rights)?;
         Ok(object)
     }
 
