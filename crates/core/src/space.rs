@@ -71,6 +71,11 @@ impl Space {
         (at.0 < region.end()).then_some(region)
     }
 
+    /// All regions, in order.
+    pub(crate) fn regions(&self) -> impl Iterator<Item = &Region> {
+        self.regions.values()
+    }
+
     /// The regions that overlap `first..end`, in order.
     pub(crate) fn collect_overlaps(&self, first: u64, end: u64) -> Vec<Region> {
         let below = self

@@ -12,7 +12,7 @@
 //! invariants.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use crate::backing::Slots;
@@ -27,7 +27,7 @@ use crate::object::Objects;
 use crate::pager::Request;
 use crate::policy::Policy;
 use crate::reverse::ReverseMap;
-use crate::space::Spaces;
+use crate::space::{Region, Space, Spaces};
 use crate::time::Time;
 use crate::transfer::Transfer;
 
@@ -145,6 +145,15 @@ pub struct Counters {
     pub failures: u64,
     /// Frames in use, at most.
     pub frames_peak: u64,
+}
+
+/// Where the contents of a page are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contents {
+    /// In this frame, mapped or not.
+    Frame(FrameId),
+    /// In this slot of the swap store.
+    Slot(SlotId),
 }
 
 /// The virtual memory.
@@ -311,6 +320,40 @@ impl Vm {
             None
         } else {
             entry.slot()
+        }
+    }
+
+    /// Calls `visit` for every page of `space` that is somewhere, in order of address, with where
+    /// its contents are now. A page on its way in is still with the store.
+    ///
+    /// Work: one step a page.
+    pub fn visit_pages(&self, space: SpaceId, visit: &mut dyn FnMut(VirtPage, Contents)) {
+        for region in self.spaces.get(space).into_iter().flat_map(Space::regions) {
+            for at in self.collect_in(region) {
+                let entry = self.find_page(region.object, region.index_at(at)).entry;
+                let frame = entry.frame();
+                let arrived = frame.filter(|frame| self.frames.state(*frame) != State::Filling);
+                match (arrived, entry.slot()) {
+                    (Some(frame), _) => visit(at, Contents::Frame(frame)),
+                    (None, Some(slot)) => visit(at, Contents::Slot(slot)),
+                    (None, None) => {}
+                }
+            }
+        }
+    }
+
+    /// The addresses in `region` at which its object, or one that shows through, has something.
+    fn collect_in(&self, region: &Region) -> BTreeSet<VirtPage> {
+        let (mut object, mut first) = (region.object, region.offset);
+        let mut found = BTreeSet::new();
+        loop {
+            let here = self.objects.get(object);
+            let pages = here.collect(first, first + region.pages).into_iter();
+            found.extend(pages.map(|(index, _)| VirtPage(region.start + (index - first))));
+            match here.shadow {
+                Some((below, offset)) => (object, first) = (below, first + offset),
+                None => return found,
+            }
         }
     }
 

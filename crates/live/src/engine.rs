@@ -13,13 +13,14 @@
 //!
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
 //! [`here`] does so on the program's threads, [`asks`] answers them, [`fork`] goes through forks,
-//! [`publish`] shows counters, [`place`] follows the program's processor, [`trouble`] says what
-//! went wrong.
+//! [`feed`] makes up for those without warning, [`publish`] shows counters, [`place`] follows the
+//! program's processor, [`trouble`] says what went wrong.
 
 mod adopt;
 mod asks;
 mod changes;
 mod faults;
+mod feed;
 mod fork;
 mod here;
 mod place;
@@ -68,6 +69,9 @@ pub struct Engine {
     managed: Ranges,
     adoption: Adoption,
     waiting: Waiting,
+    /// Moves whose messages came before those of the changes that made room for them: from where,
+    /// to where, how many bytes.
+    late: Vec<(usize, usize, usize)>,
     messages: Messages,
     freeze: Freeze,
     place: Place,

@@ -5,9 +5,11 @@
 //! either way, and [`settle`](Machine::settle) makes one call of each run of pages whose addresses
 //! and slots both follow each other.
 //!
-//! Two userfaultfds are needed. The *program's* has its ranges registered and tells of faults and
-//! changes; pages move in through it. The *pool's* takes pages out and tells of nothing, so that
-//! the engine may drop pages of the pool without waiting for a message only it can read.
+//! Two userfaultfds are needed. The *program's* tells of faults and changes. Its ranges and the
+//! pool are registered with it, and pages move either way through it: while a change's message
+//! is on its way the kernel refuses all of that, since something else may stand by now where a
+//! page is believed to be. To drop pages of the pool would leave a message that only the engine
+//! can read; so they are moved to the *tip*, which has a userfaultfd that tells of nothing.
 //!
 //! # Invariants
 //! 1. A mapped or leaving frame's slot is a hole, and its page stands at `at` or was taken away.
@@ -25,6 +27,7 @@ mod moves;
 pub(crate) mod tests;
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
 use tidemark_core::machine::{Machine, Rights, Setback};
@@ -39,6 +42,12 @@ use crate::sys::{Errno, PAGE};
 pub const ZERO_SUM: u128 = xxhash_rust::const_xxh3::xxh3_128(&[0; PAGE]);
 
 const NOWHERE: VirtPage = VirtPage(u64::MAX);
+/// How many pages are dropped in one go.
+const TIP_PAGES: usize = 64;
+/// How long a parent's engine may take to close what it was sent for a forked child, ...
+const RELEASE_NS_MAX: u64 = 10_000_000_000;
+/// ... and how often the child looks.
+const RELEASE_PAUSE_NS: u64 = 50_000;
 
 /// Why the machine can't be had. The caller makes the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,7 +105,8 @@ pub struct LiveMachine {
     /// A page of ours that is registered and present, to ask the kernel about: see
     /// [`LiveMachine::is_changing`]. Dropped after `program`, which would have to be told of it.
     witness: Mapping,
-    pool_uffd: Uffd,
+    tip_uffd: Uffd,
+    tip: Mapping,
     pool: Pool,
     slots: Vec<Slot>,
     entering: Vec<FrameId>,
@@ -154,9 +164,17 @@ impl LiveMachine {
     /// Makes a machine whose userfaultfd for the program has `features` besides moving.
     pub fn with_features(frames: u32, features: Features) -> Result<LiveMachine, StartError> {
         let pool = Pool::new(frames).map_err(|error| StartError::Pool { frames, error })?;
-        let (program, pool_uffd) = open_both(&pool, features)?;
-        let witness = Mapping::anonymous(PAGE).and_then(|page| station(&program, &pool, page));
-        let witness = witness.map_err(|error| StartError::Pool { frames, error })?;
+        let wrong = |error| StartError::Pool { frames, error };
+        let tip = Mapping::anonymous(TIP_PAGES * PAGE).map_err(wrong)?;
+        let program = open_program(features).map_err(StartError::Uffd)?;
+        let tip_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
+        let register = || {
+            tip.refuse_huge_pages()?;
+            tip_uffd.register(tip.start(), tip.bytes(), Mode::MoveTarget)?;
+            program.register(pool.start(), pool.bytes(), Mode::MoveTarget)?;
+            Mapping::anonymous(PAGE).and_then(|page| station(&program, &pool, page))
+        };
+        let witness = register().map_err(wrong)?;
         let slot = Slot {
             at: NOWHERE,
             sum: ZERO_SUM,
@@ -169,7 +187,8 @@ impl LiveMachine {
         Ok(LiveMachine {
             program,
             witness,
-            pool_uffd,
+            tip_uffd,
+            tip,
             pool,
             slots: vec![slot; frames as usize],
             entering: Vec::with_capacity(64),
@@ -185,14 +204,19 @@ impl LiveMachine {
     /// Opens new userfaultfds in a forked child, where the old descriptors mean nothing. The
     /// program's ranges are to be registered anew.
     pub fn reopen(&mut self, features: Features) -> Result<(), StartError> {
-        let (program, pool_uffd) = open_both(&self.pool, features)?;
-        let at = self.witness.start();
-        let registered = program.register(at, PAGE, Mode::Missing);
+        let program = open_program(features).map_err(StartError::Uffd)?;
+        let tip_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
+        let register = || {
+            let (tip, pool) = (&self.tip, &self.pool);
+            tip_uffd.register(tip.start(), tip.bytes(), Mode::MoveTarget)?;
+            register_patiently(&program, pool.start(), pool.bytes(), Mode::MoveTarget)?;
+            register_patiently(&program, self.witness.start(), PAGE, Mode::Missing)
+        };
         let frames = self.pool.frames();
-        registered.map_err(|error| StartError::Pool { frames, error })?;
+        register().map_err(|error| StartError::Pool { frames, error })?;
         // The numbers may be files of the program by now: they are not closed.
         std::mem::forget(std::mem::replace(&mut self.program, program));
-        std::mem::forget(std::mem::replace(&mut self.pool_uffd, pool_uffd));
+        std::mem::forget(std::mem::replace(&mut self.tip_uffd, tip_uffd));
         Ok(())
     }
 
@@ -210,6 +234,12 @@ impl LiveMachine {
     pub fn register(&mut self, at: VirtPage, pages: u64) -> Result<(), Errno> {
         self.program
             .register(address(at), pages as usize * PAGE, Mode::Missing)
+    }
+
+    /// The same in a forked child, for what its parent had registered.
+    pub fn register_again(&mut self, at: VirtPage, pages: u64) -> Result<(), Errno> {
+        let bytes = pages as usize * PAGE;
+        register_patiently(&self.program, address(at), bytes, Mode::Missing)
     }
 
     /// Lets go of a range: missing pages become the kernel's business.
@@ -344,6 +374,16 @@ impl LiveMachine {
     /// Whether `frame` is mapped, or about to be.
     pub fn is_mapped(&self, frame: FrameId) -> bool {
         self.slots[frame.index()].standing != Standing::Unmapped
+    }
+
+    /// Where the contents of `frame` lie in the pool, unless they stand in the program or are
+    /// zeros.
+    pub fn pooled(&self, frame: FrameId) -> Option<usize> {
+        let slot = self.slots[frame.index()];
+        match slot.contents {
+            Contents::Bytes => Some(self.pool.address(frame)),
+            Contents::Hole | Contents::Zeros => None,
+        }
     }
 
     /// Where `frame` is mapped, or about to be.
@@ -568,6 +608,10 @@ impl Machine for LiveMachine {
         if slot.standing != Standing::Unmapped {
             assert_eq!(slot.at, from, "frame {} stands elsewhere", frame.0);
             slot.at = to;
+            if matches!(slot.standing, Standing::Entering | Standing::Deferred) {
+                // Whoever waits there wants something else by now.
+                self.wake(from);
+            }
         }
     }
 
@@ -595,16 +639,29 @@ fn station(program: &Uffd, pool: &Pool, page: Mapping) -> Result<Mapping, Errno>
     Ok(page)
 }
 
-fn open_both(pool: &Pool, features: Features) -> Result<(Uffd, Uffd), StartError> {
-    let program = Uffd::open(features.and(Features::MOVE)).map_err(StartError::Uffd)?;
-    let pool_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
-    let mode = Mode::MoveTarget;
-    let registered = pool_uffd.register(pool.start(), pool.bytes(), mode);
-    registered.map_err(|error| StartError::Pool {
-        frames: pool.frames(),
-        error,
-    })?;
-    Ok((program, pool_uffd))
+/// Registers a range of a forked child that may still belong to the userfaultfd its parent's
+/// engine was sent for it, and is about to close.
+fn register_patiently(program: &Uffd, start: usize, bytes: usize, mode: Mode) -> Result<(), Errno> {
+    let mut pauses_left = RELEASE_NS_MAX / RELEASE_PAUSE_NS;
+    loop {
+        match program.register(start, bytes, mode) {
+            Err(Errno::BUSY) if pauses_left > 0 => pauses_left -= 1,
+            other => return other,
+        }
+        std::thread::sleep(Duration::from_nanos(RELEASE_PAUSE_NS));
+    }
+}
+
+/// Opens a userfaultfd for the program. Where the host does not permit it to tell of forks, it
+/// tells of the rest.
+fn open_program(features: Features) -> Result<Uffd, OpenError> {
+    let features = features.and(Features::MOVE);
+    match Uffd::open(features) {
+        Err(OpenError::Refused { error: Errno::PERM }) => {
+            Uffd::open(features.without(Features::FORKS))
+        }
+        other => other,
+    }
 }
 
 /// How many of `frames` follow each other, from the first on.

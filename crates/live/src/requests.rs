@@ -77,6 +77,9 @@ pub struct Requests {
     slots: [Slot; SLOTS],
     /// The engine's thread; zero while there is none.
     engine: AtomicU32,
+    /// The process it belongs to. A child that was forked by a system call of its own has a copy
+    /// of this table, and no engine.
+    process: AtomicU32,
 }
 
 /// A request on its way through the engine.
@@ -89,17 +92,24 @@ impl Requests {
         Requests {
             slots: [const { Slot::new() }; SLOTS],
             engine: AtomicU32::new(0),
+            process: AtomicU32::new(0),
         }
     }
 
     /// Names the thread that answers from now on; zero: nobody.
     pub fn set_engine(&self, thread: u32) {
+        self.process.store(own_process(), Ordering::Release);
         self.engine.store(thread, Ordering::Release);
     }
 
     /// Whether somebody answers.
     pub fn has_engine(&self) -> bool {
-        self.engine.load(Ordering::Acquire) != 0
+        self.engine.load(Ordering::Acquire) != 0 && self.is_here()
+    }
+
+    /// Whether this is the process whose engine was named, if one was.
+    pub fn is_here(&self) -> bool {
+        self.process.load(Ordering::Acquire) == own_process()
     }
 
     /// The thread that answers; zero: nobody.
@@ -111,7 +121,7 @@ impl Requests {
     /// slot or no answer in time.
     pub fn ask(&self, ask: Ask, limit: Duration) -> Option<u64> {
         let engine = self.engine.load(Ordering::Acquire);
-        if engine == 0 {
+        if engine == 0 || !self.is_here() {
             return None;
         }
         let slot = self.slots.iter().find(|slot| {
@@ -202,6 +212,13 @@ impl Default for Requests {
     fn default() -> Self {
         Requests::new()
     }
+}
+
+fn own_process() -> u32 {
+    rustix::process::getpid()
+        .as_raw_nonzero()
+        .get()
+        .unsigned_abs()
 }
 
 fn pack(ask: Ask) -> (u32, u64, u64) {

@@ -26,7 +26,7 @@ use self::faults::{FaultPlan, Injected};
 use crate::machine::{LiveMachine, ZERO_SUM};
 use crate::sys::memory::{Mapping, Table};
 use crate::sys::pool::TRANSFER_MAX;
-use crate::sys::ring::{Completion, Ring};
+use crate::sys::ring::{Completion, Ring, Watch};
 use crate::sys::workers::Workers;
 use crate::sys::{Errno, PAGE};
 
@@ -220,30 +220,43 @@ impl SwapStore {
         self.submit(machine)
     }
 
-    /// Reads one slot at once, into the first page of `into`. It waits for the disk: only for an
-    /// engine that is about to fork, whose transfers have all ended.
+    /// Reads one slot at once, into the first page of `into`: see
+    /// [`read_run_now`](Self::read_run_now).
     pub fn read_now(&self, slot: SlotId, into: &mut Mapping) -> Result<(), Cause> {
-        let stored = self.sums[slot.0 as usize];
-        let page = into.first_page();
-        if stored == ZERO_SUM {
-            page.fill(0);
-            return Ok(());
-        }
+        self.read_run_now(slot, 1, into)
+    }
+
+    /// Reads `count` slots from `first` on at once, into the first pages of `into`. It waits for
+    /// the disk: only for an engine in the midst of a fork.
+    pub fn read_run_now(
+        &self,
+        first: SlotId,
+        count: usize,
+        into: &mut Mapping,
+    ) -> Result<(), Cause> {
+        let bytes = into.first_pages(count);
+        let sums = &self.sums[first.0 as usize..first.0 as usize + count];
         let mut filled = 0;
-        while filled < PAGE {
-            let offset = offset_of(slot) + filled as u64;
-            match rustix::io::pread(&self.file, &mut page[filled..], offset) {
+        // Pages of zeros were never written, and those at the end may lie beyond the file's.
+        let stored = sums.iter().rposition(|sum| *sum != ZERO_SUM);
+        let wanted = stored.map_or(0, |last| (last + 1) * PAGE);
+        while filled < wanted {
+            let offset = offset_of(first) + filled as u64;
+            match rustix::io::pread(&self.file, &mut bytes[filled..wanted], offset) {
                 Ok(0) => return Err(Cause::Short),
                 Ok(count) => filled += count,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(Cause::File(error)),
             }
         }
-        if xxhash_rust::xxh3::xxh3_128(page) == stored {
-            Ok(())
-        } else {
-            Err(Cause::Differs)
+        for (page, sum) in bytes.chunks_mut(PAGE).zip(sums) {
+            if *sum == ZERO_SUM {
+                page.fill(0);
+            } else if xxhash_rust::xxh3::xxh3_128(page) != *sum {
+                return Err(Cause::Differs);
+            }
         }
+        Ok(())
     }
 
     /// Hands over the next reply.
@@ -264,6 +277,14 @@ impl SwapStore {
     /// Whether bytes are carried by io_uring.
     pub fn is_ring(&self) -> bool {
         matches!(self.carrier, Carrier::Ring(_))
+    }
+
+    /// Lets any thread see whether something has finished; nothing where threads carry bytes.
+    pub fn watch(&self) -> Option<Watch> {
+        match &self.carrier {
+            Carrier::Ring(ring) => Some(ring.watch()),
+            Carrier::Workers(_) => None,
+        }
     }
 
     /// How many slots there are.

@@ -52,6 +52,8 @@ fn cases() -> Vec<Case> {
         single("zipf-shift-4k", 4096, shifting()),
         single("zipf-scan-4k", 4096, scanned()),
         single("start-then-work", 4096, started()),
+        clustered("filled-zipf-16k", 16384, filled_zipf(65536)),
+        clustered("filled-zipf-64k", 65536, filled_zipf(262_144)),
     ]);
     cases
 }
@@ -79,6 +81,11 @@ fn started() -> Vec<u64> {
     (0..6000)
         .chain(work.into_iter().map(|page| page + 20_000))
         .collect()
+}
+
+/// Every page once, upwards; then Zipf's law over all of them, two uses a page.
+fn filled_zipf(pages: u64) -> Vec<u64> {
+    (0..pages).chain(zipf(22, pages, 2 * pages)).collect()
 }
 
 fn single(name: &str, frames: u32, pages: Vec<u64>) -> Case {

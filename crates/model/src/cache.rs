@@ -6,19 +6,12 @@
 use std::collections::{HashMap, HashSet};
 
 use tidemark_core::frame::{Frames, State};
-use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId};
 use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe};
 use tidemark_core::time::Time;
 
-/// What the policy's questions are answered from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MachineKind {
-    /// One reference bit a frame: a hit sets it, and it is clear when a page comes.
-    Bits,
-    /// No bits: asking about a mapped frame unmaps it and says yes. The next use is a soft fault.
-    SoftFaults,
-}
+pub use crate::sampled::MachineKind;
+use crate::sampled::Sampled;
 
 /// What became of one reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,12 +71,7 @@ impl Cache {
             policy,
             misses: Misses::default(),
             frames: Frames::new(frames, frames),
-            machine: Sampled {
-                kind,
-                mapped: vec![false; count],
-                referenced: vec![false; count],
-                unmaps: 0,
-            },
+            machine: Sampled::new(kind, frames),
             free: (0..frames).rev().collect(),
             pages: vec![None; count],
             resident: HashMap::new(),
@@ -111,8 +99,8 @@ impl Cache {
             self.misses.hard += 1;
             return Touch::Hard;
         };
-        let is_mapped = std::mem::replace(&mut self.machine.mapped[frame as usize], true);
-        self.machine.referenced[frame as usize] = true;
+        let is_mapped = std::mem::replace(&mut self.machine.is_mapped[frame as usize], true);
+        self.machine.is_referenced[frame as usize] = true;
         if is_mapped {
             return Touch::Hit;
         }
@@ -130,8 +118,8 @@ impl Cache {
             "{page} is resident already"
         );
         self.pages[place] = Some(page);
-        self.machine.mapped[place] = cause != Cause::Prefetched;
-        self.machine.referenced[place] = false;
+        self.machine.is_mapped[place] = cause != Cause::Prefetched;
+        self.machine.is_referenced[place] = false;
         self.frames.force(FrameId(frame), State::Resident, false);
         let arrival = Arrival {
             page: page_id(page),
@@ -220,7 +208,7 @@ impl Cache {
             .expect("the frame holds a page");
         self.resident.remove(&page);
         self.frames.force(frame, State::Free, false);
-        self.machine.mapped[frame.index()] = false;
+        self.machine.is_mapped[frame.index()] = false;
         self.free.push(frame.0);
         self.policy.page_left(frame, page_id(page), departure);
         page
@@ -234,72 +222,4 @@ fn page_id(page: u64) -> PageId {
         object: ObjectId((page >> 32) as u32),
         index: page & 0xffff_ffff,
     }
-}
-
-/// A machine that knows about mappings and bits, and has no memory behind them.
-struct Sampled {
-    kind: MachineKind,
-    mapped: Vec<bool>,
-    referenced: Vec<bool>,
-    unmaps: u64,
-}
-
-impl Sampled {
-    fn unmap(&mut self, frame: FrameId) -> bool {
-        let was_mapped = std::mem::replace(&mut self.mapped[frame.index()], false);
-        self.unmaps += u64::from(was_mapped);
-        was_mapped
-    }
-}
-
-impl Machine for Sampled {
-    fn restrict(&mut self, frame: FrameId, rights: Rights) {
-        assert_eq!(rights, Rights::None, "the cache knows no other rights");
-        self.unmap(frame);
-    }
-
-    fn take_referenced(&mut self, frame: FrameId) -> bool {
-        match self.kind {
-            MachineKind::Bits => std::mem::replace(&mut self.referenced[frame.index()], false),
-            MachineKind::SoftFaults => self.unmap(frame),
-        }
-    }
-
-    fn enter(&mut self, _: SpaceId, _: VirtPage, _: FrameId, _: Rights) {
-        unreachable!("the cache maps pages itself")
-    }
-
-    fn leave(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {
-        unreachable!("policies see no single mappings")
-    }
-
-    fn discard(&mut self, _: FrameId) {
-        unreachable!("policies own no pages")
-    }
-
-    fn take_modified(&mut self, _: FrameId) -> bool {
-        unreachable!("policies do not write pages")
-    }
-
-    fn zero(&mut self, _: FrameId) {
-        unreachable!("policies fill no frames")
-    }
-
-    fn copy(&mut self, _: FrameId, _: FrameId) {
-        unreachable!("policies fill no frames")
-    }
-
-    fn adopt(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {
-        unreachable!("policies adopt no pages")
-    }
-
-    fn relocate(&mut self, _: SpaceId, _: VirtPage, _: VirtPage, _: FrameId) {
-        unreachable!("policies move no pages")
-    }
-
-    fn retire(&mut self, _: FrameId) {
-        unreachable!("policies hold no frames")
-    }
-
-    fn settle(&mut self) {}
 }

@@ -9,7 +9,7 @@
 //!   law. [`world`] is the stage for scripted scenarios; [`lockstep`] drives it with random
 //!   [`step`]s and [`shrink`]s what fails.
 //! - [`cache`], [`opt`] and [`traces`] are what policies alone are measured on, [`demand`] a whole
-//!   memory.
+//!   memory. [`sampled`] is the machine that answers the policies of [`cache`].
 //! - [`conformance`] holds the suites that every machine and every pager must pass.
 #![forbid(unsafe_code)]
 
@@ -23,6 +23,7 @@ pub mod opt;
 pub mod pager;
 pub mod physical;
 pub mod random;
+pub mod sampled;
 pub mod shrink;
 pub mod stage;
 pub mod step;

@@ -4,7 +4,7 @@
 //! calls.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tidemark_live::engine::{REST_LIMIT, say};
@@ -23,6 +23,8 @@ const ASK_LIMIT: Duration = Duration::from_secs(5);
 static IS_FORKING: AtomicBool = AtomicBool::new(false);
 /// One fork at a time: the freeze holds for one.
 static FORK_LOCK: AtomicBool = AtomicBool::new(false);
+/// The thread that has it; zero: none.
+static FORKING_THREAD: AtomicU32 = AtomicU32::new(0);
 
 /// Interposes `mmap`.
 ///
@@ -78,10 +80,7 @@ pub unsafe extern "C" fn fork() -> c_int {
     // SAFETY: the C library's own function.
     let answer = unsafe { original() };
     if answer < 0 {
-        let child = CHILD.swap(0, Ordering::AcqRel);
-        if child != 0 {
-            keeping_errno(|| REQUESTS.ask(Ask::Abandon { child }, ASK_LIMIT));
-        }
+        keeping_errno(abandon_child);
     }
     answer
 }
@@ -135,37 +134,70 @@ pub(crate) fn finish() {
 }
 
 unsafe extern "C" fn before_fork() {
+    if quiesce() {
+        keeping_errno(touch_for_child);
+    }
+}
+
+unsafe extern "C" fn after_fork() {
+    // Whether there is a child `fork` itself must tell.
+    resume_parent(true);
+}
+
+unsafe extern "C" fn in_child() {
+    resume_child();
+}
+
+/// Has the engine come to rest for a fork by this thread. False if there is no engine, or another
+/// fork of this thread is under way, in whose midst a signal has arrived.
+pub(crate) fn quiesce() -> bool {
     keeping_errno(|| {
-        if !REQUESTS.has_engine() {
-            return;
+        let thread = thread::current();
+        if !REQUESTS.has_engine() || FORKING_THREAD.load(Ordering::Acquire) == thread {
+            return false;
         }
         while FORK_LOCK.swap(true, Ordering::AcqRel) {
             std::thread::sleep(Duration::from_micros(200));
         }
+        FORKING_THREAD.store(thread, Ordering::Release);
         let Some(child) = REQUESTS.ask(Ask::Freeze, REST_LIMIT) else {
             say("the engine does not come to rest for a fork; the program is ended");
             signal::end_process();
         };
         CHILD.store(child, Ordering::Release);
         IS_FORKING.store(true, Ordering::Release);
-        touch_for_child();
-    });
+        true
+    })
 }
 
-unsafe extern "C" fn after_fork() {
+/// Has the engine go on in the process that forked, with or without a child.
+pub(crate) fn resume_parent(has_child: bool) {
     keeping_errno(|| {
         if IS_FORKING.swap(false, Ordering::AcqRel) {
             REQUESTS.ask(Ask::Thaw, ASK_LIMIT);
+            if !has_child {
+                abandon_child();
+            }
+            FORKING_THREAD.store(0, Ordering::Release);
             FORK_LOCK.store(false, Ordering::Release);
         }
     });
 }
 
-unsafe extern "C" fn in_child() {
+fn abandon_child() {
+    let child = CHILD.swap(0, Ordering::AcqRel);
+    if child != 0 {
+        REQUESTS.ask(Ask::Abandon { child }, ASK_LIMIT);
+    }
+}
+
+/// Starts the engine of a forked child.
+pub(crate) fn resume_child() {
     keeping_errno(|| {
         if !IS_FORKING.swap(false, Ordering::AcqRel) {
             return;
         }
+        FORKING_THREAD.store(0, Ordering::Release);
         FORK_LOCK.store(false, Ordering::Release);
         REQUESTS.set_engine(0);
         // SAFETY: the parent's threads do not exist here, so that the berths are free.
@@ -308,7 +340,7 @@ fn find_register() -> Option<Register> {
 }
 
 /// The address of the function behind one of ours, kept in `found`; zero if there is none.
-fn find_original(found: &AtomicUsize, name: &std::ffi::CStr) -> usize {
+pub(crate) fn find_original(found: &AtomicUsize, name: &std::ffi::CStr) -> usize {
     let mut address = found.load(Ordering::Acquire);
     if address == 0 {
         // SAFETY: a name ended by a zero byte.

@@ -4,7 +4,8 @@
 //! [`tidemark_live::control`]) and, if that asks for an engine, starts one. Without it the library
 //! does nothing at all.
 //!
-//! - [`hooks`] interposes what must be known at once, and falls through to the original.
+//! - [`hooks`] interposes what must be known at once, and falls through to the original; [`forks`]
+//!   the ways to fork that the C library has no hooks for.
 //! - [`thread`] makes threads that the C library does not know.
 //! - [`heap`] is where everything in here allocates.
 //!
@@ -13,6 +14,7 @@
 //! 2. No function of the C library is called that maps or allocates, but in the constructor.
 //! 3. A panic ends the process with one line: a broken engine must not serve wrong pages.
 
+mod forks;
 mod heap;
 mod hooks;
 mod sigbus;

@@ -1,16 +1,29 @@
 //! In-thread mode: the signal handler in which a thread serves its own fault.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use tidemark_live::engine::Told;
+use tidemark_live::sys::ring::Watch;
 use tidemark_live::sys::socket;
 
-use crate::with_engine;
+use crate::{REQUESTS, with_engine};
 
 /// How long a thread sleeps on the store before it looks by itself: others may have taken the
 /// answer it waits for.
 const LOOK_NS: u64 = 1_000_000;
+
+/// How often a forked child without an engine touches pages that are not there yet, ...
+static TOUCHES_LEFT: AtomicI32 = AtomicI32::new(600_000);
+/// ... and how long it waits each time.
+const TOUCH_PAUSE: Duration = Duration::from_micros(100);
+/// How long a thread watches for the store's answer before it sleeps. Falling asleep and being
+/// woken takes 5 us, and much longer on a virtual machine whose processor halts meanwhile; a page
+/// comes from a fast disk in 60 to 100 us.
+const AWAKE: Duration = Duration::from_micros(150);
+/// How often it looks in between two looks at the clock.
+const LOOKS: u32 = 32;
 
 /// What was to be done on the signal before: the address of a handler, or one of the constants.
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
@@ -36,10 +49,19 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the kernel hands in a live description of the signal.
     let address = unsafe { (*info).si_addr() } as usize;
-    let (mut told, store) = with_engine(|engine| (engine.serve_here(address), engine.store_file()));
+    if !REQUESTS.is_here() {
+        wait_for_food(signal, info, context);
+        return;
+    }
+    let (mut told, store, watch) = with_engine(|engine| {
+        let told = engine.serve_here(address);
+        (told, engine.store_file(), engine.store_watch())
+    });
     while let Told::Wait(token) = told {
-        // A wait that fails for any reason is a short one.
-        let _ = socket::wait_readable_raw([Some(store), None, None, None], LOOK_NS);
+        if !watch.is_some_and(finishes_soon) {
+            // A wait that fails for any reason is a short one.
+            let _ = socket::wait_readable_raw([Some(store), None, None, None], LOOK_NS);
+        }
         if with_engine(|engine| engine.look_again(token)) {
             told = Told::Touch;
         }
@@ -49,6 +71,36 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
+}
+
+/// A fault in a child that was forked by a system call of its own, and whose pages its parent's
+/// engine is about to bring: the touch is tried again for a while.
+fn wait_for_food(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: as in `handle`. A poisoned page never comes.
+    let is_lost = unsafe { (*info).si_code } != libc::BUS_ADRERR;
+    if is_lost || TOUCHES_LEFT.fetch_sub(1, Ordering::Relaxed) < 0 {
+        pass_on(signal, info, context);
+    } else {
+        std::thread::sleep(TOUCH_PAUSE);
+    }
+}
+
+/// Watches the store awake for a while. Answers whether it has finished something.
+fn finishes_soon(watch: Watch) -> bool {
+    let start = Instant::now();
+    loop {
+        for _ in 0..LOOKS {
+            // SAFETY: the engine and its ring last as long as the process; a fork leaves the
+            // parent's ring mapped in the child.
+            if unsafe { watch.has_finished() } {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if start.elapsed() >= AWAKE {
+            return false;
+        }
+    }
 }
 
 /// A signal that is not about managed memory: does what would have been done without us.

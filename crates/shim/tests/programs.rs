@@ -167,6 +167,24 @@ fn the_address_space_calls_keep_their_meaning() {
 }
 
 #[test]
+fn pages_taken_back_do_not_drive_out_what_is_taken_for_present() {
+    let Some(ran) = run("program_locks_and_unlocks", 4, &[]) else {
+        return;
+    };
+    assert_paged(&ran, 4);
+    assert!(ran.counters["adopted"] > 0, "{:?}", ran.counters);
+}
+
+#[test]
+#[ignore = "fails now and then: a known bug, see docs/acceptance.md"]
+fn memory_that_moves_while_mappings_are_read_is_not_taken_for_new() {
+    let Some(ran) = run("program_moves_under_scans", 4, &[]) else {
+        return;
+    };
+    assert_paged(&ran, 4);
+}
+
+#[test]
 fn a_full_store_ends_the_program_with_one_line() {
     let Some(ran) = run("program_scans", 16, &[(control::SWAP_BYTES, "4194304")]) else {
         return;
@@ -326,6 +344,105 @@ fn program_remaps() {
     }
 }
 
+/// Makes every fourth page of a mapping read-only, so that the engine gives them up where they
+/// stand, and then writable again. Taking them back takes frames of the pages between, which have
+/// been read in and not written since, and leave at once.
+#[test]
+#[ignore = "a program that the tests above run"]
+fn program_locks_and_unlocks() {
+    const PAGES: usize = 1536;
+    let start = map(std::ptr::null_mut(), PAGES * PAGE, 0);
+    let tag = |page: usize| value(page, 3);
+    let word = |page: usize| start.wrapping_add(page * PAGE).cast::<u64>();
+    // SAFETY: inside the mapping, here and below.
+    (0..PAGES).for_each(|page| unsafe { word(page).write_volatile(tag(page)) });
+    let check = |first: usize, step: usize| {
+        for page in (first..PAGES).step_by(step) {
+            // SAFETY: as above.
+            let found = unsafe { word(page).read_volatile() };
+            assert_eq!(found, tag(page), "page {page}");
+        }
+    };
+    let protect = |page: usize, pages: usize, rights: i32| {
+        // SAFETY: inside the mapping; nobody writes to what is read-only.
+        let answer = unsafe { libc::mprotect(word(page).cast(), pages * PAGE, rights) };
+        assert_eq!(answer, 0);
+    };
+    for _ in 0..5 {
+        (0..PAGES)
+            .step_by(4)
+            .for_each(|page| protect(page, 1, libc::PROT_READ));
+        (0..4).for_each(|_| check(0, 1));
+        protect(0, PAGES, libc::PROT_READ | libc::PROT_WRITE);
+        let end = Instant::now() + Duration::from_millis(2300);
+        while Instant::now() < end {
+            (1..4).for_each(|first| check(first, 4));
+        }
+    }
+    check(0, 1);
+}
+
+/// Moves memory about without a pause, while another thread has the engine read the list of
+/// mappings all the time.
+#[test]
+#[ignore = "a program that the tests above run"]
+fn program_moves_under_scans() {
+    const PAGES: usize = 2;
+    const BLOCKS: usize = 1024;
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let relaxed = std::sync::atomic::Ordering::Relaxed;
+    let tag = |block: usize, page: usize| value(block * PAGES + page, 9);
+    let word = |start: *mut u64, page: usize| start.wrapping_add(page * PAGE / 8);
+    let move_blocks = |end: Instant, thread: usize| {
+        let new = |_| map(std::ptr::null_mut(), PAGES * PAGE, 0).cast::<u64>();
+        let mut blocks: Vec<*mut u64> = (0..BLOCKS).map(new).collect();
+        for (block, &start) in blocks.iter().enumerate() {
+            // SAFETY: inside the mapping, here and below.
+            (0..PAGES).for_each(|page| unsafe { *word(start, page) = tag(block + thread, page) });
+        }
+        while Instant::now() < end {
+            for step in 0..3 * BLOCKS {
+                let start = &mut blocks[step % BLOCKS];
+                let one_at_a_time = TURN.lock().unwrap();
+                let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+                let (bytes, to) = (PAGES * PAGE, map_unseen(PAGES * PAGE));
+                // SAFETY: both are mappings of this function's own; the block goes on at `to`.
+                let moved = unsafe { libc::mremap(start.cast(), bytes, bytes, flags, to) };
+                assert_eq!(moved, to.cast());
+                *start = to.cast();
+                drop(one_at_a_time);
+            }
+            for (block, &start) in blocks.iter().enumerate() {
+                for page in 0..PAGES {
+                    // SAFETY: as above.
+                    let found = unsafe { *word(start, page) };
+                    assert_eq!(
+                        found,
+                        tag(block + thread, page),
+                        "page {page} of block {block}"
+                    );
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(relaxed) {
+                let start = map_unseen(16 * PAGE);
+                std::thread::sleep(Duration::from_micros(300));
+                // SAFETY: mapped just now.
+                unsafe { libc::munmap(start.cast(), 16 * PAGE) };
+            }
+        });
+        let end = Instant::now() + Duration::from_secs(6);
+        let other = scope.spawn(move || move_blocks(end, 2000));
+        move_blocks(end, 0);
+        other.join().unwrap();
+        is_over.store(true, relaxed);
+    });
+}
+
 /// Nothing much.
 #[test]
 #[ignore = "a program that the tests above run"]
@@ -344,6 +461,16 @@ fn map(at: *mut u8, bytes: usize, flags: i32) -> *mut u8 {
     let start = unsafe { libc::mmap(at.cast(), bytes, rights, flags, -1, 0) };
     assert_ne!(start, libc::MAP_FAILED);
     start.cast()
+}
+
+/// A mapping that the library's `mmap` hears nothing of.
+fn map_unseen(bytes: usize) -> *mut u8 {
+    let rights = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping.
+    let start = unsafe { libc::syscall(libc::SYS_mmap, 0, bytes, rights, flags, -1, 0) };
+    assert_ne!(start, -1);
+    start as *mut u8
 }
 
 /// Runs `body` in a forked child, which exits well if it answers true.

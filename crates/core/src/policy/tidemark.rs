@@ -19,20 +19,26 @@
 //! becomes hot, and that other page leaves in its place. In a loop that never happens: its pages
 //! come round at the same distance, hot or not.
 //!
-//! How many pages are cold adapts. Cold pages that come back in time to become hot say that
-//! they left too early: more are kept. Those that come back too late or not at all, and hot
-//! pages that come back, say the opposite.
+//! How many pages are cold adapts, so that whatever leaves next is missed equally seldom. Two
+//! rates are kept: how often a page comes back that left as cold a short while ago, and how often
+//! a hot page that has been idle for longer than a cold one stays is used after all. While the
+//! first is higher, cold pages leave too early and more are kept; while the second is, fewer. In
+//! a loop the first is nothing: its pages stay away for a whole round.
+//!
+//! Pages that came while memory was filling are hot because there was room, and for no better
+//! reason. As long as none of their uses has been seen, they leave more readily than others.
 //!
 //! # Departures
 //! From CLOCK-Pro: no bits and no common clock of all pages, but queues; a page's first use is
-//! absorbed; distances are compared by number, not by which hand is where. Why this shape and
-//! these numbers: `docs/decisions/0009-default-policy.md`.
+//! absorbed; distances are compared by number, not by which hand is where; the number of cold
+//! pages follows two measured rates. Why this shape and these numbers:
+//! `docs/decisions/0009-default-policy.md` and `0025-cold-pages-by-rates-of-return.md`.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::ghosts::{Ghost, Ghosts};
+use super::ghosts::{Found, Ghost, Ghosts};
 use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
@@ -64,7 +70,7 @@ pub static DESCRIPTION: Description = Description {
             meaning: "pages kept for newcomers at the most, in thousandths of memory",
             min: 1,
             max: 1000,
-            default: 750,
+            default: 950,
         },
         Knob {
             name: "watched",
@@ -78,7 +84,7 @@ pub static DESCRIPTION: Description = Description {
             meaning: "pages that must arrive for each watched page that was in use",
             min: 1,
             max: 1000,
-            default: 8,
+            default: 3,
         },
     ],
 };
@@ -98,23 +104,19 @@ const LISTS: u8 = 4;
 const TRIAL_OF_COLD: u64 = 750;
 const TRIAL_MOST: u64 = 250;
 
-/// How many more pages are kept for newcomers, in thousandths of memory, while most of what comes
-/// back comes soon. Programs that move through their memory need some; loops need none.
-const COLD_FLOOR: u64 = 80;
-
 /// The time that stands for no time at all.
 const UNKNOWN: u64 = 0;
 
-/// The scale of `nearness`, and the parts of it at which the floor starts to rise and has risen.
-const NEARNESS_ONE: u64 = 1024;
-const NEARNESS_FROM: u64 = 200;
-const NEARNESS_FULL: u64 = 456;
-
-/// One part in so many of memory is the step by which the number of cold pages adapts: to a page
-/// that came back, and to one that was rescued on trial. Rescues come in floods, as when a reader
-/// turns round.
-const COLD_STEPS: u64 = 100;
-const RESCUE_STEPS: u64 = 2000;
+/// A page that left is expected back soon while this share of memory has left after it. Longer
+/// would take in what comes back after a round of a loop.
+const RECENT_PART: u64 = 32;
+/// The rates forget as fast as this share of memory arrives.
+const RATE_PART: u64 = 4;
+/// So many arrivals move the number of cold pages by one. Faster, and it swings.
+const ARRIVALS_A_STEP: i64 = 4;
+/// How much less often than an idle hot page a cold one may come back for a hot page that nobody
+/// has been seen to use to leave in its place.
+const UNTRIED_FAVOUR: u128 = 4;
 
 /// The most pages unmapped for each choice, on trial and watched: bounds a choice's time.
 const UNMAPS_MAX: u32 = 256;
@@ -148,15 +150,32 @@ struct Tidemark {
     arrivals: u64,
     /// The arrivals that the choice before this one knew of.
     arrivals_counted: u64,
+    /// Whether each resident page came while memory was filling and has not been seen in use.
+    untried: Vec<bool>,
+    rates: Rates,
     cold_target: u64,
-    /// How much of what left as cold came back soon, of `NEARNESS_ONE`.
-    nearness: u64,
+    /// How many more arrivals than not have asked for more cold pages since the last step.
+    drift: i64,
     watched_target: u64,
     credit: i64,
     cold_least: u64,
     cold_most: u64,
     watched_least: u64,
     price: i64,
+}
+
+/// How often pages that could have left, or have just left, are used: cold and hot ones.
+#[derive(Default)]
+struct Rates {
+    cold: Rate,
+    hot: Rate,
+}
+
+/// Uses for each page and arrival, with the past fading.
+#[derive(Default)]
+struct Rate {
+    uses: u64,
+    exposure: u64,
 }
 
 /// Makes a `tidemark`.
@@ -176,8 +195,10 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         batch: 0,
         arrivals: 0,
         arrivals_counted: 0,
+        untried: vec![false; frames_max as usize],
+        rates: Rates::default(),
         cold_target: 0,
-        nearness: 0,
+        drift: 0,
         watched_target: 0,
         credit: 0,
         cold_least: settings.knobs[0],
@@ -198,21 +219,23 @@ impl Policy for Tidemark {
         self.arrivals += 1;
         self.batch = self.batch.max(core::mem::take(&mut self.leaving));
         self.credit = (self.credit + 1).min(CREDIT_MOST);
-        let ghost = self.ghosts.take(arrival.page);
+        self.follow_rates();
+        let found = self.ghosts.take(arrival.page);
         let is_ahead = matches!(arrival.cause, Cause::Prefetched | Cause::ZeroAhead);
         self.ahead[frame.index()] = is_ahead;
         self.events[frame.index()] = self.event;
         let is_near = if is_ahead {
             // Its return is judged when it is seen to be used.
-            self.seen[frame.index()] = ghost.map_or(UNKNOWN, |ghost| ghost.seen);
+            self.seen[frame.index()] = found.map_or(UNKNOWN, |found| found.ghost.seen);
             false
         } else {
             self.seen[frame.index()] = self.arrivals;
-            ghost.is_some_and(|ghost| self.judge_return(ghost))
+            found.is_some_and(|found| self.judge_return(found))
         };
         // While there is room for hot pages, anyone may be one: whoever comes first is as likely
         // as whoever comes later to be used again, and need not be read again.
         let has_room = self.hot() + self.cold_target < self.capacity;
+        self.untried[frame.index()] = !is_near && self.is_filling();
         let list = if is_near || has_room { HOT } else { FRESH };
         self.queues.push_back(list, frame.0);
     }
@@ -232,21 +255,18 @@ impl Policy for Tidemark {
             return;
         }
         while u64::from(self.ghosts.len()) >= self.frames {
-            let Some(ghost) = self.ghosts.take_oldest() else {
-                break;
-            };
-            if !ghost.was_hot {
-                self.note_late();
-            }
+            self.ghosts.drop_oldest();
         }
         if matches!(list, HOT | WATCHED) {
             self.watched_target += 2;
         }
-        self.ghosts.push(Ghost {
+        let ghost = Ghost {
             page,
             seen,
             was_hot: matches!(list, HOT | WATCHED),
-        });
+        };
+        let recent_max = (self.frames / RECENT_PART).max(1);
+        self.ghosts.push(ghost, recent_max as u32);
     }
 
     fn page_rescued(&mut self, frame: FrameId) {
@@ -256,16 +276,19 @@ impl Policy for Tidemark {
         let distance = self.arrivals - self.seen[frame.index()];
         self.seen[frame.index()] = self.arrivals;
         self.ahead[frame.index()] = false;
+        self.untried[frame.index()] = false;
         self.events[frame.index()] = self.event;
         match list {
             WATCHED => {
+                if distance > self.cold() {
+                    self.rates.hot.note_use();
+                }
                 self.watched_target = self.watched_target.saturating_sub(1);
                 let debt_most = (self.frames as i64 * DEBT_MOST / 1000).max(DEBT_LEAST);
                 self.credit = (self.credit - self.price).max(-debt_most);
                 self.queues.move_to_back(HOT, frame.0);
             }
             FRESH | TRIAL if self.is_nearer(distance) => {
-                self.grow_cold(RESCUE_STEPS);
                 self.queues.move_to_back(HOT, frame.0);
             }
             FRESH | TRIAL => self.queues.move_to_back(FRESH, frame.0),
@@ -283,7 +306,8 @@ impl Policy for Tidemark {
         self.watch(probe);
         let is_cold_enough =
             self.hot() + self.cold_target <= self.capacity || self.cold() >= self.cold_target;
-        let is_cold_due = is_cold_enough && !self.is_cold_too_young();
+        let is_cold_due =
+            is_cold_enough && !self.is_cold_too_young() && !self.is_untried_one_worse();
         let order = match is_cold_due {
             true => [TRIAL, FRESH, WATCHED, HOT],
             false => [WATCHED, HOT, TRIAL, FRESH],
@@ -303,7 +327,7 @@ impl Policy for Tidemark {
         self.queues.check();
         self.ghosts.check();
         assert!(self.seen.iter().all(|&seen| seen <= self.arrivals));
-        assert!(self.nearness <= NEARNESS_ONE);
+        assert!(self.drift.abs() < ARRIVALS_A_STEP);
         assert!(self.credit <= CREDIT_MOST);
         assert!((1..=self.frames).contains(&self.cold_target));
     }
@@ -311,33 +335,45 @@ impl Policy for Tidemark {
 
 impl Tidemark {
     /// Says whether a page that came back on demand is hot, and learns from it.
-    fn judge_return(&mut self, ghost: Ghost) -> bool {
-        let is_near = self.is_nearer(self.arrivals - ghost.seen);
-        match (ghost.was_hot, is_near) {
-            (true, _) => self.shrink_cold(),
-            (false, true) => {
-                self.nearness += (NEARNESS_ONE - self.nearness) / 32;
-                self.grow_cold(COLD_STEPS);
-            }
-            (false, false) => self.note_late(),
+    fn judge_return(&mut self, found: Found) -> bool {
+        if found.is_recent {
+            self.rates.of(found.ghost.was_hot).note_use();
         }
-        is_near
+        self.is_nearer(self.arrivals - found.ghost.seen)
     }
 
-    /// Learns that a page that left as cold was away for long, and may be for ever.
-    fn note_late(&mut self) {
-        self.nearness -= self.nearness / 32;
-        self.shrink_cold();
+    /// Takes one arrival into the rates, and moves the number of cold pages by what they say.
+    fn follow_rates(&mut self) {
+        let (idle, stay) = (self.idle(), self.cold());
+        let watched = u64::from(self.queues.length(WATCHED));
+        // Pages come to be watched at an even pace, so that so many have been idle for that long.
+        let idle_longer = watched * idle.saturating_sub(stay) / idle.max(1);
+        let fading = u64::BITS - (self.frames / RATE_PART).leading_zeros();
+        let cold = self.ghosts.recent(false);
+        let hot = self.ghosts.recent(true) + idle_longer;
+        self.rates.cold.pass(cold, fading);
+        self.rates.hot.pass(hot, fading);
+        self.drift += if self.rates.is_cold_higher(1) { 1 } else { -1 };
+        if self.drift.abs() < ARRIVALS_A_STEP {
+            return;
+        }
+        let target = self.cold_target.saturating_add_signed(self.drift.signum());
+        self.cold_target = target.clamp(self.cold_least(), self.cold_most());
+        self.drift = 0;
     }
 
-    fn grow_cold(&mut self, steps: u64) {
-        let step = (self.frames / steps).max(1);
-        self.cold_target = (self.cold_target + step).min(self.cold_most());
+    /// Whether the hot page that is watched longest has only been kept because there was room,
+    /// and cold pages are used more.
+    fn is_untried_one_worse(&self) -> bool {
+        let first = self.queues.front(WATCHED);
+        first.is_some_and(|frame| self.untried[frame as usize])
+            && self.idle() > self.cold()
+            && self.rates.is_cold_higher(UNTRIED_FAVOUR)
     }
 
-    fn shrink_cold(&mut self) {
-        let step = (self.frames / COLD_STEPS).max(1);
-        self.cold_target = self.cold_target.saturating_sub(step).max(self.cold_least());
+    /// Whether there is more room than what is kept free ahead of need.
+    fn is_filling(&self) -> bool {
+        self.hot() + self.cold() + self.capacity / 32 < self.capacity
     }
 
     /// Learns how much memory is full at the time when pages have to leave. Many may leave at
@@ -424,14 +460,45 @@ impl Tidemark {
     }
 
     fn cold_least(&self) -> u64 {
-        let risen = self.nearness.clamp(NEARNESS_FROM, NEARNESS_FULL) - NEARNESS_FROM;
-        let floor = COLD_FLOOR * risen / (NEARNESS_FULL - NEARNESS_FROM);
         // A batch takes cold pages only, and leaves as many that are on trial.
-        let least = (self.frames * (self.cold_least + floor) / 1000).max(2 * self.batch);
+        let least = (self.frames * self.cold_least / 1000).max(2 * self.batch);
         least.clamp(1, self.cold_most().min((self.frames / 8).max(1)))
     }
 
     fn cold_most(&self) -> u64 {
         (self.frames * self.cold_most / 1000).max(1)
+    }
+}
+
+impl Rates {
+    fn of(&mut self, was_hot: bool) -> &mut Rate {
+        match was_hot {
+            true => &mut self.hot,
+            false => &mut self.cold,
+        }
+    }
+
+    /// Whether cold pages are used more often than hot ones, or so many times less.
+    fn is_cold_higher(&self, times: u128) -> bool {
+        let cold = u128::from(self.cold.uses) * u128::from(self.hot.exposure);
+        let hot = u128::from(self.hot.uses) * u128::from(self.cold.exposure);
+        cold * times > hot
+    }
+}
+
+impl Rate {
+    /// Scales of the two numbers: they fade by whole parts.
+    const USE: u64 = 1 << 20;
+    const PAGE: u64 = 1 << 10;
+
+    fn note_use(&mut self) {
+        self.uses += Rate::USE;
+    }
+
+    /// One arrival later, during which `pages` could have been used.
+    fn pass(&mut self, pages: u64, fading: u32) {
+        self.exposure += pages * Rate::PAGE;
+        self.uses -= self.uses >> fading;
+        self.exposure -= self.exposure >> fading;
     }
 }

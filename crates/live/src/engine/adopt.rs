@@ -178,6 +178,12 @@ impl Engine {
             // Chosen before the first is adopted: that may take the frames of others, and a page
             // that the core has sent away meanwhile must not pass for one that stands there.
             let strangers = self.collect_strangers(&runs, left);
+            // What stands there may be what has come after something that has moved away.
+            if self.machine.is_changing() {
+                self.adoption.runs = runs;
+                self.adoption.retry_at = self.now.after_ns(RETRY_NS);
+                return;
+            }
             if strangers.len() == left {
                 settled = strangers.last().map_or(settled, |last| last + PAGE);
             }

@@ -45,8 +45,11 @@ impl Engine {
     /// Takes over a mapping that has just been made. What the core may still know there is gone.
     fn take_over_new(&mut self, start: usize, end: usize) {
         let end = end.next_multiple_of(PAGE);
-        // The calls that made room for it may have left their messages.
-        self.read_messages();
+        // The calls that made room for it may have left their messages, or be about to.
+        if !self.await_changes() {
+            // A scan will find it.
+            return;
+        }
         self.scanner.forget(start, end);
         if self.managed.contains(start) {
             self.vm.unmap(

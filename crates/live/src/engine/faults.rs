@@ -75,6 +75,10 @@ impl Engine {
     /// Serves every fault that has arrived.
     pub(super) fn serve_arrived(&mut self) {
         self.waiting.requeue_all();
+        if !self.late.is_empty() {
+            // What is wanted where is not known yet.
+            return;
+        }
         let mut left = self.waiting.arrived.len();
         while left > 0 {
             left -= 1;
@@ -155,7 +159,7 @@ impl Engine {
     fn serve_unknown(&mut self, arrival: Arrival) {
         let at = page_of(arrival.address);
         // The range may be one that has just been moved here, and the message is not here yet.
-        if self.machine.is_changing() || self.take_over_around(at) {
+        if self.take_over_around(at) || self.machine.is_changing() {
             self.waiting.again.push(arrival);
         } else {
             // Nothing to serve: the thread touches again, and meets what is there.
@@ -222,6 +226,12 @@ impl Engine {
     /// Nothing else about the range changes. Advice against huge pages, say, on a part that has
     /// grown would split the mapping, and `mremap` refuses to work on two.
     pub(super) fn take_over(&mut self, start: usize, end: usize) -> bool {
+        // What was seen there may be what has come after something whose end is not known yet: its
+        // message would be taken for the end of this.
+        if self.machine.is_changing() {
+            self.adoption.hasten_scan();
+            return false;
+        }
         let at = page_of(start);
         let pages = pages_in(start, end);
         if self.machine.register(at, pages).is_err() {

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tidemark_core::time::Time;
 
-use super::{Engine, Trouble, address_of, now, page_of, pages_in};
+use super::{Engine, Trouble, address_of, feed, now, page_of, pages_in};
 use crate::machine::Probe;
 use crate::requests::{Ask, Requests, Taken};
 use crate::shared::{ProcessIndex, State};
@@ -45,8 +45,8 @@ pub(super) struct Freeze {
     held: Vec<Message>,
     /// The requests that wait for the thaw, other forks among them.
     since: Time,
-    /// A page to read into.
-    page: crate::sys::memory::Mapping,
+    /// Pages to read into.
+    pub(super) page: crate::sys::memory::Mapping,
 }
 
 impl Freeze {
@@ -56,7 +56,7 @@ impl Freeze {
             aside: Vec::with_capacity(ASIDE_MAX),
             held: Vec::with_capacity(HELD_MAX),
             since: Time(0),
-            page: crate::sys::memory::Mapping::anonymous(PAGE)?,
+            page: crate::sys::memory::Mapping::anonymous(feed::RUN_MAX * PAGE)?,
         })
     }
 
@@ -96,7 +96,8 @@ impl Engine {
             self.machine.retry_deferred();
             let is_halved = self.vm.frames().in_use() <= half || self.now >= halved;
             let is_idle = is_halved && self.vm.transfers_pending() == 0 && self.store.is_idle();
-            if is_idle && !self.machine.has_deferred() {
+            self.settle_late();
+            if is_idle && !self.machine.has_deferred() && self.late.is_empty() {
                 break;
             }
             if self.now > end {
@@ -348,7 +349,9 @@ impl Engine {
                 if from > next {
                     self.forget_range(next, from);
                 }
-                let registered = self.machine.register(page_of(from), pages_in(from, to));
+                let registered = self
+                    .machine
+                    .register_again(page_of(from), pages_in(from, to));
                 registered.map_err(call("registering memory in a forked child"))?;
                 next = to;
             }

@@ -16,6 +16,7 @@ use super::{Engine, address_of, now, page_of};
 use crate::machine::Probe;
 use crate::shared::{Counter, Latency};
 use crate::sys::futex;
+use crate::sys::ring::Watch;
 
 /// Counters are shown after so many faults; the engine's own thread shows them at its turns.
 const FAULTS_A_SHOW: u64 = 64;
@@ -54,8 +55,12 @@ impl Engine {
                 Told::Foreign
             };
         }
+        self.settle_late();
+        if !self.late.is_empty() {
+            return Told::Touch;
+        }
         if !is_managed {
-            return if self.take_over_around(at) {
+            return if self.take_over_around(at) || self.machine.is_changing() {
                 Told::Touch
             } else {
                 Told::Foreign
@@ -146,6 +151,11 @@ impl Engine {
     /// The number of the file that can be read when the store has finished something.
     pub fn store_file(&self) -> RawFd {
         self.store.as_fd().as_raw_fd()
+    }
+
+    /// How to see from outside that the store has finished something, where that is possible.
+    pub fn store_watch(&self) -> Option<Watch> {
+        self.store.watch()
     }
 }
 

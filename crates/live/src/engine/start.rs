@@ -123,6 +123,7 @@ impl Setup {
 impl Setup {
     fn features(&self) -> Features {
         let features = Features::THREAD_ID.and(Features::CHANGES);
+        let features = features.and(Features::FORKS);
         if self.is_in_thread {
             features.and(Features::SIGBUS)
         } else {
@@ -189,6 +190,7 @@ impl Engine {
             managed: Ranges::new(),
             adoption: Adoption::new(),
             waiting: Waiting::default(),
+            late: Vec::new(),
             messages: Messages::new(),
             freeze: Freeze::new().map_err(call("mapping the engine's memory"))?,
             place: Place::new(setup.cpu_finder),

@@ -66,6 +66,7 @@ impl Engine {
         self.now = now();
         let began = self.now;
         self.read_messages();
+        self.settle_late();
         self.serve_arrived();
         self.collect_replies();
         self.carry_on();
@@ -179,7 +180,8 @@ impl Engine {
     }
 
     fn pause(&mut self, now: Time) -> u64 {
-        let is_retrying = self.machine.has_deferred() || self.waiting.has_again();
+        let is_retrying =
+            self.machine.has_deferred() || self.waiting.has_again() || !self.late.is_empty();
         if is_retrying {
             return RETRY_NS;
         }

@@ -8,13 +8,15 @@
 use tidemark_core::id::{FrameId, VirtPage};
 use tidemark_core::machine::Setback;
 
-use super::{Contents, LiveMachine, NOWHERE, Standing, address, consecutive};
+use super::{Contents, LiveMachine, NOWHERE, Standing, TIP_PAGES, address, consecutive};
 use crate::sys::PAGE;
 use crate::sys::pool::ZEROS_MAX;
 use crate::sys::uffd::{Progress, Stop};
 
 /// How often a page that the kernel is working on is tried again at once.
 const TRIES_AT_ONCE: u32 = 16;
+/// The same for a page that is to be dropped: another process may be sharing it just then.
+const TRIES_TO_DROP: u32 = 100_000;
 /// How often an enter is tried again over time where nothing is registered. A message about the
 /// range, which is on its way, ends it sooner.
 const TRIES_ABSENT_MAX: u16 = 200;
@@ -29,13 +31,41 @@ impl LiveMachine {
         drops.sort_unstable();
         let mut rest = drops.as_slice();
         while let Some(first) = rest.first() {
-            let count = consecutive(rest.iter().copied());
-            let dropped = self.pool.drop_pages(*first, count);
-            dropped.expect("the pool is plain memory of this process");
+            let count = consecutive(rest.iter().copied()).min(TIP_PAGES as u32);
+            self.drop_pages(*first, count);
             rest = &rest[count as usize..];
         }
         drops.clear();
         self.drops = drops;
+    }
+
+    /// Drops what lies under `count` slots from `first` on, by way of the tip.
+    fn drop_pages(&mut self, first: FrameId, count: u32) {
+        assert!(count as usize <= TIP_PAGES);
+        let (start, tip) = (self.pool.address(first), self.tip.start());
+        let (bytes, mut done, mut tries) = (count as usize * PAGE, 0, 0);
+        while done < bytes {
+            let left = bytes - done;
+            match self.tip_uffd.move_pages(tip + done, start + done, left) {
+                Progress::All => done = bytes,
+                Progress::Part(moved) => done += moved,
+                // A hole already.
+                Progress::Nothing(Stop::Absent) => done += PAGE,
+                Progress::Nothing(stop) => {
+                    tries += 1;
+                    let page = FrameId(first.0 + (done / PAGE) as u32);
+                    assert!(
+                        tries < TRIES_TO_DROP,
+                        "slot {} keeps its page: {stop:?}",
+                        page.0
+                    );
+                    // Shared since a fork, or a page of zeros that reading has left.
+                    self.pool.unshare(page);
+                }
+            }
+        }
+        let emptied = self.tip.drop_contents();
+        emptied.expect("the tip is plain memory of this process");
     }
 
     pub(super) fn carry_out_leaves(&mut self) {
@@ -94,7 +124,7 @@ impl LiveMachine {
             let to = self.pool.address(*frame);
             let pages = pages_max.min(run.len() - done);
             self.tally.move_calls += 1;
-            match self.pool_uffd.move_pages(to, from, pages * PAGE) {
+            match self.program.move_pages(to, from, pages * PAGE) {
                 Progress::All => done += self.note_left(&run[done..done + pages]),
                 Progress::Part(bytes) => done += self.note_left(&run[done..done + bytes / PAGE]),
                 Progress::Nothing(Stop::Unsuitable) if pages > 1 => {
@@ -112,6 +142,13 @@ impl LiveMachine {
                         .is_some_and(|hand| hand.make_own(from, (run.len() - done) * PAGE));
                     tries = if is_own { 1 } else { TRIES_AT_ONCE };
                     continue;
+                }
+                // No message is read meanwhile: nothing of the run can leave in this settle.
+                Progress::Nothing(Stop::Changing) if self.is_changing() => {
+                    for frame in &run[done..] {
+                        self.note_stayed(*frame, Stop::Changing);
+                    }
+                    return;
                 }
                 Progress::Nothing(stop) => {
                     self.note_stayed(*frame, stop);
@@ -131,7 +168,10 @@ impl LiveMachine {
         match stop {
             Stop::Changing => true,
             // Something has read the hole: the page of zeros it got is nobody's.
-            Stop::Present => self.pool.drop_pages(frame, 1).is_ok(),
+            Stop::Present => {
+                self.drop_pages(frame, 1);
+                true
+            }
             Stop::Absent | Stop::Busy | Stop::Unsuitable => false,
             Stop::NoMemory | Stop::Ending | Stop::Other(_) => false,
         }

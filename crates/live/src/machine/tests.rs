@@ -538,7 +538,9 @@ fn a_moved_mapping_takes_its_pages_along() {
                     world.enter(5, 1);
                 }
                 Message::Unmap { .. } => {}
-                Message::Remove { .. } | Message::Unknown(_) => panic!("{message:?}"),
+                Message::Fork { .. } | Message::Remove { .. } | Message::Unknown(_) => {
+                    panic!("{message:?}")
+                }
             }
             moved.push(message);
         },

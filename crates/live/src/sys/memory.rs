@@ -80,6 +80,11 @@ impl Mapping {
         self.advise(Advice::LinuxNoHugepage)
     }
 
+    /// Gives all pages back to the host; the mapping reads as zeros then.
+    pub fn drop_contents(&mut self) -> Result<(), Errno> {
+        self.advise(Advice::LinuxDontNeed)
+    }
+
     /// The first address.
     pub fn start(&self) -> usize {
         self.start.as_ptr() as usize
@@ -95,10 +100,11 @@ impl Mapping {
         self.start.as_ptr()
     }
 
-    /// The first page, to read and write. Only for mappings that nobody else touches.
-    pub fn first_page(&mut self) -> &mut [u8] {
-        // SAFETY: a mapping has at least one page; `&mut self` makes the access exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), PAGE) }
+    /// The first `count` pages, to read and write. Only for mappings that nobody else touches.
+    pub fn first_pages(&mut self, count: usize) -> &mut [u8] {
+        assert!(count * PAGE <= self.bytes);
+        // SAFETY: inside the mapping; `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), count * PAGE) }
     }
 
     /// Reads one byte. Where the mapping is registered, this may wait for a page.
@@ -116,7 +122,8 @@ impl Mapping {
     }
 
     fn advise(&self, advice: Advice) -> Result<(), Errno> {
-        // SAFETY: the range is exactly this mapping, and the advice used keeps its contents.
+        // SAFETY: the range is exactly this mapping; `&mut self` lets go of the contents where the
+        // advice does.
         unsafe { rustix::mm::madvise(self.start.as_ptr().cast(), self.bytes, advice) }
     }
 }

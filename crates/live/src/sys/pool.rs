@@ -118,11 +118,6 @@ impl Pool {
         self.advise(first, count, Advice::LinuxPopulateWrite)
     }
 
-    /// Gives the pages under `count` slots from `first` on back to the host.
-    pub fn drop_pages(&mut self, first: FrameId, count: u32) -> Result<(), Errno> {
-        self.advise(first, count, Advice::LinuxDontNeed)
-    }
-
     fn advise(&mut self, first: FrameId, count: u32, advice: Advice) -> Result<(), Errno> {
         assert!(count > 0 && u64::from(first.0) + u64::from(count) <= u64::from(self.frames));
         let start = self.address(first) as *mut std::ffi::c_void;

@@ -179,6 +179,15 @@ impl Ring {
         Some(Completion { tag, result })
     }
 
+    /// Lets any thread see whether something has finished, without taking it.
+    pub fn watch(&self) -> Watch {
+        let place = |offset: u32| self.rings.start() + offset as usize;
+        Watch {
+            head: place(self.completions.head),
+            tail: place(self.completions.tail),
+        }
+    }
+
     fn enter(&self, submit: u32) -> Result<u32, Errno> {
         // SAFETY: the entries name slots of the pool, which outlives the ring's users, and lists
         // of buffers that stay in place until they are submitted.
@@ -206,6 +215,29 @@ impl Ring {
                 .add(self.submissions.array as usize)
                 .cast::<u32>();
             array.add(index as usize).write(index);
+        }
+    }
+}
+
+/// A look at a ring from outside.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    head: usize,
+    tail: usize,
+}
+
+impl Watch {
+    /// Whether something has finished that nobody has taken yet.
+    ///
+    /// # Safety
+    /// The ring that this was made from still exists.
+    pub unsafe fn has_finished(self) -> bool {
+        // SAFETY: both numbers lie aligned inside the mapping of the ring, which the caller says
+        // is there; all sides access them atomically.
+        unsafe {
+            let head = AtomicU32::from_ptr(self.head as *mut u32).load(Ordering::Relaxed);
+            let tail = AtomicU32::from_ptr(self.tail as *mut u32).load(Ordering::Acquire);
+            head != tail
         }
     }
 }

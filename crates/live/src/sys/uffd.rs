@@ -24,6 +24,7 @@ const COPY: Opcode = opcode::read_write::<raw::uffdio_copy>(GROUP, raw::_UFFDIO_
 const ZEROPAGE: Opcode =
     opcode::read_write::<raw::uffdio_zeropage>(GROUP, raw::_UFFDIO_ZEROPAGE as u8);
 const MOVE: Opcode = opcode::read_write::<raw::uffdio_move>(GROUP, raw::_UFFDIO_MOVE as u8);
+const POISON: Opcode = opcode::read_write::<raw::uffdio_poison>(GROUP, raw::_UFFDIO_POISON as u8);
 // `_IO(0xAA, 0x00)` on /dev/userfaultfd.
 const NEW: Opcode = opcode::none(GROUP, 0);
 /// How many messages one read takes at most.
@@ -46,6 +47,8 @@ impl Features {
             | raw::UFFD_FEATURE_EVENT_REMOVE as u64
             | raw::UFFD_FEATURE_EVENT_UNMAP as u64,
     );
+    /// Messages tell of forks, whoever makes them. Needs the right to trace processes.
+    pub const FORKS: Features = Features(raw::UFFD_FEATURE_EVENT_FORK as u64);
     /// Faults arrive as `SIGBUS` in the thread that caused them.
     pub const SIGBUS: Features = Features(raw::UFFD_FEATURE_SIGBUS as u64);
 
@@ -179,6 +182,12 @@ pub enum Message {
         /// Just past the last address.
         end: usize,
     },
+    /// A fork has made a process whose memory is registered like this one's, with a userfaultfd
+    /// of its own: see [`Uffd::take_child`].
+    Fork {
+        /// The number of that userfaultfd, in the reader's file table.
+        child: i32,
+    },
     /// A kind this crate asks for nowhere.
     Unknown(u8),
 }
@@ -239,6 +248,14 @@ impl Uffd {
         uffd.shake_hands(features)
             .map_err(|error| OpenError::Refused { error })?;
         Ok(uffd)
+    }
+
+    /// Takes charge of the userfaultfd that a [`Message::Fork`] has brought.
+    pub fn take_child(number: i32) -> Uffd {
+        use std::os::fd::FromRawFd;
+        // SAFETY: the kernel has made this descriptor for whoever read the message, once.
+        let fd = unsafe { OwnedFd::from_raw_fd(number) };
+        Uffd { fd }
     }
 
     /// What the kernel offers.
@@ -303,6 +320,23 @@ impl Uffd {
         let answer =
             unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<COPY, _>::new(&mut argument)) };
         progress(answer, argument.copy, bytes)
+    }
+
+    /// Makes missing pages of a registered range end whoever touches them, with a signal.
+    pub fn poison(&self, start: usize, bytes: usize) -> Progress {
+        let range = raw::uffdio_range {
+            start: start as u64,
+            len: bytes as u64,
+        };
+        let mut argument = raw::uffdio_poison {
+            range,
+            mode: 0,
+            updated: 0,
+        };
+        // SAFETY: as for `copy`.
+        let answer =
+            unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<POISON, _>::new(&mut argument)) };
+        progress(answer, argument.updated, bytes)
     }
 
     /// Maps the host's shared page of zeros at missing pages of a registered range.
@@ -451,6 +485,13 @@ fn decode(message: &raw::uffd_msg) -> Message {
                 at: fault.address as usize,
                 is_write: fault.flags & u64::from(raw::UFFD_PAGEFAULT_FLAG_WRITE) != 0,
                 thread,
+            }
+        }
+        raw::UFFD_EVENT_FORK => {
+            // SAFETY: as above.
+            let fork = unsafe { argument.fork };
+            Message::Fork {
+                child: fork.ufd as i32,
             }
         }
         raw::UFFD_EVENT_REMAP => {

@@ -1,0 +1,98 @@
+//! The least machine a policy can be asked on: mappings and bits, and no memory behind them.
+//!
+//! What [`cache`](crate::cache) and the laboratory's simulations answer a policy's questions from.
+//! Whoever owns it maps pages and sets bits itself; the policy reaches it through its probe alone.
+
+use tidemark_core::id::{FrameId, SpaceId, VirtPage};
+use tidemark_core::machine::{Machine, Rights};
+
+/// What the policy's questions are answered from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MachineKind {
+    /// One reference bit a frame: a hit sets it, and it is clear when a page comes.
+    Bits,
+    /// No bits, as on the live machine: asking about a mapped frame unmaps it and says yes. The
+    /// page's next use is a soft fault.
+    SoftFaults,
+}
+
+/// A machine that knows about mappings and bits, and has no memory behind them.
+pub struct Sampled {
+    kind: MachineKind,
+    /// Whether a use of the page in each frame goes unnoticed.
+    pub is_mapped: Vec<bool>,
+    /// The reference bit of each frame.
+    pub is_referenced: Vec<bool>,
+    /// How many mappings were removed to answer questions.
+    pub unmaps: u64,
+}
+
+impl Sampled {
+    /// Makes one whose `frames` frames are not mapped.
+    pub fn new(kind: MachineKind, frames: u32) -> Sampled {
+        Sampled {
+            kind,
+            is_mapped: vec![false; frames as usize],
+            is_referenced: vec![false; frames as usize],
+            unmaps: 0,
+        }
+    }
+
+    fn unmap(&mut self, frame: FrameId) -> bool {
+        let was_mapped = std::mem::replace(&mut self.is_mapped[frame.index()], false);
+        self.unmaps += u64::from(was_mapped);
+        was_mapped
+    }
+}
+
+impl Machine for Sampled {
+    fn restrict(&mut self, frame: FrameId, rights: Rights) {
+        assert_eq!(rights, Rights::None, "policies ask for no other rights");
+        self.unmap(frame);
+    }
+
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        match self.kind {
+            MachineKind::Bits => std::mem::replace(&mut self.is_referenced[frame.index()], false),
+            MachineKind::SoftFaults => self.unmap(frame),
+        }
+    }
+
+    fn enter(&mut self, _: SpaceId, _: VirtPage, _: FrameId, _: Rights) {
+        unreachable!("the memory maps pages itself")
+    }
+
+    fn leave(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {
+        unreachable!("policies see no single mappings")
+    }
+
+    fn discard(&mut self, _: FrameId) {
+        unreachable!("policies own no pages")
+    }
+
+    fn take_modified(&mut self, _: FrameId) -> bool {
+        unreachable!("policies do not write pages")
+    }
+
+    fn zero(&mut self, _: FrameId) {
+        unreachable!("policies fill no frames")
+    }
+
+    fn copy(&mut self, _: FrameId, _: FrameId) {
+        unreachable!("policies fill no frames")
+    }
+
+    fn adopt(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {
+        unreachable!("policies adopt no pages")
+    }
+
+    fn relocate(&mut self, _: SpaceId, _: VirtPage, _: VirtPage, _: FrameId) {
+        unreachable!("policies move no pages")
+    }
+
+    fn retire(&mut self, _: FrameId) {
+        unreachable!("policies hold no frames")
+    }
+
+    fn settle(&mut self) {}
+}

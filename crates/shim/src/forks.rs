@@ -1,0 +1,210 @@
+//! Forks by other ways than `fork`: `_Fork`, `clone`, and system calls made with `syscall`.
+//!
+//! The C library's hooks around `fork` do not run for these, so that they are interposed
+//! themselves. What makes its system call with an instruction of its own passes by: the kernel
+//! tells the engine of that, where it is permitted to (see `feed` in the engine).
+//!
+//! A child that shares its parent's memory (`vfork`, threads) needs nothing: its faults are its
+//! parent's.
+
+use std::ffi::{c_int, c_long, c_void};
+use std::sync::atomic::AtomicUsize;
+
+use crate::hooks::{self, find_original};
+
+/// Interposes `_Fork`, which is `fork` without hooks.
+///
+/// # Safety
+/// As for the C library's `_Fork`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _Fork() -> c_int {
+    static FOUND: AtomicUsize = AtomicUsize::new(0);
+    let found = find_original(&FOUND, c"_Fork");
+    if found == 0 {
+        // SAFETY: sets the calling thread's error number.
+        unsafe { *libc::__errno_location() = libc::ENOSYS };
+        return -1;
+    }
+    // SAFETY: the C library's `_Fork` has this type.
+    let original = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> c_int>(found) };
+    // SAFETY: the C library's own function.
+    around_fork(|| unsafe { original() } as c_long) as c_int
+}
+
+type Start = extern "C" fn(*mut c_void) -> c_int;
+type Clone =
+    unsafe extern "C" fn(Start, *mut c_void, c_int, *mut c_void, usize, usize, usize) -> c_int;
+
+/// What a cloned child is to do once it has an engine.
+struct Errand {
+    start: Start,
+    argument: *mut c_void,
+}
+
+/// Interposes `clone`.
+///
+/// # Safety
+/// As for the C library's `clone`, whose optional arguments are always passed on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clone(
+    start: Start,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    parent_id: usize,
+    variables: usize,
+    child_id: usize,
+) -> c_int {
+    static FOUND: AtomicUsize = AtomicUsize::new(0);
+    let found = find_original(&FOUND, c"clone");
+    if found == 0 {
+        // SAFETY: sets the calling thread's error number.
+        unsafe { *libc::__errno_location() = libc::ENOSYS };
+        return -1;
+    }
+    // SAFETY: the C library's `clone` takes these arguments.
+    let original = unsafe { std::mem::transmute::<usize, Clone>(found) };
+    if flags & libc::CLONE_VM != 0 {
+        // SAFETY: passed on as it is.
+        return unsafe {
+            original(
+                start, stack, flags, argument, parent_id, variables, child_id,
+            )
+        };
+    }
+    // The child has a copy of this stack, and finds it at the same address.
+    let mut errand = Errand { start, argument };
+    let errand = (&raw mut errand).cast();
+    // SAFETY: as above; `run_errand` takes what it is given.
+    let call = || unsafe {
+        original(
+            run_errand, stack, flags, errand, parent_id, variables, child_id,
+        ) as c_long
+    };
+    around_fork(call) as c_int
+}
+
+extern "C" fn run_errand(errand: *mut c_void) -> c_int {
+    hooks::resume_child();
+    // SAFETY: `clone` above made it, and waits in the parent's copy only.
+    let errand = unsafe { errand.cast::<Errand>().read() };
+    (errand.start)(errand.argument)
+}
+
+/// A system call that copies this process, and comes back in both.
+///
+/// # Safety
+/// `number` and the arguments are those of such a call.
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn fork_by_call(
+    number: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+    e: c_long,
+) -> c_long {
+    let call = || {
+        let answer: c_long;
+        // SAFETY: the caller's system call, as it is.
+        unsafe {
+            std::arch::asm!(
+                "syscall",
+                inlateout("rax") number => answer,
+                in("rdi") a,
+                in("rsi") b,
+                in("rdx") c,
+                in("r10") d,
+                in("r8") e,
+                lateout("rcx") _,
+                lateout("r11") _,
+            );
+        }
+        answer
+    };
+    note_error(around_fork(call))
+}
+
+/// Has the engine at rest around `call`, which answers zero in the child and less if it failed.
+fn around_fork(call: impl FnOnce() -> c_long) -> c_long {
+    if !hooks::quiesce() {
+        return call();
+    }
+    let answer = call();
+    match answer {
+        0 => hooks::resume_child(),
+        _ => hooks::resume_parent(answer > 0),
+    }
+    answer
+}
+
+/// Turns the kernel's answer into the C library's.
+#[cfg(target_arch = "x86_64")]
+extern "C" fn note_error(answer: c_long) -> c_long {
+    if (-4095..0).contains(&answer) {
+        // SAFETY: sets the calling thread's error number.
+        unsafe { *libc::__errno_location() = -answer as c_int };
+        return -1;
+    }
+    answer
+}
+
+/// Interposes `syscall`. What is no fork goes straight to the kernel, from the caller's own stack
+/// frame and with nothing but registers, as in the C library: a child that shares its parent's
+/// memory may come back through here before the parent does.
+///
+/// A clone with a stack of its own can't come back through this function; the kernel tells of it.
+///
+/// # Safety
+/// As for the C library's `syscall`.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C" fn syscall() -> c_long {
+    std::arch::naked_asm!(
+        "cmp rdi, {fork_call}",
+        "je {fork}",
+        "cmp rdi, {clone_call}",
+        "jne 2f",
+        // Flags, stack.
+        "test esi, {shares_memory}",
+        "jnz 4f",
+        "test rdx, rdx",
+        "jnz 4f",
+        "jmp {fork}",
+        "2:",
+        "cmp rdi, {clone3_call}",
+        "jne 4f",
+        "cmp rdx, {clone_args_least}",
+        "jb 4f",
+        "test rsi, rsi",
+        "jz 4f",
+        "test dword ptr [rsi], {shares_memory}",
+        "jnz 4f",
+        "cmp qword ptr [rsi + {stack_at}], 0",
+        "je {fork}",
+        "4:",
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "mov r10, r8",
+        "mov r8, r9",
+        "mov r9, [rsp + 8]",
+        "syscall",
+        "cmp rax, -4095",
+        "jae 5f",
+        "ret",
+        "5:",
+        "mov rdi, rax",
+        "jmp {note_error}",
+        fork_call = const libc::SYS_fork,
+        clone_call = const libc::SYS_clone,
+        clone3_call = const libc::SYS_clone3,
+        shares_memory = const libc::CLONE_VM,
+        clone_args_least = const 64,
+        stack_at = const 40,
+        fork = sym fork_by_call,
+        note_error = sym note_error,
+    )
+}
