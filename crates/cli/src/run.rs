@@ -9,8 +9,8 @@ pub mod files;
 mod plan;
 pub mod program;
 mod record;
-mod signals;
-mod supervisor;
+pub mod signals;
+pub mod supervisor;
 pub mod swap;
 pub mod tree;
 

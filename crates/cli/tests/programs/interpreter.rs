@@ -20,13 +20,12 @@ for value in table.values():
 print(len(table), total)
 ";
 
-/// Runs the tests named and prints each one's verdict, without times, in order of name.
+/// Runs the tests named and prints each one's verdict, without times, in order of name. Some fail
+/// on some machines whoever runs them: what counts is that the verdicts are the same.
 const OWN_TESTS: &str = "
 import subprocess, sys, xml.etree.ElementTree as tree
 command = [sys.executable, '-m', 'test', '--junit-xml', 'verdicts.xml', *sys.argv[1:]]
 run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-if run.returncode:
-    print(run.stdout, file=sys.stderr)
 verdicts = []
 for case in tree.parse('verdicts.xml').iter('testcase'):
     kind = [part.tag for part in case if part.tag in ('failure', 'error', 'skipped')]
@@ -36,7 +35,6 @@ os.remove('verdicts.xml')
 for name, kind in sorted(verdicts):
     print(name, *kind)
 print(len(verdicts), 'tests', 'status', run.returncode)
-sys.exit(run.returncode)
 ";
 
 #[test]

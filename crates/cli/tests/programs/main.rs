@@ -14,6 +14,7 @@ mod child;
 mod compiler;
 mod compress;
 mod failures;
+mod forks;
 mod interpreter;
 mod kills;
 mod material;

@@ -35,26 +35,38 @@ pub fn write_lines(path: &Path, bytes: u64) {
     });
 }
 
-/// Writes text that compressors find something in: phrases that come again near and far.
-pub fn write_prose(path: &Path, bytes: u64) {
+/// Writes the nightly copies of a tree of texts, one behind the other, as an archive of backups
+/// holds them: a copy is 12 MiB, and every night one line in 250 is another.
+pub fn write_backups(path: &Path, bytes: u64) {
+    const COPY_BYTES: usize = 12 << 20;
+    const NIGHTLY_PART: usize = 250;
     let mut numbers = Numbers::new(1986);
     let words: Vec<String> = (0..4000)
         .map(|_| format!("{:x}", numbers.next() >> 40))
         .collect();
-    let mut phrase = Vec::new();
+    let write_line = |numbers: &mut Numbers| {
+        let length = 4 + numbers.next() as usize % 12;
+        let chosen = (0..length).map(|_| words[numbers.next() as usize % words.len()].as_str());
+        chosen.collect::<Vec<_>>().join(" ")
+    };
+    let mut lines = Vec::new();
+    let mut size = 0;
+    while size < COPY_BYTES {
+        lines.push(write_line(&mut numbers));
+        size += lines[lines.len() - 1].len() + 1;
+    }
+    let mut next = 0;
     write_until(path, bytes, |out| {
-        if phrase.is_empty() || numbers.next().is_multiple_of(3) {
-            phrase = (0..12)
-                .map(|_| numbers.next() as usize % words.len())
-                .collect();
+        if next == lines.len() {
+            for _ in 0..lines.len() / NIGHTLY_PART {
+                let changed = numbers.next() as usize % lines.len();
+                lines[changed] = write_line(&mut numbers);
+            }
+            next = 0;
         }
-        let mut written = 1;
-        for word in &phrase {
-            write!(out, "{} ", words[*word])?;
-            written += words[*word].len() as u64 + 1;
-        }
-        writeln!(out, "{}", numbers.next() % 1000)?;
-        Ok(written + 3)
+        writeln!(out, "{}", lines[next])?;
+        next += 1;
+        Ok(lines[next - 1].len() as u64 + 1)
     });
 }
 

@@ -66,10 +66,14 @@ pub fn may_handle_faults() -> bool {
     is_root() || is_open_to_all || device.is_ok()
 }
 
-/// The command under test, with its preload library beside it.
+/// The command under test, with its preload library beside it: what `TIDEMARK` names, or the one
+/// that Cargo has built.
 pub fn tidemark() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
+        if let Some(named) = std::env::var_os("TIDEMARK") {
+            return PathBuf::from(named);
+        }
         let command = PathBuf::from(env!("CARGO_BIN_EXE_tidemark"));
         build_shim(&command);
         command

@@ -1,0 +1,114 @@
+/* Forks in the way its first argument names, with far more memory than its budget, filled; parent
+ * and child check and change all of it, and each must see its own. Prints one line each. */
+#define _GNU_SOURCE
+#include <linux/sched.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS = 512, PAGES = 8 << 10 };
+static uint64_t (*pages)[WORDS];
+extern char **environ;
+pid_t _Fork(void);
+
+static uint64_t value(uint64_t page, uint64_t turn) {
+    return (page * 0x9E3779B97F4A7C15u ^ turn * 0xBF58476D1CE4E5B9u) | 1;
+}
+
+static void fill(uint64_t first, uint64_t step, uint64_t turn) {
+    for (uint64_t page = first; page < PAGES; page += step)
+        for (int word = 0; word < WORDS; word += 64) pages[page][word] = value(page, turn) + word;
+}
+
+static int wrong(uint64_t first, uint64_t step, uint64_t turn) {
+    int count = 0;
+    for (uint64_t page = first; page < PAGES; page += step)
+        for (int word = 0; word < WORDS; word += 64)
+            if (pages[page][word] != value(page, turn) + word) {
+                count++;
+                break;
+            }
+    return count;
+}
+
+static int child(void *argument) {
+    (void)argument;
+    int bad = wrong(0, 1, 1);
+    fill(0, 2, 2);
+    bad += wrong(0, 2, 2) + wrong(1, 2, 1);
+    if (bad) dprintf(2, "child: %d pages wrong\n", bad);
+    void *large = malloc(1 << 20); /* A mapping of its own: it must not wait for anybody. */
+    memset(large, 1, 1 << 20);
+    _exit(bad ? 1 : 7);
+}
+
+static long own_call(long number, long a, long b, long c, long d, long e) {
+#ifdef __x86_64__
+    register long r10 __asm__("r10") = d, r8 __asm__("r8") = e;
+    long answer;
+    __asm__ volatile("syscall" : "=a"(answer) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+                     : "rcx", "r11", "memory");
+    return answer;
+#else
+    return syscall(number, a, b, c, d, e);
+#endif
+}
+
+static pid_t start(const char *way) {
+    struct clone_args arguments = {.exit_signal = SIGCHLD};
+    pid_t id = -1;
+    if (!strcmp(way, "fork")) id = fork();
+    else if (!strcmp(way, "_Fork")) id = _Fork();
+    else if (!strcmp(way, "clone-call")) id = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    else if (!strcmp(way, "clone3-call")) id = syscall(SYS_clone3, &arguments, sizeof arguments);
+#ifdef SYS_fork
+    else if (!strcmp(way, "fork-call")) id = syscall(SYS_fork);
+#endif
+    else if (!strcmp(way, "own-call")) id = own_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    else if (!strcmp(way, "clone")) {
+        char *stack = mmap(0, 1 << 20, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+        return clone(child, stack + (1 << 20), SIGCHLD, 0);
+    }
+    else if (!strcmp(way, "vfork")) {
+        id = vfork();
+        if (id == 0) {
+            execl("/bin/sh", "sh", "-c", "exit 7", (char *)0);
+            _exit(127);
+        }
+        return id;
+    } else if (!strcmp(way, "spawn")) {
+        char *words[] = {"sh", "-c", "exit 7", 0};
+        posix_spawn(&id, "/bin/sh", 0, 0, words, environ);
+        return id;
+    }
+    if (id == 0) child(0);
+    return id;
+}
+
+int main(int count, char **words) {
+    pages = malloc(sizeof *pages * PAGES);
+    fill(0, 1, 1);
+    for (int turn = 0; turn < 2; turn++) {
+        pid_t id = start(words[count - 1]);
+        if (id < 0) {
+            perror(words[count - 1]);
+            return 2;
+        }
+        int bad = wrong(0, 1, 1), status;
+        fill(0, 3, 3);
+        bad += wrong(0, 3, 3) + wrong(1, 3, 1);
+        if (waitpid(id, &status, __WALL) != id) perror("waitpid");
+        bad += wrong(0, 3, 3) + wrong(1, 3, 1) + wrong(2, 3, 1);
+        dprintf(1, "child status %d, %d pages wrong\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1, bad);
+        fill(0, 3, 1);
+    }
+    return 0;
+}

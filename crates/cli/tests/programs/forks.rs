@@ -1,0 +1,62 @@
+//! Forks by every way there is: the child has its parent's memory, also that which is out.
+
+use std::process::Command;
+use std::time::Duration;
+
+use super::scratch::Scratch;
+use super::trial::Statistics;
+use super::{child, needs};
+
+/// Fills 32 MiB, forks, and checks and changes all of it on both sides, twice.
+const SOURCE: &str = include_str!("forks.c");
+const LIMIT: Duration = Duration::from_secs(300);
+
+#[test]
+fn a_fork_by_the_c_library() {
+    compare(&["fork", "_Fork", "clone"]);
+}
+
+#[test]
+fn a_fork_by_a_system_call_through_the_c_library() {
+    compare(&["clone-call", "clone3-call", "fork-call"]);
+}
+
+#[test]
+fn a_fork_by_a_system_call_of_the_programs_own() {
+    compare(&["own-call"]);
+}
+
+#[test]
+fn a_child_that_shares_its_parents_memory() {
+    compare(&["vfork", "spawn"]);
+}
+
+fn compare(ways: &[&str]) {
+    if !needs::are_met(&["cc"]) {
+        return;
+    }
+    let scratch = Scratch::new(&format!("forks-{}", ways[0]));
+    let source = scratch.write("forks.c", SOURCE);
+    let program = scratch.join("forks");
+    let mut compile = Command::new("cc");
+    compile.arg("-O1").arg("-o").arg(&program).arg(source);
+    child::run(compile, &scratch.join("cc"), LIMIT).expect_success("cc");
+    for way in ways {
+        for mode in [&[][..], &["--in-thread"]] {
+            let what = format!("{way} {mode:?}");
+            let statistics = scratch.join("statistics.json");
+            let mut command = Command::new(needs::tidemark());
+            command.args(["run", "--memory", "16M", "--stats"]);
+            command.arg(&statistics).args(mode).arg("--");
+            command.arg(&program).arg(way);
+            let outcome = child::run(command, &scratch.join("out"), LIMIT);
+            outcome.expect_success(&what);
+            let expected = "child status 7, 0 pages wrong\n".repeat(2);
+            assert_eq!(outcome.output_text(), expected, "{what}");
+            assert_eq!(outcome.errors_text(), "", "{what}");
+            let total = Statistics::read(&statistics, &what, &outcome);
+            total.check(&what);
+            assert!(total.field("page_outs") > 0, "{what}: nothing was paged");
+        }
+    }
+}
