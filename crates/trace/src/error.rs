@@ -1,0 +1,301 @@
+//! What can go wrong with the bytes of a trace: what, where, and what to do.
+//!
+//! The command puts the file's name in front; everything else of the line is made here, so that
+//! every user of the crate says the same.
+
+use std::fmt;
+use std::io;
+
+use crate::model::{Block, Flaw};
+
+/// Why a trace can't be read, written or converted.
+#[derive(Debug)]
+pub struct Error {
+    /// Where, if it is at one place.
+    pub place: Option<Place>,
+    /// What.
+    pub kind: ErrorKind,
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// So many bytes from its beginning.
+    Byte(u64),
+    /// A line, counted from 1.
+    Line(u64),
+    /// A record, counted from 1 in the order of the trace.
+    Record(u64),
+}
+
+/// What is wrong.
+#[derive(Debug)]
+pub enum ErrorKind {
+    /// The system failed to read or write.
+    System(io::Error),
+    /// There is nothing in the file.
+    Empty,
+    /// It is no trace of ours.
+    Foreign(Foreign),
+    /// It is a trace in a format that came after this program.
+    TooNew {
+        /// The version of the file.
+        version: u32,
+    },
+    /// It is cut off before its first block.
+    CutInHeader,
+    /// It is cut off inside a part.
+    Cut {
+        /// How many records come before.
+        records: u64,
+    },
+    /// There is no reference in the input.
+    NoReferences,
+    /// A byte is not what was written.
+    Corrupt(Part),
+    /// The block given to the writer breaks an invariant.
+    Flawed(Flaw),
+    /// The header given to the writer is one no reader would take.
+    BadHeader(HeaderFlaw),
+    /// A line of text, or a record of another format, does not follow its format.
+    Malformed {
+        /// What was expected.
+        expected: &'static str,
+        /// The beginning of what there was.
+        found: String,
+    },
+    /// A record of another format is cut off.
+    CutInRecord {
+        /// What is left over, in bytes.
+        bytes: u64,
+        /// The length of a record, in bytes.
+        whole_bytes: u64,
+    },
+    /// A number is too large for the format it is to be written in.
+    TooLarge {
+        /// What it numbers.
+        what: &'static str,
+        /// The number.
+        value: u64,
+        /// The largest the format can hold.
+        max: u64,
+    },
+    /// There is no column of this name.
+    NoColumn {
+        /// The name asked for.
+        name: String,
+    },
+    /// The library that writes Parquet failed.
+    Parquet(String),
+}
+
+/// What a file that is no trace of ours seems to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Foreign {
+    /// Text.
+    Text,
+    /// Compressed with zstd.
+    Zstd,
+    /// Compressed with gzip.
+    Gzip,
+    /// A Parquet file.
+    Parquet,
+    /// A program or library.
+    Program,
+    /// A trace that was changed as text is when it moves between systems.
+    Mangled,
+    /// Something else.
+    Unknown,
+}
+
+/// The part of a trace that is corrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The head of a part: its mark or its length.
+    Frame,
+    /// A part's checksum does not fit its bytes.
+    Checksum,
+    /// The header's text.
+    Header,
+    /// A column of a block.
+    Column,
+    /// The events of a block.
+    Events,
+    /// A block breaks an invariant.
+    Block(Flaw),
+    /// The index at the end contradicts the blocks.
+    Index,
+    /// Something follows the end.
+    Behind,
+}
+
+/// What is wrong with a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderFlaw {
+    /// The page size is no power of two.
+    PageBytes(u64),
+    /// The quantum or window is 0.
+    NoLength,
+    /// It is longer than a reader takes, in bytes.
+    TooLong(usize),
+}
+
+impl Error {
+    /// An error at no particular place.
+    pub fn new(kind: ErrorKind) -> Error {
+        Error { place: None, kind }
+    }
+
+    /// An error at `place`.
+    pub fn at(place: Place, kind: ErrorKind) -> Error {
+        Error {
+            place: Some(place),
+            kind,
+        }
+    }
+
+    /// A corrupt `part` at a byte.
+    pub(crate) fn corrupt(byte: u64, part: Part) -> Error {
+        Error::at(Place::Byte(byte), ErrorKind::Corrupt(part))
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Error {
+        Error::new(ErrorKind::System(error))
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            ErrorKind::System(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some(Place::Byte(byte)) => write!(formatter, "byte {byte}: ")?,
+            Some(Place::Line(line)) => write!(formatter, "line {line}: ")?,
+            Some(Place::Record(record)) => write!(formatter, "record {record}: ")?,
+            None => {}
+        }
+        self.kind.fmt(formatter)
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let newest = crate::container::VERSION;
+        match self {
+            ErrorKind::System(error) => error.fmt(formatter),
+            ErrorKind::Empty => formatter.write_str("empty; record or import a trace first"),
+            ErrorKind::Foreign(foreign) => foreign.fmt(formatter),
+            ErrorKind::TooNew { version } => write!(
+                formatter,
+                "a trace of version {version}; this program reads up to {newest}: use a newer one"
+            ),
+            ErrorKind::CutInHeader => formatter
+                .write_str("cut off before its first block; nothing can be read: record it again"),
+            ErrorKind::Cut { records } => write!(
+                formatter,
+                "cut off in the middle of a part, {records} records before it are good; \
+                 copy it again, or take those with `--partial`"
+            ),
+            ErrorKind::NoReferences => {
+                formatter.write_str("no reference in it; is it of the kind that `--from` says?")
+            }
+            ErrorKind::Corrupt(part) => part.fmt(formatter),
+            ErrorKind::Flawed(flaw) => write!(formatter, "a block can't be written: {flaw}"),
+            ErrorKind::BadHeader(flaw) => flaw.fmt(formatter),
+            ErrorKind::Malformed { expected, found } => {
+                write!(formatter, "`{found}`; needs {expected}")
+            }
+            ErrorKind::CutInRecord { bytes, whole_bytes } => write!(
+                formatter,
+                "{bytes} bytes of a record of {whole_bytes}; the file is cut off or of another kind"
+            ),
+            ErrorKind::TooLarge { what, value, max } => {
+                write!(formatter, "{what} {value} is too large; the most is {max}")
+            }
+            ErrorKind::NoColumn { name } => write!(
+                formatter,
+                "no column `{name}`; give a column's number, from 1, or its name in the first line"
+            ),
+            ErrorKind::Parquet(text) => write!(formatter, "can't write Parquet: {text}"),
+        }
+    }
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Foreign::Text => "not a trace but text; `tidemark import` makes one of it",
+            Foreign::Zstd => {
+                "not a trace but compressed with zstd; `tidemark import` can read that"
+            }
+            Foreign::Gzip => "not a trace but compressed with gzip; unpack it first",
+            Foreign::Parquet => "not a trace but a Parquet file; that can't be read back",
+            Foreign::Program => "not a trace but a program; `tidemark record` makes one of it",
+            Foreign::Mangled => "a trace that was changed on its way; copy it as binary, not text",
+            Foreign::Unknown => "not a trace; `tidemark import` reads other formats",
+        })
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self {
+            Part::Frame => "no part of a trace begins here",
+            Part::Checksum => "the checksum does not fit",
+            Part::Header => "the header can't be read",
+            Part::Column => "a column can't be unpacked",
+            Part::Events => "the events can't be read",
+            Part::Block(flaw) => return write!(formatter, "corrupt: {flaw}; copy it again"),
+            Part::Index => "the index contradicts the blocks",
+            Part::Behind => "something follows the end",
+        };
+        write!(formatter, "corrupt: {what}; copy or record it again")
+    }
+}
+
+impl fmt::Display for HeaderFlaw {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HeaderFlaw::PageBytes(bytes) => {
+                write!(formatter, "a page has {bytes} bytes; needs a power of two")
+            }
+            HeaderFlaw::NoLength => formatter.write_str("the quantum is 0; needs at least 1"),
+            HeaderFlaw::TooLong(bytes) => write!(
+                formatter,
+                "the header has {bytes} bytes; the most is {}: shorten the command",
+                crate::container::HEADER_BYTES_MAX
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (records, events) = (Block::RECORDS_MAX, Block::EVENTS_MAX);
+        match *self {
+            Flaw::ColumnsDiffer => formatter.write_str("its columns have different lengths"),
+            Flaw::TooManyRecords { records: found } => {
+                write!(formatter, "{found} records; the most is {records}")
+            }
+            Flaw::TooManyEvents { events: found } => {
+                write!(formatter, "{found} events; the most is {events}")
+            }
+            Flaw::UnknownKind { record } => write!(formatter, "record {record} has a kind unknown"),
+            Flaw::EventOutOfPlace { event } => write!(formatter, "event {event} is out of place"),
+            Flaw::EventOutOfTime { event } => write!(formatter, "event {event} is out of time"),
+            Flaw::TextTooLong { event } => write!(formatter, "event {event} has too long a text"),
+            Flaw::RangeTooLarge { event } => write!(formatter, "event {event} has no such range"),
+            Flaw::TimeTooLarge => formatter.write_str("its time ends beyond 64 bits"),
+            Flaw::OutOfOrder => formatter.write_str("it is out of its process's order"),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Trace files: what a program referred to, and when.
+//!
+//! [`model`] holds what a trace says, whatever file it came from. [`container`] is the file of our
+//! own, which [`Writer`] writes and [`Reader`] and [`Blocks`] read; an [`Appender`] fills it
+//! reference by reference. [`import`] and [`export`] speak the languages of other tools,
+//! [`generate`] makes traces up, [`summary`] adds one up, [`regions`] knows what is mapped where.
+
+#![forbid(unsafe_code)]
+
+pub mod appender;
+pub mod container;
+pub mod error;
+pub mod export;
+pub mod generate;
+pub mod import;
+pub mod model;
+pub mod regions;
+pub mod summary;
+
+pub use appender::{Appender, Repeats};
+pub use container::{Blocks, Ending, Reader, Unpacker, Writer};
+pub use error::{Error, ErrorKind, Place};
+pub use model::{Block, Event, Flaw, Granularity, Header, Kinds, Placed, Rights, TimeUnit};

@@ -1,0 +1,541 @@
+//! What a trace says, whatever file it came from.
+//!
+//! A trace is a [`Header`] and a sequence of [`Block`]s. A block holds records of *one* process, in
+//! that process's order; the order of the blocks is the order of the processes among each other. A
+//! record is a page, the kinds of access it saw, and the time since the process's record before.
+//! [`Event`]s stand between records and give pages meaning.
+//!
+//! # Invariants
+//! [`Block::check`] holds a block to the first four, readers and writers a trace to the fifth.
+//! 1. The three columns of a block have one length, at most [`Block::RECORDS_MAX`].
+//! 2. Events are in order of their place, which is at most the number of records.
+//! 3. An event's time lies between the times of the records around it.
+//! 4. No time, and no end of a range of pages, exceeds 64 bits; no text [`Block::TEXT_BYTES_MAX`].
+//! 5. A process's time never goes back: a block begins where the process's block before it ended,
+//!    or later. Processes are numbered from 0 in the order of their first blocks.
+
+use serde::{Deserialize, Serialize};
+
+/// What is said once of a whole trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The size of the pages that records number, in bytes; a power of two.
+    pub page_bytes: u64,
+    /// Which repeated references the recorder kept.
+    pub granularity: Granularity,
+    /// What the times of records count.
+    pub time: TimeUnit,
+    /// What made the trace, with its version: `tidemark 0.1.0`, `lackey`, `generate zipf seed 7`.
+    pub source: String,
+    /// The program and its arguments, where there was one.
+    pub command: Vec<String>,
+}
+
+/// Which repeated references a recorder kept, and so which analyses the trace keeps exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Granularity {
+    /// Every change of page: exact for every policy (repeats of the page before cannot miss).
+    Exact,
+    /// One record per page, per kind of access, in each quantum of so many time units. Working
+    /// sets and stack distances are exact to one quantum.
+    Quantum(u64),
+    /// Pages touched in each window of so many nanoseconds, found by sampling.
+    Window(u64),
+}
+
+/// What the times of records count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeUnit {
+    /// Instructions the process executed: virtual time.
+    Instructions,
+    /// Records: each takes one unit. Traces from elsewhere have nothing better.
+    References,
+    /// Nanoseconds of the process's processor time.
+    Nanoseconds,
+}
+
+/// The kinds of access a record stands for; several may hold. None: it is not known which.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Kinds(pub u8);
+
+impl Kinds {
+    /// An instruction was fetched.
+    pub const FETCH: Kinds = Kinds(1);
+    /// Data was loaded.
+    pub const LOAD: Kinds = Kinds(2);
+    /// Data was stored.
+    pub const STORE: Kinds = Kinds(4);
+    /// The kernel made the access, for a system call.
+    pub const KERNEL: Kinds = Kinds(8);
+    /// Every bit with a meaning.
+    pub const ALL: Kinds = Kinds(15);
+
+    /// Both together.
+    pub const fn with(self, other: Kinds) -> Kinds {
+        Kinds(self.0 | other.0)
+    }
+
+    /// Whether every kind in `other` holds.
+    pub const fn has(self, other: Kinds) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// Records of one process, and the events among them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// The process, numbered from 0 in the order of first appearance in the trace.
+    pub process: u32,
+    /// The process's time before the first record.
+    pub time_start: u64,
+    /// Virtual page numbers: address divided by the header's page size.
+    pub pages: Vec<u64>,
+    /// Kinds of access, a byte each, as in [`Kinds`].
+    pub kinds: Vec<u8>,
+    /// Time since the process's record before (for the first: since `time_start`).
+    pub gaps: Vec<u32>,
+    /// What happened between the records.
+    pub events: Vec<Placed>,
+}
+
+impl Block {
+    /// The most records a block holds.
+    pub const RECORDS_MAX: usize = 1 << 16;
+    /// The most events a block holds.
+    pub const EVENTS_MAX: usize = 1 << 12;
+    /// The longest text in an event, in bytes: the longest path Linux knows.
+    pub const TEXT_BYTES_MAX: usize = 4096;
+
+    /// Empties the block for the process's next, which begins where this one ends. Keeps memory.
+    pub fn begin_next(&mut self) {
+        self.time_start = self.time_end();
+        self.clear();
+    }
+
+    /// Removes all records and events. Keeps process, start and memory.
+    pub fn clear(&mut self) {
+        self.pages.clear();
+        self.kinds.clear();
+        self.gaps.clear();
+        self.events.clear();
+    }
+
+    /// Appends a record.
+    pub fn push(&mut self, page: u64, kinds: Kinds, gap: u32) {
+        self.pages.push(page);
+        self.kinds.push(kinds.0);
+        self.gaps.push(gap);
+    }
+
+    /// The number of records.
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Whether there is neither a record nor an event.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty() && self.events.is_empty()
+    }
+
+    /// The process's time at the last record or event. A walk over the gaps.
+    ///
+    /// Saturates where [`check`](Self::check) finds a flaw.
+    pub fn time_end(&self) -> u64 {
+        let gaps: u64 = self.gaps.iter().map(|&gap| u64::from(gap)).sum();
+        let records = self.time_start.saturating_add(gaps);
+        self.events
+            .last()
+            .map_or(records, |last| last.time.max(records))
+    }
+
+    /// Walks the invariants that one block can keep alone.
+    ///
+    /// # Errors
+    /// The first flaw, where the block breaks one.
+    pub fn check(&self) -> Result<(), Flaw> {
+        let records = self.pages.len();
+        if self.kinds.len() != records || self.gaps.len() != records {
+            return Err(Flaw::ColumnsDiffer);
+        }
+        if records > Self::RECORDS_MAX {
+            return Err(Flaw::TooManyRecords { records });
+        }
+        if self.events.len() > Self::EVENTS_MAX {
+            return Err(Flaw::TooManyEvents {
+                events: self.events.len(),
+            });
+        }
+        if let Some(record) = self.kinds.iter().position(|&kinds| kinds > Kinds::ALL.0) {
+            return Err(Flaw::UnknownKind { record });
+        }
+        let gaps: u64 = self.gaps.iter().map(|&gap| u64::from(gap)).sum();
+        if self.time_start.checked_add(gaps).is_none() {
+            return Err(Flaw::TimeTooLarge);
+        }
+        self.check_events()
+    }
+
+    /// The events' share of [`check`](Self::check): walks the records once beside them.
+    fn check_events(&self) -> Result<(), Flaw> {
+        let mut passed = 0;
+        let mut time_records = self.time_start;
+        let mut time_least = self.time_start;
+        for (event, placed) in self.events.iter().enumerate() {
+            let after = placed.after as usize;
+            if after < passed || after > self.gaps.len() {
+                return Err(Flaw::EventOutOfPlace { event });
+            }
+            let between = &self.gaps[passed..after];
+            time_records += between.iter().map(|&gap| u64::from(gap)).sum::<u64>();
+            time_least = time_least.max(time_records);
+            let time_next = self.gaps.get(after);
+            let is_late = time_next.is_some_and(|&gap| placed.time > time_records + u64::from(gap));
+            if placed.time < time_least || is_late {
+                return Err(Flaw::EventOutOfTime { event });
+            }
+            (passed, time_least) = (after, placed.time);
+            placed.event.check(event)?;
+        }
+        Ok(())
+    }
+}
+
+/// How a block breaks an invariant. Places are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// The columns have different lengths.
+    ColumnsDiffer,
+    /// There are more records than a block holds.
+    TooManyRecords {
+        /// How many there are.
+        records: usize,
+    },
+    /// There are more events than a block holds.
+    TooManyEvents {
+        /// How many there are.
+        events: usize,
+    },
+    /// A record has a kind of access that is none.
+    UnknownKind {
+        /// Which record.
+        record: usize,
+    },
+    /// An event stands before its predecessor, or behind the last record.
+    EventOutOfPlace {
+        /// Which event.
+        event: usize,
+    },
+    /// An event's time is not between those of its neighbours.
+    EventOutOfTime {
+        /// Which event.
+        event: usize,
+    },
+    /// A text is longer than [`Block::TEXT_BYTES_MAX`].
+    TextTooLong {
+        /// The event it is in.
+        event: usize,
+    },
+    /// A range ends beyond the last page that 64 bits can number, or has rights that are none.
+    RangeTooLarge {
+        /// The event it is in.
+        event: usize,
+    },
+    /// The block's time ends beyond 64 bits.
+    TimeTooLarge,
+    /// The process's time goes back, or its number skips one.
+    OutOfOrder,
+}
+
+/// An event and its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// It happened after this many records of the block.
+    pub after: u32,
+    /// The process's time when it happened.
+    pub time: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened between references. Ranges are in pages of the header's size, threads in numbers
+/// of their own that begin anew in each process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A process begins.
+    Start {
+        /// Its number in the system.
+        pid: u32,
+        /// Its parent's number in the system; 0 if that is not in the trace.
+        parent: u32,
+        /// The path of its program.
+        program: String,
+    },
+    /// A range is mapped.
+    Map {
+        /// Its first page.
+        start: u64,
+        /// Its length in pages.
+        pages: u64,
+        /// What may be done with it.
+        rights: Rights,
+        /// Whether stores reach the file, or other processes.
+        is_shared: bool,
+        /// The file; empty for anonymous memory; `[heap]`, `[stack]` as in the kernel's list.
+        file: String,
+        /// Where in the file it begins, in bytes.
+        offset: u64,
+    },
+    /// A range is unmapped.
+    Unmap {
+        /// Its first page.
+        start: u64,
+        /// Its length in pages.
+        pages: u64,
+    },
+    /// A range moves, and may change its length.
+    Remap {
+        /// Its first page before.
+        from: u64,
+        /// Its length before, in pages.
+        from_pages: u64,
+        /// Its first page now.
+        to: u64,
+        /// Its length now, in pages.
+        to_pages: u64,
+    },
+    /// A range gets other rights.
+    Protect {
+        /// Its first page.
+        start: u64,
+        /// Its length in pages.
+        pages: u64,
+        /// What may be done with it now.
+        rights: Rights,
+    },
+    /// The heap ends elsewhere.
+    Break {
+        /// The first page behind the heap.
+        end: u64,
+    },
+    /// A stack grew down.
+    StackGrowth {
+        /// The first of the new pages.
+        start: u64,
+        /// How many there are.
+        pages: u64,
+    },
+    /// A thread begins.
+    ThreadStart {
+        /// Its number.
+        thread: u32,
+    },
+    /// A thread ends.
+    ThreadExit {
+        /// Its number.
+        thread: u32,
+    },
+    /// The records that follow are this thread's.
+    ThreadSwitch {
+        /// Its number.
+        thread: u32,
+    },
+    /// The process forked.
+    Fork {
+        /// The child's number in the system.
+        child: u32,
+    },
+    /// The process runs another program from here on; its mappings are gone.
+    Exec {
+        /// The path of the program.
+        program: String,
+    },
+    /// The process waited for the world: think time.
+    Wait {
+        /// The number of the system call it waited in.
+        call: u32,
+        /// For how long, in nanoseconds.
+        ns: u64,
+    },
+    /// The program or its user names the phase that begins here.
+    Mark {
+        /// The name.
+        name: String,
+    },
+    /// The process ended by itself.
+    Exit {
+        /// Its exit status.
+        status: u32,
+    },
+    /// The process was ended by a signal.
+    Killed {
+        /// The signal's number.
+        signal: u32,
+    },
+}
+
+impl Event {
+    /// The event's own share of [`Block::check`]; `event` is its place in the block.
+    fn check(&self, event: usize) -> Result<(), Flaw> {
+        let (text, ranges, rights) = match self {
+            Event::Start { program, .. } | Event::Exec { program } => {
+                (program.as_str(), [(0, 0); 2], Rights::default())
+            }
+            Event::Mark { name } => (name.as_str(), [(0, 0); 2], Rights::default()),
+            Event::Map {
+                start,
+                pages,
+                rights,
+                file,
+                ..
+            } => (file.as_str(), [(*start, *pages), (0, 0)], *rights),
+            Event::Unmap { start, pages } | Event::StackGrowth { start, pages } => {
+                ("", [(*start, *pages), (0, 0)], Rights::default())
+            }
+            Event::Remap {
+                from,
+                from_pages,
+                to,
+                to_pages,
+            } => {
+                let ranges = [(*from, *from_pages), (*to, *to_pages)];
+                ("", ranges, Rights::default())
+            }
+            Event::Protect {
+                start,
+                pages,
+                rights,
+            } => ("", [(*start, *pages), (0, 0)], *rights),
+            Event::Break { .. }
+            | Event::ThreadStart { .. }
+            | Event::ThreadExit { .. }
+            | Event::ThreadSwitch { .. }
+            | Event::Fork { .. }
+            | Event::Wait { .. }
+            | Event::Exit { .. }
+            | Event::Killed { .. } => ("", [(0, 0); 2], Rights::default()),
+        };
+        if text.len() > Block::TEXT_BYTES_MAX {
+            return Err(Flaw::TextTooLong { event });
+        }
+        let is_bounded = |(start, pages): (u64, u64)| start.checked_add(pages).is_some();
+        if !ranges.into_iter().all(is_bounded) || rights.0 > Rights::ALL.0 {
+            return Err(Flaw::RangeTooLarge { event });
+        }
+        Ok(())
+    }
+}
+
+/// What may be done with a mapping.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rights(pub u8);
+
+impl Rights {
+    /// Loads.
+    pub const READ: Rights = Rights(1);
+    /// Stores.
+    pub const WRITE: Rights = Rights(2);
+    /// Instruction fetches.
+    pub const EXECUTE: Rights = Rights(4);
+    /// Every bit with a meaning.
+    pub const ALL: Rights = Rights(7);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block() -> Block {
+        let mut block = Block {
+            time_start: 10,
+            ..Block::default()
+        };
+        block.push(1, Kinds::LOAD, 5);
+        block.push(2, Kinds::FETCH.with(Kinds::LOAD), 7);
+        block
+    }
+
+    fn with_event(after: u32, time: u64) -> Block {
+        let event = Event::Fork { child: 7 };
+        let mut block = block();
+        block.events.push(Placed { after, time, event });
+        block
+    }
+
+    #[test]
+    fn a_block_ends_with_its_last_record_or_event() {
+        assert_eq!(block().time_end(), 22);
+        assert_eq!(with_event(2, 30).time_end(), 30);
+        assert_eq!(with_event(1, 16).time_end(), 22);
+        let mut next = with_event(2, 30);
+        next.begin_next();
+        assert_eq!((next.time_start, next.is_empty()), (30, true));
+    }
+
+    #[test]
+    fn an_event_lies_between_its_neighbours() {
+        for (after, time) in [(0, 10), (0, 15), (1, 15), (1, 22), (2, 22), (2, 99)] {
+            assert_eq!(with_event(after, time).check(), Ok(()), "{after} at {time}");
+        }
+        for (after, time) in [(0, 9), (0, 16), (1, 14), (1, 23), (2, 21)] {
+            let flaw = Flaw::EventOutOfTime { event: 0 };
+            assert_eq!(
+                with_event(after, time).check(),
+                Err(flaw),
+                "{after} at {time}"
+            );
+        }
+        let flaw = Flaw::EventOutOfPlace { event: 0 };
+        assert_eq!(with_event(3, 22).check(), Err(flaw));
+    }
+
+    #[test]
+    fn events_stand_in_order() {
+        let mut block = with_event(2, 30);
+        block.events.push(Placed {
+            after: 2,
+            time: 29,
+            event: Event::Exit { status: 0 },
+        });
+        assert_eq!(block.check(), Err(Flaw::EventOutOfTime { event: 1 }));
+        block.events[1].time = 30;
+        assert_eq!(block.check(), Ok(()));
+        block.events[1].after = 1;
+        assert_eq!(block.check(), Err(Flaw::EventOutOfPlace { event: 1 }));
+    }
+
+    #[test]
+    fn columns_have_one_bounded_length() {
+        let mut block = block();
+        block.kinds.pop();
+        assert_eq!(block.check(), Err(Flaw::ColumnsDiffer));
+        block.kinds.push(16);
+        assert_eq!(block.check(), Err(Flaw::UnknownKind { record: 1 }));
+        let records = Block::RECORDS_MAX + 1;
+        let many = Block {
+            pages: vec![0; records],
+            kinds: vec![0; records],
+            gaps: vec![0; records],
+            ..Block::default()
+        };
+        assert_eq!(many.check(), Err(Flaw::TooManyRecords { records }));
+    }
+
+    #[test]
+    fn nothing_exceeds_what_64_bits_hold() {
+        let mut block = block();
+        block.time_start = u64::MAX - 11;
+        assert_eq!(block.check(), Err(Flaw::TimeTooLarge));
+        let mut block = with_event(2, 30);
+        block.events[0].event = Event::Unmap {
+            start: u64::MAX,
+            pages: 1,
+        };
+        assert_eq!(block.check(), Err(Flaw::RangeTooLarge { event: 0 }));
+        block.events[0].event = Event::Mark {
+            name: "x".repeat(Block::TEXT_BYTES_MAX + 1),
+        };
+        assert_eq!(block.check(), Err(Flaw::TextTooLong { event: 0 }));
+    }
+}

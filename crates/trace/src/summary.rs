@@ -1,0 +1,476 @@
+//! What a trace amounts to: its processes, kinds of access, mappings and length.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+
+use serde::Serialize;
+
+use crate::container::{Ending, Reader};
+use crate::error::Error;
+use crate::model::{Block, Event, Header, Kinds, TimeUnit};
+use crate::regions::Regions;
+
+/// The name of pages that no mapping covers.
+pub const UNMAPPED: &str = "[not mapped]";
+
+/// How many pages a process's cache of recent ones holds; a power of two.
+const RECENT: usize = 1 << 10;
+
+/// A trace, added up.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// What the trace says of itself.
+    pub header: Header,
+    /// Whether it has its index, and so was neither cut off nor is still being written.
+    pub is_complete: bool,
+    /// The bytes that were read of it.
+    pub bytes: u64,
+    /// The number of blocks.
+    pub blocks: u64,
+    /// The number of records.
+    pub records: u64,
+    /// The number of events.
+    pub events: u64,
+    /// The number of different pages, over all processes.
+    pub pages: u64,
+    /// The processes, by their numbers in the trace.
+    pub processes: Vec<ProcessSummary>,
+    /// The named phases, in the order of the trace.
+    pub phases: Vec<Phase>,
+}
+
+/// A process, added up.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ProcessSummary {
+    /// Its number in the trace.
+    pub process: u32,
+    /// Its number in the system, where that is known.
+    pub pid: Option<u32>,
+    /// Its parent's number in the system, where that is known.
+    pub parent: Option<u32>,
+    /// The programs it ran, one after the other.
+    pub programs: Vec<String>,
+    /// How it ended, where that is in the trace.
+    pub end: Option<End>,
+    /// The number of records.
+    pub records: u64,
+    /// The number of different pages.
+    pub pages: u64,
+    /// Its time at the beginning, in the header's unit.
+    pub time_start: u64,
+    /// Its time at the end, in the header's unit.
+    pub time_end: u64,
+    /// The most threads that were there at a time.
+    pub threads: u32,
+    /// How many records have each kind of access; one may have several.
+    pub kinds: KindCounts,
+    /// The mappings, those with most records first. Empty where no mapping is in the trace.
+    pub regions: Vec<RegionSummary>,
+}
+
+/// How many records have each kind of access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct KindCounts {
+    /// An instruction was fetched.
+    pub fetch: u64,
+    /// Data was loaded.
+    pub load: u64,
+    /// Data was stored.
+    pub store: u64,
+    /// The kernel made the access.
+    pub kernel: u64,
+    /// It is not known.
+    pub unknown: u64,
+}
+
+/// The mappings of one name, added up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RegionSummary {
+    /// The file, or what stands for one.
+    pub name: String,
+    /// The number of records.
+    pub records: u64,
+    /// The number of different pages.
+    pub pages: u64,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// With this exit status.
+    Status(u32),
+    /// By this signal.
+    Signal(u32),
+}
+
+/// A named phase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Phase {
+    /// The process that named it.
+    pub process: u32,
+    /// The process's time when it began, in the header's unit.
+    pub time: u64,
+    /// The name.
+    pub name: String,
+}
+
+/// A process while it is added up.
+#[derive(Default)]
+struct Account {
+    summary: ProcessSummary,
+    regions: Regions,
+    has_regions: bool,
+    threads: u32,
+    by_kinds: [u64; 16],
+    pages: HashSet<u64>,
+    /// The mappings' names, in the order of first use.
+    names: HashMap<String, usize>,
+    records_by_name: Vec<u64>,
+    pages_by_name: Vec<HashSet<u64>>,
+    /// Pages used last, with the number of their mapping's name.
+    recent: Vec<(u64, u32)>,
+}
+
+impl Summary {
+    /// Reads a trace to its end and adds it up. Memory: some 100 bytes for each page.
+    ///
+    /// # Errors
+    /// The trace can't be read.
+    pub fn read<R: Read>(reader: &mut Reader<R>) -> Result<Summary, Error> {
+        let mut accounts: Vec<Account> = Vec::new();
+        let mut phases = Vec::new();
+        let mut block = Block::default();
+        while reader.next_block(&mut block)? {
+            let process = block.process as usize;
+            if process == accounts.len() {
+                accounts.push(Account::new(&block));
+            }
+            let mut inherited = find_parent(&accounts, &block);
+            let account = &mut accounts[process];
+            if let Some(regions) = inherited.take() {
+                account.regions = regions;
+                account.has_regions = true;
+            }
+            account.add(&block, &mut phases);
+        }
+        let processes: Vec<ProcessSummary> = accounts.into_iter().map(Account::close).collect();
+        let index = reader.index();
+        Ok(Summary {
+            header: reader.header().clone(),
+            is_complete: reader.ending() == Ending::Complete,
+            bytes: reader.bytes(),
+            blocks: index.entries.len() as u64,
+            records: index.records(),
+            events: index.events(),
+            pages: processes.iter().map(|process| process.pages).sum(),
+            processes,
+            phases,
+        })
+    }
+
+    /// The bytes a record takes in the file, header, events and index included.
+    pub fn bytes_per_record(&self) -> f64 {
+        self.bytes as f64 / self.records.max(1) as f64
+    }
+}
+
+impl TimeUnit {
+    /// What it counts, in plain words.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            TimeUnit::Instructions => "instructions",
+            TimeUnit::References => "references",
+            TimeUnit::Nanoseconds => "nanoseconds",
+        }
+    }
+}
+
+impl Account {
+    fn new(block: &Block) -> Account {
+        let mut account = Account {
+            threads: 1,
+            recent: vec![(0, u32::MAX); RECENT],
+            ..Account::default()
+        };
+        account.summary.process = block.process;
+        account.summary.time_start = block.time_start;
+        account.summary.threads = 1;
+        account
+    }
+
+    fn add(&mut self, block: &Block, phases: &mut Vec<Phase>) {
+        self.summary.records += block.len() as u64;
+        self.summary.time_end = block.time_end();
+        for &kinds in &block.kinds {
+            self.by_kinds[usize::from(kinds & Kinds::ALL.0)] += 1;
+        }
+        let mut passed = 0;
+        for placed in &block.events {
+            let after = placed.after as usize;
+            self.add_pages(&block.pages[passed..after]);
+            passed = after;
+            if let Event::Mark { name } = &placed.event {
+                phases.push(Phase {
+                    process: block.process,
+                    time: placed.time,
+                    name: name.clone(),
+                });
+            }
+            self.note(&placed.event);
+        }
+        self.add_pages(&block.pages[passed..]);
+    }
+
+    fn add_pages(&mut self, pages: &[u64]) {
+        for &page in pages {
+            let slot = page as usize & (RECENT - 1);
+            let (recent, mut name) = self.recent[slot];
+            if recent != page || name == u32::MAX {
+                name = self.look_up(page);
+                self.recent[slot] = (page, name);
+            }
+            self.records_by_name[name as usize] += 1;
+        }
+    }
+
+    /// The number of the name of the mapping of `page`; notes its use.
+    fn look_up(&mut self, page: u64) -> u32 {
+        let found = self.regions.find(page);
+        let name = found.map_or(UNMAPPED, |region| &region.name);
+        let number = match self.names.get(name) {
+            Some(&number) => number,
+            None => {
+                let number = self.names.len();
+                self.names.insert(name.to_owned(), number);
+                self.records_by_name.push(0);
+                self.pages_by_name.push(HashSet::new());
+                number
+            }
+        };
+        self.pages.insert(page);
+        self.pages_by_name[number].insert(page);
+        u32::try_from(number).expect("there are fewer names than events")
+    }
+
+    fn note(&mut self, event: &Event) {
+        if self.regions.apply(event) {
+            self.has_regions = true;
+            self.recent.fill((0, u32::MAX));
+        }
+        let summary = &mut self.summary;
+        match event {
+            Event::Start {
+                pid,
+                parent,
+                program,
+            } => {
+                summary.pid = Some(*pid);
+                summary.parent = (*parent != 0).then_some(*parent);
+                if !program.is_empty() {
+                    summary.programs.push(program.clone());
+                }
+            }
+            Event::Exec { program } => {
+                summary.programs.push(program.clone());
+                self.threads = 1;
+            }
+            Event::ThreadStart { .. } => {
+                self.threads = self.threads.saturating_add(1);
+                summary.threads = summary.threads.max(self.threads);
+            }
+            Event::ThreadExit { .. } => self.threads = self.threads.saturating_sub(1),
+            Event::Exit { status } => summary.end = Some(End::Status(*status)),
+            Event::Killed { signal } => summary.end = Some(End::Signal(*signal)),
+            Event::Map { .. }
+            | Event::Unmap { .. }
+            | Event::Remap { .. }
+            | Event::Protect { .. }
+            | Event::Break { .. }
+            | Event::StackGrowth { .. }
+            | Event::ThreadSwitch { .. }
+            | Event::Fork { .. }
+            | Event::Wait { .. }
+            | Event::Mark { .. } => {}
+        }
+    }
+
+    fn close(self) -> ProcessSummary {
+        let mut summary = self.summary;
+        summary.pages = self.pages.len() as u64;
+        let count = |kind: Kinds| {
+            let with = self.by_kinds.iter().enumerate();
+            with.filter(|(kinds, _)| Kinds(*kinds as u8).has(kind))
+                .map(|(_, count)| count)
+                .sum()
+        };
+        summary.kinds = KindCounts {
+            fetch: count(Kinds::FETCH),
+            load: count(Kinds::LOAD),
+            store: count(Kinds::STORE),
+            kernel: count(Kinds::KERNEL),
+            unknown: self.by_kinds[0],
+        };
+        if self.has_regions {
+            summary.regions = self
+                .names
+                .into_iter()
+                .map(|(name, number)| RegionSummary {
+                    name,
+                    records: self.records_by_name[number],
+                    pages: self.pages_by_name[number].len() as u64,
+                })
+                .collect();
+        }
+        summary
+            .regions
+            .sort_by(|a, b| (b.records, &a.name).cmp(&(a.records, &b.name)));
+        summary
+    }
+}
+
+/// The mappings that a process which starts in `block` has from its parent.
+fn find_parent(accounts: &[Account], block: &Block) -> Option<Regions> {
+    let parent = block.events.iter().find_map(|placed| match placed.event {
+        Event::Start { parent, .. } if parent != 0 => Some(parent),
+        _ => None,
+    })?;
+    let found = accounts
+        .iter()
+        .rev()
+        .find(|account| account.summary.pid == Some(parent))?;
+    found.has_regions.then(|| found.regions.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::Writer;
+    use crate::import;
+    use crate::model::{Placed, Rights};
+    use crate::regions::ANONYMOUS;
+
+    fn placed(after: u32, event: Event) -> Placed {
+        let time = u64::from(after);
+        Placed { after, time, event }
+    }
+
+    fn map(start: u64, pages: u64, file: &str) -> Event {
+        Event::Map {
+            start,
+            pages,
+            rights: Rights::READ,
+            is_shared: false,
+            file: file.into(),
+            offset: 0,
+        }
+    }
+
+    fn start(pid: u32, parent: u32) -> Event {
+        let program = String::from("/bin/x");
+        Event::Start {
+            pid,
+            parent,
+            program,
+        }
+    }
+
+    fn summary(blocks: &[Block]) -> Summary {
+        let mut writer = Writer::new(Vec::new(), &import::header("a test", 4096)).unwrap();
+        blocks.iter().for_each(|block| writer.write(block).unwrap());
+        let bytes = writer.finish().unwrap();
+        let summary = Summary::read(&mut Reader::new(&bytes[..]).unwrap()).unwrap();
+        assert_eq!(summary.bytes, bytes.len() as u64);
+        summary
+    }
+
+    fn parent_and_child() -> [Block; 2] {
+        let mut parent = Block::default();
+        parent.push(10, Kinds::FETCH, 1);
+        parent.push(20, Kinds::LOAD.with(Kinds::STORE), 1);
+        parent.push(99, Kinds::default(), 1);
+        parent.push(10, Kinds::STORE.with(Kinds::KERNEL), 1);
+        let unmap = Event::Unmap {
+            start: 10,
+            pages: 5,
+        };
+        parent.events = vec![
+            placed(0, start(100, 0)),
+            placed(0, map(10, 5, "/bin/x")),
+            placed(0, map(20, 5, "")),
+            placed(1, Event::ThreadStart { thread: 2 }),
+            placed(
+                2,
+                Event::Mark {
+                    name: "work".into(),
+                },
+            ),
+            placed(2, Event::Fork { child: 101 }),
+            placed(3, unmap),
+            placed(3, map(10, 5, "/lib/y")),
+            placed(4, Event::Exit { status: 3 }),
+        ];
+        let mut child = Block {
+            process: 1,
+            ..Block::default()
+        };
+        child.push(20, Kinds::LOAD, 1);
+        child.events = vec![
+            placed(0, start(101, 100)),
+            placed(1, Event::Killed { signal: 9 }),
+        ];
+        [parent, child]
+    }
+
+    #[test]
+    fn processes_are_told_apart() {
+        let summary = summary(&parent_and_child());
+        assert_eq!((summary.records, summary.pages, summary.events), (5, 4, 11));
+        assert!(summary.is_complete);
+        let [parent, child] = &summary.processes[..] else {
+            panic!("{summary:?}")
+        };
+        assert_eq!((parent.pid, parent.parent), (Some(100), None));
+        assert_eq!((child.pid, child.parent), (Some(101), Some(100)));
+        assert_eq!(
+            (parent.end, child.end),
+            (Some(End::Status(3)), Some(End::Signal(9)))
+        );
+        assert_eq!((parent.threads, child.threads), (2, 1));
+        assert_eq!((parent.time_start, parent.time_end), (0, 4));
+        let expected = KindCounts {
+            fetch: 1,
+            load: 1,
+            store: 2,
+            kernel: 1,
+            unknown: 1,
+        };
+        assert_eq!(parent.kinds, expected);
+        assert_eq!(summary.phases[0].name, "work");
+        assert_eq!(summary.phases[0].time, 2);
+    }
+
+    #[test]
+    fn records_go_to_the_mapping_of_their_time() {
+        let summary = summary(&parent_and_child());
+        let names = |process: usize| -> Vec<(String, u64, u64)> {
+            let regions = summary.processes[process].regions.iter();
+            regions
+                .map(|region| (region.name.clone(), region.records, region.pages))
+                .collect()
+        };
+        let row = |name: &str| (name.to_owned(), 1, 1);
+        let expected = ["/bin/x", "/lib/y", ANONYMOUS, UNMAPPED].map(row);
+        assert_eq!(names(0), expected);
+        assert_eq!(names(1), [row(ANONYMOUS)], "it has its parent's mappings");
+    }
+
+    #[test]
+    fn a_trace_without_mappings_has_no_regions() {
+        let mut block = Block::default();
+        block.push(1, Kinds::LOAD, 1);
+        let summary = summary(&[block]);
+        assert!(summary.processes[0].regions.is_empty());
+        assert_eq!(summary.processes[0].pid, None);
+    }
+}
