@@ -1,6 +1,7 @@
 //! The record a run leaves behind, and what people read of it.
 //!
 //! [`record`] holds the types: they are the statistics file of `tidemark run`, field by field.
+//! [`analysis`] has the records of what was found out about traces.
 //! [`host`] is the record of what a host permits. [`histogram`] counts by size. [`text`] draws
 //! tables; every view is a pure function of a record.
 //!
@@ -10,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 pub mod histogram;
 pub mod host;
 pub mod record;

@@ -1,0 +1,37 @@
+//! Exact answers for every memory size, from one pass over a reference string.
+//!
+//! [`references`] holds a trace in memory. Fixed memory sizes: [`stack`] counts LRU distances and
+//! [`optimum`] Belady's, each giving [`depths`], which are the curve of all sizes; [`queues`]
+//! (FIFO, CLOCK) and [`simulate`] (any registered policy) take sizes one by one.
+//!
+//! Memory that varies: [`intervals`] give the curves of [`working_set`] and [`vmin`] for all
+//! windows; these and [`pff`] also walk a string and tell [`residence`] of their size over time.
+//! Behaviour: [`localities`] and [`phases`] with [`peaks`] between them, [`lifetime`] functions
+//! with their knees, [`space_time`] products, and the memory [`needed`].
+
+pub mod depths;
+mod distribution;
+pub mod intervals;
+pub mod lifetime;
+pub mod localities;
+pub mod map;
+pub mod needed;
+pub mod optimum;
+pub mod peaks;
+pub mod pff;
+pub mod phases;
+pub mod queues;
+pub mod reference_string;
+pub mod references;
+pub mod residence;
+pub mod shards;
+pub mod simulate;
+#[cfg(test)]
+mod slow;
+pub mod space_time;
+pub mod stack;
+pub mod vmin;
+pub mod working_set;
+
+pub use depths::Depths;
+pub use references::{Choice, Loading, Name, References};

@@ -1,0 +1,162 @@
+//! A reference string: which page a program touched when.
+//!
+//! Pages are dense ids. Time is virtual and comes in whole ticks: instructions where the trace has
+//! them, else one tick a reference. The convention of every variable-space measure here: a tick
+//! counts the pages that are resident after the references of that tick.
+//!
+//! # Invariants
+//! 1. There is a time for each reference, or none at all.
+//! 2. Times never go back.
+//! 3. Every page is below `page_count`.
+
+use tidemark_trace::Granularity;
+
+use super::references::References;
+
+/// How long a reference lasts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Touch {
+    /// It is over in its own tick. Right where each use of a page has a record of its own, and
+    /// for recordings that note a page once a quantum.
+    #[default]
+    Momentary,
+    /// It lasts until the tick before the next reference. Right for recordings of page *changes*:
+    /// what happened between two records happened on the page of the first.
+    UntilNext,
+}
+
+/// A sequence of references, lent.
+#[derive(Clone, Copy, Debug)]
+pub struct ReferenceString<'a> {
+    pages: &'a [u32],
+    times: &'a [u64],
+    page_count: u32,
+    touch: Touch,
+}
+
+impl<'a> ReferenceString<'a> {
+    /// The string of a loaded trace. If that has every change of page, uses last until the next.
+    pub fn of(references: &'a References) -> ReferenceString<'a> {
+        let touch = match references.granularity {
+            Granularity::Exact => Touch::UntilNext,
+            Granularity::Quantum(_) | Granularity::Window(_) => Touch::Momentary,
+        };
+        ReferenceString::new(&references.pages, references.page_count)
+            .at(&references.times)
+            .lasting(touch)
+    }
+
+    /// References one tick apart, to pages below `page_count`.
+    pub fn new(pages: &'a [u32], page_count: u32) -> ReferenceString<'a> {
+        ReferenceString {
+            pages,
+            times: &[],
+            page_count,
+            touch: Touch::Momentary,
+        }
+    }
+
+    /// The same references at `times`, in ticks. An empty slice leaves them one tick apart.
+    ///
+    /// - Needs: as many times as references, never going back.
+    pub fn at(self, times: &'a [u64]) -> ReferenceString<'a> {
+        assert!(times.is_empty() || times.len() == self.pages.len());
+        assert!(times.is_sorted());
+        ReferenceString { times, ..self }
+    }
+
+    /// The same references, lasting as `touch` says.
+    pub fn lasting(self, touch: Touch) -> ReferenceString<'a> {
+        ReferenceString { touch, ..self }
+    }
+
+    /// The pages, in the order of their references.
+    pub fn pages(&self) -> &'a [u32] {
+        self.pages
+    }
+
+    /// One more than the highest page id there may be.
+    pub fn page_count(&self) -> u32 {
+        self.page_count
+    }
+
+    /// How long a reference lasts.
+    pub fn touch(&self) -> Touch {
+        self.touch
+    }
+
+    /// The time of the first reference, in ticks.
+    pub fn start(&self) -> u64 {
+        self.times.first().copied().unwrap_or(0)
+    }
+
+    /// The tick after the last reference's.
+    pub fn end(&self) -> u64 {
+        match self.times.last() {
+            Some(&time) => time + 1,
+            None => self.pages.len() as u64,
+        }
+    }
+
+    /// From the first reference to the end, in ticks.
+    pub fn duration(&self) -> u64 {
+        self.end() - self.start()
+    }
+
+    /// Runs `job` with the clock that this string has, so that its loop is compiled for it.
+    pub(super) fn with_clock<J: ClockJob<'a>>(self, job: J) -> J::Answer {
+        if self.times.is_empty() {
+            job.run(self, Counting)
+        } else {
+            job.run(self, Stamped(self.times))
+        }
+    }
+}
+
+/// The times of references, by place.
+pub(super) trait Clock: Copy {
+    /// When the reference at `place` happened, in ticks.
+    fn at(self, place: usize) -> u64;
+}
+
+/// Something done once for each kind of clock.
+pub(super) trait ClockJob<'a> {
+    /// What comes out.
+    type Answer;
+    /// Does it.
+    fn run<C: Clock>(self, string: ReferenceString<'a>, clock: C) -> Self::Answer;
+}
+
+/// One tick a reference.
+#[derive(Clone, Copy)]
+pub(super) struct Counting;
+
+impl Clock for Counting {
+    #[inline(always)]
+    fn at(self, place: usize) -> u64 {
+        place as u64
+    }
+}
+
+/// A time beside each reference.
+#[derive(Clone, Copy)]
+pub(super) struct Stamped<'a>(&'a [u64]);
+
+impl Clock for Stamped<'_> {
+    #[inline(always)]
+    fn at(self, place: usize) -> u64 {
+        self.0[place]
+    }
+}
+
+/// The last tick of the reference at `place`.
+#[inline(always)]
+pub(super) fn last_tick<C: Clock>(string: ReferenceString<'_>, clock: C, place: usize) -> u64 {
+    let time = clock.at(place);
+    match string.touch {
+        Touch::UntilNext if place + 1 < string.pages.len() => {
+            time.max(clock.at(place + 1).saturating_sub(1))
+        }
+        Touch::UntilNext | Touch::Momentary => time,
+    }
+}

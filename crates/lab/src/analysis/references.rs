@@ -1,0 +1,395 @@
+//! A trace in memory, in the form the analyses take: columns with dense page numbers.
+//!
+//! Pages are numbered from 0 in the order of their first appearance, over all chosen processes. A
+//! page is told apart by its process and its virtual page number, and by the program it belongs to:
+//! after an exec the same addresses are other pages.
+//!
+//! # Invariants
+//! 1. Every number in `pages` is below `page_count`, and each number's first appearance comes after
+//!    that of every smaller one.
+//! 2. `times` is empty, or as long as `pages` and never falls.
+//! 3. `names` is as long as `page_count`.
+
+use std::io::Read;
+
+use tidemark_trace::{Block, Error, Event, Granularity, Header, Reader, TimeUnit};
+
+/// The references of a trace, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct References {
+    /// The page of each reference.
+    pub pages: Vec<u32>,
+    /// Virtual time after each reference, in [`time`](Self::time) units. Empty when the unit is
+    /// references: then the time after the reference at place i is i + 1.
+    ///
+    /// It counts the time of the chosen processes alone, one after the other as their blocks come.
+    pub times: Vec<u64>,
+    /// How many different pages there are.
+    pub page_count: u32,
+    /// What each page is called in the trace.
+    pub names: Vec<Name>,
+    /// The size of a page, in bytes.
+    pub page_bytes: u64,
+    /// Which repeats the recorder kept.
+    pub granularity: Granularity,
+    /// What times count.
+    pub time: TimeUnit,
+}
+
+/// A page as the trace knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name {
+    /// The process, by its number in the trace.
+    pub process: u32,
+    /// The virtual page number: address divided by the page size.
+    pub page: u64,
+}
+
+impl References {
+    /// Reads what is left of a trace. A file that was cut off gives what comes before the cut;
+    /// the reader's ending tells.
+    ///
+    /// # Errors
+    /// If the trace can't be read or is damaged.
+    pub fn read<R: Read>(reader: &mut Reader<R>, choice: Choice) -> Result<References, Error> {
+        let mut loading = Loading::new(reader.header(), choice);
+        let mut block = Block::default();
+        while reader.next_block(&mut block)? {
+            loading.take(&block);
+        }
+        Ok(loading.finish())
+    }
+
+    /// Numbers pages that came as plain words, for traces that are made rather than read: one
+    /// process, 4 KiB pages, a unit of time each.
+    pub fn from_pages(pages: impl IntoIterator<Item = u64>) -> References {
+        let mut loading = Loading::new(
+            &Header {
+                page_bytes: 4096,
+                granularity: Granularity::Exact,
+                time: TimeUnit::References,
+                source: String::new(),
+                command: Vec::new(),
+            },
+            Choice::All,
+        );
+        loading.select(0);
+        for page in pages {
+            loading.refer(page);
+        }
+        loading.finish()
+    }
+
+    /// How many references there are.
+    pub fn len(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// The whole virtual time of the trace, in its unit.
+    pub fn duration(&self) -> u64 {
+        match self.time {
+            TimeUnit::References => self.pages.len() as u64,
+            TimeUnit::Instructions | TimeUnit::Nanoseconds => {
+                self.times.last().copied().unwrap_or(0)
+            }
+        }
+    }
+}
+
+/// Which processes' references to take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Those of every process.
+    All,
+    /// Those of the processes with these numbers in the trace.
+    Only(Vec<u32>),
+}
+
+impl Choice {
+    fn takes(&self, process: u32) -> bool {
+        match self {
+            Choice::All => true,
+            Choice::Only(chosen) => chosen.contains(&process),
+        }
+    }
+}
+
+/// [`References`] in the making: takes blocks in the order of the trace.
+pub struct Loading {
+    references: References,
+    choice: Choice,
+    processes: Vec<Process>,
+    /// The process that `numbers` belongs to, by its place in `processes`.
+    current: usize,
+    now: u64,
+}
+
+impl Loading {
+    /// Starts with a trace's header.
+    pub fn new(header: &Header, choice: Choice) -> Loading {
+        Loading {
+            references: References {
+                pages: Vec::new(),
+                times: Vec::new(),
+                page_count: 0,
+                names: Vec::new(),
+                page_bytes: header.page_bytes,
+                granularity: header.granularity,
+                time: header.time,
+            },
+            choice,
+            processes: Vec::new(),
+            current: 0,
+            now: 0,
+        }
+    }
+
+    /// Takes the next block of the trace.
+    ///
+    /// # Panics
+    /// If there are more than 2^32 - 1 pages.
+    pub fn take(&mut self, block: &Block) {
+        if !self.choice.takes(block.process) {
+            return;
+        }
+        self.select(block.process);
+        self.pass_to(block.time_start);
+        let mut start = 0;
+        for placed in &block.events {
+            if let Event::Exec { .. } = placed.event {
+                self.refer_all(block, start, placed.after as usize);
+                start = placed.after as usize;
+                self.processes[self.current].numbers = Numbers::new();
+            }
+        }
+        self.refer_all(block, start, block.pages.len());
+    }
+
+    /// Hands over what has been loaded.
+    pub fn finish(mut self) -> References {
+        self.references.pages.shrink_to_fit();
+        self.references.times.shrink_to_fit();
+        self.references
+    }
+
+    fn select(&mut self, process: u32) {
+        let known = self.processes.iter().position(|p| p.process == process);
+        self.current = known.unwrap_or_else(|| {
+            self.processes.push(Process {
+                process,
+                ended: None,
+                numbers: Numbers::new(),
+            });
+            self.processes.len() - 1
+        });
+    }
+
+    /// Lets the time pass that lies between a process's blocks. A process's first block starts
+    /// the process's clock, wherever that stands; what the first process of all has spent before
+    /// its first record counts.
+    fn pass_to(&mut self, time: u64) {
+        let is_alone = self.processes.len() == 1;
+        let process = &mut self.processes[self.current];
+        let before = process.ended.unwrap_or(if is_alone { 0 } else { time });
+        self.now += time.saturating_sub(before);
+        process.ended = Some(time.max(before));
+    }
+
+    fn refer_all(&mut self, block: &Block, start: usize, end: usize) {
+        let start_now = self.now;
+        if self.references.time != TimeUnit::References {
+            let mut now = self.now;
+            self.references
+                .times
+                .extend(block.gaps[start..end].iter().map(|&gap| {
+                    now += u64::from(gap);
+                    now
+                }));
+            self.now = now;
+        }
+        let process = &mut self.processes[self.current];
+        process.ended = process.ended.map(|ended| ended + (self.now - start_now));
+        self.references.pages.reserve(end - start);
+        for &page in &block.pages[start..end] {
+            self.refer(page);
+        }
+    }
+
+    fn refer(&mut self, page: u64) {
+        let process = &mut self.processes[self.current];
+        let fresh = self.references.page_count;
+        let number = process.numbers.number(page, fresh);
+        if number == fresh {
+            assert!(fresh < u32::MAX, "a trace has fewer than 2^32 - 1 pages");
+            self.references.page_count = fresh + 1;
+            self.references.names.push(Name {
+                process: process.process,
+                page,
+            });
+        }
+        self.references.pages.push(number);
+    }
+}
+
+struct Process {
+    process: u32,
+    /// Its time where its last block ended.
+    ended: Option<u64>,
+    numbers: Numbers,
+}
+
+/// From virtual page numbers of one process to dense numbers: an open table whose places are
+/// grouped, so that neighbouring pages share a line of the processor's cache.
+struct Numbers {
+    slots: Vec<(u64, u32)>,
+    used: usize,
+    shift: u32,
+}
+
+/// Pages that differ only in the lowest `GROUP_BITS` bits start looking in one line.
+const GROUP_BITS: u32 = 2;
+const EMPTY: u32 = u32::MAX;
+
+impl Numbers {
+    fn new() -> Numbers {
+        Numbers::with_bits(10)
+    }
+
+    fn with_bits(bits: u32) -> Numbers {
+        Numbers {
+            slots: vec![(0, EMPTY); 1 << bits],
+            used: 0,
+            shift: 64 - (bits - GROUP_BITS),
+        }
+    }
+
+    /// The number of `page`, which is `fresh` if it had none.
+    fn number(&mut self, page: u64, fresh: u32) -> u32 {
+        let mask = self.slots.len() - 1;
+        let mut at = self.place(page);
+        loop {
+            let (key, number) = self.slots[at & mask];
+            if number == EMPTY {
+                break;
+            }
+            if key == page {
+                return number;
+            }
+            at += 1;
+        }
+        self.slots[at & mask] = (page, fresh);
+        self.used += 1;
+        if self.used * 2 > self.slots.len() {
+            self.grow();
+        }
+        fresh
+    }
+
+    fn place(&self, page: u64) -> usize {
+        // Multiplicative hashing: the high bits of a product with 2^64 over the golden ratio.
+        let group = (page >> GROUP_BITS).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift;
+        ((group << GROUP_BITS) | (page & ((1 << GROUP_BITS) - 1))) as usize
+    }
+
+    fn grow(&mut self) {
+        let mut larger = Numbers::with_bits(self.slots.len().trailing_zeros() + 1);
+        for &(page, number) in self.slots.iter().filter(|slot| slot.1 != EMPTY) {
+            larger.number(page, number);
+        }
+        *self = larger;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidemark_trace::Placed;
+
+    fn header(time: TimeUnit) -> Header {
+        Header {
+            page_bytes: 4096,
+            granularity: Granularity::Exact,
+            time,
+            source: "test".into(),
+            command: Vec::new(),
+        }
+    }
+
+    fn block(process: u32, time_start: u64, pages: &[u64], gaps: &[u32]) -> Block {
+        Block {
+            process,
+            time_start,
+            pages: pages.to_vec(),
+            kinds: vec![2; pages.len()],
+            gaps: gaps.to_vec(),
+            events: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn pages_are_numbered_in_the_order_of_their_first_appearance() {
+        let references = References::from_pages([7, 5, 7, u64::MAX, 5, 0]);
+        assert_eq!(references.pages, [0, 1, 0, 2, 1, 3]);
+        assert_eq!(references.page_count, 4);
+        let pages: Vec<u64> = references.names.iter().map(|name| name.page).collect();
+        assert_eq!(pages, [7, 5, u64::MAX, 0]);
+        assert_eq!((references.duration(), references.len()), (6, 6));
+    }
+
+    #[test]
+    fn many_pages_keep_their_numbers_while_the_table_grows() {
+        let words = (0..50_000_u64).map(|at| (at % 20_000).wrapping_mul(0x1_0000_0001));
+        let references = References::from_pages(words);
+        assert_eq!(references.page_count, 20_000);
+        let expected: Vec<u32> = (0..50_000).map(|at| at % 20_000).collect();
+        assert_eq!(references.pages, expected);
+    }
+
+    #[test]
+    fn two_processes_share_no_page_and_one_clock() {
+        let mut loading = Loading::new(&header(TimeUnit::Instructions), Choice::All);
+        loading.take(&block(0, 10, &[1, 2], &[1, 2]));
+        loading.take(&block(1, 500, &[1], &[4]));
+        loading.take(&block(0, 20, &[2], &[5]));
+        let references = loading.finish();
+        assert_eq!(references.pages, [0, 1, 2, 1]);
+        // 10 before the first, 7 between the first process's blocks.
+        assert_eq!(references.times, [11, 13, 17, 29]);
+        let names: Vec<u32> = references.names.iter().map(|name| name.process).collect();
+        assert_eq!(names, [0, 0, 1]);
+        assert_eq!(references.duration(), 29);
+    }
+
+    #[test]
+    fn processes_that_are_not_chosen_leave_no_reference_and_no_time() {
+        let choice = Choice::Only(vec![1]);
+        let mut loading = Loading::new(&header(TimeUnit::Nanoseconds), choice);
+        loading.take(&block(0, 10, &[1, 2], &[1, 2]));
+        loading.take(&block(1, 3, &[1], &[4]));
+        let references = loading.finish();
+        assert_eq!((references.pages, references.times), (vec![0], vec![7]));
+    }
+
+    #[test]
+    fn after_an_exec_the_same_addresses_are_other_pages() {
+        let mut with_exec = block(0, 0, &[1, 2, 1, 1], &[1; 4]);
+        with_exec.events.push(Placed {
+            after: 2,
+            time: 2,
+            event: Event::Exec {
+                program: "true".into(),
+            },
+        });
+        let mut loading = Loading::new(&header(TimeUnit::Instructions), Choice::All);
+        loading.take(&with_exec);
+        let references = loading.finish();
+        assert_eq!(references.pages, [0, 1, 2, 2]);
+        assert_eq!(references.times, [1, 2, 3, 4]);
+        assert_eq!(references.names[2], references.names[0]);
+    }
+}

@@ -1,0 +1,374 @@
+//! LRU curves of strings too long to be counted whole: an estimate, with its error.
+//!
+//! Pages are sampled by a hash of what they are called, so that a page is seen always or never; a
+//! distance among sampled pages, divided by the sampled share, estimates the distance among all
+//! (Waldspurger, Park, Garthwaite and Ahmad 2015, "Efficient MRC construction with SHARDS"). The
+//! share is fixed, or falls so that never more than a number of pages is kept. Counts are not
+//! made to sum up to the sampled references but to all of them, which is the paper's adjustment
+//! for pages of great weight that were or were not sampled.
+//!
+//! Several samples with different hashes are taken side by side. The estimate is their mean, and
+//! its error the standard error of that mean, which the paper leaves to a comparison with the
+//! exact curve.
+//!
+//! Where a program's references go to a few hundred pages, a sample of them says little; the exact
+//! curve of [`stack`](super::stack) is cheap there.
+
+use std::collections::{BinaryHeap, HashMap};
+
+use rayon::prelude::*;
+
+use super::stack::Stack;
+
+/// How much is sampled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Share {
+    /// This share of all pages, above 0 and at most 1.
+    Rate(f64),
+    /// At most so many pages, from all at first to ever fewer. At least 1.
+    Pages(u32),
+}
+
+/// How to sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    /// How much each sample takes.
+    pub share: Share,
+    /// How many samples there are. From 2 on, the error is known.
+    pub samples: u32,
+    /// Where the hashes start.
+    pub seed: u64,
+}
+
+/// A point of an estimated curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// The size of memory, in pages.
+    pub pages: u64,
+    /// About how many references miss: the mean of the samples.
+    pub misses: f64,
+    /// The standard error of that mean, if there are several samples.
+    pub error: Option<f64>,
+}
+
+/// What sampling tells of a string: an estimate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// The points asked for, in their order.
+    pub points: Vec<Point>,
+    /// How many references there were.
+    pub references: u64,
+    /// How many of them were sampled, in all samples together.
+    pub references_sampled: u64,
+    /// The share of pages that each sample took at the end, on average.
+    pub rate: f64,
+}
+
+/// Estimates how many of the references to `pages` miss under LRU in memories of `sizes` pages.
+///
+/// # Panics
+/// If the share is 0 or above 1, or there are no samples.
+pub fn estimate(pages: &[u32], sampling: &Sampling, sizes: &[u64]) -> Estimate {
+    let mut samples = Sample::several(sampling);
+    samples.par_iter_mut().for_each(|sample| {
+        for &page in pages {
+            sample.refer(u64::from(page));
+        }
+    });
+    summarize(&samples, sizes)
+}
+
+/// Puts samples of one string together.
+///
+/// # Panics
+/// If there is none.
+pub fn summarize(samples: &[Sample], sizes: &[u64]) -> Estimate {
+    assert!(!samples.is_empty(), "an estimate needs a sample");
+    let count = samples.len() as f64;
+    let point = |&pages: &u64| {
+        let misses = samples.iter().map(|sample| sample.misses_at(pages));
+        let mean = misses.clone().sum::<f64>() / count;
+        let spread: f64 = misses.map(|misses| (misses - mean).powi(2)).sum();
+        Point {
+            pages,
+            misses: mean,
+            error: (samples.len() > 1).then(|| (spread / (count - 1.0) / count).sqrt()),
+        }
+    };
+    Estimate {
+        points: sizes.iter().map(point).collect(),
+        references: samples[0].references,
+        references_sampled: samples.iter().map(|sample| sample.references_sampled).sum(),
+        rate: samples.iter().map(Sample::rate).sum::<f64>() / count,
+    }
+}
+
+/// One sample in the making. Takes references one by one, so that the string need not be kept.
+pub struct Sample {
+    seed: u64,
+    pages_max: u32,
+    /// Pages are sampled whose hash is below this.
+    threshold: u64,
+    /// What is sampled, by its number in the stack.
+    numbers: HashMap<u64, u32>,
+    /// The same by hash, the next to go first.
+    by_hash: BinaryHeap<(u64, u64)>,
+    /// Numbers that were given back.
+    free: Vec<u32>,
+    stack: Stack,
+    weights: Weights,
+    references: u64,
+    references_sampled: u64,
+}
+
+/// Hashes are numbers below this.
+const HASHES: u64 = 1 << 32;
+/// The pages a stack has room for at first.
+const PAGES_FIRST: u32 = 1 << 10;
+
+impl Sample {
+    /// The samples that `sampling` wants.
+    ///
+    /// # Panics
+    /// If the share is 0 or above 1, or there are no samples.
+    pub fn several(sampling: &Sampling) -> Vec<Sample> {
+        assert!(sampling.samples > 0, "`samples` is 0; needs 1");
+        let seeds = (0..u64::from(sampling.samples)).map(|at| mix(sampling.seed ^ mix(at + 1)));
+        seeds
+            .map(|seed| Sample::new(sampling.share, seed))
+            .collect()
+    }
+
+    fn new(share: Share, seed: u64) -> Sample {
+        let (threshold, pages_max) = match share {
+            Share::Rate(rate) => {
+                let is_share = rate > 0.0 && rate <= 1.0;
+                assert!(is_share, "`rate` is {rate}; needs to be above 0, at most 1");
+                (((rate * HASHES as f64).round() as u64).max(1), u32::MAX)
+            }
+            Share::Pages(pages) => {
+                assert!(pages > 0, "`pages` is 0; needs 1");
+                (HASHES, pages)
+            }
+        };
+        Sample {
+            seed,
+            pages_max,
+            threshold,
+            numbers: HashMap::new(),
+            by_hash: BinaryHeap::new(),
+            free: Vec::new(),
+            stack: Stack::new(PAGES_FIRST),
+            weights: Weights::new(),
+            references: 0,
+            references_sampled: 0,
+        }
+    }
+
+    /// Takes a reference to the page called `name`.
+    #[inline]
+    pub fn refer(&mut self, name: u64) {
+        self.references += 1;
+        let hash = mix(name ^ self.seed) >> 32;
+        if hash < self.threshold {
+            self.refer_sampled(name, hash);
+        }
+    }
+
+    /// The share of pages that is sampled now.
+    pub fn rate(&self) -> f64 {
+        self.threshold as f64 / HASHES as f64
+    }
+
+    /// About how many references miss in a memory of `pages` pages.
+    pub fn misses_at(&self, pages: u64) -> f64 {
+        if pages == 0 {
+            return self.references as f64;
+        }
+        self.weights.beyond(pages).min(self.references as f64)
+    }
+
+    fn refer_sampled(&mut self, name: u64, hash: u64) {
+        self.references_sampled += 1;
+        let (number, is_new) = match self.numbers.get(&name) {
+            Some(&number) => (number, false),
+            None => (self.admit(name, hash), true),
+        };
+        let depth = self.stack.refer_one(number);
+        let weight = 1.0 / self.rate();
+        match depth {
+            // The page itself is not among the others that stand for more than themselves.
+            Some(depth) => {
+                let others = (f64::from(depth) - 1.0) * weight;
+                self.weights.add(1 + others.round() as u64, weight);
+            }
+            None => self.weights.cold += weight,
+        }
+        if is_new && self.numbers.len() > self.pages_max as usize {
+            self.shrink();
+        }
+    }
+
+    /// Gives the page a number.
+    fn admit(&mut self, name: u64, hash: u64) -> u32 {
+        let number = self.free.pop().unwrap_or(self.numbers.len() as u32);
+        self.stack.make_room(number);
+        self.numbers.insert(name, number);
+        if self.pages_max != u32::MAX {
+            self.by_hash.push((hash, name));
+        }
+        number
+    }
+
+    /// Gives up the pages with the greatest hash.
+    fn shrink(&mut self) {
+        let (hash, _) = *self.by_hash.peek().expect("there is a page too many");
+        while let Some(&(_, name)) = self.by_hash.peek().filter(|page| page.0 == hash) {
+            self.by_hash.pop();
+            let number = self.numbers.remove(&name).expect("it is sampled");
+            self.stack.forget(number);
+            self.free.push(number);
+        }
+        self.threshold = hash;
+    }
+}
+
+/// Numbers by their size: exact below [`EXACT`], then to one part in 256.
+struct Weights {
+    sums: Vec<f64>,
+    cold: f64,
+}
+
+const EXACT: u64 = 512;
+const STEPS: u64 = 256;
+
+impl Weights {
+    fn new() -> Weights {
+        Weights {
+            sums: Vec::new(),
+            cold: 0.0,
+        }
+    }
+
+    fn add(&mut self, number: u64, weight: f64) {
+        let place = place(number);
+        if place >= self.sums.len() {
+            self.sums.resize(place + 1, 0.0);
+        }
+        self.sums[place] += weight;
+    }
+
+    /// The weight of numbers above `number`, and of those that are infinite.
+    fn beyond(&self, number: u64) -> f64 {
+        let above = self.sums.iter().skip(place(number) + 1);
+        self.cold + above.sum::<f64>()
+    }
+}
+
+fn place(number: u64) -> usize {
+    if number < EXACT {
+        return number as usize;
+    }
+    let octave = u64::from(number.ilog2() - EXACT.ilog2());
+    let step = (number >> (octave + 1)) - STEPS;
+    (EXACT + octave * STEPS + step) as usize
+}
+
+/// Mixes all bits of a word: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+#[inline(always)]
+fn mix(word: u64) -> u64 {
+    let word = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::stack::count_depths;
+    use tidemark_model::traces;
+
+    fn zipf() -> (Vec<u32>, u32) {
+        let pages = traces::zipf(5, 20_000, 300_000);
+        (pages.iter().map(|&page| page as u32).collect(), 20_000)
+    }
+
+    fn sampling(share: Share) -> Sampling {
+        Sampling {
+            share,
+            samples: 8,
+            seed: 3,
+        }
+    }
+
+    #[test]
+    fn places_never_fall_and_are_fine_enough() {
+        let places: Vec<usize> = (0..100_000).map(place).collect();
+        assert!(
+            places
+                .windows(2)
+                .all(|pair| pair[0] <= pair[1] && pair[1] - pair[0] <= 1)
+        );
+        for number in [512_u64, 1000, 4096, 1 << 20, u64::MAX - 1] {
+            let width = number / STEPS + 1;
+            assert_ne!(
+                place(number),
+                place(number.saturating_sub(width)),
+                "{number}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_sample_of_everything_is_exact_where_places_are() {
+        let (pages, page_count) = zipf();
+        let exact = count_depths(&pages, page_count);
+        for share in [Share::Rate(1.0), Share::Pages(page_count)] {
+            let sizes: Vec<u64> = (0..EXACT - 1).collect();
+            for point in estimate(&pages, &sampling(share), &sizes).points {
+                let misses = exact.misses_at(point.pages as u32) as f64;
+                assert_eq!(
+                    (point.misses, point.error),
+                    (misses, Some(0.0)),
+                    "{point:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_estimate_is_as_near_as_it_says() {
+        let (pages, page_count) = zipf();
+        let exact = count_depths(&pages, page_count);
+        let sizes = [500, 1000, 2000, 4000, 8000, 15_000];
+        for share in [Share::Rate(0.1), Share::Pages(1000)] {
+            let estimate = estimate(&pages, &sampling(share), &sizes);
+            assert_eq!(estimate.references, 300_000);
+            assert!(estimate.references_sampled < 8 * 150_000, "{estimate:?}");
+            for point in estimate.points {
+                let misses = exact.misses_at(point.pages as u32) as f64;
+                let error = point.error.unwrap();
+                // Seven degrees of freedom: beyond 5 errors in 1 of 600.
+                assert!(
+                    (point.misses - misses).abs() < 5.0 * error,
+                    "{misses} {point:?}"
+                );
+                assert!(error < 0.1 * 300_000.0, "{point:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_pages_are_kept_than_were_allowed() {
+        let (pages, _) = zipf();
+        let mut samples = Sample::several(&sampling(Share::Pages(100)));
+        for &page in &pages {
+            samples[0].refer(u64::from(page));
+            assert!(samples[0].numbers.len() <= 100);
+        }
+        assert!(samples[0].rate() < 0.02);
+        let numbers = samples[0].numbers.values().copied().max().unwrap();
+        assert!(numbers <= 100, "{numbers}");
+    }
+}

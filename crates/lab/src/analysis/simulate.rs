@@ -1,0 +1,267 @@
+//! Any policy of the core's registry at chosen sizes, by simulation on every processor.
+//!
+//! The memory asks the policy only when it is full, moves one page at a time and waits for nobody:
+//! what published miss counts are made with. A hit sets a bit and stays out of the policy, unless
+//! the policy asks for every reference.
+
+use rayon::prelude::*;
+use tidemark_core::frame::{Frames, State};
+use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId};
+use tidemark_core::policy::registry::{self, BuildError};
+use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe, Sees};
+use tidemark_core::time::Time;
+use tidemark_model::sampled::Sampled;
+
+pub use tidemark_model::sampled::MachineKind;
+
+use super::references::{Name, References};
+
+/// What to simulate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job<'a> {
+    /// The policy's name in the registry.
+    pub policy: &'a str,
+    /// Its knobs, where they differ from their defaults.
+    pub knobs: Vec<(&'a str, u64)>,
+    /// Where its random numbers start.
+    pub seed: u64,
+    /// The size of memory, in pages.
+    pub frames: u32,
+    /// What its questions are answered from.
+    pub eyes: MachineKind,
+}
+
+/// What a string of references cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// References to pages that were not resident, the first to each included.
+    pub misses: u64,
+    /// References to pages that were resident and unmapped.
+    pub soft_faults: u64,
+    /// Mappings the policy removed to find out about pages.
+    pub unmaps: u64,
+    /// Questions the policy asked.
+    pub questions: u64,
+    /// Choices that named a frame that may not leave.
+    pub refusals: u64,
+}
+
+/// Runs every job over `references`, as many at a time as there are processors. The costs are in
+/// the order of the jobs.
+///
+/// # Errors
+/// If a job's policy or knob is not known, or a knob's value is out of its range.
+pub fn simulate_all<'a>(
+    references: &References,
+    jobs: &[Job<'a>],
+) -> Result<Vec<Cost>, BuildError<'a>> {
+    let ids = collect_page_ids(&references.names);
+    jobs.par_iter()
+        .map(|job| {
+            // A memory that holds every page never asks.
+            let frames = job.frames.min(references.page_count).max(1);
+            let policy = registry::build(job.policy, frames, frames, job.seed, &job.knobs)?;
+            Ok(simulate(policy, frames, job.eyes, &references.pages, &ids))
+        })
+        .collect()
+}
+
+/// How the core's policies know the pages of those names: a process is an object.
+pub fn collect_page_ids(names: &[Name]) -> Vec<PageId> {
+    let id = |name: &Name| PageId {
+        object: ObjectId(name.process),
+        index: name.page,
+    };
+    names.iter().map(id).collect()
+}
+
+/// Runs `policy` over `pages` in a memory of `frames` frames. `ids` says how the policy knows each
+/// page.
+///
+/// # Panics
+/// If `frames` is 0, a page has no id, the policy names no frame though memory is full, or it
+/// wants to see the future.
+pub fn simulate(
+    policy: Box<dyn Policy>,
+    frames: u32,
+    eyes: MachineKind,
+    pages: &[u32],
+    ids: &[PageId],
+) -> Cost {
+    assert!(frames > 0, "`frames` is 0; needs 1");
+    let sees = policy.describe().sees;
+    assert!(sees != Sees::Future, "the future is not shown here");
+    let count = frames as usize;
+    let mut memory = Memory {
+        policy,
+        cost: Cost::default(),
+        frames: Frames::new(frames, frames),
+        translation: Sampled::new(eyes, frames),
+        free: (0..frames).rev().collect(),
+        page_of: vec![NONE; count],
+        frame_of: vec![NONE; ids.len()],
+        was_seen: vec![false; ids.len()],
+        ids,
+        now: Time(0),
+    };
+    for &page in pages {
+        memory.refer(page, sees);
+    }
+    memory.policy.check();
+    memory.cost.unmaps = memory.translation.unmaps;
+    memory.cost
+}
+
+/// No page, or no frame.
+const NONE: u32 = u32::MAX;
+/// How far a reference moves the clock that policies see.
+const REFERENCE_NS: u64 = 1000;
+/// A policy that insists for so long is broken.
+const REFUSALS_MAX: u64 = 1000;
+
+struct Memory<'a> {
+    policy: Box<dyn Policy>,
+    cost: Cost,
+    frames: Frames,
+    translation: Sampled,
+    free: Vec<u32>,
+    page_of: Vec<u32>,
+    frame_of: Vec<u32>,
+    was_seen: Vec<bool>,
+    ids: &'a [PageId],
+    now: Time,
+}
+
+impl Memory<'_> {
+    #[inline]
+    fn refer(&mut self, page: u32, sees: Sees) {
+        self.now.0 += REFERENCE_NS;
+        let frame = self.frame_of[page as usize];
+        if frame == NONE {
+            self.miss(page);
+            return;
+        }
+        let place = frame as usize;
+        self.translation.is_referenced[place] = true;
+        if !self.translation.is_mapped[place] {
+            self.translation.is_mapped[place] = true;
+            self.cost.soft_faults += 1;
+            self.policy.page_rescued(FrameId(frame));
+        }
+        if sees == Sees::References {
+            self.policy.page_referenced(FrameId(frame));
+        }
+    }
+
+    #[cold]
+    fn miss(&mut self, page: u32) {
+        self.cost.misses += 1;
+        if self.free.is_empty() {
+            self.evict();
+        }
+        let frame = self.free.pop().expect("a frame was just freed");
+        let place = frame as usize;
+        self.page_of[place] = page;
+        self.frame_of[page as usize] = frame;
+        self.translation.is_mapped[place] = true;
+        self.translation.is_referenced[place] = false;
+        self.frames.force(FrameId(frame), State::Resident, false);
+        let was_seen = std::mem::replace(&mut self.was_seen[page as usize], true);
+        let arrival = Arrival {
+            page: self.ids[page as usize],
+            cause: if was_seen {
+                Cause::Fetched
+            } else {
+                Cause::ZeroFill
+            },
+            space: SpaceId(0),
+            is_external: false,
+        };
+        self.policy.page_entered(FrameId(frame), &arrival);
+    }
+
+    fn evict(&mut self) {
+        let frame = loop {
+            let mut probe = Probe::new(
+                self.now,
+                &mut self.frames,
+                &mut self.translation,
+                &mut self.cost.questions,
+                0,
+            );
+            let frame = self.policy.choose(&mut probe);
+            let frame = frame.expect("a full memory holds a page that may leave");
+            if self.frames.may_leave(frame) {
+                break frame;
+            }
+            self.cost.refusals += 1;
+            assert!(self.cost.refusals < REFUSALS_MAX, "the policy insists");
+        };
+        let page = std::mem::replace(&mut self.page_of[frame.index()], NONE);
+        self.frame_of[page as usize] = NONE;
+        self.frames.force(frame, State::Free, false);
+        self.translation.is_mapped[frame.index()] = false;
+        self.free.push(frame.0);
+        self.policy
+            .page_left(frame, self.ids[page as usize], Departure::Evicted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::optimum;
+    use tidemark_model::cache::replay;
+    use tidemark_model::traces;
+
+    fn job(policy: &str, frames: u32, eyes: MachineKind) -> Job<'_> {
+        Job {
+            policy,
+            knobs: Vec::new(),
+            seed: 1,
+            frames,
+            eyes,
+        }
+    }
+
+    #[test]
+    fn every_policy_costs_what_it_costs_in_the_model() {
+        let words = traces::skewed(6, 300, 30_000);
+        let references = References::from_pages(words.iter().copied());
+        let optimum = optimum::count_depths(&references.pages, references.page_count);
+        for entry in registry::entries() {
+            let name = entry.description.name;
+            for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
+                let sizes = [8, 50, 200];
+                let jobs = sizes.map(|frames| job(name, frames, kind));
+                let costs = simulate_all(&references, &jobs).unwrap();
+                for (cost, frames) in costs.iter().zip(sizes) {
+                    let policy = registry::build(name, frames, frames, 1, &[]).unwrap();
+                    let model = replay(policy, frames, kind, &words);
+                    let expected = (model.hard, model.soft, model.unmaps, model.refusals);
+                    let counted = (cost.misses, cost.soft_faults, cost.unmaps, cost.refusals);
+                    assert_eq!(counted, expected, "{name} {kind:?} {frames}");
+                    let best = optimum.misses_at(frames);
+                    assert!(cost.misses >= best, "{name} beats the optimum at {frames}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_memory_of_every_page_misses_each_once() {
+        let references = References::from_pages([3, 4, 3, 5, 4]);
+        let costs = simulate_all(&references, &[job("clock", 1 << 31, MachineKind::Bits)]).unwrap();
+        assert_eq!((costs[0].misses, costs[0].questions), (3, 0));
+    }
+
+    #[test]
+    fn what_is_not_known_is_named() {
+        let references = References::from_pages([1, 2]);
+        let unknown = simulate_all(&references, &[job("lifo", 1, MachineKind::Bits)]);
+        assert_eq!(unknown, Err(BuildError::UnknownPolicy { name: "lifo" }));
+        let none = References::from_pages([]);
+        let costs = simulate_all(&none, &[job("fifo", 4, MachineKind::Bits)]).unwrap();
+        assert_eq!(costs, [Cost::default()]);
+    }
+}

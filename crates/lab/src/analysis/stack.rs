@@ -1,0 +1,545 @@
+//! LRU stack distances, exactly, at a cost that hardly grows with the number of pages.
+//!
+//! Each reference takes the next place on a time line, and a bit at that place says that the page
+//! there has not been referenced since (Bennett and Kruskal 1975). A page's depth in the LRU stack
+//! is the number of such bits from its place on. Three things make this quick:
+//!
+//! - The newest 64 places are one word in a register. A page found there is counted with one
+//!   instruction; in programs that is nearly every page.
+//! - Older places are counted by lines of 512 bits, and lines by a tree of sums with 16 children
+//!   a node: a node is one line of the processor's cache, and a depth takes one line a level.
+//! - When the time line is full, each page's place becomes its rank among the bits, which the same
+//!   sums give. No list of the pages in order is kept.
+//!
+//! # Invariants
+//! 1. Exactly the last place of each page that was seen has its bit, in `lines` or in `newest`.
+//! 2. Each sum is the number of bits below it in `lines`; those in `newest` are in no sum.
+//! 3. No bit stands at or after `now`.
+
+use rayon::prelude::*;
+
+use super::depths::Depths;
+
+/// The place of a page that was not seen.
+const NEVER: u32 = u32::MAX;
+/// Places in a word.
+const WORD: u32 = 64;
+/// Places in a line.
+const LINE: u32 = 512;
+/// Children of a node.
+const FAN: usize = 16;
+/// The shortest time line. One node sums it.
+const PLACES_MIN: u32 = LINE * FAN as u32;
+/// Tables of so many pages don't fit into a processor's nearest caches.
+const FAR_MIN: usize = 1 << 15;
+/// The most pages a stack holds.
+const PAGES_MAX: u32 = 1 << 30;
+
+/// All ones for the words of a line that come after one of them. Masks need no jumps, which the
+/// processor could not foresee.
+static WORDS_AFTER: [[u64; 8]; 8] = {
+    let mut masks = [[0; 8]; 8];
+    let mut at = 0;
+    while at < 64 {
+        masks[at / 8][at % 8] = if at % 8 > at / 8 { u64::MAX } else { 0 };
+        at += 1;
+    }
+    masks
+};
+
+/// All ones for the children of a node that come after one of them.
+static CHILDREN_AFTER: [[u32; FAN]; FAN] = {
+    let mut masks = [[0; FAN]; FAN];
+    let mut at = 0;
+    while at < FAN * FAN {
+        masks[at / FAN][at % FAN] = if at % FAN > at / FAN { u32::MAX } else { 0 };
+        at += 1;
+    }
+    masks
+};
+
+/// The LRU stack of up to so many pages.
+pub struct Stack {
+    /// The place of each page's last reference.
+    last: Vec<u32>,
+    lines: Vec<[u64; 8]>,
+    /// Sums of lines, sums of those, and so on, up to a single node.
+    sums: Vec<Vec<[u32; FAN]>>,
+    /// The place of the next reference.
+    now: u32,
+    /// The bits of the word `now` is in.
+    newest: u64,
+}
+
+impl Stack {
+    /// An empty stack for pages numbered below `page_count`.
+    ///
+    /// # Panics
+    /// If `page_count` is over 2^30.
+    pub fn new(page_count: u32) -> Stack {
+        assert!(page_count <= PAGES_MAX, "`page_count` is {page_count}");
+        let places = page_count.saturating_mul(4).clamp(PLACES_MIN, 1 << 31);
+        let lines = places.div_ceil(LINE) as usize;
+        let mut sums = vec![vec![[0; FAN]; lines.div_ceil(FAN)]];
+        while sums[sums.len() - 1].len() > 1 {
+            let nodes = sums[sums.len() - 1].len();
+            sums.push(vec![[0; FAN]; nodes.div_ceil(FAN)]);
+        }
+        Stack {
+            last: vec![NEVER; page_count as usize],
+            lines: vec![[0; 8]; lines],
+            sums,
+            now: 0,
+            newest: 0,
+        }
+    }
+
+    /// Moves each of `pages` to the top, in their order, and counts in `depths` where it was.
+    ///
+    /// # Panics
+    /// If a page's number is not below the `page_count` of either.
+    pub fn refer(&mut self, pages: &[u32], depths: &mut Depths) {
+        self.refer_noting(pages, depths, |_| ());
+    }
+
+    /// As [`refer`](Self::refer), and calls `note` with each page that comes for the first time.
+    fn refer_noting(&mut self, pages: &[u32], depths: &mut Depths, note: impl FnMut(u32)) {
+        let stack = self;
+        pulp::Arch::new().dispatch(Refer {
+            stack,
+            pages,
+            depths,
+            note,
+        });
+    }
+
+    /// Every page that was seen, the top of the stack last.
+    fn collect_pages(&self) -> Vec<u32> {
+        let seen = self.last.iter().zip(0..).filter(|page| *page.0 != NEVER);
+        let mut seen: Vec<(u32, u32)> = seen.map(|(&place, page)| (place, page)).collect();
+        seen.sort_unstable();
+        seen.into_iter().map(|(_, page)| page).collect()
+    }
+
+    /// Moves `page` to the top, and tells the depth where it was, if it was anywhere.
+    ///
+    /// # Panics
+    /// If there is no room for the page's number.
+    pub fn refer_one(&mut self, page: u32) -> Option<u32> {
+        let place = std::mem::replace(&mut self.last[page as usize], self.now);
+        let depth = (place != NEVER).then(|| self.take(place));
+        self.newest |= 1 << (self.now % WORD);
+        self.now += 1;
+        if self.now.is_multiple_of(WORD) {
+            self.close_word();
+        }
+        depth
+    }
+
+    /// Takes `page` out, if it is in.
+    ///
+    /// # Panics
+    /// If there is no room for the page's number.
+    pub fn forget(&mut self, page: u32) {
+        let place = std::mem::replace(&mut self.last[page as usize], NEVER);
+        if place != NEVER {
+            self.take(place);
+        }
+    }
+
+    /// Makes room for a page of that number, and some more.
+    ///
+    /// # Panics
+    /// If `page` is not below 2^30.
+    pub fn make_room(&mut self, page: u32) {
+        if (page as usize) < self.last.len() {
+            return;
+        }
+        let page_count = page.saturating_add(page / 2).clamp(page + 1, PAGES_MAX);
+        let mut larger = Stack::new(page_count);
+        self.put_word(self.now & !(WORD - 1));
+        self.renumber();
+        larger.last[..self.last.len()].copy_from_slice(&self.last);
+        larger.now = self.now;
+        larger.fill();
+        *self = larger;
+    }
+
+    #[inline(always)]
+    fn refer_all(&mut self, pages: &[u32], depths: &mut Depths, note: impl FnMut(u32)) {
+        if self.last.len() >= FAR_MIN {
+            self.refer_words::<true>(pages, depths, note);
+        } else {
+            self.refer_words::<false>(pages, depths, note);
+        }
+    }
+
+    #[inline(always)]
+    fn refer_words<const FAR: bool>(
+        &mut self,
+        pages: &[u32],
+        depths: &mut Depths,
+        mut note: impl FnMut(u32),
+    ) {
+        let mut near = [[0_u64; WORD as usize]; 4];
+        let mut rest = pages;
+        while !rest.is_empty() {
+            let room = (WORD - self.now % WORD) as usize;
+            let (some, after) = rest.split_at(room.min(rest.len()));
+            self.refer_in_word::<FAR>(some, &mut near, depths, &mut note);
+            rest = after;
+        }
+        for near in near {
+            for (found, near) in depths.found[1..].iter_mut().zip(near) {
+                *found += near;
+            }
+        }
+    }
+
+    /// As [`refer`](Self::refer), for pages that fit into the newest word. `FAR` says that the
+    /// tables are too large for the nearest caches.
+    #[inline(always)]
+    fn refer_in_word<const FAR: bool>(
+        &mut self,
+        pages: &[u32],
+        near: &mut [[u64; 64]; 4],
+        depths: &mut Depths,
+        note: &mut impl FnMut(u32),
+    ) {
+        if FAR {
+            self.fetch(pages);
+        }
+        let base = self.now & !(WORD - 1);
+        let mut newest = self.newest;
+        let mut now = self.now;
+        // Counted at the end, all at once, so that none waits for memory alone.
+        let mut deep = [0; WORD as usize];
+        let mut deep_count = 0;
+        for &page in pages {
+            let place = std::mem::replace(&mut self.last[page as usize], now);
+            let bit = place.wrapping_sub(base);
+            if bit < WORD {
+                let depth = (newest >> bit).count_ones() as usize;
+                near[now as usize & 3][(depth - 1) & 63] += 1;
+                newest &= !(1 << bit);
+            } else if place != NEVER {
+                let depth = newest.count_ones() + self.take_older(place);
+                if FAR {
+                    deep[deep_count & 63] = depth;
+                    deep_count += 1;
+                } else {
+                    depths.found[depth as usize] += 1;
+                }
+            } else {
+                depths.cold += 1;
+                note(page);
+            }
+            newest |= 1 << (now % WORD);
+            now += 1;
+        }
+        for &depth in &deep[..deep_count] {
+            depths.found[depth as usize] += 1;
+        }
+        self.newest = newest;
+        self.now = now;
+        if now.is_multiple_of(WORD) {
+            self.close_word();
+        }
+    }
+
+    /// Brings what `pages` will need into the processor's caches: many waits for memory at once
+    /// take hardly longer than one.
+    #[inline(always)]
+    fn fetch(&self, pages: &[u32]) {
+        let mut places = [NEVER; WORD as usize];
+        for (place, &page) in places.iter_mut().zip(pages) {
+            *place = self.last[page as usize];
+        }
+        let lines = places
+            .iter()
+            .filter_map(|place| self.lines.get((place / LINE) as usize));
+        std::hint::black_box(lines.fold(0, |all, line| all | line[0]));
+    }
+
+    /// How many bits there are from `place` on. Clears the bit at `place`.
+    fn take(&mut self, place: u32) -> u32 {
+        let bit = place.wrapping_sub(self.now & !(WORD - 1));
+        if bit < WORD {
+            let count = (self.newest >> bit).count_ones();
+            self.newest &= !(1 << bit);
+            count
+        } else {
+            self.newest.count_ones() + self.take_older(place)
+        }
+    }
+
+    /// How many bits there are from `place` to the newest word, which is not counted. Clears the
+    /// bit at `place`.
+    #[inline(always)]
+    fn take_older(&mut self, place: u32) -> u32 {
+        let mut at = (place / LINE) as usize;
+        let line = &mut self.lines[at];
+        let word = (place % LINE / WORD) as usize;
+        let bit = place % WORD;
+        let mut count = (line[word] >> bit).count_ones();
+        for (bits, mask) in line.iter().zip(&WORDS_AFTER[word]) {
+            count += (bits & mask).count_ones();
+        }
+        line[word] &= !(1 << bit);
+        for sums in &mut self.sums {
+            let node = &mut sums[at / FAN];
+            let child = at % FAN;
+            for (sum, mask) in node.iter().zip(&CHILDREN_AFTER[child]) {
+                count += sum & mask;
+            }
+            node[child] -= 1;
+            at /= FAN;
+        }
+        count
+    }
+
+    /// Puts the newest word, which is full, to the others, and makes room if that was the last.
+    #[inline(always)]
+    fn close_word(&mut self) {
+        self.put_word(self.now - WORD);
+        if self.now as usize == self.lines.len() * LINE as usize {
+            self.renumber();
+        }
+    }
+
+    /// Puts the newest word, which starts at `place`, to the others.
+    #[inline(always)]
+    fn put_word(&mut self, place: u32) {
+        let bits = std::mem::take(&mut self.newest);
+        let mut at = (place / LINE) as usize;
+        self.lines[at][(place % LINE / WORD) as usize] = bits;
+        for sums in &mut self.sums {
+            sums[at / FAN][at % FAN] += bits.count_ones();
+            at /= FAN;
+        }
+    }
+
+    /// Moves every page's place to its rank, so that the time line's end is free again.
+    #[inline(always)]
+    fn renumber(&mut self) {
+        let mut rank = 0;
+        let ranks: Vec<u32> = self
+            .lines
+            .iter()
+            .flatten()
+            .map(|word| {
+                let before = rank;
+                rank += word.count_ones();
+                before
+            })
+            .collect();
+        for place in self.last.iter_mut().filter(|place| **place != NEVER) {
+            let word = self.lines[(*place / LINE) as usize][(*place % LINE / WORD) as usize];
+            let below = word & ((1 << (*place % WORD)) - 1);
+            *place = ranks[(*place / WORD) as usize] + below.count_ones();
+        }
+        self.now = rank;
+        self.fill();
+    }
+
+    /// Gives every place before `now` its bit, and no other.
+    #[inline(always)]
+    fn fill(&mut self) {
+        let mut left = self.now;
+        for word in self.lines.iter_mut().flatten() {
+            let some = left.min(WORD);
+            *word = if some == WORD { u64::MAX } else { 0 };
+            if some < WORD && some > 0 {
+                self.newest = (1 << some) - 1;
+            }
+            left -= some;
+        }
+        let counts = self
+            .lines
+            .iter()
+            .map(|line| line.iter().map(|word| word.count_ones()).sum());
+        let mut counts: Vec<u32> = counts.collect();
+        for sums in &mut self.sums {
+            sums.as_flattened_mut().fill(0);
+            sums.as_flattened_mut()[..counts.len()].copy_from_slice(&counts);
+            counts = sums.iter().map(|node| node.iter().sum()).collect();
+        }
+    }
+}
+
+/// A call of [`Stack::refer`], compiled once for any processor and once for those that count bits
+/// and add eight sums at a time: twice as quick.
+struct Refer<'a, Note> {
+    stack: &'a mut Stack,
+    pages: &'a [u32],
+    depths: &'a mut Depths,
+    note: Note,
+}
+
+impl<Note: FnMut(u32)> pulp::NullaryFnOnce for Refer<'_, Note> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.stack.refer_all(self.pages, self.depths, self.note);
+    }
+}
+
+/// The depths at which an LRU stack finds each of `pages`, which are numbered below `page_count`.
+///
+/// # Panics
+/// If a page's number is too large, or `page_count` over 2^30.
+pub fn count_depths(pages: &[u32], page_count: u32) -> Depths {
+    let mut depths = Depths::new(page_count);
+    Stack::new(page_count).refer(pages, &mut depths);
+    depths
+}
+
+/// As [`count_depths`], on every processor.
+///
+/// Each takes a part of the string. Where a part refers to a page for the first time, its depth
+/// depends on the parts before: they are known then as a stack, which needs to see no more of a
+/// part than its pages in the order in which they came first, and then in the order in which they
+/// were left (Niu, Dinan, Lu and Sadayappan 2012, "PARDA", do so from the last part to the first).
+pub fn count_depths_shared(pages: &[u32], page_count: u32) -> Depths {
+    let part = pages.len().div_ceil(rayon::current_num_threads());
+    // Where each part has most pages, putting parts together costs as much as counting.
+    if part < PARTS_MIN.max(page_count as usize * 4) {
+        return count_depths(pages, page_count);
+    }
+    count_depths_in_parts(pages, page_count, part)
+}
+
+/// Shorter parts are not worth a thread.
+const PARTS_MIN: usize = 1 << 16;
+
+fn count_depths_in_parts(pages: &[u32], page_count: u32, part: usize) -> Depths {
+    let count = |part: &[u32]| {
+        let mut depths = Depths::new(page_count);
+        let mut stack = Stack::new(page_count);
+        let mut first = Vec::new();
+        stack.refer_noting(part, &mut depths, |page| first.push(page));
+        depths.cold = 0;
+        (depths, first, stack.collect_pages())
+    };
+    let parts: Vec<_> = pages.par_chunks(part).map(count).collect();
+    let mut depths = Depths::new(page_count);
+    let mut stack = Stack::new(page_count);
+    for (within, first, last) in parts {
+        stack.refer(&first, &mut depths);
+        depths.add(&within);
+        stack.refer(&last, &mut Depths::new(page_count));
+    }
+    depths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tidemark_model::traces::SplitMix64;
+
+    /// A list of pages, the last used first: slow, and obviously right.
+    fn count_by_list(pages: &[u32], page_count: u32) -> Depths {
+        let mut depths = Depths::new(page_count);
+        let mut list = Vec::new();
+        for page in pages {
+            match list.iter().position(|other| other == page) {
+                Some(place) => {
+                    depths.found[place + 1] += 1;
+                    list.remove(place);
+                }
+                None => depths.cold += 1,
+            }
+            list.insert(0, *page);
+        }
+        depths
+    }
+
+    /// References near, far and to the same page, to up to `page_count` pages.
+    fn strings() -> impl Strategy<Value = (Vec<u32>, u32)> {
+        (1..400_u32, 0..5_000_usize, any::<u64>()).prop_map(|(page_count, length, seed)| {
+            let mut random = SplitMix64::new(seed);
+            let pages = (0..length).map(|_| {
+                let limit = match random.below(4) {
+                    0 => 1 + u64::from(page_count - 1) / 50,
+                    1 => 1 + u64::from(page_count - 1) / 5,
+                    _ => u64::from(page_count),
+                };
+                random.below(limit) as u32
+            });
+            (pages.collect(), page_count)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_tree_and_the_list_agree((pages, page_count) in strings()) {
+            let depths = count_depths(&pages, page_count);
+            prop_assert_eq!(&depths, &count_by_list(&pages, page_count));
+        }
+
+        #[test]
+        fn parts_make_the_same_whole((pages, page_count) in strings(), part in 1..3000_usize) {
+            let depths = count_depths_in_parts(&pages, page_count, part);
+            prop_assert_eq!(depths, count_depths(&pages, page_count));
+        }
+
+        #[test]
+        fn the_curve_never_rises_and_ends_at_the_first_references(
+            (pages, page_count) in strings()
+        ) {
+            let depths = count_depths(&pages, page_count);
+            let misses = depths.misses();
+            prop_assert!(misses.windows(2).all(|pair| pair[0] >= pair[1]));
+            prop_assert_eq!(misses[0], pages.len() as u64);
+            prop_assert_eq!(misses[page_count as usize], depths.cold);
+        }
+
+        #[test]
+        fn pages_come_one_by_one_and_are_forgotten(
+            steps in prop::collection::vec((0..1500_u32, 0..8_u8), 0..3000)
+        ) {
+            let mut stack = Stack::new(1);
+            let mut list: Vec<u32> = Vec::new();
+            for (page, what) in steps {
+                stack.make_room(page);
+                let place = list.iter().position(|&other| other == page);
+                place.map(|place| list.remove(place));
+                if what == 0 {
+                    stack.forget(page);
+                } else {
+                    let depth = place.map(|place| place as u32 + 1);
+                    prop_assert_eq!(stack.refer_one(page), depth);
+                    list.insert(0, page);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_time_line_that_is_used_up_many_times_loses_no_page() {
+        // 5000 pages need three levels of sums; each tenth reference is to any of them.
+        let mut random = SplitMix64::new(9);
+        let pages: Vec<u32> = (0..200_000)
+            .map(|at| match at % 10 {
+                0 => random.below(5000) as u32,
+                _ => random.below(70) as u32,
+            })
+            .collect();
+        assert_eq!(count_depths(&pages, 5000), count_by_list(&pages, 5000));
+    }
+
+    #[test]
+    fn a_loop_over_many_pages_is_always_found_at_the_bottom() {
+        let pages: Vec<u32> = (0..3).flat_map(|_| 0..300_000).collect();
+        let depths = count_depths_shared(&pages, 300_000);
+        assert_eq!((depths.cold, depths.found[300_000]), (300_000, 600_000));
+    }
+
+    #[test]
+    fn no_reference_makes_no_depth() {
+        assert_eq!(count_depths(&[], 0), Depths::new(0));
+        assert_eq!(count_depths_shared(&[], 3), Depths::new(3));
+    }
+}

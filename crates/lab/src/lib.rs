@@ -1,0 +1,9 @@
+//! The laboratory: what a recorded program says of the memory it needs.
+//!
+//! [`analysis`] computes exact curves, distances and working sets from reference strings; [`study`]
+//! goes from a trace's file to the records that views are made of.
+
+#![forbid(unsafe_code)]
+
+pub mod analysis;
+pub mod study;

@@ -1,0 +1,186 @@
+//! Studies: a trace from its file to the records that people and programs read.
+//!
+//! [`Study::read`] loads a trace; its methods run the analyses and answer with the records of
+//! `tidemark-results`. What an analysis takes for granted (how long a page-in lasts, which windows
+//! are shown) is an argument here, and stands in the record.
+
+mod curves;
+mod order;
+mod policies;
+mod space_time;
+mod time;
+
+use std::path::Path;
+
+use tidemark_results::analysis::map::{self, MapRecord};
+use tidemark_results::analysis::report::{self, ReportRecord};
+use tidemark_results::analysis::{Mark, TimeUnit, TraceFacts};
+use tidemark_trace::container::Ending;
+use tidemark_trace::{Block, Error, Granularity, Header, Reader};
+
+use crate::analysis::map::{AddressMap, Fineness, Mapper};
+use crate::analysis::reference_string::ReferenceString;
+use crate::analysis::{Choice, Loading, References};
+
+pub use order::{Assumed, CurveOrder, Sizes};
+pub use policies::{Named, UnknownPolicy};
+
+/// The version that records are written by.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Is told of progress: what is being done, and the share that is done, from 0 to 1.
+pub type Progress<'a> = dyn FnMut(&str, f64) + 'a;
+
+/// What of a trace is wanted. Each part takes memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The references in order: 12 bytes each.
+    pub references: bool,
+    /// The address map.
+    pub map: Option<Fineness>,
+}
+
+/// A trace that has been read.
+pub struct Study {
+    facts: TraceFacts,
+    references: References,
+    map: Option<AddressMap>,
+    marks: Vec<Mark>,
+}
+
+impl Study {
+    /// Reads the trace in the file at `path`.
+    ///
+    /// # Errors
+    /// It can't be read, is no trace, or is corrupt.
+    pub fn read(
+        path: impl AsRef<Path>,
+        wanted: Wanted,
+        progress: &mut Progress<'_>,
+    ) -> Result<Study, Error> {
+        let file_bytes = std::fs::metadata(&path).map_or(0, |file| file.len()).max(1);
+        let mut reader = Reader::open(path)?;
+        let header = reader.header().clone();
+        let mut loading = Loading::new(&header, Choice::All);
+        // Without a map, marks and the count of processes still come from one, of the least size.
+        let fineness = wanted.map.unwrap_or(Fineness {
+            columns_max: 2,
+            rows_max: 1,
+        });
+        let mut mapper = Mapper::new(header.time, fineness);
+        let mut block = Block::default();
+        while reader.next_block(&mut block)? {
+            if wanted.references {
+                loading.take(&block);
+            }
+            if wanted.map.is_some() {
+                mapper.take(&block);
+            } else {
+                mapper.take_events(&block);
+            }
+            progress("reading", reader.bytes() as f64 / file_bytes as f64);
+        }
+        reader.check_ending()?;
+        let references = loading.finish();
+        let map = mapper.finish();
+        let touched: u64 = map.regions.iter().map(|region| region.touched).sum();
+        let mut facts = facts(&header);
+        facts.records = reader.index().records();
+        facts.processes = u64::from(reader.index().processes());
+        facts.is_cut = matches!(reader.ending(), Ending::Cut { .. });
+        facts.pages = match wanted.references {
+            true => u64::from(references.page_count),
+            false => touched,
+        };
+        facts.time = match wanted.references {
+            true => references.duration(),
+            false => map.time,
+        };
+        Ok(Study {
+            facts,
+            references,
+            marks: map.marks.clone(),
+            map: wanted.map.map(|_| map),
+        })
+    }
+
+    /// What is said of the trace.
+    pub fn facts(&self) -> &TraceFacts {
+        &self.facts
+    }
+
+    /// The address map.
+    ///
+    /// # Panics
+    /// If the map was not wanted.
+    pub fn map(&self) -> MapRecord {
+        let map = self.map.as_ref().expect("the map was wanted");
+        MapRecord {
+            schema: map::SCHEMA.into(),
+            tidemark: VERSION.into(),
+            trace: self.facts.clone(),
+            columns: map.columns,
+            column_time: map.column_time,
+            regions: map.regions.clone(),
+            marks: map.marks.clone(),
+        }
+    }
+
+    /// Everything: curves of LRU, WS, VMIN and OPT, working sets, phases, map and space-time.
+    ///
+    /// # Panics
+    /// If references or map were not wanted.
+    pub fn report(&self, assumed: &Assumed, progress: &mut Progress<'_>) -> ReportRecord {
+        let named = ["lru", "ws", "vmin", "opt"].map(|name| name.parse::<Named>());
+        let order = CurveOrder {
+            policies: named.map(|named| named.expect("these are known")).into(),
+            sizes: Sizes::Spread,
+            assumed: assumed.clone(),
+        };
+        let curve = self.curves(&order, progress);
+        progress("working sets", 0.0);
+        let wss = self.working_sets(&self.usual_windows(), 1000);
+        progress("phases", 0.0);
+        let phases = self.phases();
+        progress("space-time", 0.0);
+        let space_time = self.space_time(&curve, assumed);
+        progress("space-time", 1.0);
+        ReportRecord {
+            schema: report::SCHEMA.into(),
+            tidemark: VERSION.into(),
+            trace: self.facts.clone(),
+            curve,
+            wss,
+            map: self.map(),
+            phases,
+            space_time,
+        }
+    }
+
+    fn string(&self) -> ReferenceString<'_> {
+        ReferenceString::of(&self.references)
+    }
+}
+
+fn facts(header: &Header) -> TraceFacts {
+    TraceFacts {
+        source: header.source.clone(),
+        command: header.command.clone(),
+        page_bytes: header.page_bytes,
+        granularity: match header.granularity {
+            Granularity::Exact => "exact".into(),
+            Granularity::Quantum(units) => format!("quantum {units}"),
+            Granularity::Window(ns) => format!("window {ns}"),
+        },
+        time_unit: match header.time {
+            tidemark_trace::TimeUnit::Instructions => TimeUnit::Instructions,
+            tidemark_trace::TimeUnit::References => TimeUnit::References,
+            tidemark_trace::TimeUnit::Nanoseconds => TimeUnit::Nanoseconds,
+        },
+        records: 0,
+        pages: 0,
+        processes: 0,
+        time: 0,
+        is_cut: false,
+    }
+}

@@ -1,0 +1,363 @@
+//! Curves: each policy's analysis as points of one kind, with knee and memory needed.
+
+use tidemark_results::analysis::Accuracy;
+use tidemark_results::analysis::curve::{self, Curve, CurveRecord, Knee, Need, Point, Space};
+use tidemark_trace::Granularity;
+
+use super::order::{Assumed, CurveOrder, Sizes};
+use super::policies::Named;
+use super::{Progress, Study, VERSION};
+use crate::analysis::depths::Depths;
+use crate::analysis::intervals::Intervals;
+use crate::analysis::lifetime::Lifetime;
+use crate::analysis::needed::{Needed, needed_fixed, needed_vmin, needed_working_set};
+use crate::analysis::pff::run_pff;
+use crate::analysis::simulate::{Job, MachineKind, simulate_all};
+use crate::analysis::vmin::vmin_point;
+use crate::analysis::working_set::{WindowPoint, working_set_point};
+use crate::analysis::{optimum, stack};
+
+/// A curve that can be drawn has about so many points where every one is cheap …
+const SPREAD: u64 = 480;
+/// … and so many where each takes a run of its own.
+const SPREAD_OF_RUNS: u64 = 24;
+/// A knee is looked for from this share of the pages that are touched.
+const KNEE_SHARE_LEAST: f64 = 0.02;
+/// Windows of a curve for each doubling.
+const WINDOWS_PER_DOUBLING: u32 = 12;
+
+impl Study {
+    /// The curves that are asked for.
+    ///
+    /// # Panics
+    /// If the references were not wanted.
+    pub fn curves(&self, order: &CurveOrder, progress: &mut Progress<'_>) -> CurveRecord {
+        let mut notes = vec![];
+        if self.facts.is_cut {
+            notes.push("the recording was cut short; this is of what there is".into());
+        }
+        let has_windows = |named| matches!(named, Named::WorkingSet | Named::Vmin);
+        let wants_windows = order.policies.iter().any(|named| has_windows(*named));
+        let intervals = wants_windows.then(|| {
+            progress("intervals", 0.0);
+            Intervals::measure(self.string())
+        });
+        let mut curves = vec![];
+        let mut needs = vec![];
+        for (at, named) in order.policies.iter().enumerate() {
+            progress(named.name(), at as f64 / order.policies.len() as f64);
+            let points = match (named, &intervals) {
+                (Named::Lru | Named::Opt, _) => {
+                    let depths = self.depths(*named);
+                    needs.extend(self.needs_fixed(*named, &depths, &order.assumed));
+                    self.stack_points(&depths, &order.sizes)
+                }
+                (Named::WorkingSet | Named::Vmin, Some(intervals)) => {
+                    needs.extend(self.needs_variable(*named, intervals, &order.assumed));
+                    let point = if *named == Named::Vmin {
+                        vmin_point
+                    } else {
+                        working_set_point
+                    };
+                    window_points(intervals, point, &order.sizes)
+                }
+                (Named::WorkingSet | Named::Vmin, None) => {
+                    unreachable!("intervals are measured for these")
+                }
+                (Named::Pff, _) => self.pff_points(&order.sizes),
+                (Named::Simulated(name), _) => self.simulated_points(name, &order.sizes),
+            };
+            if points.is_empty() {
+                let name = named.name();
+                notes.push(format!(
+                    "{name} has no point at the sizes that were asked for"
+                ));
+            }
+            curves.push(self.curve(*named, points));
+        }
+        needs.sort_by(|a, b| a.slowdown_percent_max.total_cmp(&b.slowdown_percent_max));
+        CurveRecord {
+            schema: curve::SCHEMA.into(),
+            tidemark: VERSION.into(),
+            trace: self.facts.clone(),
+            curves,
+            needs,
+            notes,
+        }
+    }
+
+    /// The windows that are usually shown: about a thousandth, a hundredth and a tenth of the
+    /// time, rounded to a digit.
+    pub fn usual_windows(&self) -> Vec<u64> {
+        let round = |window: u64| {
+            let power = 10u64.pow(window.max(1).ilog10());
+            (window / power * power).max(1)
+        };
+        let time = self.facts.time;
+        let mut windows: Vec<u64> = [1000, 100, 10].map(|part| round(time / part)).into();
+        windows.dedup();
+        windows
+    }
+
+    fn curve(&self, named: Named, points: Vec<Point>) -> Curve {
+        // With next to no memory the ray from the origin is steep for want of pages.
+        let least = self.facts.pages as f64 * KNEE_SHARE_LEAST;
+        let pairs = points
+            .iter()
+            .map(|point| (point.memory_pages(), point.misses))
+            .filter(|(pages, _)| *pages >= least);
+        let lifetime = Lifetime::new(self.facts.time, pairs).resolved(self.resolution());
+        let knee = lifetime.find_knees().primary.map(|knee| {
+            let at = points
+                .iter()
+                .find(|point| point.memory_pages() == knee.pages);
+            Knee {
+                pages: knee.pages,
+                lifetime: knee.lifetime_ticks,
+                window: at.and_then(|point| point.window),
+            }
+        });
+        Curve {
+            policy: named.name().into(),
+            space: match named {
+                Named::WorkingSet | Named::Vmin | Named::Pff => Space::Variable,
+                Named::Lru | Named::Opt | Named::Simulated(_) => Space::Fixed,
+            },
+            accuracy: Accuracy::Exact,
+            knee,
+            points,
+        }
+    }
+
+    /// Intervals shorter than this are beyond the recording.
+    fn resolution(&self) -> u64 {
+        match self.references.granularity {
+            Granularity::Quantum(ticks) | Granularity::Window(ticks) => ticks,
+            Granularity::Exact => 0,
+        }
+    }
+
+    fn depths(&self, named: Named) -> Depths {
+        let (pages, count) = (&self.references.pages[..], self.references.page_count);
+        match named {
+            Named::Opt => optimum::count_depths(pages, count),
+            _ => stack::count_depths(pages, count),
+        }
+    }
+
+    fn stack_points(&self, depths: &Depths, sizes: &Sizes) -> Vec<Point> {
+        let most = self.facts.pages;
+        let misses = depths.misses();
+        let at = |pages: u64| Point {
+            pages,
+            misses: misses[usize::try_from(pages.min(most)).expect("as many as there are pages")],
+            ..Point::default()
+        };
+        wanted_sizes(sizes, most, SPREAD)
+            .into_iter()
+            .map(at)
+            .collect()
+    }
+
+    fn simulated_points(&self, name: &str, sizes: &Sizes) -> Vec<Point> {
+        let sizes = match sizes {
+            Sizes::At(_) => wanted_sizes(sizes, self.facts.pages, SPREAD_OF_RUNS),
+            Sizes::Spread | Sizes::All => spread(self.facts.pages, SPREAD_OF_RUNS),
+        };
+        let job = |pages: &u64| Job {
+            policy: name,
+            knobs: vec![],
+            seed: 1,
+            frames: u32::try_from(*pages).unwrap_or(u32::MAX),
+            eyes: MachineKind::Bits,
+        };
+        let jobs: Vec<Job<'_>> = sizes.iter().map(job).collect();
+        let costs = simulate_all(&self.references, &jobs);
+        let costs = costs.expect("the policy is registered, its knobs are at their defaults");
+        let points = sizes.into_iter().zip(costs);
+        points
+            .map(|(pages, cost)| Point {
+                pages,
+                misses: cost.misses,
+                ..Point::default()
+            })
+            .collect()
+    }
+
+    fn pff_points(&self, sizes: &Sizes) -> Vec<Point> {
+        let criticals = spread(self.facts.time.max(1), 2 * SPREAD_OF_RUNS);
+        let totals = run_pff(self.string(), &criticals);
+        let points = criticals
+            .iter()
+            .zip(&totals)
+            .map(|(critical, totals)| Point {
+                pages: totals.pages_mean().ceil() as u64,
+                misses: totals.faults(),
+                window: Some(*critical),
+                mean_pages: Some(totals.pages_mean()),
+            });
+        let mut points: Vec<Point> = points.collect();
+        points.sort_by(|a, b| a.memory_pages().total_cmp(&b.memory_pages()));
+        points.dedup_by(|next, kept| next.mean_pages == kept.mean_pages);
+        let Sizes::At(sizes) = sizes else {
+            return points;
+        };
+        // More memory may mean more misses here, so the best that fits is asked for.
+        let best = |pages: &u64| {
+            let fits = points
+                .iter()
+                .filter(|point| point.memory_pages() <= *pages as f64);
+            let best = fits.min_by_key(|point| point.misses)?;
+            Some(Point {
+                pages: *pages,
+                ..*best
+            })
+        };
+        sizes.iter().filter_map(best).collect()
+    }
+
+    fn needs_fixed(&self, named: Named, depths: &Depths, assumed: &Assumed) -> Vec<Need> {
+        let misses = depths.misses();
+        let (time, first) = (self.facts.time, self.facts.pages);
+        let answer = |percent: &f64| {
+            let terms = assumed.terms(*percent, self.facts.time_unit);
+            let points = misses.iter().enumerate().skip(1);
+            let points = points.map(|(pages, misses)| (pages as u64, *misses));
+            let needed = needed_fixed(points, time, first, &terms)?;
+            Some(self.need(named, *percent, &needed, assumed))
+        };
+        assumed
+            .slowdowns_percent
+            .iter()
+            .filter_map(answer)
+            .collect()
+    }
+
+    fn needs_variable(&self, named: Named, intervals: &Intervals, assumed: &Assumed) -> Vec<Need> {
+        if self.facts.records == 0 {
+            return vec![];
+        }
+        let answer = |percent: &f64| {
+            let terms = assumed.terms(*percent, self.facts.time_unit);
+            let needed = match named {
+                Named::Vmin => needed_vmin(self.string(), intervals, &terms),
+                _ => needed_working_set(self.string(), intervals, &terms),
+            };
+            self.need(named, *percent, &needed, assumed)
+        };
+        assumed.slowdowns_percent.iter().map(answer).collect()
+    }
+
+    fn need(&self, named: Named, percent: f64, needed: &Needed, assumed: &Assumed) -> Need {
+        let pages = needed.pages_mean.ceil() as u64;
+        Need {
+            policy: named.name().into(),
+            slowdown_percent_max: percent,
+            slowdown_percent: needed.slow_down * 100.0,
+            pages,
+            bytes: self.facts.bytes(pages),
+            pages_peak: needed.pages_max,
+            window: needed.window,
+            page_ins: needed.page_ins,
+            page_in_ns: assumed.page_in_ns,
+            time_unit_ns: assumed.time_unit_ns(self.facts.time_unit),
+        }
+    }
+}
+
+/// The sizes that are asked for, of 1 to `most`.
+fn wanted_sizes(sizes: &Sizes, most: u64, count: u64) -> Vec<u64> {
+    match sizes {
+        Sizes::Spread => spread(most, count),
+        Sizes::All => (1..=most).collect(),
+        Sizes::At(sizes) => sizes.clone(),
+    }
+}
+
+/// About `count` numbers from 1 to `most`, rising: all of them, or in equal ratios.
+fn spread(most: u64, count: u64) -> Vec<u64> {
+    if most <= count {
+        return (1..=most).collect();
+    }
+    let ratio = (most as f64).powf(1.0 / (count - 1) as f64);
+    let mut sizes: Vec<u64> = (0..count)
+        .map(|at| (ratio.powf(at as f64).round() as u64).clamp(1, most))
+        .collect();
+    sizes.push(most);
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// The points of a policy with a window: at many windows, or at the longest whose mean fits.
+fn window_points(
+    intervals: &Intervals,
+    point: fn(&Intervals, u64) -> WindowPoint,
+    sizes: &Sizes,
+) -> Vec<Point> {
+    let plain = |at: WindowPoint| Point {
+        pages: at.pages_mean.ceil() as u64,
+        misses: at.faults,
+        window: Some(at.window),
+        mean_pages: Some(at.pages_mean),
+    };
+    match sizes {
+        Sizes::Spread | Sizes::All => {
+            let windows = intervals.windows(WINDOWS_PER_DOUBLING);
+            windows
+                .into_iter()
+                .map(|window| plain(point(intervals, window)))
+                .collect()
+        }
+        Sizes::At(sizes) => {
+            let at = |pages: &u64| {
+                let window = longest_window(intervals, point, *pages as f64)?;
+                Some(Point {
+                    pages: *pages,
+                    ..plain(point(intervals, window))
+                })
+            };
+            sizes.iter().filter_map(at).collect()
+        }
+    }
+}
+
+/// The longest window whose mean has at most `pages_max` pages, if any has. A mean never falls
+/// with a longer window.
+fn longest_window(
+    intervals: &Intervals,
+    point: fn(&Intervals, u64) -> WindowPoint,
+    pages_max: f64,
+) -> Option<u64> {
+    let fits = |window| point(intervals, window).pages_mean <= pages_max;
+    if !fits(0) {
+        return None;
+    }
+    let (mut fitting, mut beyond) = (0, intervals.longest() + 1);
+    if fits(beyond) {
+        return Some(intervals.longest());
+    }
+    while beyond - fitting > 1 {
+        let middle = fitting + (beyond - fitting) / 2;
+        match fits(middle) {
+            true => fitting = middle,
+            false => beyond = middle,
+        }
+    }
+    Some(fitting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_sizes_are_all_there_are_and_many_are_spread() {
+        assert_eq!(spread(5, 10), [1, 2, 3, 4, 5]);
+        let sizes = spread(1_000_000, 100);
+        assert!(sizes.len() <= 101 && sizes.len() > 80, "{}", sizes.len());
+        assert_eq!((sizes[0], sizes[sizes.len() - 1]), (1, 1_000_000));
+        assert!(sizes.is_sorted());
+        assert_eq!(spread(0, 10), Vec::<u64>::new());
+    }
+}

@@ -1,0 +1,96 @@
+//! What a study is asked for, and what it is to take for granted.
+
+use tidemark_results::analysis::TimeUnit;
+
+use super::policies::Named;
+use crate::analysis::needed::Terms;
+use crate::analysis::space_time::Costs;
+
+/// Which curves, at which sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurveOrder {
+    /// The policies, in the order of the record.
+    pub policies: Vec<Named>,
+    /// At which sizes.
+    pub sizes: Sizes,
+    /// For the answers to how much memory is needed.
+    pub assumed: Assumed,
+}
+
+/// At which sizes of memory points are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// At so many that a curve can be drawn: all of a few hundred, and of more some hundreds in
+    /// equal ratios.
+    Spread,
+    /// At every size. Policies that are simulated are spread all the same.
+    All,
+    /// At these, in pages, in this order.
+    At(Vec<u64>),
+}
+
+/// What answers take for granted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assumed {
+    /// The slow-downs to answer for, in percent.
+    pub slowdowns_percent: Vec<f64>,
+    /// The wait for a page from the store, in nanoseconds.
+    pub page_in_ns: f64,
+    /// How long a unit of virtual time lasts, in nanoseconds; by the unit, where `None`.
+    pub time_unit_ns: Option<f64>,
+}
+
+/// The wait for a page that never was: to be filled with zeros.
+const FIRST_TOUCH_NS: f64 = 500.0;
+/// The policy's work at a miss.
+const CHOICE_NS: f64 = 200.0;
+/// The policy's work to look at a resident page: to test a bit and move a list entry.
+const LOOK_NS: f64 = 10.0;
+/// From one look at all resident pages to the next, for policies that must look: 10 ms.
+const LOOK_EVERY_NS: f64 = 1e7;
+
+impl Default for Assumed {
+    fn default() -> Assumed {
+        Assumed {
+            slowdowns_percent: vec![1.0, 10.0],
+            page_in_ns: 100_000.0,
+            time_unit_ns: None,
+        }
+    }
+}
+
+impl Assumed {
+    /// How long a unit of virtual time lasts. An instruction: half a nanosecond, as at 2 GHz and
+    /// one a cycle. A reference is to another page than the one before: a hundred instructions.
+    pub fn time_unit_ns(&self, unit: TimeUnit) -> f64 {
+        self.time_unit_ns.unwrap_or(match unit {
+            TimeUnit::Instructions => 0.5,
+            TimeUnit::References => 50.0,
+            TimeUnit::Nanoseconds => 1.0,
+        })
+    }
+
+    pub(super) fn terms(&self, slowdown_percent: f64, unit: TimeUnit) -> Terms {
+        Terms {
+            slow_down_max: slowdown_percent / 100.0,
+            page_in_ns: self.page_in_ns,
+            ticks_per_second: 1e9 / self.time_unit_ns(unit),
+        }
+    }
+
+    /// The costs of a policy. One that must look at pages does so from time to time.
+    pub(super) fn costs(&self, unit: TimeUnit, must_look: bool) -> Costs {
+        let tick_ns = self.time_unit_ns(unit);
+        Costs {
+            tick_ns,
+            page_in_ns: self.page_in_ns,
+            first_use_ns: FIRST_TOUCH_NS,
+            choice_ns: CHOICE_NS,
+            scan_page_ns: LOOK_NS,
+            scan_every_ticks: match must_look {
+                true => (LOOK_EVERY_NS / tick_ns).max(1.0) as u64,
+                false => 0,
+            },
+        }
+    }
+}

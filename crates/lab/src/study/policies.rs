@@ -1,0 +1,90 @@
+//! The policies that a curve can be of: those with an analysis of their own, and every registered
+//! one, by simulation.
+
+use std::fmt;
+use std::str::FromStr;
+
+use tidemark_core::policy::{Sees, registry};
+
+/// A policy by its name on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// Least recently used: exact for all sizes in one pass.
+    Lru,
+    /// The working set.
+    WorkingSet,
+    /// The optimum of variable space.
+    Vmin,
+    /// The optimum of fixed space.
+    Opt,
+    /// The page-fault frequency policy.
+    Pff,
+    /// A policy of the registry.
+    Simulated(&'static str),
+}
+
+/// A name that no policy has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownPolicy(pub String);
+
+impl Named {
+    /// The name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Named::Lru => "lru",
+            Named::WorkingSet => "ws",
+            Named::Vmin => "vmin",
+            Named::Opt => "opt",
+            Named::Pff => "pff",
+            Named::Simulated(name) => name,
+        }
+    }
+
+    /// Every name there is.
+    pub fn all() -> Vec<&'static str> {
+        let simulated = registry::entries()
+            .iter()
+            .filter(|entry| can_be_simulated(entry.description.sees))
+            .map(|entry| entry.description.name);
+        ["lru", "ws", "vmin", "opt", "pff"]
+            .into_iter()
+            .chain(simulated)
+            .collect()
+    }
+}
+
+fn can_be_simulated(sees: Sees) -> bool {
+    match sees {
+        Sees::Faults | Sees::Bits | Sees::References => true,
+        Sees::Future => false,
+    }
+}
+
+impl FromStr for Named {
+    type Err = UnknownPolicy;
+
+    fn from_str(name: &str) -> Result<Named, UnknownPolicy> {
+        match name {
+            "lru" => Ok(Named::Lru),
+            "ws" => Ok(Named::WorkingSet),
+            "vmin" => Ok(Named::Vmin),
+            "opt" => Ok(Named::Opt),
+            "pff" => Ok(Named::Pff),
+            other => match registry::find(other) {
+                Some(entry) if can_be_simulated(entry.description.sees) => {
+                    Ok(Named::Simulated(entry.description.name))
+                }
+                Some(_) | None => Err(UnknownPolicy(other.to_owned())),
+            },
+        }
+    }
+}
+
+impl fmt::Display for UnknownPolicy {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = Named::all().join(", ");
+        write!(formatter, "`{}`: no such policy; there are {all}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownPolicy {}

@@ -1,0 +1,86 @@
+//! What happens over time: working sets and phases, as records.
+
+use tidemark_results::analysis::phases::{self, Level, Phase, PhasesRecord};
+use tidemark_results::analysis::wss::{self, SizeBucket, WindowSizes, WssRecord};
+
+use super::{Study, VERSION};
+use crate::analysis::phases::{PhaseOptions, find_phases};
+use crate::analysis::residence::Timeline;
+use crate::analysis::working_set::working_set_over_time;
+
+impl Study {
+    /// The size of the working set at each of `windows`, in at most `pieces` spans of time.
+    ///
+    /// # Panics
+    /// If the references were not wanted, or there is to be no span.
+    pub fn working_sets(&self, windows: &[u64], pieces: usize) -> WssRecord {
+        let lines = match self.references.is_empty() {
+            true => vec![],
+            false => working_set_over_time(self.string(), windows, pieces),
+        };
+        WssRecord {
+            schema: wss::SCHEMA.into(),
+            tidemark: VERSION.into(),
+            trace: self.facts.clone(),
+            windows: windows
+                .iter()
+                .zip(&lines)
+                .map(|(window, line)| window_sizes(*window, line))
+                .collect(),
+            marks: self.marks.clone(),
+        }
+    }
+
+    /// The phases at each level.
+    ///
+    /// # Panics
+    /// If the references were not wanted.
+    pub fn phases(&self) -> PhasesRecord {
+        let string = self.string();
+        let options = PhaseOptions::for_string(&string);
+        let time = self.facts.time.max(1) as f64;
+        let levels = match self.references.is_empty() {
+            true => vec![],
+            false => find_phases(string, &options),
+        };
+        let phase = |phase: &crate::analysis::phases::Phase| Phase {
+            from: phase.start,
+            until: phase.end,
+            pages: u64::from(phase.pages),
+            pages_new: u64::from(phase.entered_pages),
+        };
+        PhasesRecord {
+            schema: phases::SCHEMA.into(),
+            tidemark: VERSION.into(),
+            trace: self.facts.clone(),
+            phase_time_min: options.phase_ticks_min,
+            levels: levels
+                .iter()
+                .map(|level| Level {
+                    pages_from: u64::from(level.pages_from),
+                    pages_to: u64::from(level.pages_to),
+                    share: level.covered_ticks() as f64 / time,
+                    pages_mean: level.pages_mean(),
+                    phases: level.phases.iter().map(phase).collect(),
+                })
+                .collect(),
+            marks: self.marks.clone(),
+        }
+    }
+}
+
+fn window_sizes(window: u64, line: &Timeline) -> WindowSizes {
+    let bucket = |(at, piece): (usize, &crate::analysis::residence::Piece)| SizeBucket {
+        from: line.start + at as u64 * line.piece_ticks,
+        min: piece.pages_min,
+        mean: piece.pages_mean(),
+        max: piece.pages_max,
+    };
+    WindowSizes {
+        window,
+        mean: line.totals.pages_mean(),
+        deviation: line.totals.pages_variance().sqrt(),
+        peak: line.totals.pages_max,
+        buckets: line.pieces.iter().enumerate().map(bucket).collect(),
+    }
+}

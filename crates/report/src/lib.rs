@@ -1,0 +1,18 @@
+//! Results as pictures, as terminal drawings and as one self-contained HTML page.
+//!
+//! Sees the records of `tidemark-results` and nothing else: every view is a pure function of them.
+//!
+//! [`picture`] draws for files (SVG, PNG), [`terminal`] for terminals, [`page`] for browsers. They
+//! share how values become places ([`axis`]), numbers ([`numbers`]), colours ([`colours`]) and
+//! sentences ([`words`]), and how a map is laid out ([`raster`]).
+
+#![forbid(unsafe_code)]
+
+pub mod axis;
+pub mod colours;
+pub mod numbers;
+pub mod page;
+pub mod picture;
+pub mod raster;
+pub mod terminal;
+pub mod words;

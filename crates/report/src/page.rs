@@ -1,0 +1,101 @@
+//! One HTML page with everything about a trace, that needs nothing but itself.
+//!
+//! Text and tables stand in the page as such; what the pictures need travels compressed and is
+//! unpacked in the browser. The page says by its own policy that it may load nothing.
+
+mod payload;
+mod tables;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use tidemark_results::analysis::report::ReportRecord;
+
+use crate::words;
+
+const PAGE: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPTS: [&str; 5] = [
+    include_str!("page/numbers.js"),
+    include_str!("page/chart.js"),
+    include_str!("page/heat.js"),
+    include_str!("page/phases.js"),
+    include_str!("page/page.js"),
+];
+const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
+const UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
+const UPLOT_LICENCE: &str = include_str!("../vendor/uplot/LICENSE");
+
+/// The page.
+pub fn page(record: &ReportRecord) -> String {
+    let payload = STANDARD.encode(payload::packed(record));
+    let style = format!("{UPLOT_STYLE}\n{STYLE}");
+    let uplot = format!("/*\n{UPLOT_LICENCE}*/\n{UPLOT}");
+    let script = format!("'use strict';\n(() => {{\n{}\n}})();", SCRIPTS.join("\n"));
+    let parts = [
+        ("title", escaped(&words::title(&record.trace))),
+        ("facts", escaped(&words::facts(&record.trace))),
+        ("needs", tables::needs(&record.curve)),
+        ("windows", tables::windows(&record.wss)),
+        ("phases", tables::phases(&record.phases)),
+        ("regions", tables::regions(&record.map)),
+        ("space_time", tables::space_time(record)),
+        ("version", escaped(&record.tidemark)),
+        ("licence", "uPlot, © 2022 Leon Sorokin, MIT licence".into()),
+        ("style", style),
+        ("payload", payload),
+        ("uplot", uplot),
+        ("script", script),
+    ];
+    filled(PAGE, &parts)
+}
+
+/// `template` with each `{{name}}` replaced by its part. Parts are not looked into.
+fn filled(template: &str, parts: &[(&str, String)]) -> String {
+    let mut page = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (name, after) = after
+            .split_once("}}")
+            .expect("the template closes what it opens");
+        let part = parts.iter().find(|(known, _)| *known == name);
+        page.push_str(before);
+        page.push_str(&part.expect("every name of the template has a part").1);
+        rest = after;
+    }
+    page + rest
+}
+
+/// Text as it may stand in a page.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_replaced_once() {
+        let parts = [("a", "{{b}}".to_owned()), ("b", "2".to_owned())];
+        assert_eq!(filled("<{{a}}|{{b}}>", &parts), "<{{b}}|2>");
+    }
+
+    #[test]
+    fn text_can_not_become_markup() {
+        assert_eq!(
+            escaped("<a b='c'>&\""),
+            "&lt;a b=&#39;c&#39;&gt;&amp;&quot;"
+        );
+    }
+}

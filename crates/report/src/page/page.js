@@ -1,0 +1,179 @@
+// Unpacks what the page carries and sets up its parts.
+const unpack = async () => {
+  const text = atob(document.getElementById('payload').textContent.trim());
+  const packed = Uint8Array.from(text, (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
+  const all = new Uint8Array(await new Response(stream).arrayBuffer());
+  const length = new DataView(all.buffer).getUint32(0, true);
+  const record = JSON.parse(new TextDecoder().decode(all.subarray(4, 4 + length)));
+  record.map.levels = all.subarray(4 + length);
+  return record;
+};
+
+const curveChart = (record) => {
+  const { trace, curves } = record;
+  const state = { shows: 'Misses', across: 'log', up: 'log' };
+  const value = (curve, at) => (state.shows === 'Misses' ? curve.misses[at] : trace.time / Math.max(1, curve.misses[at]));
+  const describe = () => ({
+    series: curves.map((curve) => {
+      const y = curve.misses.map((_, at) => value(curve, at));
+      const life = curve.knee && (state.shows === 'Misses' ? trace.time / curve.knee.lifetime : curve.knee.lifetime);
+      return {
+        name: curve.name, ink: curve.ink, dashed: curve.dashed, x: curve.memory, y, curve,
+        dot: curve.knee ? [curve.knee.memory, life] : null,
+      };
+    }),
+    x: { log: state.across === 'log' ? 2 : 0, label: bytes, steps: stepsOfTwo, name: 'memory' },
+    y: {
+      log: state.up === 'log' ? 10 : 0, steps: stepsOfTen,
+      label: state.shows === 'Misses' ? count : (v) => timeShort(v, trace.time_unit),
+      name: state.shows === 'Misses' ? 'misses' : `${trace.time_unit} between misses`,
+    },
+    tip: (memory, shown) => {
+      const lines = shown.map((s) => {
+        let at = s.x.findIndex((x) => x > memory);
+        at = (at < 0 ? s.x.length : at) - 1;
+        if (at < 0) return '';
+        const misses = s.curve.misses[at];
+        const window = s.curve.window ? `, window ${timeShort(s.curve.window[at], trace.time_unit)}` : '';
+        return `<br><i style="background:${colour(s.ink)}"></i>${escaped(s.name)}: <b>${whole(misses)}</b> misses, one in ${timeLong(trace.time / Math.max(1, misses), trace.time_unit)}${window}`;
+      });
+      return `<b>${bytes(memory)}</b> (${whole(memory / trace.page_bytes)} pages)${lines.join('')}`;
+    },
+  });
+  const tools = document.querySelector('[data-for="curves"]');
+  const it = chart(document.getElementById('curve-plot'), describe);
+  curves.forEach((curve) => chip(tools, curve.name, curve.ink, curve.dashed, (isOn) => it.toggle(curve.name, isOn)));
+  const set = (key) => (name) => { state[key] = name.split(' ').pop(); it.build(); };
+  choice(tools, ['Misses', 'Lifetime'], 'Misses', set('shows')).classList.add('push');
+  choice(tools, ['memory log', 'linear'], 'memory log', set('across'));
+  choice(tools, ['up log', 'linear'], 'up log', set('up'));
+  zoomTools(tools, it);
+  return it;
+};
+
+const sizeChart = (record, onRange) => {
+  const { trace, sizes, phases } = record;
+  const main = phases.levels[phases.main];
+  const describe = () => ({
+    series: sizes.map((line) => ({ name: line.name, ink: line.ink, x: line.times, y: line.mean, low: line.min, high: line.max, line })),
+    range: [0, Math.max(1, trace.time)],
+    x: { log: 0, label: (v) => timeShort(v, trace.time_unit), steps: stepsOfTen, name: `virtual time (${trace.time_unit})` },
+    y: { log: 0, label: bytes, steps: stepsOfTwo, name: 'memory' },
+    under: (u) => {
+      const { ctx, bbox } = u;
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+      ctx.clip();
+      (main ? main.phases : []).forEach((phase, at) => {
+        const [a, b] = [u.valToPos(phase.from, 'x', true), u.valToPos(phase.until, 'x', true)];
+        ctx.fillStyle = colour(at % 2 ? '--band-b' : '--band-a');
+        ctx.globalAlpha = 0.6;
+        ctx.fillRect(a, bbox.top, Math.max(1, b - a), bbox.height);
+      });
+      ctx.globalAlpha = 1;
+      ctx.fillStyle = colour('--faint');
+      ctx.strokeStyle = colour('--faint');
+      ctx.textAlign = 'left';
+      ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+      let free = -1;
+      for (const mark of record.map.marks) {
+        const x = u.valToPos(mark.time, 'x', true);
+        ctx.setLineDash([4, 4]);
+        ctx.beginPath();
+        ctx.moveTo(x, bbox.top);
+        ctx.lineTo(x, bbox.top + bbox.height);
+        ctx.stroke();
+        if (x > free) {
+          ctx.fillText(mark.name, x + 5, bbox.top + 14 * devicePixelRatio);
+          free = x + ctx.measureText(mark.name).width + 10;
+        }
+      }
+      ctx.restore();
+    },
+    tip: (time, shown) => {
+      const lines = shown.map((s) => {
+        let at = s.x.findIndex((x) => x > time);
+        at = Math.max(0, (at < 0 ? s.x.length : at) - 1);
+        return `<br><i style="background:${colour(s.ink)}"></i>${escaped(s.name)}: <b>${bytes(s.y[at])}</b> (${bytes(s.low[at])} to ${bytes(s.high[at])})`;
+      });
+      return `at ${timeLong(Math.max(0, time), trace.time_unit)}${lines.join('')}`;
+    },
+  });
+  const tools = document.querySelector('[data-for="sizes"]');
+  const it = chart(document.getElementById('size-plot'), describe, onRange);
+  sizes.forEach((line) => chip(tools, line.name, line.ink, false, (isOn) => it.toggle(line.name, isOn)));
+  zoomTools(tools, it);
+  return it;
+};
+
+const themes = (redraw) => {
+  const names = ['auto', 'light', 'dark'];
+  const it = document.getElementById('theme');
+  let at = 0;
+  it.onclick = () => {
+    at = (at + 1) % names.length;
+    it.textContent = `${['◐', '☀', '☾'][at]} ${names[at]}`;
+    it.setAttribute('aria-label', `Colours: ${at ? names[at] : 'as the system'}`);
+    if (at) document.documentElement.dataset.theme = names[at]; else delete document.documentElement.dataset.theme;
+    redraw();
+  };
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+};
+
+const legend = (map) => {
+  const canvas = document.getElementById('heat-legend');
+  const context = canvas.getContext('2d');
+  for (let at = 0; at < 256; at += 1) {
+    context.fillStyle = `rgb(${heatColour(at).join(' ')})`;
+    context.fillRect(at, 0, 1, 1);
+  }
+  document.getElementById('heat-most').textContent = count(map.most);
+};
+
+const start = async () => {
+  const record = await unpack();
+  const { trace, map } = record;
+  const parts = {};
+  // Working set, phases and map show one span of time. Whoever moved tells the others.
+  let isTelling = false;
+  const follow = (who) => (from, to) => {
+    if (isTelling) return;
+    isTelling = true;
+    if (who !== 'sizes' && parts.sizes) parts.sizes.setRange(from, to);
+    if (parts.phases) parts.phases.setTimes(from, to);
+    if (who !== 'map' && parts.map) parts.map.setTimes(from, to);
+    isTelling = false;
+  };
+  const draw = (name, id, has, make) => {
+    if (has) parts[name] = make();
+    else document.getElementById(id).innerHTML = '<p class="note">Nothing on record.</p>';
+  };
+  draw('curves', 'curve-plot', record.curves.length, () => curveChart(record));
+  draw('sizes', 'size-plot', record.sizes.length, () => sizeChart(record, follow('sizes')));
+  draw('phases', 'phase-plot', record.phases.levels.length, () => (
+    phaseChart(document.getElementById('phase-plot'), record.phases, trace.time_unit, trace.page_bytes)));
+  draw('map', 'map-plot', map.bands.length, () => {
+    const it = heatMap(document.getElementById('map-plot'), map, trace.time_unit, trace.page_bytes, follow('map'));
+    zoomTools(document.querySelector('[data-for="map"]'), it);
+    legend(map);
+    return it;
+  });
+  themes(() => Object.values(parts).forEach((part) => part.redraw()));
+  let width = innerWidth;
+  addEventListener('resize', () => {
+    if (innerWidth === width) return;
+    width = innerWidth;
+    Object.values(parts).forEach((part) => part.resize());
+  });
+  window.tidemark = parts;
+  document.documentElement.dataset.ready = 'yes';
+};
+start().catch((error) => {
+  const note = document.createElement('p');
+  note.className = 'note';
+  note.textContent = `The pictures can't be drawn: ${error.message}`;
+  document.querySelector('main').prepend(note);
+  console.error(error);
+});

@@ -1,0 +1,101 @@
+//! The map as a picture: addresses upwards, time to the right, regions named beside their bands.
+
+use tidemark_results::analysis::map::MapRecord;
+use tidemark_results::text;
+
+use super::chart::{Area, draw_across};
+use super::curves::draw_head;
+use super::{Anchor, Lettering, Picture, Stroke};
+use crate::axis::{Axis, Quantity, Spread};
+use crate::colours::{PAPER, heat};
+use crate::raster::{Raster, level, raster};
+use crate::{numbers, words};
+
+const WIDTH: usize = 1100;
+const HEAD: usize = 72;
+const LEFT: usize = 210;
+const RIGHT: usize = 24;
+const BODY: usize = 620;
+const BELOW: usize = 60;
+/// A band is named if it is at least this high.
+const NAMED: usize = 13;
+/// Between bands, in pixels.
+const BETWEEN: usize = 2;
+/// What shows where nothing was referred to.
+const COLD: [u8; 3] = [244, 246, 248];
+
+/// The map, with its legend.
+pub fn map(record: &MapRecord) -> Picture {
+    let scale = Picture::scale();
+    let width = WIDTH - LEFT - RIGHT;
+    let least = NAMED * scale;
+    let raster = raster(record, width * scale, BODY * scale, BETWEEN, least);
+    let body = raster.height.div_ceil(scale).max(1);
+    let mut picture = Picture::new(WIDTH, HEAD + body + BELOW);
+    draw_head(
+        &mut picture,
+        &words::title(&record.trace),
+        &words::facts(&record.trace),
+    );
+    let inner = Area {
+        x: LEFT as f64,
+        y: HEAD as f64,
+        width: width as f64,
+        height: body as f64,
+    };
+    let unit = record.trace.time_unit;
+    let axis = Axis::new(Quantity::Time(unit), Spread::Linear, 0.0, map_time(record));
+    let name = format!("virtual time ({})", unit.name());
+    draw_across(&mut picture, inner, &axis, &name);
+    draw_names(&mut picture, record, &raster);
+    picture.image((LEFT, HEAD), (width, body), |x, y| {
+        if y >= raster.height || raster.band_at(y).is_none() {
+            return PAPER.ground;
+        }
+        match raster.cells[y * raster.width + x] {
+            0 => COLD,
+            records => heat(level(records, raster.most)),
+        }
+    });
+    draw_legend(&mut picture, 24.0, raster.most);
+    picture
+}
+
+/// The virtual time that all columns cover.
+fn map_time(record: &MapRecord) -> f64 {
+    (record.columns as u64 * record.column_time).max(1) as f64
+}
+
+/// Names the bands: what, and how much of it was touched.
+fn draw_names(picture: &mut Picture, record: &MapRecord, raster: &Raster) {
+    let scale = Picture::scale();
+    let mut free_from = 0.0;
+    for band in &raster.bands {
+        let region = &record.regions[band.region];
+        let middle = (HEAD * scale + band.top + band.height / 2) as f64 / scale as f64;
+        if middle - 5.0 < free_from {
+            continue;
+        }
+        free_from = middle + 7.0;
+        let name = words::shortened(&words::region(region, record), 20);
+        let size = text::bytes(record.trace.bytes(region.touched));
+        let lettering = Lettering::new(11).anchored(Anchor::End);
+        let x = LEFT as f64 - 8.0;
+        picture.text(x - 62.0, middle + 4.0, &name, lettering);
+        picture.text(x, middle + 4.0, &size, lettering.coloured(PAPER.faint));
+    }
+}
+
+fn draw_legend(picture: &mut Picture, y: f64, most: u64) {
+    let (width, x) = (200, WIDTH - RIGHT - 260);
+    let lettering = Lettering::new(11).coloured(PAPER.faint);
+    let before = lettering.anchored(Anchor::End);
+    picture.text(x as f64 - 14.0, y + 9.0, "references in a cell:  1", before);
+    picture.image((x, y as usize), (width, 10), |at, _| {
+        heat((at * 255 / (width * Picture::scale() - 1)) as u8)
+    });
+    let end = (x + width) as f64;
+    picture.text(end + 8.0, y + 9.0, &numbers::count(most as f64), lettering);
+    let frame = Stroke::new(PAPER.frame, 0.5);
+    picture.line(vec![(x as f64, y + 10.5), (end, y + 10.5)], frame);
+}

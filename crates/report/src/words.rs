@@ -1,0 +1,99 @@
+//! What the numbers mean, in sentences.
+
+use tidemark_results::analysis::TraceFacts;
+use tidemark_results::analysis::curve::{CurveRecord, Need};
+use tidemark_results::analysis::map::{MapRecord, Region};
+use tidemark_results::text;
+
+use crate::numbers;
+
+/// What the trace is of.
+pub fn title(trace: &TraceFacts) -> String {
+    trace.title()
+}
+
+/// The trace in one line.
+pub fn facts(trace: &TraceFacts) -> String {
+    let processes = match trace.processes {
+        0 | 1 => String::new(),
+        more => format!(" in {more} processes"),
+    };
+    let cut = if trace.is_cut { " · cut short" } else { "" };
+    format!(
+        "{} · {} references on record ({}) · {} touched{processes}{cut}",
+        numbers::time(trace.time as f64, trace.time_unit),
+        numbers::count(trace.records as f64),
+        trace.granularity,
+        text::bytes(trace.bytes(trace.pages)),
+    )
+}
+
+/// How much memory is needed: a sentence for each bound, and what it assumes. Empty where nothing
+/// was asked.
+pub fn needs(record: &CurveRecord) -> Vec<String> {
+    let mut lines: Vec<String> = record
+        .needs
+        .iter()
+        .map(|need| need_sentence(need, record))
+        .collect();
+    if let Some(need) = record.needs.first() {
+        lines.push(assumption(need, &record.trace));
+    }
+    lines
+}
+
+/// The name of a region: with the number of its process, where there are several.
+pub fn region(region: &Region, record: &MapRecord) -> String {
+    match record.trace.processes > 1 {
+        true => format!("{} {}", region.process, region.short_label()),
+        false => region.short_label().to_owned(),
+    }
+}
+
+/// The name of a policy as it is written: acronyms in capitals.
+pub fn policy(name: &str) -> String {
+    match name {
+        "lru" | "ws" | "vmin" | "opt" | "fifo" | "pff" | "arc" | "lirs" => name.to_uppercase(),
+        other => other.to_owned(),
+    }
+}
+
+/// `text`, cut to at most `length` characters.
+pub fn shortened(text: &str, length: usize) -> String {
+    if text.chars().count() <= length {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(length.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+fn need_sentence(need: &Need, record: &CurveRecord) -> String {
+    let share = need.pages as f64 * 100.0 / record.trace.pages.max(1) as f64;
+    let in_the_mean = if need.window.is_some() {
+        " in the mean"
+    } else {
+        ""
+    };
+    format!(
+        "At most {} % slower: {}{in_the_mean} under {} ({} % of what is touched; {} page-in{}).",
+        numbers::digits(need.slowdown_percent_max),
+        text::bytes(need.bytes),
+        policy(&need.policy),
+        numbers::digits(share),
+        text::count(need.page_ins),
+        if need.page_ins == 1 { "" } else { "s" },
+    )
+}
+
+fn assumption(need: &Need, trace: &TraceFacts) -> String {
+    let unit = trace.time_unit.name().trim_end_matches('s');
+    let article = if unit == "instruction" { "an" } else { "a" };
+    format!(
+        "Assumed: a page-in takes {}, {} {unit} {}. First touches are not counted: they cost the \
+         same in any amount of memory.",
+        numbers::seconds(need.page_in_ns / 1e9),
+        article,
+        numbers::seconds(need.time_unit_ns / 1e9),
+    )
+}

@@ -1,0 +1,69 @@
+//! The page as text: whole, bound to nothing outside, and small.
+
+mod sample;
+
+use std::path::PathBuf;
+
+use tidemark_report::page::page;
+
+#[test]
+fn a_page_is_one_file_that_loads_nothing() {
+    let html = page(&sample::report());
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report.html");
+    std::fs::write(path, &html).unwrap();
+    assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
+    for outside in [
+        "src=\"http",
+        "href=\"",
+        "@import",
+        "url(",
+        "fetch(",
+        "XMLHttpRequest",
+    ] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+    assert!(html.contains("default-src 'none'"));
+    assert!(
+        html.contains("Permission is hereby granted"),
+        "the licence travels along"
+    );
+    assert!(html.len() < 700_000, "{} bytes", html.len());
+}
+
+#[test]
+fn answers_and_tables_stand_in_the_text() {
+    let html = page(&sample::report());
+    for text in [
+        "27 MiB",
+        "for at most 1 % slow-down under LRU",
+        "libc.so.6",
+        "space-time",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn names_from_a_trace_are_text_and_nothing_else() {
+    let mut record = sample::report();
+    record.trace.command = vec!["</script><script>alert(1)</script>".into()];
+    record.map.regions[1].label = "/tmp/<img src=x onerror=alert(1)>".into();
+    record.map.marks[0].name = "<b>".into();
+    let html = page(&record);
+    assert!(!html.contains("alert(1)</script>") && !html.contains("<img"));
+}
+
+#[test]
+fn a_trace_without_references_still_has_a_page() {
+    let mut record = sample::report();
+    record.curve.curves.clear();
+    record.curve.needs.clear();
+    record.wss.windows.clear();
+    record.map.regions.clear();
+    record.map.columns = 0;
+    record.phases.levels.clear();
+    record.space_time.rows.clear();
+    record.trace.time = 0;
+    let html = page(&record);
+    assert!(html.contains("No bound was asked for."));
+}

@@ -1,0 +1,338 @@
+//! A made-up program, as records: it loads, sorts and writes, in three localities.
+
+#![allow(dead_code)]
+
+use tidemark_results::analysis::curve::{self, Curve, CurveRecord, Knee, Need, Point, Space};
+use tidemark_results::analysis::map::{self, MapRecord, Region, Row};
+use tidemark_results::analysis::phases::{self, Level, Phase, PhasesRecord};
+use tidemark_results::analysis::report::{self, ReportRecord, SpaceTime, SpaceTimes};
+use tidemark_results::analysis::wss::{self, SizeBucket, WindowSizes, WssRecord};
+use tidemark_results::analysis::{Accuracy, Mark, TimeUnit, TraceFacts};
+
+const TIME: u64 = 4_200_000_000;
+const VERSION: &str = "0.1.0";
+
+/// What is said of the trace.
+pub fn facts() -> TraceFacts {
+    TraceFacts {
+        source: "tidemark 0.1.0".into(),
+        command: vec!["sort".into(), "--buffer-size=64M".into(), "big.txt".into()],
+        page_bytes: 4096,
+        granularity: "quantum 1000".into(),
+        time_unit: TimeUnit::Instructions,
+        records: 38_250_112,
+        pages: 9_120,
+        processes: 1,
+        time: TIME,
+        is_cut: false,
+    }
+}
+
+/// Four curves with the shapes that programs have.
+pub fn curves() -> CurveRecord {
+    let shape = |pages: f64, scale: f64| {
+        let x = pages / (2600.0 * scale);
+        9_120.0 + 8e6 * (-x * 3.2).exp() + 9e5 / (1.0 + (x * 1.4).powi(6))
+    };
+    let sizes: Vec<u64> = (0..200)
+        .map(|at| (1.0475f64.powi(at)).round() as u64)
+        .collect();
+    let fixed = |policy: &str, scale: f64| Curve {
+        policy: policy.into(),
+        space: Space::Fixed,
+        accuracy: Accuracy::Exact,
+        knee: Some(Knee {
+            pages: 3900.0 * scale,
+            lifetime: TIME as f64 / shape(3900.0 * scale, scale),
+            window: None,
+        }),
+        points: sizes
+            .iter()
+            .filter(|pages| **pages <= 9120)
+            .map(|pages| Point {
+                pages: *pages,
+                misses: shape(*pages as f64, scale) as u64,
+                ..Point::default()
+            })
+            .collect(),
+    };
+    let variable = |policy: &str, scale: f64| {
+        let mut curve = fixed(policy, scale);
+        curve.space = Space::Variable;
+        for point in &mut curve.points {
+            point.mean_pages = Some(point.pages as f64 * 0.93);
+            point.window = Some(point.pages * point.pages * 20);
+        }
+        curve
+    };
+    let need = |slowdown_percent_max: f64, pages: u64, page_ins| Need {
+        policy: "lru".into(),
+        slowdown_percent_max,
+        slowdown_percent: slowdown_percent_max * 0.98,
+        pages,
+        bytes: pages * 4096,
+        pages_peak: pages,
+        window: None,
+        page_ins,
+        page_in_ns: 80_000.0,
+        time_unit_ns: 0.5,
+    };
+    CurveRecord {
+        schema: curve::SCHEMA.into(),
+        tidemark: VERSION.into(),
+        trace: facts(),
+        curves: vec![
+            fixed("lru", 1.0),
+            variable("ws", 0.88),
+            variable("vmin", 0.7),
+            fixed("opt", 0.6),
+        ],
+        needs: vec![
+            need(1.0, 6_912, 260),
+            need(10.0, 5_440, 2_611),
+            need(100.0, 4_224, 26_007),
+        ],
+        notes: vec![],
+    }
+}
+
+fn size_at(part: f64, window: f64) -> f64 {
+    let base = match part {
+        p if p < 0.18 => 1_800.0,
+        p if p < 0.72 => 5_200.0 + 600.0 * (p * 60.0).sin(),
+        _ => 2_900.0,
+    };
+    // Two localities are held at once for one window after each transition.
+    let peak = [0.18, 0.72]
+        .iter()
+        .any(|at| part > *at && part < at + 0.01 + window * 0.02);
+    (base + if peak { 2_400.0 } else { 0.0 }) * (0.25 + 0.75 * window)
+}
+
+/// Three windows.
+pub fn sizes() -> WssRecord {
+    let line = |window: u64, share: f64| WindowSizes {
+        window,
+        mean: 3_900.0 * share,
+        deviation: 1_500.0 * share,
+        peak: (8_100.0 * (0.25 + 0.75 * share)) as u64,
+        buckets: (0..600)
+            .map(|at| {
+                let mean = size_at(f64::from(at) / 600.0, share);
+                SizeBucket {
+                    from: TIME / 600 * at as u64,
+                    min: (mean * 0.97) as u64,
+                    mean,
+                    max: (mean * 1.03) as u64,
+                }
+            })
+            .collect(),
+    };
+    WssRecord {
+        schema: wss::SCHEMA.into(),
+        tidemark: VERSION.into(),
+        trace: facts(),
+        windows: vec![
+            line(1_000_000, 0.2),
+            line(10_000_000, 0.5),
+            line(100_000_000, 1.0),
+        ],
+        marks: marks(),
+    }
+}
+
+/// Moments.
+pub fn marks() -> Vec<Mark> {
+    let mark = |part: f64, name: &str| Mark {
+        time: (TIME as f64 * part) as u64,
+        process: 0,
+        name: name.into(),
+    };
+    vec![mark(0.18, "sort"), mark(0.72, "merge")]
+}
+
+/// Phases of three sizes, inside one another.
+pub fn phases() -> PhasesRecord {
+    let phase = |from: f64, until: f64, pages| Phase {
+        from: (TIME as f64 * from) as u64,
+        until: (TIME as f64 * until) as u64,
+        pages,
+        pages_new: pages / 2,
+    };
+    let level = |pages_from: u64, phases: Vec<Phase>| Level {
+        pages_from,
+        pages_to: pages_from * 2 - 1,
+        share: phases
+            .iter()
+            .map(|phase| phase.until - phase.from)
+            .sum::<u64>() as f64
+            / TIME as f64,
+        pages_mean: pages_from as f64 * 1.4,
+        phases,
+    };
+    let small = (0..40).map(|at| f64::from(at) / 40.0);
+    PhasesRecord {
+        schema: phases::SCHEMA.into(),
+        tidemark: VERSION.into(),
+        trace: facts(),
+        phase_time_min: 20_000_000,
+        levels: vec![
+            level(64, small.map(|at| phase(at, at + 0.011, 90)).collect()),
+            level(
+                1024,
+                vec![phase(0.0, 0.178, 1_800), phase(0.73, 0.86, 1_900)],
+            ),
+            level(
+                2048,
+                vec![
+                    phase(0.0, 0.178, 2_100),
+                    phase(0.186, 0.715, 3_200),
+                    phase(0.726, 1.0, 2_900),
+                ],
+            ),
+        ],
+        marks: marks(),
+    }
+}
+
+fn region(label: &str, start: u64, rows: Vec<Row>, stores: u64, fetches: u64) -> Region {
+    let last = rows.last().unwrap();
+    let records = rows.iter().flat_map(|row| &row.cells).sum();
+    Region {
+        process: 0,
+        program: "sort".into(),
+        label: label.into(),
+        start,
+        pages: last.start + last.pages - start,
+        touched: rows.iter().map(|row| row.pages).sum(),
+        records,
+        stores: records * stores / 100,
+        fetches: records * fetches / 100,
+        rows,
+    }
+}
+
+/// Columns of the map.
+const COLUMNS: usize = 1400;
+
+fn rows(start: u64, count: u64, heat: &dyn Fn(u64, usize) -> u64) -> Vec<Row> {
+    let row = |row| Row {
+        start: start + row * 8,
+        pages: 8,
+        from: 0,
+        cells: (0..COLUMNS).map(|column| heat(row, column)).collect(),
+    };
+    (0..count).map(row).collect()
+}
+
+fn noise(row: u64, column: usize) -> u64 {
+    (row * 7919 + column as u64 * 104_729).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61
+}
+
+/// Filled, sorted in runs that double, and merged.
+fn heap(row: u64, column: usize) -> u64 {
+    let (part, place) = (column as f64 / 1400.0, row as f64 / 900.0);
+    let filling = (part < 0.18 && (place - part / 0.18).abs() < 0.01) as u64 * 4_000;
+    let step = ((part - 0.18) / 0.54 * 10.0).floor();
+    let width = 2f64.powf(step - 9.0);
+    let is_sorting = (0.18..0.72).contains(&part)
+        && ((place / width).fract() - (((part - 0.18) / 0.054).fract())).abs() < 0.12;
+    let merge = (part >= 0.72 && (place - (part - 0.72) / 0.28).abs() < 0.015) as u64 * 2_000;
+    filling
+        + merge
+        + if is_sorting {
+            300 + 40 * noise(row, column)
+        } else {
+            0
+        }
+}
+
+fn code(row: u64, column: usize) -> u64 {
+    let busy = match column {
+        0..252 => row < 3,
+        252..1008 => (4..9).contains(&row),
+        _ => row >= 9,
+    };
+    u64::from(busy) * (50_000 + 1_000 * noise(row, column))
+        + u64::from(column.is_multiple_of(97)) * 40
+}
+
+fn stack(row: u64, column: usize) -> u64 {
+    u64::from(row == 3 || column % 50 < 8) * 9_000
+}
+
+fn libc(row: u64, column: usize) -> u64 {
+    u64::from((row + column as u64 / 90).is_multiple_of(5)) * 700
+}
+
+/// A heap that is filled, swept and written out; libraries, and a stack.
+pub fn map() -> MapRecord {
+    let library = |name: &str, start, count| {
+        let label = format!("/usr/lib/x86_64-linux-gnu/{name}");
+        region(&label, start, rows(start, count, &libc), 2, 70)
+    };
+    MapRecord {
+        schema: map::SCHEMA.into(),
+        tidemark: VERSION.into(),
+        trace: facts(),
+        columns: COLUMNS,
+        column_time: TIME / COLUMNS as u64,
+        regions: vec![
+            region("/usr/bin/sort", 0x10000, rows(0x10000, 12, &code), 1, 80),
+            region("[heap]", 0x11000, rows(0x11000, 900, &heap), 45, 0),
+            library("libcrypto.so.3", 0x7_f000_0000, 3),
+            library("libc.so.6", 0x7_f100_0000, 30),
+            region(
+                "anonymous",
+                0x7_f200_0000,
+                rows(0x7_f200_0000, 2, &stack),
+                50,
+                0,
+            ),
+            region(
+                "[stack]",
+                0x7_ff00_0000,
+                rows(0x7_ff00_0000, 4, &stack),
+                60,
+                0,
+            ),
+        ],
+        marks: marks(),
+    }
+}
+
+/// All of it.
+pub fn report() -> ReportRecord {
+    let row = |policy: &str, pages: f64, window, misses, running: f64| SpaceTime {
+        policy: policy.into(),
+        pages,
+        window,
+        misses,
+        running,
+        waiting: running * 0.31,
+        managing: running * 0.02,
+        elapsed_ns: 3.1e9,
+    };
+    ReportRecord {
+        schema: report::SCHEMA.into(),
+        tidemark: VERSION.into(),
+        trace: facts(),
+        curve: curves(),
+        wss: sizes(),
+        map: map(),
+        phases: phases(),
+        space_time: SpaceTimes {
+            time_unit_ns: 0.5,
+            page_in_ns: 80_000.0,
+            first_touch_ns: 500.0,
+            choice_ns: 200.0,
+            look_ns: 20.0,
+            look_every: 10_000_000,
+            rows: vec![
+                row("lru", 4_100.0, None, 21_100, 8.6e12),
+                row("ws", 3_600.0, Some(9_000_000), 19_200, 7.5e12),
+                row("vmin", 2_850.0, Some(9_000_000), 19_200, 5.9e12),
+            ],
+        },
+    }
+}

@@ -1,0 +1,147 @@
+//! Records of analyses: what a trace says of the memory its program needs.
+//!
+//! [`curve`] has misses by memory, [`wss`] the working set over time, [`map`] which addresses were
+//! used when, [`phases`] the localities a program went through, and [`report`] all of them, for one
+//! trace. Each names its schema and can be read back; each has a CSV form of its main table.
+//!
+//! # Units
+//! Times are process virtual time in the unit that [`TraceFacts::time_unit`] names. Where a trace
+//! has several processes their times are laid end to end in the order in which they ran. Memory is
+//! in pages of [`TraceFacts::page_bytes`].
+
+pub mod curve;
+pub mod map;
+pub mod phases;
+pub mod report;
+pub mod wss;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// What is said once of the trace that was analysed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceFacts {
+    /// What made the trace, with its version.
+    pub source: String,
+    /// The program and its arguments; empty where there was none.
+    pub command: Vec<String>,
+    /// The size of a page in bytes.
+    pub page_bytes: u64,
+    /// Which repeated references the recorder kept: `exact`, `quantum 1000`, `window 1000000`.
+    pub granularity: String,
+    /// What times count.
+    pub time_unit: TimeUnit,
+    /// How many references are on record.
+    pub records: u64,
+    /// How many pages were touched, each process's counted apart.
+    pub pages: u64,
+    /// How many processes there were.
+    pub processes: u64,
+    /// Virtual time from the first to the last reference, over all processes.
+    pub time: u64,
+    /// Whether the file ends before its end: a recording that was killed.
+    pub is_cut: bool,
+}
+
+/// What the times of a trace count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimeUnit {
+    /// Instructions the process executed.
+    Instructions,
+    /// References, one unit each.
+    References,
+    /// Nanoseconds of processor time.
+    Nanoseconds,
+}
+
+/// How far a number can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Accuracy {
+    /// It follows from the trace with nothing left out.
+    Exact,
+    /// It was estimated from a sample of the pages.
+    Sampled {
+        /// The share of pages that was looked at.
+        rate: f64,
+        /// The expected error of a miss ratio, as a part of one.
+        error: f64,
+    },
+}
+
+/// A moment that the program or its user named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// When, in virtual time over all processes.
+    pub time: u64,
+    /// The process that was marked, counted from 0.
+    pub process: u32,
+    /// Its name.
+    pub name: String,
+}
+
+impl TimeUnit {
+    /// The unit's name for a count other than one.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Instructions => "instructions",
+            TimeUnit::References => "references",
+            TimeUnit::Nanoseconds => "nanoseconds",
+        }
+    }
+}
+
+impl TraceFacts {
+    /// What to call the trace in a headline: its command, or what made it.
+    pub fn title(&self) -> String {
+        match self.command.is_empty() {
+            true => self.source.clone(),
+            false => self.command.join(" "),
+        }
+    }
+
+    /// `pages` in bytes.
+    pub fn bytes(&self, pages: u64) -> u64 {
+        pages.saturating_mul(self.page_bytes)
+    }
+}
+
+/// The text of a record as it stands in a file.
+fn to_json<T: Serialize>(record: &T) -> String {
+    let mut text = serde_json::to_string(record).expect("every key is a string");
+    text.push('\n');
+    text
+}
+
+/// A record from its text, if it is of `schema`.
+fn from_json<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, String> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: String,
+    }
+    let head: Head = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if head.schema != schema {
+        return Err(format!(
+            "`schema` is `{}`; this reads `{schema}`",
+            head.schema
+        ));
+    }
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// A field of a CSV line: quoted where it has to be.
+fn csv_field(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+/// The text of an optional number: empty where there is none.
+fn csv_option<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Misses by memory: one curve a policy, over all sizes.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Accuracy, TraceFacts, csv_field, csv_option};
+
+/// The name and version of the record's layout.
+pub const SCHEMA: &str = "tidemark.curve.v1";
+
+/// What `tidemark curve` finds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurveRecord {
+    /// The layout: [`SCHEMA`].
+    pub schema: String,
+    /// The version of the command that wrote the record.
+    pub tidemark: String,
+    /// The trace.
+    pub trace: TraceFacts,
+    /// A curve for each policy that was asked for, in that order.
+    pub curves: Vec<Curve>,
+    /// How much memory the program needs, by how much it may be slowed down.
+    pub needs: Vec<Need>,
+    /// What may surprise a reader of the numbers.
+    pub notes: Vec<String>,
+}
+
+/// One policy's misses at each size of memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// The policy's name on the command line.
+    pub policy: String,
+    /// Whether memory is a constant or follows the program.
+    pub space: Space,
+    /// How far the misses can be believed.
+    pub accuracy: Accuracy,
+    /// Where more memory begins to pay less, if the curve has such a place.
+    pub knee: Option<Knee>,
+    /// The points, with pages rising.
+    pub points: Vec<Point>,
+}
+
+/// Whether a policy works in a constant amount of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Space {
+    /// A constant number of frames.
+    Fixed,
+    /// The resident set grows and shrinks; its mean stands for the memory used.
+    Variable,
+}
+
+/// One size of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Frames. For a variable space the mean of the resident set, rounded up; with sizes that were
+    /// asked for, the size that was asked for.
+    pub pages: u64,
+    /// References that missed, first touches included.
+    pub misses: u64,
+    /// The policy's parameter at this point, for a variable space: a window of virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// The mean of the resident set over virtual time, for a variable space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_pages: Option<f64>,
+}
+
+/// The knee of a lifetime curve: where a ray from the origin to it is steepest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Knee {
+    /// Memory there, in pages.
+    pub pages: f64,
+    /// Virtual time between misses there.
+    pub lifetime: f64,
+    /// The policy's parameter there, for a variable space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+}
+
+/// The least memory for a bounded slow-down, and what that takes for granted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Need {
+    /// The policy that has the memory.
+    pub policy: String,
+    /// The bound: how much longer the program may take, in percent of its time in ample memory.
+    pub slowdown_percent_max: f64,
+    /// How much longer it does take, as far as page-ins are concerned.
+    pub slowdown_percent: f64,
+    /// The least memory that keeps the bound; for a variable space its mean, rounded up.
+    pub pages: u64,
+    /// The same in bytes.
+    pub bytes: u64,
+    /// The most memory at any one time, in pages.
+    pub pages_peak: u64,
+    /// The policy's parameter, for a variable space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Misses on pages that had been there before.
+    pub page_ins: u64,
+    /// What a page-in was taken to cost, in nanoseconds.
+    pub page_in_ns: f64,
+    /// What a unit of virtual time was taken to last, in nanoseconds.
+    pub time_unit_ns: f64,
+}
+
+impl CurveRecord {
+    /// The record as it stands in a file.
+    pub fn to_json(&self) -> String {
+        super::to_json(self)
+    }
+
+    /// Reads a record back.
+    ///
+    /// # Errors
+    /// The text is not a record, or one of another schema.
+    pub fn from_json(text: &str) -> Result<CurveRecord, String> {
+        super::from_json(text, SCHEMA)
+    }
+
+    /// The points of all curves, a line each.
+    pub fn to_csv(&self) -> String {
+        let mut text = String::from("policy,pages,bytes,misses,lifetime,window,mean_pages\n");
+        for curve in &self.curves {
+            let policy = csv_field(&curve.policy);
+            for point in &curve.points {
+                text.push_str(&format!(
+                    "{policy},{},{},{},{:.3},{},{}\n",
+                    point.pages,
+                    self.trace.bytes(point.pages),
+                    point.misses,
+                    point.lifetime(&self.trace),
+                    csv_option(point.window),
+                    csv_option(point.mean_pages),
+                ));
+            }
+        }
+        text
+    }
+
+    /// The curve of a policy.
+    pub fn curve(&self, policy: &str) -> Option<&Curve> {
+        self.curves.iter().find(|curve| curve.policy == policy)
+    }
+}
+
+impl Point {
+    /// Virtual time between misses.
+    pub fn lifetime(&self, trace: &TraceFacts) -> f64 {
+        trace.time as f64 / self.misses.max(1) as f64
+    }
+
+    /// Memory used, as exactly as it is known.
+    pub fn memory_pages(&self) -> f64 {
+        self.mean_pages.unwrap_or(self.pages as f64)
+    }
+}

@@ -1,0 +1,80 @@
+//! The size of the working set over time, at several windows.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Mark, TraceFacts};
+
+/// The name and version of the record's layout.
+pub const SCHEMA: &str = "tidemark.wss.v1";
+
+/// What `tidemark wss` finds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WssRecord {
+    /// The layout: [`SCHEMA`].
+    pub schema: String,
+    /// The version of the command that wrote the record.
+    pub tidemark: String,
+    /// The trace.
+    pub trace: TraceFacts,
+    /// A time line for each window, windows rising.
+    pub windows: Vec<WindowSizes>,
+    /// Moments that were named, in order.
+    pub marks: Vec<Mark>,
+}
+
+/// The working set at one window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WindowSizes {
+    /// The window, in virtual time: a page is in the set for so long after a reference.
+    pub window: u64,
+    /// The mean size over the whole trace, in pages.
+    pub mean: f64,
+    /// The standard deviation of the size, in pages.
+    pub deviation: f64,
+    /// The largest size, in pages.
+    pub peak: u64,
+    /// Equal spans of time, in order.
+    pub buckets: Vec<SizeBucket>,
+}
+
+/// The sizes within one span of time, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SizeBucket {
+    /// When the span begins.
+    pub from: u64,
+    /// The least size.
+    pub min: u64,
+    /// The mean size.
+    pub mean: f64,
+    /// The largest size.
+    pub max: u64,
+}
+
+impl WssRecord {
+    /// The record as it stands in a file.
+    pub fn to_json(&self) -> String {
+        super::to_json(self)
+    }
+
+    /// Reads a record back.
+    ///
+    /// # Errors
+    /// The text is not a record, or one of another schema.
+    pub fn from_json(text: &str) -> Result<WssRecord, String> {
+        super::from_json(text, SCHEMA)
+    }
+
+    /// The buckets of all windows, a line each.
+    pub fn to_csv(&self) -> String {
+        let mut text = String::from("window,time,min_pages,mean_pages,max_pages\n");
+        for line in &self.windows {
+            for bucket in &line.buckets {
+                text.push_str(&format!(
+                    "{},{},{},{},{}\n",
+                    line.window, bucket.from, bucket.min, bucket.mean, bucket.max
+                ));
+            }
+        }
+        text
+    }
+}
