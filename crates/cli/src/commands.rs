@@ -27,6 +27,16 @@ macro_rules! commands {
 
 commands! {
     Run = run;
+    Record = record;
+    Mark = mark;
+    Curve = curve;
+    Wss = wss;
+    Map = map;
+    Report = report;
+    Info = info;
+    Import = import;
+    Export = export;
+    Generate = generate;
     Policies = policies;
     Doctor = doctor;
     Bench = bench;

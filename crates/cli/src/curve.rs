@@ -1,0 +1,107 @@
+//! `tidemark curve`: misses by memory, and how much memory is needed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tidemark_lab::study::{Assumed, CurveOrder, Named, Sizes, Wanted};
+use tidemark_report::{picture, terminal};
+
+use crate::exit::{Exit, Refusal, refuse};
+use crate::views::{self, Forms, Progress, Views, parse_sizes};
+
+/// Shows how often a program misses in every size of memory, and how much it needs
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// The policies: lru, ws, vmin, opt, pff, and any that `tidemark policies` lists
+    #[arg(
+        long,
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        default_value = "lru,ws,vmin,opt"
+    )]
+    policies: Vec<String>,
+    /// The sizes of memory: in pages (`4096`), with a unit (`16M`), or `all`
+    #[arg(long, value_name = "N,…")]
+    at: Option<String>,
+    #[command(flatten)]
+    assuming: Assuming,
+    #[command(flatten)]
+    forms: Forms,
+}
+
+/// What the answer to how much memory is needed takes for granted.
+#[derive(Debug, Args)]
+pub struct Assuming {
+    /// How much slower the program may get, in percent
+    #[arg(
+        long,
+        value_name = "PERCENT,…",
+        value_delimiter = ',',
+        default_value = "1,10"
+    )]
+    slowdown: Vec<f64>,
+    /// How long a page-in takes, in microseconds
+    #[arg(long, value_name = "US", default_value_t = 100.0)]
+    page_in_us: f64,
+    /// How long an instruction (or a reference, if the trace counts those) takes, in nanoseconds
+    /// (default: 0.5, or 50)
+    #[arg(long, value_name = "NS")]
+    unit_ns: Option<f64>,
+}
+
+/// Shows the curves.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let policies = arguments.policies.iter().map(|name| {
+        let named = name.trim().parse::<Named>();
+        named.map_err(|unknown| Refusal::new(unknown.to_string()))
+    });
+    let policies = policies.collect::<Result<Vec<Named>, Refusal>>()?;
+    let assumed = arguments.assuming.check()?;
+    let mut progress = Progress::new();
+    let wanted = Wanted {
+        references: true,
+        map: None,
+    };
+    let study = views::read(&arguments.trace, wanted, &mut progress)?;
+    let sizes = match &arguments.at {
+        Some(text) => parse_sizes(text, study.facts().page_bytes)?,
+        None => Sizes::Spread,
+    };
+    let order = CurveOrder {
+        policies,
+        sizes,
+        assumed,
+    };
+    let record = study.curves(&order, &mut |what, part| progress.show(what, part));
+    drop(progress);
+    arguments.forms.give(&Views {
+        json: &|| record.to_json(),
+        csv: &|| record.to_csv(),
+        picture: &|| picture::curves::curves(&record),
+        drawing: &|screen| terminal::curves(&record, screen),
+    })
+}
+
+impl Assuming {
+    /// The assumptions, if they can be.
+    pub fn check(&self) -> Result<Assumed, Refusal> {
+        let is_amount = |value: &f64| *value > 0.0 && value.is_finite();
+        if let Some(wrong) = self.slowdown.iter().find(|value| !is_amount(value)) {
+            refuse!("`--slowdown {wrong}`: needs to be above 0 percent");
+        }
+        if !is_amount(&self.page_in_us) {
+            refuse!("`--page-in-us {}`: needs to be above 0", self.page_in_us);
+        }
+        if let Some(wrong) = self.unit_ns.filter(|value| !is_amount(value)) {
+            refuse!("`--unit-ns {wrong}`: needs to be above 0");
+        }
+        Ok(Assumed {
+            slowdowns_percent: self.slowdown.clone(),
+            page_in_ns: self.page_in_us * 1000.0,
+            time_unit_ns: self.unit_ns,
+        })
+    }
+}

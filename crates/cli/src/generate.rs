@@ -1,0 +1,370 @@
+//! `tidemark generate`: made-up traces.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use tidemark_results::text;
+use tidemark_trace::generate::{self, Golden, Localities, Pattern, ZIPF_PAGES_MAX};
+use tidemark_trace::{Appender, Error, Kinds, Repeats, Writer};
+
+use crate::exit::{Exit, Refusal, refuse};
+use crate::traces::{Output, Progress, count};
+
+/// How many references are made between two looks at the clock.
+const STEP: u64 = 1 << 16;
+
+/// Makes up a trace
+///
+/// The same pattern, seed and number of references give the same trace everywhere.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pattern: PatternChoice,
+    /// Where the trace goes; `-` for standard output
+    #[arg(short, long, value_name = "TRACE", global = true)]
+    output: Option<PathBuf>,
+    /// How many references to make; `15k` and `100M` are understood [default: 1M]
+    #[arg(long, value_name = "COUNT", value_parser = count, global = true)]
+    references: Option<u64>,
+    /// Where random numbers start
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, global = true)]
+    seed: u64,
+}
+
+/// How pages follow each other.
+#[derive(Debug, Subcommand)]
+enum PatternChoice {
+    /// One page after the other, none twice
+    Sequential,
+    /// One page after the other, backward
+    Reverse,
+    /// Pages in order, over and over
+    Loop(Pages),
+    /// Pages forward and backward, over and over
+    Sweep(Pages),
+    /// Pages at random, each as likely as the other
+    Random(Pages),
+    /// Pages by Zipf's law, in shuffled order
+    Zipf {
+        #[command(flatten)]
+        pages: Pages,
+        /// How steep it is, to a thousandth
+        #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = thousandths)]
+        exponent: u32,
+    },
+    /// Pages at random, low numbers more often
+    Skewed(Pages),
+    /// One set of pages after the other, each used at random
+    Phased {
+        #[command(flatten)]
+        pages: Pages,
+        /// How many sets there are
+        #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
+        phases: u64,
+    },
+    /// The phase-transition model of program behaviour (Denning and Kahn 1975)
+    ///
+    /// The program dwells in a locality for an exponentially distributed time, then goes to
+    /// another. Sizes of localities are normally distributed.
+    Localities(LocalitiesChoice),
+    /// A trace with published miss counts, page for page
+    Golden {
+        /// Which one
+        name: GoldenChoice,
+    },
+}
+
+/// How many pages a pattern has.
+#[derive(Debug, Args)]
+struct Pages {
+    /// How many pages there are
+    #[arg(long, value_name = "COUNT", default_value = "1000", value_parser = count)]
+    pages: u64,
+}
+
+/// The parameters of the phase-transition model.
+#[derive(Debug, Args)]
+struct LocalitiesChoice {
+    /// How many localities there are
+    #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
+    localities: u64,
+    /// The mean number of pages in a locality
+    #[arg(long, value_name = "COUNT", default_value = "30", value_parser = count)]
+    pages: u64,
+    /// The standard deviation of the number of pages
+    #[arg(long, value_name = "COUNT", default_value = "5", value_parser = count)]
+    deviation: u64,
+    /// How many pages are in every locality
+    #[arg(long, value_name = "COUNT", default_value = "0", value_parser = count)]
+    overlap: u64,
+    /// The mean number of references before a transition
+    #[arg(long, value_name = "COUNT", default_value = "250", value_parser = count)]
+    holding: u64,
+    /// How pages are picked inside a locality
+    #[arg(long, value_name = "MODEL", default_value = "random")]
+    micromodel: MicromodelChoice,
+}
+
+/// How pages are picked inside a locality.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum MicromodelChoice {
+    /// Each as likely as the other
+    Random,
+    /// In order, over and over
+    Cyclic,
+    /// In order, forward and backward
+    Sawtooth,
+}
+
+/// A trace with published miss counts.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "lowercase")]
+enum GoldenChoice {
+    /// 150 pages in a loop
+    Loop,
+    /// 50 hot pages and a scan between
+    ScanHot,
+    /// 1000 pages, low numbers more often
+    Skew,
+    /// 20 sets of 80 pages
+    Phase,
+    /// Four programs that sweep over 40 pages each
+    Sheep,
+    /// A loop between skewed references
+    Mixed,
+}
+
+/// Pages in order, and what they are called.
+struct Plan {
+    name: String,
+    pages: Box<dyn Iterator<Item = u64>>,
+    references: u64,
+    seed: u64,
+}
+
+/// Generates.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let Some(path) = &arguments.output else {
+        refuse!("no file for the trace; name one with `-o FILE`");
+    };
+    let plan = plan(&arguments)?;
+    let output = Output::open(path, false)?;
+    let out = output.writer()?;
+    let (references, name) = (plan.references, plan.name.clone());
+    match write(plan, out) {
+        Ok(()) => {
+            output.close()?;
+            eprintln!("tidemark: {} references, {name}", text::count(references));
+            Ok(Exit::Fine)
+        }
+        Err(error) => output.failed(&path.display().to_string(), &error),
+    }
+}
+
+fn write(plan: Plan, out: Box<dyn std::io::Write + Send>) -> Result<(), Error> {
+    let header = generate::header(&plan.name, plan.seed);
+    let mut appender = Appender::new(Writer::new(out, &header)?, Repeats::Kept);
+    let mut progress = Progress::references(plan.references);
+    for (at, page) in plan.pages.enumerate() {
+        appender.append(0, page, Kinds::default(), 1)?;
+        if (at as u64).is_multiple_of(STEP) {
+            progress.advance(STEP);
+        }
+    }
+    Ok(appender.finish()?.flush()?)
+}
+
+fn plan(arguments: &Arguments) -> Result<Plan, Refusal> {
+    if let PatternChoice::Golden { name } = arguments.pattern {
+        let golden = name.golden();
+        if arguments
+            .references
+            .is_some_and(|count| count != golden.references())
+        {
+            let count = golden.references();
+            refuse!(
+                "`--references`: {} has {count}; leave it out",
+                golden.name()
+            );
+        }
+        return Ok(Plan {
+            name: format!("golden {}", golden.name()),
+            pages: golden.pages(),
+            references: golden.references(),
+            seed: golden.seed(),
+        });
+    }
+    let references = arguments.references.unwrap_or(1_000_000);
+    if references == 0 {
+        refuse!("`--references 0`: needs at least 1");
+    }
+    let (name, pattern) = pattern(&arguments.pattern)?;
+    Ok(Plan {
+        name,
+        pages: pattern.pages(references, arguments.seed),
+        references,
+        seed: arguments.seed,
+    })
+}
+
+/// The pattern and its name.
+fn pattern(choice: &PatternChoice) -> Result<(String, Pattern), Refusal> {
+    let some = |option: &str, pages: u64| match pages {
+        0 => refuse!("`{option} 0`: needs at least 1"),
+        pages => Ok(pages),
+    };
+    let some_pages = |pages: &Pages| some("--pages", pages.pages);
+    Ok(match choice {
+        PatternChoice::Sequential => ("sequential".into(), Pattern::Sequential),
+        PatternChoice::Reverse => ("reverse".into(), Pattern::Reverse),
+        PatternChoice::Loop(pages) => {
+            let pages = some_pages(pages)?;
+            (format!("loop over {pages} pages"), Pattern::Loop { pages })
+        }
+        PatternChoice::Sweep(pages) => {
+            let pages = some_pages(pages)?;
+            (
+                format!("sweep over {pages} pages"),
+                Pattern::Sweep { pages },
+            )
+        }
+        PatternChoice::Random(pages) => {
+            let pages = some_pages(pages)?;
+            (
+                format!("random over {pages} pages"),
+                Pattern::Random { pages },
+            )
+        }
+        PatternChoice::Skewed(pages) => {
+            let pages = some_pages(pages)?;
+            (
+                format!("skewed over {pages} pages"),
+                Pattern::Skewed { pages },
+            )
+        }
+        PatternChoice::Zipf { pages, exponent } => zipf(some_pages(pages)?, *exponent)?,
+        PatternChoice::Phased { pages, phases } => {
+            let (pages, phases) = (some_pages(pages)?, some("--phases", *phases)?);
+            if pages.checked_mul(phases).is_none() {
+                refuse!("`--phases {phases}`: too many of {pages} pages; use fewer");
+            }
+            let name = format!("{phases} phases of {pages} pages");
+            (name, Pattern::Phased { phases, pages })
+        }
+        PatternChoice::Localities(choice) => localities(choice)?,
+        PatternChoice::Golden { .. } => unreachable!("golden traces are planned apart"),
+    })
+}
+
+fn zipf(pages: u64, exponent_thousandths: u32) -> Result<(String, Pattern), Refusal> {
+    if pages > ZIPF_PAGES_MAX {
+        refuse!("`--pages {pages}`: too many for zipf; the most is {ZIPF_PAGES_MAX}");
+    }
+    let exponent = f64::from(exponent_thousandths) / 1000.0;
+    let name = format!("zipf over {pages} pages, exponent {exponent}");
+    let pattern = Pattern::Zipf {
+        pages,
+        exponent_thousandths,
+    };
+    Ok((name, pattern))
+}
+
+fn localities(choice: &LocalitiesChoice) -> Result<(String, Pattern), Refusal> {
+    /// So that every locality has a place, and all fit into memory.
+    const MOST: u64 = 1 << 24;
+    for (option, number) in [
+        ("--localities", choice.localities),
+        ("--pages", choice.pages),
+        ("--holding", choice.holding),
+    ] {
+        if !(1..=MOST).contains(&number) {
+            refuse!("`{option} {number}`: needs 1 to {MOST}");
+        }
+    }
+    for (option, number) in [
+        ("--deviation", choice.deviation),
+        ("--overlap", choice.overlap),
+    ] {
+        if number > choice.pages {
+            refuse!(
+                "`{option} {number}`: more than the {} pages of `--pages`",
+                choice.pages
+            );
+        }
+    }
+    let localities = Localities {
+        count: choice.localities,
+        pages_mean: choice.pages,
+        pages_deviation: choice.deviation,
+        overlap_pages: choice.overlap,
+        holding_mean: choice.holding,
+        micromodel: match choice.micromodel {
+            MicromodelChoice::Random => generate::Micromodel::Random,
+            MicromodelChoice::Cyclic => generate::Micromodel::Cyclic,
+            MicromodelChoice::Sawtooth => generate::Micromodel::Sawtooth,
+        },
+    };
+    let name = format!(
+        "{} localities of {}±{} pages held {} references",
+        localities.count,
+        localities.pages_mean,
+        localities.pages_deviation,
+        localities.holding_mean
+    );
+    Ok((name, Pattern::Localities(localities)))
+}
+
+/// Reads an exponent: a decimal number from 0 to 10, to a thousandth.
+fn thousandths(text: &str) -> Result<u32, String> {
+    let wrong = || "write a number from 0 to 10, like `0.8`".to_owned();
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_digits(whole) || !is_digits(fraction) || whole.len() > 2 || fraction.len() > 3 {
+        return Err(wrong());
+    }
+    let number: u32 = format!("{whole}{fraction:0<3}")
+        .parse()
+        .map_err(|_| wrong())?;
+    if number > 10_000 {
+        Err(wrong())
+    } else {
+        Ok(number)
+    }
+}
+
+impl GoldenChoice {
+    const fn golden(self) -> Golden {
+        match self {
+            GoldenChoice::Loop => Golden::Loop,
+            GoldenChoice::ScanHot => Golden::ScanHot,
+            GoldenChoice::Skew => Golden::Skew,
+            GoldenChoice::Phase => Golden::Phase,
+            GoldenChoice::Sheep => Golden::Sheep,
+            GoldenChoice::Mixed => Golden::Mixed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponents_are_exact_to_a_thousandth() {
+        assert_eq!(thousandths("1"), Ok(1000));
+        assert_eq!(thousandths("0.8"), Ok(800));
+        assert_eq!(thousandths("1.125"), Ok(1125));
+        assert_eq!(thousandths("10"), Ok(10_000));
+        for text in ["", ".5", "-1", "11", "1.2345", "1e3", "nan"] {
+            assert!(thousandths(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn golden_traces_have_their_own_names() {
+        for value in GoldenChoice::value_variants() {
+            let name = value.to_possible_value().unwrap();
+            assert_eq!(name.get_name(), value.golden().name());
+        }
+    }
+}

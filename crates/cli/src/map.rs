@@ -1,0 +1,58 @@
+//! `tidemark map`: which addresses a program used when.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tidemark_lab::analysis::map::Fineness;
+use tidemark_lab::study::Wanted;
+use tidemark_report::{picture, terminal};
+
+use crate::exit::{Exit, Refusal, refuse};
+use crate::views::{self, Forms, Progress, Views};
+
+/// Shows which addresses a program used when
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// The most rows that addresses are divided into
+    #[arg(long, value_name = "N", default_value_t = Fineness::default().rows_max)]
+    rows: usize,
+    /// The most columns that time is divided into
+    #[arg(long, value_name = "N", default_value_t = Fineness::default().columns_max)]
+    columns: usize,
+    #[command(flatten)]
+    forms: Forms,
+}
+
+/// Rows and columns beyond this are no map any more, but a copy of the trace.
+const FINEST: usize = 1 << 14;
+
+/// Shows the map.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let (rows, columns) = (arguments.rows, arguments.columns);
+    if !(1..=FINEST).contains(&rows) {
+        refuse!("`--rows {rows}`: needs to be from 1 to {FINEST}");
+    }
+    if !(2..=FINEST).contains(&columns) {
+        refuse!("`--columns {columns}`: needs to be from 2 to {FINEST}");
+    }
+    let mut progress = Progress::new();
+    let wanted = Wanted {
+        references: false,
+        map: Some(Fineness {
+            columns_max: columns,
+            rows_max: rows,
+        }),
+    };
+    let study = views::read(&arguments.trace, wanted, &mut progress)?;
+    let record = study.map();
+    drop(progress);
+    arguments.forms.give(&Views {
+        json: &|| record.to_json(),
+        csv: &|| record.to_csv(),
+        picture: &|| picture::heat::map(&record),
+        drawing: &|screen| terminal::map(&record, screen),
+    })
+}

@@ -1,0 +1,131 @@
+//! `tidemark record`: the page reference string of a real program.
+//!
+//! The program runs under a Valgrind tool of our own (`recorder/`), which logs its references as
+//! fast as they can be logged, to memory that survives it. This command reads the logs on another
+//! processor: [`spool`] is the folder they are in, [`log`] reads one, [`collector`] puts those of
+//! all processes in order, [`process`] plays one into [`runs`] of references, [`reduce`] makes
+//! records of them, [`sheet`] makes blocks of these, and [`writer`] writes the trace.
+
+mod collector;
+mod log;
+mod plan;
+mod process;
+mod progress;
+mod reduce;
+mod runs;
+mod sheet;
+pub mod spool;
+mod writer;
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::{Child, ExitStatus};
+
+use clap::Args;
+use rustix::process::Pid;
+use tidemark_trace::{Granularity, Header, TimeUnit};
+
+pub use self::collector::now_ns;
+
+use crate::exit::{Exit, Refusal, refuse};
+use crate::run::program::plain;
+use crate::run::signals::Signals;
+use crate::run::supervisor::exit_of;
+use collector::Collector;
+use plan::Plan;
+use progress::Progress;
+use spool::Spool;
+use writer::Writing;
+
+/// Records which memory a program refers to, and when
+///
+/// PROGRAM, and all it starts, runs under Valgrind: some 10 to 50 times slower than by itself. Its
+/// output, signals and exit status are its own. The trace holds a record for each page that it
+/// refers to in each quantum, and what it maps, forks, executes and waits for.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: that of PROGRAM, or 2 if it could not be recorded.")]
+pub struct Arguments {
+    /// The trace; without it PROGRAM.tide in the working folder
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The size of pages
+    #[arg(long, value_name = "SIZE", default_value = "4K")]
+    granularity: String,
+    /// Record a page once in each N instructions that refer to it
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    quantum: u64,
+    /// Record every change of page
+    #[arg(long, conflicts_with = "quantum")]
+    exact: bool,
+    /// Say at the end, on stderr, what has been recorded; done anyway on a terminal
+    #[arg(long)]
+    summary: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true)]
+    program: Vec<OsString>,
+}
+
+/// Records the program.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let plan = Plan::new(&arguments)?;
+    let spool = Spool::new()?;
+    let mut signals = match Signals::catch() {
+        Ok(signals) => signals,
+        Err(error) => refuse!("signals can't be caught: {}", plain(&error)),
+    };
+    let mut command = plan.command(&spool);
+    let (writing, sink) = Writing::begin(&plan.output, &header(&plan, &arguments))?;
+    let mut collector = Collector::new(spool, plan.settings, sink);
+    let mut progress = Progress::new(arguments.summary);
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => refuse!("`valgrind`: {}", plain(&error)),
+    };
+    let pid = Pid::from_child(&child);
+    let status = loop {
+        if let Some(status) = try_wait(&mut child)? {
+            break status;
+        }
+        collector.wait(signals.as_fd());
+        signals.pass_on(pid);
+        collector.play_round();
+        if writing.has_failed() {
+            collector.dismiss();
+        }
+        progress.show(|| (collector.totals(), writing.bytes()));
+    };
+    let left = collector.finish();
+    let totals = collector.totals();
+    drop(collector);
+    let bytes = writing.finish(&plan.output)?;
+    if totals.processes == 0 {
+        refuse!("the program did not begin under Valgrind, which tells why above");
+    }
+    progress.finish(totals, bytes, &plan.output, left);
+    Ok(exit_of(status))
+}
+
+fn header(plan: &Plan, arguments: &Arguments) -> Header {
+    Header {
+        page_bytes: plan.page_bytes,
+        granularity: plan
+            .settings
+            .quantum
+            .map_or(Granularity::Exact, Granularity::Quantum),
+        time: TimeUnit::Instructions,
+        source: format!("tidemark {}", env!("CARGO_PKG_VERSION")),
+        command: arguments
+            .program
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect(),
+    }
+}
+
+fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>, Refusal> {
+    match child.try_wait() {
+        Ok(status) => Ok(status),
+        Err(error) => refuse!("the program can't be waited for: {}", plain(&error)),
+    }
+}

@@ -1,0 +1,219 @@
+//! The recorder's log, as read while it is written (`docs/formats/recorder-log-v1.md`).
+//!
+//! The file is a ring that the recorded process has mapped. It is read and acknowledged through
+//! ordinary reads and writes, so that nothing here depends on the process being well, or alive.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use tidemark_trace::Block;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"&tidlog1");
+const HEADER_BYTES: u64 = 12 * 4096;
+const PUBLISHED_AT: u64 = 256;
+const PUBLISHED_MAX: u64 = 2048;
+const WORD: u64 = 8;
+/// Words of the header that change, from `next` on.
+const STATE_WORDS: usize = 4;
+const NEXT_AT: u64 = 5 * WORD;
+const CHUNKS_CONSUMED_AT: u64 = 9 * WORD;
+const PUBLICATIONS_CONSUMED_AT: u64 = 10 * WORD;
+const DISMISSED_AT: u64 = 11 * WORD;
+
+/// Kinds of entries, in the top byte of their first word.
+pub mod kind {
+    #![allow(missing_docs)]
+    pub const RUN: u8 = 0;
+    pub const DEFINE: u8 = 2;
+    pub const HELLO: u8 = 3;
+    pub const MAP: u8 = 4;
+    pub const UNMAP: u8 = 5;
+    pub const REMAP: u8 = 6;
+    pub const PROTECT: u8 = 7;
+    pub const BREAK: u8 = 8;
+    pub const THREAD_START: u8 = 9;
+    pub const THREAD_EXIT: u8 = 10;
+    pub const THREAD_SWITCH: u8 = 11;
+    pub const FORK: u8 = 12;
+    pub const EXEC: u8 = 13;
+    pub const EXEC_FAILED: u8 = 14;
+    pub const WAIT: u8 = 15;
+    pub const MARK: u8 = 16;
+    pub const EXIT: u8 = 17;
+    pub const FATAL: u8 = 18;
+    pub const KERNEL: u8 = 19;
+    pub const CUT: u8 = 20;
+}
+
+/// Words of a log, as they are in memory.
+pub type Words = [[u8; WORD as usize]];
+
+/// A log that is open for reading.
+#[derive(Debug)]
+pub struct Log {
+    file: File,
+    /// The process that forked the log's, or 0.
+    pub parent: u32,
+    chunk_words: u64,
+    chunks: u64,
+    ring_address: u64,
+    publications_read: u64,
+    publications_consumed: u64,
+    /// Words read so far, since the beginning of the log.
+    position: u64,
+    bytes: Vec<u8>,
+}
+
+/// A publication: all words before `position` were written before `stamp_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// Words since the beginning of the log.
+    pub position: u64,
+    /// On the monotonic clock.
+    pub stamp_ns: u64,
+}
+
+/// What the writer has done so far.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    next: u64,
+    chunk: u64,
+    publications: u64,
+    is_closed: bool,
+}
+
+impl Log {
+    /// Opens the log at `path`.
+    pub fn open(path: &Path) -> Result<Log> {
+        let file = File::options().read(true).write(true).open(path)?;
+        let head = read_words(&file, 0, 13)?;
+        let (chunk_words, chunks) = (head[2], head[3]);
+        let is_sane = head[0] == MAGIC
+            && (1 << 10..=1 << 24).contains(&chunk_words)
+            && (2..=1 << 10).contains(&chunks);
+        if !is_sane {
+            return Err(Error::new(
+                ErrorKind::InvalidData,
+                "not a log of this version",
+            ));
+        }
+        Ok(Log {
+            file,
+            parent: head[12] as u32,
+            chunk_words,
+            chunks,
+            ring_address: head[4],
+            publications_read: 0,
+            publications_consumed: 0,
+            position: 0,
+            bytes: Vec::new(),
+        })
+    }
+
+    /// Adds to `found` what has been published since this was last called; says whether the
+    /// writer has closed the log.
+    pub fn collect_publications(&mut self, found: &mut Vec<Publication>) -> Result<bool> {
+        let state = self.read_state()?;
+        let fresh = state.publications.wrapping_sub(self.publications_read);
+        for number in self.publications_read..self.publications_read + fresh.min(PUBLISHED_MAX) {
+            let at = PUBLISHED_AT + number % PUBLISHED_MAX * 2 * WORD;
+            let words = read_words(&self.file, at, 2)?;
+            found.push(Publication {
+                position: words[0],
+                stamp_ns: words[1],
+            });
+        }
+        self.publications_read = state.publications;
+        Ok(state.is_closed)
+    }
+
+    /// How far a writer that is no more had come: its last entry may be unfinished.
+    pub fn find_end(&self) -> Result<u64> {
+        let state = self.read_state()?;
+        let in_ring = state.next.wrapping_sub(self.ring_address) / WORD;
+        let in_chunk = in_ring.wrapping_sub(state.chunk % self.chunks * self.chunk_words);
+        // Killed while going on to the next chunk: all of the one before is there.
+        let in_chunk = if in_chunk > self.chunk_words {
+            0
+        } else {
+            in_chunk
+        };
+        Ok((state.chunk * self.chunk_words + in_chunk).max(self.position))
+    }
+
+    /// Reads the words up to `position`, or up to the end of a chunk if that comes first. None if
+    /// there are none.
+    pub fn read_chunk(&mut self, position: u64) -> Result<Option<&Words>> {
+        let chunk_end = (self.position / self.chunk_words + 1) * self.chunk_words;
+        let count = position.min(chunk_end).saturating_sub(self.position);
+        if count == 0 {
+            return Ok(None);
+        }
+        let at = HEADER_BYTES + self.position % (self.chunks * self.chunk_words) * WORD;
+        let length = (count * WORD) as usize;
+        if self.bytes.len() < length {
+            self.bytes.resize(length, 0);
+        }
+        self.file.read_exact_at(&mut self.bytes[..length], at)?;
+        let chunk_before = self.position / self.chunk_words;
+        self.position += count;
+        if self.position / self.chunk_words != chunk_before {
+            // The words are copied: the writer may have the chunk again.
+            self.put(CHUNKS_CONSUMED_AT, self.position / self.chunk_words)?;
+        }
+        Ok(Some(self.bytes[..length].as_chunks().0))
+    }
+
+    /// Lets the writer use the places of so many publications again.
+    pub fn acknowledge(&mut self, publications: u64) -> Result<()> {
+        self.publications_consumed += publications;
+        self.put(PUBLICATIONS_CONSUMED_AT, self.publications_consumed)
+    }
+
+    /// Tells the writer that nobody reads on, and that all is well.
+    pub fn dismiss(&self) {
+        // If it can't be told, it finds out by itself.
+        let _ = self.put(DISMISSED_AT, 1);
+    }
+
+    fn read_state(&self) -> Result<State> {
+        let words = read_words(&self.file, NEXT_AT, STATE_WORDS)?;
+        Ok(State {
+            next: words[0],
+            chunk: words[1],
+            publications: words[2],
+            is_closed: words[3] != 0,
+        })
+    }
+
+    fn put(&self, at: u64, value: u64) -> Result<()> {
+        self.file.write_all_at(&value.to_le_bytes(), at)
+    }
+}
+
+fn read_words(file: &File, at: u64, count: usize) -> Result<Vec<u64>> {
+    let mut bytes = vec![0; count * WORD as usize];
+    file.read_exact_at(&mut bytes, at)?;
+    Ok(bytes.chunks_exact(8).map(word).collect())
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().expect("chunks have eight bytes"))
+}
+
+/// The word at `index` of an entry; 0 beyond its end.
+pub fn word_at(words: &Words, index: usize) -> u64 {
+    words.get(index).map_or(0, |&word| u64::from_le_bytes(word))
+}
+
+/// The text at `index` of an entry: a word with its length, then its bytes.
+pub fn text_at(words: &Words, index: usize) -> String {
+    let length = usize::try_from(word_at(words, index)).unwrap_or(0);
+    let bytes = words.get(index + 1..).unwrap_or_default().as_flattened();
+    let bytes = &bytes[..length.min(bytes.len())];
+    let mut text = String::from_utf8_lossy(bytes).into_owned();
+    text.truncate(text.floor_char_boundary(Block::TEXT_BYTES_MAX));
+    text
+}

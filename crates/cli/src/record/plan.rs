@@ -1,0 +1,159 @@
+//! What a recording needs: Valgrind, the recorder, and a program that both can run.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Arguments;
+use super::process::Settings;
+use super::spool::{Spool, VARIABLE};
+use crate::exit::{Refusal, refuse};
+use crate::run::program::{self, Obstacle};
+use crate::size;
+
+/// The variable that tells where the recorder is.
+const RECORDER: &str = "TIDEMARK_RECORDER";
+/// The recorder's file in its folder: Valgrind makes the name of the tool's and the machine's.
+const TOOL: &str = "tidemark-amd64-linux";
+const PAGE_BYTES_MIN: u64 = 64;
+const PAGE_BYTES_MAX: u64 = 1 << 30;
+const QUANTUM_MAX: u64 = 1 << 32;
+
+/// A recording that can begin.
+#[derive(Debug)]
+pub struct Plan {
+    /// What all processes have in common.
+    pub settings: Settings,
+    /// Where the trace goes.
+    pub output: PathBuf,
+    /// The size of pages in bytes.
+    pub page_bytes: u64,
+    valgrind: PathBuf,
+    recorder: PathBuf,
+    program: PathBuf,
+    words: Vec<OsString>,
+}
+
+impl Plan {
+    /// Finds all that is needed, or refuses.
+    pub fn new(arguments: &Arguments) -> Result<Plan, Refusal> {
+        let page_bytes = find_page_bytes(&arguments.granularity)?;
+        let quantum = match arguments.exact {
+            true => None,
+            false => Some(arguments.quantum),
+        };
+        if quantum.is_some_and(|quantum| !(1..=QUANTUM_MAX).contains(&quantum)) {
+            refuse!(
+                "`--quantum {}`: takes 1 to {QUANTUM_MAX} instructions",
+                arguments.quantum
+            );
+        }
+        let name = &arguments.program[0];
+        let program = program::find(name)?;
+        check_program(name, &program)?;
+        let recorder = find_recorder()?;
+        let Ok(valgrind) = program::find(OsStr::new("valgrind")) else {
+            refuse!("`valgrind` is not installed; as root: `apt-get install valgrind`");
+        };
+        Ok(Plan {
+            settings: Settings {
+                page_shift: page_bytes.trailing_zeros(),
+                quantum,
+            },
+            output: arguments
+                .output
+                .clone()
+                .unwrap_or_else(|| output_for(&program)),
+            page_bytes,
+            valgrind,
+            recorder,
+            program,
+            words: arguments.program[1..].to_vec(),
+        })
+    }
+
+    /// The command that runs the program under the recorder.
+    pub fn command(&self, spool: &Spool) -> Command {
+        let mut command = Command::new(&self.valgrind);
+        let option = |name: &str, path: &Path| {
+            let mut option = OsString::from(name);
+            option.push(path);
+            option
+        };
+        command
+            .args(["--tool=tidemark", "--command-line-only=yes", "--vgdb=no"])
+            .args(["--trace-children=yes", "--trace-children-skip=*/tidemark"])
+            .arg(option("--log-file=", &spool.path.join("valgrind.%p")))
+            .arg(option("--spool=", &spool.path))
+            .arg(&self.program)
+            .args(&self.words)
+            .env("VALGRIND_LIB", &self.recorder)
+            .env(VARIABLE, &spool.path);
+        command
+    }
+}
+
+fn find_page_bytes(text: &str) -> Result<u64, Refusal> {
+    let bytes = size::parse("--granularity", text, 0)?;
+    if !bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&bytes) {
+        refuse!("`--granularity {text}`: takes a power of two from 64 to 1G");
+    }
+    Ok(bytes)
+}
+
+fn check_program(name: &OsStr, program: &Path) -> Result<(), Refusal> {
+    match program::find_obstacle(program) {
+        // Neither loading nor linking matters to what interprets the program's instructions.
+        None | Some(Obstacle::Static | Obstacle::OtherLinker(_)) => Ok(()),
+        Some(Obstacle::Foreign) => refuse!(
+            "`{}`: is no program for a 64-bit x86; record one that is",
+            name.display()
+        ),
+        Some(Obstacle::UnknownFormat) => refuse!(
+            "`{}`: {}; name its interpreter before it",
+            name.display(),
+            Obstacle::UnknownFormat.reason()
+        ),
+        Some(other) => refuse!(
+            "`{}`: {}; make a copy of it that does not, or that can be",
+            name.display(),
+            other.reason()
+        ),
+    }
+}
+
+/// The trace of a program, where no other name is given: in the working folder.
+fn output_for(program: &Path) -> PathBuf {
+    let mut name = program.file_name().unwrap_or_default().to_os_string();
+    name.push(".tide");
+    name.into()
+}
+
+/// The folder with the recorder: the one named, beside this command, or where it was built.
+fn find_recorder() -> Result<PathBuf, Refusal> {
+    if cfg!(not(target_arch = "x86_64")) {
+        refuse!("programs can be recorded on x86-64 only");
+    }
+    if let Some(folder) = std::env::var_os(RECORDER) {
+        let folder = PathBuf::from(folder);
+        return match std::path::absolute(&folder) {
+            Ok(folder) if folder.join(TOOL).is_file() => Ok(folder),
+            Ok(_) | Err(_) => refuse!(
+                "`{RECORDER}={}`: holds no `{TOOL}`; name the folder that `make -C recorder` fills",
+                folder.display()
+            ),
+        };
+    }
+    let command = std::env::current_exe().unwrap_or_default();
+    let beside = command.parent().unwrap_or(Path::new("/"));
+    let places = ["recorder", "../recorder", "../lib/tidemark/recorder"];
+    for place in places.map(|place| beside.join(place)) {
+        if place.join(TOOL).is_file() {
+            return Ok(place.canonicalize().unwrap_or(place));
+        }
+    }
+    refuse!(
+        "the recorder is not built; `apt-get install valgrind` and `make -C recorder` build it \
+         (or name its folder in {RECORDER})"
+    )
+}

@@ -1,0 +1,283 @@
+//! A recorded process: plays the entries of its logs into records and events.
+//!
+//! A process that executes another program stays the same process here, with a new log.
+
+use tidemark_trace::{Event, Kinds, Rights};
+
+use super::log::{Words, kind, text_at, word_at};
+use super::reduce::Reducer;
+use super::runs::Run;
+use super::sheet::{Sheet, Sink, Stack};
+
+/// Set in the rights of a mapping that others see the changes of.
+const RIGHTS_SHARED: u32 = 8;
+
+/// What all processes of a recording have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The logarithm of the page size.
+    pub page_shift: u32,
+    /// The length of a quantum in instructions; none in exact mode.
+    pub quantum: Option<u64>,
+}
+
+/// A process and what is known of its program.
+#[derive(Debug)]
+pub struct Process {
+    reducer: Reducer,
+    runs: Vec<Run>,
+    page_shift: u32,
+    parent: u32,
+    /// The lowest page the stack of the first thread may grow to.
+    stack_floor: u64,
+    /// The program it is about to execute.
+    executing: Option<String>,
+    has_started: bool,
+    has_ended: bool,
+    /// It ended in a way that is not told here: by a signal.
+    is_fatal: bool,
+}
+
+impl Process {
+    /// A process that `parent` forked, or 0 if nobody did who is in the trace.
+    pub fn new(parent: u32, settings: Settings, sink: Sink) -> Process {
+        let sheet = Sheet::new(sink);
+        Process {
+            reducer: Reducer::new(sheet, settings.page_shift, settings.quantum),
+            runs: Vec::new(),
+            page_shift: settings.page_shift,
+            parent,
+            stack_floor: 0,
+            executing: None,
+            has_started: false,
+            has_ended: false,
+            is_fatal: false,
+        }
+    }
+
+    /// Instructions executed so far.
+    pub fn instructions(&self) -> u64 {
+        self.reducer.time
+    }
+
+    /// Records made so far.
+    pub fn records(&self) -> u64 {
+        self.reducer.sheet.records()
+    }
+
+    /// Pages it has referred to.
+    pub fn pages(&self) -> u64 {
+        self.reducer.sheet.pages()
+    }
+
+    /// Forgets the code of the program before: another log begins.
+    pub fn begin_log(&mut self) {
+        self.runs.clear();
+    }
+
+    /// Plays the entries in `words`. If `is_torn`, a run at the very end may be unfinished, and is
+    /// left out.
+    pub fn play(&mut self, words: &Words, is_torn: bool) {
+        let mut at = 0;
+        while at < words.len() {
+            let head = word_at(words, at);
+            let number = head as u32;
+            if (head >> 56) as u8 == kind::RUN {
+                let Some(run) = self.runs.get_mut(number as usize) else {
+                    return;
+                };
+                let end = at + 1 + run.words;
+                let Some(logged) = words.get(at..end) else {
+                    return;
+                };
+                let next = words.get(end);
+                if next.is_some_and(|next| next[7] == kind::CUT) {
+                    self.play_cut(number, logged, word_at(words, end + 1));
+                } else if next.is_some() || !is_torn {
+                    self.reducer.play(run, logged);
+                }
+                at = end;
+            } else {
+                let length = (head >> 32) as usize & 0xff_ffff;
+                let entry = words.get(at + 1..at + length.max(1)).unwrap_or_default();
+                self.play_entry((head >> 56) as u8, number, entry);
+                at += length.max(1);
+            }
+        }
+    }
+
+    /// Names the phase that begins here.
+    pub fn mark(&mut self, name: String) {
+        self.reducer.settle_exact();
+        self.reducer.event(Event::Mark { name });
+    }
+
+    /// Makes what there is into a block, so that what comes of other processes stands after it.
+    pub fn finish_block(&mut self) {
+        self.reducer.sheet.finish_block();
+    }
+
+    /// The process is no more. `find_signal` tells the signal that ended it, if it was one whose
+    /// number its log lacks.
+    pub fn end(&mut self, find_signal: impl FnOnce() -> Option<u32>) {
+        const KILL: u32 = 9;
+        self.reducer.settle();
+        let executing = self.executing.take();
+        let is_elsewhere = executing.is_some();
+        if let Some(program) = executing {
+            // A program that is not recorded: how it ended, nobody here knows.
+            self.reducer.event(Event::Exec { program });
+        }
+        if !self.has_ended && !is_elsewhere {
+            let signal = match self.is_fatal {
+                true => find_signal().unwrap_or(KILL),
+                false => KILL,
+            };
+            self.reducer.event(Event::Killed { signal });
+        }
+        self.has_ended = true;
+        self.finish_block();
+    }
+
+    /// The recording ends before the process does.
+    pub fn leave(&mut self) {
+        self.reducer.settle();
+        self.finish_block();
+    }
+
+    /// Plays a run that a fault ended at the instruction at `place`.
+    #[cold]
+    fn play_cut(&mut self, number: u32, words: &Words, place: u64) {
+        let run = &mut self.runs[number as usize];
+        match run.cut(place) {
+            Some(cut) => self.reducer.play_cut(&cut, words),
+            None => self.reducer.play(run, words),
+        }
+    }
+
+    fn play_entry(&mut self, entry: u8, argument: u32, words: &Words) {
+        let word = |index: usize| word_at(words, index);
+        let tail = |index: usize| text_at(words, index);
+        match entry {
+            kind::DEFINE => self.define(argument as usize, words),
+            kind::HELLO => self.hello(word(0), word(2), tail(4)),
+            kind::KERNEL if word(1) > 0 => {
+                let kinds = argument as u8 & (Kinds::LOAD.0 | Kinds::STORE.0);
+                self.reducer.kernel(word(0), word(1), kinds);
+            }
+            kind::MARK => self.mark(tail(0)),
+            kind::THREAD_SWITCH => {
+                self.reducer.settle_exact();
+                self.reducer.event(Event::ThreadSwitch { thread: argument });
+            }
+            kind::EXEC => self.executing = Some(tail(0)),
+            kind::EXEC_FAILED => self.executing = None,
+            kind::FATAL => self.is_fatal = true,
+            kind::EXIT => {
+                self.has_ended = true;
+                self.reducer.event(Event::Exit { status: argument });
+            }
+            _ => {
+                if let Some(event) = self.event(entry, argument, words) {
+                    self.watch_stack(&event);
+                    self.reducer.event(event);
+                }
+            }
+        }
+    }
+
+    /// The event an entry tells of, if it is one that needs nothing else done.
+    fn event(&self, entry: u8, argument: u32, words: &Words) -> Option<Event> {
+        let word = |index: usize| word_at(words, index);
+        let page = |index: usize| word(index) >> self.page_shift;
+        let rights = Rights(argument as u8 & 7);
+        Some(match entry {
+            kind::MAP => Event::Map {
+                start: page(0),
+                pages: self.span(word(0), word(1)),
+                rights,
+                is_shared: argument & RIGHTS_SHARED != 0,
+                file: text_at(words, 3),
+                offset: word(2),
+            },
+            kind::UNMAP => Event::Unmap {
+                start: page(0),
+                pages: self.span(word(0), word(1)),
+            },
+            kind::REMAP => Event::Remap {
+                from: page(0),
+                from_pages: self.span(word(0), word(1)),
+                to: page(2),
+                to_pages: self.span(word(2), word(3)),
+            },
+            kind::PROTECT => Event::Protect {
+                start: page(0),
+                pages: self.span(word(0), word(1)),
+                rights,
+            },
+            kind::BREAK => Event::Break {
+                end: self.span(0, word(0)),
+            },
+            kind::THREAD_START => Event::ThreadStart { thread: argument },
+            kind::THREAD_EXIT => Event::ThreadExit { thread: argument },
+            kind::FORK => Event::Fork { child: argument },
+            kind::WAIT => Event::Wait {
+                call: argument,
+                ns: word(0),
+            },
+            _ => return None,
+        })
+    }
+
+    /// The pages that `bytes` from `start` are on.
+    fn span(&self, start: u64, bytes: u64) -> u64 {
+        let end = start.saturating_add(bytes);
+        let last = end.div_ceil(1 << self.page_shift);
+        last - (start >> self.page_shift)
+    }
+
+    fn define(&mut self, number: usize, items: &Words) {
+        /// More runs than any program's code has at a time.
+        const RUNS_MAX: usize = 1 << 26;
+        if number >= RUNS_MAX {
+            return;
+        }
+        if number >= self.runs.len() {
+            self.runs.resize_with(number + 1, Run::default);
+        }
+        self.runs[number] = Run::new(
+            items.iter().map(|&item| u64::from_le_bytes(item)),
+            self.page_shift,
+        );
+    }
+
+    fn hello(&mut self, pid: u64, stack_floor: u64, program: String) {
+        self.reducer.sheet.watch_stack(Stack::default());
+        self.stack_floor = stack_floor >> self.page_shift;
+        let executing = self.executing.take();
+        if self.has_started {
+            self.reducer.settle();
+            let program = executing.unwrap_or(program);
+            self.reducer.event(Event::Exec { program });
+        } else {
+            self.reducer.event(Event::Start {
+                pid: pid as u32,
+                parent: self.parent,
+                program,
+            });
+        }
+        self.has_started = true;
+    }
+
+    /// Watches a stack that has been mapped for its growth.
+    fn watch_stack(&mut self, event: &Event) {
+        if let Event::Map { start, file, .. } = event
+            && file == "[stack]"
+        {
+            self.reducer.sheet.watch_stack(Stack {
+                floor: self.stack_floor.min(*start),
+                low: *start,
+            });
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! Reducing: from every reference of a process to the records that its trace keeps.
+//!
+//! - *Exact*: a record for each change of page, with all kinds of access the page saw until the
+//!   next change, at the time of the first.
+//! - *Quantum*: time is cut into quanta; each page has one record in each quantum that it is
+//!   referred to in, at the time of the first reference, with all kinds it saw in the quantum.
+//!
+//! References by the kernel are records of their own, so that those of the program alone can be
+//! told apart.
+
+use tidemark_trace::{Event, Kinds};
+
+use super::log::Words;
+use super::runs::{NO_PAGE, NOWHERE, Run, Step};
+use super::sheet::Sheet;
+
+/// Makes records of a process's references.
+#[derive(Debug)]
+pub struct Reducer {
+    /// Where records go.
+    pub sheet: Sheet,
+    /// Instructions begun so far: the process's time.
+    pub time: u64,
+    page_shift: u32,
+    open: Open,
+    /// Events that stand after the open records, each with how many of them go before.
+    waiting: Vec<(usize, u64, Event)>,
+}
+
+/// What may still change.
+#[derive(Debug)]
+enum Open {
+    Exact(Option<Record>),
+    Quantum(Quantum),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    page: u64,
+    time: u64,
+    kinds: u8,
+}
+
+/// The quantum at hand.
+#[derive(Debug)]
+struct Quantum {
+    length: u64,
+    /// Counts the times records were made final; what `slots` has from before is empty.
+    number: u64,
+    /// The time at which the next begins.
+    end: u64,
+    records: Vec<Record>,
+    /// A hash table of places in `records`, by page; never more than half full.
+    slots: Vec<Slot>,
+    shift: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    page: u64,
+    quantum: u64,
+    index: u32,
+    kinds: u8,
+}
+
+const EMPTY: Slot = Slot {
+    page: 0,
+    quantum: u64::MAX,
+    index: 0,
+    kinds: 0,
+};
+const SLOTS_FIRST: usize = 512;
+
+/// A time that a record's gap holds, with some to spare.
+const GAP_SURE: u64 = 1 << 31;
+
+impl Reducer {
+    /// A reducer with quanta of so many instructions, or an exact one.
+    pub fn new(sheet: Sheet, page_shift: u32, quantum: Option<u64>) -> Reducer {
+        Reducer {
+            sheet,
+            time: 0,
+            page_shift,
+            open: match quantum {
+                None => Open::Exact(None),
+                Some(length) => Open::Quantum(Quantum::new(length)),
+            },
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Takes in a run. `words` are its number and the addresses it logged.
+    #[inline]
+    pub fn play(&mut self, run: &mut Run, words: &Words) {
+        let after = self.time + u64::from(run.instructions);
+        match &mut self.open {
+            Open::Exact(open) => {
+                let is_plain = self.waiting.is_empty() && self.sheet.make_room(run.records_max);
+                match open {
+                    Some(open) if is_plain && after - open.time < GAP_SURE => {
+                        play_exact(
+                            open,
+                            &mut self.sheet,
+                            run,
+                            words,
+                            self.time,
+                            self.page_shift,
+                        );
+                    }
+                    _ => {
+                        let (sheet, waiting) = (&mut self.sheet, &mut self.waiting);
+                        let place = (self.time, self.page_shift);
+                        play_exact_slowly(open, sheet, waiting, run, words, place);
+                    }
+                }
+            }
+            Open::Quantum(quantum) if after < quantum.end => {
+                quantum.play(run, words, self.time, self.page_shift);
+            }
+            Open::Quantum(quantum) => {
+                let (sheet, waiting) = (&mut self.sheet, &mut self.waiting);
+                let place = (self.time, self.page_shift);
+                quantum.play_across(sheet, waiting, run, words, place);
+            }
+        }
+        self.time = after;
+    }
+
+    /// Takes in a run that a fault cut short: its steps.
+    pub fn play_cut(&mut self, run: &Run, words: &Words) {
+        let (sheet, waiting) = (&mut self.sheet, &mut self.waiting);
+        let place = (self.time, self.page_shift);
+        match &mut self.open {
+            Open::Exact(open) => play_exact_slowly(open, sheet, waiting, run, words, place),
+            Open::Quantum(quantum) => quantum.play_across(sheet, waiting, run, words, place),
+        }
+        self.time += u64::from(run.instructions);
+    }
+
+    /// Takes in the kernel's reference to `bytes` at `start`.
+    pub fn kernel(&mut self, start: u64, bytes: u64, kinds: u8) {
+        self.settle_exact();
+        let kinds = kinds | Kinds::KERNEL.0;
+        let last = start.saturating_add(bytes - 1) >> self.page_shift;
+        for page in start >> self.page_shift..=last {
+            match &mut self.open {
+                Open::Exact(_) => self.sheet.record(page, kinds, self.time),
+                Open::Quantum(quantum) => quantum.touch_for_kernel(page, kinds, self.time),
+            }
+        }
+    }
+
+    /// Takes in an event.
+    pub fn event(&mut self, event: Event) {
+        let open = match &self.open {
+            Open::Exact(record) => usize::from(record.is_some()),
+            Open::Quantum(quantum) => quantum.records.len(),
+        };
+        if open == 0 {
+            self.sheet.event(event, self.time);
+        } else {
+            self.waiting.push((open, self.time, event));
+        }
+    }
+
+    /// In exact mode, makes the open record final: what follows is a reference anew.
+    pub fn settle_exact(&mut self) {
+        if let Open::Exact(_) = self.open {
+            self.settle();
+        }
+    }
+
+    /// Makes what is open final.
+    pub fn settle(&mut self) {
+        match &mut self.open {
+            Open::Exact(open) => {
+                if let Some(record) = open.take() {
+                    self.sheet.record(record.page, record.kinds, record.time);
+                }
+                for (_, time, event) in self.waiting.drain(..) {
+                    self.sheet.event(event, time);
+                }
+            }
+            Open::Quantum(quantum) => quantum.settle(&mut self.sheet, &mut self.waiting),
+        }
+    }
+}
+
+/// The pages a step refers to, first and last; `None` if it did not happen.
+#[inline]
+fn pages_of(step: &Step, words: &Words, page_shift: u32) -> Option<(u64, u64)> {
+    // Word 0 is the run's number, and stands for nought: fixed addresses count from there.
+    let mask = u64::from(step.word != 0).wrapping_neg();
+    let base = u64::from_le_bytes(words[usize::from(step.word)]) & mask;
+    if base == NOWHERE {
+        return None;
+    }
+    let first = base.wrapping_add(step.offset.cast_unsigned());
+    let last = first.wrapping_add(u64::from(step.reach));
+    Some((
+        first >> page_shift,
+        (last >> page_shift).max(first >> page_shift),
+    ))
+}
+
+/// Plays a run where nothing stands between its records, and no gap can be too long.
+///
+/// Nearly every step changes the page, and when it does is hard to foresee: so each step writes
+/// the open record, and only counts it when it is over.
+#[inline]
+fn play_exact(
+    open: &mut Record,
+    sheet: &mut Sheet,
+    run: &Run,
+    words: &Words,
+    time: u64,
+    page_shift: u32,
+) {
+    let words = &words[..=run.words];
+    let mut now = *open;
+    let mut room = sheet.room(run.records_max);
+    let mut step_on = |page: u64, kinds: u8, instruction: u32| {
+        let is_over = page != now.page;
+        room.put(now.page, now.kinds, now.time, is_over);
+        now.kinds = if is_over { kinds } else { now.kinds | kinds };
+        now.time = if is_over {
+            time + u64::from(instruction)
+        } else {
+            now.time
+        };
+        now.page = page;
+    };
+    for step in &run.steps {
+        let Some((first, last)) = pages_of(step, words, page_shift) else {
+            continue;
+        };
+        step_on(first, step.kinds, step.instruction);
+        for page in first + 1..=last {
+            step_on(page, step.kinds, step.instruction);
+        }
+    }
+    let used = room.used();
+    sheet.use_room(used);
+    *open = now;
+}
+
+/// Plays a run record by record.
+#[cold]
+fn play_exact_slowly(
+    open: &mut Option<Record>,
+    sheet: &mut Sheet,
+    waiting: &mut Vec<(usize, u64, Event)>,
+    run: &Run,
+    words: &Words,
+    (time, page_shift): (u64, u32),
+) {
+    for step in &run.steps {
+        let Some((first, last)) = pages_of(step, words, page_shift) else {
+            continue;
+        };
+        for page in first..=last {
+            if let Some(open) = open
+                && open.page == page
+            {
+                open.kinds |= step.kinds;
+                continue;
+            }
+            if let Some(record) = open.take() {
+                sheet.record(record.page, record.kinds, record.time);
+            }
+            for (_, time, event) in waiting.drain(..) {
+                sheet.event(event, time);
+            }
+            *open = Some(Record {
+                page,
+                kinds: step.kinds,
+                time: time + u64::from(step.instruction),
+            });
+        }
+    }
+}
+
+impl Quantum {
+    fn new(length: u64) -> Quantum {
+        Quantum {
+            length,
+            number: 0,
+            end: length,
+            records: Vec::new(),
+            slots: vec![EMPTY; SLOTS_FIRST],
+            shift: u64::BITS - SLOTS_FIRST.trailing_zeros(),
+        }
+    }
+
+    /// Plays a run that ends within this quantum.
+    #[inline]
+    fn play(&mut self, run: &mut Run, words: &Words, time: u64, page_shift: u32) {
+        let words = &words[..=run.words];
+        if run.quantum_fixed != self.number {
+            self.play_fixed(run, time);
+        }
+        for group in &mut run.groups {
+            let address = u64::from_le_bytes(words[usize::from(group.word)]);
+            let first = address.wrapping_add(group.offset.cast_unsigned());
+            let last = first.wrapping_add(u64::from(group.reach)) >> page_shift;
+            let first = first >> page_shift;
+            if (first == group.page && last == first) || address == NOWHERE {
+                continue;
+            }
+            group.page = NO_PAGE;
+            if last == first {
+                group.page = first;
+                self.touch(first, group.kinds, time + u64::from(group.instruction));
+            } else {
+                for step in run.steps.iter().filter(|step| step.word == group.word) {
+                    self.touch_step(step, words, time, page_shift);
+                }
+            }
+        }
+    }
+
+    /// Plays what does not change from one execution to the next: once in each quantum.
+    fn play_fixed(&mut self, run: &mut Run, time: u64) {
+        run.quantum_fixed = self.number;
+        for fixed in &run.fixed {
+            self.touch(fixed.page, fixed.kinds, time + u64::from(fixed.instruction));
+        }
+        for group in &mut run.groups {
+            group.page = NO_PAGE;
+        }
+    }
+
+    /// Plays a run that may reach into the next quantum.
+    #[cold]
+    fn play_across(
+        &mut self,
+        sheet: &mut Sheet,
+        waiting: &mut Vec<(usize, u64, Event)>,
+        run: &Run,
+        words: &Words,
+        (start, page_shift): (u64, u32),
+    ) {
+        let after = start + u64::from(run.instructions);
+        for (index, step) in run.steps.iter().enumerate() {
+            self.advance(sheet, waiting, start + u64::from(step.instruction));
+            self.touch_step(step, words, start, page_shift);
+            if step.kinds != Kinds::FETCH.0 {
+                continue;
+            }
+            // A fetch stands for the instructions up to the next step: its page is referred to in
+            // each quantum that one of them falls in.
+            let next = run.steps.get(index + 1);
+            let until = next.map_or(after, |next| start + u64::from(next.instruction) - 1);
+            while self.end <= until {
+                let time = self.end;
+                self.advance(sheet, waiting, time);
+                self.touch(step.offset.cast_unsigned() >> page_shift, step.kinds, time);
+            }
+        }
+        self.advance(sheet, waiting, after);
+    }
+
+    /// Goes on to the quantum that `time` is in.
+    fn advance(&mut self, sheet: &mut Sheet, waiting: &mut Vec<(usize, u64, Event)>, time: u64) {
+        if time >= self.end {
+            self.settle(sheet, waiting);
+            self.end = (time / self.length + 1) * self.length;
+        }
+    }
+
+    #[inline]
+    fn touch_step(&mut self, step: &Step, words: &Words, time: u64, page_shift: u32) {
+        let Some((first, last)) = pages_of(step, words, page_shift) else {
+            return;
+        };
+        for page in first..=last {
+            self.touch(page, step.kinds, time + u64::from(step.instruction));
+        }
+    }
+
+    #[inline]
+    fn touch(&mut self, page: u64, kinds: u8, time: u64) {
+        let mask = self.slots.len() - 1;
+        let mut at = (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize & mask;
+        loop {
+            let slot = &mut self.slots[at];
+            if slot.quantum != self.number {
+                break;
+            }
+            if slot.page == page {
+                if slot.kinds & kinds != kinds {
+                    slot.kinds |= kinds;
+                    self.records[slot.index as usize].kinds |= kinds;
+                }
+                return;
+            }
+            at = (at + 1) & mask;
+        }
+        self.enter(at, page, kinds, time);
+    }
+
+    /// Adds a record for a page new in this quantum, whose slot is `at`.
+    #[cold]
+    fn enter(&mut self, at: usize, page: u64, kinds: u8, time: u64) {
+        self.slots[at] = Slot {
+            page,
+            quantum: self.number,
+            index: self.records.len() as u32,
+            kinds,
+        };
+        // A run may be played out of its order where that makes no other difference.
+        let time = self.records.last().map_or(time, |last| last.time.max(time));
+        self.records.push(Record { page, time, kinds });
+        if 2 * self.records.len() > self.slots.len() {
+            self.grow();
+        }
+    }
+
+    /// The kernel's records are kept apart from the program's: as pages of another table, whose
+    /// numbers no program has.
+    fn touch_for_kernel(&mut self, page: u64, kinds: u8, time: u64) {
+        self.touch(page | KERNEL_PAGES, kinds, time);
+    }
+
+    fn grow(&mut self) {
+        let larger = vec![EMPTY; 2 * self.slots.len()];
+        let slots = std::mem::replace(&mut self.slots, larger);
+        self.shift -= 1;
+        let mask = self.slots.len() - 1;
+        for slot in slots.into_iter().filter(|slot| slot.quantum == self.number) {
+            let hash = slot.page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift;
+            let mut at = hash as usize & mask;
+            while self.slots[at].quantum == self.number {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = slot;
+        }
+    }
+
+    fn settle(&mut self, sheet: &mut Sheet, waiting: &mut Vec<(usize, u64, Event)>) {
+        let mut events = waiting.drain(..).peekable();
+        for (index, record) in self.records.drain(..).enumerate() {
+            while let Some((_, time, event)) = events.next_if(|(after, ..)| *after <= index) {
+                sheet.event(event, time);
+            }
+            sheet.record(record.page & !KERNEL_PAGES, record.kinds, record.time);
+        }
+        for (_, time, event) in events {
+            sheet.event(event, time);
+        }
+        self.number += 1;
+    }
+}
+
+/// Set in the numbers of pages the kernel refers to, while a quantum is open.
+const KERNEL_PAGES: u64 = 1 << 63;

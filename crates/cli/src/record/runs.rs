@@ -1,0 +1,341 @@
+//! Runs: stretches of code that execute whole, and what each refers to.
+//!
+//! The recorder defines a run once and then logs its number and the addresses of its data, a word
+//! each. [`Run`] is a definition made ready to be played: which code pages it fetches from, when,
+//! and where among them its data accesses stand.
+
+use tidemark_trace::Kinds;
+
+/// The address a conditional access logs when it did not happen.
+pub const NOWHERE: u64 = u64::MAX;
+
+/// How many bits an address in a definition has.
+const ADDRESS_BITS: u32 = 48;
+
+/// A reference of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its address, counted from what the word of the log says.
+    pub offset: i64,
+    /// How many of the run's instructions have begun, this one's included.
+    pub instruction: u32,
+    /// The word of the log its address is counted from, the run's number being word 0, from which
+    /// absolute addresses count.
+    pub word: u16,
+    /// Its size in bytes less one.
+    pub reach: u16,
+    /// The kinds of access.
+    pub kinds: u8,
+}
+
+/// A page that a run refers to whenever it executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fixed {
+    /// The page.
+    pub page: u64,
+    /// The instruction of the first reference.
+    pub instruction: u32,
+    /// Kinds of access, of all together.
+    pub kinds: u8,
+}
+
+/// Accesses of a run whose addresses count from one word, and so are mostly on one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The lowest address of all, counted from what the word says.
+    pub offset: i64,
+    /// How many bytes lie between the lowest and the highest.
+    pub reach: u32,
+    /// The instruction of the first.
+    pub instruction: u32,
+    /// The page that all of them were on when they were last recorded, or [`NO_PAGE`].
+    pub page: u64,
+    /// The word.
+    pub word: u16,
+    /// Kinds of access, of all together.
+    pub kinds: u8,
+}
+
+/// A page that no address is on.
+pub const NO_PAGE: u64 = u64::MAX;
+
+/// A run, ready to be played.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// References in the order of execution. Fetches from the page of the fetch before are left
+    /// out, unless an access stands between them.
+    pub steps: Vec<Step>,
+    /// Data accesses by the word their addresses count from; none for constant addresses.
+    pub groups: Vec<Group>,
+    /// Pages of code, and of data at constant addresses.
+    pub fixed: Vec<Fixed>,
+    /// How many words follow its number in the log.
+    pub words: usize,
+    /// How many instructions it has.
+    pub instructions: u32,
+    /// The most records it can make.
+    pub records_max: usize,
+    /// The quantum in which its fixed pages were last recorded.
+    pub quantum_fixed: u64,
+    /// Where each instruction is, and how many steps go before the next.
+    places: Vec<Place>,
+}
+
+/// The place of an instruction in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    address: u64,
+    /// Steps up to its own fetch, if that is one.
+    steps: u32,
+}
+
+/// An item of a definition: `recorder/translate.c` has the layout.
+enum Item {
+    Instruction { address: u64, bytes: u64 },
+    Logged { word: u16 },
+    Derived { word: u16, offset: i64 },
+    Constant,
+}
+
+impl Item {
+    fn parse(item: u64) -> Item {
+        let word = (item >> 32 & 0xfff) as u16 + 1;
+        match (item >> 63, item >> 61 & 3) {
+            (0, _) => Item::Instruction {
+                address: item & ((1 << ADDRESS_BITS) - 1),
+                bytes: (item >> ADDRESS_BITS).max(1),
+            },
+            (_, 0) => Item::Logged { word },
+            (_, 1) => Item::Derived {
+                word,
+                offset: i64::from(item as i32),
+            },
+            (_, _) => Item::Constant,
+        }
+    }
+}
+
+impl Run {
+    /// Reads a definition. `page_shift` is the logarithm of the page size.
+    pub fn new(mut items: impl Iterator<Item = u64>, page_shift: u32) -> Run {
+        let mut run = Run {
+            quantum_fixed: u64::MAX,
+            ..Run::default()
+        };
+        let mut page_last = None;
+        while let Some(item) = items.next() {
+            let parsed = Item::parse(item);
+            if let Item::Instruction { address, bytes } = parsed {
+                page_last = Some(run.add_instruction(address, bytes, page_shift, page_last));
+                continue;
+            }
+            let (word, offset) = match parsed {
+                Item::Logged { word } => {
+                    run.words += 1;
+                    (word, 0)
+                }
+                Item::Derived { word, offset } => (word, offset),
+                Item::Instruction { .. } | Item::Constant => {
+                    (0, items.next().unwrap_or(0).cast_signed())
+                }
+            };
+            run.steps.push(Step {
+                offset,
+                instruction: run.instructions,
+                word,
+                reach: (item >> 45 & 0x1fff).max(1) as u16 - 1,
+                kinds: (item >> 58) as u8 & 7 & (Kinds::LOAD.0 | Kinds::STORE.0),
+            });
+            page_last = None;
+        }
+        // What a definition can't mean: a word that the run does not log.
+        let words = run.words;
+        run.steps.retain(|step| usize::from(step.word) <= words);
+        let pages = |step: &Step| 2 + (usize::from(step.reach) >> page_shift);
+        run.records_max = run.steps.iter().map(pages).sum();
+        run.form_groups(page_shift);
+        run
+    }
+
+    /// The run as far as its instruction at `address`, whose own accesses did not happen: steps
+    /// only. `None` if it has no such instruction.
+    pub fn cut(&self, address: u64) -> Option<Run> {
+        let index = self
+            .places
+            .iter()
+            .position(|place| place.address == address)?;
+        Some(Run {
+            steps: self.steps[..self.places[index].steps as usize].to_vec(),
+            words: self.words,
+            instructions: index as u32 + 1,
+            records_max: self.records_max,
+            ..Run::default()
+        })
+    }
+
+    /// Adds an instruction; returns the last page it is on.
+    fn add_instruction(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        page_shift: u32,
+        mut page_last: Option<u64>,
+    ) -> u64 {
+        self.instructions += 1;
+        let end = (address + bytes - 1) >> page_shift;
+        for page in address >> page_shift..=end {
+            if page_last != Some(page) {
+                self.steps.push(Step {
+                    offset: (page << page_shift).cast_signed(),
+                    instruction: self.instructions,
+                    word: 0,
+                    reach: 0,
+                    kinds: Kinds::FETCH.0,
+                });
+            }
+            page_last = Some(page);
+        }
+        self.places.push(Place {
+            address,
+            steps: self.steps.len() as u32,
+        });
+        end
+    }
+
+    fn form_groups(&mut self, page_shift: u32) {
+        for step in self.steps.iter().filter(|step| step.word == 0) {
+            let first = step.offset.cast_unsigned();
+            let last = first.saturating_add(u64::from(step.reach)) >> page_shift;
+            for page in first >> page_shift..=last {
+                match self.fixed.iter_mut().find(|fixed| fixed.page == page) {
+                    Some(fixed) => fixed.kinds |= step.kinds,
+                    None => self.fixed.push(Fixed {
+                        page,
+                        instruction: step.instruction,
+                        kinds: step.kinds,
+                    }),
+                }
+            }
+        }
+        for step in self.steps.iter().filter(|step| step.word != 0) {
+            let end = step.offset + i64::from(step.reach);
+            let found = self.groups.iter_mut().find(|group| group.word == step.word);
+            let Some(group) = found else {
+                self.groups.push(Group {
+                    offset: step.offset,
+                    reach: u32::from(step.reach),
+                    instruction: step.instruction,
+                    page: NO_PAGE,
+                    word: step.word,
+                    kinds: step.kinds,
+                });
+                continue;
+            };
+            let low = group.offset.min(step.offset);
+            let high = (group.offset + i64::from(group.reach)).max(end);
+            group.offset = low;
+            // Far apart they are on different pages in any case.
+            group.reach = u32::try_from(high - low).unwrap_or(u32::MAX);
+            group.kinds |= step.kinds;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FORM_DERIVED: u64 = 1;
+    const FORM_CONSTANT: u64 = 2;
+
+    fn instruction(address: u64, bytes: u64) -> u64 {
+        bytes << ADDRESS_BITS | address
+    }
+
+    fn access(form: u64, slot: u64, bytes: u64, offset: i32, kinds: Kinds) -> u64 {
+        let kinds = u64::from(kinds.0) << 58;
+        let offset = u64::from(offset.cast_unsigned());
+        1 << 63 | form << 61 | kinds | bytes << 45 | slot << 32 | offset
+    }
+
+    fn run(items: &[u64]) -> Run {
+        Run::new(items.iter().copied(), 12)
+    }
+
+    fn fetch(page: i64, instruction: u32) -> Step {
+        Step {
+            offset: page << 12,
+            instruction,
+            word: 0,
+            reach: 0,
+            kinds: Kinds::FETCH.0,
+        }
+    }
+
+    #[test]
+    fn fetches_are_told_when_the_page_changes_or_data_came_between() {
+        let run = run(&[
+            instruction(0x1000, 4),
+            instruction(0x1004, 4),
+            access(0, 0, 8, 0, Kinds::LOAD),
+            instruction(0x1008, 4),
+            instruction(0x2000, 1),
+        ]);
+        let load = Step {
+            offset: 0,
+            instruction: 2,
+            word: 1,
+            reach: 7,
+            kinds: Kinds::LOAD.0,
+        };
+        assert_eq!(run.steps, [fetch(1, 1), load, fetch(1, 3), fetch(2, 4)]);
+        assert_eq!((run.words, run.instructions), (1, 4));
+    }
+
+    #[test]
+    fn an_instruction_on_two_pages_is_fetched_from_both() {
+        let run = run(&[instruction(0x1ffe, 4), instruction(0x2002, 2)]);
+        assert_eq!(run.steps, [fetch(1, 1), fetch(2, 1)]);
+        let back = [instruction(0x2000, 2), instruction(0x1ffe, 4)];
+        let run = Run::new(back.into_iter(), 12);
+        assert_eq!(run.steps, [fetch(2, 1), fetch(1, 2), fetch(2, 2)]);
+    }
+
+    #[test]
+    fn accesses_that_count_from_one_word_are_a_group() {
+        let run = run(&[
+            instruction(0x1000, 4),
+            access(0, 0, 8, 0, Kinds::LOAD),
+            access(FORM_CONSTANT, 0, 4, 0, Kinds::LOAD),
+            0x5000,
+            access(FORM_DERIVED, 0, 4, -16, Kinds::STORE),
+            access(FORM_DERIVED, 0, 16, 24, Kinds::LOAD),
+        ]);
+        assert_eq!((run.words, run.steps.len(), run.groups.len()), (1, 5, 1));
+        assert_eq!((run.steps[2].word, run.steps[2].offset), (0, 0x5000));
+        let group = run.groups[0];
+        assert_eq!((group.offset, group.reach), (-16, 16 + 24 + 15));
+        assert_eq!(group.kinds, Kinds::LOAD.with(Kinds::STORE).0);
+    }
+
+    #[test]
+    fn a_word_that_is_not_logged_is_not_counted_from() {
+        let run = run(&[access(FORM_DERIVED, 3, 4, 0, Kinds::LOAD)]);
+        assert_eq!((run.words, run.steps.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_cut_run_ends_with_the_fetch_of_its_last_instruction() {
+        let run = run(&[
+            instruction(0x1000, 4),
+            access(0, 0, 8, 0, Kinds::STORE),
+            instruction(0x1004, 4),
+            access(0, 1, 8, 0, Kinds::STORE),
+            instruction(0x1008, 4),
+        ]);
+        let cut = run.cut(0x1004).unwrap();
+        assert_eq!(cut.steps, run.steps[..3]);
+        assert_eq!((cut.instructions, cut.words), (2, 2));
+        assert_eq!(run.cut(0x1002), None);
+    }
+}

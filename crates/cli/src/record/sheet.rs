@@ -1,0 +1,283 @@
+//! The sheet: records and events of one process on their way into blocks.
+//!
+//! What is still open (the run of references to one page in exact mode, the quantum at hand in
+//! quantum mode) is kept by the [reducer](super::reduce); what comes here is final and in order.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
+
+use tidemark_trace::{Block, Event, Placed};
+
+/// Where finished blocks go; what comes back is empty blocks to be filled again.
+#[derive(Clone, Debug)]
+pub struct Sink {
+    /// Takes finished blocks.
+    pub finished: SyncSender<Block>,
+    /// Holds blocks that have been written.
+    pub empty: Arc<Mutex<Vec<Block>>>,
+    /// The number of the process that is next to have a block.
+    pub process_next: Arc<AtomicU32>,
+}
+
+/// The records and events of a process that are not in a finished block yet.
+#[derive(Debug)]
+pub struct Sheet {
+    /// Its number in the trace, where processes count in the order of their first blocks.
+    process: Option<u32>,
+    /// Its columns have their greatest length until it is finished; `length` counts.
+    block: Block,
+    length: usize,
+    /// The time of the last record, or of the block's start.
+    time_last: u64,
+    records: u64,
+    pages: Pages,
+    stack: Stack,
+    sink: Sink,
+}
+
+/// Room for records at the end of a block.
+#[derive(Debug)]
+pub struct Room<'a> {
+    pages: &'a mut [u64],
+    kinds: &'a mut [u8],
+    gaps: &'a mut [u32],
+    used: Used,
+}
+
+/// How much of a room has been used.
+#[derive(Clone, Copy, Debug)]
+pub struct Used {
+    records: usize,
+    time_last: u64,
+}
+
+/// The stack of the first thread, which grows by being touched.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stack {
+    /// The lowest page it may grow to.
+    pub floor: u64,
+    /// The lowest page it has.
+    pub low: u64,
+}
+
+/// The pages seen so far.
+#[derive(Debug)]
+struct Pages {
+    seen: HashSet<u64>,
+    /// Pages seen lately, by their lowest bits: most need no further look.
+    lately: Box<[u64; PAGES_LATELY]>,
+}
+
+const PAGES_LATELY: usize = 1024;
+
+impl Default for Pages {
+    fn default() -> Pages {
+        Pages {
+            seen: HashSet::new(),
+            lately: Box::new([u64::MAX; PAGES_LATELY]),
+        }
+    }
+}
+
+impl Pages {
+    fn add(&mut self, pages: &[u64]) {
+        for &page in pages {
+            let lately = &mut self.lately[page as usize % PAGES_LATELY];
+            if *lately != page {
+                *lately = page;
+                self.seen.insert(page);
+            }
+        }
+    }
+}
+
+impl Sheet {
+    /// An empty sheet of a process.
+    pub fn new(sink: Sink) -> Sheet {
+        let mut sheet = Sheet {
+            process: None,
+            block: Block::default(),
+            length: 0,
+            time_last: 0,
+            records: 0,
+            pages: Pages::default(),
+            stack: Stack::default(),
+            sink,
+        };
+        sheet.prepare_block();
+        sheet
+    }
+
+    /// From now on touching a page between `floor` and `low` is growth of the stack.
+    pub fn watch_stack(&mut self, stack: Stack) {
+        self.insert_growth();
+        self.stack = stack;
+    }
+
+    /// Adds a record. `time` is that of its first reference, and never goes back.
+    pub fn record(&mut self, page: u64, kinds: u8, time: u64) {
+        // A gap that is too long is made of repeats of the same page: they change no result.
+        while time - self.time_last > u64::from(u32::MAX) {
+            let time = self.time_last + u64::from(u32::MAX);
+            self.put(page, kinds, time);
+        }
+        self.put(page, kinds, time);
+    }
+
+    /// Adds an event that comes after the records so far.
+    pub fn event(&mut self, event: Event, time: u64) {
+        if self.block.events.len() == Block::EVENTS_MAX {
+            self.finish_block();
+        }
+        self.block.events.push(Placed {
+            after: self.length as u32,
+            time,
+            event,
+        });
+    }
+
+    /// Makes sure that the block at hand has room for so many records more. False if no block has.
+    #[inline]
+    pub fn make_room(&mut self, records: usize) -> bool {
+        if self.length + records < Block::RECORDS_MAX {
+            return true;
+        }
+        self.finish_block();
+        records < Block::RECORDS_MAX
+    }
+
+    /// The room for records that [`make_room`](Self::make_room) has found. What is put there
+    /// counts once [`use_room`](Self::use_room) is told of it.
+    #[inline]
+    pub fn room(&mut self, records: usize) -> Room<'_> {
+        let range = self.length..self.length + records + 1;
+        Room {
+            pages: &mut self.block.pages[range.clone()],
+            kinds: &mut self.block.kinds[range.clone()],
+            gaps: &mut self.block.gaps[range],
+            used: Used {
+                records: 0,
+                time_last: self.time_last,
+            },
+        }
+    }
+
+    /// Counts what was put into the room.
+    #[inline]
+    pub fn use_room(&mut self, used: Used) {
+        self.length += used.records;
+        self.time_last = used.time_last;
+    }
+
+    /// Hands over what there is, so that other processes' blocks come after it.
+    pub fn finish_block(&mut self) {
+        self.insert_growth();
+        if self.length == 0 && self.block.events.is_empty() {
+            return;
+        }
+        self.block.pages.truncate(self.length);
+        self.block.kinds.truncate(self.length);
+        self.block.gaps.truncate(self.length);
+        let number = || self.sink.process_next.fetch_add(1, Ordering::Relaxed);
+        self.block.process = *self.process.get_or_insert_with(number);
+        self.records += self.length as u64;
+        self.pages.add(&self.block.pages);
+        let time_event = self.block.events.last().map_or(0, |placed| placed.time);
+        self.time_last = self.time_last.max(time_event);
+        let block = std::mem::take(&mut self.block);
+        self.prepare_block();
+        // The writer is gone only after an error, which it tells itself.
+        let _ = self.sink.finished.send(block);
+    }
+
+    /// How many pages the finished blocks refer to.
+    pub fn pages(&self) -> u64 {
+        self.pages.seen.len() as u64
+    }
+
+    /// How many records there have been.
+    pub fn records(&self) -> u64 {
+        self.records + self.length as u64
+    }
+
+    fn put(&mut self, page: u64, kinds: u8, time: u64) {
+        if self.length == Block::RECORDS_MAX {
+            self.finish_block();
+        }
+        self.block.pages[self.length] = page;
+        self.block.kinds[self.length] = kinds;
+        self.block.gaps[self.length] = (time - self.time_last) as u32;
+        self.time_last = time;
+        self.length += 1;
+    }
+
+    /// Takes a block that has been written before, or a new one, and makes its columns as long as
+    /// they can become.
+    fn prepare_block(&mut self) {
+        let used = self
+            .sink
+            .empty
+            .lock()
+            .ok()
+            .and_then(|mut blocks| blocks.pop());
+        self.block = used.unwrap_or_default();
+        self.block.events.clear();
+        self.block.pages.resize(Block::RECORDS_MAX, 0);
+        self.block.kinds.resize(Block::RECORDS_MAX, 0);
+        self.block.gaps.resize(Block::RECORDS_MAX, 0);
+        self.block.time_start = self.time_last;
+        self.length = 0;
+    }
+
+    /// Puts the growth of the stack among the events: before the records that made it grow.
+    fn insert_growth(&mut self) {
+        let mut from = 0;
+        while self.block.events.len() < Block::EVENTS_MAX {
+            let (floor, span) = (self.stack.floor, self.stack.low - self.stack.floor);
+            let pages = &self.block.pages[from..self.length];
+            let grows = |page: u64| page.wrapping_sub(floor) < span;
+            // Hardly a block has any: a look at all of them without a branch says so.
+            if !pages.iter().fold(false, |any, &page| any | grows(page)) {
+                return;
+            }
+            let found = pages.iter().position(|&page| grows(page));
+            let after = from + found.expect("one of them grows the stack");
+            let start = self.block.pages[after];
+            let gaps = self.block.gaps[..=after].iter().map(|&gap| u64::from(gap));
+            let placed = Placed {
+                after: after as u32,
+                time: self.block.time_start + gaps.sum::<u64>(),
+                event: Event::StackGrowth {
+                    start,
+                    pages: self.stack.low - start,
+                },
+            };
+            let events = &mut self.block.events;
+            let place = events.partition_point(|event| event.after as usize <= after);
+            events.insert(place, placed);
+            self.stack.low = start;
+            from = after + 1;
+        }
+    }
+}
+
+impl Room<'_> {
+    /// Writes a record; counts it if it `is_over`, else the next one takes its place.
+    #[inline]
+    pub fn put(&mut self, page: u64, kinds: u8, time: u64, is_over: bool) {
+        let at = self.used.records;
+        self.pages[at] = page;
+        self.kinds[at] = kinds;
+        self.gaps[at] = (time - self.used.time_last) as u32;
+        self.used.records += usize::from(is_over);
+        self.used.time_last = if is_over { time } else { self.used.time_last };
+    }
+
+    /// What has been put.
+    #[inline]
+    pub fn used(self) -> Used {
+        self.used
+    }
+}

@@ -1,0 +1,53 @@
+//! `tidemark report`: everything about a trace, on one page that needs nothing but a browser.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tidemark_lab::analysis::map::Fineness;
+use tidemark_lab::study::Wanted;
+use tidemark_report::page::page;
+use tidemark_report::words;
+
+use crate::curve::Assuming;
+use crate::exit::{Exit, Refusal};
+use crate::output;
+use crate::views::{self, Progress};
+
+/// Makes one HTML page of everything a trace says
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// The page to write
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+    #[command(flatten)]
+    assuming: Assuming,
+    /// Print the record that the page is made of, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Makes the page.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let assumed = arguments.assuming.check()?;
+    let mut progress = Progress::new();
+    let wanted = Wanted {
+        references: true,
+        map: Some(Fineness::default()),
+    };
+    let study = views::read(&arguments.trace, wanted, &mut progress)?;
+    let record = study.report(&assumed, &mut |what, part| progress.show(what, part));
+    progress.show("page", 1.0);
+    views::write(&arguments.output, page(&record).as_bytes())?;
+    drop(progress);
+    if arguments.json {
+        output::print(&record.to_json());
+        return Ok(Exit::Fine);
+    }
+    let mut lines = words::needs(&record.curve);
+    lines.push(format!("The page is in `{}`.", arguments.output.display()));
+    output::print(&format!("{}\n", lines.join("\n")));
+    Ok(Exit::Fine)
+}

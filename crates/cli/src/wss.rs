@@ -1,0 +1,57 @@
+//! `tidemark wss`: the size of the working set over time.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tidemark_lab::study::Wanted;
+use tidemark_report::{picture, terminal};
+
+use crate::exit::{Exit, Refusal};
+use crate::views::{self, Forms, Progress, Views, parse_amounts};
+
+/// So many spans of time are told apart.
+const PIECES: usize = 1000;
+
+/// Shows the size of a program's working set over time
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// The windows, in units of the trace's time: `20k`, `1.5M` (default: three that fit)
+    #[arg(long, value_name = "N,…")]
+    windows: Option<String>,
+    #[command(flatten)]
+    forms: Forms,
+}
+
+/// Shows the working sets.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let windows = arguments.windows.as_deref();
+    let windows = windows
+        .map(|text| parse_amounts("--windows", text))
+        .transpose()?;
+    let mut progress = Progress::new();
+    let wanted = Wanted {
+        references: true,
+        map: None,
+    };
+    let study = views::read(&arguments.trace, wanted, &mut progress)?;
+    let mut windows = windows.unwrap_or_else(|| study.usual_windows());
+    windows.sort_unstable();
+    windows.dedup();
+    progress.show("working sets", 0.0);
+    let record = study.working_sets(&windows, PIECES);
+    // The tints of phases are for pictures alone, and take a pass of their own.
+    let phases = arguments.forms.has_picture().then(|| {
+        progress.show("phases", 0.5);
+        study.phases()
+    });
+    drop(progress);
+    arguments.forms.give(&Views {
+        json: &|| record.to_json(),
+        csv: &|| record.to_csv(),
+        picture: &|| picture::sizes::sizes(&record, phases.as_ref()),
+        drawing: &|screen| terminal::sizes(&record, screen),
+    })
+}

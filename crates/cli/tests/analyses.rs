@@ -1,0 +1,232 @@
+//! The commands that show traces: what they find, in every form, and what they refuse.
+
+mod support;
+
+use serde_json::Value;
+use support::{Folder, stderr, tidemark};
+use tidemark_trace::{Block, Event, Granularity, Header, Kinds, Placed, Rights, TimeUnit, Writer};
+
+/// 0 to 149 a hundred times over: the first of the published golden traces.
+fn looping() -> Vec<u64> {
+    (0..15_000).map(|at| at % 150).collect()
+}
+
+/// Writes a trace of one process whose references are all one unit apart.
+fn written(folder: &Folder, pages: &[u64]) -> String {
+    let header = Header {
+        page_bytes: 4096,
+        granularity: Granularity::Exact,
+        time: TimeUnit::References,
+        source: "test".into(),
+        command: vec!["loop".into()],
+    };
+    let path = folder.path("trace.tide");
+    let mut writer = Writer::new(std::fs::File::create(&path).unwrap(), &header).unwrap();
+    let heap = Event::Map {
+        start: 0,
+        pages: 100,
+        rights: Rights::READ,
+        is_shared: false,
+        file: "[heap]".into(),
+        offset: 0,
+    };
+    let mark = Event::Mark {
+        name: "middle".into(),
+    };
+    let placed = |after: usize, event| Placed {
+        after: after as u32,
+        time: after as u64,
+        event,
+    };
+    let block = Block {
+        process: 0,
+        time_start: 0,
+        pages: pages.to_vec(),
+        kinds: vec![Kinds::LOAD.0; pages.len()],
+        gaps: vec![1; pages.len()],
+        events: vec![placed(0, heap), placed(pages.len() / 2, mark)],
+    };
+    writer.write(&block).unwrap();
+    writer.finish().unwrap();
+    path
+}
+
+fn text(arguments: &[&str]) -> String {
+    let output = tidemark(arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&text(arguments)).unwrap()
+}
+
+#[test]
+fn curves_have_the_published_misses() {
+    let folder = Folder::new("curve");
+    let trace = written(&folder, &looping());
+    let policies = [
+        "--policies",
+        "lru,opt,fifo,clock,ws,vmin",
+        "--at",
+        "100,150,400K",
+    ];
+    let record = json(&[&["curve", &trace, "--json"], &policies[..]].concat());
+    assert_eq!(record["schema"], "tidemark.curve.v1");
+    let misses = |curve: usize, point: usize| {
+        let point = &record["curves"][curve]["points"][point];
+        (
+            point["pages"].as_u64().unwrap(),
+            point["misses"].as_u64().unwrap(),
+        )
+    };
+    for (curve, misses_at_100) in [(0, 15_000), (1, 5_100), (2, 15_000), (3, 15_000)] {
+        assert_eq!(misses(curve, 0), (100, misses_at_100));
+        assert_eq!(misses(curve, 1), (150, 150));
+        assert_eq!(misses(curve, 2), (100, misses_at_100));
+    }
+    // A window that holds the whole loop keeps 150 pages in the working set.
+    let ws = &record["curves"][4]["points"][1];
+    assert_eq!(ws["misses"], 150);
+    assert!(ws["window"].is_u64() && ws["mean_pages"].as_f64().unwrap() <= 150.0);
+    let vmin = &record["curves"][5]["points"][1];
+    assert!(vmin["mean_pages"].as_f64() <= ws["mean_pages"].as_f64());
+}
+
+#[test]
+fn the_answer_is_drawn_and_told_in_words() {
+    let folder = Folder::new("curve-text");
+    let trace = written(&folder, &looping());
+    let told = text(&["curve", &trace, "--width", "70"]);
+    for part in [
+        "misses by memory",
+        "LRU",
+        "VMIN",
+        "At most 1 % slower: 600 KiB",
+        "Assumed:",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!told.contains('\x1b'), "no colours in a pipe");
+    assert!(
+        told.lines().all(|line| line.chars().count() <= 80),
+        "{told}"
+    );
+}
+
+#[test]
+fn working_sets_are_those_of_the_windows() {
+    let folder = Folder::new("wss");
+    let trace = written(&folder, &looping());
+    let record = json(&["wss", &trace, "--json", "--windows", "100,1k"]);
+    assert_eq!(record["schema"], "tidemark.wss.v1");
+    assert_eq!(record["windows"][0]["window"], 100);
+    assert_eq!(record["windows"][1]["peak"], 150);
+    assert_eq!(record["marks"][0]["name"], "middle");
+    assert_eq!(record["marks"][0]["time"], 7500);
+    let csv = text(&["wss", &trace, "--csv", "--windows", "100"]);
+    assert!(
+        csv.starts_with("window,time,min_pages,mean_pages,max_pages\n100,0,"),
+        "{csv}"
+    );
+}
+
+#[test]
+fn maps_know_regions_and_lose_no_reference() {
+    let folder = Folder::new("map");
+    let trace = written(&folder, &looping());
+    let record = json(&["map", &trace, "--json", "--columns", "16", "--rows", "32"]);
+    let regions = record["regions"].as_array().unwrap();
+    let labels: Vec<&Value> = regions.iter().map(|region| &region["label"]).collect();
+    assert_eq!(labels, ["[heap]", "unnamed"]);
+    let cells = regions
+        .iter()
+        .flat_map(|region| region["rows"].as_array().unwrap());
+    let cells = cells.flat_map(|row| row["cells"].as_array().unwrap());
+    assert_eq!(
+        cells.map(|cell| cell.as_u64().unwrap()).sum::<u64>(),
+        15_000
+    );
+    assert!(text(&["map", &trace]).contains("[heap]"));
+}
+
+#[test]
+fn pictures_go_to_files() {
+    let folder = Folder::new("pictures");
+    let trace = written(&folder, &looping());
+    for command in ["curve", "wss", "map"] {
+        let (png, svg) = (folder.path("picture.png"), folder.path("picture.svg"));
+        let told = text(&[command, &trace, "--png", &png, "--svg", &svg]);
+        assert_eq!(told, "", "{command}");
+        assert!(
+            std::fs::read(&png).unwrap().starts_with(b"\x89PNG"),
+            "{command}"
+        );
+        assert!(
+            std::fs::read_to_string(&svg).unwrap().contains("loop"),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn a_report_has_everything() {
+    let folder = Folder::new("report");
+    let trace = written(&folder, &looping());
+    let page = folder.path("report.html");
+    let record = json(&["report", &trace, "-o", &page, "--json"]);
+    assert_eq!(record["schema"], "tidemark.report.v1");
+    assert_eq!(record["space_time"]["rows"].as_array().unwrap().len(), 4);
+    assert_eq!(record["trace"]["pages"], 150);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("<title>loop · Tidemark</title>") && html.contains("600 KiB"));
+}
+
+#[test]
+fn a_trace_without_references_is_no_failure() {
+    let folder = Folder::new("no-references");
+    let trace = written(&folder, &[]);
+    for command in ["curve", "wss", "map"] {
+        text(&[command, &trace]);
+        text(&[command, &trace, "--svg", &folder.path("empty.svg")]);
+    }
+    text(&["report", &trace, "-o", &folder.path("empty.html")]);
+}
+
+#[test]
+fn what_is_no_trace_is_refused_in_one_line() {
+    let folder = Folder::new("refusals");
+    let trace = written(&folder, &looping());
+    let other = folder.program("other", b"just words\n");
+    let empty = folder.program("empty", b"");
+    let cut = folder.program("cut", &std::fs::read(&trace).unwrap()[..40]);
+    let refused = |arguments: &[&str], part: &str| {
+        let output = tidemark(arguments);
+        let told = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(told.contains(part), "`{part}` is not in: {told}");
+    };
+    for command in ["curve", "wss", "map", "report"] {
+        refused(&[command, "/no/such/trace"], "/no/such/trace");
+        refused(&[command, &other], &other);
+        refused(&[command, &empty], &empty);
+        refused(&[command, &cut], &cut);
+        refused(&[command, "/"], "`/`");
+    }
+    refused(&["curve", &trace, "--at", "0"], "--at 0");
+    refused(&["curve", &trace, "--policies", "lur"], "`lur`");
+    refused(&["curve", &trace, "--slowdown=-1"], "--slowdown");
+    refused(&["curve", &trace, "--page-in-us", "0"], "--page-in-us 0");
+    refused(
+        &["curve", &trace, "--png", "/no/such/folder/x.png"],
+        "/no/such/folder",
+    );
+    refused(&["curve", &trace, "--json", "--csv"], "--csv");
+    refused(&["wss", &trace, "--windows", "0"], "--windows 0");
+    refused(&["map", &trace, "--columns", "1"], "--columns 1");
+    refused(
+        &["report", &trace, "-o", "/no/such/folder/x.html"],
+        "/no/such/folder",
+    );
+}

@@ -1,0 +1,95 @@
+//! What the tests need: the recorder, programs of their own, and runs with a limit.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::recording::Recording;
+use crate::support::{Folder, TIDEMARK, stderr};
+
+/// How long one run may take, on a busy machine.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// The folder of the recorder, built if need be. `None`, after saying why, where it can't be.
+pub fn recorder() -> Option<&'static Path> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recorder");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorder");
+        let made = Command::new("make")
+            .arg("--silent")
+            .arg("-C")
+            .arg(&sources)
+            .arg(format!("OUT={}", folder.display()))
+            .output()
+            .map_err(|error| format!("`make`: {error}"))?;
+        match made.status.success() {
+            true => Ok(folder),
+            false => Err(stderr(&made)),
+        }
+    });
+    match built {
+        Ok(folder) => Some(folder),
+        Err(why) => {
+            let is_required = std::env::var("REQUIRE_ALL").is_ok_and(|value| value == "1");
+            assert!(!is_required, "{why}, and REQUIRE_ALL=1 asks for every test");
+            eprintln!("skipped: {why}");
+            None
+        }
+    }
+}
+
+/// `tidemark record` with these arguments, to be changed and run.
+pub fn record(recorder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(TIDEMARK);
+    command
+        .arg("record")
+        .args(arguments)
+        .env("TIDEMARK_RECORDER", recorder)
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs a command to its end, or fails the test when it takes too long.
+pub fn finish(command: &mut Command) -> Output {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > LIMIT {
+            child.kill().unwrap();
+            panic!("{command:?} takes more than {LIMIT:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
+
+/// Records a program that is to succeed, and reads the trace.
+pub fn recorded(folder: &Folder, recorder: &Path, arguments: &[&str]) -> (Output, Recording) {
+    let trace = folder.path("trace.tide");
+    let mut all = vec!["-o", &trace];
+    all.extend(arguments);
+    let output = finish(&mut record(recorder, &all));
+    assert!(output.status.success(), "{output:?}");
+    (output, Recording::read(&trace))
+}
+
+/// Compiles a C program.
+pub fn compile(folder: &Folder, name: &str, source: &str, options: &[&str]) -> String {
+    let (path, program) = (folder.path(&format!("{name}.c")), folder.path(name));
+    std::fs::write(&path, source).unwrap();
+    let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recorder");
+    let built = Command::new("cc")
+        .args(["-O1", "-Wall", "-Werror", "-o", &program, &path, "-I"])
+        .arg(header)
+        .args(options)
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", stderr(&built));
+    program
+}
