@@ -1,0 +1,55 @@
+//! What the crates below report, as Python's exceptions.
+//!
+//! What the system refuses is an `OSError` with its number and the file. All else that is wrong
+//! with a file or an argument is a `ValueError` with the line that the command prints.
+
+use std::io;
+use std::path::Path;
+
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use tidemark_core::policy::registry::{self, BuildError};
+use tidemark_trace::{Error, ErrorKind};
+
+/// What is wrong with the trace at `path`.
+pub fn of_trace(path: &Path, error: &Error) -> PyErr {
+    match &error.kind {
+        ErrorKind::System(system) => of_system(path, system),
+        _ => PyValueError::new_err(format!("`{}`: {error}", path.display())),
+    }
+}
+
+/// What the system says of the file at `path`.
+pub fn of_system(path: &Path, error: &io::Error) -> PyErr {
+    let text = error.to_string();
+    match error.raw_os_error() {
+        Some(number) => {
+            // Python adds the number and the file itself.
+            let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
+            PyOSError::new_err((number, reason, path.to_path_buf()))
+        }
+        None => PyOSError::new_err(format!("`{}`: {text}", path.display())),
+    }
+}
+
+/// Why a policy of the registry can't be made.
+pub fn of_policy(error: &BuildError<'_>) -> PyErr {
+    PyValueError::new_err(match *error {
+        BuildError::UnknownPolicy { name } => match registry::near(name).first() {
+            Some(near) => format!("no policy is called `{name}`; did you mean `{near}`?"),
+            None => format!("no policy is called `{name}`; `tidemark.policies()` lists them"),
+        },
+        BuildError::UnknownKnob { name } => {
+            format!("the policy has no knob `{name}`; `tidemark.policies()` lists them")
+        }
+        BuildError::OutOfRange { knob, value } => {
+            let (name, min, max) = (knob.name, knob.min, knob.max);
+            format!("knob `{name}` is {value}; needs {min} to {max}")
+        }
+    })
+}
+
+/// An argument that can't be: which, its value, and what it needs.
+pub fn of_argument(name: &str, value: impl std::fmt::Display, needs: &str) -> PyErr {
+    PyValueError::new_err(format!("`{name}` is {value}; needs {needs}"))
+}

@@ -1,0 +1,28 @@
+"""What several tests start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tidemark
+from tidemark._columns import U64
+
+
+@pytest.fixture(scope="session")
+def pages() -> U64:
+    """Some 200,000 references by Zipf's law."""
+    return tidemark.generate("zipf", 200_000, pages=2000, seed=7)
+
+
+@pytest.fixture(scope="session")
+def trace_path(pages: U64, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of those references with times and kinds."""
+    path = tmp_path_factory.mktemp("traces") / "zipf.tide"
+    time = np.cumsum(np.arange(len(pages), dtype=np.uint64) % 7 + 1)
+    kinds = np.where(pages % 3 == 0, tidemark.Kinds.STORE, tidemark.Kinds.LOAD)
+    records = tidemark.write(path, pages, time=time, kinds=kinds, command=["made", "up"])
+    assert records == len(pages)
+    return path

@@ -1,0 +1,66 @@
+"""Page reference traces, and what memory the programs behind them need, as numpy columns.
+
+>>> import tidemark
+>>> pages = tidemark.generate("zipf", 100_000, pages=1000)
+>>> curves = tidemark.curve(pages, ["lru", "opt"])
+>>> int(curves["lru"].at(100)) > int(curves["opt"].at(100))
+True
+
+- `read` gives the records of a trace file as columns, `info` what it says of itself; `write` makes
+  one.
+- `load` prepares a file, a trace or an array for analysis. Everything below takes any of these,
+  and what `load` gives: that spares the work where several questions are asked.
+- `curve` counts misses for each size of memory, `working_set` follows the resident pages over time,
+  `phases` finds phases, `needed` says how much memory is needed.
+- `generate` and `golden` make up references; `policies` lists the page replacement policies.
+
+Sizes are in pages. Times are *virtual*: in instructions, references or nanoseconds of the process,
+whichever the trace counts. Columns are read-only arrays that own their memory; nothing is copied
+on the way into Python. What takes time runs on every processor and lets other Python threads run.
+A file that can't be used is a `ValueError` or an `OSError` with one line that says why.
+"""
+
+from tidemark._analyses import (
+    Need,
+    Phases,
+    Residence,
+    needed,
+    phases,
+    working_set,
+)
+from tidemark._columns import Table
+from tidemark._curves import Curve, Curves, Knee, Knob, Policy, curve, policies
+from tidemark._made import generate, golden
+from tidemark._references import References, Source, load
+from tidemark._tidemark import __version__
+from tidemark._traces import Events, Info, Kinds, Trace, info, read, write
+
+__all__ = [
+    "Curve",
+    "Curves",
+    "Events",
+    "Info",
+    "Kinds",
+    "Knee",
+    "Knob",
+    "Need",
+    "Phases",
+    "Policy",
+    "References",
+    "Residence",
+    "Source",
+    "Table",
+    "Trace",
+    "__version__",
+    "curve",
+    "generate",
+    "golden",
+    "info",
+    "load",
+    "needed",
+    "phases",
+    "policies",
+    "read",
+    "working_set",
+    "write",
+]

@@ -1,0 +1,46 @@
+"""What all results have in common: columns of one length."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow
+
+U8: TypeAlias = NDArray[np.uint8]
+U32: TypeAlias = NDArray[np.uint32]
+U64: TypeAlias = NDArray[np.uint64]
+F64: TypeAlias = NDArray[np.float64]
+
+
+class Table:
+    """Columns of one length, under their names.
+
+    `pandas.DataFrame(table.columns)` and `polars.DataFrame(table.columns)` take them as they are.
+    """
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The columns by name, in order. They are the arrays themselves, not copies."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The columns as a `pyarrow.Table` over the same memory. Needs the package `pyarrow`."""
+        import pyarrow
+
+        return pyarrow.table({name: pyarrow.array(values) for name, values in self.columns.items()})
+
+
+def counts(name: str, values: Any) -> U64:
+    """`values` as a column of whole numbers from 0, copied only where the type differs."""
+    given = np.asarray(values)
+    if given.ndim != 1:
+        raise ValueError(f"`{name}` has {given.ndim} dimensions; needs 1")
+    if given.size and given.dtype.kind not in "ui":
+        raise ValueError(f"`{name}` holds {given.dtype}; needs whole numbers")
+    if given.dtype.kind == "i" and given.size and int(given.min()) < 0:
+        raise ValueError(f"`{name}` has {int(given.min())}; needs numbers from 0")
+    return np.ascontiguousarray(given, dtype=np.uint64)
