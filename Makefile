@@ -32,19 +32,31 @@ deps-test:
 	@scripts/deps build test
 
 .PHONY: build
-build: deps ## Builds the command and its preload library, optimised.
+build: deps recorder ## Builds the command, its preload library and the recorder, optimised.
 	$(CARGO) build --workspace --release
 
+# Without Valgrind everything else is still of use: it says what is missing, and goes on.
+.PHONY: recorder
+recorder: ## Builds the recorder: a Valgrind tool, for `tidemark record`.
+	@scripts/deps record
+	@$(MAKE) -C recorder || [[ $${REQUIRE_ALL:-} != 1 ]]
+
 .PHONY: demo
-demo: ## A real program in half and in a quarter of the memory it needs. A minute.
+demo: ## Records a real program, shows its curve, runs it live in less memory. A minute.
 	@scripts/deps build demo
+	@$(MAKE) recorder
 	@$(CARGO) build --release --package tidemark-cli --package tidemark-shim
 	@scripts/demo
 
 .PHONY: test
-test: deps-test ## Every test, small sizes. Minutes.
+test: deps-test recorder ## Every test, small sizes. Minutes.
 	$(CARGO) build --workspace --all-targets
 	$(CARGO) test --workspace --no-fail-fast
+	scripts/python-tests
+
+.PHONY: python
+python: deps-test ## The Python package, built, installed and tested in an environment of its own.
+	scripts/python-tests
 
 .PHONY: acceptance
 acceptance: ## The same programs at full size, and the kernel's own memory tests. An hour.
@@ -53,6 +65,7 @@ acceptance: ## The same programs at full size, and the kernel's own memory tests
 	TIDEMARK_ACCEPTANCE=full REQUIRE_ALL=1 $(CARGO) test --release --package tidemark-cli \
 	    --test programs -- --test-threads=1
 	scripts/kernel-selftests
+	scripts/python-tests fresh
 
 .PHONY: check
 check: deps ## Format, lints, layout rules, documentation, the core without an operating system.
@@ -80,6 +93,10 @@ fuzz: deps ## Runs each fuzz target for FUZZ_SECONDS (60); needs a nightly compi
 bench: deps ## Our workloads side by side with the kernel's own swap; writes bench/runs/.
 	$(CARGO) build --release --package tidemark-cli --package tidemark-shim
 	scripts/bench
+
+.PHONY: bench-recorder
+bench-recorder: build ## What recording costs, beside Valgrind's own full trace. Minutes.
+	scripts/bench-recorder
 
 .PHONY: ci
 ci: check test ## What continuous integration runs.
