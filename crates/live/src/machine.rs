@@ -230,10 +230,45 @@ impl LiveMachine {
         matches!(asked, Progress::Nothing(Stop::Changing))
     }
 
-    /// Takes charge of the missing pages of a range.
-    pub fn register(&mut self, at: VirtPage, pages: u64) -> Result<(), Errno> {
+    /// Takes charge of the missing pages of a range. Answers of how many pages from its start on:
+    /// where the program has no mapping any more the kernel registers nothing and says nothing.
+    /// Zero also while the address space is changing.
+    ///
+    /// Whatever is put there later would never tell of its missing pages; to move a page out of it
+    /// would be to lose the page.
+    pub fn register(&mut self, at: VirtPage, pages: u64) -> Result<u64, Errno> {
         self.program
-            .register(address(at), pages as usize * PAGE, Mode::Missing)
+            .register(address(at), pages as usize * PAGE, Mode::Missing)?;
+        let mut registered = 0;
+        loop {
+            let run = self.registered_run(at.plus(registered), pages - registered);
+            registered += run;
+            if run == 0 || registered == pages {
+                return Ok(registered);
+            }
+        }
+    }
+
+    /// How many pages from `at` on are registered and in one mapping; at most `most`.
+    fn registered_run(&self, at: VirtPage, most: u64) -> u64 {
+        let is_registered = |pages: u64| {
+            let bytes = pages as usize * PAGE;
+            pages == 0 || self.program.has_registered(address(at), bytes)
+        };
+        // Mappings are most often there as a whole.
+        if is_registered(most) {
+            return most;
+        }
+        let (mut least, mut beyond) = (0, most);
+        while beyond - least > 1 {
+            let middle = least + (beyond - least) / 2;
+            if is_registered(middle) {
+                least = middle;
+            } else {
+                beyond = middle;
+            }
+        }
+        least
     }
 
     /// The same in a forked child, for what its parent had registered.

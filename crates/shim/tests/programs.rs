@@ -185,6 +185,14 @@ fn memory_that_moves_while_mappings_are_read_is_not_taken_for_new() {
 }
 
 #[test]
+fn memory_that_shrinks_while_it_is_found_keeps_what_it_holds() {
+    let Some(ran) = run("program_shrinks_and_grows", 4, &[]) else {
+        return;
+    };
+    assert_paged(&ran, 4);
+}
+
+#[test]
 fn a_full_store_ends_the_program_with_one_line() {
     let Some(ran) = run("program_scans", 16, &[(control::SWAP_BYTES, "4194304")]) else {
         return;
@@ -443,6 +451,50 @@ fn program_moves_under_scans() {
     });
 }
 
+/// Makes mappings that the engine finds by itself, whose ends go and come back meanwhile, as the
+/// end of a heap does.
+#[test]
+#[ignore = "a program that the tests above run"]
+fn program_shrinks_and_grows() {
+    const PAGES: usize = 64;
+    const BLOCKS: usize = 200;
+    let tag = |block: usize, page: usize| value(block * PAGES + page, 5);
+    let pause = |number: usize| {
+        let micros = number.wrapping_mul(0x9e37_79b9) >> 7 & 127;
+        std::thread::sleep(Duration::from_micros(micros as u64));
+    };
+    let end = Instant::now() + Duration::from_secs(5);
+    let mut round = 0;
+    while Instant::now() < end {
+        let mut blocks = Vec::new();
+        for block in 0..BLOCKS {
+            let start = map_unseen(PAGES * PAGE);
+            pause(round + 2 * block);
+            let kept = 1 + (block * 7) % (PAGES - 1);
+            let (rest, bytes) = (start.wrapping_add(kept * PAGE), (PAGES - kept) * PAGE);
+            // SAFETY: the end of the mapping just made, which is made anew.
+            unsafe { libc::munmap(rest.cast(), bytes) };
+            pause(round + 2 * block + 1);
+            assert_eq!(map_unseen_at(rest, bytes), rest);
+            for page in 0..PAGES {
+                // SAFETY: inside the two mappings, here and below.
+                unsafe { *start.wrapping_add(page * PAGE).cast() = tag(block, page) };
+            }
+            blocks.push(start);
+        }
+        for (block, &start) in blocks.iter().enumerate() {
+            for page in 0..PAGES {
+                // SAFETY: as above.
+                let found: u64 = unsafe { *start.wrapping_add(page * PAGE).cast() };
+                assert_eq!(found, tag(block, page), "page {page} of block {block}");
+            }
+            // SAFETY: mapped above, by two calls.
+            unsafe { libc::munmap(start.cast(), PAGES * PAGE) };
+        }
+        round += 1;
+    }
+}
+
 /// Nothing much.
 #[test]
 #[ignore = "a program that the tests above run"]
@@ -465,10 +517,20 @@ fn map(at: *mut u8, bytes: usize, flags: i32) -> *mut u8 {
 
 /// A mapping that the library's `mmap` hears nothing of.
 fn map_unseen(bytes: usize) -> *mut u8 {
+    map_unseen_at(std::ptr::null_mut(), bytes)
+}
+
+/// The same at a place where nothing is, if one is given.
+fn map_unseen_at(at: *mut u8, bytes: usize) -> *mut u8 {
     let rights = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let place = if at.is_null() {
+        0
+    } else {
+        libc::MAP_FIXED_NOREPLACE
+    };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | place;
     // SAFETY: a new mapping.
-    let start = unsafe { libc::syscall(libc::SYS_mmap, 0, bytes, rights, flags, -1, 0) };
+    let start = unsafe { libc::syscall(libc::SYS_mmap, at, bytes, rights, flags, -1, 0) };
     assert_ne!(start, -1);
     start as *mut u8
 }

@@ -233,13 +233,23 @@ impl Engine {
             return false;
         }
         let at = page_of(start);
-        let pages = pages_in(start, end);
-        if self.machine.register(at, pages).is_err() {
+        let Ok(pages) = self.machine.register(at, pages_in(start, end)) else {
             // A mapping that is gone already, that grows downwards, or that the program has
             // registered with a userfaultfd of its own.
             self.scanner.refuse(start, end);
             return false;
+        };
+        if pages < pages_in(start, end) {
+            // The mappings are not those any more that were seen. The rest, should something else
+            // stand there by now, is to be found anew.
+            let rest = pages_in(start, end) - pages;
+            let _ = self.machine.unregister(at.plus(pages), rest);
+            self.adoption.hasten_scan();
         }
+        if pages == 0 {
+            return false;
+        }
+        let end = address_of(at.plus(pages));
         // What the core may still believe to be there is of a mapping that is gone.
         self.vm.unmap(&mut self.machine, self.space, at, pages);
         let rights = tidemark_core::machine::Rights::Write;

@@ -39,7 +39,8 @@ impl World {
         };
         let region = Arc::new(Mapping::anonymous(pages * PAGE).unwrap());
         memory::refuse_huge_pages(region.start(), region.bytes()).unwrap();
-        machine.register(page_of(&region, 0), pages as u64).unwrap();
+        let registered = machine.register(page_of(&region, 0), pages as u64);
+        assert_eq!(registered, Ok(pages as u64));
         Some(World {
             machine,
             region,
@@ -109,6 +110,24 @@ fn page_of(region: &Mapping, page: usize) -> VirtPage {
 
 fn no_message(_: &mut World, message: Message) {
     panic!("{message:?}");
+}
+
+#[test]
+fn only_what_is_mapped_is_registered() {
+    // Alone: another test's memory could come to lie in the hole.
+    let Some(mut world) = World::with_turn(8, 4, Turn::alone()) else {
+        return;
+    };
+    let region = Mapping::anonymous(64 * PAGE).unwrap();
+    let (first, start) = (page_of(&region, 0), region.start());
+    // Two mappings and a hole.
+    testing::mark(start, 5 * PAGE).unwrap();
+    testing::unmap(start + 23 * PAGE, 9 * PAGE).unwrap();
+    assert_eq!(world.machine.register(first, 64), Ok(23));
+    assert_eq!(world.machine.register(first, 20), Ok(20));
+    assert_eq!(world.machine.register(page_of(&region, 32), 32), Ok(32));
+    world.machine.unregister(first, 64).unwrap();
+    std::mem::forget(region);
 }
 
 #[test]

@@ -24,6 +24,8 @@ const COPY: Opcode = opcode::read_write::<raw::uffdio_copy>(GROUP, raw::_UFFDIO_
 const ZEROPAGE: Opcode =
     opcode::read_write::<raw::uffdio_zeropage>(GROUP, raw::_UFFDIO_ZEROPAGE as u8);
 const MOVE: Opcode = opcode::read_write::<raw::uffdio_move>(GROUP, raw::_UFFDIO_MOVE as u8);
+const CONTINUE: Opcode =
+    opcode::read_write::<raw::uffdio_continue>(GROUP, raw::_UFFDIO_CONTINUE as u8);
 const POISON: Opcode = opcode::read_write::<raw::uffdio_poison>(GROUP, raw::_UFFDIO_POISON as u8);
 // `_IO(0xAA, 0x00)` on /dev/userfaultfd.
 const NEW: Opcode = opcode::none(GROUP, 0);
@@ -304,6 +306,28 @@ impl Uffd {
         };
         // SAFETY: opcode and argument type belong together; waking moves no memory.
         unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<WAKE, _>::new(&mut argument)) }
+    }
+
+    /// Whether a range lies in one private anonymous mapping that is registered, and no change of
+    /// the address space is under way.
+    ///
+    /// The kernel is asked to continue faults of a kind that only shared memory has: it looks at
+    /// the mapping first and refuses then (`mfill_atomic` in `mm/userfaultfd.c`).
+    pub fn has_registered(&self, start: usize, bytes: usize) -> bool {
+        let range = raw::uffdio_range {
+            start: start as u64,
+            len: bytes as u64,
+        };
+        let mut argument = raw::uffdio_continue {
+            range,
+            mode: 0,
+            mapped: 0,
+        };
+        // SAFETY: opcode and argument type belong together; in private anonymous memory the call
+        // changes nothing, and no other memory is registered here.
+        let answer =
+            unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<CONTINUE, _>::new(&mut argument)) };
+        answer == Err(Errno::INVAL)
     }
 
     /// Copies pages into missing ones of a registered range and wakes whoever waits there.
