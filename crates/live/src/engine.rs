@@ -52,6 +52,7 @@ use crate::sys::PAGE;
 use crate::sys::uffd::Messages;
 
 use self::adopt::Adoption;
+use self::changes::Changes;
 use self::faults::Waiting;
 use self::fork::Freeze;
 use self::place::Place;
@@ -69,9 +70,7 @@ pub struct Engine {
     managed: Ranges,
     adoption: Adoption,
     waiting: Waiting,
-    /// Moves whose messages came before those of the changes that made room for them: from where,
-    /// to where, how many bytes.
-    late: Vec<(usize, usize, usize)>,
+    changes: Changes,
     messages: Messages,
     freeze: Freeze,
     place: Place,

@@ -239,12 +239,25 @@ impl LiveMachine {
     pub fn register(&mut self, at: VirtPage, pages: u64) -> Result<u64, Errno> {
         self.program
             .register(address(at), pages as usize * PAGE, Mode::Missing)?;
+        Ok(self.count_registered(at, pages))
+    }
+
+    /// Whether all of a range is registered. `None`: the address space is changing.
+    pub fn is_registered(&self, at: VirtPage, pages: u64) -> Option<bool> {
+        if self.count_registered(at, pages) == pages {
+            return Some(true);
+        }
+        // A change that was under way then is still: its message has not been read.
+        (!self.is_changing()).then_some(false)
+    }
+
+    fn count_registered(&self, at: VirtPage, pages: u64) -> u64 {
         let mut registered = 0;
         loop {
             let run = self.registered_run(at.plus(registered), pages - registered);
             registered += run;
             if run == 0 || registered == pages {
-                return Ok(registered);
+                return registered;
             }
         }
     }

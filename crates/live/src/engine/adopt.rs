@@ -75,15 +75,6 @@ impl Adoption {
         self.unsettled.remove(start, end);
     }
 
-    /// Follows memory that was moved.
-    pub(super) fn move_range(&mut self, start: usize, end: usize, to: usize) {
-        for (from, till) in self.unsettled.collect_overlaps(start, end) {
-            let (from, till) = (from.max(start), till.min(end));
-            self.unsettled.remove(from, till);
-            self.unsettled.insert(from - start + to, till - start + to);
-        }
-    }
-
     /// Makes the next turn scan.
     pub(super) fn hasten_scan(&mut self) {
         self.next_full = Time(0);

@@ -3,10 +3,20 @@
 //! The kernel sends a message for each and holds the calling thread until it is read. Messages of
 //! `munmap` and `mremap` come after the change, those of `madvise` before it.
 //!
-//! Two threads' messages may come in another order than their changes: memory may be moved to where
-//! other memory was whose own message is still on its way. What is moved to a place that is not
-//! known to be free is *late*: it waits until the place has been vacated. Meanwhile nothing can
-//! be moved, in or out ([`crate::machine`]).
+//! Two threads' messages may come in another order than their changes, for addresses that one has
+//! freed and the kernel gives to the other at once:
+//!
+//! - Memory is moved to where other memory was whose own message is still on its way. It is *late*:
+//!   taken from where it was, it waits until the place is vacant, or nothing more is on its way.
+//! - `mremap` unmaps what it has moved away from, and says so after it has told of the move. By
+//!   then another thread may have moved something there: that message is *owed*, and means nothing
+//!   to the newcomer.
+//! - Memory is moved, unmapped and told of in the wrong order: what was moved is *unproven* until
+//!   the kernel has been asked whether it is registered where it is said to be.
+//!
+//! While any change is under way the kernel refuses to move pages in or out ([`crate::machine`]).
+//! As soon as none is, everything that was said is known, and these three are settled before
+//! anything else is done.
 
 use std::time::Duration;
 
@@ -20,6 +30,52 @@ use crate::sys::uffd::{MESSAGES_MAX, Message, Uffd};
 const CHANGE_NS_MAX: u64 = 2_000_000_000;
 /// How often is looked.
 const CHANGE_PAUSE: Duration = Duration::from_micros(50);
+/// Beyond all addresses that a program can have.
+const ASIDE_START: usize = 1 << 62;
+
+/// Changes of which not everything is known yet.
+#[derive(Default)]
+pub(super) struct Changes {
+    late: Vec<Late>,
+    /// What `mremap` has moved away from, whose unmapping is still to be told of.
+    owed: Vec<(usize, usize)>,
+    /// Where something has been moved to.
+    unproven: Vec<(usize, usize)>,
+    /// How much of the aside is taken.
+    aside_bytes: usize,
+}
+
+/// Memory that was moved, and waits for its place.
+struct Late {
+    /// Where the core has it meanwhile.
+    aside: usize,
+    to: usize,
+    bytes: usize,
+    /// What of it is managed, from its start.
+    parts: Vec<(usize, usize)>,
+}
+
+impl Changes {
+    /// Whether all is known of what was moved.
+    pub(super) fn is_settled(&self) -> bool {
+        self.late.is_empty() && self.unproven.is_empty()
+    }
+
+    /// Whether a range that was unmapped is one that an `mremap` owed word of.
+    fn pay_off(&mut self, start: usize, end: usize) -> bool {
+        let owed = self.owed.iter().position(|range| *range == (start, end));
+        owed.map(|index| self.owed.swap_remove(index)).is_some()
+    }
+
+    fn claim_aside(&mut self, bytes: usize) -> usize {
+        if self.late.is_empty() {
+            self.aside_bytes = 0;
+        }
+        let start = ASIDE_START + self.aside_bytes;
+        self.aside_bytes += bytes;
+        start
+    }
+}
 
 impl Engine {
     /// Reads every message there is. Changes are applied at once, in their order; faults wait
@@ -52,7 +108,7 @@ impl Engine {
         loop {
             self.read_messages();
             if !self.machine.is_changing() {
-                self.apply_late();
+                self.settle_known();
                 return true;
             }
             if now() > end {
@@ -62,29 +118,43 @@ impl Engine {
         }
     }
 
-    /// Applies what has waited long enough: nothing more is on its way.
-    pub(super) fn settle_late(&mut self) {
-        if !self.late.is_empty() {
-            self.read_messages();
-            if !self.machine.is_changing() {
-                self.apply_late();
+    /// Reads messages, and settles what was moved if no change is under way. False if something
+    /// still waits for that: what stands where is not known then.
+    pub(super) fn settle_changes(&mut self) -> bool {
+        self.read_messages();
+        if !self.changes.is_settled() && !self.machine.is_changing() {
+            self.settle_known();
+        }
+        self.changes.is_settled()
+    }
+
+    /// Applies what has waited: nothing more is on its way.
+    fn settle_known(&mut self) {
+        for late in std::mem::take(&mut self.changes.late) {
+            self.lay_down(late);
+        }
+        self.changes.owed.clear();
+        while let Some((start, end)) = self.changes.unproven.pop() {
+            for (from, to) in self.managed.collect_overlaps(start, end) {
+                let (from, to) = (from.max(start), to.min(end));
+                let pages = pages_in(from, to);
+                match self.machine.is_registered(page_of(from), pages) {
+                    Some(true) => {}
+                    Some(false) => self.forget_range(from, to),
+                    None => return self.changes.unproven.push((start, end)),
+                }
             }
         }
     }
 
-    fn apply_late(&mut self) {
-        for (from, to, bytes) in std::mem::take(&mut self.late) {
-            self.follow_move(from, to, bytes);
-        }
-    }
-
-    /// Applies what has waited for places that are free now.
+    /// Applies what has waited for places that are vacant now.
     fn retry_late(&mut self) {
-        while let Some(index) = (0..self.late.len())
-            .find(|index| self.is_vacant(self.late[*index].1, self.late[*index].2))
+        let is_ready = |engine: &Engine, late: &Late| engine.is_vacant(late.to, late.bytes);
+        while let Some(index) =
+            (0..self.changes.late.len()).find(|index| is_ready(self, &self.changes.late[*index]))
         {
-            let (from, to, bytes) = self.late.remove(index);
-            self.follow_move(from, to, bytes);
+            let late = self.changes.late.remove(index);
+            self.lay_down(late);
         }
     }
 
@@ -124,7 +194,9 @@ impl Engine {
         self.gauges.add(Counter::MapEvents, 1);
         match message {
             Message::Unmap { start, end } => {
-                self.forget_range(start, end);
+                if !self.changes.pay_off(start, end) {
+                    self.forget_range(start, end);
+                }
                 self.retry_late();
             }
             Message::Remove { start, end } => {
@@ -138,11 +210,16 @@ impl Engine {
                         .add_later(from.max(start), to.min(end), self.now);
                 }
             }
-            Message::Remap { from, to, bytes } if self.is_vacant(to, bytes) => {
-                self.follow_move(from, to, bytes);
+            Message::Remap { from, to, bytes } => {
+                let late = self.pick_up(from, to, bytes);
+                self.changes.owed.push((from, from + bytes));
+                if self.is_vacant(to, bytes) {
+                    self.lay_down(late);
+                } else {
+                    self.changes.late.push(late);
+                }
                 self.retry_late();
             }
-            Message::Remap { from, to, bytes } => self.late.push((from, to, bytes)),
             Message::Fork { .. } | Message::Fault { .. } | Message::Unknown(_) => {}
         }
     }
@@ -162,22 +239,53 @@ impl Engine {
         self.adoption.hasten_scan();
     }
 
-    fn follow_move(&mut self, from: usize, to: usize, bytes: usize) {
-        let (first, target) = (page_of(from), page_of(to));
-        let pages = pages_in(from, from + bytes);
+    /// Takes what is managed at `from` to a place that no program can have.
+    fn pick_up(&mut self, from: usize, to: usize, bytes: usize) -> Late {
         let parts = self.managed.collect_overlaps(from, from + bytes);
-        self.managed.remove(to, to + bytes);
-        self.vm
-            .remap(&mut self.machine, self.space, first, target, pages);
-        self.managed.remove(from, from + bytes);
-        for (start, end) in parts {
+        let parts = parts.into_iter().map(|(start, end)| {
             let (start, end) = (start.max(from), end.min(from + bytes));
-            self.managed.insert(start - from + to, end - from + to);
-            self.adoption.move_range(start, end, start - from + to);
-            // Pages that were looked for at the old place after they had left it.
-            self.adoption.add(start - from + to, end - from + to);
-        }
+            (start - from, end - from)
+        });
+        let parts = parts.collect();
+        let aside = self.changes.claim_aside(bytes);
+        let pages = pages_in(from, from + bytes);
+        self.vm.remap(
+            &mut self.machine,
+            self.space,
+            page_of(from),
+            page_of(aside),
+            pages,
+        );
+        self.managed.remove(from, from + bytes);
+        self.adoption.remove(from, from + bytes);
         self.scanner.forget(from, from + bytes);
         self.adoption.hasten_scan();
+        Late {
+            aside,
+            to,
+            bytes,
+            parts,
+        }
+    }
+
+    /// Brings it to where the program has it.
+    fn lay_down(&mut self, late: Late) {
+        let Late {
+            aside, to, bytes, ..
+        } = late;
+        self.managed.remove(to, to + bytes);
+        self.vm.remap(
+            &mut self.machine,
+            self.space,
+            page_of(aside),
+            page_of(to),
+            pages_in(to, to + bytes),
+        );
+        for (start, end) in late.parts {
+            self.managed.insert(to + start, to + end);
+            // Pages may have been looked for at the old place after they had left it.
+            self.adoption.add(to + start, to + end);
+        }
+        self.changes.unproven.push((to, to + bytes));
     }
 }

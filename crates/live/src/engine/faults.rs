@@ -75,10 +75,6 @@ impl Engine {
     /// Serves every fault that has arrived.
     pub(super) fn serve_arrived(&mut self) {
         self.waiting.requeue_all();
-        if !self.late.is_empty() {
-            // What is wanted where is not known yet.
-            return;
-        }
         let mut left = self.waiting.arrived.len();
         while left > 0 {
             left -= 1;
@@ -228,7 +224,7 @@ impl Engine {
     pub(super) fn take_over(&mut self, start: usize, end: usize) -> bool {
         // What was seen there may be what has come after something whose end is not known yet: its
         // message would be taken for the end of this.
-        if self.machine.is_changing() {
+        if self.machine.is_changing() || !self.changes.is_settled() {
             self.adoption.hasten_scan();
             return false;
         }
@@ -240,10 +236,8 @@ impl Engine {
             return false;
         };
         if pages < pages_in(start, end) {
-            // The mappings are not those any more that were seen. The rest, should something else
-            // stand there by now, is to be found anew.
-            let rest = pages_in(start, end) - pages;
-            let _ = self.machine.unregister(at.plus(pages), rest);
+            // The mappings are not those any more that were seen. Whatever stands at the rest by
+            // now, something that was moved there perhaps, is to be found anew.
             self.adoption.hasten_scan();
         }
         if pages == 0 {

@@ -87,17 +87,17 @@ impl Engine {
         let (halved, end) = (start.after_ns(HALVING_NS_MAX), start.after_ns(REST_NS_MAX));
         loop {
             self.now = now();
-            self.collect_replies();
-            if self.vm.frames().in_use() > half && self.now < halved {
-                self.vm.handle_tick(self.now, &mut self.machine);
+            if self.settle_changes() {
+                self.collect_replies();
+                if self.vm.frames().in_use() > half && self.now < halved {
+                    self.vm.handle_tick(self.now, &mut self.machine);
+                }
+                self.carry_on();
+                self.machine.retry_deferred();
             }
-            self.carry_on();
-            self.read_messages();
-            self.machine.retry_deferred();
             let is_halved = self.vm.frames().in_use() <= half || self.now >= halved;
             let is_idle = is_halved && self.vm.transfers_pending() == 0 && self.store.is_idle();
-            self.settle_late();
-            if is_idle && !self.machine.has_deferred() && self.late.is_empty() {
+            if is_idle && !self.machine.has_deferred() && self.changes.is_settled() {
                 break;
             }
             if self.now > end {

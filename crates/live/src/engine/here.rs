@@ -55,8 +55,7 @@ impl Engine {
                 Told::Foreign
             };
         }
-        self.settle_late();
-        if !self.late.is_empty() {
+        if !self.changes.is_settled() && !self.settle_changes() {
             return Told::Touch;
         }
         if !is_managed {
@@ -80,8 +79,10 @@ impl Engine {
     /// Whether a fault that had to wait is over.
     pub fn look_again(&mut self, token: Token) -> bool {
         self.now = now();
-        self.collect_replies();
-        self.carry_on();
+        if self.changes.is_settled() || self.settle_changes() {
+            self.collect_replies();
+            self.carry_on();
+        }
         self.waiting.since(token.waiter) != Some(token.since)
     }
 

@@ -11,7 +11,7 @@ use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
-use super::{Adoption, Engine, Freeze, Gauges, Log, Place, Trouble, Waiting, now};
+use super::{Adoption, Changes, Engine, Freeze, Gauges, Log, Place, Trouble, Waiting, now};
 use crate::control::{self, Grant, GrantFiles, Hello};
 use crate::hand::Hand;
 use crate::machine::LiveMachine;
@@ -190,7 +190,7 @@ impl Engine {
             managed: Ranges::new(),
             adoption: Adoption::new(),
             waiting: Waiting::default(),
-            late: Vec::new(),
+            changes: Changes::default(),
             messages: Messages::new(),
             freeze: Freeze::new().map_err(call("mapping the engine's memory"))?,
             place: Place::new(setup.cpu_finder),

@@ -65,8 +65,9 @@ impl Engine {
     fn work(&mut self, requests: &Requests) -> u64 {
         self.now = now();
         let began = self.now;
-        self.read_messages();
-        self.settle_late();
+        if !self.settle_changes() {
+            return RETRY_NS;
+        }
         self.serve_arrived();
         self.collect_replies();
         self.carry_on();
@@ -181,7 +182,7 @@ impl Engine {
 
     fn pause(&mut self, now: Time) -> u64 {
         let is_retrying =
-            self.machine.has_deferred() || self.waiting.has_again() || !self.late.is_empty();
+            self.machine.has_deferred() || self.waiting.has_again() || !self.changes.is_settled();
         if is_retrying {
             return RETRY_NS;
         }

@@ -167,7 +167,7 @@ pub enum Message {
         from: usize,
         /// Where it is.
         to: usize,
-        /// Its size (the new one).
+        /// Its size where it was.
         bytes: usize,
     },
     /// `madvise` is about to remove the pages of a range.
