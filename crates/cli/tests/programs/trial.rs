@@ -27,7 +27,7 @@ pub struct Trial<'a> {
 impl<'a> Trial<'a> {
     /// A trial of `arguments`, the first of which is the program.
     pub fn new<S: AsRef<str>>(name: &'a str, scratch: &'a Scratch, arguments: &[S]) -> Self {
-        let minutes = needs::size(2, 40);
+        let minutes = needs::size(5, 40);
         Self {
             name,
             arguments: arguments
