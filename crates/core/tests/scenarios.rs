@@ -658,6 +658,27 @@ mod limits {
     }
 
     #[test]
+    fn memory_may_shrink_to_a_few_frames_at_once_under_any_policy() {
+        use tidemark_core::policy::{Sees, registry};
+        use tidemark_model::machine::Kind;
+        let policies = registry::entries().iter().map(|entry| entry.description);
+        for policy in policies.filter(|policy| policy.sees <= Sees::Bits) {
+            for kind in [Kind::Bits, Kind::SoftFaults] {
+                let mut world = World::new();
+                world.policy(policy.name).machine(kind).frames(200);
+                // Most pages are used again and again, so that they are trusted.
+                for lap in 0..3 {
+                    world.write_all(10..190);
+                    world.touch_all(200 + lap * 30..230 + lap * 30);
+                }
+                world.limit(4).run().touch_all(10..40);
+                world.limit(200).run().touch_all(10..40);
+                world.close();
+            }
+        }
+    }
+
+    #[test]
     fn nothing_is_lost_when_the_limit_moves_while_pages_are_in_transit() {
         let mut world = World::new();
         world

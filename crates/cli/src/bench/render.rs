@@ -25,8 +25,13 @@ pub fn text(record: &BenchRecord) -> String {
     }
     let mut text = format!("{}\n{table}\n", headline(record));
     if let Some(optimal) = record.optimal_page_ins {
+        // Processes that go one after the other have more memory each than those in step.
+        let if_in_step = match record.procs {
+            1 => "",
+            _ => "; processes that are not in step may do with fewer",
+        };
         text.push_str(&format!(
-            "optimum: {} page-ins (first touches not counted)\n",
+            "optimum: {} page-ins (first touches not counted{if_in_step})\n",
             count(optimal)
         ));
     }

@@ -412,7 +412,8 @@ impl Tidemark {
         let hot = self.hot();
         self.watched_target = self
             .watched_target
-            .clamp(hot * self.watched_least / 1000, self.frames);
+            .min(self.frames)
+            .max(hot * self.watched_least / 1000);
         for _ in 0..UNMAPS_MAX {
             let is_enough = u64::from(self.queues.length(WATCHED)) >= self.watched_target.min(hot);
             if is_enough || self.credit <= 0 {
