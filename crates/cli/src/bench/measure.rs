@@ -199,7 +199,14 @@ impl<'a> Bench<'a> {
             ..Sample::default()
         };
         match contender {
-            Contender::Own { .. } => read_statistics(&statistics, &mut sample)?,
+            Contender::Own { .. } => {
+                // Several processes have one more that starts them and waits.
+                let least = match self.plan.procs {
+                    1 => 1,
+                    procs => procs as usize + 1,
+                };
+                read_statistics(&statistics, least, &mut sample)?;
+            }
             Contender::KernelSwap { .. } => {
                 let swapped = after
                     .swap
@@ -336,16 +343,32 @@ fn choose_kernel(kernel: Vec<ContenderRecord>, default: Option<u32>) -> Vec<Cont
     at_default.into_iter().chain(best).collect()
 }
 
-/// Takes our own counts from the statistics file of `tidemark run`.
-fn read_statistics(path: &Path, sample: &mut Sample) -> Result<(), String> {
+/// Takes our own counts from the statistics file of `tidemark run`. A round in which fewer than
+/// `processes_least` were managed shows nothing of ours.
+fn read_statistics(path: &Path, processes_least: usize, sample: &mut Sample) -> Result<(), String> {
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let text = fs::read_to_string(path).map_err(|error| told(&error))?;
     let record: RunRecord = serde_json::from_str(&text).map_err(|error| told(&error))?;
+    take_counts(&record, processes_least, sample)?;
+    // Left over, it would be taken for that of the next run.
+    fs::remove_file(path).map_err(|error| told(&error))
+}
+
+fn take_counts(
+    record: &RunRecord,
+    processes_least: usize,
+    sample: &mut Sample,
+) -> Result<(), String> {
+    let managed = record.processes.len();
+    if managed < processes_least {
+        return Err(format!(
+            "{managed} of its {processes_least} processes were managed: is the machine busy?"
+        ));
+    }
     sample.page_ins = record.total.page_ins;
     sample.page_outs = record.total.page_outs;
     sample.soft_faults = Some(record.total.soft_faults);
-    // Left over, it would be taken for that of the next run.
-    fs::remove_file(path).map_err(|error| told(&error))
+    Ok(())
 }
 
 /// The kernel's counters that tell what went to and from the disk.
@@ -408,6 +431,40 @@ impl Drop for Scratch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidemark_results::{Ending, ProcessRecord, Statistics};
+
+    #[test]
+    fn a_round_whose_processes_were_not_all_managed_does_not_count() {
+        let process = ProcessRecord {
+            pid: 7,
+            parent: None,
+            program: "sheep".into(),
+            ending: Ending::Status(0),
+            statistics: Statistics::default(),
+        };
+        let mut record = RunRecord {
+            schema: String::new(),
+            tidemark: String::new(),
+            command: Vec::new(),
+            policy: String::new(),
+            mode: String::new(),
+            memory_bytes: 0,
+            swap_bytes: 0,
+            ending: Ending::Status(0),
+            notes: Vec::new(),
+            total: Statistics {
+                page_ins: 5,
+                ..Statistics::default()
+            },
+            processes: vec![process; 4],
+        };
+        let mut sample = Sample::default();
+        let refused = take_counts(&record, 5, &mut sample).unwrap_err();
+        assert!(refused.starts_with("4 of its 5 processes"), "{refused}");
+        record.processes.push(record.processes[0].clone());
+        assert_eq!(take_counts(&record, 5, &mut sample), Ok(()));
+        assert_eq!(sample.page_ins, 5);
+    }
 
     #[test]
     fn the_kernel_shows_its_default_and_its_best() {
