@@ -118,10 +118,11 @@ impl Sheet {
 
     /// Adds a record. `time` is that of its first reference, and never goes back.
     pub fn record(&mut self, page: u64, kinds: u8, time: u64) {
-        // A gap that is too long is made of repeats of the same page: they change no result.
-        while time - self.time_last > u64::from(u32::MAX) {
-            let time = self.time_last + u64::from(u32::MAX);
-            self.put(page, kinds, time);
+        if time - self.time_last > u64::from(u32::MAX) {
+            // A gap that no record holds lies between two blocks.
+            self.finish_block();
+            self.time_last = time;
+            self.block.time_start = time;
         }
         self.put(page, kinds, time);
     }
