@@ -135,9 +135,11 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
 
 /// How far it has come.
 fn line(totals: Totals, bytes: u64, elapsed: Duration) -> String {
-    let rate = totals.time as f64 / elapsed.as_secs_f64().max(1e-3);
+    let seconds = elapsed.as_secs_f64().max(1e-3);
+    let rate = totals.time as f64 / seconds;
     format!(
-        "{} instructions, {} pages, {} records, {}B; {}/s, about {:.0} x slower than alone",
+        "{} instructions, {} pages, {} records, {}B in {seconds:.1} s; {}/s, about {:.0} x slower \
+         than alone",
         number(totals.time as f64),
         number(totals.pages as f64),
         number(totals.records as f64),

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::fs::MemfdFlags;
 use rustix::process::Pid;
@@ -71,6 +72,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
         Ok(child) => child,
         Err(error) => refuse!("`{}`: {}", plan.program.display(), plain(&error)),
     };
+    let began = Instant::now();
     let pid = Pid::from_child(&child);
     let status = loop {
         let ended = super::try_wait(&mut child)?;
@@ -84,7 +86,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
         if writing.has_failed() {
             collector.dismiss();
         }
-        progress.show(|| line(collector.totals(), writing.bytes(), members.tally()));
+        progress.show(|| {
+            let (totals, tally) = (collector.totals(), members.tally());
+            line(totals, writing.bytes(), tally, began.elapsed())
+        });
         collector.wait(&[signals.as_fd(), members.door()]);
         signals.pass_on(pid);
     };
@@ -96,7 +101,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     if totals.processes == 0 {
         refuse!("the program did not load the engine, and nothing was recorded");
     }
-    progress.finish(&line(totals, bytes, tally), &plan.output, left);
+    let line = line(totals, bytes, tally, began.elapsed());
+    progress.finish(&line, &plan.output, left);
     if progress.is_wanted() {
         notes(&plan, tally)
             .iter()
@@ -106,13 +112,14 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
 }
 
 /// How far it has come.
-fn line(totals: Totals, bytes: u64, tally: Tally) -> String {
+fn line(totals: Totals, bytes: u64, tally: Tally, elapsed: Duration) -> String {
     format!(
-        "{:.2} s of processor time, {} pages, {} records, {}B; {:.2} s waiting for pages",
+        "{:.2} s of processor time, {} pages, {} records, {}B in {:.1} s; threads waited {:.2} s",
         totals.time as f64 / 1e9,
         number(totals.pages as f64),
         number(totals.records as f64),
         number(bytes as f64),
+        elapsed.as_secs_f64(),
         tally.stall_ns as f64 / 1e9,
     )
 }

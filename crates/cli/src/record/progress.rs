@@ -14,7 +14,6 @@ const PERIOD: Duration = Duration::from_millis(200);
 pub struct Progress {
     bar: ProgressBar,
     is_wanted: bool,
-    began: Instant,
     shown: Option<Instant>,
 }
 
@@ -28,7 +27,6 @@ impl Progress {
         Progress {
             bar,
             is_wanted: is_wanted || std::io::stderr().is_terminal(),
-            began: Instant::now(),
             shown: None,
         }
     }
@@ -39,9 +37,7 @@ impl Progress {
             return;
         }
         self.shown = Some(Instant::now());
-        let elapsed = self.began.elapsed().as_secs_f64();
-        self.bar
-            .set_message(format!("{} in {elapsed:.1} s", so_far()));
+        self.bar.set_message(so_far());
         self.bar.tick();
     }
 
@@ -51,8 +47,7 @@ impl Progress {
         if !self.is_wanted {
             return;
         }
-        let elapsed = self.began.elapsed().as_secs_f64();
-        eprintln!("tidemark: `{}`: {line} in {elapsed:.1} s", path.display());
+        eprintln!("tidemark: `{}`: {line}", path.display());
         if left > 0 {
             eprintln!("tidemark: {left} processes outlive the program, and go on unrecorded");
         }

@@ -39,6 +39,8 @@ pub(super) struct Sampling {
     window_end: u64,
     /// The latest time told: clocks of several threads are not read at one moment.
     time: u64,
+    /// Whether that was in this turn: to ask takes two system calls.
+    is_told: bool,
     /// The frames of pages touched in this window. Some may hold another page by now.
     touched: Vec<FrameId>,
     /// Those of the last window that have not been moved out yet.
@@ -73,6 +75,7 @@ impl Sampling {
             window_ns,
             window_end: 0,
             time: 0,
+            is_told: false,
             touched: Vec::new(),
             leaving: Vec::new(),
             has_news: false,
@@ -111,8 +114,12 @@ impl Sampling {
         self.log.abandon();
     }
 
-    /// The program's time now.
+    /// The program's time in this turn.
     fn now(&mut self) -> u64 {
+        if self.is_told {
+            return self.time;
+        }
+        self.is_told = true;
         let of = |clock| {
             let time = clock_gettime(clock);
             time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -167,6 +174,7 @@ impl Engine {
         if sampling.has_news && monotonic_ns() > sampling.published_ns + PUBLISHED_EVERY_NS {
             sampling.publish();
         }
+        sampling.is_told = false;
         self.move_touched_out();
     }
 
@@ -203,7 +211,7 @@ impl Engine {
         if sampling.touched.is_empty() && !sampling.has_news {
             return u64::MAX;
         }
-        let left = sampling.window_end.saturating_sub(sampling.now());
+        let left = sampling.window_end.saturating_sub(sampling.time);
         let threads = sampling.threads.len() as u64 + 1;
         (left / threads.min(sampling.processors)).max(PAUSE_NS_LEAST)
     }
