@@ -1,6 +1,7 @@
 //! What traces of one program tell of its heap and other private memory, side by side: pages, and
 //! mean working sets. It sets recordings with Valgrind beside live ones, which count time in
-//! different units and see different memory (`docs/decisions/0033-live-recording-by-soft-faults.md`).
+//! different units and see different memory:
+//! `docs/decisions/0033-live-recording-by-soft-faults.md`.
 //!
 //!     cargo run --release --package tidemark-trace --example private_pages -- TRACE...
 //!
