@@ -182,6 +182,10 @@ impl Engine {
         let Some(sampling) = &mut self.sampling else {
             return;
         };
+        if !self.changes.is_settled() {
+            // What stands where is not known.
+            return;
+        }
         let rest = sampling.leaving.len().saturating_sub(PAGES_A_TURN);
         let due = sampling.leaving.split_off(rest);
         if due.is_empty() {
