@@ -282,3 +282,32 @@ impl Room<'_> {
         self.used
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_that_no_record_holds_lies_between_two_blocks() {
+        let (finished, blocks) = std::sync::mpsc::sync_channel(8);
+        let mut sheet = Sheet::new(Sink {
+            finished,
+            empty: Arc::default(),
+            process_next: Arc::default(),
+        });
+        let late = 10 << 32;
+        sheet.record(7, 2, 5);
+        sheet.event(Event::Mark { name: "x".into() }, 9);
+        sheet.record(8, 2, late);
+        sheet.record(9, 2, late + 3);
+        sheet.finish_block();
+        let blocks: Vec<Block> = blocks.try_iter().collect();
+        assert!(blocks.iter().all(|block| block.check() == Ok(())));
+        let told: Vec<_> = blocks
+            .iter()
+            .map(|block| (block.time_start, &block.pages[..], &block.gaps[..]))
+            .collect();
+        let (first, second) = (&[7][..], &[8, 9][..]);
+        assert_eq!(told, [(0, first, &[5][..]), (late, second, &[0, 3][..])]);
+    }
+}
