@@ -60,7 +60,11 @@ fn view(name: &str, summary: &Summary) -> String {
     }
     line("pages", format!("of {}", bytes(header.page_bytes)));
     line("kept", granularity(header.granularity, header.time));
-    line("time", format!("in {}", header.time.noun()));
+    let time = match header.time {
+        TimeUnit::Nanoseconds => "in nanoseconds of processor time".into(),
+        other => format!("in {}", other.noun()),
+    };
+    line("time", time);
     line(
         "records",
         format!(
@@ -98,7 +102,10 @@ fn granularity(granularity: Granularity, time: TimeUnit) -> String {
         Granularity::Quantum(length) => {
             format!("pages once in {} {}", count(length), time.noun())
         }
-        Granularity::Window(ns) => format!("pages seen in windows of {} ns", count(ns)),
+        Granularity::Window(ns) => format!(
+            "pages once in windows of {} ns, at their first touches; later ones are not ordered",
+            count(ns)
+        ),
     }
 }
 

@@ -5,9 +5,14 @@
 //! processor: [`spool`] is the folder they are in, [`log`] reads one, [`collector`] puts those of
 //! all processes in order, [`process`] plays one into [`runs`] of references, [`reduce`] makes
 //! records of them, [`sheet`] makes blocks of these, and [`writer`] writes the trace.
+//!
+//! [`live`] does without Valgrind: the engine of `tidemark run` writes the logs of its processes,
+//! the [`members`].
 
 mod collector;
+mod live;
 mod log;
+mod members;
 mod plan;
 mod process;
 mod progress;
@@ -15,15 +20,19 @@ mod reduce;
 mod runs;
 mod sheet;
 pub mod spool;
+mod window;
 mod writer;
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::process::Pid;
+use tidemark_live::sys::pidfd::End;
 use tidemark_trace::{Granularity, Header, TimeUnit};
 
 pub use self::collector::now_ns;
@@ -32,9 +41,9 @@ use crate::exit::{Exit, Refusal, refuse};
 use crate::run::program::plain;
 use crate::run::signals::Signals;
 use crate::run::supervisor::exit_of;
-use collector::Collector;
+use collector::{Collector, Totals};
 use plan::Plan;
-use progress::Progress;
+use progress::{Progress, number};
 use spool::Spool;
 use writer::Writing;
 
@@ -43,6 +52,10 @@ use writer::Writing;
 /// PROGRAM, and all it starts, runs under Valgrind: some 10 to 50 times slower than by itself. Its
 /// output, signals and exit status are its own. The trace holds a record for each page that it
 /// refers to in each quantum, and what it maps, forks, executes and waits for.
+///
+/// With --live it runs without Valgrind, at nearly its own speed: its private memory (no code,
+/// stacks, files or shared memory) is taken away page by page at the end of each window, and
+/// each page is noted when it is touched again.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: that of PROGRAM, or 2 if it could not be recorded.")]
 pub struct Arguments {
@@ -58,6 +71,15 @@ pub struct Arguments {
     /// Record every change of page
     #[arg(long, conflicts_with = "quantum")]
     exact: bool,
+    /// Record without Valgrind, by sampling: a page once in each window that touches it
+    #[arg(long, conflicts_with_all = ["quantum", "exact"])]
+    live: bool,
+    /// With --live, the length of a window in processor time; without it 100ms
+    #[arg(long, value_name = "TIME", requires = "live")]
+    window: Option<String>,
+    /// With --live, how much memory each process has room for before it gets slower; without it 1G
+    #[arg(long, value_name = "SIZE", requires = "live")]
+    memory: Option<String>,
     /// Say at the end, on stderr, what has been recorded; done anyway on a terminal
     #[arg(long)]
     summary: bool,
@@ -66,14 +88,18 @@ pub struct Arguments {
     program: Vec<OsString>,
 }
 
+/// Instructions a second that a program is taken to execute by itself, to say how much slower it
+/// is under Valgrind: what today's processors do in ordinary code.
+const NATIVE_RATE: f64 = 5e9;
+
 /// Records the program.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    if arguments.live {
+        return live::run(&arguments);
+    }
     let plan = Plan::new(&arguments)?;
     let spool = Spool::new()?;
-    let mut signals = match Signals::catch() {
-        Ok(signals) => signals,
-        Err(error) => refuse!("signals can't be caught: {}", plain(&error)),
-    };
+    let mut signals = catch_signals()?;
     let mut command = plan.command(&spool);
     let (writing, sink) = Writing::begin(&plan.output, &header(&plan, &arguments))?;
     let mut collector = Collector::new(spool, plan.settings, sink);
@@ -82,28 +108,45 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         Ok(child) => child,
         Err(error) => refuse!("`valgrind`: {}", plain(&error)),
     };
+    let began = Instant::now();
     let pid = Pid::from_child(&child);
     let status = loop {
         if let Some(status) = try_wait(&mut child)? {
             break status;
         }
-        collector.wait(signals.as_fd());
+        collector.wait(&[signals.as_fd()]);
         signals.pass_on(pid);
         collector.play_round();
         if writing.has_failed() {
             collector.dismiss();
         }
-        progress.show(|| (collector.totals(), writing.bytes()));
+        progress.show(|| line(collector.totals(), writing.bytes(), began.elapsed()));
     };
-    let left = collector.finish();
+    let left = collector.finish((child.id(), end_of(status)));
     let totals = collector.totals();
     drop(collector);
     let bytes = writing.finish(&plan.output)?;
     if totals.processes == 0 {
         refuse!("the program did not begin under Valgrind, which tells why above");
     }
-    progress.finish(totals, bytes, &plan.output, left);
+    progress.finish(&line(totals, bytes, began.elapsed()), &plan.output, left);
     Ok(exit_of(status))
+}
+
+/// How far it has come.
+fn line(totals: Totals, bytes: u64, elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs_f64().max(1e-3);
+    let rate = totals.time as f64 / seconds;
+    format!(
+        "{} instructions, {} pages, {} records, {}B in {seconds:.1} s; {}/s, about {:.0} x slower \
+         than alone",
+        number(totals.time as f64),
+        number(totals.pages as f64),
+        number(totals.records as f64),
+        number(bytes as f64),
+        number(rate),
+        (NATIVE_RATE / rate.max(1.0)).max(1.0),
+    )
 }
 
 fn header(plan: &Plan, arguments: &Arguments) -> Header {
@@ -115,12 +158,26 @@ fn header(plan: &Plan, arguments: &Arguments) -> Header {
             .map_or(Granularity::Exact, Granularity::Quantum),
         time: TimeUnit::Instructions,
         source: format!("tidemark {}", env!("CARGO_PKG_VERSION")),
-        command: arguments
-            .program
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect(),
+        command: words_of(arguments),
     }
+}
+
+fn words_of(arguments: &Arguments) -> Vec<String> {
+    let words = arguments.program.iter();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+fn catch_signals() -> Result<Signals, Refusal> {
+    match Signals::catch() {
+        Ok(signals) => Ok(signals),
+        Err(error) => refuse!("signals can't be caught: {}", plain(&error)),
+    }
+}
+
+fn end_of(status: ExitStatus) -> End {
+    End::of_wait_status(status.into_raw().cast_unsigned())
 }
 
 fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>, Refusal> {

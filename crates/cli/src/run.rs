@@ -6,7 +6,7 @@
 
 pub mod budget;
 pub mod files;
-mod plan;
+pub mod plan;
 pub mod program;
 mod record;
 pub mod signals;

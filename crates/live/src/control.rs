@@ -47,6 +47,10 @@ pub const POOL: &str = "TIDEMARK_POOL_BYTES";
 pub const FAULT: &str = "TIDEMARK_FAULT";
 /// The file that decisions are appended to, used only without a supervisor.
 pub const DECISIONS: &str = "TIDEMARK_DECISIONS";
+/// The length of a window in nanoseconds, if references are to be recorded (`record --live`). The
+/// last file of the grant is then not for decisions, but the process's log of references
+/// ([`reference_log`](crate::reference_log)).
+pub const WINDOW: &str = "TIDEMARK_WINDOW_NS";
 /// If set, the engine says on the program's standard error what it does at start and end.
 pub const VERBOSE: &str = "TIDEMARK_VERBOSE";
 /// The file that the counters are written to, as `name value` lines, when the process ends
@@ -152,7 +156,7 @@ pub struct GrantFiles {
     pub shared: OwnedFd,
     /// The swap store, open for reading and writing.
     pub swap: OwnedFd,
-    /// Where decisions are logged to, open for appending.
+    /// Where decisions are logged to, open for appending; or where references are ([`WINDOW`]).
     pub decisions: Option<OwnedFd>,
 }
 

@@ -14,7 +14,8 @@
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
 //! [`here`] does so on the program's threads, [`asks`] answers them, [`fork`] goes through forks,
 //! [`feed`] makes up for those without warning, [`publish`] shows counters, [`place`] follows the
-//! program's processor, [`trouble`] says what went wrong.
+//! program's processor, [`sampling`] records which pages are touched, [`trouble`] says what went
+//! wrong.
 
 mod adopt;
 mod asks;
@@ -25,6 +26,7 @@ mod fork;
 mod here;
 mod place;
 mod publish;
+mod sampling;
 mod start;
 mod trouble;
 mod turn;
@@ -57,6 +59,7 @@ use self::faults::Waiting;
 use self::fork::Freeze;
 use self::place::Place;
 use self::publish::{Before, Gauges};
+use self::sampling::Sampling;
 
 /// The engine of one process.
 pub struct Engine {
@@ -83,6 +86,8 @@ pub struct Engine {
     control: Option<OwnedFd>,
     doorbell: OwnedFd,
     decisions: Option<Log>,
+    /// Present while references are recorded.
+    sampling: Option<Sampling>,
     /// The engine's own thread.
     own_thread: u32,
     own_process: u32,

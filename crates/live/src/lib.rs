@@ -7,6 +7,7 @@
 //! - [`engine`] is the loop that joins them with the core; [`scanner`] finds what it manages, and
 //!   [`requests`] is how program threads talk to it.
 //! - [`shared`] is what the processes of a run share, [`control`] how they meet.
+//! - [`reference_log`] is what a recorded process writes its references to.
 //!
 //! # Threads
 //! Everything here is owned by one engine thread and needs no lock. Programs never hold anything
@@ -19,6 +20,7 @@ pub mod engine;
 pub mod hand;
 pub mod machine;
 pub mod ranges;
+pub mod reference_log;
 pub mod requests;
 pub mod scanner;
 pub mod shared;

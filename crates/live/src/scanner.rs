@@ -198,6 +198,11 @@ impl Scanner {
         &self.maps
     }
 
+    /// The threads that the last scan saw, in order.
+    pub fn threads_seen(&self) -> &[u32] {
+        &self.threads_known
+    }
+
     /// Notes the stacks of threads that are new since the last scan.
     fn find_stacks(&mut self) {
         if thread::collect_threads(&mut self.threads).is_err() {

@@ -44,6 +44,8 @@ static CHILD: AtomicU64 = AtomicU64::new(0);
 static LOCK: Lock = Lock::new();
 /// Whether faults are served by the threads that meet them.
 static IS_IN_THREAD: AtomicBool = AtomicBool::new(false);
+/// Whether references are recorded.
+static IS_RECORDED: AtomicBool = AtomicBool::new(false);
 /// In in-thread mode, the numbers of the engine's files: from the floor to just before this.
 static FILES_END: AtomicI32 = AtomicI32::new(0);
 static PLACE: Place = Place {
@@ -95,7 +97,7 @@ extern "C" fn construct() {
         }
     };
     if let Err(trouble) = start(setup) {
-        say(&format!("{trouble}; the program runs unmanaged"));
+        complain(&trouble, "the program runs unmanaged");
     }
 }
 
@@ -114,6 +116,7 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     let engine = Berth::new().map_err(call("making the engine's stack"))?;
     let hand = Berth::new().map_err(call("making a helper's stack"))?;
     let is_in_thread = setup.is_in_thread;
+    IS_RECORDED.store(setup.window_ns.is_some(), Ordering::Relaxed);
     // SAFETY: no engine runs yet, so this thread is the only user.
     unsafe {
         *PLACE.setup.get() = Some(setup);
@@ -275,7 +278,7 @@ extern "C" fn run_engine_in_child() -> ! {
             ));
             signal::end_process();
         }
-        say(&format!("{trouble}; a forked process runs unmanaged"));
+        complain(&trouble, "a forked process runs unmanaged");
         rest(None);
     }
     REQUESTS.set_engine(tidemark_live::sys::thread::current());
@@ -302,10 +305,18 @@ extern "C" fn run_hand() -> ! {
 /// There is no engine: its thread ends, and the program goes on unmanaged.
 fn rest(trouble: Option<Trouble>) -> ! {
     if let Some(trouble) = trouble {
-        say(&format!("{trouble}; the program runs unmanaged"));
+        complain(&trouble, "the program runs unmanaged");
     }
     set_stage(ABSENT);
     thread::exit()
+}
+
+/// Says why a process has no engine. What outlives a recording has none, and that is no trouble.
+fn complain(trouble: &Trouble, what: &str) {
+    let is_over = matches!(trouble, Trouble::NoSupervisor { is_gone: true, .. });
+    if !(is_over && IS_RECORDED.load(Ordering::Relaxed)) {
+        say(&format!("{trouble}; {what}"));
+    }
 }
 
 /// Closes the copies of the program's files that this thread has got.

@@ -4,12 +4,15 @@
 //! collector fixes a moment, and plays what was published before it in the order of these times:
 //! what one process did before another could know of it stands before what the other did then.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
+
+use tidemark_live::sys::pidfd::{End, end_of};
+use tidemark_trace::Event;
 
 use super::log::{Log, Publication};
 use super::process::{Process, Settings};
@@ -18,6 +21,8 @@ use super::spool::{Message, Spool};
 
 /// How long a round may be put off while nobody rings.
 const ROUND: Duration = Duration::from_millis(20);
+/// How long a process that is gone is kept in mind in case it becomes known how it ended.
+const END_WAIT: Duration = Duration::from_millis(500);
 /// How often what there is goes to the file, however little: a killed recording keeps it.
 const FLUSH: Duration = Duration::from_millis(500);
 
@@ -30,7 +35,9 @@ pub struct Collector {
     processes: Vec<Process>,
     /// The logs that may still have something to say.
     sources: Vec<Source>,
-    marks: Vec<Mark>,
+    notes: Vec<Note>,
+    /// How the first process ended, once that is known.
+    first_end: Option<(u32, End)>,
     /// The process played last: its block is open.
     current: Option<usize>,
     flushed: Instant,
@@ -45,19 +52,34 @@ struct Source {
     /// Readable once the process is no more; absent if it was gone when its log was found.
     life: Option<OwnedFd>,
     is_closed: bool,
+    /// Since when it has been seen to be gone.
+    gone_since: Option<Instant>,
 }
 
+/// An event that no log tells of.
 #[derive(Debug)]
-struct Mark {
+struct Note {
     pid: u32,
     stamp_ns: u64,
-    name: String,
+    event: Event,
+}
+
+/// How a process came to be, as far as its log does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Birth {
+    /// The log tells.
+    Told,
+    /// It was forked by this process, and is a copy of it.
+    Forked(u32),
+    /// This process, if it is in the trace, made it without a fork that could be followed, and it
+    /// has executed a program.
+    Spawned(u32),
 }
 
 /// What is to be played, in the order of time.
 enum Turn {
     Publication(usize, Publication),
-    Mark(Mark),
+    Note(Note),
 }
 
 /// How far a recording has come.
@@ -67,8 +89,8 @@ pub struct Totals {
     pub processes: usize,
     /// Pages referred to; one that two processes refer to counts twice.
     pub pages: u64,
-    /// Instructions executed, by all of them.
-    pub instructions: u64,
+    /// Instructions executed, or nanoseconds used, by all of them.
+    pub time: u64,
     /// Records made.
     pub records: u64,
 }
@@ -82,18 +104,21 @@ impl Collector {
             sink,
             processes: Vec::new(),
             sources: Vec::new(),
-            marks: Vec::new(),
+            notes: Vec::new(),
+            first_end: None,
             current: None,
             flushed: Instant::now(),
         }
     }
 
-    /// Waits until there may be something to read, or `other` has something for its owner.
-    pub fn wait(&self, other: std::os::fd::BorrowedFd<'_>) {
-        let mut descriptors = vec![
-            PollFd::new(&self.spool, PollFlags::IN),
-            PollFd::from_borrowed_fd(other, PollFlags::IN),
-        ];
+    /// Waits until there may be something to read, or one of `others` has something for its owner.
+    pub fn wait(&self, others: &[BorrowedFd<'_>]) {
+        let mut descriptors = vec![PollFd::new(&self.spool, PollFlags::IN)];
+        descriptors.extend(
+            others
+                .iter()
+                .map(|&other| PollFd::from_borrowed_fd(other, PollFlags::IN)),
+        );
         let lives = self
             .sources
             .iter()
@@ -113,14 +138,14 @@ impl Collector {
         let gone: Vec<bool> = self.sources.iter().map(Source::is_gone).collect();
         let moment_ns = now_ns();
         self.take_messages();
-        let mut turns = self.take_marks(moment_ns);
+        let mut turns = self.take_notes(moment_ns);
         let mut found = Vec::new();
         for (index, source) in self.sources.iter_mut().enumerate() {
             found.clear();
             source.is_closed |= source.log.collect_publications(&mut found).unwrap_or(true);
             turns.extend(found.iter().map(|&found| Turn::Publication(index, found)));
         }
-        // Stable: of what bears one time, marks are first, and each log keeps its order.
+        // Stable: of what bears one time, notes are first, and each log keeps its order.
         turns.sort_by_key(Turn::stamp_ns);
         for turn in turns {
             self.play_turn(turn);
@@ -132,17 +157,27 @@ impl Collector {
         }
     }
 
-    /// Ends the recording: what still runs goes on without it. Says how many processes do.
-    pub fn finish(&mut self) -> usize {
+    /// Ends the recording: what still runs goes on without it. Says how many processes do. `end`
+    /// says how the first process ended.
+    pub fn finish(&mut self, end: (u32, End)) -> usize {
+        self.first_end = Some(end);
         self.play_round();
         // One more, for those whose end was seen in it.
         self.play_round();
         self.dismiss();
-        for source in &self.sources {
-            self.processes[source.process].leave();
+        let left = self
+            .sources
+            .iter()
+            .filter(|source| !source.is_gone())
+            .count();
+        for index in 0..self.sources.len() {
+            if self.settings.is_live {
+                self.play_rest(index, false);
+            }
+            self.processes[self.sources[index].process].leave();
         }
         self.finish_block();
-        self.sources.len()
+        left
     }
 
     /// Tells all processes to go on without being recorded.
@@ -155,7 +190,7 @@ impl Collector {
         Totals {
             processes: self.processes.len(),
             pages: self.processes.iter().map(Process::pages).sum(),
-            instructions: self.processes.iter().map(Process::instructions).sum(),
+            time: self.processes.iter().map(Process::time).sum(),
             records: self.processes.iter().map(Process::records).sum(),
         }
     }
@@ -168,10 +203,10 @@ impl Collector {
                     pid,
                     stamp_ns,
                     name,
-                } => self.marks.push(Mark {
+                } => self.notes.push(Note {
                     pid,
                     stamp_ns,
-                    name,
+                    event: Event::Mark { name },
                 }),
             }
         }
@@ -184,6 +219,11 @@ impl Collector {
         };
         // The file lives on in those who have it open.
         let _ = std::fs::remove_file(&path);
+        self.add(pid, log, Birth::Told);
+    }
+
+    /// Takes in the log of process `pid`.
+    pub fn add(&mut self, pid: u32, mut log: Log, birth: Birth) {
         let before = self.sources.iter().position(|source| source.pid == pid);
         let process = match before {
             // It has executed another program, and its log before ended with that.
@@ -194,7 +234,13 @@ impl Collector {
                 process
             }
             None => {
-                let process = Process::new(log.parent, self.settings, self.sink.clone());
+                if birth != Birth::Told {
+                    log.parent = self.note_birth(pid, birth);
+                }
+                let mut process = Process::new(log.parent, self.settings, self.sink.clone());
+                if log.parent != 0 && matches!(birth, Birth::Spawned(_)) {
+                    process.begin_as_copy(pid);
+                }
                 self.processes.push(process);
                 self.processes.len() - 1
             }
@@ -207,12 +253,29 @@ impl Collector {
             process,
             life,
             is_closed: false,
+            gone_since: None,
         });
     }
 
-    fn take_marks(&mut self, moment_ns: u64) -> Vec<Turn> {
-        let due = self.marks.extract_if(.., |mark| mark.stamp_ns <= moment_ns);
-        due.map(Turn::Mark).collect()
+    /// Has the parent tell of its child. The parent's number, or 0 if it is not in the trace.
+    fn note_birth(&mut self, pid: u32, birth: Birth) -> u32 {
+        let (Birth::Forked(parent) | Birth::Spawned(parent)) = birth else {
+            return 0;
+        };
+        if !self.sources.iter().any(|source| source.pid == parent) {
+            return 0;
+        }
+        self.notes.push(Note {
+            pid: parent,
+            stamp_ns: now_ns(),
+            event: Event::Fork { child: pid },
+        });
+        parent
+    }
+
+    fn take_notes(&mut self, moment_ns: u64) -> Vec<Turn> {
+        let due = self.notes.extract_if(.., |note| note.stamp_ns <= moment_ns);
+        due.map(Turn::Note).collect()
     }
 
     fn play_turn(&mut self, turn: Turn) {
@@ -223,12 +286,12 @@ impl Collector {
                 // A log that can't be written to any more is that of a process that ends.
                 let _ = self.sources[index].log.acknowledge(1);
             }
-            Turn::Mark(mark) => {
-                let source = self.sources.iter().find(|source| source.pid == mark.pid);
+            Turn::Note(note) => {
+                let source = self.sources.iter().find(|source| source.pid == note.pid);
                 let process = source.or(self.sources.first()).map(|source| source.process);
                 if let Some(process) = process {
                     self.switch_to(process);
-                    self.processes[process].mark(mark.name);
+                    self.processes[process].note(note.event);
                 }
             }
         }
@@ -260,12 +323,33 @@ impl Collector {
             if !has_ended {
                 continue;
             }
+            if self.settings.is_live {
+                self.bury_live(index);
+                continue;
+            }
             let is_torn = !source.is_closed;
             self.play_rest(index, is_torn);
             let source = self.sources.remove(index);
             let spool = &self.spool.path;
             self.processes[source.process].end(|| find_signal(spool, source.pid));
         }
+    }
+
+    /// Takes leave of a process whose log does not tell how it ended: the kernel does, once its
+    /// parent has been told.
+    fn bury_live(&mut self, index: usize) {
+        let source = &mut self.sources[index];
+        let since = *source.gone_since.get_or_insert_with(Instant::now);
+        let is_last = self.first_end.is_some();
+        let known = self.first_end.filter(|&(pid, _)| pid == source.pid);
+        let end = known.map(|(_, end)| end);
+        let end = end.or_else(|| source.life.as_ref().and_then(end_of));
+        if end.is_none() && !is_last && source.life.is_some() && since.elapsed() < END_WAIT {
+            return;
+        }
+        self.play_rest(index, false);
+        let source = self.sources.remove(index);
+        self.processes[source.process].end_as(end);
     }
 
     /// Makes `process` the one whose block is open.
@@ -278,6 +362,9 @@ impl Collector {
 
     fn finish_block(&mut self) {
         if let Some(current) = self.current {
+            if self.settings.is_live {
+                self.processes[current].drain_window();
+            }
             self.processes[current].finish_block();
         }
     }
@@ -300,7 +387,7 @@ impl Turn {
     fn stamp_ns(&self) -> u64 {
         match self {
             Turn::Publication(_, publication) => publication.stamp_ns,
-            Turn::Mark(mark) => mark.stamp_ns,
+            Turn::Note(note) => note.stamp_ns,
         }
     }
 }

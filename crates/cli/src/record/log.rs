@@ -8,44 +8,20 @@ use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use tidemark_live::reference_log::{MAGIC, PUBLISHED_MAX};
 use tidemark_trace::Block;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"&tidlog1");
-const HEADER_BYTES: u64 = 12 * 4096;
-const PUBLISHED_AT: u64 = 256;
-const PUBLISHED_MAX: u64 = 2048;
+pub use tidemark_live::reference_log::kind;
+
 const WORD: u64 = 8;
+const HEADER_BYTES: u64 = tidemark_live::reference_log::HEADER_BYTES as u64;
+const PUBLISHED_AT: u64 = tidemark_live::reference_log::PUBLISHED_AT as u64;
 /// Words of the header that change, from `next` on.
 const STATE_WORDS: usize = 4;
 const NEXT_AT: u64 = 5 * WORD;
 const CHUNKS_CONSUMED_AT: u64 = 9 * WORD;
 const PUBLICATIONS_CONSUMED_AT: u64 = 10 * WORD;
 const DISMISSED_AT: u64 = 11 * WORD;
-
-/// Kinds of entries, in the top byte of their first word.
-pub mod kind {
-    #![allow(missing_docs)]
-    pub const RUN: u8 = 0;
-    pub const DEFINE: u8 = 2;
-    pub const HELLO: u8 = 3;
-    pub const MAP: u8 = 4;
-    pub const UNMAP: u8 = 5;
-    pub const REMAP: u8 = 6;
-    pub const PROTECT: u8 = 7;
-    pub const BREAK: u8 = 8;
-    pub const THREAD_START: u8 = 9;
-    pub const THREAD_EXIT: u8 = 10;
-    pub const THREAD_SWITCH: u8 = 11;
-    pub const FORK: u8 = 12;
-    pub const EXEC: u8 = 13;
-    pub const EXEC_FAILED: u8 = 14;
-    pub const WAIT: u8 = 15;
-    pub const MARK: u8 = 16;
-    pub const EXIT: u8 = 17;
-    pub const FATAL: u8 = 18;
-    pub const KERNEL: u8 = 19;
-    pub const CUT: u8 = 20;
-}
 
 /// Words of a log, as they are in memory.
 pub type Words = [[u8; WORD as usize]];
@@ -87,7 +63,11 @@ struct State {
 impl Log {
     /// Opens the log at `path`.
     pub fn open(path: &Path) -> Result<Log> {
-        let file = File::options().read(true).write(true).open(path)?;
+        Log::new(File::options().read(true).write(true).open(path)?)
+    }
+
+    /// The log in `file`.
+    pub fn new(file: File) -> Result<Log> {
         let head = read_words(&file, 0, 13)?;
         let (chunk_words, chunks) = (head[2], head[3]);
         let is_sane = head[0] == MAGIC

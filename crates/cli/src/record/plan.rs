@@ -59,6 +59,7 @@ impl Plan {
             settings: Settings {
                 page_shift: page_bytes.trailing_zeros(),
                 quantum,
+                is_live: false,
             },
             output: arguments
                 .output
@@ -93,7 +94,8 @@ impl Plan {
     }
 }
 
-fn find_page_bytes(text: &str) -> Result<u64, Refusal> {
+/// The size of pages that is asked for.
+pub fn find_page_bytes(text: &str) -> Result<u64, Refusal> {
     let bytes = size::parse("--granularity", text, 0)?;
     if !bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&bytes) {
         refuse!("`--granularity {text}`: takes a power of two from 64 to 1G");
@@ -123,7 +125,7 @@ fn check_program(name: &OsStr, program: &Path) -> Result<(), Refusal> {
 }
 
 /// The trace of a program, where no other name is given: in the working folder.
-fn output_for(program: &Path) -> PathBuf {
+pub fn output_for(program: &Path) -> PathBuf {
     let mut name = program.file_name().unwrap_or_default().to_os_string();
     name.push(".tide");
     name.into()

@@ -2,6 +2,7 @@
 //!
 //! A process that executes another program stays the same process here, with a new log.
 
+use tidemark_live::sys::pidfd::End;
 use tidemark_trace::{Event, Kinds, Rights};
 
 use super::log::{Words, kind, text_at, word_at};
@@ -19,6 +20,9 @@ pub struct Settings {
     pub page_shift: u32,
     /// The length of a quantum in instructions; none in exact mode.
     pub quantum: Option<u64>,
+    /// Whether pages are sampled without Valgrind: windows take the place of quanta, and the log
+    /// says where they end.
+    pub is_live: bool,
 }
 
 /// A process and what is known of its program.
@@ -42,8 +46,12 @@ impl Process {
     /// A process that `parent` forked, or 0 if nobody did who is in the trace.
     pub fn new(parent: u32, settings: Settings, sink: Sink) -> Process {
         let sheet = Sheet::new(sink);
+        let quantum = match settings.is_live {
+            true => Some(u64::MAX),
+            false => settings.quantum,
+        };
         Process {
-            reducer: Reducer::new(sheet, settings.page_shift, settings.quantum),
+            reducer: Reducer::new(sheet, settings.page_shift, quantum),
             runs: Vec::new(),
             page_shift: settings.page_shift,
             parent,
@@ -55,8 +63,8 @@ impl Process {
         }
     }
 
-    /// Instructions executed so far.
-    pub fn instructions(&self) -> u64 {
+    /// Instructions executed so far, or nanoseconds.
+    pub fn time(&self) -> u64 {
         self.reducer.time
     }
 
@@ -106,10 +114,27 @@ impl Process {
         }
     }
 
-    /// Names the phase that begins here.
-    pub fn mark(&mut self, name: String) {
+    /// Takes in an event that its log does not tell of, here.
+    pub fn note(&mut self, event: Event) {
         self.reducer.settle_exact();
-        self.reducer.event(Event::Mark { name });
+        self.reducer.event(event);
+    }
+
+    /// Begins as a copy of its parent of which nothing is in the trace: the program that its log
+    /// begins with is one that it executes.
+    pub fn begin_as_copy(&mut self, pid: u32) {
+        let (parent, program) = (self.parent, String::new());
+        self.reducer.event(Event::Start {
+            pid,
+            parent,
+            program,
+        });
+        self.has_started = true;
+    }
+
+    /// Makes final what there is of a window, however long it goes on.
+    pub fn drain_window(&mut self) {
+        self.reducer.drain_window();
     }
 
     /// Makes what there is into a block, so that what comes of other processes stands after it.
@@ -139,6 +164,17 @@ impl Process {
         self.finish_block();
     }
 
+    /// The process is no more, and ended as `end` says, where that is known.
+    pub fn end_as(&mut self, end: Option<End>) {
+        self.reducer.settle();
+        match end {
+            Some(End::Status(status)) => self.reducer.event(Event::Exit { status }),
+            Some(End::Signal(signal)) => self.reducer.event(Event::Killed { signal }),
+            None => {}
+        }
+        self.finish_block();
+    }
+
     /// The recording ends before the process does.
     pub fn leave(&mut self) {
         self.reducer.settle();
@@ -165,7 +201,10 @@ impl Process {
                 let kinds = argument as u8 & (Kinds::LOAD.0 | Kinds::STORE.0);
                 self.reducer.kernel(word(0), word(1), kinds);
             }
-            kind::MARK => self.mark(tail(0)),
+            kind::CLOCK => self.reducer.time = self.reducer.time.max(word(0)),
+            kind::TOUCH => self.reducer.touch(word(0), argument as u8 & Kinds::ALL.0),
+            kind::WINDOW => self.reducer.settle(),
+            kind::MARK => self.note(Event::Mark { name: tail(0) }),
             kind::THREAD_SWITCH => {
                 self.reducer.settle_exact();
                 self.reducer.event(Event::ThreadSwitch { thread: argument });

@@ -6,21 +6,14 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::collector::Totals;
-
 /// How often the line changes.
 const PERIOD: Duration = Duration::from_millis(200);
-
-/// Instructions a second that a program is taken to execute by itself, to say how much slower it
-/// is here: what today's processors do in ordinary code.
-const NATIVE_RATE: f64 = 5e9;
 
 /// The line.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
     is_wanted: bool,
-    began: Instant,
     shown: Option<Instant>,
 }
 
@@ -34,54 +27,40 @@ impl Progress {
         Progress {
             bar,
             is_wanted: is_wanted || std::io::stderr().is_terminal(),
-            began: Instant::now(),
             shown: None,
         }
     }
 
     /// Shows how far it has come, if it is time to.
-    pub fn show(&mut self, so_far: impl FnOnce() -> (Totals, u64)) {
+    pub fn show(&mut self, so_far: impl FnOnce() -> String) {
         if self.bar.is_hidden() || self.shown.is_some_and(|shown| shown.elapsed() < PERIOD) {
             return;
         }
         self.shown = Some(Instant::now());
-        let (totals, bytes) = so_far();
-        self.bar
-            .set_message(line(totals, bytes, self.began.elapsed()));
+        self.bar.set_message(so_far());
         self.bar.tick();
     }
 
     /// Says what has become of it. `left` processes have outlived the recording.
-    pub fn finish(self, totals: Totals, bytes: u64, path: &Path, left: usize) {
+    pub fn finish(&self, line: &str, path: &Path, left: usize) {
         self.bar.finish_and_clear();
         if !self.is_wanted {
             return;
         }
-        let text = line(totals, bytes, self.began.elapsed());
-        eprintln!("tidemark: `{}`: {text}", path.display());
+        eprintln!("tidemark: `{}`: {line}", path.display());
         if left > 0 {
             eprintln!("tidemark: {left} processes outlive the program, and go on unrecorded");
         }
     }
-}
 
-fn line(totals: Totals, bytes: u64, elapsed: Duration) -> String {
-    let seconds = elapsed.as_secs_f64().max(1e-3);
-    let rate = totals.instructions as f64 / seconds;
-    format!(
-        "{} instructions, {} pages, {} records, {}B in {seconds:.1} s; {}/s, about {:.0} x slower \
-         than alone",
-        number(totals.instructions as f64),
-        number(totals.pages as f64),
-        number(totals.records as f64),
-        number(bytes as f64),
-        number(rate),
-        (NATIVE_RATE / rate.max(1.0)).max(1.0),
-    )
+    /// Whether something is to be said at the end.
+    pub fn is_wanted(&self) -> bool {
+        self.is_wanted
+    }
 }
 
 /// Three digits and a unit.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     for (size, unit) in units {
         if value >= size {

@@ -50,6 +50,8 @@ struct Quantum {
     /// The time at which the next begins.
     end: u64,
     records: Vec<Record>,
+    /// How many records of this quantum are final already.
+    drained: usize,
     /// A hash table of places in `records`, by page; never more than half full.
     slots: Vec<Slot>,
     shift: u32,
@@ -150,6 +152,15 @@ impl Reducer {
         }
     }
 
+    /// Takes in a touch of the page at `address`, at the time told last.
+    pub fn touch(&mut self, address: u64, kinds: u8) {
+        let page = address >> self.page_shift;
+        match &mut self.open {
+            Open::Exact(_) => self.sheet.record(page, kinds, self.time),
+            Open::Quantum(quantum) => quantum.touch(page, kinds, self.time),
+        }
+    }
+
     /// Takes in an event.
     pub fn event(&mut self, event: Event) {
         let open = match &self.open {
@@ -167,6 +178,13 @@ impl Reducer {
     pub fn settle_exact(&mut self) {
         if let Open::Exact(_) = self.open {
             self.settle();
+        }
+    }
+
+    /// Makes the records of a window final before it is over.
+    pub fn drain_window(&mut self) {
+        if let Open::Quantum(quantum) = &mut self.open {
+            quantum.drain(&mut self.sheet, &mut self.waiting);
         }
     }
 
@@ -287,6 +305,7 @@ impl Quantum {
             number: 0,
             end: length,
             records: Vec::new(),
+            drained: 0,
             slots: vec![EMPTY; SLOTS_FIRST],
             shift: u64::BITS - SLOTS_FIRST.trailing_zeros(),
         }
@@ -390,7 +409,10 @@ impl Quantum {
             if slot.page == page {
                 if slot.kinds & kinds != kinds {
                     slot.kinds |= kinds;
-                    self.records[slot.index as usize].kinds |= kinds;
+                    let index = (slot.index as usize).wrapping_sub(self.drained);
+                    if let Some(record) = self.records.get_mut(index) {
+                        record.kinds |= kinds;
+                    }
                 }
                 return;
             }
@@ -405,13 +427,13 @@ impl Quantum {
         self.slots[at] = Slot {
             page,
             quantum: self.number,
-            index: self.records.len() as u32,
+            index: (self.drained + self.records.len()) as u32,
             kinds,
         };
         // A run may be played out of its order where that makes no other difference.
         let time = self.records.last().map_or(time, |last| last.time.max(time));
         self.records.push(Record { page, time, kinds });
-        if 2 * self.records.len() > self.slots.len() {
+        if 2 * (self.drained + self.records.len()) > self.slots.len() {
             self.grow();
         }
     }
@@ -438,6 +460,14 @@ impl Quantum {
     }
 
     fn settle(&mut self, sheet: &mut Sheet, waiting: &mut Vec<(usize, u64, Event)>) {
+        self.drain(sheet, waiting);
+        self.drained = 0;
+        self.number += 1;
+    }
+
+    /// Makes the records so far final. Their pages have no other in this quantum.
+    fn drain(&mut self, sheet: &mut Sheet, waiting: &mut Vec<(usize, u64, Event)>) {
+        self.drained += self.records.len();
         let mut events = waiting.drain(..).peekable();
         for (index, record) in self.records.drain(..).enumerate() {
             while let Some((_, time, event)) = events.next_if(|(after, ..)| *after <= index) {
@@ -448,7 +478,6 @@ impl Quantum {
         for (_, time, event) in events {
             sheet.event(event, time);
         }
-        self.number += 1;
     }
 }
 

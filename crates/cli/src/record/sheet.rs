@@ -118,10 +118,11 @@ impl Sheet {
 
     /// Adds a record. `time` is that of its first reference, and never goes back.
     pub fn record(&mut self, page: u64, kinds: u8, time: u64) {
-        // A gap that is too long is made of repeats of the same page: they change no result.
-        while time - self.time_last > u64::from(u32::MAX) {
-            let time = self.time_last + u64::from(u32::MAX);
-            self.put(page, kinds, time);
+        if time - self.time_last > u64::from(u32::MAX) {
+            // A gap that no record holds lies between two blocks.
+            self.finish_block();
+            self.time_last = time;
+            self.block.time_start = time;
         }
         self.put(page, kinds, time);
     }
@@ -279,5 +280,34 @@ impl Room<'_> {
     #[inline]
     pub fn used(self) -> Used {
         self.used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_that_no_record_holds_lies_between_two_blocks() {
+        let (finished, blocks) = std::sync::mpsc::sync_channel(8);
+        let mut sheet = Sheet::new(Sink {
+            finished,
+            empty: Arc::default(),
+            process_next: Arc::default(),
+        });
+        let late = 10 << 32;
+        sheet.record(7, 2, 5);
+        sheet.event(Event::Mark { name: "x".into() }, 9);
+        sheet.record(8, 2, late);
+        sheet.record(9, 2, late + 3);
+        sheet.finish_block();
+        let blocks: Vec<Block> = blocks.try_iter().collect();
+        assert!(blocks.iter().all(|block| block.check() == Ok(())));
+        let told: Vec<_> = blocks
+            .iter()
+            .map(|block| (block.time_start, &block.pages[..], &block.gaps[..]))
+            .collect();
+        let (first, second) = (&[7][..], &[8, 9][..]);
+        assert_eq!(told, [(0, first, &[5][..]), (late, second, &[0, 3][..])]);
     }
 }

@@ -183,7 +183,7 @@ fn find_host_obstacle(arguments: &Arguments) -> Option<String> {
 }
 
 /// The libraries to be loaded first: ours, then those that would have been.
-fn preload(shim: PathBuf, others: Option<OsString>) -> OsString {
+pub fn preload(shim: PathBuf, others: Option<OsString>) -> OsString {
     let mut list = shim.into_os_string();
     if let Some(others) = others.filter(|others| !others.is_empty() && *others != list) {
         list.push(":");

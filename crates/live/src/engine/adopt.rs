@@ -149,6 +149,7 @@ impl Engine {
             return;
         }
         let found = self.scanner.find(&self.managed);
+        self.note_threads();
         self.gauges
             .set(Counter::UnmanagedBytes, found.unmanaged_bytes as u64);
         for (start, end) in found.fresh {
@@ -207,12 +208,12 @@ impl Engine {
     /// Takes a page over that stands in the program. False if there is no frame for it now; it is
     /// tried again.
     pub(super) fn adopt_page(&mut self, at: VirtPage) -> bool {
-        let is_known = self.vm.frame_at(self.space, at).is_some();
-        if is_known
-            || self
-                .vm
-                .handle_present(self.now, &mut self.machine, self.space, at)
-        {
+        if self.vm.frame_at(self.space, at).is_some() {
+            return true;
+        }
+        let (now, machine) = (self.now, &mut self.machine);
+        if self.vm.handle_present(now, machine, self.space, at) {
+            self.note_found(at);
             return true;
         }
         let address = super::address_of(at);

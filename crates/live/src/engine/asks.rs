@@ -59,6 +59,7 @@ impl Engine {
                 pages_in(start, end),
             );
             self.managed.remove(start, end);
+            self.note_unmapped(start, end);
         }
         for (start, end) in self.scanner.collect_free(start, end) {
             self.take_over(start, end);

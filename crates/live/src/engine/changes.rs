@@ -49,6 +49,7 @@ pub(super) struct Changes {
 struct Late {
     /// Where the core has it meanwhile.
     aside: usize,
+    from: usize,
     to: usize,
     bytes: usize,
     /// What of it is managed, from its start.
@@ -233,6 +234,7 @@ impl Engine {
             pages_in(start, end),
         );
         self.managed.remove(start, end);
+        self.note_unmapped(start, end);
         self.adoption.remove(start, end);
         self.scanner.forget(start, end);
         // Something else may stand there by now.
@@ -262,6 +264,7 @@ impl Engine {
         self.adoption.hasten_scan();
         Late {
             aside,
+            from,
             to,
             bytes,
             parts,
@@ -271,7 +274,11 @@ impl Engine {
     /// Brings it to where the program has it.
     fn lay_down(&mut self, late: Late) {
         let Late {
-            aside, to, bytes, ..
+            aside,
+            from,
+            to,
+            bytes,
+            ..
         } = late;
         self.managed.remove(to, to + bytes);
         self.vm.remap(
@@ -286,6 +293,7 @@ impl Engine {
             // Pages may have been looked for at the old place after they had left it.
             self.adoption.add(to + start, to + end);
         }
+        self.note_moved(from, to, bytes);
         self.changes.unproven.push((to, to + bytes));
     }
 }

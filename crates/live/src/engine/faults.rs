@@ -93,6 +93,8 @@ impl Engine {
             self.serve_mapped(arrival);
             return;
         }
+        self.note_thread(arrival.thread);
+        self.note_touch(at, arrival.is_write);
         let access = if arrival.is_write {
             Access::Write
         } else {
@@ -119,6 +121,7 @@ impl Engine {
                     () => Latency::PageIn,
                 };
                 self.end_wait(arrival, Some(kind));
+                self.note_standing(at);
             }
             Resolution::Pending => self.gauges.add(Counter::PageInFaults, 1),
             Resolution::Invalid => {
@@ -185,6 +188,7 @@ impl Engine {
                 Event::Resolved(fault) => {
                     if let Some(arrival) = self.waiting.take(fault.waiter) {
                         self.end_wait(arrival, Some(Latency::PageIn));
+                        self.note_standing(fault.at);
                     }
                 }
                 Event::Retry(fault) => {
@@ -251,6 +255,7 @@ impl Engine {
         mapped.expect("the range has just been unmapped");
         self.managed.insert(start, end);
         self.adoption.add(start, end);
+        self.note_mapped(start, end);
         true
     }
 }

@@ -112,6 +112,8 @@ impl Engine {
         }
         tidemark_core::machine::Machine::settle(&mut self.machine);
         let child = self.claim_child();
+        // What was touched before the fork stands before what the child touches.
+        self.publish_samples();
         self.waiting.requeue_all();
         self.publish();
         self.freeze.since = self.now;
@@ -155,8 +157,8 @@ impl Engine {
     /// Lowers the budget to a half, in the record as well: the supervisor gives back what turns out
     /// not to be needed. Answers what is left.
     fn halve_budget(&mut self) -> u32 {
-        // Alone, nobody would give anything back.
-        if self.control.is_none() {
+        // Alone, nobody would give anything back; and what is recorded has room for all of it.
+        if self.control.is_none() || self.sampling.is_some() {
             return self.budget;
         }
         let least = self.vm.config().reserve + 1;
@@ -286,12 +288,6 @@ impl Engine {
     /// given up the right to one): from then on the child is not managed, and uses what memory it
     /// needs.
     pub fn come_home(&mut self) -> Result<(), Trouble> {
-        if !self.has_store {
-            return Err(Trouble::Call {
-                what: "reaching the swap store from a forked process",
-                error: crate::sys::Errno::NOENT,
-            });
-        }
         let managed: Vec<(usize, usize)> = self.managed.iter().collect();
         for (start, end) in managed {
             for address in (start..end).step_by(PAGE) {
@@ -318,6 +314,12 @@ impl Engine {
         ) {
             (Some(frame), _) if self.machine.is_mapped(frame) => return Ok(()),
             (Some(frame), _) => self.machine.pool().address(frame),
+            (None, Some(_)) if !self.has_store => {
+                return Err(Trouble::Call {
+                    what: "reaching the swap store from a forked process",
+                    error: crate::sys::Errno::NOENT,
+                });
+            }
             (None, Some(slot)) => {
                 if self.store.read_now(slot, &mut self.freeze.page).is_err() {
                     self.end_for_fetch(address);

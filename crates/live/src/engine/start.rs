@@ -11,7 +11,9 @@ use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
-use super::{Adoption, Changes, Engine, Freeze, Gauges, Log, Place, Trouble, Waiting, now};
+use super::{
+    Adoption, Changes, Engine, Freeze, Gauges, Log, Place, Sampling, Trouble, Waiting, now,
+};
 use crate::control::{self, Grant, GrantFiles, Hello};
 use crate::hand::Hand;
 use crate::machine::LiveMachine;
@@ -48,6 +50,8 @@ pub struct Setup {
     pub decisions: Option<PathBuf>,
     /// Where counters are written at the end.
     pub counters: Option<PathBuf>,
+    /// The length of a window, if references are to be recorded.
+    pub window_ns: Option<u64>,
     /// Whether to say what happens.
     pub is_verbose: bool,
     /// The program's short name.
@@ -113,6 +117,7 @@ impl Setup {
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
             counters: std::env::var_os(control::COUNTERS).map(PathBuf::from),
+            window_ns: number(control::WINDOW)?.filter(|&window| window > 0),
             is_verbose: std::env::var_os(control::VERBOSE).is_some(),
             name: name.trim_end().into(),
             cpu_finder: CpuFinder::new(),
@@ -128,6 +133,22 @@ impl Setup {
             features.and(Features::SIGBUS)
         } else {
             features
+        }
+    }
+
+    /// Takes the file that came as the last of a grant for what it is: where references go, or
+    /// decisions.
+    fn begin_log(
+        &self,
+        file: Option<OwnedFd>,
+        control: Option<&OwnedFd>,
+    ) -> Result<(Option<Log>, Option<Sampling>), Trouble> {
+        match (file, self.window_ns, control) {
+            (Some(file), Some(window_ns), Some(control)) => {
+                let sampling = Sampling::begin(file, control, window_ns, &self.name)?;
+                Ok((None, Some(sampling)))
+            }
+            (file, _, _) => Ok((file.map(Log::new), None)),
         }
     }
 
@@ -165,10 +186,16 @@ impl Engine {
         machine.set_hand(hand);
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
-        let is_logging = lent.decisions.is_some();
+        let (decisions, sampling) = setup.begin_log(lent.decisions, lent.control.as_ref())?;
+        let clustered = Config::clustered(frames_max, budget);
         let config = Config {
-            is_logging,
-            ..Config::clustered(frames_max, budget)
+            is_logging: decisions.is_some(),
+            // A page that is filled before it is touched would pass for one that was.
+            zero_ahead_pages_max: match sampling {
+                Some(_) => 0,
+                None => clustered.zero_ahead_pages_max,
+            },
+            ..clustered
         };
         let policy = registry::build(&setup.policy, frames_max, budget, 1, &[]);
         let policy = policy.expect("the name was looked up when the environment was read");
@@ -200,10 +227,8 @@ impl Engine {
             record,
             control: lent.control,
             doorbell: Engine::open_doorbell()?,
-            decisions: lent.decisions.map(|file| Log {
-                file,
-                text: String::new(),
-            }),
+            decisions,
+            sampling,
             own_thread: thread::current(),
             own_process: pid(),
             swap_file,
@@ -252,20 +277,14 @@ impl Engine {
                     decisions,
                 } = files.ok_or_else(refused)?;
                 drop(shared);
+                self.go_on_logging(decisions, &connection)?;
                 self.control = Some(connection);
-                self.decisions = decisions.map(|file| Log {
-                    file,
-                    text: String::new(),
-                });
                 self.shared.process(record).set_budget(grant.frames_budget);
                 swap
             }
             None => {
                 let file = self.setup.decisions.as_deref().map(open_log).transpose()?;
-                self.decisions = file.map(|file| Log {
-                    file,
-                    text: String::new(),
-                });
+                self.decisions = file.map(Log::new);
                 self.shared.process(record).set_budget(self.budget);
                 reopen_swap(parent, parent_engine, self.swap_file)?
             }
@@ -288,6 +307,21 @@ impl Engine {
         self.shared
             .process(record)
             .start(pid(), parent, &self.setup.name, now().0);
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Goes on in a forked child with the file that came as the last of its grant.
+    fn go_on_logging(&mut self, file: Option<OwnedFd>, control: &OwnedFd) -> Result<(), Trouble> {
+        match (self.sampling.take(), file) {
+            (Some(sampling), Some(file)) => {
+                let name = &self.setup.name;
+                self.sampling = Some(sampling.resume_in_child(file, control, name)?);
+            }
+            (Some(sampling), None) => sampling.abandon(),
+            (None, file) => self.decisions = file.map(Log::new),
+        }
         Ok(())
     }
 }
@@ -346,15 +380,25 @@ fn introduce(socket: &Path, hello: Hello) -> Result<(OwnedFd, Grant, Option<Gran
     control::introduce(socket, hello).map_err(no_supervisor)
 }
 
-fn no_supervisor(error: std::io::Error) -> Trouble {
+pub(super) fn no_supervisor(error: std::io::Error) -> Trouble {
+    use std::io::ErrorKind as Kind;
     Trouble::NoSupervisor {
         what: error.to_string(),
+        is_gone: matches!(
+            error.kind(),
+            Kind::NotFound
+                | Kind::ConnectionRefused
+                | Kind::ConnectionReset
+                | Kind::BrokenPipe
+                | Kind::UnexpectedEof
+        ),
     }
 }
 
 fn refused() -> Trouble {
     Trouble::NoSupervisor {
         what: "it refuses a child of a program that it manages".into(),
+        is_gone: false,
     }
 }
 
@@ -382,7 +426,7 @@ fn reopen_swap(parent: u32, engine: u32, number: i32) -> Result<OwnedFd, Trouble
     file.map_err(call("opening the parent's swap file"))
 }
 
-fn parent_pid() -> u32 {
+pub(super) fn parent_pid() -> u32 {
     rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
 }
 

@@ -28,6 +28,8 @@ pub enum Trouble {
     NoSupervisor {
         /// What happened.
         what: String,
+        /// Whether it is no more.
+        is_gone: bool,
     },
     /// An environment variable is missing or means nothing.
     BadSetting {
@@ -46,7 +48,7 @@ impl fmt::Display for Trouble {
                 write!(out, "a frame pool of {frames} pages can't be had: {error}")
             }
             Trouble::Call { what, error } => write!(out, "{what}: {error}"),
-            Trouble::NoSupervisor { what } => {
+            Trouble::NoSupervisor { what, .. } => {
                 write!(out, "the supervisor can't be reached: {what}")
             }
             Trouble::BadSetting { name, value: None } => write!(out, "{name} is not set"),

@@ -1,7 +1,7 @@
 //! The loop: one turn takes in all that has happened and starts all that follows from it.
 
 use std::fmt::Write;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_core::pager::{Direction, Place};
@@ -82,6 +82,7 @@ impl Engine {
             self.vm.handle_tick(self.now, &mut self.machine);
             self.next_tick = self.now.after_ns(TICK_NS);
         }
+        self.sample();
         self.carry_on();
         self.place.follow(&mut self.gauges);
         self.publish();
@@ -194,7 +195,7 @@ impl Engine {
                 due = due.min(now.after_ns(STORE_NS));
             }
         }
-        due.since_ns(now)
+        due.since_ns(now).min(self.sampling_pause_ns())
     }
 
     /// Takes in a poke; without a supervisor the engine goes on alone.
@@ -244,6 +245,12 @@ pub fn sleep(wakers: Wakers, pause_ns: u64) -> Woken {
 }
 
 impl Log {
+    /// A log with nothing in it.
+    pub(super) fn new(file: OwnedFd) -> Log {
+        let text = String::new();
+        Log { file, text }
+    }
+
     /// Writes what has come together.
     pub(super) fn flush(&mut self) {
         if self.text.is_empty() {

@@ -1,0 +1,247 @@
+//! Recording without Valgrind: the program runs under the engine of `tidemark run`, with room for
+//! all of its memory, and the engine samples which pages are touched in each window.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::fs::MemfdFlags;
+use rustix::process::Pid;
+use tidemark_core::id::PAGE_BYTES;
+use tidemark_live::control;
+use tidemark_live::shared::Shared;
+use tidemark_results::text;
+use tidemark_trace::{Granularity, Header, TimeUnit};
+
+use super::Arguments;
+use super::collector::{Collector, Totals};
+use super::members::{Members, Tally};
+use super::plan::{find_page_bytes, output_for};
+use super::process::Settings;
+use super::progress::{Progress, number};
+use super::spool::{Spool, VARIABLE};
+use super::window;
+use super::writer::Writing;
+use crate::exit::{Exit, Refusal, refuse};
+use crate::run::files::PrivateFolder;
+use crate::run::plan::preload;
+use crate::run::program::{self, plain};
+use crate::run::supervisor::exit_of;
+use crate::{host, size};
+
+/// Windows where none is asked for.
+const WINDOW: &str = "100ms";
+/// Room where none is asked for. Tables are made for it in each process: 25 ms for a gibibyte.
+const ROOM: &str = "1G";
+/// The least room a process can be recorded in.
+const ROOM_BYTES_MIN: u64 = 4 << 20;
+const ROOM_BYTES_MAX: u64 = 8 << 40;
+/// The least store. It takes no memory before it is used.
+const STORE_BYTES_MIN: u64 = 1 << 30;
+/// The policy for what does not fit: nobody watches how pages are used but the recording.
+const POLICY: &str = "fifo";
+
+/// A live recording that can begin.
+struct Plan {
+    output: PathBuf,
+    page_bytes: u64,
+    window_ns: u64,
+    room_bytes: u64,
+    shim: PathBuf,
+    program: PathBuf,
+    words: Vec<OsString>,
+}
+
+/// Records the program.
+pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
+    let plan = Plan::new(arguments)?;
+    let spool = Spool::new()?;
+    let mut signals = super::catch_signals()?;
+    let folder = PrivateFolder::new()?;
+    let (listener, socket) = folder.listen()?;
+    let mut members = plan.open_shop(listener)?;
+    let mut command = plan.command(&spool, socket);
+    let (writing, sink) = Writing::begin(&plan.output, &plan.header(arguments))?;
+    let mut collector = Collector::new(spool, plan.settings(), sink);
+    let mut progress = Progress::new(arguments.summary);
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => refuse!("`{}`: {}", plan.program.display(), plain(&error)),
+    };
+    let began = Instant::now();
+    let pid = Pid::from_child(&child);
+    let status = loop {
+        let ended = super::try_wait(&mut child)?;
+        for newcomer in members.attend() {
+            collector.add(newcomer.pid, newcomer.log, newcomer.birth);
+        }
+        if let Some(status) = ended {
+            break status;
+        }
+        collector.play_round();
+        if writing.has_failed() {
+            collector.dismiss();
+        }
+        progress.show(|| {
+            let (totals, tally) = (collector.totals(), members.tally());
+            line(totals, writing.bytes(), tally, began.elapsed())
+        });
+        collector.wait(&[signals.as_fd(), members.door()]);
+        signals.pass_on(pid);
+    };
+    let tally = members.tally();
+    let left = collector.finish((child.id(), super::end_of(status)));
+    let totals = collector.totals();
+    drop(collector);
+    let bytes = writing.finish(&plan.output)?;
+    if totals.processes == 0 {
+        refuse!("the program did not load the engine, and nothing was recorded");
+    }
+    let line = line(totals, bytes, tally, began.elapsed());
+    progress.finish(&line, &plan.output, left);
+    if progress.is_wanted() {
+        notes(&plan, tally)
+            .iter()
+            .for_each(|note| eprintln!("tidemark: {note}"));
+    }
+    Ok(exit_of(status))
+}
+
+/// How far it has come.
+fn line(totals: Totals, bytes: u64, tally: Tally, elapsed: Duration) -> String {
+    format!(
+        "{:.2} s of processor time, {} pages, {} records, {}B in {:.1} s; threads waited {:.2} s",
+        totals.time as f64 / 1e9,
+        number(totals.pages as f64),
+        number(totals.records as f64),
+        number(bytes as f64),
+        elapsed.as_secs_f64(),
+        tally.stall_ns as f64 / 1e9,
+    )
+}
+
+/// What a reader of the trace should know.
+fn notes(plan: &Plan, tally: Tally) -> Vec<String> {
+    let mut notes = vec![format!(
+        "not managed, and so not in the trace: {} at most at a time (code, stacks, files, shared \
+         memory)",
+        text::bytes(tally.unmanaged_bytes)
+    )];
+    if tally.page_ins > 0 {
+        notes.push(format!(
+            "the room of {} was full, and {} pages came back from the store: slower, and no \
+             different; `--memory` gives more",
+            text::bytes(plan.room_bytes),
+            text::count(tally.page_ins)
+        ));
+    }
+    if tally.refused > 0 {
+        let refused = text::count(tally.refused);
+        notes.push(format!(
+            "{refused} processes could not be taken in, and are not in the trace"
+        ));
+    }
+    notes
+}
+
+impl Plan {
+    fn new(arguments: &Arguments) -> Result<Plan, Refusal> {
+        let window_ns = window::parse(arguments.window.as_deref().unwrap_or(WINDOW))?;
+        let page_bytes = find_page_bytes(&arguments.granularity)?;
+        if page_bytes < PAGE_BYTES {
+            refuse!(
+                "`--granularity {}`: pages are sampled whole; takes 4K or more with `--live`",
+                arguments.granularity
+            );
+        }
+        let machine_bytes = size::physical_memory_bytes();
+        let room = arguments.memory.as_deref().unwrap_or(ROOM);
+        let room_bytes = size::parse("--memory", room, machine_bytes)?;
+        if !(ROOM_BYTES_MIN..=ROOM_BYTES_MAX).contains(&room_bytes) {
+            refuse!("`--memory {room}`: takes 4M to 8T");
+        }
+        let name = &arguments.program[0];
+        let program = program::find(name)?;
+        if let Some(obstacle) = program::find_obstacle(&program) {
+            refuse!(
+                "`{}` {}; record it without `--live`",
+                program.display(),
+                obstacle.reason()
+            );
+        }
+        if let Some(lack) = host::find_lack(false) {
+            refuse!("{}; `{}`", lack.what, lack.remedy);
+        }
+        Ok(Plan {
+            output: arguments
+                .output
+                .clone()
+                .unwrap_or_else(|| output_for(&program)),
+            page_bytes,
+            window_ns,
+            room_bytes,
+            shim: host::find_shim()?,
+            program,
+            words: arguments.program.clone(),
+        })
+    }
+
+    /// Makes what engines are given.
+    fn open_shop(&self, listener: UnixListener) -> Result<Members, Refusal> {
+        let store_bytes = size::physical_memory_bytes().max(STORE_BYTES_MIN);
+        let slots = (store_bytes / PAGE_BYTES).min(u64::from(u32::MAX)) as u32;
+        let shared = match Shared::create(slots, self.room_bytes / PAGE_BYTES) {
+            Ok(shared) => shared,
+            Err(error) => refuse!("shared memory can't be made: {}", plain(&error)),
+        };
+        let store = rustix::fs::memfd_create("tidemark-store", MemfdFlags::CLOEXEC)
+            // What follows the slots is never written to.
+            .and_then(|file| {
+                rustix::fs::ftruncate(&file, (u64::from(slots) + 1) * PAGE_BYTES).map(|()| file)
+            });
+        match store {
+            Ok(store) => Ok(Members::new(shared, store, listener)),
+            Err(error) => refuse!("a store in memory can't be made: {}", plain(&error.into())),
+        }
+    }
+
+    /// The command that runs the program with an engine in it.
+    fn command(&self, spool: &Spool, socket: PathBuf) -> Command {
+        let mut command = Command::new(&self.program);
+        let libraries = preload(self.shim.clone(), std::env::var_os("LD_PRELOAD"));
+        command
+            .arg0(&self.words[0])
+            .args(&self.words[1..])
+            .env_remove(control::POOL)
+            .env("LD_PRELOAD", libraries)
+            .env(control::CONTROL, socket)
+            .env(control::MEMORY, self.room_bytes.to_string())
+            .env(control::POLICY, POLICY)
+            .env(control::MODE, control::MODE_THREAD)
+            .env(control::WINDOW, self.window_ns.to_string())
+            .env(VARIABLE, &spool.path);
+        command
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            page_shift: self.page_bytes.trailing_zeros(),
+            quantum: None,
+            is_live: true,
+        }
+    }
+
+    fn header(&self, arguments: &Arguments) -> Header {
+        Header {
+            page_bytes: self.page_bytes,
+            granularity: Granularity::Window(self.window_ns),
+            time: TimeUnit::Nanoseconds,
+            source: format!("tidemark {}, live sampling", env!("CARGO_PKG_VERSION")),
+            command: super::words_of(arguments),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! Recording without Valgrind: what a program touches in a window is in the trace, once.
+//!
+//! - [`windows`]: programs whose phases are known.
+//! - [`processes`]: children, threads, programs executed, and what becomes of them.
+//! - [`kills`]: whatever is killed, the trace opens up to then.
+//! - [`uses`]: what the other commands make of such a trace, and what is refused.
+//!
+//! Each test has a time limit, and skips where userfaultfd is not permitted.
+
+mod kills;
+mod processes;
+#[path = "../recorder/recording.rs"]
+#[allow(dead_code)]
+mod recording;
+mod running;
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../recorder/tool.rs"]
+#[allow(dead_code)]
+mod tool;
+mod uses;
+mod windows;

@@ -1,0 +1,124 @@
+//! What the other commands make of a live recording, and what can't be one.
+
+use std::process::Output;
+
+use crate::running::{is_permitted, live, recorded};
+use crate::support::{Folder, TIDEMARK, stderr, tidemark};
+use crate::tool::finish;
+
+#[test]
+fn the_other_commands_take_it() {
+    if !is_permitted() {
+        return;
+    }
+    let folder = Folder::new("live-uses");
+    let numbers = folder.path("numbers");
+    let lines: Vec<String> = (0..100_000u64)
+        .map(|n| (n * 7919 % 100_003).to_string())
+        .collect();
+    std::fs::write(&numbers, lines.join("\n")).unwrap();
+    let sort = ["sort", "-n", "-o", &folder.path("sorted"), &numbers];
+    let options = ["--window", "5ms", "--summary"];
+    let (output, _) = recorded(&folder, &[&options[..], &sort].concat());
+    let told = stderr(&output);
+    assert!(
+        told.contains("s of processor time") && told.contains("not managed"),
+        "{told}"
+    );
+    let (trace, page) = (folder.path("trace.tide"), folder.path("report.html"));
+    let run = |arguments: &[&str]| {
+        let output = finish(std::process::Command::new(TIDEMARK).args(arguments));
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let said = run(&["info", &trace]);
+    for part in [
+        "live sampling",
+        "5,000,000 ns",
+        "processor time",
+        "[anonymous]",
+    ] {
+        assert!(said.contains(part), "`{part}` is not in: {said}");
+    }
+    let json = run(&["curve", "--json", "--policies", "lru,ws,opt", &trace]);
+    assert!(json.contains(r#""policy":"ws""#));
+    run(&["wss", &trace]);
+    run(&["map", &trace]);
+    run(&["report", &trace, "-o", &page]);
+    assert!(std::fs::metadata(&page).unwrap().len() > 10_000);
+}
+
+/// Expects a refusal of one line that contains each of `parts`, and no trace.
+fn expect_refused(options: &[&str], parts: &[&str]) {
+    let folder = Folder::new(&format!("live-refused-{}", options.join("")));
+    let trace = folder.path("trace.tide");
+    let arguments = [&["record", "--live", "-o", &trace], options].concat();
+    expect_line(&tidemark(&arguments), parts);
+    assert!(!std::path::Path::new(&trace).exists());
+}
+
+fn expect_line(output: &Output, parts: &[&str]) {
+    let told = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    for part in parts {
+        assert!(told.contains(part), "`{part}` is not in: {told}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    expect_refused(&["--window", "0", "true"], &["`--window 0`", "`100ms`"]);
+    expect_refused(
+        &["--window=0ms", "true"],
+        &["`--window 0ms`: takes 100us to"],
+    );
+    expect_refused(&["--exact", "true"], &["--live", "--exact"]);
+    expect_refused(&["--quantum=5", "true"], &["--live", "--quantum"]);
+    expect_refused(
+        &["--granularity=1K", "true"],
+        &["--granularity 1K", "4K or more"],
+    );
+    expect_refused(&["--memory=1K", "true"], &["`--memory 1K`: takes 4M to"]);
+    expect_refused(&["no-such-program-here"], &["no-such-program-here"]);
+    expect_line(
+        &tidemark(&["record", "--window", "5ms", "true"]),
+        &["--live"],
+    );
+}
+
+#[test]
+fn a_static_program_is_refused_with_what_can_be_done() {
+    let folder = Folder::new("live-static");
+    let program = crate::tool::compile(
+        &folder,
+        "none",
+        "int main(void) { return 0; }",
+        &["-static"],
+    );
+    let output = finish(&mut live(&["-o", &folder.path("trace.tide"), &program]));
+    expect_line(
+        &output,
+        &["statically linked", "record it without `--live`"],
+    );
+}
+
+#[test]
+fn a_program_that_needs_more_room_is_recorded_all_the_same() {
+    if !is_permitted() {
+        return;
+    }
+    let folder = Folder::new("live-room");
+    let program = "BEGIN { for (i = 0; i < 150000; i++) t[i] = i \" text\"; \
+        for (k in t) n += (t[k] == k \" text\"); print n }";
+    let (output, small) = recorded(&folder, &["--memory", "8M", "--summary", "awk", program]);
+    assert_eq!(output.stdout, b"150000\n");
+    let told = stderr(&output);
+    assert!(told.contains("`--memory` gives more"), "{told}");
+    let (_, large) = recorded(&folder, &["awk", program]);
+    let pages = |recording: &crate::recording::Recording| {
+        recording.only().pages(tidemark_trace::Kinds(0)).len() as f64
+    };
+    let ratio = pages(&small) / pages(&large);
+    assert!((0.95..1.05).contains(&ratio), "{ratio}");
+}

@@ -1,0 +1,332 @@
+//! Sampling: which pages a program touches in each window, for `tidemark record --live`.
+//!
+//! At the end of a window every page that was touched in it is moved to the pool, in runs. The next
+//! touch of each is a soft fault, and makes one entry in the log: so does a first touch, and a
+//! page found present. A page that stays in the pool costs nothing, however many there are.
+//!
+//! Time is that of the program's processor: what the process has used, less what this engine has.
+//! A program that sleeps has no windows.
+
+use std::os::fd::OwnedFd;
+
+use rustix::time::{ClockId, clock_gettime};
+use tidemark_core::id::{FrameId, VirtPage};
+use tidemark_core::machine::{Machine, Rights};
+
+use super::{Engine, Trouble, address_of};
+use crate::reference_log::{LogWriter, kind, monotonic_ns};
+use crate::sys::maps::Kind;
+use crate::sys::{memory, thread};
+
+/// Pages moved out in one turn at most, so that faults never wait long.
+const PAGES_A_TURN: usize = 2048;
+/// What there is is published this often, however long a window lasts: a recording that is killed
+/// has it.
+const PUBLISHED_EVERY_NS: u64 = 250_000_000;
+/// The engine sleeps no shorter than this while it waits for the end of a window.
+const PAUSE_NS_LEAST: u64 = 200_000;
+/// Kinds of access in the log: as in traces.
+const LOAD: u8 = 2;
+const STORE: u8 = 4;
+/// The rights of managed memory: it may be read and written.
+const RIGHTS: u32 = 3;
+
+/// What is known of the window at hand.
+pub(super) struct Sampling {
+    log: LogWriter,
+    window_ns: u64,
+    /// The program's time at which the window ends.
+    window_end: u64,
+    /// The latest time told: clocks of several threads are not read at one moment.
+    time: u64,
+    /// Whether that was in this turn: to ask takes two system calls.
+    is_told: bool,
+    /// The frames of pages touched in this window. Some may hold another page by now.
+    touched: Vec<FrameId>,
+    /// Those of the last window that have not been moved out yet.
+    leaving: Vec<FrameId>,
+    /// Whether something has been logged since it was last published, ...
+    has_news: bool,
+    /// ... and when that was.
+    published_ns: u64,
+    /// The program's threads beside the first, each with its number in the log.
+    threads: Vec<(u32, u32)>,
+    threads_seen: u32,
+    /// How many processors may run the program at a time.
+    processors: u64,
+}
+
+impl Sampling {
+    /// Begins to log to `file`, which came by way of `control`.
+    pub(super) fn begin(
+        file: OwnedFd,
+        control: &OwnedFd,
+        window_ns: u64,
+        name: &str,
+    ) -> Result<Sampling, Trouble> {
+        let call = |what| move |error| Trouble::Call { what, error };
+        let reader = control.try_clone().map_err(super::start::no_supervisor)?;
+        let (pid, parent) = (super::trouble::pid(), super::start::parent_pid());
+        let log =
+            LogWriter::begin(file, reader, pid, parent).map_err(super::start::no_supervisor)?;
+        let allowed = thread::allowed().map_err(call("asking for processors"))?;
+        let mut sampling = Sampling {
+            log,
+            window_ns,
+            window_end: 0,
+            time: 0,
+            is_told: false,
+            touched: Vec::new(),
+            leaving: Vec::new(),
+            has_news: false,
+            published_ns: 0,
+            threads: Vec::new(),
+            threads_seen: 1,
+            processors: u64::from(allowed.count()).max(1),
+        };
+        sampling.hello(pid, name);
+        Ok(sampling)
+    }
+
+    /// Goes on in a forked child, with a log of its own.
+    pub(super) fn resume_in_child(
+        self,
+        file: OwnedFd,
+        control: &OwnedFd,
+        name: &str,
+    ) -> Result<Sampling, Trouble> {
+        let Sampling {
+            log,
+            window_ns,
+            mut touched,
+            leaving,
+            ..
+        } = self;
+        log.abandon();
+        // What the parent has still to move out stands in the child as well.
+        touched.extend(leaving);
+        let fresh = Sampling::begin(file, control, window_ns, name)?;
+        Ok(Sampling { touched, ..fresh })
+    }
+
+    /// Ends sampling in a forked child that has no log.
+    pub(super) fn abandon(self) {
+        self.log.abandon();
+    }
+
+    /// The program's time in this turn.
+    fn now(&mut self) -> u64 {
+        if self.is_told {
+            return self.time;
+        }
+        self.is_told = true;
+        let of = |clock| {
+            let time = clock_gettime(clock);
+            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+        };
+        let own = of(ClockId::ThreadCPUTime);
+        let program = of(ClockId::ProcessCPUTime).saturating_sub(own);
+        self.time = self.time.max(program);
+        self.time
+    }
+
+    fn hello(&mut self, pid: u32, name: &str) {
+        let program = std::fs::read_link("/proc/self/exe")
+            .ok()
+            .and_then(|path| path.into_os_string().into_string().ok());
+        let program = program.unwrap_or_else(|| name.into());
+        let words = [u64::from(pid), 0, 0, 0];
+        self.event(kind::HELLO, 0, &words, Some(&program));
+    }
+
+    fn event(&mut self, entry: u8, argument: u32, words: &[u64], text: Option<&str>) {
+        let time = self.now();
+        self.log.event(entry, argument, words, text, time);
+        self.has_news = true;
+    }
+
+    fn publish(&mut self) {
+        self.published_ns = monotonic_ns();
+        self.log.publish(self.published_ns);
+        self.has_news = false;
+    }
+}
+
+impl Engine {
+    /// Moves out what was touched in the window at hand, if that is over.
+    pub(super) fn sample(&mut self) {
+        let Some(sampling) = &mut self.sampling else {
+            return;
+        };
+        if sampling.log.is_over() {
+            self.sampling = None;
+            return;
+        }
+        let time = sampling.now();
+        if time >= sampling.window_end {
+            sampling.window_end = (time / sampling.window_ns + 1) * sampling.window_ns;
+            if sampling.has_news || !sampling.touched.is_empty() {
+                sampling.event(kind::WINDOW, 0, &[], None);
+                sampling.publish();
+            }
+            sampling.leaving.append(&mut sampling.touched);
+        }
+        if sampling.has_news && monotonic_ns() > sampling.published_ns + PUBLISHED_EVERY_NS {
+            sampling.publish();
+        }
+        sampling.is_told = false;
+        self.move_touched_out();
+    }
+
+    fn move_touched_out(&mut self) {
+        let Some(sampling) = &mut self.sampling else {
+            return;
+        };
+        if !self.changes.is_settled() {
+            // What stands where is not known.
+            return;
+        }
+        let rest = sampling.leaving.len().saturating_sub(PAGES_A_TURN);
+        let due = sampling.leaving.split_off(rest);
+        if due.is_empty() {
+            return;
+        }
+        for &frame in &due {
+            if self.machine.is_mapped(frame) {
+                self.machine.restrict(frame, Rights::None);
+            }
+        }
+        self.vm.handle_tick(self.now, &mut self.machine);
+        // Pinned, or not to be moved just now: tried again at the end of the next window.
+        let stayed = due
+            .into_iter()
+            .filter(|frame| self.machine.is_mapped(*frame));
+        sampling.touched.extend(stayed);
+    }
+
+    /// How long there is nothing to sample, unless something happens.
+    pub(super) fn sampling_pause_ns(&mut self) -> u64 {
+        let Some(sampling) = &mut self.sampling else {
+            return u64::MAX;
+        };
+        if !sampling.leaving.is_empty() {
+            return 0;
+        }
+        if sampling.touched.is_empty() && !sampling.has_news {
+            return u64::MAX;
+        }
+        let left = sampling.window_end.saturating_sub(sampling.time);
+        let threads = sampling.threads.len() as u64 + 1;
+        (left / threads.min(sampling.processors)).max(PAUSE_NS_LEAST)
+    }
+
+    /// Logs a touch of the page at `at`. Call it before the thread that touches may go on: that may
+    /// end the process.
+    pub(super) fn note_touch(&mut self, at: VirtPage, is_write: bool) {
+        if self.sampling.is_some() && self.managed.contains(address_of(at)) {
+            self.log_touch(at, if is_write { STORE } else { LOAD });
+        }
+    }
+
+    /// Remembers that the page at `at` stands there now, and is to leave when the window is over.
+    pub(super) fn note_standing(&mut self, at: VirtPage) {
+        if let Some(sampling) = &mut self.sampling {
+            let frame = self.vm.frame_at(self.space, at);
+            sampling.touched.extend(frame);
+        }
+    }
+
+    /// Logs that the page at `at` was found there: how it was touched is not known.
+    pub(super) fn note_found(&mut self, at: VirtPage) {
+        self.log_touch(at, 0);
+        self.note_standing(at);
+    }
+
+    fn log_touch(&mut self, at: VirtPage, kinds: u8) {
+        if let Some(sampling) = &mut self.sampling {
+            let time = sampling.now();
+            sampling.log.touch(address_of(at), kinds, time);
+            sampling.has_news = true;
+        }
+    }
+
+    /// Logs that a range has come under management.
+    pub(super) fn note_mapped(&mut self, start: usize, end: usize) {
+        let Some(sampling) = &mut self.sampling else {
+            return;
+        };
+        let area = self.scanner.maps().find_area(start).ok().flatten();
+        let name = match area.map(|area| area.kind) {
+            Some(Kind::Heap) => "[heap]",
+            _ => "",
+        };
+        let words = [start as u64, (end - start) as u64, 0];
+        sampling.event(kind::MAP, RIGHTS, &words, Some(name));
+    }
+
+    /// Logs that a range is gone.
+    pub(super) fn note_unmapped(&mut self, start: usize, end: usize) {
+        if let Some(sampling) = &mut self.sampling {
+            let words = [start as u64, (end - start) as u64];
+            sampling.event(kind::UNMAP, 0, &words, None);
+        }
+    }
+
+    /// Logs that a range has moved.
+    pub(super) fn note_moved(&mut self, from: usize, to: usize, bytes: usize) {
+        if let Some(sampling) = &mut self.sampling {
+            let words = [from as u64, bytes as u64, to as u64, bytes as u64];
+            sampling.event(kind::REMAP, 0, &words, None);
+        }
+    }
+
+    /// Logs which threads have come and gone, after a scan.
+    pub(super) fn note_threads(&mut self) {
+        let Some(sampling) = &mut self.sampling else {
+            return;
+        };
+        let there = self.scanner.threads_seen();
+        let (kept, gone) = std::mem::take(&mut sampling.threads)
+            .into_iter()
+            .partition(|(id, _)| there.binary_search(id).is_ok());
+        sampling.threads = kept;
+        let gone: Vec<(u32, u32)> = gone;
+        for (_, number) in gone {
+            sampling.event(kind::THREAD_EXIT, number, &[], None);
+        }
+        let there: Vec<u32> = there.to_vec();
+        there.into_iter().for_each(|id| self.note_thread(id));
+    }
+
+    /// Logs that a thread has begun, if it is new and the program's. One that has just begun can't
+    /// be told from the kernel's before it faults.
+    pub(super) fn note_thread(&mut self, id: u32) {
+        let Some(sampling) = &mut self.sampling else {
+            return;
+        };
+        let is_known = sampling.threads.iter().any(|&(known, _)| known == id);
+        if id == self.own_process || is_known || !is_of_program(id) {
+            return;
+        }
+        sampling.threads_seen += 1;
+        let number = sampling.threads_seen;
+        sampling.threads.push((id, number));
+        sampling.event(kind::THREAD_START, number, &[], None);
+    }
+
+    /// Publishes what there is: something else is about to happen that comes after it.
+    pub(super) fn publish_samples(&mut self) {
+        if let Some(sampling) = &mut self.sampling
+            && sampling.has_news
+        {
+            sampling.publish();
+        }
+    }
+}
+
+/// Whether a thread is the program's: the engine's own are known by their control blocks, the
+/// kernel's have none.
+fn is_of_program(id: u32) -> bool {
+    let block = thread::robust_list_head(id);
+    block.is_some_and(|block| !memory::overlaps_own(block, block + 1))
+}
