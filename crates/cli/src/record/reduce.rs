@@ -347,10 +347,13 @@ impl Quantum {
             if step.kinds != Kinds::FETCH.0 {
                 continue;
             }
-            // A fetch stands for the instructions up to the next step: its page is referred to in
-            // each quantum that one of them falls in.
-            let next = run.steps.get(index + 1);
-            let until = next.map_or(after, |next| start + u64::from(next.instruction) - 1);
+            // A fetch stands for the instructions up to the next step, and for the one that the
+            // next step is an access of: its page is referred to in each quantum that one of them
+            // falls in.
+            let until = run.steps.get(index + 1).map_or(after, |next| {
+                let is_fetch = next.kinds == Kinds::FETCH.0;
+                start + u64::from(next.instruction) - u64::from(is_fetch)
+            });
             while self.end <= until {
                 let time = self.end;
                 self.advance(sheet, waiting, time);
