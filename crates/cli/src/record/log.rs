@@ -1,4 +1,4 @@
-//! The recorder's log, as read while it is written (`docs/formats/recorder-log-v1.md`).
+//! The recorder's log, as read while it is written (`docs/formats/recorder-log-v2.md`).
 //!
 //! The file is a ring that the recorded process has mapped. It is read and acknowledged through
 //! ordinary reads and writes, so that nothing here depends on the process being well, or alive.
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use tidemark_trace::Block;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"&tidlog1");
+const MAGIC: u64 = u64::from_le_bytes(*b"&tidlog2");
 const HEADER_BYTES: u64 = 12 * 4096;
 const PUBLISHED_AT: u64 = 256;
 const PUBLISHED_MAX: u64 = 2048;
