@@ -11,7 +11,7 @@
 use tidemark_trace::{Event, Kinds};
 
 use super::log::Words;
-use super::runs::{NO_PAGE, NOWHERE, Run, Step};
+use super::runs::{NOWHERE, Run, Step};
 use super::sheet::Sheet;
 
 /// Makes records of a process's references.
@@ -299,22 +299,43 @@ impl Quantum {
         if run.quantum_fixed != self.number {
             self.play_fixed(run, time);
         }
-        for group in &mut run.groups {
-            let address = u64::from_le_bytes(words[usize::from(group.word)]);
-            let first = address.wrapping_add(group.offset.cast_unsigned());
-            let last = first.wrapping_add(u64::from(group.reach)) >> page_shift;
-            let first = first >> page_shift;
-            if (first == group.page && last == first) || address == NOWHERE {
-                continue;
+        for index in 0..run.spans.len() {
+            let span = run.spans[index];
+            let address = u64::from_le_bytes(words[usize::from(span.word)]);
+            if address.wrapping_sub(span.start) >= u64::from(span.length) {
+                self.play_group(run, index, words, time, page_shift);
             }
-            group.page = NO_PAGE;
-            if last == first {
-                group.page = first;
-                self.touch(first, group.kinds, time + u64::from(group.instruction));
-            } else {
-                for step in run.steps.iter().filter(|step| step.word == group.word) {
-                    self.touch_step(step, words, time, page_shift);
-                }
+        }
+    }
+
+    /// Plays a group that is not known to be where it was.
+    #[inline(never)]
+    fn play_group(
+        &mut self,
+        run: &mut Run,
+        index: usize,
+        words: &Words,
+        time: u64,
+        page_shift: u32,
+    ) {
+        let (group, span) = (&run.groups[index], &mut run.spans[index]);
+        let address = u64::from_le_bytes(words[usize::from(group.word)]);
+        if address == NOWHERE {
+            return;
+        }
+        let first = address.wrapping_add(group.offset.cast_unsigned());
+        let last = first.wrapping_add(u64::from(group.reach)) >> page_shift;
+        let page = first >> page_shift;
+        if page == last {
+            span.start = (page << page_shift).wrapping_sub(group.offset.cast_unsigned());
+            let length = (1 << page_shift) - u64::from(group.reach);
+            // Fewer than there are only cost another look.
+            span.length = u32::try_from(length).unwrap_or(u32::MAX);
+            self.touch(page, group.kinds, time + u64::from(group.instruction));
+        } else {
+            span.length = 0;
+            for step in run.steps.iter().filter(|step| step.word == group.word) {
+                self.touch_step(step, words, time, page_shift);
             }
         }
     }
@@ -325,8 +346,8 @@ impl Quantum {
         for fixed in &run.fixed {
             self.touch(fixed.page, fixed.kinds, time + u64::from(fixed.instruction));
         }
-        for group in &mut run.groups {
-            group.page = NO_PAGE;
+        for span in &mut run.spans {
+            span.length = 0;
         }
     }
 
