@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
-"""Compares our fixed-space curves with libCacheSim's, in counts and in speed.
+"""Compares our curves of fixed-space policies with libCacheSim's, in counts and in speed.
 
-    python3 bench/compare-libcachesim.py SCRATCH [FILE]
+    python3 bench/compare-libcachesim.py SCRATCH [--libcachesim TREE] [--references N] [TRACE…]
 
-Fetches libCacheSim 0.3.5's source by pip into SCRATCH and builds it there (needs cmake, ninja,
-a C++ compiler, GLib's headers), builds our example `curve_speed`, and runs both over one string:
-FILE, of page numbers (little-endian, 4 bytes each), or one drawn from 100,000 pages by Zipf's law.
-LRU is compared at every size through the tool's own distances. Its simulator prints four digits, so
-the optimum, FIFO and CLOCK are compared on the first 10,000 references, where those are exact. Ends
-with 1 if a count differs.
+TREE is libCacheSim's source, built in TREE/build; without it, version 0.3.5 is fetched by pip and
+built in SCRATCH (needs cmake, ninja, a C++ compiler, GLib's headers). Each TRACE is one of ours, of
+one process; without any, python3 is recorded, and N references (5 million) to a million pages are
+drawn by Zipf's law. `tidemark export` makes libCacheSim's input of them.
+
+Misses of LRU, OPT (there Belady), FIFO and CLOCK are compared at 20 sizes: `tidemark curve` beside
+its simulators, and its stack distances for LRU. Then the speed of the exact LRU curve for every
+size, by processor time, ours with the trace in memory, theirs less what reading the file takes.
+Ends with 1 if a count differs, or ours is less than 4 times as fast as the faster of its tools.
 """
 
-import array
-import itertools
+import argparse
+import csv
+import io
 import os
-import random
 import re
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -24,7 +28,8 @@ from pathlib import Path
 
 VERSION = "0.3.5"
 SIZES = 20
-SHORT = 10_000
+BAR = 4
+POLICIES = "lru,opt,fifo,clock"
 OURS = Path(__file__).resolve().parent.parent
 
 
@@ -32,39 +37,8 @@ def run(*command, **options):
     return subprocess.run([str(part) for part in command], check=True, **options)
 
 
-def build_theirs(scratch):
-    tree = scratch / f"libcachesim-{VERSION}"
-    bin = tree / "build" / "bin"
-    if not (bin / "distUtil").exists():
-        run("pip", "download", f"libcachesim=={VERSION}", "--no-binary", ":all:", "--no-deps",
-            "-d", scratch)
-        run("tar", "xzf", scratch / f"libcachesim-{VERSION}.tar.gz", "-C", scratch)
-        (tree / "build").mkdir(exist_ok=True)
-        run("cmake", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DENABLE_TESTS=OFF",
-            "-DOPT_SUPPORT_ZSTD_TRACE=OFF", tree / "src" / "libCacheSim", cwd=tree / "build")
-        run("ninja", "distUtil", "mrcProfiler", "cachesim", cwd=tree / "build")
-    return bin
-
-
-def draw_zipf(pages=100_000, references=2_000_000):
-    weights = list(itertools.accumulate(1 / rank for rank in range(1, pages + 1)))
-    return array.array("I", random.Random(7).choices(range(pages), cum_weights=weights,
-                                                     k=references))
-
-
-def write_both(words, stem):
-    """Writes our form and theirs: time, page, size, place of the next reference or -1."""
-    own, other = stem.with_suffix(".words"), stem.with_suffix(".oracleGeneral.bin")
-    own.write_bytes(words.tobytes())
-    later, next_uses = {}, [-1] * len(words)
-    for at in range(len(words) - 1, -1, -1):
-        next_uses[at] = later.get(words[at], -1)
-        later[words[at]] = at
-    row = struct.Struct("<IQIq")
-    with open(other, "wb") as out:
-        for at, page in enumerate(words):
-            out.write(row.pack(at // 1000, page + 1, 1, next_uses[at]))
-    return own, other
+def read(*command, **options):
+    return run(*command, **options, capture_output=True, text=True).stdout
 
 
 def timed(*command, **options):
@@ -75,83 +49,145 @@ def timed(*command, **options):
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def count_ours(example, words, sizes):
+class Theirs:
+    """libCacheSim, built, and the files it leaves."""
+
+    def __init__(self, tree, scratch):
+        self.scratch = scratch
+        self.tree = tree or self.fetch()
+        self.bin = self.tree / "build" / "bin"
+        if not (self.bin / "mrcProfiler").exists():
+            self.build()
+        self.counter = scratch / "libcachesim-misses"
+        glib = read("pkg-config", "--cflags", "--libs", "glib-2.0").split()
+        run("cc", "-O2", "-o", self.counter, OURS / "bench" / "libcachesim-misses.c", "-I",
+            self.source() / "libCacheSim" / "include", self.tree / "build" / "liblibCacheSim.a",
+            "-lstdc++", *glib, "-lm", "-lpthread", "-ldl")
+
+    def fetch(self):
+        tree = self.scratch / f"libcachesim-{VERSION}"
+        if not tree.exists():
+            run("pip", "download", f"libcachesim=={VERSION}", "--no-binary", ":all:", "--no-deps",
+                "-d", self.scratch)
+            run("tar", "xzf", f"{tree}.tar.gz", "-C", self.scratch)
+        return tree
+
+    def source(self):
+        """In the package for Python the C source is a folder of its own."""
+        inner = self.tree / "src" / "libCacheSim"
+        return inner if inner.exists() else self.tree
+
+    def build(self):
+        (self.tree / "build").mkdir(exist_ok=True)
+        run("cmake", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DENABLE_TESTS=OFF",
+            "-DOPT_SUPPORT_ZSTD_TRACE=OFF", self.source(), cwd=self.tree / "build")
+        run("ninja", "distUtil", "mrcProfiler", cwd=self.tree / "build")
+
+    def count(self, trace, sizes):
+        return parse(line.split() for line in read(self.counter, trace, *sizes).splitlines())
+
+    def count_by_distance(self, trace, sizes):
+        """LRU's misses: a distance counts the other pages between two uses, and a page without one
+        has the largest. The tool can't tell the place of the very first reference from none, and
+        would take the second to the same page for a first one: so a page that is used once goes
+        before all others, and is not counted."""
+        behind = self.scratch / "behind"
+        with open(behind, "wb") as out, open(trace, "rb") as source:
+            out.write(struct.pack("<IQIq", 0, 1 << 60, 1, -1))
+            shutil.copyfileobj(source, out)
+        run(*self.distances(behind, "stack_dist"), cwd=self.scratch, capture_output=True)
+        behind.unlink()
+        text = (self.scratch / "stack_dist.STACK_DIST.cnt").read_text()
+        pairs = [(int(d), int(n)) for d, n in re.findall(r"(-?\d+):(\d+)", text)]
+        return {("lru", size): sum(n for d, n in pairs if d >= size or d < 0) - 1 for size in sizes}
+
+    def distances(self, trace, what):
+        return (self.bin / "distUtil", trace, "oracleGeneral", what, "cntTxt", self.scratch / what)
+
+    def measure(self, trace):
+        """Seconds of the tools that make an exact curve, less what reading the file takes."""
+        reading = timed(*self.distances(trace, "dist_since_last_access"), cwd=self.scratch)
+        profiler = (self.bin / "mrcProfiler", trace, "oracleGeneral", "--algo=LRU",
+                    "--profiler=SHARDS", "--profiler-params=FIX_RATE,1,42", "--size=0.05,1,20",
+                    "--ignore-obj-size")
+        tools = {"distUtil stack_dist": self.distances(trace, "stack_dist"),
+                 "mrcProfiler, every page": profiler}
+        return reading, {name: timed(*tool, cwd=self.scratch) for name, tool in tools.items()}
+
+
+def parse(rows):
+    return {(policy, int(size)): int(misses) for policy, size, misses in rows}
+
+
+def count_ours(tidemark, trace, sizes):
     at = ",".join(map(str, sizes))
-    out = run(example, "--words", words, "--at", at, capture_output=True, text=True).stdout
-    lines = (line.split() for line in out.splitlines())
-    return {(policy, int(size)): int(misses) for policy, size, misses in lines}
-
-
-def count_theirs_lru(bin, trace, scratch, sizes):
-    """Their distance counts the other pages between two uses; -1 or the largest is none."""
-    run(bin / "distUtil", trace, "oracleGeneral", "stack_dist", "cntTxt", scratch / "dist",
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=scratch)
-    pairs = re.findall(r"(-?\d+):(\d+)", (scratch / "dist.STACK_DIST.cnt").read_text())
-    pairs = [(int(distance), int(count)) for distance, count in pairs]
-    missed = lambda size: sum(n for d, n in pairs if d >= size or d < 0)
-    return {("lru", size): missed(size) for size in sizes}
-
-
-def count_theirs_short(bin, trace, scratch, sizes):
-    names = {"LRU": "lru", "Belady": "opt", "FIFO": "fifo", "Clock": "clock"}
-    run(bin / "cachesim", trace, "oracleGeneral", ",".join(names), ",".join(map(str, sizes)),
-        "--ignore-obj-size=true", "-o", scratch / "short.txt", cwd=scratch,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    text = (scratch / "short.txt").read_text()
-    rows = re.findall(r"(\w+) cache size +(\d+), +(\d+) req, miss ratio ([\d.]+)", text)
-    return {(names[name], int(size)): round(float(ratio) * int(count))
-            for name, size, count, ratio in rows}
+    table = read(tidemark, "curve", trace, "--policies", POLICIES, "--at", at, "--csv")
+    rows = csv.DictReader(io.StringIO(table))
+    return parse((row["policy"], row["pages"], row["misses"]) for row in rows)
 
 
 def compare(what, ours, theirs):
-    different = [key for key in theirs if ours[key] != theirs[key]]
+    different = [key for key in theirs if ours.get(key) != theirs[key]]
     for key in different:
-        print(f"{what}: {key} ours {ours[key]} theirs {theirs[key]}")
-    print(f"{what}: {len(theirs)} counts, {len(different)} differ")
+        print(f"  {what} {key}: ours {ours.get(key)}, theirs {theirs[key]}")
+    print(f"  {what}: {len(theirs)} counts, {len(different)} differ")
     return not different
 
 
+def compare_speed(references, seconds_ours, reading, seconds_theirs):
+    print("  million references a second of processor time;"
+          f" what reading takes them, {reading:.2f} s, is taken away")
+    print(f"  {'ours':<24} {references / seconds_ours / 1e6:9.2f}")
+    for name, seconds in seconds_theirs.items():
+        alone = max(seconds - reading, 1e-3)
+        times = alone / seconds_ours
+        print(f"  {name:<24} {references / alone / 1e6:9.2f}, with reading"
+              f" {references / seconds / 1e6:.2f}; ours is {times:.1f} times as fast")
+    return min(max(s - reading, 1e-3) for s in seconds_theirs.values()) >= BAR * seconds_ours
+
+
+def examine(name, trace, theirs, tidemark, example, scratch):
+    words, oracle = scratch / "words", scratch / "oracle"
+    run(tidemark, "export", trace, "--to", "u32", "--dense", "-o", words, capture_output=True)
+    run(tidemark, "export", trace, "--to", "oracleGeneral", "-o", oracle, capture_output=True)
+    speed = read(example, "--words", words)
+    references, pages = map(int, re.search(r": (\d+) references, (\d+) pages", speed).groups())
+    rate = float(re.search(r"lru, every size +([\d.]+)", speed).group(1)) * 1e6
+    print(f"{name}: {references} references, {pages} pages", flush=True)
+    # A memory of all pages has only first misses to count.
+    sizes = sorted({max(1, (pages - 1) * part // SIZES) for part in range(1, SIZES + 1)})
+    ours = count_ours(tidemark, trace, sizes)
+    good = compare("simulators", ours, theirs.count(oracle, sizes))
+    good &= compare("distances", ours, theirs.count_by_distance(oracle, sizes))
+    good &= compare_speed(references, references / rate, *theirs.measure(oracle))
+    return good
+
+
 def main():
-    if len(sys.argv) not in (2, 3):
-        sys.exit(__doc__)
-    scratch = Path(sys.argv[1]).resolve()
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("scratch", type=Path)
+    parser.add_argument("--libcachesim", type=Path)
+    parser.add_argument("--references", default="5M")
+    parser.add_argument("traces", nargs="*", type=Path)
+    asked = parser.parse_args()
+    scratch = asked.scratch.resolve()
     scratch.mkdir(parents=True, exist_ok=True)
-    bin = build_theirs(scratch)
+    theirs = Theirs(asked.libcachesim and asked.libcachesim.resolve(), scratch)
+    run("cargo", "build", "--release", "-q", "-p", "tidemark-cli", cwd=OURS)
     run("cargo", "build", "--release", "-q", "-p", "tidemark-lab", "--example", "curve_speed",
         cwd=OURS)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", OURS / "target"))
-    example = target / "release" / "examples" / "curve_speed"
-    if len(sys.argv) == 3:
-        words = array.array("I")
-        words.frombytes(Path(sys.argv[2]).read_bytes())
-    else:
-        words = draw_zipf()
-    page_count = len(set(words))
-    spread = lambda most: sorted({max(1, most * part // SIZES) for part in range(1, SIZES + 1)})
-    own, other = write_both(words, scratch / "whole")
-    sizes = spread(page_count)
-    good = compare("lru, whole string", count_ours(example, own, sizes),
-                   count_theirs_lru(bin, other, scratch, sizes))
-    own_short, other_short = write_both(words[:SHORT], scratch / "short")
-    # A memory of every page has nothing to compare, and theirs may be one page short there.
-    sizes = spread(len(set(words[:SHORT])) - 1)
-    good &= compare("short string", count_ours(example, own_short, sizes),
-                    count_theirs_short(bin, other_short, scratch, sizes))
-    count = len(words)
-    print(f"{count} references, {page_count} pages; million a second of processor time")
-    # Reading the file is in their time; take what it takes to read it away.
-    reading = timed(bin / "distUtil", other, "oracleGeneral", "dist_since_last_access", "cntTxt",
-                    scratch / "since", cwd=scratch)
-    exact = timed(bin / "distUtil", other, "oracleGeneral", "stack_dist", "cntTxt",
-                  scratch / "dist", cwd=scratch)
-    profiler = timed(bin / "mrcProfiler", other, "oracleGeneral", "--algo=LRU",
-                     "--profiler=SHARDS", "--profiler-params=FIX_RATE,1,42", "--size=0.05,1,20",
-                     "--ignore-obj-size", cwd=scratch)
-    for name, seconds in [("distUtil, stack_dist", exact), ("mrcProfiler, every page", profiler),
-                          ("distUtil, last access (reading)", reading)]:
-        print(f"{name:<34} {count / seconds / 1e6:8.1f}")
-    run(example, "--words", own)
-    sys.exit(0 if good else 1)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", OURS / "target")) / "release"
+    tidemark, example = target / "tidemark", target / "examples" / "curve_speed"
+    traces = {str(trace): trace for trace in asked.traces}
+    if not traces:
+        traces = {"python3": scratch / "python3.tide", "zipf": scratch / "zipf.tide"}
+        run(tidemark, "record", "--exact", "-o", traces["python3"], "--", "/usr/bin/python3", "-S",
+            "-c", "pass")
+        run(tidemark, "generate", "-o", traces["zipf"], "--references", asked.references, "--seed",
+            "7", "zipf", "--pages", "1M")
+    good = [examine(name, trace, theirs, tidemark, example, scratch)
+            for name, trace in traces.items()]
+    sys.exit(0 if all(good) else 1)
 
 
 if __name__ == "__main__":

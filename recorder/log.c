@@ -30,7 +30,7 @@ extern Int VG_(safe_fd)(Int oldfd);
 #define CHUNKS_MIN 2
 #define PUBLISHED_MAX 2048
 #define HEADER_BYTES (12 * 4096)
-#define FILE_MAGIC 0x31676f6c64697426ULL /* "&tidlog1" */
+#define FILE_MAGIC 0x32676f6c64697426ULL /* "&tidlog2" */
 #define WAIT_NS 100000
 
 /* One publication: everything before `position` was written before `stamp_ns`. */

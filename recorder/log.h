@@ -4,7 +4,7 @@
    Licence: GPL-2.0-or-later; see LICENSE in this folder.
 
    A ring of words in a file that the collector reads while it is written. What is written stays
-   when this process is killed. The layout is docs/formats/recorder-log-v1.md; both sides name a
+   when this process is killed. The layout is docs/formats/recorder-log-v2.md; both sides name a
    field by the same word. */
 
 #ifndef TIDEMARK_LOG_H

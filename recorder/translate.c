@@ -3,17 +3,18 @@
    Part of Tidemark's recorder, a Valgrind tool.
    Licence: GPL-2.0-or-later; see LICENSE in this folder.
 
-   A superblock is cut at its side exits into *runs*: stretches that are executed whole or not at
-   all. Everything about a run but its data addresses is known now, and is written to the log once,
-   as a definition with a number. What the translated code adds at run time is the number and one
-   word an access: its address. The collector puts the rest in: instruction fetches, sizes, kinds,
-   instruction counts, page numbers.
+   A superblock may be left at each of its side exits, and so executes one of several *runs*: a run
+   begins where the superblock does and ends at an exit. Everything about a run but its data
+   addresses is known now, and is written to the log once, as a definition with a number. What the
+   translated code adds at run time is the number and one word an access: its address. Behind each
+   exit it replaces the number by that of the next longer run. The collector puts the rest in:
+   instruction fetches, sizes, kinds, instruction counts, page numbers.
 
    So the added code has no branch but one test a superblock (is there room?), and needs no
    register but the one that points into the log.
 
    Nor does an access need its word whose address is constant, or a constant away from that of
-   another in the same run: the definition tells the difference.
+   another in the same superblock: the definition tells the difference.
 
    A load and a store that follow each other at the same address are one access of both kinds, as
    in lackey's trace. */
@@ -30,10 +31,11 @@
 #include "log.h"
 #include "translate.h"
 
-/* A definition has a word an instruction and a word an access; the top bit tells them apart. An
-   access has, from the top: how its address is found (2 bits), its kinds (3), its size (13), the
-   word of the log its address is in or counted from (12), and how far from it (32, signed). A
-   constant address is a word of its own, after the access's. */
+/* A definition is that of all runs of a superblock, which have numbers in a row. It has a word an
+   instruction and a word an access; the top bit tells them apart. An access has, from the top: how
+   its address is found (2 bits), its kinds (3), its size (13), the word of the log its address is
+   in or counted from (12), and how far from it (32, signed). A constant address is a word of its
+   own, after the access's. A form that no access has stands where a run ends. */
 #define ITEM_ACCESS (1ULL << 63)
 #define ITEM_FORM 61
 #define ITEM_KINDS 58
@@ -43,23 +45,26 @@
 #define ITEMS_MAX (LOG_ENTRY_WORDS_MAX - 8)
 #define SLOTS_MAX 4000
 
-enum { FORM_LOGGED = 0, FORM_DERIVED = 1, FORM_CONSTANT = 2 };
+enum { FORM_LOGGED = 0, FORM_DERIVED = 1, FORM_CONSTANT = 2, FORM_END = 3 };
 
-/* A run's definition, kept to be written again for a forked child. */
+/* A superblock with more side exits has numbers that are not used again. */
+#define RUNS_REUSED_MAX 64
+
+/* A superblock's definition, kept to be written again for a forked child. */
 typedef struct {
    UInt count;
-   ULong* items; /* null: the number is free */
+   ULong* items; /* null: the number is free, or not the first of its superblock */
 } Definition;
 
 /* A translated superblock and the numbers of its runs. */
 typedef struct {
    VgHashNode node; /* the key is the address the superblock was translated for */
-   UInt count;
-   UInt* numbers;
+   UInt runs;
+   UInt number; /* of the shortest; the others follow */
 } Translated;
 
-static XArray* definitions; /* of Definition; the index is the run's number */
-static XArray* numbers_free;
+static XArray* definitions; /* of Definition; the index is a run's number */
+static XArray* numbers_free[RUNS_REUSED_MAX + 1]; /* first numbers, by how many are in a row */
 static VgHashTable* superblocks;
 
 /* What is known of a temporary: it is `offset` more than another. */
@@ -76,19 +81,18 @@ typedef struct {
 /* The superblock being translated. */
 static struct {
    IRSB* out;
-   IRTemp next;      /* where in the log this superblock writes */
-   UInt words;       /* how many it has written, up to the run at hand */
-   UInt slots;       /* accesses of the run at hand */
-   UInt count;       /* items of the run at hand */
+   IRTemp next;      /* where in the log this superblock writes: first the number of its run */
+   UInt slots;       /* words behind that, so far */
+   UInt count;       /* items so far */
    ULong items[ITEMS_MAX];
    Int load_last;    /* the item of the load just made, or -1 */
    IRExpr* address_last;
    UInt bytes_last;
    Value* values;    /* of each temporary of the superblock that came in */
    Slot slot[SLOTS_MAX];
-   IRStmt* head;     /* the store of the run's number, to be completed */
-   IRStmt* bump;     /* the computation of the new `next`, to be completed */
-   XArray* numbers;  /* of UInt */
+   Bool is_open;     /* a run has begun that has not ended */
+   IRStmt* bump;     /* the computation of its new `next`, to be completed */
+   XArray* heads;    /* of IRStmt*: for each run the store of its number, to be completed */
 } now;
 
 static void* allocate(const HChar* what, SizeT bytes)
@@ -101,22 +105,27 @@ static void prepare(void)
    if (definitions != NULL)
       return;
    definitions = VG_(newXA)(allocate, "tidemark.definitions", VG_(free), sizeof(Definition));
-   numbers_free = VG_(newXA)(allocate, "tidemark.free", VG_(free), sizeof(UInt));
+   for (UInt runs = 0; runs <= RUNS_REUSED_MAX; runs++)
+      numbers_free[runs] = VG_(newXA)(allocate, "tidemark.free", VG_(free), sizeof(UInt));
    superblocks = VG_(HT_construct)("tidemark.superblocks");
 }
 
 /* ---- definitions ---- */
 
-static UInt take_number(void)
+/* The first of so many free numbers in a row. */
+static UInt take_numbers(UInt runs)
 {
-   Word free = VG_(sizeXA)(numbers_free);
+   Word free = runs <= RUNS_REUSED_MAX ? VG_(sizeXA)(numbers_free[runs]) : 0;
    if (free > 0) {
-      UInt number = *(UInt*)VG_(indexXA)(numbers_free, free - 1);
-      VG_(dropTailXA)(numbers_free, 1);
+      UInt number = *(UInt*)VG_(indexXA)(numbers_free[runs], free - 1);
+      VG_(dropTailXA)(numbers_free[runs], 1);
       return number;
    }
    Definition none = { 0, NULL };
-   return VG_(addToXA)(definitions, &none);
+   UInt number = VG_(sizeXA)(definitions);
+   for (UInt i = 0; i < runs; i++)
+      VG_(addToXA)(definitions, &none);
+   return number;
 }
 
 static void write_definition(UInt number, const Definition* definition)
@@ -125,28 +134,25 @@ static void write_definition(UInt number, const Definition* definition)
    VG_(memcpy)(words, definition->items, definition->count * sizeof(ULong));
 }
 
-/* Keeps the items gathered as the definition of a new run; returns its number. */
-static UInt define(void)
+/* Keeps the items gathered as the definition of the superblock at `start`, whose code learns the
+   numbers of its runs. */
+static void define(Addr start)
 {
-   UInt number = take_number();
+   UInt runs = VG_(sizeXA)(now.heads);
+   UInt number = take_numbers(runs);
+   for (UInt i = 0; i < runs; i++) {
+      IRStmt* head = *(IRStmt**)VG_(indexXA)(now.heads, i);
+      head->Ist.Store.data = mkIRExpr_HWord(number + i);
+   }
    Definition* definition = VG_(indexXA)(definitions, number);
    definition->count = now.count;
-   definition->items = VG_(malloc)("tidemark.items", (now.count + 1) * sizeof(ULong));
+   definition->items = VG_(malloc)("tidemark.items", now.count * sizeof(ULong));
    VG_(memcpy)(definition->items, now.items, now.count * sizeof(ULong));
    write_definition(number, definition);
-   VG_(addToXA)(now.numbers, &number);
-   return number;
-}
-
-static void keep_numbers(Addr start)
-{
-   UInt count = VG_(sizeXA)(now.numbers);
    Translated* translated = VG_(malloc)("tidemark.superblock", sizeof *translated);
    translated->node.key = start;
-   translated->count = count;
-   translated->numbers = VG_(malloc)("tidemark.numbers", (count + 1) * sizeof(UInt));
-   for (UInt i = 0; i < count; i++)
-      translated->numbers[i] = *(UInt*)VG_(indexXA)(now.numbers, i);
+   translated->runs = runs;
+   translated->number = number;
    VG_(HT_add_node)(superblocks, translated);
 }
 
@@ -156,13 +162,11 @@ void translate_discard(Addr start, VexGuestExtents extents)
    Translated* translated = superblocks ? VG_(HT_remove)(superblocks, start) : NULL;
    if (translated == NULL)
       return;
-   for (UInt i = 0; i < translated->count; i++) {
-      Definition* definition = VG_(indexXA)(definitions, translated->numbers[i]);
-      VG_(free)(definition->items);
-      definition->items = NULL;
-      VG_(addToXA)(numbers_free, &translated->numbers[i]);
-   }
-   VG_(free)(translated->numbers);
+   Definition* definition = VG_(indexXA)(definitions, translated->number);
+   VG_(free)(definition->items);
+   definition->items = NULL;
+   if (translated->runs <= RUNS_REUSED_MAX)
+      VG_(addToXA)(numbers_free[translated->runs], &translated->number);
    VG_(free)(translated);
 }
 
@@ -208,7 +212,7 @@ static void add_room_check(void)
    now.next = load_word(log_next_address())->Iex.RdTmp.tmp;
 }
 
-/* Stores `value` in the log, `words` words after where this superblock began to write. */
+/* Stores `value` in the log, `words` words after where this superblock begins to write. */
 static IRStmt* add_log_store(UInt words, IRExpr* value)
 {
    IRExpr* at = IRExpr_RdTmp(now.next);
@@ -219,14 +223,15 @@ static IRStmt* add_log_store(UInt words, IRExpr* value)
    return store;
 }
 
-/* Begins a run: its head is written first, and `next` is moved beyond its words before any of
-   them is there, so that a fault in its middle leaves a whole entry behind. */
+/* Begins a run, the superblock's first or one that replaces the run before. Its number is written
+   first, and `next` is moved beyond its words before any of them is there, so that a fault in its
+   middle leaves a whole entry behind. */
 static void begin_run(void)
 {
-   now.count = 0;
-   now.slots = 0;
+   now.is_open = True;
    now.load_last = -1;
-   now.head = add_log_store(now.words, mkIRExpr_HWord(0));
+   IRStmt* head = add_log_store(0, mkIRExpr_HWord(0));
+   VG_(addToXA)(now.heads, &head);
    IRTemp after = newIRTemp(now.out->tyenv, Ity_I64);
    now.bump = IRStmt_WrTmp(
        after, IRExpr_Binop(Iop_Add64, IRExpr_RdTmp(now.next), mkIRExpr_HWord(0)));
@@ -234,23 +239,27 @@ static void begin_run(void)
    add(IRStmt_Store(Iend_LE, mkIRExpr_HWord((HWord)log_next_address()), IRExpr_RdTmp(after)));
 }
 
+static void put_item(ULong item)
+{
+   tl_assert(now.count < ITEMS_MAX);
+   now.items[now.count] = item;
+   now.count++;
+}
+
 static void end_run(void)
 {
-   if (now.head == NULL)
+   if (!now.is_open)
       return;
-   now.words += 1 + now.slots;
-   now.head->Ist.Store.data = mkIRExpr_HWord(define());
-   now.bump->Ist.WrTmp.data->Iex.Binop.arg2 = mkIRExpr_HWord(8 * now.words);
-   now.head = NULL;
+   put_item(ITEM_ACCESS | (ULong)FORM_END << ITEM_FORM);
+   now.bump->Ist.WrTmp.data->Iex.Binop.arg2 = mkIRExpr_HWord(8 * (1 + now.slots));
+   now.is_open = False;
 }
 
 static void add_item(ULong item)
 {
-   if (now.head == NULL)
+   if (!now.is_open)
       begin_run();
-   tl_assert(now.count < ITEMS_MAX);
-   now.items[now.count] = item;
-   now.count++;
+   put_item(item);
 }
 
 static void add_instruction(Addr address, UInt bytes)
@@ -259,7 +268,7 @@ static void add_instruction(Addr address, UInt bytes)
    now.load_last = -1;
 }
 
-/* Finds a word of this run that `value` is a constant away from; -1 if there is none. */
+/* Finds a word of this superblock that `value` is a constant away from; -1 if there is none. */
 static Int find_slot(Value value, Long* difference)
 {
    for (UInt i = 0; i < now.slots; i++) {
@@ -282,7 +291,7 @@ static UInt add_slot(IRExpr* address, IRExpr* guard)
    else
       *value = now.values[address->Iex.RdTmp.tmp];
    now.slots++;
-   add_log_store(now.words + now.slots, word);
+   add_log_store(now.slots, word);
    return now.slots - 1;
 }
 
@@ -291,7 +300,7 @@ static void add_access(IRExpr* address, UInt bytes, UInt kinds, IRExpr* guard)
 {
    ULong item = ITEM_ACCESS | (ULong)kinds << ITEM_KINDS
                 | (ULong)(bytes < ITEM_BYTES_MAX ? bytes : ITEM_BYTES_MAX) << ITEM_BYTES;
-   if (now.head == NULL)
+   if (!now.is_open)
       begin_run();
    Bool is_constant = address->tag == Iex_Const;
    Long difference = 0;
@@ -315,7 +324,7 @@ static void add_access(IRExpr* address, UInt bytes, UInt kinds, IRExpr* guard)
 
 static void add_store(IRExpr* address, UInt bytes)
 {
-   if (now.head != NULL && now.load_last >= 0 && eqIRAtom(now.address_last, address)
+   if (now.is_open && now.load_last >= 0 && eqIRAtom(now.address_last, address)
        && now.bytes_last == bytes) {
       now.items[now.load_last] |= (ULong)ACCESS_STORE << ITEM_KINDS;
       now.load_last = -1;
@@ -442,10 +451,11 @@ IRSB* translate(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layo
       VG_(tool_panic)("not a 64-bit program");
    prepare();
    now.out = deepCopyIRSBExceptStmts(in);
-   now.words = 0;
-   now.head = NULL;
+   now.slots = 0;
+   now.count = 0;
+   now.is_open = False;
    prepare_values(in);
-   now.numbers = VG_(newXA)(allocate, "tidemark.run", VG_(free), sizeof(UInt));
+   now.heads = VG_(newXA)(allocate, "tidemark.heads", VG_(free), sizeof(IRStmt*));
 
    /* What stands before the first instruction is Valgrind's own and stays first. */
    Int i = 0;
@@ -460,9 +470,10 @@ IRSB* translate(VgCallbackClosure* closure, IRSB* in, const VexGuestLayout* layo
       add(in->stmts[i]);
    }
    end_run();
-   tl_assert(now.words < LOG_ENTRY_WORDS_MAX);
-   keep_numbers(closure->nraddr);
-   VG_(deleteXA)(now.numbers);
+   tl_assert(1 + now.slots < LOG_ENTRY_WORDS_MAX);
+   if (VG_(sizeXA)(now.heads) > 0)
+      define(closure->nraddr);
+   VG_(deleteXA)(now.heads);
    VG_(free)(now.values);
    return now.out;
 }

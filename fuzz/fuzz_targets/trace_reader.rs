@@ -6,6 +6,8 @@
 
 #![no_main]
 
+use std::sync::OnceLock;
+
 use libfuzzer_sys::fuzz_target;
 use tidemark_trace::container::{Reader, seal_block};
 use tidemark_trace::summary::Summary;
@@ -13,16 +15,24 @@ use tidemark_trace::{Block, Writer, import};
 
 fuzz_target!(|bytes: &[u8]| {
     read(bytes);
-    let header = import::header("fuzz", 4096);
-    let mut file = Writer::new(Vec::new(), &header)
-        .and_then(Writer::finish)
-        .expect("memory takes every byte");
-    // Behind prelude and header, in place of the index.
-    let index = file.windows(4).position(|mark| mark == b"INDX");
-    file.truncate(index.expect("every file has an index"));
+    let mut file = start().to_vec();
     file.extend(seal_block(bytes));
     read(&file);
 });
+
+/// The beginning of a file, up to where its first block would be.
+fn start() -> &'static [u8] {
+    static START: OnceLock<Vec<u8>> = OnceLock::new();
+    START.get_or_init(|| {
+        let header = import::header("fuzz", 4096);
+        let mut file = Writer::new(Vec::new(), &header)
+            .and_then(Writer::finish)
+            .expect("memory takes every byte");
+        let index = file.windows(4).position(|mark| mark == b"INDX");
+        file.truncate(index.expect("every file has an index"));
+        file
+    })
+}
 
 fn read(bytes: &[u8]) {
     let Ok(mut reader) = Reader::new(bytes) else {

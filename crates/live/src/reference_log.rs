@@ -1,6 +1,6 @@
 //! The log of references that an engine writes for `tidemark record --live`.
 //!
-//! It is the recorder's log (`docs/formats/recorder-log-v1.md`): a ring in a file that outlives the
+//! It is the recorder's log (`docs/formats/recorder-log-v2.md`): a ring in a file that outlives the
 //! process, and that the command reads while it is written. Here it is a memfd that came with the
 //! grant, so that a process needs no path to it, whatever it has given up.
 //!
@@ -21,7 +21,7 @@ use crate::sys::Errno;
 use crate::sys::shm::Shared as Area;
 
 /// The first word of a log.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"&tidlog1");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"&tidlog2");
 /// The bytes before the ring.
 pub const HEADER_BYTES: usize = 12 * 4096;
 /// Where publications begin.

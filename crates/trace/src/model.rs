@@ -167,7 +167,11 @@ impl Block {
                 events: self.events.len(),
             });
         }
-        if let Some(record) = self.kinds.iter().position(|&kinds| kinds > Kinds::ALL.0) {
+        // All at once, without a branch: which one is wrong is looked for if one is.
+        if self.kinds.iter().fold(0, |all, kinds| all | kinds) > Kinds::ALL.0 {
+            let wrong = |&kinds: &u8| kinds > Kinds::ALL.0;
+            let record = self.kinds.iter().position(wrong);
+            let record = record.expect("a bit of all is a bit of one");
             return Err(Flaw::UnknownKind { record });
         }
         let gaps: u64 = self.gaps.iter().map(|&gap| u64::from(gap)).sum();

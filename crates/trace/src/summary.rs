@@ -13,8 +13,12 @@ use crate::regions::Regions;
 /// The name of pages that no mapping covers.
 pub const UNMAPPED: &str = "[not mapped]";
 
-/// How many pages a process's cache of recent ones holds; a power of two.
+/// How many pages the table of recent ones holds; a power of two.
 const RECENT: usize = 1 << 10;
+
+/// How many mappings children take over from their parents, all together: a block of a few bytes
+/// may start a child of a parent with very many. Later children begin without any.
+const INHERITED_MAX: usize = 1 << 22;
 
 /// A trace, added up.
 #[derive(Clone, Debug, Serialize)]
@@ -128,9 +132,28 @@ struct Account {
     names: HashMap<String, usize>,
     records_by_name: Vec<u64>,
     pages_by_name: Vec<HashSet<u64>>,
-    /// Pages used last, with the number of their mapping's name.
-    recent: Vec<(u64, u32)>,
 }
+
+/// Pages used last, whoever used them: one table for all processes, since a small trace may have
+/// many of them.
+struct Recent {
+    slots: Vec<Used>,
+}
+
+/// A page that was used, and the number of its mapping's name in its process.
+#[derive(Clone, Copy)]
+struct Used {
+    page: u64,
+    process: u32,
+    name: u32,
+}
+
+/// What no process has.
+const UNUSED: Used = Used {
+    page: 0,
+    process: u32::MAX,
+    name: u32::MAX,
+};
 
 impl Summary {
     /// Reads a trace to its end and adds it up. Memory: some 100 bytes for each page.
@@ -140,19 +163,22 @@ impl Summary {
     pub fn read<R: Read>(reader: &mut Reader<R>) -> Result<Summary, Error> {
         let mut accounts: Vec<Account> = Vec::new();
         let mut phases = Vec::new();
+        let mut recent = Recent::new();
+        let mut inherited_max = INHERITED_MAX;
         let mut block = Block::default();
         while reader.next_block(&mut block)? {
             let process = block.process as usize;
             if process == accounts.len() {
                 accounts.push(Account::new(&block));
             }
-            let mut inherited = find_parent(&accounts, &block);
-            let account = &mut accounts[process];
-            if let Some(regions) = inherited.take() {
-                account.regions = regions;
-                account.has_regions = true;
+            if let Some(parent) = find_parent(&accounts, &block, inherited_max) {
+                let regions = parent.regions.clone();
+                inherited_max -= regions.iter().count();
+                accounts[process].regions = regions;
+                accounts[process].has_regions = true;
+                recent.forget();
             }
-            account.add(&block, &mut phases);
+            accounts[process].add(&block, &mut recent, &mut phases);
         }
         let processes: Vec<ProcessSummary> = accounts.into_iter().map(Account::close).collect();
         let index = reader.index();
@@ -190,7 +216,6 @@ impl Account {
     fn new(block: &Block) -> Account {
         let mut account = Account {
             threads: 1,
-            recent: vec![(0, u32::MAX); RECENT],
             ..Account::default()
         };
         account.summary.process = block.process;
@@ -199,7 +224,7 @@ impl Account {
         account
     }
 
-    fn add(&mut self, block: &Block, phases: &mut Vec<Phase>) {
+    fn add(&mut self, block: &Block, recent: &mut Recent, phases: &mut Vec<Phase>) {
         self.summary.records += block.len() as u64;
         self.summary.time_end = block.time_end();
         for &kinds in &block.kinds {
@@ -208,7 +233,7 @@ impl Account {
         let mut passed = 0;
         for placed in &block.events {
             let after = placed.after as usize;
-            self.add_pages(&block.pages[passed..after]);
+            self.add_pages(&block.pages[passed..after], recent);
             passed = after;
             if let Event::Mark { name } = &placed.event {
                 phases.push(Phase {
@@ -217,20 +242,26 @@ impl Account {
                     name: name.clone(),
                 });
             }
-            self.note(&placed.event);
+            if self.note(&placed.event) {
+                recent.forget();
+            }
         }
-        self.add_pages(&block.pages[passed..]);
+        self.add_pages(&block.pages[passed..], recent);
     }
 
-    fn add_pages(&mut self, pages: &[u64]) {
+    fn add_pages(&mut self, pages: &[u64], recent: &mut Recent) {
+        let process = self.summary.process;
         for &page in pages {
-            let slot = page as usize & (RECENT - 1);
-            let (recent, mut name) = self.recent[slot];
-            if recent != page || name == u32::MAX {
-                name = self.look_up(page);
-                self.recent[slot] = (page, name);
+            let used = &mut recent.slots[page as usize & (RECENT - 1)];
+            if (used.page, used.process) != (page, process) {
+                let name = self.look_up(page);
+                *used = Used {
+                    page,
+                    process,
+                    name,
+                };
             }
-            self.records_by_name[name as usize] += 1;
+            self.records_by_name[used.name as usize] += 1;
         }
     }
 
@@ -253,11 +284,10 @@ impl Account {
         u32::try_from(number).expect("there are fewer names than events")
     }
 
-    fn note(&mut self, event: &Event) {
-        if self.regions.apply(event) {
-            self.has_regions = true;
-            self.recent.fill((0, u32::MAX));
-        }
+    /// Notes an event; whether it changed any mapping.
+    fn note(&mut self, event: &Event) -> bool {
+        let is_change = self.regions.apply(event);
+        self.has_regions |= is_change;
         let summary = &mut self.summary;
         match event {
             Event::Start {
@@ -293,6 +323,7 @@ impl Account {
             | Event::Wait { .. }
             | Event::Mark { .. } => {}
         }
+        is_change
     }
 
     fn close(self) -> ProcessSummary {
@@ -329,8 +360,26 @@ impl Account {
     }
 }
 
-/// The mappings that a process which starts in `block` has from its parent.
-fn find_parent(accounts: &[Account], block: &Block) -> Option<Regions> {
+impl Recent {
+    fn new() -> Recent {
+        Recent {
+            slots: vec![UNUSED; RECENT],
+        }
+    }
+
+    /// Forgets them: a page may belong to another mapping now.
+    fn forget(&mut self) {
+        self.slots.fill(UNUSED);
+    }
+}
+
+/// The parent whose mappings a process that starts in `block` has, if they are no more than so
+/// many.
+fn find_parent<'a>(
+    accounts: &'a [Account],
+    block: &Block,
+    regions_max: usize,
+) -> Option<&'a Account> {
     let parent = block.events.iter().find_map(|placed| match placed.event {
         Event::Start { parent, .. } if parent != 0 => Some(parent),
         _ => None,
@@ -339,7 +388,7 @@ fn find_parent(accounts: &[Account], block: &Block) -> Option<Regions> {
         .iter()
         .rev()
         .find(|account| account.summary.pid == Some(parent))?;
-    found.has_regions.then(|| found.regions.clone())
+    (found.has_regions && found.regions.iter().count() <= regions_max).then_some(found)
 }
 
 #[cfg(test)]
@@ -463,6 +512,39 @@ mod tests {
         let expected = ["/bin/x", "/lib/y", ANONYMOUS, UNMAPPED].map(row);
         assert_eq!(names(0), expected);
         assert_eq!(names(1), [row(ANONYMOUS)], "it has its parent's mappings");
+    }
+
+    #[test]
+    fn the_same_page_of_two_processes_belongs_to_the_mapping_of_each() {
+        let turn = |process: u32, time_start: u64, events: Vec<Placed>| {
+            let mut block = Block {
+                process,
+                time_start,
+                events,
+                ..Block::default()
+            };
+            block.push(10, Kinds::LOAD, 1);
+            block
+        };
+        let summary = summary(&[
+            turn(0, 0, vec![placed(0, map(10, 1, "/bin/x"))]),
+            turn(1, 0, vec![placed(0, map(10, 1, "/bin/y"))]),
+            turn(0, 1, Vec::new()),
+            turn(1, 1, Vec::new()),
+        ]);
+        let name = |process: usize| &summary.processes[process].regions[0];
+        assert_eq!((&*name(0).name, name(0).records), ("/bin/x", 2));
+        assert_eq!((&*name(1).name, name(1).records), ("/bin/y", 2));
+    }
+
+    #[test]
+    fn mappings_are_not_taken_over_without_end() {
+        let [parent, child] = parent_and_child();
+        let mut account = Account::new(&parent);
+        account.add(&parent, &mut Recent::new(), &mut Vec::new());
+        let accounts = [account];
+        assert!(find_parent(&accounts, &child, 2).is_some());
+        assert!(find_parent(&accounts, &child, 1).is_none());
     }
 
     #[test]

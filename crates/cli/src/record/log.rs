@@ -1,4 +1,4 @@
-//! The recorder's log, as read while it is written (`docs/formats/recorder-log-v1.md`).
+//! The recorder's log, as read while it is written (`docs/formats/recorder-log-v2.md`).
 //!
 //! The file is a ring that the recorded process has mapped. It is read and acknowledged through
 //! ordinary reads and writes, so that nothing here depends on the process being well, or alive.

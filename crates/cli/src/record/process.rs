@@ -7,7 +7,7 @@ use tidemark_trace::{Event, Kinds, Rights};
 
 use super::log::{Words, kind, text_at, word_at};
 use super::reduce::Reducer;
-use super::runs::Run;
+use super::runs::Runs;
 use super::sheet::{Sheet, Sink, Stack};
 
 /// Set in the rights of a mapping that others see the changes of.
@@ -29,7 +29,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Process {
     reducer: Reducer,
-    runs: Vec<Run>,
+    runs: Runs,
     page_shift: u32,
     parent: u32,
     /// The lowest page the stack of the first thread may grow to.
@@ -52,7 +52,7 @@ impl Process {
         };
         Process {
             reducer: Reducer::new(sheet, settings.page_shift, quantum),
-            runs: Vec::new(),
+            runs: Runs::default(),
             page_shift: settings.page_shift,
             parent,
             stack_floor: 0,
@@ -91,11 +91,14 @@ impl Process {
             let head = word_at(words, at);
             let number = head as u32;
             if (head >> 56) as u8 == kind::RUN {
-                let Some(run) = self.runs.get_mut(number as usize) else {
+                let Some(run) = self.runs.get(number as usize) else {
                     return;
                 };
                 let end = at + 1 + run.words;
                 let Some(logged) = words.get(at..end) else {
+                    if self.runs.prepare(number as usize, self.page_shift) {
+                        continue;
+                    }
                     return;
                 };
                 let next = words.get(end);
@@ -184,7 +187,9 @@ impl Process {
     /// Plays a run that a fault ended at the instruction at `place`.
     #[cold]
     fn play_cut(&mut self, number: u32, words: &Words, place: u64) {
-        let run = &mut self.runs[number as usize];
+        let Some(run) = self.runs.get(number as usize) else {
+            return;
+        };
         match run.cut(place) {
             Some(cut) => self.reducer.play_cut(&cut, words),
             None => self.reducer.play(run, words),
@@ -276,18 +281,8 @@ impl Process {
     }
 
     fn define(&mut self, number: usize, items: &Words) {
-        /// More runs than any program's code has at a time.
-        const RUNS_MAX: usize = 1 << 26;
-        if number >= RUNS_MAX {
-            return;
-        }
-        if number >= self.runs.len() {
-            self.runs.resize_with(number + 1, Run::default);
-        }
-        self.runs[number] = Run::new(
-            items.iter().map(|&item| u64::from_le_bytes(item)),
-            self.page_shift,
-        );
+        let items = items.iter().map(|&item| u64::from_le_bytes(item));
+        self.runs.define(number, items.collect());
     }
 
     fn hello(&mut self, pid: u64, stack_floor: u64, program: String) {

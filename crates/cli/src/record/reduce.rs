@@ -11,7 +11,7 @@
 use tidemark_trace::{Event, Kinds};
 
 use super::log::Words;
-use super::runs::{NO_PAGE, NOWHERE, Run, Step};
+use super::runs::{NOWHERE, Run, Step};
 use super::sheet::Sheet;
 
 /// Makes records of a process's references.
@@ -318,22 +318,43 @@ impl Quantum {
         if run.quantum_fixed != self.number {
             self.play_fixed(run, time);
         }
-        for group in &mut run.groups {
-            let address = u64::from_le_bytes(words[usize::from(group.word)]);
-            let first = address.wrapping_add(group.offset.cast_unsigned());
-            let last = first.wrapping_add(u64::from(group.reach)) >> page_shift;
-            let first = first >> page_shift;
-            if (first == group.page && last == first) || address == NOWHERE {
-                continue;
+        for index in 0..run.spans.len() {
+            let span = run.spans[index];
+            let address = u64::from_le_bytes(words[usize::from(span.word)]);
+            if address.wrapping_sub(span.start) >= u64::from(span.length) {
+                self.play_group(run, index, words, time, page_shift);
             }
-            group.page = NO_PAGE;
-            if last == first {
-                group.page = first;
-                self.touch(first, group.kinds, time + u64::from(group.instruction));
-            } else {
-                for step in run.steps.iter().filter(|step| step.word == group.word) {
-                    self.touch_step(step, words, time, page_shift);
-                }
+        }
+    }
+
+    /// Plays a group that is not known to be where it was.
+    #[inline(never)]
+    fn play_group(
+        &mut self,
+        run: &mut Run,
+        index: usize,
+        words: &Words,
+        time: u64,
+        page_shift: u32,
+    ) {
+        let (group, span) = (&run.groups[index], &mut run.spans[index]);
+        let address = u64::from_le_bytes(words[usize::from(group.word)]);
+        if address == NOWHERE {
+            return;
+        }
+        let first = address.wrapping_add(group.offset.cast_unsigned());
+        let last = first.wrapping_add(u64::from(group.reach)) >> page_shift;
+        let page = first >> page_shift;
+        if page == last {
+            span.start = (page << page_shift).wrapping_sub(group.offset.cast_unsigned());
+            let length = (1 << page_shift) - u64::from(group.reach);
+            // Fewer than there are only cost another look.
+            span.length = u32::try_from(length).unwrap_or(u32::MAX);
+            self.touch(page, group.kinds, time + u64::from(group.instruction));
+        } else {
+            span.length = 0;
+            for step in run.steps.iter().filter(|step| step.word == group.word) {
+                self.touch_step(step, words, time, page_shift);
             }
         }
     }
@@ -344,8 +365,8 @@ impl Quantum {
         for fixed in &run.fixed {
             self.touch(fixed.page, fixed.kinds, time + u64::from(fixed.instruction));
         }
-        for group in &mut run.groups {
-            group.page = NO_PAGE;
+        for span in &mut run.spans {
+            span.length = 0;
         }
     }
 
@@ -366,10 +387,13 @@ impl Quantum {
             if step.kinds != Kinds::FETCH.0 {
                 continue;
             }
-            // A fetch stands for the instructions up to the next step: its page is referred to in
-            // each quantum that one of them falls in.
-            let next = run.steps.get(index + 1);
-            let until = next.map_or(after, |next| start + u64::from(next.instruction) - 1);
+            // A fetch stands for the instructions up to the next step, and for the one that the
+            // next step is an access of: its page is referred to in each quantum that one of them
+            // falls in.
+            let until = run.steps.get(index + 1).map_or(after, |next| {
+                let is_fetch = next.kinds == Kinds::FETCH.0;
+                start + u64::from(next.instruction) - u64::from(is_fetch)
+            });
             while self.end <= until {
                 let time = self.end;
                 self.advance(sheet, waiting, time);

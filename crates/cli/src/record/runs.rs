@@ -3,6 +3,12 @@
 //! The recorder defines a run once and then logs its number and the addresses of its data, a word
 //! each. [`Run`] is a definition made ready to be played: which code pages it fetches from, when,
 //! and where among them its data accesses stand.
+//!
+//! A superblock is defined as a whole. Each of its side exits ends a run that began where the
+//! superblock did; the runs have numbers in a row, the shortest first. Most are never executed, so
+//! [`Runs`] makes each ready when it is first asked for.
+
+use std::rc::Rc;
 
 use tidemark_trace::Kinds;
 
@@ -11,6 +17,29 @@ pub const NOWHERE: u64 = u64::MAX;
 
 /// How many bits an address in a definition has.
 const ADDRESS_BITS: u32 = 48;
+
+/// The runs of a process, by number.
+#[derive(Debug, Default)]
+pub struct Runs {
+    /// One that is not ready has more words than any log.
+    runs: Vec<Run>,
+    definitions: Vec<Definition>,
+}
+
+/// Where a run is defined.
+#[derive(Clone, Debug)]
+struct Definition {
+    /// The items of its superblock.
+    items: Rc<[u64]>,
+    /// How many shorter runs the superblock has.
+    shorter: u32,
+}
+
+/// The words of a run that has not been made ready.
+const WORDS_UNREADY: usize = usize::MAX >> 1;
+
+/// More runs than any program's code has at a time.
+const RUNS_MAX: usize = 1 << 26;
 
 /// A reference of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,16 +77,23 @@ pub struct Group {
     pub reach: u32,
     /// The instruction of the first.
     pub instruction: u32,
-    /// The page that all of them were on when they were last recorded, or [`NO_PAGE`].
-    pub page: u64,
     /// The word.
     pub word: u16,
     /// Kinds of access, of all together.
     pub kinds: u8,
 }
 
-/// A page that no address is on.
-pub const NO_PAGE: u64 = u64::MAX;
+/// What a word of the log may say without anything new being said: addresses with which a group is
+/// on the page that it was on when it was last recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// The lowest.
+    pub start: u64,
+    /// How many there are.
+    pub length: u32,
+    /// The word.
+    pub word: u16,
+}
 
 /// A run, ready to be played.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,6 +103,8 @@ pub struct Run {
     pub steps: Vec<Step>,
     /// Data accesses by the word their addresses count from; none for constant addresses.
     pub groups: Vec<Group>,
+    /// A span for each group.
+    pub spans: Vec<Span>,
     /// Pages of code, and of data at constant addresses.
     pub fixed: Vec<Fixed>,
     /// How many words follow its number in the log.
@@ -94,7 +132,8 @@ enum Item {
     Instruction { address: u64, bytes: u64 },
     Logged { word: u16 },
     Derived { word: u16, offset: i64 },
-    Constant,
+    Constant { address: i64 },
+    End,
 }
 
 impl Item {
@@ -110,41 +149,129 @@ impl Item {
                 word,
                 offset: i64::from(item as i32),
             },
-            (_, _) => Item::Constant,
+            (_, 2) => Item::Constant { address: 0 },
+            (_, _) => Item::End,
         }
     }
 }
 
+impl Runs {
+    /// Takes in the definition of a superblock whose shortest run has this number.
+    pub fn define(&mut self, number: usize, items: Rc<[u64]>) {
+        let ends = Items(&items).filter(|(item, _)| matches!(item, Item::End));
+        let count = ends.count();
+        if number + count > RUNS_MAX {
+            return;
+        }
+        if self.runs.len() < number + count {
+            let none = Definition {
+                items: Rc::default(),
+                shorter: 0,
+            };
+            self.runs.resize_with(number + count, Run::unready);
+            self.definitions.resize(number + count, none);
+        }
+        for at in 0..count {
+            self.runs[number + at] = Run::unready();
+            self.definitions[number + at] = Definition {
+                items: items.clone(),
+                shorter: at as u32,
+            };
+        }
+    }
+
+    /// Makes a run ready; false if it is, or has no definition. `page_shift` is the logarithm of
+    /// the page size.
+    #[cold]
+    pub fn prepare(&mut self, number: usize, page_shift: u32) -> bool {
+        let Some(run) = self.runs.get_mut(number) else {
+            return false;
+        };
+        if run.words != WORDS_UNREADY {
+            return false;
+        }
+        let definition = &self.definitions[number];
+        *run = Run::new(&definition.items, definition.shorter, page_shift);
+        true
+    }
+
+    /// The run of this number, ready or not.
+    #[inline]
+    pub fn get(&mut self, number: usize) -> Option<&mut Run> {
+        self.runs.get_mut(number)
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        self.runs.clear();
+        self.definitions.clear();
+    }
+}
+
+/// The items of a definition, each with what its first word says.
+struct Items<'a>(&'a [u64]);
+
+impl Iterator for Items<'_> {
+    type Item = (Item, u64);
+
+    fn next(&mut self) -> Option<(Item, u64)> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        let item = match Item::parse(first) {
+            Item::Constant { .. } => {
+                let (&address, rest) = rest.split_first()?;
+                self.0 = rest;
+                Item::Constant {
+                    address: address.cast_signed(),
+                }
+            }
+            item => item,
+        };
+        Some((item, first))
+    }
+}
+
 impl Run {
-    /// Reads a definition. `page_shift` is the logarithm of the page size.
-    pub fn new(mut items: impl Iterator<Item = u64>, page_shift: u32) -> Run {
+    /// One that has yet to be made ready.
+    fn unready() -> Run {
+        Run {
+            words: WORDS_UNREADY,
+            ..Run::default()
+        }
+    }
+
+    /// Reads the definition of a run with so many shorter ones in its superblock. `page_shift` is
+    /// the logarithm of the page size.
+    fn new(items: &[u64], mut shorter: u32, page_shift: u32) -> Run {
         let mut run = Run {
             quantum_fixed: u64::MAX,
             ..Run::default()
         };
         let mut page_last = None;
-        while let Some(item) = items.next() {
-            let parsed = Item::parse(item);
-            if let Item::Instruction { address, bytes } = parsed {
-                page_last = Some(run.add_instruction(address, bytes, page_shift, page_last));
-                continue;
-            }
-            let (word, offset) = match parsed {
+        for (item, head) in Items(items) {
+            let (word, offset) = match item {
+                Item::Instruction { address, bytes } => {
+                    page_last = Some(run.add_instruction(address, bytes, page_shift, page_last));
+                    continue;
+                }
+                Item::End if shorter == 0 => break,
+                Item::End => {
+                    shorter -= 1;
+                    continue;
+                }
                 Item::Logged { word } => {
                     run.words += 1;
                     (word, 0)
                 }
                 Item::Derived { word, offset } => (word, offset),
-                Item::Instruction { .. } | Item::Constant => {
-                    (0, items.next().unwrap_or(0).cast_signed())
-                }
+                Item::Constant { address } => (0, address),
             };
             run.steps.push(Step {
                 offset,
                 instruction: run.instructions,
                 word,
-                reach: (item >> 45 & 0x1fff).max(1) as u16 - 1,
-                kinds: (item >> 58) as u8 & 7 & (Kinds::LOAD.0 | Kinds::STORE.0),
+                reach: (head >> 45 & 0x1fff).max(1) as u16 - 1,
+                kinds: (head >> 58) as u8 & 7 & (Kinds::LOAD.0 | Kinds::STORE.0),
             });
             page_last = None;
         }
@@ -159,11 +286,14 @@ impl Run {
 
     /// The run as far as its instruction at `address`, whose own accesses did not happen: steps
     /// only. `None` if it has no such instruction.
+    ///
+    /// If it has several, because its superblock has a loop unrolled, the last one is meant: the
+    /// run became this long when the exit before that was passed.
     pub fn cut(&self, address: u64) -> Option<Run> {
         let index = self
             .places
             .iter()
-            .position(|place| place.address == address)?;
+            .rposition(|place| place.address == address)?;
         Some(Run {
             steps: self.steps[..self.places[index].steps as usize].to_vec(),
             words: self.words,
@@ -225,7 +355,6 @@ impl Run {
                     offset: step.offset,
                     reach: u32::from(step.reach),
                     instruction: step.instruction,
-                    page: NO_PAGE,
                     word: step.word,
                     kinds: step.kinds,
                 });
@@ -238,6 +367,11 @@ impl Run {
             group.reach = u32::try_from(high - low).unwrap_or(u32::MAX);
             group.kinds |= step.kinds;
         }
+        let spans = self.groups.iter().map(|group| Span {
+            word: group.word,
+            ..Span::default()
+        });
+        self.spans = spans.collect();
     }
 }
 
@@ -247,6 +381,7 @@ mod tests {
 
     const FORM_DERIVED: u64 = 1;
     const FORM_CONSTANT: u64 = 2;
+    const END: u64 = 1 << 63 | 3 << 61;
 
     fn instruction(address: u64, bytes: u64) -> u64 {
         bytes << ADDRESS_BITS | address
@@ -259,7 +394,7 @@ mod tests {
     }
 
     fn run(items: &[u64]) -> Run {
-        Run::new(items.iter().copied(), 12)
+        Run::new(items, 0, 12)
     }
 
     fn fetch(page: i64, instruction: u32) -> Step {
@@ -297,7 +432,7 @@ mod tests {
         let run = run(&[instruction(0x1ffe, 4), instruction(0x2002, 2)]);
         assert_eq!(run.steps, [fetch(1, 1), fetch(2, 1)]);
         let back = [instruction(0x2000, 2), instruction(0x1ffe, 4)];
-        let run = Run::new(back.into_iter(), 12);
+        let run = Run::new(&back, 0, 12);
         assert_eq!(run.steps, [fetch(2, 1), fetch(1, 2), fetch(2, 2)]);
     }
 
@@ -322,6 +457,43 @@ mod tests {
     fn a_word_that_is_not_logged_is_not_counted_from() {
         let run = run(&[access(FORM_DERIVED, 3, 4, 0, Kinds::LOAD)]);
         assert_eq!((run.words, run.steps.len()), (0, 0));
+    }
+
+    #[test]
+    fn each_exit_ends_a_run_that_begins_with_the_superblock() {
+        let items = [
+            instruction(0x1000, 4),
+            access(0, 0, 8, 0, Kinds::LOAD),
+            END,
+            instruction(0x1004, 4),
+            access(FORM_CONSTANT, 0, 4, 0, Kinds::LOAD),
+            // A constant that looks like the end of a run.
+            END,
+            access(FORM_DERIVED, 0, 8, 16, Kinds::STORE),
+            END,
+        ];
+        let mut runs = Runs::default();
+        runs.define(5, items.into());
+        assert!(!runs.prepare(4, 12) || runs.get(4).unwrap().steps.is_empty());
+        assert!(runs.prepare(5, 12) && !runs.prepare(5, 12));
+        assert!(runs.prepare(6, 12) && !runs.prepare(7, 12));
+        let short = runs.get(5).unwrap().clone();
+        let long = runs.get(6).unwrap();
+        assert_eq!(
+            (short.words, short.instructions, short.steps.len()),
+            (1, 1, 2)
+        );
+        assert_eq!((long.words, long.instructions, long.steps.len()), (1, 2, 5));
+        assert_eq!(long.steps[..2], short.steps);
+        assert_eq!((long.steps[4].word, long.steps[4].offset), (1, 16));
+    }
+
+    #[test]
+    fn a_cut_run_ends_where_an_unrolled_loop_was_last() {
+        let body = [instruction(0x1000, 4), instruction(0x1004, 4), END];
+        let run = Run::new(&[body, body].concat(), 1, 12);
+        assert_eq!(run.cut(0x1000).unwrap().instructions, 3);
+        assert_eq!(run.cut(0x1004).unwrap().instructions, 4);
     }
 
     #[test]

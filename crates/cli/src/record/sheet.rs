@@ -82,14 +82,26 @@ impl Default for Pages {
 }
 
 impl Pages {
-    fn add(&mut self, pages: &[u64]) {
+    /// Adds pages; says whether one of them, not seen lately, makes the stack grow.
+    fn add(&mut self, pages: &[u64], stack: Stack) -> bool {
+        let mut grows = false;
         for &page in pages {
             let lately = &mut self.lately[page as usize % PAGES_LATELY];
             if *lately != page {
                 *lately = page;
                 self.seen.insert(page);
+                grows |= stack.grows(page);
             }
         }
+        grows
+    }
+}
+
+impl Stack {
+    /// Whether touching `page` makes it grow.
+    #[inline]
+    fn grows(self, page: u64) -> bool {
+        page.wrapping_sub(self.floor) < self.low - self.floor
     }
 }
 
@@ -114,6 +126,8 @@ impl Sheet {
     pub fn watch_stack(&mut self, stack: Stack) {
         self.insert_growth();
         self.stack = stack;
+        // What was seen of the memory before says nothing about this stack.
+        self.pages.lately.fill(u64::MAX);
     }
 
     /// Adds a record. `time` is that of its first reference, and never goes back.
@@ -174,7 +188,14 @@ impl Sheet {
 
     /// Hands over what there is, so that other processes' blocks come after it.
     pub fn finish_block(&mut self) {
-        self.insert_growth();
+        // A page that makes the stack grow was not seen since the stack was.
+        if self.pages.add(&self.block.pages[..self.length], self.stack) {
+            self.insert_growth();
+            if self.block.events.len() == Block::EVENTS_MAX {
+                // There may have been more growth than room: the next touch tells.
+                self.pages.lately.fill(u64::MAX);
+            }
+        }
         if self.length == 0 && self.block.events.is_empty() {
             return;
         }
@@ -184,7 +205,6 @@ impl Sheet {
         let number = || self.sink.process_next.fetch_add(1, Ordering::Relaxed);
         self.block.process = *self.process.get_or_insert_with(number);
         self.records += self.length as u64;
-        self.pages.add(&self.block.pages);
         let time_event = self.block.events.last().map_or(0, |placed| placed.time);
         self.time_last = self.time_last.max(time_event);
         let block = std::mem::take(&mut self.block);
@@ -236,15 +256,11 @@ impl Sheet {
     fn insert_growth(&mut self) {
         let mut from = 0;
         while self.block.events.len() < Block::EVENTS_MAX {
-            let (floor, span) = (self.stack.floor, self.stack.low - self.stack.floor);
             let pages = &self.block.pages[from..self.length];
-            let grows = |page: u64| page.wrapping_sub(floor) < span;
-            // Hardly a block has any: a look at all of them without a branch says so.
-            if !pages.iter().fold(false, |any, &page| any | grows(page)) {
+            let Some(found) = pages.iter().position(|&page| self.stack.grows(page)) else {
                 return;
-            }
-            let found = pages.iter().position(|&page| grows(page));
-            let after = from + found.expect("one of them grows the stack");
+            };
+            let after = from + found;
             let start = self.block.pages[after];
             let gaps = self.block.gaps[..=after].iter().map(|&gap| u64::from(gap));
             let placed = Placed {

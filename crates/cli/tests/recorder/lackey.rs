@@ -1,10 +1,11 @@
 //! In exact mode the records of the program's own references are those that lackey's full trace
 //! gives: the same pages, in the same order, with the same kinds of access, at the same
-//! instruction counts.
+//! instruction counts. In quantum mode they are the pages of each quantum, with all their kinds.
 //!
 //! Both run with one environment, byte for byte as long, since its length moves the stack, and
 //! without randomised addresses.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -40,6 +41,40 @@ fn awk_equals_lackey() {
         let program = "BEGIN { for (i = 0; i < 500; i++) a[i % 97] = a[i % 97] i; print a[5] }";
         vec!["/usr/bin/awk".into(), program.into()]
     });
+}
+
+/// Order and time within a quantum are not looked at.
+#[test]
+fn quanta_equal_lackey() {
+    const QUANTUM: u64 = 1000;
+    let Some(recorder) = recorder() else {
+        return;
+    };
+    let folder = Folder::new("lackey-quanta");
+    let program = "BEGIN { for (i = 0; i < 500; i++) a[i % 97] = a[i % 97] i; print a[5] }";
+    let command = ["/usr/bin/awk".into(), program.into()];
+    let library = library(&folder, recorder);
+    let mut expected = BTreeMap::new();
+    let mut refer = |page, kinds: Kinds, time| {
+        let all: &mut Kinds = expected.entry((time / QUANTUM, page)).or_default();
+        *all = all.with(kinds);
+    };
+    trace_with_lackey(&folder, &library, &command, &mut refer);
+    let recording = record(&folder, &library, &["--quantum=1000"], &command);
+    assert_eq!(recording.header.granularity, Granularity::Quantum(QUANTUM));
+    let records = recording.only().records.iter();
+    let own = records.filter(|record| !record.kinds.has(Kinds::KERNEL));
+    let found: Vec<_> = own
+        .map(|record| ((record.time / QUANTUM, record.page), record.kinds))
+        .collect();
+    let count = found.len();
+    let found: BTreeMap<_, _> = found.into_iter().collect();
+    assert_eq!(found.len(), count, "a page twice in a quantum");
+    for (place, kinds) in &expected {
+        assert_eq!(found.get(place), Some(kinds), "quantum and page {place:?}");
+    }
+    assert_eq!(found.len(), expected.len());
+    assert!(found.len() > 5000);
 }
 
 /// Accesses that cross pages, happen under a condition, or are of odd sizes.
@@ -83,8 +118,14 @@ fn compare(name: &str, command: impl Fn(&Folder) -> Vec<String>) {
     let folder = Folder::new(name);
     let command = command(&folder);
     let library = library(&folder, recorder);
-    let reference = trace_with_lackey(&folder, &library, &command);
-    let recording = record(&folder, &library, &command);
+    let mut reference = Run::default();
+    let mut refer = |page, kinds, time| {
+        reference.time = time;
+        reference.refer(page, kinds);
+    };
+    trace_with_lackey(&folder, &library, &command, &mut refer);
+    let reference = reference.records;
+    let recording = record(&folder, &library, &["--exact"], &command);
     assert_eq!(recording.header.granularity, Granularity::Exact);
     let records = own_records(recording.only());
     let different = records
@@ -128,7 +169,13 @@ fn library(folder: &Folder, recorder: &Path) -> String {
     library
 }
 
-fn trace_with_lackey(folder: &Folder, library: &str, command: &[String]) -> Vec<Record> {
+/// Tells `refer` page, kinds and time of each reference, in order.
+fn trace_with_lackey(
+    folder: &Folder,
+    library: &str,
+    command: &[String],
+    refer: &mut impl FnMut(u64, Kinds, u64),
+) {
     let log = folder.path("lackey.log");
     let output = finish(
         Command::new("setarch")
@@ -143,7 +190,7 @@ fn trace_with_lackey(folder: &Folder, library: &str, command: &[String]) -> Vec<
             .env("VALGRIND_LIB", library),
     );
     assert!(output.status.success(), "{output:?}");
-    let mut run = Run::default();
+    let mut time = 0;
     for line in BufReader::new(File::open(log).unwrap()).lines() {
         let line = line.unwrap();
         let (kinds, rest) = match line.split_at_checked(3) {
@@ -156,19 +203,20 @@ fn trace_with_lackey(folder: &Folder, library: &str, command: &[String]) -> Vec<
         let (address, bytes) = rest.split_once(',').unwrap();
         let address = u64::from_str_radix(address, 16).unwrap();
         let bytes: u64 = bytes.parse().unwrap();
-        run.time += u64::from(kinds == Kinds::FETCH);
+        time += u64::from(kinds == Kinds::FETCH);
         for page in address >> PAGE_SHIFT..=(address + bytes - 1) >> PAGE_SHIFT {
-            run.refer(page, kinds);
+            refer(page, kinds, time);
         }
     }
-    run.records
 }
 
-fn record(folder: &Folder, library: &str, command: &[String]) -> Recording {
+fn record(folder: &Folder, library: &str, mode: &[&str], command: &[String]) -> Recording {
     let trace = folder.path("trace.tide");
     let output = finish(
         Command::new("setarch")
-            .args(["-R", TIDEMARK, "record", "--exact", "-o", &trace, "--"])
+            .args(["-R", TIDEMARK, "record"])
+            .args(mode)
+            .args(["-o", &trace, "--"])
             .args(command)
             .env_clear()
             .env("PATH", "/usr/bin:/bin")

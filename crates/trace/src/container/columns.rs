@@ -87,7 +87,8 @@ struct Numbering {
     slots: Vec<u32>,
     base: u32,
     pages: Vec<u64>,
-    uses: Vec<u32>,
+    /// Pages numbered lately, by their hashes: most need no further look.
+    lately: Box<[Lately; 1 << Numbering::LATELY_BITS]>,
 }
 
 impl Outline {
@@ -139,7 +140,6 @@ impl Packer {
     ///
     /// - Needs: the block keeps its invariants.
     pub fn pack(&mut self, block: &Block, part: &mut Vec<u8>) -> std::io::Result<Outline> {
-        self.number_pages(block);
         self.fill_rows(block);
         self.events.clear();
         events::put(&mut self.events, &block.events, block.time_start);
@@ -162,52 +162,66 @@ impl Packer {
         Ok(outline)
     }
 
-    /// Lists the block's pages, and leaves the number of each record's page in `numbers`.
-    fn number_pages(&mut self, block: &Block) {
-        self.numbering.begin();
-        self.numbers.clear();
-        let numbering = &mut self.numbering;
-        self.numbers
-            .extend(block.pages.iter().map(|&page| numbering.number(page)));
-        self.pages.clear();
-        let mut before = 0_u64;
-        let mut list = |page: u64| {
-            let step = page.wrapping_sub(before).cast_signed();
-            varint::put(&mut self.pages, varint::fold(step));
-            before = page;
-        };
-        if numbering.pages.len() <= usize::from(FAR) {
-            numbering.pages.iter().for_each(|&page| list(page));
-            return;
-        }
-        let order = numbering.by_use();
-        let mut ranks = vec![0_u16; order.len()];
-        for (rank, &number) in order.iter().enumerate() {
-            ranks[usize::from(number)] = u16::try_from(rank).expect("a number was one before");
-            list(numbering.pages[usize::from(number)]);
-        }
-        for number in &mut self.numbers {
-            *number = ranks[usize::from(*number)];
-        }
-    }
-
+    /// Lists the block's pages, and makes a row of each record.
     fn fill_rows(&mut self, block: &Block) {
-        self.rows.clear();
+        self.numbering.begin();
         self.far.clear();
         self.long.clear();
         self.rows.resize(2 * block.pages.len(), 0);
-        let records = self.numbers.iter().zip(&block.kinds).zip(&block.gaps);
+        self.numbers.resize(block.pages.len(), 0);
+        let records = block.pages.iter().zip(&block.kinds).zip(&block.gaps);
         let (rows, _) = self.rows.as_chunks_mut::<2>();
-        for (row, ((&number, &kinds), &gap)) in rows.iter_mut().zip(records) {
+        let places = rows.iter_mut().zip(&mut self.numbers);
+        for ((row, kept), ((&page, &kinds), &gap)) in places.zip(records) {
+            let number = self.numbering.number(page);
             let short = gap.min(u32::from(LONG)) as u8;
-            let near = number.min(u16::from(FAR)) as u8;
-            *row = [kinds | short << 4, near];
-            if near == FAR {
-                self.far.extend(number.to_le_bytes());
-            }
+            *row = [kinds | short << 4, number.min(u16::from(FAR)) as u8];
+            *kept = number;
             if short == LONG {
                 varint::put(&mut self.long, u64::from(gap - u32::from(LONG)));
             }
+        }
+        if self.numbering.pages.len() > usize::from(FAR) {
+            self.number_by_use();
+        }
+        self.list_pages();
+    }
+
+    /// Numbers the pages anew, those used most first.
+    #[cold]
+    fn number_by_use(&mut self) {
+        let mut uses = vec![0_u32; self.numbering.pages.len()];
+        for &number in &self.numbers {
+            uses[usize::from(number)] += 1;
+        }
+        let last = u16::try_from(uses.len() - 1).expect("a block has no more records");
+        let mut order: Vec<u16> = (0..=last).collect();
+        // Stable: equals stay in the order of first use.
+        order.sort_by_key(|&number| std::cmp::Reverse(uses[usize::from(number)]));
+        let mut ranks = vec![0_u16; order.len()];
+        for (rank, &number) in order.iter().enumerate() {
+            ranks[usize::from(number)] = u16::try_from(rank).expect("a number was one before");
+        }
+        let (rows, _) = self.rows.as_chunks_mut::<2>();
+        for (row, &number) in rows.iter_mut().zip(&self.numbers) {
+            let rank = ranks[usize::from(number)];
+            row[1] = rank.min(u16::from(FAR)) as u8;
+            if row[1] == FAR {
+                self.far.extend(rank.to_le_bytes());
+            }
+        }
+        let pages = &self.numbering.pages;
+        let pages = order.iter().map(|&number| pages[usize::from(number)]);
+        self.numbering.pages = pages.collect();
+    }
+
+    fn list_pages(&mut self) {
+        self.pages.clear();
+        let mut before = 0_u64;
+        for &page in &self.numbering.pages {
+            let step = page.wrapping_sub(before).cast_signed();
+            varint::put(&mut self.pages, varint::fold(step));
+            before = page;
         }
     }
 }
@@ -362,15 +376,27 @@ impl Depacker {
     }
 }
 
+/// A page and what `slots` has for it.
+#[derive(Clone, Copy)]
+struct Lately {
+    page: u64,
+    numbered: u32,
+}
+
 impl Numbering {
     const SLOTS_BITS: u32 = 17;
+    const LATELY_BITS: u32 = 10;
 
     fn new() -> Numbering {
+        let none = Lately {
+            page: 0,
+            numbered: 0,
+        };
         Numbering {
             slots: vec![0; 1 << Self::SLOTS_BITS],
             base: 1,
             pages: Vec::new(),
-            uses: Vec::new(),
+            lately: Box::new([none; 1 << Numbering::LATELY_BITS]),
         }
     }
 
@@ -380,36 +406,45 @@ impl Numbering {
         self.base += used;
         if self.base > u32::MAX - (1 << 16) {
             self.slots.fill(0);
+            self.lately
+                .iter_mut()
+                .for_each(|lately| lately.numbered = 0);
             self.base = 1;
         }
         self.pages.clear();
-        self.uses.clear();
     }
 
     /// The number of `page`.
+    #[inline]
     fn number(&mut self, page: u64) -> u16 {
         let hash = page.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut slot = (hash >> (64 - Self::SLOTS_BITS)) as usize;
-        while let Some(number) = self.slots[slot].checked_sub(self.base) {
-            if self.pages[number as usize] == page {
-                self.uses[number as usize] += 1;
-                return number as u16;
-            }
-            slot = (slot + 1) & (self.slots.len() - 1);
+        let lately = self.lately[(hash >> (64 - Self::LATELY_BITS)) as usize];
+        if lately.page == page && lately.numbered >= self.base {
+            return (lately.numbered - self.base) as u16;
         }
-        let number = self.pages.len();
-        self.slots[slot] = self.base + number as u32;
-        self.pages.push(page);
-        self.uses.push(1);
-        u16::try_from(number).expect("a block has no more records")
+        self.look_up(page, hash)
     }
 
-    /// The numbers, those used most first; among equals in the order of first use.
-    fn by_use(&self) -> Vec<u16> {
-        let last = u16::try_from(self.pages.len() - 1).expect("a block has no more records");
-        let mut order: Vec<u16> = (0..=last).collect();
-        order.sort_by_key(|&number| std::cmp::Reverse(self.uses[usize::from(number)]));
-        order
+    #[inline(never)]
+    fn look_up(&mut self, page: u64, hash: u64) -> u16 {
+        let mut slot = (hash >> (64 - Self::SLOTS_BITS)) as usize;
+        let number = loop {
+            let Some(number) = self.slots[slot].checked_sub(self.base) else {
+                let number = self.pages.len() as u32;
+                self.slots[slot] = self.base + number;
+                self.pages.push(page);
+                break number;
+            };
+            if self.pages[number as usize] == page {
+                break number;
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        };
+        self.lately[(hash >> (64 - Self::LATELY_BITS)) as usize] = Lately {
+            page,
+            numbered: self.base + number,
+        };
+        u16::try_from(number).expect("a block has no more records")
     }
 }
 
