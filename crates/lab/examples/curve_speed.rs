@@ -1,11 +1,13 @@
 //! How many million references a second the fixed-space curves take, on one thread.
 //!
 //!     cargo run --release --example curve_speed -p tidemark-lab [-- REFERENCES]
+//!     … -- --growth REFERENCES
 //!     … -- --words FILE [--at N,N,…]
 //!
 //! The trace lies in memory. `program` draws depths in an LRU stack of 1,400 pages as python3 was
 //! seen to use them, change of page by change of page; `zipf` draws from a million pages. Then the
-//! cost of an LRU depth by the number of pages, which should grow no faster than its logarithm.
+//! cost of an LRU depth by the number of pages, which should grow no faster than its logarithm;
+//! with `--growth` that alone.
 //! With `--words`, a file of page numbers (little-endian, 4 bytes each) is measured instead; with
 //! `--at`, its misses at those sizes are printed as `policy pages misses`. Times are processor time
 //! of the thread, best of three: what else runs on the machine shares caches, not the clock.
@@ -33,6 +35,12 @@ fn main() {
         ["--words", file] => measure("file", &read_words(file)),
         ["--words", file, "--at", sizes] => print_misses(&read_words(file), sizes),
         [] => measure_all(20_000_000),
+        ["--growth", count] => match count.parse() {
+            Ok(count) => measure_growth(count),
+            Err(_) => fail(&format!(
+                "`{count}` is no number of references; give one, like 1000"
+            )),
+        },
         [count] => match count.parse() {
             Ok(count) => measure_all(count),
             Err(_) => fail(&format!(
@@ -85,6 +93,10 @@ fn measure_all(references: usize) {
     measure("program", &References::from_pages(program));
     let zipf = traces::zipf(7, 1_000_000, references as u64);
     measure("zipf", &References::from_pages(zipf));
+    measure_growth(references);
+}
+
+fn measure_growth(references: usize) {
     println!("\nLRU depths: ns a reference, and the same by the logarithm of pages");
     let largest = references / 2;
     let sizes = [10_000, 100_000, 1_000_000, 10_000_000];

@@ -11,6 +11,7 @@
 use std::num::NonZeroU64;
 use std::ops::Range;
 
+use super::ahead::{AHEAD, bring_pages_near};
 use super::distribution::{Collector, Distribution, STRETCH};
 use super::reference_string::{Clock, ClockJob, ReferenceString, last_tick};
 
@@ -213,13 +214,17 @@ fn measure_stretch<C: Clock, S: Stamp>(
 ) -> u64 {
     let pages = string.pages();
     let mut used = 0;
-    for place in stretch {
-        let time = clock.at(place);
-        let until = last_tick(string, clock, place);
-        used += until - time;
-        let before = std::mem::replace(&mut last[pages[place] as usize], S::new(until));
-        if before != S::NEVER {
-            between.take(time - before.ticks());
+    for first in stretch.clone().step_by(AHEAD) {
+        let some = first..stretch.end.min(first + AHEAD);
+        bring_pages_near(last, &pages[some.clone()]);
+        for place in some {
+            let time = clock.at(place);
+            let until = last_tick(string, clock, place);
+            used += until - time;
+            let before = std::mem::replace(&mut last[pages[place] as usize], S::new(until));
+            if before != S::NEVER {
+                between.take(time - before.ticks());
+            }
         }
     }
     used

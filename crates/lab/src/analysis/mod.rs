@@ -9,6 +9,7 @@
 //! Behaviour: [`localities`] and [`phases`] with [`peaks`] between them, [`lifetime`] functions
 //! with their knees, [`space_time`] products, and the memory [`needed`].
 
+mod ahead;
 pub mod depths;
 mod distribution;
 pub mod intervals;

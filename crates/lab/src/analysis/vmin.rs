@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use super::ahead::{AHEAD, bring_pages_near};
 use super::intervals::Intervals;
 use super::reference_string::{Clock, ClockJob, ReferenceString, last_tick};
 use super::residence::{Arrival, Totals, Watcher, mean};
@@ -60,6 +61,10 @@ impl<'a, W: Watcher> ClockJob<'a> for Walk<W> {
             }
         };
         for (place, &page) in pages.iter().enumerate() {
+            if place % AHEAD == 0 {
+                let some = place..pages.len().min(place + AHEAD);
+                bring_pages_near(&state, &pages[some]);
+            }
             let time = clock.at(place);
             while let Some((from, count)) = leaving.pop_front_if(|entry| entry.0 <= time) {
                 pass(&mut self.watcher, size, from);
@@ -106,6 +111,9 @@ fn stays_after<C: Clock>(string: ReferenceString<'_>, clock: C, window: u64) -> 
     let mut next = vec![NEVER; string.page_count() as usize];
     let mut stays = vec![false; pages.len()];
     for place in (0..pages.len()).rev() {
+        if place % AHEAD == AHEAD - 1 {
+            bring_pages_near(&next, &pages[place + 1 - AHEAD..=place]);
+        }
         let then = std::mem::replace(&mut next[pages[place] as usize], clock.at(place));
         if then != NEVER {
             stays[place] = then - last_tick(string, clock, place) <= window;

@@ -9,6 +9,7 @@
 
 use rayon::prelude::*;
 
+use super::ahead::{AHEAD, bring_pages_near};
 use super::intervals::Intervals;
 use super::reference_string::{Clock, ClockJob, ReferenceString, last_tick};
 use super::residence::{Arrival, Timeline, Totals, Watcher, mean};
@@ -128,6 +129,9 @@ impl<'a, W: Watcher> ClockJob<'a> for Walk<W> {
             now: string.start(),
         };
         for (place, &page) in pages.iter().enumerate() {
+            if place % AHEAD == 0 {
+                resident.look_ahead(place);
+            }
             let time = clock.at(place);
             resident.expire(place, self.window, time, &mut self.watcher);
             let before = std::mem::replace(&mut resident.last[page as usize], place as u32);
@@ -163,6 +167,15 @@ struct Resident<'a, C> {
 }
 
 impl<C: Clock> Resident<'_, C> {
+    /// Brings near what is asked next: at both ends of the set, which go on at the same pace.
+    #[inline]
+    fn look_ahead(&self, place: usize) {
+        for first in [place, self.tail] {
+            let some = first..self.pages.len().min(first + AHEAD);
+            bring_pages_near(&self.last, &self.pages[some]);
+        }
+    }
+
     /// Lets go the pages whose last use, before `place`, is more than `window` ticks before `time`.
     #[inline]
     fn expire<W: Watcher>(&mut self, place: usize, window: u64, time: u64, watcher: &mut W) {

@@ -37,8 +37,8 @@ impl Study {
             notes.push("the recording was cut short; this is of what there is".into());
         }
         let has_windows = |named| matches!(named, Named::WorkingSet | Named::Vmin);
-        let wants_windows = order.policies.iter().any(|named| has_windows(*named));
-        let intervals = wants_windows.then(|| {
+        let windows_last = order.policies.iter().rposition(|named| has_windows(*named));
+        let mut intervals = windows_last.map(|_| {
             progress("intervals", 0.0);
             Intervals::measure(self.string())
         });
@@ -74,6 +74,8 @@ impl Study {
                 ));
             }
             curves.push(self.curve(*named, points));
+            // The optimum, for one, wants the room.
+            intervals = intervals.filter(|_| Some(at) < windows_last);
         }
         needs.sort_by(|a, b| a.slowdown_percent_max.total_cmp(&b.slowdown_percent_max));
         CurveRecord {
