@@ -1,20 +1,17 @@
 //! `tidemark curve`: misses by memory, and how much memory is needed.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use tidemark_lab::study::{Assumed, CurveOrder, Named, Sizes, Wanted};
 use tidemark_report::{picture, terminal};
 
 use crate::exit::{Exit, Refusal, refuse};
-use crate::views::{self, Forms, Progress, Views, parse_sizes};
+use crate::views::{Forms, Progress, Source, Views, parse_sizes};
 
 /// Shows how often a program misses in every size of memory, and how much it needs
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The trace
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    #[command(flatten)]
+    source: Source,
     /// The policies: lru, ws, vmin, opt, pff, and any that `tidemark policies` lists
     #[arg(
         long,
@@ -63,9 +60,9 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let mut progress = Progress::new();
     let wanted = Wanted {
         references: true,
-        map: None,
+        ..Wanted::default()
     };
-    let study = views::read(&arguments.trace, wanted, &mut progress)?;
+    let study = arguments.source.read(wanted, &mut progress)?;
     let sizes = match &arguments.at {
         Some(text) => parse_sizes(text, study.facts().page_bytes)?,
         None => Sizes::Spread,

@@ -1,21 +1,18 @@
 //! `tidemark map`: which addresses a program used when.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use tidemark_lab::analysis::map::Fineness;
 use tidemark_lab::study::Wanted;
 use tidemark_report::{picture, terminal};
 
 use crate::exit::{Exit, Refusal, refuse};
-use crate::views::{self, Forms, Progress, Views};
+use crate::views::{Forms, Progress, Source, Views};
 
 /// Shows which addresses a program used when
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The trace
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    #[command(flatten)]
+    source: Source,
     /// The most rows that addresses are divided into
     #[arg(long, value_name = "N", default_value_t = Fineness::default().rows_max)]
     rows: usize,
@@ -40,13 +37,13 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     }
     let mut progress = Progress::new();
     let wanted = Wanted {
-        references: false,
         map: Some(Fineness {
             columns_max: columns,
             rows_max: rows,
         }),
+        ..Wanted::default()
     };
-    let study = views::read(&arguments.trace, wanted, &mut progress)?;
+    let study = arguments.source.read(wanted, &mut progress)?;
     let record = study.map();
     drop(progress);
     arguments.forms.give(&Views {

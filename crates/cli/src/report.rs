@@ -11,14 +11,13 @@ use tidemark_report::words;
 use crate::curve::Assuming;
 use crate::exit::{Exit, Refusal};
 use crate::output;
-use crate::views::{self, Progress};
+use crate::views::{self, Progress, Source};
 
 /// Makes one HTML page of everything a trace says
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The trace
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    #[command(flatten)]
+    source: Source,
     /// The page to write
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
@@ -36,8 +35,9 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let wanted = Wanted {
         references: true,
         map: Some(Fineness::default()),
+        ..Wanted::default()
     };
-    let study = views::read(&arguments.trace, wanted, &mut progress)?;
+    let study = arguments.source.read(wanted, &mut progress)?;
     let record = study.report(&assumed, &mut |what, part| progress.show(what, part));
     progress.show("page", 1.0);
     views::write(&arguments.output, page(&record).as_bytes())?;

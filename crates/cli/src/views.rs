@@ -18,6 +18,17 @@ use crate::output;
 pub use amounts::{parse_amounts, parse_sizes};
 pub use progress::Progress;
 
+/// The trace that is shown.
+#[derive(Debug, Args)]
+pub struct Source {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// Take what is good of a trace that is cut off in the middle
+    #[arg(long)]
+    partial: bool,
+}
+
 /// In which form results are given out. Without a choice they are drawn in the terminal.
 #[derive(Debug, Args)]
 pub struct Forms {
@@ -50,10 +61,18 @@ pub struct Views<'a> {
     pub drawing: &'a dyn Fn(Screen) -> String,
 }
 
-/// Reads a trace.
-pub fn read(path: &Path, wanted: Wanted, progress: &mut Progress) -> Result<Study, Refusal> {
-    let study = Study::read(path, wanted, &mut |what, part| progress.show(what, part));
-    study.map_err(|error| Refusal::new(format!("`{}`: {error}", path.display())))
+impl Source {
+    /// Reads it.
+    pub fn read(&self, wanted: Wanted, progress: &mut Progress) -> Result<Study, Refusal> {
+        let wanted = Wanted {
+            partial: self.partial,
+            ..wanted
+        };
+        let study = Study::read(&self.trace, wanted, &mut |what, part| {
+            progress.show(what, part)
+        });
+        study.map_err(|error| Refusal::new(format!("`{}`: {error}", self.trace.display())))
+    }
 }
 
 /// Writes a file.

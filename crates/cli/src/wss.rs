@@ -1,13 +1,11 @@
 //! `tidemark wss`: the size of the working set over time.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use tidemark_lab::study::Wanted;
 use tidemark_report::{picture, terminal};
 
 use crate::exit::{Exit, Refusal};
-use crate::views::{self, Forms, Progress, Views, parse_amounts};
+use crate::views::{Forms, Progress, Source, Views, parse_amounts};
 
 /// So many spans of time are told apart.
 const PIECES: usize = 1000;
@@ -15,9 +13,8 @@ const PIECES: usize = 1000;
 /// Shows the size of a program's working set over time
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The trace
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    #[command(flatten)]
+    source: Source,
     /// The windows, in units of the trace's time: `20k`, `1.5M` (default: three that fit)
     #[arg(long, value_name = "N,…")]
     windows: Option<String>,
@@ -34,9 +31,9 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let mut progress = Progress::new();
     let wanted = Wanted {
         references: true,
-        map: None,
+        ..Wanted::default()
     };
-    let study = views::read(&arguments.trace, wanted, &mut progress)?;
+    let study = arguments.source.read(wanted, &mut progress)?;
     let mut windows = windows.unwrap_or_else(|| study.usual_windows());
     windows.sort_unstable();
     windows.dedup();

@@ -436,6 +436,12 @@ fn a_trace_cut_off_opens_as_far_as_it_is_good() {
     assert_eq!(found["records"], 65_536);
     let bytes = done(&["export", "--partial", &broken, "--to", "u32"]);
     assert_eq!(bytes.len(), 4 * 65_536);
+    for command in ["curve", "wss", "map"] {
+        refused(&[command, &broken], &[&broken, &place, "--partial"]);
+        let shown = done(&[command, "--json", "--partial", &broken]);
+        let shown: Value = serde_json::from_slice(&shown).unwrap();
+        assert_eq!(shown["trace"]["records"], 65_536, "{command}");
+    }
 }
 
 #[test]
