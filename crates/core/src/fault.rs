@@ -16,6 +16,7 @@ use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage, Waiter};
 use crate::machine::{Machine, Rights, Setback};
 use crate::object::{Entry, Keeper};
 use crate::policy::{Arrival, Cause};
+use crate::reclaim::Need;
 use crate::run::PageRun;
 use crate::space::{Advice, Region};
 use crate::time::Time;
@@ -196,7 +197,7 @@ impl Vm {
         if self.objects.entry(page).frame().is_some() {
             return true;
         }
-        let Some(frame) = self.take_frame(machine) else {
+        let Some(frame) = self.take_frame(machine, Need::Standing) else {
             return false;
         };
         if let Some(slot) = self.objects.entry(page).slot() {
@@ -392,7 +393,7 @@ impl Vm {
     fn copy_up(&mut self, machine: &mut dyn Machine, scene: Scene, from: FrameId) -> Step {
         let Scene { fault, region, .. } = scene;
         self.frames.wire(from);
-        let taken = self.take_frame(machine);
+        let taken = self.take_frame(machine, Need::Awaited);
         self.frames.unwire(from);
         let Some(to) = taken else { return Step::Stall };
         let page = PageId {
@@ -430,7 +431,7 @@ impl Vm {
         let is_plain = self.objects.get(object).shadow.is_none() && !region.needs_copy;
         let want = if is_plain { ahead } else { 1 };
         let group = self.measure_absent(&scene, want, is_up);
-        let frames = self.take_frames(machine, group.pages, true);
+        let frames = self.take_frames(machine, group.pages, Need::Awaited);
         if frames.is_empty() {
             return Step::Stall;
         }
@@ -695,7 +696,11 @@ impl Vm {
         is_stream: bool,
     ) -> Option<Ticket> {
         let object = scene.found.page.object;
-        let frames = self.take_frames(machine, group.pages, wanted.is_some());
+        let need = match wanted {
+            Some(_) => Need::Awaited,
+            None => Need::Ahead,
+        };
+        let frames = self.take_frames(machine, group.pages, need);
         let got = frames.len() as u32;
         if got == 0 {
             return None;
@@ -739,27 +744,20 @@ impl Vm {
         }
     }
 
-    /// One frame for a page that is wanted now.
-    fn take_frame(&mut self, machine: &mut dyn Machine) -> Option<FrameId> {
-        self.take_frames(machine, 1, true).first().copied()
+    /// One frame.
+    fn take_frame(&mut self, machine: &mut dyn Machine, need: Need) -> Option<FrameId> {
+        self.take_frames(machine, 1, need).first().copied()
     }
 
-    /// Up to `want` frames, in runs as long as can be had. Pages that are wanted now may take all
-    /// but the reserve; pages read ahead leave half of the low-water mark to them.
-    fn take_frames(
-        &mut self,
-        machine: &mut dyn Machine,
-        want: u32,
-        is_wanted: bool,
-    ) -> Vec<FrameId> {
-        self.make_room(machine, want);
+    /// Up to `want` frames, in runs as long as can be had. They may be all but the reserve; those
+    /// for pages read ahead leave half of the low-water mark to pages that are wanted now.
+    fn take_frames(&mut self, machine: &mut dyn Machine, want: u32, need: Need) -> Vec<FrameId> {
+        self.make_room(machine, want, need);
         let free = self.frames.count(State::Free);
-        let kept = self.config.reserve
-            + if is_wanted {
-                0
-            } else {
-                self.config.free_low / 2
-            };
+        let kept = match need {
+            Need::Ahead => self.config.reserve + self.config.free_low / 2,
+            Need::Awaited | Need::Standing | Need::Reserve => self.config.reserve,
+        };
         let mut left = want.min(free.saturating_sub(kept));
         let mut taken = Vec::with_capacity(left as usize);
         while left > 0 {

@@ -31,9 +31,27 @@ const STORE_FAILURES_MAX: u32 = 8;
 /// How many resident pages are asked for their slots when the store is full.
 const SLOTS_SEARCHED_MAX: usize = 4096;
 
+/// What frames are needed for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Need {
+    /// For a page that somebody waits for.
+    Awaited,
+    /// For a page that stands in a program already, and is to be accounted for.
+    Standing,
+    /// For pages that will be wanted soon.
+    Ahead,
+    /// For whoever comes next.
+    Reserve,
+}
+
 impl Vm {
     /// Reclaims if too few frames are free, or fewer than `want`.
-    pub(crate) fn make_room(&mut self, machine: &mut dyn Machine, want: u32) {
+    pub(crate) fn make_room(&mut self, machine: &mut dyn Machine, want: u32, need: Need) {
+        // A round would most likely unmap all there is, and keep it. Done again and again for
+        // nobody, that would leave no program two pages at a time.
+        if self.is_store_full && need != Need::Awaited {
+            return;
+        }
         // Frames beyond the limit leave too: the first to be freed are retired.
         let over = self.frames.usable().saturating_sub(self.frames.limit());
         let coming = self.frames.count(State::Free) + self.laundry;

@@ -14,6 +14,7 @@ use crate::id::{FrameId, PageId, SlotId, SpaceId, Ticket, VirtPage};
 use crate::machine::{Machine, Rights};
 use crate::pager::{Direction, Outcome, Place, Reply, Request};
 use crate::policy::{Arrival, Cause};
+use crate::reclaim::Need;
 use crate::run::PageRun;
 use crate::time::Time;
 use crate::vm::Vm;
@@ -115,7 +116,7 @@ impl Vm {
         // The faults just served are over before room is made for others: a policy that asks
         // whether their pages are used must not find them not yet mapped.
         machine.settle();
-        self.make_room(machine, 0);
+        self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
         machine.settle();
         self.absorb_setbacks(machine);

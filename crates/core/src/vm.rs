@@ -26,6 +26,7 @@ use crate::machine::Machine;
 use crate::object::Objects;
 use crate::pager::Request;
 use crate::policy::Policy;
+use crate::reclaim::Need;
 use crate::reverse::ReverseMap;
 use crate::space::{Region, Space, Spaces};
 use crate::time::Time;
@@ -366,7 +367,7 @@ impl Vm {
         machine.settle();
         self.absorb_setbacks(machine);
         self.tick_load();
-        self.make_room(machine, 0);
+        self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
         machine.settle();
         self.absorb_setbacks(machine);
@@ -389,7 +390,7 @@ impl Vm {
         while let Some(frame) = self.frames.reinstate_one(from) {
             from = frame.index();
         }
-        self.make_room(machine, 0);
+        self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
         machine.settle();
         self.absorb_setbacks(machine);

@@ -489,6 +489,27 @@ mod stores {
     }
 
     #[test]
+    fn nobody_is_disturbed_for_a_full_store_unless_a_frame_is_needed() {
+        let mut world = World::new();
+        world
+            .frames(8)
+            .swap_slots(2)
+            .config(|config| (config.free_low, config.free_high) = (2, 4));
+        world.write_all(10..20);
+        world.touch_all(14..18).forget_log();
+        for _ in 0..3 {
+            world.tick().touch_all(14..18).expect_log("");
+        }
+        // Nor for a page that stands there and has no frame yet.
+        world.appear(40);
+        for _ in 0..3 {
+            world.adopt(1).touch_all(14..18).expect_log("");
+        }
+        world.discard(14, 3).write_all(30..33).expect_failed([]);
+        world.close();
+    }
+
+    #[test]
     fn a_full_store_gives_up_copies_of_pages_in_memory() {
         let mut world = World::new();
         // Page 10 is in memory and on the store: its slot can be had for page 11.
