@@ -120,7 +120,7 @@ fn show_lifetimes(intervals: &Intervals, lru: &Lifetime) {
     println!("pages (share)   lifetime WS / LRU / VMIN-at-WS-window memory   WS over LRU");
     for share in [1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 60, 80] {
         let pages = (intervals.distinct() * share / 100).max(1) as f64;
-        let Some(window) = window_for_mean(intervals, pages) else {
+        let Some(window) = window_for_mean(intervals, working_set_point, pages) else {
             continue;
         };
         let point = working_set_point(intervals, window);

@@ -64,7 +64,7 @@ fn the_working_set_beats_lru_in_little_memory() {
         let misses = count_depths(&trace.pages, trace.page_count).misses();
         for share in shares {
             let pages = intervals.distinct() * share / 100;
-            let window = window_for_mean(&intervals, pages as f64).unwrap();
+            let window = window_for_mean(&intervals, working_set_point, pages as f64).unwrap();
             let (set, lru) = (intervals.faults(window), misses[pages as usize]);
             assert!(
                 set * 6 < lru * 5,

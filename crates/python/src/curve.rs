@@ -7,12 +7,11 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 use tidemark_core::policy::{Sees, registry};
 use tidemark_lab::analysis::depths::Depths;
-use tidemark_lab::analysis::intervals::Intervals;
 use tidemark_lab::analysis::pff::run_pff;
 use tidemark_lab::analysis::reference_string::ReferenceString;
 use tidemark_lab::analysis::simulate::{MachineKind, collect_page_ids, simulate};
 use tidemark_lab::analysis::vmin::vmin_point;
-use tidemark_lab::analysis::working_set::{WindowPoint, working_set_point};
+use tidemark_lab::analysis::working_set::{window_for_mean, working_set_point};
 use tidemark_lab::analysis::{optimum, queues, stack};
 
 use crate::columns::{Column, column};
@@ -109,7 +108,10 @@ pub fn count_faults(
             references.compute(py, |string| {
                 let intervals = references.intervals(string);
                 let windows = windows.or_else(|| {
-                    let longest = |&size: &u64| longest_window(intervals, point, size as f64);
+                    let longest = |&size: &u64| {
+                        let window = window_for_mean(intervals, point, size as f64)?;
+                        Some(window.min(intervals.longest()))
+                    };
                     Some(sizes?.iter().filter_map(longest).collect())
                 });
                 let windows = windows.unwrap_or_else(|| intervals.windows(WINDOWS_PER_DOUBLING));
@@ -245,32 +247,6 @@ fn spread(most: u32, count: u32) -> Vec<u64> {
     sizes.push(most.max(1).into());
     sizes.dedup();
     sizes
-}
-
-/// The longest window whose mean has at most `pages_max` pages, in units of time, if any has. A
-/// mean never falls with a longer window.
-fn longest_window(
-    intervals: &Intervals,
-    point: fn(&Intervals, u64) -> WindowPoint,
-    pages_max: f64,
-) -> Option<u64> {
-    let fits = |window| point(intervals, window).pages_mean <= pages_max;
-    let longest = intervals.longest();
-    match (fits(0), fits(longest)) {
-        (false, _) => None,
-        (true, true) => Some(longest),
-        (true, false) => {
-            let (mut fitting, mut beyond) = (0, longest);
-            while beyond - fitting > 1 {
-                let middle = fitting + (beyond - fitting) / 2;
-                match fits(middle) {
-                    true => fitting = middle,
-                    false => beyond = middle,
-                }
-            }
-            Some(fitting)
-        }
-    }
 }
 
 /// PFF's points: at the intervals asked for, or for each size the one with fewest faults that fits.

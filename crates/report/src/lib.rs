@@ -4,7 +4,7 @@
 //!
 //! [`picture`] draws for files (SVG, PNG), [`terminal`] for terminals, [`page`] for browsers. They
 //! share how values become places ([`axis`]), numbers ([`numbers`]), colours ([`colours`]) and
-//! sentences ([`words`]), and how a map is laid out ([`raster`]).
+//! sentences ([`words`]), how a map is laid out ([`raster`]), and its table ([`regions`]).
 
 #![forbid(unsafe_code)]
 
@@ -14,5 +14,6 @@ pub mod numbers;
 pub mod page;
 pub mod picture;
 pub mod raster;
+pub mod regions;
 pub mod terminal;
 pub mod words;

@@ -1,7 +1,7 @@
 //! Ends of every kind: nothing that was touched before is lost.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,7 +10,7 @@ use tidemark_trace::{Ending, Event, Kinds};
 use crate::recording::Recording;
 use crate::running::{is_permitted, live};
 use crate::support::{Folder, stderr};
-use crate::tool::{LIMIT, compile, finish};
+use crate::tool::{self, LIMIT, await_line, compile, end, finish};
 
 /// Stores to 300 pages, says so, and ends in the way it is told to: `e` by exit, `u` by _exit,
 /// `k` by SIGKILL, `s` by SIGSEGV; `l` lasts, and writes to the file it is given each 100 ms.
@@ -110,15 +110,7 @@ fn a_signal_for_the_command_is_the_program_s() {
     let (trace, told) = (folder.path("trace.tide"), folder.path("told"));
     let (mut child, _) = start(&folder, &["-o", &trace, &program, "l", &told]);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    let began = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        assert!(began.elapsed() < LIMIT);
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    assert_eq!(status.signal(), Some(15));
+    assert_eq!(end(&mut child).signal(), Some(15));
     let recording = Recording::read(&trace);
     assert!(
         recording
@@ -154,20 +146,6 @@ fn what_outlives_the_program_goes_on_unrecorded() {
 
 /// Starts a recording, and waits until its program says which process it is.
 fn start(folder: &Folder, arguments: &[&str]) -> (Child, Pid) {
-    let file = |name| Stdio::from(std::fs::File::create(folder.path(name)).unwrap());
-    let mut command = live(arguments);
-    command.stdout(file("stdout")).stderr(file("stderr"));
-    (command.spawn().unwrap(), await_line(folder))
-}
-
-fn await_line(folder: &Folder) -> Pid {
-    let began = Instant::now();
-    loop {
-        let said = std::fs::read_to_string(folder.path("stdout")).unwrap();
-        if let Some(line) = said.strip_suffix('\n') {
-            return Pid::from_raw(line.parse().unwrap()).unwrap();
-        }
-        assert!(began.elapsed() < LIMIT);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let child = tool::start(&mut live(arguments), folder);
+    (child, await_line(folder))
 }

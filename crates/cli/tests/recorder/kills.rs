@@ -2,7 +2,6 @@
 //! before.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,7 +9,7 @@ use tidemark_trace::{Ending, Event, Kinds};
 
 use crate::recording::Recording;
 use crate::support::{Folder, stderr};
-use crate::tool::{LIMIT, compile, finish, record, recorder};
+use crate::tool::{LIMIT, await_line, compile, end, finish, record, recorder, start};
 
 /// Stores to 300 pages, says so, and goes on for ever; with an argument, has a child do that.
 const SOURCE: &str = r#"
@@ -172,39 +171,6 @@ fn what_outlives_the_program_goes_on_unrecorded() {
     {
         assert!(began.elapsed() < LIMIT);
         std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn start(command: &mut Command, folder: &Folder) -> Child {
-    let file = |name| Stdio::from(std::fs::File::create(folder.path(name)).unwrap());
-    command
-        .stdout(file("stdout"))
-        .stderr(file("stderr"))
-        .spawn()
-        .unwrap()
-}
-
-/// The process that the program says it is.
-fn await_line(folder: &Folder) -> Pid {
-    let began = Instant::now();
-    loop {
-        let said = std::fs::read_to_string(folder.path("stdout")).unwrap();
-        if let Some(line) = said.strip_suffix('\n') {
-            return Pid::from_raw(line.parse().unwrap()).unwrap();
-        }
-        assert!(began.elapsed() < LIMIT);
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn end(child: &mut Child) -> std::process::ExitStatus {
-    let began = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        assert!(began.elapsed() < LIMIT);
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

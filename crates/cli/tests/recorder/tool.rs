@@ -1,9 +1,11 @@
 //! What the tests need: the recorder, programs of their own, and runs with a limit.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
 
 use crate::recording::Recording;
 use crate::support::{Folder, TIDEMARK, stderr};
@@ -67,6 +69,41 @@ pub fn finish(command: &mut Command) -> Output {
         std::thread::sleep(Duration::from_millis(5));
     }
     child.wait_with_output().unwrap()
+}
+
+/// Starts a command whose output goes to files of the folder.
+pub fn start(command: &mut Command, folder: &Folder) -> Child {
+    let file = |name| Stdio::from(std::fs::File::create(folder.path(name)).unwrap());
+    command
+        .stdout(file("stdout"))
+        .stderr(file("stderr"))
+        .spawn()
+        .unwrap()
+}
+
+/// The process that the program says it is.
+pub fn await_line(folder: &Folder) -> Pid {
+    let began = Instant::now();
+    loop {
+        let said = std::fs::read_to_string(folder.path("stdout")).unwrap();
+        if let Some(line) = said.strip_suffix('\n') {
+            return Pid::from_raw(line.parse().unwrap()).unwrap();
+        }
+        assert!(began.elapsed() < LIMIT);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits for the end of a command, or fails the test when it takes too long.
+pub fn end(child: &mut Child) -> ExitStatus {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(began.elapsed() < LIMIT);
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Records a program that is to succeed, and reads the trace.

@@ -41,10 +41,15 @@ pub fn working_set_point(intervals: &Intervals, window: u64) -> WindowPoint {
     }
 }
 
-/// The longest window whose mean working set has at most `pages_max` pages, in ticks, or `None` if
-/// even the shortest has more. Found among all windows by halving.
-pub fn window_for_mean(intervals: &Intervals, pages_max: f64) -> Option<u64> {
-    let fits = |window| working_set_point(intervals, window).pages_mean <= pages_max;
+/// The longest window at which a policy's mean has at most `pages_max` pages, in ticks, or `None`
+/// if even the shortest has more. Found among all windows by halving: a mean never falls with a
+/// longer window.
+pub fn window_for_mean(
+    intervals: &Intervals,
+    point: fn(&Intervals, u64) -> WindowPoint,
+    pages_max: f64,
+) -> Option<u64> {
+    let fits = |window| point(intervals, window).pages_mean <= pages_max;
     if !fits(0) {
         return None;
     }

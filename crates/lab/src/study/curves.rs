@@ -14,7 +14,7 @@ use crate::analysis::needed::{Needed, needed_fixed, needed_vmin, needed_working_
 use crate::analysis::pff::run_pff;
 use crate::analysis::simulate::{Job, MachineKind, simulate_all};
 use crate::analysis::vmin::vmin_point;
-use crate::analysis::working_set::{WindowPoint, working_set_point};
+use crate::analysis::working_set::{WindowPoint, window_for_mean, working_set_point};
 use crate::analysis::{optimum, stack};
 
 /// A curve that can be drawn has about so many points where every one is cheap …
@@ -313,7 +313,8 @@ fn window_points(
         }
         Sizes::At(sizes) => {
             let at = |pages: &u64| {
-                let window = longest_window(intervals, point, *pages as f64)?;
+                let window = window_for_mean(intervals, point, *pages as f64)?;
+                let window = window.min(intervals.longest());
                 Some(Point {
                     pages: *pages,
                     ..plain(point(intervals, window))
@@ -322,31 +323,6 @@ fn window_points(
             sizes.iter().filter_map(at).collect()
         }
     }
-}
-
-/// The longest window whose mean has at most `pages_max` pages, if any has. A mean never falls
-/// with a longer window.
-fn longest_window(
-    intervals: &Intervals,
-    point: fn(&Intervals, u64) -> WindowPoint,
-    pages_max: f64,
-) -> Option<u64> {
-    let fits = |window| point(intervals, window).pages_mean <= pages_max;
-    if !fits(0) {
-        return None;
-    }
-    let (mut fitting, mut beyond) = (0, intervals.longest() + 1);
-    if fits(beyond) {
-        return Some(intervals.longest());
-    }
-    while beyond - fitting > 1 {
-        let middle = fitting + (beyond - fitting) / 2;
-        match fits(middle) {
-            true => fitting = middle,
-            false => beyond = middle,
-        }
-    }
-    Some(fitting)
 }
 
 #[cfg(test)]

@@ -1,15 +1,14 @@
 //! The parts of a page that are text: answers and tables.
 
 use tidemark_results::analysis::curve::CurveRecord;
-use tidemark_results::analysis::map::{MapRecord, Region};
+use tidemark_results::analysis::map::MapRecord;
 use tidemark_results::analysis::phases::PhasesRecord;
 use tidemark_results::analysis::report::ReportRecord;
 use tidemark_results::analysis::wss::WssRecord;
 use tidemark_results::text;
 
 use super::escaped;
-use crate::raster::addresses;
-use crate::{numbers, words};
+use crate::{numbers, regions, words};
 
 /// How many regions the table lists.
 const REGIONS: usize = 30;
@@ -98,28 +97,10 @@ pub fn phases(record: &PhasesRecord) -> String {
 
 /// The regions that were used most.
 pub fn regions(record: &MapRecord) -> String {
-    let mut regions: Vec<&Region> = record.regions.iter().collect();
-    regions.sort_by_key(|region| std::cmp::Reverse((region.touched, region.records)));
-    let share = |part: u64, of: u64| format!("{:.0} %", part as f64 * 100.0 / of.max(1) as f64);
-    let rows = regions.iter().take(REGIONS).map(|region| {
-        vec![
-            words::region(region, record),
-            addresses(region, record.trace.page_bytes),
-            text::bytes(record.trace.bytes(region.touched)),
-            text::count(region.records),
-            share(region.stores, region.records),
-            share(region.fetches, region.records),
-        ]
-    });
-    let columns = [
-        "region",
-        "addresses",
-        "touched",
-        "references",
-        "stores",
-        "fetches",
-    ];
-    let mut html = table(&columns, rows);
+    let regions = regions::by_use(record);
+    let rows = regions.iter().take(REGIONS);
+    let rows = rows.map(|region| regions::row(region, record).to_vec());
+    let mut html = table(&regions::COLUMNS, rows);
     if regions.len() > REGIONS {
         let more = regions.len() - REGIONS;
         html.push_str(&format!(

@@ -7,7 +7,8 @@ use super::curves::headline;
 use super::{Cell, Screen, labels_line};
 use crate::axis::{Axis, Quantity, Spread};
 use crate::colours::heat;
-use crate::raster::{Raster, addresses, level, raster};
+use crate::raster::{Raster, level, raster};
+use crate::regions::{self, share};
 use crate::words;
 
 /// Room for names beside the map.
@@ -116,27 +117,12 @@ fn time_axis(record: &MapRecord, columns: usize) -> String {
 
 /// The regions that were used most.
 fn table(record: &MapRecord) -> String {
-    let columns = [
-        "region",
-        "addresses",
-        "touched",
-        "references",
-        "stores",
-        "fetches",
-    ];
-    let mut table = text::table(&columns, 2);
-    let mut regions: Vec<_> = record.regions.iter().collect();
-    regions.sort_by_key(|region| std::cmp::Reverse((region.touched, region.records)));
-    let share = |part: u64, of: u64| format!("{:.0} %", part as f64 * 100.0 / of.max(1) as f64);
+    let mut table = text::table(&regions::COLUMNS, 2);
+    let regions = regions::by_use(record);
     for region in regions.iter().take(REGIONS) {
-        table.add_row([
-            words::shortened(&words::region(region, record), 28),
-            addresses(region, record.trace.page_bytes),
-            text::bytes(record.trace.bytes(region.touched)),
-            text::count(region.records),
-            share(region.stores, region.records),
-            share(region.fetches, region.records),
-        ]);
+        let mut row = regions::row(region, record);
+        row[0] = words::shortened(&row[0], 28);
+        table.add_row(row);
     }
     let rest = regions.get(REGIONS..).unwrap_or_default();
     if !rest.is_empty() {

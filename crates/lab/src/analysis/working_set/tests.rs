@@ -105,7 +105,7 @@ proptest! {
     fn the_window_for_a_mean_is_the_longest(owned in strings(), pages in 0u32..8) {
         let intervals = intervals(&owned);
         let fits = |w| working_set_point(&intervals, w).pages_mean <= f64::from(pages);
-        match window_for_mean(&intervals, pages.into()) {
+        match window_for_mean(&intervals, working_set_point, pages.into()) {
             None => prop_assert!(!fits(0)),
             Some(window) if window >= intervals.duration() => prop_assert!(fits(window)),
             Some(window) => prop_assert!(fits(window) && !fits(window + 1)),
