@@ -88,7 +88,7 @@ impl Config {
         let free_low = (frames_limit / 128).clamp(8, 512);
         Config {
             free_low,
-            free_high: free_low + (frames_limit / 64).clamp(16, 256),
+            free_high: free_low + (frames_limit / 64).clamp(16, 64),
             cluster_pages: 64,
             laundry_max: (frames_limit / 8).clamp(64, 2048),
             // What is read ahead must not push out what was read ahead before.
@@ -178,7 +178,7 @@ pub struct Vm {
     /// A stalled fault whose page is in memory and which needs another frame (for a copy), with
     /// the frame of that page, wired: else two such faults could take each other's for ever.
     pub(crate) held: Option<(Fault, FrameId)>,
-    /// Frames of faults that were served after a wait, wired until the end of the call: serving
+    /// Frames of faults that have been served, wired until room has been made for others: serving
     /// the next fault may not take a page that its program had no chance to touch.
     pub(crate) served: Vec<FrameId>,
     /// Stores that failed since one last succeeded.
@@ -363,12 +363,29 @@ impl Vm {
     /// Work: the policy's own, and at most one round of reclaim.
     pub fn handle_tick(&mut self, now: Time, machine: &mut dyn Machine) {
         self.now = now;
+        self.release_served();
         self.ask_policy(machine, |policy, probe| policy.tick(probe));
         machine.settle();
         self.absorb_setbacks(machine);
         self.tick_load();
         self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
+        machine.settle();
+        self.absorb_setbacks(machine);
+    }
+
+    /// Learns that every request so far has been started: makes room for whoever comes next, while
+    /// the transfers run that somebody waits for. To be called after each fault and each reply;
+    /// until then a fault takes from the frames kept free.
+    ///
+    /// Work: at most one round of reclaim.
+    pub fn handle_idle(&mut self, now: Time, machine: &mut dyn Machine) {
+        self.now = now;
+        // Faults that wait for a frame are served when something has ended, or in time: programs
+        // whose faults are over may then have touched their pages, and three of them can't take
+        // each other's for ever.
+        self.make_room(machine, 0, Need::Reserve);
+        self.release_served();
         machine.settle();
         self.absorb_setbacks(machine);
     }
@@ -381,6 +398,7 @@ impl Vm {
     pub fn handle_limit(&mut self, now: Time, machine: &mut dyn Machine, frames: u32) {
         assert!(frames > self.config.reserve && frames <= self.config.frames_max);
         self.now = now;
+        self.release_served();
         self.frames.set_limit(frames);
         self.policy.resize(frames);
         while let Some(frame) = self.frames.retire_one() {
