@@ -7,6 +7,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::linux_modern;
 use super::{Description, Policy};
 use super::{clock, fifo, gnumach, mach3, mach86, random, tidemark};
 
@@ -43,6 +44,10 @@ static ENTRIES: &[Entry] = &[
     Entry {
         description: &gnumach::BALANCED,
         build: gnumach::build_balanced,
+    },
+    Entry {
+        description: &linux_modern::DESCRIPTION,
+        build: linux_modern::build,
     },
     Entry {
         description: &tidemark::DESCRIPTION,
