@@ -7,9 +7,9 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::linux_modern;
 use super::{Description, Policy};
 use super::{clock, fifo, gnumach, mach3, mach86, random, tidemark};
+use super::{dclock, linux_classzone, linux_modern, linux_rmap13b, netbsd, osf_mk};
 
 /// Every policy: what it says of itself, and how it is made.
 static ENTRIES: &[Entry] = &[
@@ -46,8 +46,32 @@ static ENTRIES: &[Entry] = &[
         build: gnumach::build_balanced,
     },
     Entry {
+        description: &osf_mk::DESCRIPTION,
+        build: osf_mk::build,
+    },
+    Entry {
+        description: &linux_classzone::VIRTUAL,
+        build: linux_classzone::build_virtual,
+    },
+    Entry {
+        description: &linux_classzone::REVERSE,
+        build: linux_classzone::build_reverse,
+    },
+    Entry {
+        description: &linux_rmap13b::DESCRIPTION,
+        build: linux_rmap13b::build,
+    },
+    Entry {
         description: &linux_modern::DESCRIPTION,
         build: linux_modern::build,
+    },
+    Entry {
+        description: &dclock::DESCRIPTION,
+        build: dclock::build,
+    },
+    Entry {
+        description: &netbsd::DESCRIPTION,
+        build: netbsd::build,
     },
     Entry {
         description: &tidemark::DESCRIPTION,
