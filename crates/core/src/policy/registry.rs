@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 
 use super::{Description, Policy};
 use super::{clock, fifo, gnumach, mach3, mach86, random, tidemark};
-use super::{dclock, linux_classzone, linux_modern, linux_rmap13b, netbsd, osf_mk};
+use super::{dclock, linux_classzone, linux_modern, linux_rmap13b, mglru, netbsd};
+use super::{netbsd_clock_pro, osf_mk};
 
 /// Every policy: what it says of itself, and how it is made.
 static ENTRIES: &[Entry] = &[
@@ -66,12 +67,20 @@ static ENTRIES: &[Entry] = &[
         build: linux_modern::build,
     },
     Entry {
+        description: &mglru::DESCRIPTION,
+        build: mglru::build,
+    },
+    Entry {
         description: &dclock::DESCRIPTION,
         build: dclock::build,
     },
     Entry {
         description: &netbsd::DESCRIPTION,
         build: netbsd::build,
+    },
+    Entry {
+        description: &netbsd_clock_pro::DESCRIPTION,
+        build: netbsd_clock_pro::build,
     },
     Entry {
         description: &tidemark::DESCRIPTION,
