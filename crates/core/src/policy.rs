@@ -10,15 +10,18 @@ use crate::machine::{Machine, Rights};
 use crate::reverse::{Mapping, ReverseMap};
 use crate::time::Time;
 
+mod ages;
 mod behind;
 pub mod clock;
 pub mod dclock;
 pub mod fifo;
+pub mod freebsd;
 mod ghosts;
 pub mod gnumach;
 pub mod linux_classzone;
 pub mod linux_modern;
 pub mod linux_rmap13b;
+pub mod linux_rmap15;
 pub mod mach3;
 pub mod mach86;
 pub mod mglru;

@@ -18,6 +18,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::ages::count_down;
 use super::pull::pull_any;
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
@@ -207,29 +208,28 @@ impl Rmap13b {
                 true => age.saturating_add(self.up).min(self.most),
                 false => age.saturating_sub(self.down),
             };
-            let is_old = *age == 0 && probe.may_leave(frame);
-            let list = if is_old { DIRTY } else { ACTIVE };
-            self.queues.move_to_back(list, frame.0);
+            self.settle_age(frame, probe);
         }
     }
 
-    /// Takes from all ages what must be taken for one active page to become inactive.
+    /// Goes round the active pages until one becomes inactive, with nobody using any.
     fn count_down(&mut self, probe: &Probe<'_>) {
-        let actives = self.queues.iter(ACTIVE).map(FrameId);
-        let may_leave = actives.filter(|&frame| probe.may_leave(frame));
-        let Some(least) = may_leave.map(|frame| self.ages[frame.index()]).min() else {
+        if !count_down(&self.queues, ACTIVE, &mut self.ages, probe) {
             return;
-        };
+        }
         for _ in 0..self.queues.length(ACTIVE) {
             let Some(frame) = self.queues.front(ACTIVE).map(FrameId) else {
                 return;
             };
-            let age = &mut self.ages[frame.index()];
-            *age = age.saturating_sub(least);
-            let is_old = *age == 0 && probe.may_leave(frame);
-            let list = if is_old { DIRTY } else { ACTIVE };
-            self.queues.move_to_back(list, frame.0);
+            self.settle_age(frame, probe);
         }
+    }
+
+    /// Puts an active page that was looked at behind the others, or makes it inactive.
+    fn settle_age(&mut self, frame: FrameId, probe: &Probe<'_>) {
+        let is_old = self.ages[frame.index()] == 0 && probe.may_leave(frame);
+        let list = if is_old { DIRTY } else { ACTIVE };
+        self.queues.move_to_back(list, frame.0);
     }
 
     /// How many pages short of `target` those are that are free or inactive.

@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 
 use super::{Description, Policy};
 use super::{clock, fifo, gnumach, mach3, mach86, random, tidemark};
-use super::{dclock, linux_classzone, linux_modern, linux_rmap13b, mglru, netbsd};
-use super::{netbsd_clock_pro, osf_mk};
+use super::{dclock, freebsd, linux_classzone, linux_modern, linux_rmap13b, linux_rmap15};
+use super::{mglru, netbsd, netbsd_clock_pro, osf_mk};
 
 /// Every policy: what it says of itself, and how it is made.
 static ENTRIES: &[Entry] = &[
@@ -63,6 +63,10 @@ static ENTRIES: &[Entry] = &[
         build: linux_rmap13b::build,
     },
     Entry {
+        description: &linux_rmap15::DESCRIPTION,
+        build: linux_rmap15::build,
+    },
+    Entry {
         description: &linux_modern::DESCRIPTION,
         build: linux_modern::build,
     },
@@ -81,6 +85,10 @@ static ENTRIES: &[Entry] = &[
     Entry {
         description: &netbsd_clock_pro::DESCRIPTION,
         build: netbsd_clock_pro::build,
+    },
+    Entry {
+        description: &freebsd::DESCRIPTION,
+        build: freebsd::build,
     },
     Entry {
         description: &tidemark::DESCRIPTION,
