@@ -159,6 +159,7 @@ impl Vm {
             machine,
             questions: &mut self.counters.questions,
             laundry: self.laundry,
+            places: Some(&mut self.reverse),
         };
         ask(&mut *self.policy, &mut probe)
     }

@@ -197,10 +197,14 @@ impl Vm {
         assert!(config.free_low <= config.free_high);
         assert!(config.cluster_pages >= 1 && config.default_cluster_pages >= 1);
         assert!(config.reserve < config.frames_limit.max(1));
+        let mut reverse = ReverseMap::new(config.frames_max as usize);
+        if policy.walks() {
+            reverse.keep_standing();
+        }
         Vm {
             now: Time(0),
             frames: Frames::new(config.frames_max, config.frames_limit),
-            reverse: ReverseMap::new(config.frames_max as usize),
+            reverse,
             objects: Objects::new(),
             spaces: Spaces::new(),
             policy,
