@@ -10,15 +10,25 @@ use crate::machine::{Machine, Rights};
 use crate::time::Time;
 
 pub mod clock;
+mod clocks;
 pub mod fifo;
 mod ghosts;
 pub mod gnumach;
+mod local;
 pub mod mach3;
 pub mod mach86;
+mod needs;
+pub mod nt;
+pub mod pff;
 mod pull;
 pub mod random;
 pub mod registry;
+mod sets;
 pub mod tidemark;
+pub mod vmin;
+pub mod vms;
+pub mod working_set;
+pub mod wsclock;
 
 /// Decides which resident page leaves next.
 pub trait Policy: Send {
@@ -40,10 +50,50 @@ pub trait Policy: Send {
     /// Learns of one reference; called by the lab alone, if `sees` asks for it.
     fn page_referenced(&mut self, _frame: FrameId) {}
 
+    /// Learns when the page in `frame` is used next, in the ticks of its program: `u64::MAX` if
+    /// never. Called by the lab alone after each reference, if `sees` asks for the future.
+    fn page_foreseen(&mut self, _frame: FrameId, _next: u64) {}
+
+    /// Learns how far the programs of `space` have come in their own time, in ticks: a microsecond
+    /// of processor time each, or a reference in a simulation without a clock. Told before
+    /// anything else that happened at that time.
+    fn clock_moved(&mut self, _space: SpaceId, _ticks: u64) {}
+
+    /// Learns that `space` is no more. Another may get its number. Pages it shared may stay.
+    fn space_ended(&mut self, _space: SpaceId) {}
+
     /// Names the frame to give up, or `None` if nothing it knows of may go.
     ///
     /// Choosing removes nothing: `page_left` follows if the core agrees.
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId>;
+
+    /// Names a frame to give up although nobody needs it, or `None` if all are to stay for now.
+    ///
+    /// Asked at the end of each fault, each reply and each tick, again and again until it answers
+    /// `None` or a round is full. One call does a bounded amount of work; what is left over can
+    /// wait for the next event. `page_left` follows each answer that the core agrees with.
+    fn trim(&mut self, _probe: &mut Probe<'_>) -> Option<FrameId> {
+        None
+    }
+
+    /// Names a frame whose page is to be written and to stay, or `None`. Asked after
+    /// [`trim`](Self::trim), in the same way.
+    ///
+    /// The page leaves for the time of the write, and enters again: as [`Cause::Cleaned`] when it
+    /// has been written or had no need to be, as [`Cause::Kept`] if it was touched meanwhile.
+    fn clean(&mut self, _probe: &mut Probe<'_>) -> Option<FrameId> {
+        None
+    }
+
+    /// How many frames the programs of `space` need, if the policy measures that.
+    fn demand(&self, _space: SpaceId) -> Option<u32> {
+        None
+    }
+
+    /// How many resident pages the policy holds as good as free.
+    fn frames_spare(&self) -> u32 {
+        0
+    }
 
     /// Learns that time has passed.
     fn tick(&mut self, _probe: &mut Probe<'_>) {}
@@ -115,6 +165,8 @@ pub enum Cause {
     Adopted,
     /// Chosen to leave, and kept after all: touched, pinned, or its store failed.
     Kept,
+    /// Written because the policy wanted it [clean](Policy::clean). Not mapped.
+    Cleaned,
 }
 
 /// A page's coming, as a policy learns of it.
@@ -146,6 +198,7 @@ pub struct Probe<'a> {
     pub(crate) machine: &'a mut dyn Machine,
     pub(crate) questions: &'a mut u64,
     pub(crate) laundry: u32,
+    pub(crate) protected: Option<SpaceId>,
 }
 
 impl<'a> Probe<'a> {
@@ -163,6 +216,7 @@ impl<'a> Probe<'a> {
             machine,
             questions,
             laundry,
+            protected: None,
         }
     }
 }
@@ -173,9 +227,13 @@ impl Probe<'_> {
         self.now
     }
 
-    /// Whether `frame` holds a page that is neither wired nor in transit.
+    /// Whether `frame` holds a page that is neither wired nor in transit, nor protected by load
+    /// control.
     pub fn may_leave(&self, frame: FrameId) -> bool {
         self.frames.may_leave(frame)
+            && self
+                .protected
+                .is_none_or(|space| self.frames.owner(frame) != space)
     }
 
     /// Reports whether `frame` was used since this was last asked, and forgets it.
@@ -183,7 +241,8 @@ impl Probe<'_> {
     /// Where there are no reference bits, a mapped frame answers yes and is unmapped.
     pub fn take_referenced(&mut self, frame: FrameId) -> bool {
         *self.questions += 1;
-        self.machine.take_referenced(frame)
+        let was_vouched_for = self.frames.take_vouched(frame);
+        self.machine.take_referenced(frame) | was_vouched_for
     }
 
     /// Unmaps `frame`, which stays resident: its next use is a soft fault, reported through
@@ -191,6 +250,21 @@ impl Probe<'_> {
     pub fn unmap(&mut self, frame: FrameId) {
         *self.questions += 1;
         self.machine.restrict(frame, Rights::None);
+        self.frames.set_aside(frame, true);
+    }
+
+    /// Whether the page in `frame` must be written before it may be dropped. `None` if nobody can
+    /// tell: only a page that [`unmap`](Self::unmap) has unmapped, in an earlier call, and that
+    /// nobody has touched since, holds still.
+    pub fn is_modified(&mut self, frame: FrameId) -> Option<bool> {
+        if !self.frames.is_aside(frame) {
+            return None;
+        }
+        *self.questions += 1;
+        if self.machine.take_modified(frame) {
+            self.frames.set_dirty(frame, true);
+        }
+        Some(self.frames.is_dirty(frame))
     }
 
     /// How many pages are being written to their pagers at this moment.
