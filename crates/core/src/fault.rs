@@ -156,19 +156,19 @@ impl Vm {
         if let Some(space) = self.spaces.get_mut(fault.space) {
             space.faults += 1;
         }
+        self.pass_clock(fault.space);
         let step = self.serve(machine, fault, false);
         machine.settle();
         self.absorb_setbacks(machine);
         match step {
             Step::Resolved => {
-                if self.is_room_wanted() {
-                    self.keep_served(fault);
-                }
+                self.keep_served(fault);
                 Resolution::Resolved
             }
             Step::Invalid => Resolution::Invalid,
             Step::Wait(ticket) => {
                 self.wait_for(ticket, fault);
+                self.note_page_in(machine, fault.space);
                 Resolution::Pending
             }
             Step::Stall => {
@@ -319,7 +319,11 @@ impl Vm {
                     self.counters.busy += 1;
                     self.keep(frame);
                 }
-                Setback::Busy => {}
+                Setback::Busy => {
+                    if state == State::Resident {
+                        self.frames.set_aside(frame, false);
+                    }
+                }
                 Setback::Gone if state == State::Resident => {
                     let page = self
                         .frames
@@ -340,6 +344,7 @@ impl Vm {
     pub(crate) fn occupy(&mut self, frame: FrameId, page: PageId, space: SpaceId, cause: Cause) {
         let is_external = self.objects.get(page.object).is_external();
         self.frames.fill(frame, page, is_external, Ticket(0));
+        self.frames.set_owner(frame, space);
         self.objects
             .get_mut(page.object)
             .set_frame(page.index, Some(frame));
@@ -382,6 +387,9 @@ impl Vm {
         };
         machine.enter(fault.space, fault.at, frame, rights);
         self.reverse.insert(frame, fault.space, fault.at);
+        self.frames.set_owner(frame, fault.space);
+        let was_aside = self.frames.is_aside(frame);
+        self.frames.set_aside(frame, false);
         if was_ahead {
             self.counters.ahead_used += 1;
         }
@@ -389,7 +397,7 @@ impl Vm {
             self.counters.soft_faults += 1;
             self.log(Decision::Soft(found.page));
         }
-        if !is_retry || was_ahead {
+        if !is_retry || was_ahead || was_aside {
             self.policy.page_rescued(frame);
         }
         Step::Resolved

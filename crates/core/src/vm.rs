@@ -21,7 +21,8 @@ use crate::decision::Decision;
 use crate::fault::{Event, Fault};
 use crate::frame::{Frames, State};
 use crate::id::{FrameId, SlotId, SpaceId, Ticket, VirtPage};
-use crate::load::{LoadControl, Unlimited};
+use crate::load::LoadControl;
+use crate::load::unlimited::Unlimited;
 use crate::machine::Machine;
 use crate::object::Objects;
 use crate::pager::Request;
@@ -168,6 +169,8 @@ pub struct Vm {
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) slots: Box<dyn Slots>,
     pub(crate) load: Box<dyn LoadControl>,
+    /// Whose pages load control spares while others may go.
+    pub(crate) protected: Option<SpaceId>,
     pub(crate) streams: Streams,
     pub(crate) transfers: BTreeMap<Ticket, Transfer>,
     pub(crate) next_ticket: u64,
@@ -210,6 +213,7 @@ impl Vm {
             policy,
             slots,
             load: Box::new(Unlimited),
+            protected: None,
             streams: Streams::new(),
             transfers: BTreeMap::new(),
             next_ticket: 1,
@@ -230,6 +234,7 @@ impl Vm {
     /// Puts another load control in place.
     pub fn set_load_control(&mut self, load: Box<dyn LoadControl>) {
         self.load = load;
+        self.protected = None;
     }
 
     /// Hands out the next piece of work for a pager.
@@ -364,14 +369,16 @@ impl Vm {
 
     /// Learns that time has passed: at least once a second, or as often as the policy needs.
     ///
-    /// Work: the policy's own, and at most one round of reclaim.
+    /// Work: the policy's own, load control's own, one step a frame for each space whose reference
+    /// bits load control sets or clears, and at most one round of reclaim.
     pub fn handle_tick(&mut self, now: Time, machine: &mut dyn Machine) {
         self.now = now;
         self.release_served();
+        self.pass_clocks();
         self.ask_policy(machine, |policy, probe| policy.tick(probe));
         machine.settle();
         self.absorb_setbacks(machine);
-        self.tick_load();
+        self.tick_load(machine);
         self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
         machine.settle();
@@ -379,16 +386,18 @@ impl Vm {
     }
 
     /// Learns that every request so far has been started: makes room for whoever comes next, while
-    /// the transfers run that somebody waits for. To be called after each fault and each reply;
-    /// until then a fault takes from the frames kept free.
+    /// the transfers run that somebody waits for, and lets go what the policy wants to go. To be
+    /// called after each fault, reply and tick; until then a fault takes from the frames kept
+    /// free.
     ///
-    /// Work: at most one round of reclaim.
+    /// Work: at most one round of reclaim, and one of trimming.
     pub fn handle_idle(&mut self, now: Time, machine: &mut dyn Machine) {
         self.now = now;
         // Faults that wait for a frame are served when something has ended, or in time: programs
         // whose faults are over may then have touched their pages, and three of them can't take
         // each other's for ever.
         self.make_room(machine, 0, Need::Reserve);
+        self.trim(machine);
         self.release_served();
         machine.settle();
         self.absorb_setbacks(machine);
@@ -427,36 +436,5 @@ impl Vm {
     pub(crate) fn take_ticket(&mut self) -> Ticket {
         self.next_ticket += 1;
         Ticket(self.next_ticket - 1)
-    }
-
-    fn tick_load(&mut self) {
-        use crate::load::{LoadView, SpaceLoad, Verdict};
-        let spaces: Vec<SpaceLoad> = self
-            .spaces
-            .iter()
-            .map(|(space, s)| SpaceLoad {
-                space,
-                faults: s.faults,
-                is_suspended: s.is_suspended,
-            })
-            .collect();
-        let view = LoadView {
-            now: self.now,
-            frames_free: self.frames.count(State::Free),
-            frames_target: self.config.free_high,
-            page_outs: self.counters.page_outs,
-            spaces: &spaces,
-        };
-        let Some(verdict) = self.load.tick(&view) else {
-            return;
-        };
-        let (space, is_suspended, event) = match verdict {
-            Verdict::Suspend(space) => (space, true, Event::Suspend { space }),
-            Verdict::Resume(space) => (space, false, Event::Resume { space }),
-        };
-        if let Some(found) = self.spaces.get_mut(space) {
-            found.is_suspended = is_suspended;
-            self.events.push_back(event);
-        }
     }
 }

@@ -138,7 +138,7 @@ impl Policy for Freebsd {
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.counts[frame.index()] = self.init;
         let list = match arrival.cause {
-            Cause::Prefetched | Cause::ZeroAhead => INACTIVE,
+            Cause::Prefetched | Cause::ZeroAhead | Cause::Cleaned => INACTIVE,
             Cause::ZeroFill | Cause::Fetched | Cause::Copied | Cause::Adopted | Cause::Kept => {
                 ACTIVE
             }
