@@ -168,7 +168,6 @@ impl Vm {
             Step::Wait(ticket) => {
                 self.wait_for(ticket, fault);
                 self.note_page_in(machine, fault.space);
-                self.trim(machine);
                 Resolution::Pending
             }
             Step::Stall => {

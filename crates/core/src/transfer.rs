@@ -146,8 +146,8 @@ impl Vm {
         }
     }
 
-    /// Serves the faults that wait for a frame, in order, until one has to wait on. Then lets the
-    /// policy trim. From here on the pages of those served in this call may leave again.
+    /// Serves the faults that wait for a frame, in order, until one has to wait on. If any
+    /// fault was served in this call, lets the policy trim; from then on their pages may leave.
     pub(crate) fn serve_stalled(&mut self, machine: &mut dyn Machine) {
         if let Some((fault, frame)) = self.held.take() {
             self.frames.unwire(frame);
@@ -168,7 +168,11 @@ impl Vm {
         }
         self.fail_if_stuck();
         machine.settle();
-        self.trim(machine);
+        if self.served.is_empty() {
+            self.swap_out_whole(machine);
+        } else {
+            self.trim(machine);
+        }
         for frame in self.served.drain(..) {
             self.frames.unwire(frame);
         }

@@ -374,6 +374,7 @@ impl Vm {
         machine.settle();
         self.absorb_setbacks(machine);
         self.tick_load(machine);
+        self.trim(machine);
         self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
         machine.settle();
