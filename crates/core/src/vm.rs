@@ -379,6 +379,7 @@ impl Vm {
         machine.settle();
         self.absorb_setbacks(machine);
         self.tick_load(machine);
+        self.trim(machine);
         self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
         machine.settle();
@@ -397,7 +398,11 @@ impl Vm {
         // whose faults are over may then have touched their pages, and three of them can't take
         // each other's for ever.
         self.make_room(machine, 0, Need::Reserve);
-        self.trim(machine);
+        if self.served.is_empty() {
+            self.swap_out_whole(machine);
+        } else {
+            self.trim(machine);
+        }
         self.release_served();
         machine.settle();
         self.absorb_setbacks(machine);
