@@ -82,9 +82,10 @@ pub trait Policy: Send {
 
     /// Names a frame to give up although nobody needs it, or `None` if all are to stay for now.
     ///
-    /// Asked when a fault, a reply or a tick is over, again and again until it answers
-    /// `None` or a round is full. One call does a bounded amount of work; what is left over can
-    /// wait for the next event. `page_left` follows each answer that the core agrees with.
+    /// Asked at each tick, and when a fault that brought or mapped a page is over, again and again
+    /// until it answers `None` or a round is full. One call does a bounded amount of work; what is
+    /// left over can wait for the next event. `page_left` follows each answer that the core agrees
+    /// with.
     fn trim(&mut self, _probe: &mut Probe<'_>) -> Option<FrameId> {
         None
     }

@@ -1,8 +1,8 @@
 //! Trimming: pages that go, or are written, though nobody needs their frames.
 //!
 //! A policy that gives each program the memory it needs, and no more, takes pages away when they
-//! are not needed, not when others want their frames. It is asked when an event is over. Pages
-//! of spaces that are to be swapped out whole go the same way.
+//! are not needed, not when others want their frames. It is asked at each tick, and when a fault is
+//! over. Pages of spaces that are to be swapped out whole go the same way, at replies too.
 //!
 //! # Invariants
 //! 1. One event trims [`ROUND_MAX`] pages at most, and writes no more than the laundry takes.
@@ -20,34 +20,48 @@ impl Vm {
     /// Lets go what the policy no longer wants, and what is swapped out whole; then writes what
     /// the policy wants clean.
     pub(crate) fn trim(&mut self, machine: &mut dyn Machine) {
+        self.swap_out_whole(machine);
         // Nothing that is modified could go, and what is tried again and again for nobody only
         // takes mappings away.
         if self.is_store_full {
             return;
         }
         let asked = self.counters.questions;
-        let mut has_sent = false;
-        let whole = self.choose_suspended(self.trim_max(), true);
-        whole
-            .iter()
-            .for_each(|&frame| self.begin_leaving(machine, frame));
-        has_sent |= !whole.is_empty();
-        self.send_out(machine, whole);
         let unwanted = self.collect_answers(machine, |policy, probe| policy.trim(probe));
-        has_sent |= !unwanted.is_empty();
+        let mut has_sent = !unwanted.is_empty();
         self.send_out(machine, unwanted);
         let unclean = self.collect_answers(machine, |policy, probe| policy.clean(probe));
+        has_sent |= !unclean.is_empty();
         for &frame in &unclean {
             self.frames.set_cleaning(frame);
         }
-        has_sent |= !unclean.is_empty();
         self.send_out(machine, unclean);
         if has_sent || self.counters.questions != asked {
-            machine.settle();
-            self.absorb_setbacks(machine);
-            // What was found to be gone has been discarded.
-            machine.settle();
+            self.settle_all(machine);
         }
+    }
+
+    /// Lets go the pages of spaces that load control wants out of memory.
+    pub(crate) fn swap_out_whole(&mut self, machine: &mut dyn Machine) {
+        if self.is_store_full {
+            return;
+        }
+        let whole = self.choose_suspended(self.trim_max(), true);
+        if whole.is_empty() {
+            return;
+        }
+        whole
+            .iter()
+            .for_each(|&frame| self.begin_leaving(machine, frame));
+        self.send_out(machine, whole);
+        self.settle_all(machine);
+    }
+
+    fn settle_all(&mut self, machine: &mut dyn Machine) {
+        machine.settle();
+        self.absorb_setbacks(machine);
+        // What was found to be gone has been discarded.
+        machine.settle();
     }
 
     fn trim_max(&self) -> usize {

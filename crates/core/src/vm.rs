@@ -184,6 +184,8 @@ pub struct Vm {
     /// Frames of faults that have been served, wired until room has been made for others: serving
     /// the next fault may not take a page that its program had no chance to touch.
     pub(crate) served: Vec<FrameId>,
+    /// Time has passed since the policy was last asked what to trim.
+    pub(crate) is_trim_due: bool,
     /// Stores that failed since one last succeeded.
     pub(crate) stores_failed: u32,
     pub(crate) is_store_full: bool,
@@ -221,6 +223,7 @@ impl Vm {
             stalled: VecDeque::new(),
             held: None,
             served: Vec::new(),
+            is_trim_due: false,
             stores_failed: 0,
             is_store_full: false,
             requests: VecDeque::new(),
@@ -379,6 +382,7 @@ impl Vm {
         machine.settle();
         self.absorb_setbacks(machine);
         self.tick_load(machine);
+        self.is_trim_due = true;
         self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
         machine.settle();
@@ -397,7 +401,11 @@ impl Vm {
         // whose faults are over may then have touched their pages, and three of them can't take
         // each other's for ever.
         self.make_room(machine, 0, Need::Reserve);
-        self.trim(machine);
+        if core::mem::take(&mut self.is_trim_due) || !self.served.is_empty() {
+            self.trim(machine);
+        } else {
+            self.swap_out_whole(machine);
+        }
         self.release_served();
         machine.settle();
         self.absorb_setbacks(machine);

@@ -142,9 +142,14 @@ impl Cache {
             assert!(self.frames.may_leave(frame), "{frame:?} may not leave");
             self.drop_frame(frame, Departure::Evicted);
         }
+        let mut unclean = Vec::new();
         while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
             assert!(self.frames.may_leave(frame), "{frame:?} may not leave");
-            let page = self.drop_frame(frame, Departure::Evicted);
+            unclean.push(self.drop_frame(frame, Departure::Evicted));
+        }
+        // What is written together is written in order.
+        unclean.sort_unstable();
+        for page in unclean {
             self.load(page, Cause::Cleaned);
         }
     }

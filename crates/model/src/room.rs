@@ -135,8 +135,13 @@ impl Room {
         while let Some(frame) = self.ask(|policy, probe| policy.trim(probe)) {
             left.push(self.drop_frame(frame));
         }
+        let mut unclean = Vec::new();
         while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
-            let name = self.drop_frame(frame);
+            unclean.push(self.drop_frame(frame));
+        }
+        // What is written together is written in order.
+        unclean.sort_unstable();
+        for name in unclean {
             self.cleaned.push(name);
             self.load(name, Cause::Cleaned);
         }
