@@ -289,6 +289,8 @@ impl Probe<'_> {
             return None;
         }
         *self.questions += 1;
+        // The same event may have changed other things about the page.
+        self.machine.settle();
         if self.machine.take_modified(frame) {
             self.frames.set_dirty(frame, true);
         }

@@ -178,9 +178,6 @@ impl Vm {
 
     /// Decides what becomes of pages that were just unmapped: dropped, written, or kept.
     pub(crate) fn send_out(&mut self, machine: &mut dyn Machine, chosen: Vec<FrameId>) {
-        if chosen.is_empty() {
-            return;
-        }
         machine.settle();
         self.absorb_setbacks(machine);
         let mut modified = Vec::new();

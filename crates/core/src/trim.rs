@@ -28,15 +28,18 @@ impl Vm {
         }
         let asked = self.counters.questions;
         let unwanted = self.collect_answers(machine, |policy, probe| policy.trim(probe));
-        let mut has_sent = !unwanted.is_empty();
-        self.send_out(machine, unwanted);
-        let unclean = self.collect_answers(machine, |policy, probe| policy.clean(probe));
-        has_sent |= !unclean.is_empty();
-        for &frame in &unclean {
-            self.frames.set_cleaning(frame);
+        let has_sent = !unwanted.is_empty();
+        if has_sent {
+            self.send_out(machine, unwanted);
         }
-        self.send_out(machine, unclean);
-        if has_sent || self.counters.questions != asked {
+        let unclean = self.collect_answers(machine, |policy, probe| policy.clean(probe));
+        let is_cleaning = !unclean.is_empty();
+        if is_cleaning {
+            let frames = unclean.iter();
+            frames.for_each(|&frame| self.frames.set_cleaning(frame));
+            self.send_out(machine, unclean);
+        }
+        if has_sent || is_cleaning || self.counters.questions != asked {
             self.settle_all(machine);
         }
     }

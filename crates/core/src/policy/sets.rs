@@ -112,6 +112,16 @@ impl Sets {
         frames.into_iter().flatten().map(FrameId)
     }
 
+    /// The first of `space`, whether it may leave or not.
+    pub fn first(&self, space: SpaceId) -> Option<FrameId> {
+        self.iter(space).next()
+    }
+
+    /// Who stands behind `frame` on its list.
+    pub fn next(&self, frame: FrameId) -> Option<FrameId> {
+        self.queues.next(frame.0).map(FrameId)
+    }
+
     /// The first on the list `other` of no space, whether it may leave or not.
     pub fn front_of(&self, other: u32) -> Option<FrameId> {
         self.queues.front(other).map(FrameId)

@@ -2,13 +2,13 @@
 //!
 //! A page leaves when its last use is more than a window ago, whether anybody needs the frame or
 //! not, and a program's memory grows and shrinks with what it uses. Where every reference is shown
-//! the set is exact. Where there are bits, each page is asked once in a part of the window, and its
-//! use is as old as the first time it was not found used, at most: a page stays a part longer than
+//! the set is exact. Where there are bits, all pages of a program are asked once in a part of the
+//! window, and a use counts from the time it was noticed: a page stays up to two parts longer than
 //! it should. The damped variant also lets go, at each fault, of the page that was used longest
 //! ago, if that is more than a share of the window: localities that end leave sooner.
 //!
-//! In a memory too small for the sets, the page that was asked about longest ago leaves, if it was
-//! not used since. What is missed so is counted in [`Policy::demand`].
+//! In a memory too small for the sets, the page used longest ago in its program's time leaves.
+//! What is missed so is counted in [`Policy::demand`].
 //!
 //! Sources: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968; A. J.
 //! Smith, "A modified working set paging algorithm", IEEE TC C-25(9), 1976.
@@ -73,22 +73,28 @@ const LOOKS_MAX: u32 = 256;
 /// How many pages that may not leave are passed in search of one that may, when nobody waits.
 const PASSED_MAX: usize = 16;
 
+/// A round over the pages of a space, to ask whether they were used.
 #[derive(Clone, Copy, Default)]
-struct Stamp {
-    /// When the page was last known to be used.
-    used: u64,
-    /// When it was last asked about. A list is in the order of these.
-    asked: u64,
+struct Round {
+    /// When the last one began, in the space's time.
+    began: u64,
+    /// Who is asked next.
+    at: Option<FrameId>,
+    /// How many are left to be asked.
+    left: u32,
 }
 
 struct WorkingSet {
     description: &'static Description,
+    /// The pages of each space, the one used longest ago first.
     sets: Sets,
     clocks: Clocks,
     needs: Needs,
-    stamps: Vec<Stamp>,
+    /// When each page was last known to be used.
+    used: Vec<u64>,
+    rounds: Vec<Round>,
     window: u64,
-    /// Time between two questions about a page.
+    /// Time between two rounds.
     part: u64,
     /// The age at which a fault replaces the oldest page.
     damping: Option<u64>,
@@ -117,7 +123,7 @@ impl Policy for WorkingSet {
 
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         let (space, now) = (arrival.space, self.clocks.now(arrival.space));
-        self.note_use(frame, now);
+        self.used[frame.index()] = now;
         self.sets.push(space, frame);
         if arrival.cause == Cause::Fetched {
             self.needs.note_fetched(space, now);
@@ -133,17 +139,18 @@ impl Policy for WorkingSet {
 
     fn page_left(&mut self, frame: FrameId, _page: PageId, departure: Departure) {
         let space = self.space_of(frame);
-        let now = self.clocks.now(space);
-        let age = now.saturating_sub(self.stamps[frame.index()].used);
-        if departure == Departure::Evicted && age <= self.damping.unwrap_or(self.window) {
-            self.needs.note_taken(space, now);
+        let limit = self.damping.unwrap_or(self.window);
+        if departure == Departure::Evicted && self.age(frame) <= limit {
+            self.needs.note_taken(space, self.clocks.now(space));
         }
+        self.pass(space, frame);
         self.sets.remove(frame);
     }
 
     fn page_rescued(&mut self, frame: FrameId) {
-        let now = self.clocks.now(self.space_of(frame));
-        self.note_use(frame, now);
+        let space = self.space_of(frame);
+        self.pass(space, frame);
+        self.used[frame.index()] = self.clocks.now(space);
         self.sets.move_to_back(frame);
     }
 
@@ -164,7 +171,7 @@ impl Policy for WorkingSet {
         // One round clears every bit, so that the second finds a page if any may leave.
         for _ in 0..=2 * u64::from(self.sets.resident()) {
             let frame = self.find_oldest(probe)?;
-            if self.is_exact || !self.ask(frame, probe) {
+            if !self.ask(frame, probe) {
                 return Some(frame);
             }
         }
@@ -177,20 +184,21 @@ impl Policy for WorkingSet {
         }
         let mut looks = 0;
         for space in self.sets.spaces() {
-            let now = self.clocks.now(space);
-            while let Some(frame) = self.sets.front(space, PASSED_MAX, probe) {
-                let waited = now.saturating_sub(self.stamps[frame.index()].asked);
-                if self.is_exact {
-                    if waited > self.window {
-                        return Some(frame);
-                    }
-                    break;
+            if self.is_exact {
+                let oldest = self.sets.front(space, PASSED_MAX, probe);
+                let found = oldest.filter(|&frame| self.age(frame) > self.window);
+                if found.is_some() {
+                    return found;
                 }
-                if waited < self.part || looks == LOOKS_MAX {
-                    break;
-                }
+                continue;
+            }
+            self.begin_round(space);
+            while looks < LOOKS_MAX
+                && let Some(frame) = self.take_next(space)
+            {
                 looks += 1;
-                if !self.ask(frame, probe) && self.age(frame) > self.window {
+                let is_old = probe.may_leave(frame) && !self.ask(frame, probe);
+                if is_old && self.age(frame) > self.window {
                     return Some(frame);
                 }
             }
@@ -205,11 +213,10 @@ impl Policy for WorkingSet {
     fn check(&self) {
         self.sets.check();
         for space in self.sets.spaces() {
-            let now = self.clocks.now(space);
-            assert!(self.sets.iter(space).all(|frame| {
-                let stamp = self.stamps[frame.index()];
-                stamp.used <= stamp.asked && stamp.asked <= now
-            }));
+            let times = self.sets.iter(space).map(|frame| self.used[frame.index()]);
+            assert!(times.is_sorted(), "a page is out of order");
+            let at = self.rounds.get(space.0 as usize).and_then(|round| round.at);
+            assert!(at.is_none_or(|at| self.sets.space_of(at) == Some(space)));
         }
     }
 }
@@ -226,7 +233,8 @@ impl WorkingSet {
             sets: Sets::new(0, settings.frames_max),
             clocks: Clocks::default(),
             needs: Needs::new(window),
-            stamps: vec![Stamp::default(); settings.frames_max as usize],
+            used: vec![0; settings.frames_max as usize],
+            rounds: Vec::new(),
             window,
             part: (window / parts).max(1),
             damping,
@@ -235,17 +243,54 @@ impl WorkingSet {
         }
     }
 
-    /// Asks whether the page in `frame` was used, notes it, and puts it behind the others.
+    /// Asks whether the page in `frame` was used; if it was, puts it behind the others. Where
+    /// every reference is shown, there is nothing to ask.
     fn ask(&mut self, frame: FrameId, probe: &mut Probe<'_>) -> bool {
-        let now = self.clocks.now(self.space_of(frame));
-        let is_used = probe.take_referenced(frame);
-        let stamp = &mut self.stamps[frame.index()];
-        stamp.asked = now;
+        let is_used = !self.is_exact && probe.take_referenced(frame);
         if is_used {
-            stamp.used = now;
+            self.page_rescued(frame);
         }
-        self.sets.move_to_back(frame);
         is_used
+    }
+
+    /// Begins another round over the pages of `space` if it is time and the last one is over.
+    fn begin_round(&mut self, space: SpaceId) {
+        let now = self.clocks.now(space);
+        let (first, length) = (self.sets.first(space), self.sets.length(space));
+        let part = self.part;
+        let round = self.round(space);
+        if round.at.is_none() && now.saturating_sub(round.began) >= part {
+            *round = Round {
+                began: now,
+                at: first,
+                left: length,
+            };
+        }
+    }
+
+    /// The next page of the round over the pages of `space`.
+    fn take_next(&mut self, space: SpaceId) -> Option<FrameId> {
+        let frame = self.round(space).at?;
+        let next = self.sets.next(frame);
+        let round = self.round(space);
+        round.left = round.left.saturating_sub(1);
+        round.at = next.filter(|_| round.left > 0);
+        Some(frame)
+    }
+
+    /// Lets the round over the pages of `space` go on behind `frame`, which leaves its place.
+    fn pass(&mut self, space: SpaceId, frame: FrameId) {
+        if self.round(space).at == Some(frame) {
+            self.take_next(space);
+        }
+    }
+
+    fn round(&mut self, space: SpaceId) -> &mut Round {
+        let place = space.0 as usize;
+        if place >= self.rounds.len() {
+            self.rounds.resize(place + 1, Round::default());
+        }
+        &mut self.rounds[place]
     }
 
     /// For a fault of the damped variant: the page of its space that was used longest ago, if that
@@ -259,7 +304,7 @@ impl WorkingSet {
                 if self.age(frame) <= self.damping? {
                     break;
                 }
-                if self.is_exact || !self.ask(frame, probe) {
+                if !self.ask(frame, probe) {
                     return Some(frame);
                 }
             }
@@ -267,27 +312,18 @@ impl WorkingSet {
         None
     }
 
-    /// The first page of a space that was asked about longest ago, of those that may leave.
+    /// The page used longest ago in its program's time, of those that may leave.
     fn find_oldest(&self, probe: &Probe<'_>) -> Option<FrameId> {
         let firsts = self.sets.spaces().filter_map(|space| {
             let frame = self.sets.front(space, usize::MAX, probe)?;
-            let now = self.clocks.now(space);
-            let waited = now.saturating_sub(self.stamps[frame.index()].asked);
-            Some((waited, u32::MAX - space.0, frame))
+            Some((self.age(frame), u32::MAX - space.0, frame))
         });
         firsts.max().map(|(_, _, frame)| frame)
     }
 
-    fn note_use(&mut self, frame: FrameId, now: u64) {
-        self.stamps[frame.index()] = Stamp {
-            used: now,
-            asked: now,
-        };
-    }
-
     fn age(&self, frame: FrameId) -> u64 {
         let now = self.clocks.now(self.space_of(frame));
-        now.saturating_sub(self.stamps[frame.index()].used)
+        now.saturating_sub(self.used[frame.index()])
     }
 
     fn space_of(&self, frame: FrameId) -> SpaceId {
