@@ -171,6 +171,8 @@ pub struct Vm {
     pub(crate) load: Box<dyn LoadControl>,
     /// Whose pages load control spares while others may go.
     pub(crate) protected: Option<SpaceId>,
+    /// Spaces for which a page is being fetched that load control has not been told of.
+    pub(crate) paging_in: Vec<SpaceId>,
     pub(crate) streams: Streams,
     pub(crate) transfers: BTreeMap<Ticket, Transfer>,
     pub(crate) next_ticket: u64,
@@ -216,6 +218,7 @@ impl Vm {
             slots,
             load: Box::new(Unlimited),
             protected: None,
+            paging_in: Vec::new(),
             streams: Streams::new(),
             transfers: BTreeMap::new(),
             next_ticket: 1,
@@ -400,6 +403,7 @@ impl Vm {
         // Faults that wait for a frame are served when something has ended, or in time: programs
         // whose faults are over may then have touched their pages, and three of them can't take
         // each other's for ever.
+        self.note_page_ins(machine);
         self.make_room(machine, 0, Need::Reserve);
         if core::mem::take(&mut self.is_trim_due) || !self.served.is_empty() {
             self.trim(machine);
