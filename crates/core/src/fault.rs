@@ -160,6 +160,7 @@ impl Vm {
         let step = self.serve(machine, fault, false);
         machine.settle();
         self.absorb_setbacks(machine);
+        self.note_page_ins(machine);
         match step {
             Step::Resolved => {
                 self.keep_served(fault);
@@ -168,7 +169,6 @@ impl Vm {
             Step::Invalid => Resolution::Invalid,
             Step::Wait(ticket) => {
                 self.wait_for(ticket, fault);
-                self.note_page_in(machine, fault.space);
                 Resolution::Pending
             }
             Step::Stall => {
@@ -543,6 +543,7 @@ impl Vm {
         else {
             return Step::Stall;
         };
+        self.paging_in.push(scene.fault.space);
         if let Some(number) = stream {
             let run = self.transfers[&ticket].run();
             self.streams.get_mut(number).cover(run.first, run.end());

@@ -1,10 +1,11 @@
 //! Load control: deciding which spaces may run when their working sets no longer fit together.
 //!
-//! A seam of its own, like [`Policy`](crate::policy::Policy): the core shows it the state of
-//! memory at each tick, tells it of each fault that has to wait, and carries its [`Verdict`]s out
-//! as far as memory is concerned. Whoever schedules the programs does the rest: it is told by
-//! [`Event::Suspend`](crate::fault::Event::Suspend) and [`Event::Resume`](crate::fault::Event::Resume).
-//! Each load control has a file of its own in this folder and one line in [`registry`].
+//! A seam of its own, like [`Policy`](crate::policy::Policy): the core shows it the state of memory
+//! at each tick, tells it of each fetch a fault begins, and carries its [`Verdict`]s out as far as
+//! memory is concerned. Whoever schedules the programs does the rest: it is told by
+//! [`Event::Suspend`](crate::fault::Event::Suspend) and
+//! [`Event::Resume`](crate::fault::Event::Resume). Each load control has a file of its own in this
+//! folder and one line in [`registry`].
 //!
 //! # Invariants
 //! 1. One space at most is protected.
@@ -54,7 +55,7 @@ pub struct SpaceLoad {
     pub space: SpaceId,
     /// Faults it has taken since the beginning.
     pub faults: u64,
-    /// Of those, the ones that had to wait for a pager.
+    /// Of those, the ones for which a page was fetched.
     pub page_ins: u64,
     /// Resident pages it owns.
     pub resident: u32,
@@ -126,7 +127,7 @@ pub trait LoadControl: Send {
     /// Learns the state of memory and adds what is to happen, in order.
     fn tick(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>);
 
-    /// Learns that a fault of `space` has to wait for a pager, before it does.
+    /// Learns that a page is being fetched for a fault of `space`.
     fn page_in(&mut self, _now: Time, _space: SpaceId, _verdicts: &mut Vec<Verdict>) {}
 
     /// Learns that `space` is no more. Another may get its number.

@@ -63,7 +63,7 @@ pub(crate) struct Space {
     pub(crate) regions: BTreeMap<u64, Region>,
     /// Faults taken so far, for load control.
     pub(crate) faults: u64,
-    /// Of those, the ones that had to wait for a pager.
+    /// Of those, the ones for which a page was fetched.
     pub(crate) page_ins: u64,
     /// How far its programs have come in their own time, if a driver tells.
     pub(crate) ticks: Option<u64>,

@@ -171,6 +171,8 @@ pub struct Vm {
     pub(crate) load: Box<dyn LoadControl>,
     /// Whose pages load control spares while others may go.
     pub(crate) protected: Option<SpaceId>,
+    /// Spaces for which a page is being fetched that load control has not been told of.
+    pub(crate) paging_in: Vec<SpaceId>,
     pub(crate) streams: Streams,
     pub(crate) transfers: BTreeMap<Ticket, Transfer>,
     pub(crate) next_ticket: u64,
@@ -184,6 +186,8 @@ pub struct Vm {
     /// Frames of faults that have been served, wired until room has been made for others: serving
     /// the next fault may not take a page that its program had no chance to touch.
     pub(crate) served: Vec<FrameId>,
+    /// Time has passed since the policy was last asked what to trim.
+    pub(crate) is_trim_due: bool,
     /// Stores that failed since one last succeeded.
     pub(crate) stores_failed: u32,
     pub(crate) is_store_full: bool,
@@ -214,6 +218,7 @@ impl Vm {
             slots,
             load: Box::new(Unlimited),
             protected: None,
+            paging_in: Vec::new(),
             streams: Streams::new(),
             transfers: BTreeMap::new(),
             next_ticket: 1,
@@ -221,6 +226,7 @@ impl Vm {
             stalled: VecDeque::new(),
             held: None,
             served: Vec::new(),
+            is_trim_due: false,
             stores_failed: 0,
             is_store_full: false,
             requests: VecDeque::new(),
@@ -379,7 +385,7 @@ impl Vm {
         machine.settle();
         self.absorb_setbacks(machine);
         self.tick_load(machine);
-        self.trim(machine);
+        self.is_trim_due = true;
         self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
         machine.settle();
@@ -397,11 +403,12 @@ impl Vm {
         // Faults that wait for a frame are served when something has ended, or in time: programs
         // whose faults are over may then have touched their pages, and three of them can't take
         // each other's for ever.
+        self.note_page_ins(machine);
         self.make_room(machine, 0, Need::Reserve);
-        if self.served.is_empty() {
-            self.swap_out_whole(machine);
-        } else {
+        if core::mem::take(&mut self.is_trim_due) || !self.served.is_empty() {
             self.trim(machine);
+        } else {
+            self.swap_out_whole(machine);
         }
         self.release_served();
         machine.settle();

@@ -110,7 +110,13 @@ mod damped {
     #[test]
     fn at_a_change_of_phase_it_holds_less_than_the_working_set() {
         // A loop of ten pages, and then a page used often, with nine others in between.
-        let second = |at: u64| if at % 5 == 0 { 10 + at / 5 % 10 } else { 10 };
+        let second = |at: u64| {
+            if at.is_multiple_of(5) {
+                10 + at / 5 % 10
+            } else {
+                10
+            }
+        };
         let trace = (0..200).map(|at| at % 10).chain((0..200).map(second));
         let trace: Vec<u64> = trace.collect();
         let run = |name, knobs: &[(&'static str, u64)]| {

@@ -87,13 +87,16 @@ impl Vm {
         self.carry_out(machine, &verdicts);
     }
 
-    /// A fault of `space` has to wait for a pager.
-    pub(crate) fn note_page_in(&mut self, machine: &mut dyn Machine, space: SpaceId) {
-        if let Some(found) = self.spaces.get_mut(space) {
-            found.page_ins += 1;
-        }
+    /// Tells load control of the fetches that faults of this event have begun.
+    pub(crate) fn note_page_ins(&mut self, machine: &mut dyn Machine) {
         let mut verdicts = Vec::new();
-        self.load.page_in(self.now, space, &mut verdicts);
+        while let Some(space) = self.paging_in.pop() {
+            let Some(found) = self.spaces.get_mut(space) else {
+                continue;
+            };
+            found.page_ins += 1;
+            self.load.page_in(self.now, space, &mut verdicts);
+        }
         self.carry_out(machine, &verdicts);
     }
 

@@ -6,8 +6,9 @@
 //!
 //! Sources: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968; "Working
 //! sets past and present", IEEE TSE 6(1), 1980, for stopping the last to come. What a program needs
-//! is measured by the policy (`working-set`, `dws`, `wsclock`, `pff`), which counts what was taken from a
-//! set as well. Where the policy does not, resident pages stand for it, and these always fit.
+//! is measured by the policy (`working-set`, `dws`, `wsclock`, `pff`), which counts what was taken
+//! from a set as well. Where the policy does not, resident pages stand for it, and these always
+//! fit.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn the_token_passes_when_its_holder_has_enough_memory() {
         let mut load = build_original(&[2000, 300_000]);
-        let faults = [(0, 1), (1, 2), (2, 2), (3, 2), (4, 1)];
+        let faults = [(0, 1), (1, 2), (2, 2), (3, 1), (4, 1)];
         assert_eq!(takers(&mut *load, faults), [(0, 1), (2, 2), (4, 1)]);
     }
 

@@ -1,10 +1,11 @@
 //! The task swapper of OSF's Mach: programs are stopped whole when paging alone no longer helps.
 //!
-//! Once a second it averages the free frames and the rate of page-out, over a short and a long time. What is much is learnt: a share of the greatest short average ever seen.
-//! While too much is written and too little free, the largest space is stopped; when there is
-//! room, or little is written, the one that has been out longest runs again. As one that waits sends
-//! another out even when paging alone would not, nobody starves, as long as enough programs are
-//! active for one to be stopped.
+//! Once a second it averages the free frames and the rate of page-out, over a short and a long
+//! time. What is much is learnt: a share of the greatest short average ever seen. While too much is
+//! written and too little free, the largest space is stopped; when there is room, or little is
+//! written, the one that has been out longest runs again. As one that waits sends another out even
+//! when paging alone would not, nobody starves, as long as enough programs are active for one to be
+//! stopped.
 //!
 //! Source: OSF Mach MK6/MK7, `kern/task_swap.c`. Page-outs are counted in requests, as there:
 //! thresholds move with the size of clusters, and the greatest average never falls. The limit on
