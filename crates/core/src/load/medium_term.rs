@@ -4,9 +4,9 @@
 //! whole. One that waits comes back, first out first in, when its set fits beside the others'. If
 //! it has waited for long, it takes the place of the one that has run longest.
 //!
-//! The swapper of VMS goes by free frames instead, those as good as free included. When few are free
-//! although sets have been trimmed, an idle program is swapped out, or else the one that has run
-//! longest; one that waits comes back when there is enough for its pages and the goal besides.
+//! The swapper of VMS goes by free frames instead, those as good as free included. When few are
+//! free although sets have been trimmed, an idle program is swapped out, or else the one that has
+//! run longest; one that waits comes back when there is enough for its pages and the goal besides.
 //!
 //! Sources: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968; "Working
 //! sets past and present", IEEE TSE 6(1), 1980, for stopping the last to come. What a program needs
