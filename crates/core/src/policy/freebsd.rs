@@ -111,23 +111,29 @@ struct Freebsd {
 
 /// Makes a `freebsd`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    let [init, advance, decline, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
-    let frames = u64::from(settings.frames);
-    Box::new(Freebsd {
-        queues: Queues::new(LISTS, settings.frames_max),
-        counts: vec![0; settings.frames_max as usize],
-        init: init.min(most),
-        advance,
-        decline,
-        most,
-        hand: None,
-        targets: Targets::new(frames),
-        pass_left: 0,
-        freed: 0,
-        launder_left: 0,
-        last_tick: Time(0),
-        frames,
-    })
+    Box::new(Freebsd::new(settings))
+}
+
+impl Freebsd {
+    fn new(settings: &Settings<'_>) -> Freebsd {
+        let [init, advance, decline, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
+        let frames = u64::from(settings.frames);
+        Freebsd {
+            queues: Queues::new(LISTS, settings.frames_max),
+            counts: vec![0; settings.frames_max as usize],
+            init: init.min(most),
+            advance,
+            decline,
+            most,
+            hand: None,
+            targets: Targets::new(frames),
+            pass_left: 0,
+            freed: 0,
+            launder_left: 0,
+            last_tick: Time(0),
+            frames,
+        }
+    }
 }
 
 impl Policy for Freebsd {
@@ -331,5 +337,77 @@ impl Freebsd {
 
     fn length(&self, list: u8) -> u64 {
         self.queues.length(list).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    fn policy(frames: u32) -> (Freebsd, Bench) {
+        let mut bench = Bench::new(frames);
+        let mut policy = Freebsd::new(&settings(frames, &[5, 3, 1, 64]));
+        (0..frames).for_each(|number| bench.bring(&mut policy, number, Cause::ZeroFill));
+        (policy, bench)
+    }
+
+    #[test]
+    fn counts_go_up_by_use_and_down_without() {
+        let (mut policy, mut bench) = policy(4);
+        bench.touch(&[2]);
+        policy.scan_active(4, 0, &mut bench.probe());
+        assert_eq!(policy.counts, [4, 4, 9, 4]);
+        (0..4).for_each(|_| policy.scan_active(4, 0, &mut bench.probe()));
+        let inactive: Vec<u32> = policy.queues.iter(INACTIVE).collect();
+        assert_eq!(inactive, [0, 1, 3]);
+        for _ in 0..20 {
+            bench.touch(&[2]);
+            policy.scan_active(1, 0, &mut bench.probe());
+        }
+        assert_eq!(policy.counts[2], 64);
+    }
+
+    #[test]
+    fn the_hand_goes_on_where_it_was_and_past_pages_that_leave() {
+        let (mut policy, mut bench) = policy(4);
+        policy.scan_active(2, 0, &mut bench.probe());
+        assert_eq!(policy.counts, [4, 4, 5, 5]);
+        bench.evict(&mut policy, 2);
+        policy.scan_active(2, 0, &mut bench.probe());
+        assert_eq!(policy.counts, [3, 4, 5, 4]);
+    }
+
+    #[test]
+    fn clean_pages_leave_before_modified_ones_that_were_inactive_for_longer() {
+        let (mut policy, mut bench) = policy(64);
+        (0..16).for_each(|number| policy.queues.move_to_back(INACTIVE, number));
+        (0..4).for_each(|number| bench.bits.modified[number] = true);
+        bench.touch(&[4]);
+        policy.pass_left = 10;
+        policy.hand = None;
+        assert_eq!(bench.evict_one(&mut policy), Some(5));
+        let laundry: Vec<u32> = policy.queues.iter(LAUNDRY).collect();
+        assert_eq!(laundry, [0, 1, 2, 3]);
+        assert_eq!(
+            (policy.queues.list_of(4), policy.counts[4]),
+            (Some(ACTIVE), 9)
+        );
+        assert_eq!(bench.evict_one(&mut policy), Some(6));
+        // Nothing else is left.
+        (7..16).for_each(|number| bench.bits.modified[number] = true);
+        assert_eq!(bench.evict_one(&mut policy), Some(0));
+    }
+
+    #[test]
+    fn a_laundry_that_has_grown_is_emptied_though_clean_pages_are_left() {
+        let (mut policy, mut bench) = policy(64);
+        (0..8).for_each(|number| policy.queues.move_to_back(LAUNDRY, number));
+        (8..16).for_each(|number| policy.queues.move_to_back(INACTIVE, number));
+        policy.pass_left = 10;
+        assert!(policy.must_launder(&bench.probe()));
+        assert_eq!(bench.evict_one(&mut policy), Some(0));
+        assert!(!policy.must_launder(&bench.probe()));
+        assert_eq!(bench.evict_one(&mut policy), Some(8));
     }
 }

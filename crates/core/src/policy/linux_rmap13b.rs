@@ -83,17 +83,23 @@ struct Rmap13b {
 
 /// Makes a `linux-rmap13b`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    let [start, up, down, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
-    Box::new(Rmap13b {
-        queues: Queues::new(LISTS, settings.frames_max),
-        ages: vec![0; settings.frames_max as usize],
-        start: start.min(most),
-        up,
-        down,
-        most,
-        batch_left: 0,
-        frames: settings.frames.into(),
-    })
+    Box::new(Rmap13b::new(settings))
+}
+
+impl Rmap13b {
+    fn new(settings: &Settings<'_>) -> Rmap13b {
+        let [start, up, down, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
+        Rmap13b {
+            queues: Queues::new(LISTS, settings.frames_max),
+            ages: vec![0; settings.frames_max as usize],
+            start: start.min(most),
+            up,
+            down,
+            most,
+            batch_left: 0,
+            frames: settings.frames.into(),
+        }
+    }
 }
 
 impl Policy for Rmap13b {
@@ -274,5 +280,61 @@ impl Marks {
     fn base(&self, policy: &Rmap13b) -> u64 {
         let pages = policy.queues.length(ACTIVE) + policy.queues.length(DIRTY);
         u64::from(pages) / INACTIVE_FACTOR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Cause;
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    fn policy(frames: u32) -> (Rmap13b, Bench) {
+        let mut bench = Bench::new(frames);
+        let mut policy = Rmap13b::new(&settings(frames, &[2, 3, 1, 64]));
+        (0..frames).for_each(|number| bench.bring(&mut policy, number, Cause::ZeroFill));
+        (policy, bench)
+    }
+
+    #[test]
+    fn a_use_adds_three_up_to_sixty_four_and_a_look_without_takes_one() {
+        let (mut policy, mut bench) = policy(4);
+        assert_eq!(policy.ages, [2, 2, 2, 2]);
+        bench.touch(&[1]);
+        policy.age_all(4, &mut bench.probe());
+        assert_eq!(policy.ages, [1, 5, 1, 1]);
+        policy.age_all(4, &mut bench.probe());
+        assert_eq!(policy.ages, [0, 4, 0, 0]);
+        for _ in 0..30 {
+            bench.touch(&[1]);
+            policy.age_all(1, &mut bench.probe());
+        }
+        assert_eq!(policy.ages, [0, 64, 0, 0]);
+        policy.age_all(1, &mut bench.probe());
+        assert_eq!(policy.ages[1], 63);
+    }
+
+    #[test]
+    fn age_zero_makes_a_page_inactive_and_a_use_there_active_again() {
+        let (mut policy, mut bench) = policy(4);
+        for _ in 0..2 {
+            bench.touch(&[1]);
+            policy.age_all(4, &mut bench.probe());
+        }
+        let inactive: Vec<u32> = policy.queues.iter(DIRTY).collect();
+        assert_eq!(inactive, [0, 2, 3]);
+        bench.touch(&[0]);
+        assert_eq!(policy.find_inactive(&mut bench.probe()), Some(FrameId(2)));
+        assert_eq!(policy.queues.list_of(0), Some(ACTIVE));
+        assert_eq!(policy.ages[0], 2);
+    }
+
+    #[test]
+    fn the_youngest_page_leaves_when_the_daemon_would_go_round_for_long() {
+        let (mut policy, mut bench) = policy(4);
+        policy.ages = vec![40, 33, 64, 50];
+        assert_eq!(bench.evict_one(&mut policy), Some(1));
+        // Two looks, and what was counted down.
+        assert_eq!(policy.ages, [7, 0, 31, 17]);
     }
 }

@@ -104,21 +104,27 @@ struct Rmap15 {
 
 /// Makes a `linux-rmap15`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Rmap15 {
-        queues: Queues::new(LISTS, settings.frames_max),
-        kinds: vec![ANON; settings.frames_max as usize],
-        zeros: [0; 2],
-        limits: Limits {
-            min: settings.knobs[0],
-            borrow: settings.knobs[1],
-            max: settings.knobs[2],
-        },
-        inactive_percent: settings.knobs[3],
-        slides: 0,
-        next_scan: Time(0),
-        interval_ns: INTERVAL_NS_START,
-        frames: settings.frames.into(),
-    })
+    Box::new(Rmap15::new(settings))
+}
+
+impl Rmap15 {
+    fn new(settings: &Settings<'_>) -> Rmap15 {
+        Rmap15 {
+            queues: Queues::new(LISTS, settings.frames_max),
+            kinds: vec![ANON; settings.frames_max as usize],
+            zeros: [0; 2],
+            limits: Limits {
+                min: settings.knobs[0],
+                borrow: settings.knobs[1],
+                max: settings.knobs[2],
+            },
+            inactive_percent: settings.knobs[3],
+            slides: 0,
+            next_scan: Time(0),
+            interval_ns: INTERVAL_NS_START,
+            frames: settings.frames.into(),
+        }
+    }
 }
 
 impl Policy for Rmap15 {
@@ -300,5 +306,78 @@ impl Rmap15 {
 
     fn length(&self, list: u8) -> u64 {
         self.queues.length(list).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Cause;
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    /// A memory of pages of which the first are cache.
+    fn policy(frames: u32, cache: u32) -> (Rmap15, Bench) {
+        let mut bench = Bench::new(frames);
+        let mut policy = Rmap15::new(&settings(frames, &[1, 15, 30, 25]));
+        for number in 0..frames {
+            bench.bring_of(&mut policy, number, Cause::Fetched, number < cache);
+        }
+        (policy, bench)
+    }
+
+    #[test]
+    fn all_pages_get_younger_without_being_touched() {
+        let (mut policy, _) = policy(6, 2);
+        let list = policy.list_of(ANON, AGE_START);
+        (0..3).for_each(|_| policy.slide(ANON));
+        assert_eq!(policy.list_of(ANON, 0), list);
+        assert_eq!(policy.queues.length(list), 4);
+        // The other kind keeps its age.
+        assert_eq!(policy.queues.length(policy.list_of(CACHE, AGE_START)), 2);
+        policy.check();
+    }
+
+    #[test]
+    fn a_page_in_use_at_age_zero_gets_four_older_and_the_others_inactive() {
+        let (mut policy, mut bench) = policy(4, 0);
+        (0..3).for_each(|_| policy.slide(ANON));
+        bench.touch(&[1]);
+        policy.deactivate(ANON, 2, &mut bench.probe());
+        assert_eq!(policy.queues.list_of(1), Some(policy.list_of(ANON, 4)));
+        let inactive: Vec<u32> = policy.queues.iter(INACTIVE).collect();
+        assert_eq!(inactive, [0, 2]);
+    }
+
+    #[test]
+    fn cache_beyond_its_limit_does_all_the_work() {
+        let (mut policy, mut bench) = policy(100, 40);
+        (0..3).for_each(|_| policy.slide(ANON));
+        (0..3).for_each(|_| policy.slide(CACHE));
+        policy.refill(10, &mut bench.probe());
+        assert_eq!(
+            (policy.count_active(ANON), policy.count_active(CACHE)),
+            (60, 30)
+        );
+        // Between what is aimed at and the limit, more than half: 50 and 17 * 50 / 78 percent.
+        policy.limits.max = 50;
+        policy.refill(10, &mut bench.probe());
+        assert_eq!(
+            (policy.count_active(ANON), policy.count_active(CACHE)),
+            (56, 24)
+        );
+    }
+
+    #[test]
+    fn the_daemon_looks_more_often_when_pages_get_young_quickly() {
+        let (mut policy, mut bench) = policy(4, 0);
+        policy.tick(&mut bench.probe());
+        assert_eq!(policy.interval_ns, 1_500_000_000);
+        bench.now = policy.next_scan;
+        bench.touch(&[2]);
+        (0..2).for_each(|_| policy.slide(ANON));
+        policy.tick(&mut bench.probe());
+        assert_eq!(policy.interval_ns, 750_000_000);
+        // A page in use gets older by four: it had age 1.
+        assert_eq!(policy.queues.list_of(2), Some(policy.list_of(ANON, 5)));
     }
 }
