@@ -29,7 +29,7 @@ use crate::time::Time;
 /// What `freebsd` says of itself.
 pub static DESCRIPTION: Description = Description {
     name: "freebsd",
-    summary: "pages become inactive when their use counts are gone; modified ones wait in a laundry",
+    summary: "pages whose use counts are gone may leave; modified ones wait in a laundry",
     lineage: &[
         "Mach 3.0, 1991 (vm_pageout)",
         "Dyson and Greenman 1995 (act_count)",
