@@ -142,14 +142,17 @@ impl Cache {
             assert!(self.frames.may_leave(frame), "{frame:?} may not leave");
             self.drop_frame(frame, Departure::Evicted);
         }
-        let mut unclean = Vec::new();
+        // None is back before the last is named, and what need not be written is back first.
+        let mut washing = Vec::new();
         while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
             assert!(self.frames.may_leave(frame), "{frame:?} may not leave");
-            unclean.push(self.drop_frame(frame, Departure::Evicted));
+            let is_modified = self.machine.is_modified[frame.index()];
+            let page = self.drop_frame(frame, Departure::Evicted);
+            self.frames.force(frame, State::Leaving, false);
+            washing.push((is_modified.then_some(page), page));
         }
-        // What is written together is written in order.
-        unclean.sort_unstable();
-        for page in unclean {
+        washing.sort_by_key(|&(written, _)| written);
+        for (_, page) in washing {
             self.load(page, Cause::Cleaned);
         }
     }

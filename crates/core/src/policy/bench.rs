@@ -95,6 +95,12 @@ impl Bench {
         policy.check();
     }
 
+    /// Takes the page in the frame of that number away for as long as it is being written.
+    pub fn start_cleaning(&mut self, policy: &mut dyn Policy, number: u32) {
+        self.frames.force(FrameId(number), State::Leaving, false);
+        policy.page_left(FrameId(number), page(number), Departure::Evicted);
+    }
+
     /// Marks the frames as used.
     pub fn touch(&mut self, numbers: &[u32]) {
         for &number in numbers {

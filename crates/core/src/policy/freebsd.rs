@@ -11,8 +11,7 @@
 //! How many pages are to be freed, which FreeBSD asks of a controller ten times a second, is the
 //! system's business; a scan of the active queue comes with every so many pages that leave. What
 //! is kept free counts for a quarter of memory at most: FreeBSD does not run in so little that it
-//! would be more. A page from the laundry is gone when it has been written, and does not return to
-//! the inactive queue's head first.
+//! would be more.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -144,7 +143,12 @@ impl Policy for Freebsd {
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.counts[frame.index()] = self.init;
         let list = match arrival.cause {
-            Cause::Prefetched | Cause::ZeroAhead | Cause::Cleaned => INACTIVE,
+            Cause::Prefetched | Cause::ZeroAhead => INACTIVE,
+            Cause::Cleaned => {
+                // Its time was over before it was written.
+                self.queues.push_front(INACTIVE, frame.0);
+                return;
+            }
             Cause::ZeroFill | Cause::Fetched | Cause::Copied | Cause::Adopted | Cause::Kept => {
                 ACTIVE
             }
@@ -173,12 +177,24 @@ impl Policy for Freebsd {
             self.scan_active(self.length(ACTIVE), shortage, probe);
         }
         self.pass_left -= 1;
+        self.freed += 1;
         let found = self.find(probe).or_else(|| {
             self.find_by_force(probe);
             self.find(probe)
         });
-        self.freed += 1;
         found.or_else(|| pull_any(&mut self.queues, &[INACTIVE, LAUNDRY, ACTIVE], probe))
+    }
+
+    fn clean(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        if self.launder_left == 0 && self.must_launder(probe) {
+            self.launder_left = ((self.targets.free - self.targets.free_min) / 10).max(1);
+            self.freed = 0;
+        }
+        if self.launder_left == 0 {
+            return None;
+        }
+        self.launder_left -= 1;
+        self.find_laundry(probe)
     }
 
     fn tick(&mut self, probe: &mut Probe<'_>) {
@@ -206,19 +222,8 @@ impl Policy for Freebsd {
 }
 
 impl Freebsd {
-    /// Finds a page that may go: a clean inactive one, or one of the laundry if that has grown too
-    /// large or nothing else is left.
+    /// Finds a page that may go: a clean inactive one, or one of the laundry if none is left.
     fn find(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
-        if self.launder_left == 0 && self.must_launder(probe) {
-            self.launder_left = ((self.targets.free - self.targets.free_min) / 10).max(1);
-            self.freed = 0;
-        }
-        if self.launder_left > 0 {
-            self.launder_left -= 1;
-            if let Some(frame) = self.find_laundry(probe) {
-                return Some(frame);
-            }
-        }
         self.find_inactive(probe)
             .or_else(|| self.find_laundry(probe))
     }
@@ -400,14 +405,20 @@ mod tests {
     }
 
     #[test]
-    fn a_laundry_that_has_grown_is_emptied_though_clean_pages_are_left() {
+    fn a_laundry_that_has_grown_is_written_though_clean_pages_are_left() {
         let (mut policy, mut bench) = policy(64);
         (0..8).for_each(|number| policy.queues.move_to_back(LAUNDRY, number));
         (8..16).for_each(|number| policy.queues.move_to_back(INACTIVE, number));
         policy.pass_left = 10;
-        assert!(policy.must_launder(&bench.probe()));
+        assert_eq!(policy.clean(&mut bench.probe()), Some(FrameId(0)));
+        bench.start_cleaning(&mut policy, 0);
+        // Seven are fewer than the eight that are clean.
+        assert_eq!(policy.clean(&mut bench.probe()), None);
+        bench.bring(&mut policy, 0, Cause::Cleaned);
         assert_eq!(bench.evict_one(&mut policy), Some(0));
-        assert!(!policy.must_launder(&bench.probe()));
         assert_eq!(bench.evict_one(&mut policy), Some(8));
+        // Much was freed since.
+        policy.freed = 4 * (policy.targets.free - policy.targets.free_min).max(1) + 1;
+        assert_eq!(policy.clean(&mut bench.probe()), Some(FrameId(1)));
     }
 }

@@ -7,12 +7,15 @@
 //! go at any moment. So pages leave in the order of their ages, and their mappings are found from
 //! the page.
 //!
+//! While fewer pages are free or clean than there should be, dirty ones are written, all there
+//! are: what is on its way does not count. That is why this writes far more than it frees, and
+//! reads hardly anything again.
+//!
 //! # Departures
 //! There is one zone, and no process has a limit of its own. The marks that depend on memory are
 //! at most an eighth of it: the kernel never ran in so little that they were more. The daemon runs
 //! once for each 32 pages and not each time that an allocation wakes it. Where it would go round
-//! again and again until some page has become old enough, the ages are counted down at once. How
-//! much is written in one go is the system's business; what is written here is what is chosen.
+//! again and again until some page has become old enough, the ages are counted down at once.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -21,7 +24,7 @@ use alloc::vec::Vec;
 use super::ages::count_down;
 use super::pull::pull_any;
 use super::registry::Settings;
-use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -107,9 +110,19 @@ impl Policy for Rmap13b {
         &DESCRIPTION
     }
 
-    fn page_entered(&mut self, frame: FrameId, _arrival: &Arrival) {
+    fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.ages[frame.index()] = self.start;
-        self.queues.push_back(ACTIVE, frame.0);
+        let list = match arrival.cause {
+            Cause::Cleaned => CLEAN,
+            Cause::ZeroFill
+            | Cause::ZeroAhead
+            | Cause::Fetched
+            | Cause::Prefetched
+            | Cause::Copied
+            | Cause::Adopted
+            | Cause::Kept => ACTIVE,
+        };
+        self.queues.push_back(list, frame.0);
     }
 
     fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
@@ -139,6 +152,15 @@ impl Policy for Rmap13b {
         }
         self.find_inactive(probe)
             .or_else(|| pull_any(&mut self.queues, &[DIRTY, ACTIVE], probe))
+    }
+
+    fn clean(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        // What is being written counts for nothing yet, so that more is written, and more.
+        let clean = probe.frames_free() + self.queues.length(CLEAN);
+        if u64::from(clean) > Marks::new(self.frames).high {
+            return None;
+        }
+        self.find_inactive(probe)
     }
 
     fn tick(&mut self, probe: &mut Probe<'_>) {
@@ -255,14 +277,17 @@ struct Marks {
     high: u64,
 }
 
+/// How many pages the daemon keeps free or clean in a memory of that many.
+pub(super) fn high_mark(frames: u64) -> u64 {
+    let mask = (frames / 128).max(20).min(frames / 24);
+    let extra = Some(frames / 512).filter(|&extra| extra >= 255);
+    extra.map_or(0, |extra| extra.min(1024)) + 3 * mask
+}
+
 impl Marks {
     fn new(frames: u64) -> Marks {
-        let mask = (frames / 128).max(20).min(frames / 24);
-        let extra = Some(frames / 512).filter(|&extra| extra >= 255);
-        let extra = extra.map_or(0, |extra| extra.min(1024));
-        Marks {
-            high: extra + 3 * mask,
-        }
+        let high = high_mark(frames);
+        Marks { high }
     }
 
     fn inactive_min(&self, policy: &Rmap13b) -> u64 {
@@ -285,7 +310,6 @@ impl Marks {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Cause;
     use super::super::bench::{Bench, settings};
     use super::*;
 
@@ -336,5 +360,30 @@ mod tests {
         assert_eq!(bench.evict_one(&mut policy), Some(1));
         // Two looks, and what was counted down.
         assert_eq!(policy.ages, [7, 0, 31, 17]);
+    }
+
+    #[test]
+    fn everything_dirty_is_written_while_little_is_clean() {
+        let (mut policy, mut bench) = policy(100);
+        (0..20).for_each(|number| policy.queues.move_to_back(DIRTY, number));
+        bench.touch(&[1]);
+        let mut written = Vec::new();
+        while let Some(FrameId(number)) = policy.clean(&mut bench.probe()) {
+            bench.start_cleaning(&mut policy, number);
+            written.push(number);
+        }
+        assert_eq!(written.len(), 19);
+        assert!(!written.contains(&1));
+        // Twelve clean ones are enough, and go in the order in which they became so.
+        let frames = written.clone();
+        frames
+            .iter()
+            .for_each(|&number| bench.bring(&mut policy, number, Cause::Cleaned));
+        policy.queues.move_to_back(DIRTY, 50);
+        assert_eq!(policy.clean(&mut bench.probe()), None);
+        assert_eq!(policy.choose(&mut bench.probe()), Some(FrameId(0)));
+        // One that was touched meanwhile has to be looked at again.
+        policy.page_rescued(FrameId(0));
+        assert_eq!(policy.choose(&mut bench.probe()), Some(FrameId(2)));
     }
 }
