@@ -70,13 +70,9 @@ fn whoever_asks_before_a_page_leaves_keeps_the_text() {
                 (6..=36).contains(&external),
                 "{policy} {kind:?}: {external}"
             );
-            // Of 120 uses 30 were the first; nobody but CLOCK-Pro keeps a loop it has no room for.
-            let is_loop_proof = policy == "netbsd-clock-pro";
-            assert_eq!(
-                internal < 80,
-                is_loop_proof,
-                "{policy} {kind:?}: {internal}"
-            );
+            // A loop that memory has no room for: of 120 uses 30 are the first.
+            let most = if policy == "netbsd-clock-pro" { 70 } else { 90 };
+            assert!(internal <= most, "{policy} {kind:?}: {internal}");
         }
     }
 }
