@@ -218,6 +218,11 @@ impl Memory<'_> {
     /// Brings `page` to a free frame.
     fn load(&mut self, page: u32, cause: Cause) -> FrameId {
         let frame = FrameId(self.free.pop().expect("a frame was just freed"));
+        self.load_at(frame, page, cause);
+        frame
+    }
+
+    fn load_at(&mut self, frame: FrameId, page: u32, cause: Cause) {
         let place = frame.index();
         self.page_of[place] = page;
         self.frame_of[page as usize] = frame.0;
@@ -235,7 +240,6 @@ impl Memory<'_> {
             is_external: false,
         };
         self.policy.page_entered(frame, &arrival);
-        frame
     }
 
     /// A tick of the program's own time is a reference.
@@ -252,16 +256,26 @@ impl Memory<'_> {
         while let Some(frame) = self.ask(|policy, probe| policy.trim(probe)) {
             self.drop_frame(frame);
         }
-        let mut unclean = Vec::new();
-        while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
-            unclean.push(self.drop_frame(frame));
-        }
-        // What is written together is written in order.
-        unclean.sort_unstable_by_key(|&page| self.ids[page as usize]);
-        for page in unclean {
-            self.load(page, Cause::Cleaned);
-        }
+        self.clean();
         self.frames.force(wanted, State::Resident, false);
+    }
+
+    /// Writes what the policy wants clean. None is back before the last is named, and what need
+    /// not be written is back first.
+    fn clean(&mut self) {
+        let mut washing = Vec::new();
+        while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
+            let is_modified =
+                self.translation.is_modified[frame.index()] || self.frames.is_dirty(frame);
+            let page = self.drop_frame(frame);
+            self.frames.force(frame, State::Leaving, false);
+            washing.push((is_modified.then_some(self.ids[page as usize]), page, frame));
+        }
+        washing.sort_by_key(|&(written, _, _)| written);
+        for (_, page, frame) in washing {
+            self.free.retain(|&free| free != frame.0);
+            self.load_at(frame, page, Cause::Cleaned);
+        }
     }
 
     fn stand(&mut self, page: u32, frame: FrameId) {
