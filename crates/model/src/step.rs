@@ -9,7 +9,7 @@ use std::fmt;
 use tidemark_core::id::{FrameId, PagerId, SpaceId, VirtPage};
 use tidemark_core::load;
 use tidemark_core::machine::Rights;
-use tidemark_core::policy::{Knob, Sees, registry};
+use tidemark_core::policy::{Knob, registry};
 use tidemark_core::space::Advice;
 use tidemark_core::vm::{Config, Counters};
 
@@ -169,7 +169,7 @@ impl Plan {
 fn draw_setup(choices: &mut dyn Choices, weather: Weather) -> Setup {
     let policies: Vec<&'static str> = registry::entries()
         .iter()
-        .filter(|entry| entry.description.sees <= Sees::Bits)
+        .filter(|entry| entry.description.sees.is_shown_live())
         .map(|entry| entry.description.name)
         .collect();
     let policy = policies[choices.below(policies.len() as u64) as usize];

@@ -15,6 +15,8 @@ use tidemark_model::sampled::Sampled;
 
 pub use tidemark_model::sampled::MachineKind;
 
+use super::ahead::{AHEAD, bring_pages_near};
+use super::optimum;
 use super::references::{Name, References};
 
 /// What to simulate.
@@ -80,8 +82,8 @@ pub fn collect_page_ids(names: &[Name]) -> Vec<PageId> {
 /// page.
 ///
 /// # Panics
-/// If `frames` is 0, a page has no id, the policy names no frame though memory is full, or it
-/// wants to see the future.
+/// If `frames` is 0, a page has no id, or the policy names no frame though memory is full. For a
+/// policy that sees the future, if there are more than 2^30 references.
 pub fn simulate(
     policy: Box<dyn Policy>,
     frames: u32,
@@ -91,8 +93,8 @@ pub fn simulate(
 ) -> Cost {
     assert!(frames > 0, "`frames` is 0; needs 1");
     let sees = policy.describe().sees;
-    assert!(sees != Sees::Future, "the future is not shown here");
     let count = frames as usize;
+    let page_count = u32::try_from(ids.len()).expect("pages have numbers of 32 bits");
     let mut places = ReverseMap::new(count);
     if policy.walks() {
         places.keep_standing();
@@ -110,8 +112,20 @@ pub fn simulate(
         ids,
         now: Time(0),
     };
-    for &page in pages {
-        memory.refer(page, sees);
+    match sees {
+        Sees::Faults | Sees::Bits | Sees::References => {
+            for near in pages.chunks(AHEAD) {
+                bring_pages_near(&memory.frame_of, near);
+                near.iter().for_each(|&page| memory.refer(page, sees));
+            }
+        }
+        Sees::Future => {
+            let next_uses = optimum::collect_next_uses(pages, page_count);
+            for (&page, next) in pages.iter().zip(next_uses) {
+                memory.refer(page, sees);
+                memory.foresee(page, next);
+            }
+        }
     }
     memory.policy.check();
     memory.cost.unmaps = memory.translation.unmaps;
@@ -156,9 +170,19 @@ impl Memory<'_> {
         if !self.translation.is_mapped[place] {
             self.rescue(page, FrameId(frame));
         }
-        if sees == Sees::References {
+        if sees >= Sees::References {
             self.policy.page_referenced(FrameId(frame));
         }
+    }
+
+    /// Tells the policy when `page`, which has just been used, is used next.
+    fn foresee(&mut self, page: u32, next: u32) {
+        let next = match next {
+            u32::MAX => u64::MAX,
+            next => next.into(),
+        };
+        let frame = FrameId(self.frame_of[page as usize]);
+        self.policy.page_foreseen(frame, next);
     }
 
     #[cold]
@@ -175,6 +199,7 @@ impl Memory<'_> {
     fn miss(&mut self, page: u32) {
         self.pass_clock();
         self.cost.misses += 1;
+        self.policy.page_missed(self.ids[page as usize]);
         if self.free.is_empty() {
             self.evict();
         }
@@ -289,7 +314,6 @@ impl Memory<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::optimum;
     use tidemark_model::cache::replay;
     use tidemark_model::traces;
 
