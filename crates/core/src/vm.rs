@@ -373,6 +373,12 @@ impl Vm {
         self.absorb_setbacks(machine);
     }
 
+    /// Learns of one use of a page in memory, for a policy that asks for every
+    /// [`Reference`](crate::policy::Sees::References). Simulation only.
+    pub fn handle_reference(&mut self, frame: FrameId) {
+        self.policy.page_referenced(frame);
+    }
+
     /// Sets how many frames may be in use: at least one more than the reserve and at most
     /// [`Config::frames_max`]. If more are in use, pages leave until they fit, as fast as they can
     /// be written.
