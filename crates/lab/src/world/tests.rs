@@ -10,6 +10,8 @@ use super::*;
 use crate::analysis::References;
 use crate::analysis::simulate::{Job, simulate_all};
 
+mod lives;
+
 /// How much of each golden trace every policy is run on.
 const REFERENCES_MAX: usize = 20_000;
 

@@ -85,6 +85,14 @@ impl World<'_> {
     pub(super) fn finish(self) -> Outcome {
         self.vm.check();
         self.tables.check();
+        // Memory of processes goes with them; pages of files stay.
+        let frames = self.vm.frames();
+        let resident = frames.count(FrameState::Resident);
+        assert_eq!(
+            resident,
+            frames.resident_external(),
+            "somebody left pages behind"
+        );
         let programs = self.collect_programs();
         let start_ns = programs.iter().map(|program| program.start_ns).min();
         let end_ns = programs.iter().map(|program| program.end_ns).max();
