@@ -236,10 +236,12 @@ impl<'a> World<'a> {
     fn next_event(&self) -> Option<u64> {
         let alarm = self.alarms.peek().map(|&Reverse((at, ..))| at);
         let disks = self.disks.iter().filter_map(Disk::next_done);
-        disks.chain(alarm).min()
+        let daemon = self.vm.poll_deadline().map(|due| due.0);
+        disks.chain(alarm).chain(daemon).min()
     }
 
-    /// Takes in what is due at `at`: disks first, then alarms in the order they were set.
+    /// Takes in what is due at `at`: disks first, then alarms in the order they were set, then the
+    /// page daemon.
     fn take_event(&mut self, at: u64) -> Result<(), WorldError> {
         let done = |disk: &Disk| disk.next_done() == Some(at);
         if let Some(number) = self.disks.iter().position(done) {
@@ -248,7 +250,22 @@ impl<'a> World<'a> {
             self.take_reply(at, ticket);
             return Ok(());
         }
-        let Reverse((_, _, alarm)) = self.alarms.pop().expect("something is due");
+        let is_due = |&Reverse((due, ..)): &Reverse<(u64, u64, Alarm)>| due == at;
+        if self.alarms.peek().is_some_and(is_due) {
+            self.sound_alarm(at);
+        } else {
+            self.wake_daemon(at);
+        }
+        let is_still = self.awaited == 0 && self.find_behind().is_none();
+        let is_still = is_still && self.ready.len() == 0;
+        if is_still && self.disks_idle() && at - self.moved_ns.min(at) > STILL_NS {
+            return Err(self.stuck(at));
+        }
+        Ok(())
+    }
+
+    fn sound_alarm(&mut self, at: u64) {
+        let Reverse((_, _, alarm)) = self.alarms.pop().expect("an alarm is due");
         match alarm {
             Alarm::Birth(process) => {
                 (self.awaited, self.moved_ns) = (self.awaited - 1, at);
@@ -267,12 +284,6 @@ impl<'a> World<'a> {
                 self.set_alarm(self.samples.next_ns(), alarm);
             }
         }
-        let is_still = self.awaited == 0 && self.find_behind().is_none();
-        let is_still = is_still && self.ready.len() == 0;
-        if is_still && self.disks_idle() && at - self.moved_ns.min(at) > STILL_NS {
-            return Err(self.stuck(at));
-        }
-        Ok(())
     }
 
     /// Lets a processor go on, for not longer than to `horizon`, which is ahead.

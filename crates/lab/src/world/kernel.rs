@@ -80,6 +80,13 @@ impl World<'_> {
         self.charge_nobody(now, cost_ns);
     }
 
+    /// Has the page daemon go on.
+    pub(super) fn wake_daemon(&mut self, now: u64) {
+        self.vm.handle_deadline(Time(now), &mut self.tables);
+        let cost_ns = self.take_kernel_ns() + self.drain(now);
+        self.charge_nobody(now, cost_ns);
+    }
+
     /// What the core's last call cost, requests apart.
     pub(super) fn take_kernel_ns(&mut self) -> u64 {
         let costs = &self.system.costs;
