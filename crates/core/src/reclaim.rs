@@ -77,6 +77,13 @@ impl Vm {
         }
     }
 
+    /// Whether fewer frames are free, or on their way to be, than should be kept.
+    pub(crate) fn is_room_wanted(&self) -> bool {
+        let coming = self.frames.count(State::Free) + self.laundry;
+        let over = self.frames.usable().saturating_sub(self.frames.limit());
+        coming < self.config.free_low + over
+    }
+
     /// Ends the waiting of faults that no frame will come for, because nothing can be written.
     pub(crate) fn fail_if_stuck(&mut self) {
         let is_failing = self.stores_failed >= STORE_FAILURES_MAX;
@@ -155,6 +162,7 @@ impl Vm {
             machine,
             questions: &mut self.counters.questions,
             laundry: self.laundry,
+            places: Some(&mut self.reverse),
         };
         ask(&mut *self.policy, &mut probe)
     }
