@@ -52,7 +52,9 @@ impl Vm {
         if self.is_store_full && need != Need::Awaited {
             return;
         }
-        if let Some(pacing) = self.config.pacing {
+        // With a full store, room can be made only of what need not be written: at once, for who
+        // waits would else be told that there is none.
+        if let Some(pacing) = self.config.pacing.filter(|_| !self.is_store_full) {
             return self.pace(machine, pacing);
         }
         // Frames beyond the limit leave too: the first to be freed are retired.
