@@ -26,7 +26,7 @@ pub fn find(name: &str) -> Option<&'static System> {
 
 /// The names of systems that differ from `name` by little, nearest first.
 pub fn near(name: &str) -> Vec<&'static str> {
-    registry::near_among(name, ENTRIES.iter().map(|system| system.name))
+    registry::collect_near(name, ENTRIES.iter().map(|system| system.name))
 }
 
 static ENTRIES: &[System] = &[
