@@ -9,10 +9,13 @@ use tidemark_core::policy::registry;
 
 use crate::world::System;
 
+pub mod linux;
 pub mod mach;
 pub mod machines;
 mod marks;
 pub mod plain;
+pub mod sets;
+pub mod unix;
 
 /// All systems, in the order of their history, our own last.
 pub fn entries() -> &'static [System] {
@@ -32,8 +35,21 @@ pub fn near(name: &str) -> Vec<&'static str> {
 static ENTRIES: &[System] = &[
     plain::FIFO,
     plain::CLOCK,
+    sets::WORKING_SET,
+    sets::PFF,
+    sets::VMS,
     mach::MACH86,
     mach::MACH3,
+    unix::OSF_MK,
+    linux::CLASSZONE,
+    linux::RMAP,
+    linux::RMAP13B,
+    linux::RMAP15,
+    linux::MODERN,
+    linux::MGLRU,
+    unix::NETBSD,
+    unix::NETBSD_CLOCK_PRO,
+    unix::FREEBSD,
     mach::GNUMACH,
     mach::GNUMACH_ACTIVITY,
     mach::GNUMACH_BALANCED,

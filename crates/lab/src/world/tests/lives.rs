@@ -201,6 +201,18 @@ fn a_family_forks_copies_waits_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn every_system_carries_a_family_through() {
+    for system in crate::systems::entries() {
+        for frames in [16, 64] {
+            let outcome = outcome_of(system, frames, &[family()]);
+            let processes = &outcome.programs[0].processes;
+            let records: u64 = processes.iter().map(|process| process.records).sum();
+            assert_eq!(records, 27 + 30 + 302, "{} {frames}", system.name);
+        }
+    }
+}
+
+#[test]
 fn think_time_passes_without_a_processor() {
     let (call, ns) = (7, 2_000_000_000);
     let sleeper = vec![start(1, 0), Deed::Event(Event::Wait { call, ns }), exit()];
