@@ -327,3 +327,47 @@ fn two_processors_take_half_the_time_and_one_of_them_waits_for_no_disk() {
     assert!(busy.end_ns < outcome.elapsed_ns / 2, "{busy:?}");
     check_sums(&outcome, 1);
 }
+
+#[test]
+fn a_swapper_stops_programs_that_do_not_fit_together_and_starves_none() {
+    let system = crate::systems::find("osf-mk").expect("a system");
+    // Each walks to and fro over its own pages, ten in a millisecond; together they are twice
+    // what there is.
+    let walk = |rounds: u64| {
+        let there = (0..rounds).flat_map(|_| (0..120).chain((0..120).rev()));
+        let uses = there.map(|page| (page, Kinds::STORE, 100_000));
+        let script = Script::from_uses(TimeUnit::Nanoseconds, uses);
+        Program::new("walk", Arc::new(script))
+    };
+    let programs = || (0..6).map(|_| walk(100)).collect();
+    let run_with = |load: &str| {
+        let scenario = Scenario {
+            load: Some(load.to_owned()),
+            ..Scenario::new(400, programs())
+        };
+        let outcome = run(system, &scenario).unwrap();
+        check_sums(&outcome, 1);
+        assert_eq!(outcome.load, load);
+        outcome
+    };
+    let (free, swapped) = (run_with("none"), run_with("task-swapper"));
+    let suspended = |outcome: &Outcome| {
+        let each = outcome
+            .programs
+            .iter()
+            .map(|p| p.sum(|process| process.suspended_ns));
+        each.sum::<u64>()
+    };
+    assert_eq!(suspended(&free), 0);
+    assert!(suspended(&swapped) > 0);
+    let page_ins = |outcome: &Outcome| outcome.counters.page_ins;
+    assert!(
+        page_ins(&swapped) < page_ins(&free),
+        "{} {}",
+        page_ins(&swapped),
+        page_ins(&free)
+    );
+    for program in &swapped.programs {
+        assert_eq!(program.processes[0].records, 24_000);
+    }
+}
