@@ -391,7 +391,8 @@ impl Frames {
         self.table[frame.index()].ticket
     }
 
-    pub(crate) fn is_dirty(&self, frame: FrameId) -> bool {
+    /// Whether the page in `frame` is known to differ from the store, whatever the machine says.
+    pub fn is_dirty(&self, frame: FrameId) -> bool {
         self.table[frame.index()].is_dirty
     }
 

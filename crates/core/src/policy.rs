@@ -12,6 +12,8 @@ use crate::time::Time;
 
 mod ages;
 mod behind;
+#[cfg(test)]
+mod bench;
 pub mod clock;
 mod clocks;
 pub mod dclock;

@@ -274,6 +274,41 @@ mod medium_term {
     }
 }
 
+mod vms_swapper {
+    use super::*;
+
+    #[test]
+    fn the_idle_go_first_and_then_who_has_run_longest_but_never_the_last() {
+        let mut sight = Sight::new("vms-swapper", &[("free-low", 50)], &[300, 300, 200]);
+        sight.spaces[1].turn.is_active = false;
+        // Trimming has until the second tick to free enough.
+        sight.frames_free = 49;
+        assert_eq!(sight.run(1, 0).take_verdicts(), []);
+        sight.run(1, 0);
+        assert_eq!(sight.take_verdicts(), [Verdict::SwapOut(SpaceId(1))]);
+        sight.spaces[1].resident = 0;
+        sight.run(20, 0);
+        assert_eq!(sight.take_verdicts(), [Verdict::SwapOut(SpaceId(0))]);
+        sight.frames_free = 50;
+        assert_eq!(sight.run(5, 0).take_verdicts(), []);
+    }
+
+    #[test]
+    fn who_waits_comes_back_when_its_pages_fit_and_the_goal_besides() {
+        let knobs = [("free-low", 50), ("free-goal", 100)];
+        let mut sight = Sight::new("vms-swapper", &knobs, &[300, 200]);
+        sight.run(2, 0);
+        assert_eq!(sight.take_verdicts(), [Verdict::SwapOut(SpaceId(0))]);
+        sight.frames_free = 399;
+        assert_eq!(sight.run(10, 0).take_verdicts(), []);
+        sight.frames_free = 400;
+        assert_eq!(
+            sight.run(1, 0).take_verdicts(),
+            [Verdict::Resume(SpaceId(0))]
+        );
+    }
+}
+
 mod clock_pressure {
     use super::*;
 

@@ -142,42 +142,51 @@ impl Cache {
             assert!(self.frames.may_leave(frame), "{frame:?} may not leave");
             self.drop_frame(frame, Departure::Evicted);
         }
-        let mut unclean = Vec::new();
+        // None is back before the last is named, and what need not be written is back first.
+        let mut washing = Vec::new();
         while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
             assert!(self.frames.may_leave(frame), "{frame:?} may not leave");
-            unclean.push(self.drop_frame(frame, Departure::Evicted));
+            let is_modified =
+                self.machine.is_modified[frame.index()] || self.frames.is_dirty(frame);
+            let page = self.drop_frame(frame, Departure::Evicted);
+            self.frames.force(frame, State::Leaving, false);
+            washing.push((is_modified.then_some(page), page, frame));
         }
-        // What is written together is written in order.
-        unclean.sort_unstable();
-        for page in unclean {
-            self.load(page, Cause::Cleaned);
+        washing.sort_by_key(|&(written, _, _)| written);
+        for (_, page, frame) in washing {
+            self.free.retain(|&free| free != frame.0);
+            self.load_at(frame, page, Cause::Cleaned);
         }
     }
 
     /// Brings `page`, which is not resident, to a free frame.
     pub fn load(&mut self, page: u64, cause: Cause) -> FrameId {
-        let frame = self.free.pop().expect("a frame is free");
-        let place = frame as usize;
+        let frame = FrameId(self.free.pop().expect("a frame is free"));
+        self.load_at(frame, page, cause);
+        frame
+    }
+
+    fn load_at(&mut self, frame: FrameId, page: u64, cause: Cause) {
+        let place = frame.index();
         assert!(
-            self.resident.insert(page, frame).is_none(),
+            self.resident.insert(page, frame.0).is_none(),
             "{page} is resident already"
         );
         self.pages[place] = Some(page);
         self.machine.is_mapped[place] = !matches!(cause, Cause::Prefetched | Cause::Cleaned);
         if self.machine.is_mapped[place] {
-            self.places.insert(FrameId(frame), SPACE, VirtPage(page));
+            self.places.insert(frame, SPACE, VirtPage(page));
         }
         self.machine.is_referenced[place] = false;
         self.machine.is_modified[place] &= cause == Cause::Kept;
-        self.frames.force(FrameId(frame), State::Resident, false);
+        self.frames.force(frame, State::Resident, false);
         let arrival = Arrival {
             page: page_id(page),
             cause,
             space: SPACE,
             is_external: page_id(page).object.0 % 2 == 1,
         };
-        self.policy.page_entered(FrameId(frame), &arrival);
-        FrameId(frame)
+        self.policy.page_entered(frame, &arrival);
     }
 
     /// Lets the policy choose a page and throws it out. `None` if the policy names none.

@@ -10,7 +10,7 @@ use tidemark_core::backing::LocalSlots;
 use tidemark_core::fault::{Access, Event, Fault, Resolution};
 use tidemark_core::id::{FrameId, SpaceId, VirtPage, Waiter};
 use tidemark_core::machine::{Machine, Rights};
-use tidemark_core::pager::{Outcome, Reply};
+use tidemark_core::pager::{Direction, Outcome, Reply};
 use tidemark_core::policy::Policy;
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Counters, Vm};
@@ -95,6 +95,11 @@ fn serve(vm: &mut Vm, machine: &mut OneProgram, now: Time, fault: Fault) {
 
 fn answer_all(vm: &mut Vm, machine: &mut OneProgram, now: Time) {
     while let Some(request) = vm.poll_request() {
+        if request.direction == Direction::Fetch {
+            for frame in vm.frames_of(request.ticket) {
+                machine.holding[frame.index()] = None;
+            }
+        }
         let reply = Reply {
             ticket: request.ticket,
             outcome: Outcome::Done,
@@ -150,11 +155,12 @@ impl Machine for OneProgram {
     }
 
     fn take_modified(&mut self, frame: FrameId) -> bool {
-        self.holding[frame.index()] = None;
         std::mem::take(&mut self.modified[frame.index()])
     }
 
-    fn zero(&mut self, _: FrameId) {}
+    fn zero(&mut self, frame: FrameId) {
+        self.holding[frame.index()] = None;
+    }
 
     fn copy(&mut self, _: FrameId, _: FrameId) {
         unreachable!("one program copies nothing on write")

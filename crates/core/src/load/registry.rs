@@ -18,6 +18,10 @@ static ENTRIES: &[Entry] = &[
         build: medium_term::build,
     },
     Entry {
+        description: &medium_term::VMS,
+        build: medium_term::build_vms,
+    },
+    Entry {
         description: &task_swapper::DESCRIPTION,
         build: task_swapper::build,
     },

@@ -11,8 +11,7 @@
 //! How many pages are to be freed, which FreeBSD asks of a controller ten times a second, is the
 //! system's business; a scan of the active queue comes with every so many pages that leave. What
 //! is kept free counts for a quarter of memory at most: FreeBSD does not run in so little that it
-//! would be more. A page from the laundry is gone when it has been written, and does not return to
-//! the inactive queue's head first.
+//! would be more.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -29,7 +28,7 @@ use crate::time::Time;
 /// What `freebsd` says of itself.
 pub static DESCRIPTION: Description = Description {
     name: "freebsd",
-    summary: "pages become inactive when their use counts are gone; dirty ones wait in a laundry",
+    summary: "pages whose use counts are gone may leave; modified ones wait in a laundry",
     lineage: &[
         "Mach 3.0, 1991 (vm_pageout)",
         "Dyson and Greenman 1995 (act_count)",
@@ -111,23 +110,29 @@ struct Freebsd {
 
 /// Makes a `freebsd`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    let [init, advance, decline, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
-    let frames = u64::from(settings.frames);
-    Box::new(Freebsd {
-        queues: Queues::new(LISTS, settings.frames_max),
-        counts: vec![0; settings.frames_max as usize],
-        init: init.min(most),
-        advance,
-        decline,
-        most,
-        hand: None,
-        targets: Targets::new(frames),
-        pass_left: 0,
-        freed: 0,
-        launder_left: 0,
-        last_tick: Time(0),
-        frames,
-    })
+    Box::new(Freebsd::new(settings))
+}
+
+impl Freebsd {
+    fn new(settings: &Settings<'_>) -> Freebsd {
+        let [init, advance, decline, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
+        let frames = u64::from(settings.frames);
+        Freebsd {
+            queues: Queues::new(LISTS, settings.frames_max),
+            counts: vec![0; settings.frames_max as usize],
+            init: init.min(most),
+            advance,
+            decline,
+            most,
+            hand: None,
+            targets: Targets::new(frames),
+            pass_left: 0,
+            freed: 0,
+            launder_left: 0,
+            last_tick: Time(0),
+            frames,
+        }
+    }
 }
 
 impl Policy for Freebsd {
@@ -138,7 +143,12 @@ impl Policy for Freebsd {
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.counts[frame.index()] = self.init;
         let list = match arrival.cause {
-            Cause::Prefetched | Cause::ZeroAhead | Cause::Cleaned => INACTIVE,
+            Cause::Prefetched | Cause::ZeroAhead => INACTIVE,
+            Cause::Cleaned => {
+                // Its time was over before it was written.
+                self.queues.push_front(INACTIVE, frame.0);
+                return;
+            }
             Cause::ZeroFill | Cause::Fetched | Cause::Copied | Cause::Adopted | Cause::Kept => {
                 ACTIVE
             }
@@ -167,12 +177,24 @@ impl Policy for Freebsd {
             self.scan_active(self.length(ACTIVE), shortage, probe);
         }
         self.pass_left -= 1;
+        self.freed += 1;
         let found = self.find(probe).or_else(|| {
             self.find_by_force(probe);
             self.find(probe)
         });
-        self.freed += 1;
         found.or_else(|| pull_any(&mut self.queues, &[INACTIVE, LAUNDRY, ACTIVE], probe))
+    }
+
+    fn clean(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        if self.launder_left == 0 && self.must_launder(probe) {
+            self.launder_left = ((self.targets.free - self.targets.free_min) / 10).max(1);
+            self.freed = 0;
+        }
+        if self.launder_left == 0 {
+            return None;
+        }
+        self.launder_left -= 1;
+        self.find_laundry(probe)
     }
 
     fn tick(&mut self, probe: &mut Probe<'_>) {
@@ -200,19 +222,8 @@ impl Policy for Freebsd {
 }
 
 impl Freebsd {
-    /// Finds a page that may go: a clean inactive one, or one of the laundry if that has grown too
-    /// large or nothing else is left.
+    /// Finds a page that may go: a clean inactive one, or one of the laundry if none is left.
     fn find(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
-        if self.launder_left == 0 && self.must_launder(probe) {
-            self.launder_left = ((self.targets.free - self.targets.free_min) / 10).max(1);
-            self.freed = 0;
-        }
-        if self.launder_left > 0 {
-            self.launder_left -= 1;
-            if let Some(frame) = self.find_laundry(probe) {
-                return Some(frame);
-            }
-        }
         self.find_inactive(probe)
             .or_else(|| self.find_laundry(probe))
     }
@@ -331,5 +342,83 @@ impl Freebsd {
 
     fn length(&self, list: u8) -> u64 {
         self.queues.length(list).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    fn policy(frames: u32) -> (Freebsd, Bench) {
+        let mut bench = Bench::new(frames);
+        let mut policy = Freebsd::new(&settings(frames, &[5, 3, 1, 64]));
+        (0..frames).for_each(|number| bench.bring(&mut policy, number, Cause::ZeroFill));
+        (policy, bench)
+    }
+
+    #[test]
+    fn counts_go_up_by_use_and_down_without() {
+        let (mut policy, mut bench) = policy(4);
+        bench.touch(&[2]);
+        policy.scan_active(4, 0, &mut bench.probe());
+        assert_eq!(policy.counts, [4, 4, 9, 4]);
+        (0..4).for_each(|_| policy.scan_active(4, 0, &mut bench.probe()));
+        let inactive: Vec<u32> = policy.queues.iter(INACTIVE).collect();
+        assert_eq!(inactive, [0, 1, 3]);
+        for _ in 0..20 {
+            bench.touch(&[2]);
+            policy.scan_active(1, 0, &mut bench.probe());
+        }
+        assert_eq!(policy.counts[2], 64);
+    }
+
+    #[test]
+    fn the_hand_goes_on_where_it_was_and_past_pages_that_leave() {
+        let (mut policy, mut bench) = policy(4);
+        policy.scan_active(2, 0, &mut bench.probe());
+        assert_eq!(policy.counts, [4, 4, 5, 5]);
+        bench.evict(&mut policy, 2);
+        policy.scan_active(2, 0, &mut bench.probe());
+        assert_eq!(policy.counts, [3, 4, 5, 4]);
+    }
+
+    #[test]
+    fn clean_pages_leave_before_modified_ones_that_were_inactive_for_longer() {
+        let (mut policy, mut bench) = policy(64);
+        (0..16).for_each(|number| policy.queues.move_to_back(INACTIVE, number));
+        (0..4).for_each(|number| bench.bits.modified[number] = true);
+        bench.touch(&[4]);
+        policy.pass_left = 10;
+        policy.hand = None;
+        assert_eq!(bench.evict_one(&mut policy), Some(5));
+        let laundry: Vec<u32> = policy.queues.iter(LAUNDRY).collect();
+        assert_eq!(laundry, [0, 1, 2, 3]);
+        assert_eq!(
+            (policy.queues.list_of(4), policy.counts[4]),
+            (Some(ACTIVE), 9)
+        );
+        assert_eq!(bench.evict_one(&mut policy), Some(6));
+        // Nothing else is left.
+        (7..16).for_each(|number| bench.bits.modified[number] = true);
+        assert_eq!(bench.evict_one(&mut policy), Some(0));
+    }
+
+    #[test]
+    fn a_laundry_that_has_grown_is_written_though_clean_pages_are_left() {
+        let (mut policy, mut bench) = policy(64);
+        (0..8).for_each(|number| policy.queues.move_to_back(LAUNDRY, number));
+        (8..16).for_each(|number| policy.queues.move_to_back(INACTIVE, number));
+        policy.pass_left = 10;
+        assert_eq!(policy.clean(&mut bench.probe()), Some(FrameId(0)));
+        bench.start_cleaning(&mut policy, 0);
+        // Seven are fewer than the eight that are clean.
+        assert_eq!(policy.clean(&mut bench.probe()), None);
+        bench.bring(&mut policy, 0, Cause::Cleaned);
+        assert_eq!(bench.evict_one(&mut policy), Some(0));
+        assert_eq!(bench.evict_one(&mut policy), Some(8));
+        // Much was freed since.
+        policy.freed = 4 * (policy.targets.free - policy.targets.free_min).max(1) + 1;
+        assert_eq!(policy.clean(&mut bench.probe()), Some(FrameId(1)));
     }
 }

@@ -172,7 +172,7 @@ impl Policy for Classzone {
                         break;
                     }
                 }
-                self.begin_round();
+                self.begin_round(probe);
                 continue;
             }
             if let Some(frame) = self.look(probe) {
@@ -198,7 +198,7 @@ impl Policy for Classzone {
 
 impl Classzone {
     /// Begins the next round, of a new try if the last is over.
-    fn begin_round(&mut self) {
+    fn begin_round(&mut self, probe: &mut Probe<'_>) {
         let is_even = self.search == (Search::Virtual { is_even: true });
         let rounds = ROUNDS[usize::from(is_even)];
         if self.round.left <= 1 || self.round.wanted == 0 {
@@ -210,11 +210,11 @@ impl Classzone {
         let (active, inactive) = (self.length(ACTIVE), self.length(INACTIVE));
         let wanted = self.round.wanted;
         if is_even {
-            self.refill(wanted * active / (BALANCE_RATIO * inactive + 1));
+            self.refill(wanted * active / (BALANCE_RATIO * inactive + 1), probe);
             self.round.scan = (self.length(ACTIVE) + self.length(INACTIVE)).div_ceil(SCAN_RATIO);
             self.round.mapped = wanted * MAPPED_RATIO;
         } else {
-            self.refill(wanted * active / ((inactive + 1) * 2));
+            self.refill(wanted * active / ((inactive + 1) * 2), probe);
             self.round.scan = self.length(INACTIVE) / self.round.left;
             self.round.mapped = wanted << (9 - self.round.left);
         }
@@ -267,15 +267,16 @@ impl Classzone {
             let wanted = self.round.wanted;
             self.round.mapped = wanted * MAPPED_RATIO;
             let (active, inactive) = (self.length(ACTIVE), self.length(INACTIVE));
-            self.refill(wanted * active / (BALANCE_RATIO * inactive + 1));
+            self.refill(wanted * active / (BALANCE_RATIO * inactive + 1), probe);
         } else {
             self.round.scan = 0;
         }
     }
 
     /// Makes up to `count` of the oldest active pages inactive; those marked as used go round
-    /// once more without their mark.
-    fn refill(&mut self, count: u64) {
+    /// once more without their mark. Whether they were used otherwise is asked only where what
+    /// maps a page is known from the page.
+    fn refill(&mut self, count: u64, probe: &mut Probe<'_>) {
         let mut left = count;
         for _ in 0..2 * self.queues.length(ACTIVE) {
             let Some(frame) = self.queues.front(ACTIVE) else {
@@ -284,7 +285,9 @@ impl Classzone {
             if left == 0 {
                 break;
             }
-            if core::mem::take(&mut self.is_referenced[frame as usize]) {
+            let was_marked = core::mem::take(&mut self.is_referenced[frame as usize]);
+            let was_used = !self.walks() && probe.take_referenced(FrameId(frame));
+            if was_marked || was_used {
                 self.queues.move_to_back(ACTIVE, frame);
                 continue;
             }
@@ -345,5 +348,79 @@ impl Classzone {
 
     fn length(&self, list: u8) -> u64 {
         self.queues.length(list).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    fn bring(bench: &mut Bench, policy: &mut dyn Policy, numbers: &[u32]) {
+        for &number in numbers {
+            bench.bring(policy, number, Cause::Copied);
+        }
+    }
+
+    fn evict_all(bench: &mut Bench, policy: &mut dyn Policy) -> Vec<u32> {
+        core::iter::from_fn(|| bench.evict_one(policy)).collect()
+    }
+
+    #[test]
+    fn pages_leave_in_the_order_of_their_addresses() {
+        let mut bench = Bench::new(10);
+        let mut policy = build_virtual(&settings(10, &[0]));
+        bring(&mut bench, &mut *policy, &[5, 3, 9, 1]);
+        assert_eq!(evict_all(&mut bench, &mut *policy), [1, 3, 5, 9]);
+        let mut policy = build_reverse(&settings(10, &[]));
+        bring(&mut bench, &mut *policy, &[5, 3, 9, 1]);
+        assert_eq!(evict_all(&mut bench, &mut *policy), [5, 3, 9, 1]);
+    }
+
+    #[test]
+    fn a_shared_page_stays_until_the_walk_has_been_at_each_of_its_mappings() {
+        for (build, pace, expected) in [
+            (
+                build_virtual as fn(&Settings<'_>) -> Box<dyn Policy>,
+                &[0][..],
+                [1, 2, 3, 0],
+            ),
+            (build_virtual, &[1], [1, 2, 3, 0]),
+            (build_reverse, &[], [0, 1, 2, 3]),
+        ] {
+            let mut bench = Bench::new(4);
+            let mut policy = build(&settings(4, pace));
+            bring(&mut bench, &mut *policy, &[0, 1, 2, 3]);
+            bench.map(0, 1);
+            bench.map(0, 2);
+            assert_eq!(evict_all(&mut bench, &mut *policy), expected);
+        }
+    }
+
+    #[test]
+    fn the_second_use_found_by_the_walk_makes_a_page_active() {
+        let mut bench = Bench::new(4);
+        let mut policy = build_virtual(&settings(4, &[0]));
+        bring(&mut bench, &mut *policy, &[0, 1, 2, 3]);
+        bench.touch(&[0]);
+        assert_eq!(bench.evict_one(&mut *policy), Some(1));
+        bench.touch(&[0]);
+        assert_eq!(bench.evict_one(&mut *policy), Some(2));
+        assert_eq!(bench.evict_one(&mut *policy), Some(3));
+        // Nobody has used it since: it goes when it has become inactive again.
+        assert_eq!(bench.evict_one(&mut *policy), Some(0));
+    }
+
+    #[test]
+    fn a_page_touched_after_the_walk_has_unmapped_it_is_looked_at_again() {
+        let mut bench = Bench::new(4);
+        let mut policy = build_virtual(&settings(4, &[0]));
+        bring(&mut bench, &mut *policy, &[0, 1, 2]);
+        let first = policy.choose(&mut bench.probe());
+        assert_eq!(first, Some(FrameId(0)));
+        bench.map(0, 0);
+        policy.page_rescued(FrameId(0));
+        bench.touch(&[0]);
+        assert_eq!(bench.evict_one(&mut *policy), Some(1));
     }
 }

@@ -124,17 +124,23 @@ struct LinuxModern {
 
 /// Makes a `linux-modern`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(LinuxModern {
-        queues: Queues::new(LISTS as u8, settings.frames_max),
-        pages: vec![Page::default(); settings.frames_max as usize],
-        ghosts: Ghosts::new(settings.frames_max.max(1)),
-        age: 0,
-        kinds: [Kind::default(); KINDS],
-        cycle: Cycle::new(),
-        swappiness: settings.knobs[0],
-        is_file_text: settings.knobs[1] == 1,
-        frames: settings.frames,
-    })
+    Box::new(LinuxModern::new(settings))
+}
+
+impl LinuxModern {
+    fn new(settings: &Settings<'_>) -> LinuxModern {
+        LinuxModern {
+            queues: Queues::new(LISTS as u8, settings.frames_max),
+            pages: vec![Page::default(); settings.frames_max as usize],
+            ghosts: Ghosts::new(settings.frames_max.max(1)),
+            age: 0,
+            kinds: [Kind::default(); KINDS],
+            cycle: Cycle::new(),
+            swappiness: settings.knobs[0],
+            is_file_text: settings.knobs[1] == 1,
+            frames: settings.frames,
+        }
+    }
 }
 
 impl Policy for LinuxModern {
@@ -494,4 +500,98 @@ fn high_watermark(frames: u64) -> u64 {
     let least = (16 * kib).isqrt().clamp(128, 262_144) / 4;
     let step = (least / 4).max(frames * 10 / 10_000);
     least + 2 * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    fn policy(frames: u32) -> (LinuxModern, Bench) {
+        let policy = LinuxModern::new(&settings(frames, &[60, 1]));
+        (policy, Bench::new(frames))
+    }
+
+    fn judge(policy: &mut LinuxModern, bench: &mut Bench, number: u32) -> &'static str {
+        match policy.judge(FrameId(number), &mut bench.probe()) {
+            Verdict::Keep => "keep",
+            Verdict::Activate => "activate",
+            Verdict::Reclaim { is_modified: false } => "drop",
+            Verdict::Reclaim { is_modified: true } => "write",
+        }
+    }
+
+    #[test]
+    fn an_internal_page_is_active_at_its_second_use_and_text_at_its_first() {
+        let (mut policy, mut bench) = policy(4);
+        bench.bring(&mut policy, 0, Cause::ZeroFill);
+        bench.bring_of(&mut policy, 1, Cause::Fetched, true);
+        assert_eq!(judge(&mut policy, &mut bench, 0), "drop");
+        bench.touch(&[0, 1]);
+        assert_eq!(judge(&mut policy, &mut bench, 0), "keep");
+        assert_eq!(judge(&mut policy, &mut bench, 1), "activate");
+        bench.touch(&[0]);
+        assert_eq!(judge(&mut policy, &mut bench, 0), "activate");
+    }
+
+    #[test]
+    fn a_modified_external_page_is_written_when_it_is_met_again() {
+        let (mut policy, mut bench) = policy(4);
+        bench.bring_of(&mut policy, 0, Cause::Fetched, true);
+        bench.bring(&mut policy, 1, Cause::ZeroFill);
+        (bench.bits.modified[0], bench.bits.modified[1]) = (true, true);
+        assert_eq!(judge(&mut policy, &mut bench, 0), "activate");
+        assert_eq!(judge(&mut policy, &mut bench, 0), "write");
+        assert_eq!(judge(&mut policy, &mut bench, 1), "write");
+    }
+
+    #[test]
+    fn a_page_back_before_the_active_ones_could_have_left_is_active_at_once() {
+        let (mut policy, mut bench) = policy(8);
+        (0..8).for_each(|number| bench.bring(&mut policy, number, Cause::ZeroFill));
+        (0..3).for_each(|number| policy.queues.move_to_back(ACTIVE_ANON, number));
+        for (number, others, list) in [(5, 2, ACTIVE_ANON), (6, 4, INACTIVE_ANON)] {
+            bench.evict(&mut policy, number);
+            // So many more leave or become active before it is back.
+            policy.age += others;
+            bench.bring(&mut policy, number, Cause::Fetched);
+            assert_eq!(policy.queues.list_of(number), Some(list), "{others}");
+        }
+        assert_eq!(policy.kinds[ANON].activations, 1);
+        assert_eq!(policy.kinds[ANON].cost, 0);
+    }
+
+    #[test]
+    fn only_what_had_been_active_costs_when_it_comes_back() {
+        let (mut policy, mut bench) = policy(1000);
+        (0..1000).for_each(|number| bench.bring(&mut policy, number, Cause::ZeroFill));
+        (0..9).for_each(|number| policy.queues.move_to_back(ACTIVE_ANON, number));
+        policy.deactivate(FrameId(0));
+        bench.evict(&mut policy, 0);
+        bench.bring(&mut policy, 0, Cause::Fetched);
+        assert_eq!(policy.kinds[ANON].cost, BATCH);
+        assert!(policy.pages[0].is_workingset);
+        // Old costs fade.
+        (0..7).for_each(|_| policy.note_cost(FILE, BATCH));
+        assert_eq!(
+            (policy.kinds[ANON].cost, policy.kinds[FILE].cost),
+            (16, 112)
+        );
+    }
+
+    #[test]
+    fn the_kind_that_has_cost_more_is_looked_at_less() {
+        let (mut policy, mut bench) = policy(1000);
+        (0..800)
+            .for_each(|number| bench.bring_of(&mut policy, number, Cause::Fetched, number < 400));
+        policy.cycle.may_deactivate = [true; KINDS];
+        policy.cycle.priority = 2;
+        assert_eq!(policy.shares(&bench.probe()), ([60, 140], 200));
+        policy.kinds[FILE].cost = 90;
+        let (shares, sum) = policy.shares(&bench.probe());
+        assert_eq!((shares, sum), ([60 * 271 / 91, 140 * 271 / 181], 178 + 209));
+        // At the last priority everything is looked at.
+        policy.cycle.priority = 0;
+        assert_eq!(policy.shares(&bench.probe()), ([1, 1], 1));
+    }
 }

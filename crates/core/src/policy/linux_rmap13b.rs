@@ -7,12 +7,15 @@
 //! go at any moment. So pages leave in the order of their ages, and their mappings are found from
 //! the page.
 //!
+//! While fewer pages are free or clean than there should be, dirty ones are written, all there
+//! are: what is on its way does not count. That is why this writes far more than it frees, and
+//! reads hardly anything again.
+//!
 //! # Departures
 //! There is one zone, and no process has a limit of its own. The marks that depend on memory are
 //! at most an eighth of it: the kernel never ran in so little that they were more. The daemon runs
 //! once for each 32 pages and not each time that an allocation wakes it. Where it would go round
-//! again and again until some page has become old enough, the ages are counted down at once. How
-//! much is written in one go is the system's business; what is written here is what is chosen.
+//! again and again until some page has become old enough, the ages are counted down at once.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -21,7 +24,7 @@ use alloc::vec::Vec;
 use super::ages::count_down;
 use super::pull::pull_any;
 use super::registry::Settings;
-use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -83,17 +86,23 @@ struct Rmap13b {
 
 /// Makes a `linux-rmap13b`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    let [start, up, down, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
-    Box::new(Rmap13b {
-        queues: Queues::new(LISTS, settings.frames_max),
-        ages: vec![0; settings.frames_max as usize],
-        start: start.min(most),
-        up,
-        down,
-        most,
-        batch_left: 0,
-        frames: settings.frames.into(),
-    })
+    Box::new(Rmap13b::new(settings))
+}
+
+impl Rmap13b {
+    fn new(settings: &Settings<'_>) -> Rmap13b {
+        let [start, up, down, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
+        Rmap13b {
+            queues: Queues::new(LISTS, settings.frames_max),
+            ages: vec![0; settings.frames_max as usize],
+            start: start.min(most),
+            up,
+            down,
+            most,
+            batch_left: 0,
+            frames: settings.frames.into(),
+        }
+    }
 }
 
 impl Policy for Rmap13b {
@@ -101,9 +110,19 @@ impl Policy for Rmap13b {
         &DESCRIPTION
     }
 
-    fn page_entered(&mut self, frame: FrameId, _arrival: &Arrival) {
+    fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.ages[frame.index()] = self.start;
-        self.queues.push_back(ACTIVE, frame.0);
+        let list = match arrival.cause {
+            Cause::Cleaned => CLEAN,
+            Cause::ZeroFill
+            | Cause::ZeroAhead
+            | Cause::Fetched
+            | Cause::Prefetched
+            | Cause::Copied
+            | Cause::Adopted
+            | Cause::Kept => ACTIVE,
+        };
+        self.queues.push_back(list, frame.0);
     }
 
     fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
@@ -133,6 +152,15 @@ impl Policy for Rmap13b {
         }
         self.find_inactive(probe)
             .or_else(|| pull_any(&mut self.queues, &[DIRTY, ACTIVE], probe))
+    }
+
+    fn clean(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        // What is being written counts for nothing yet, so that more is written, and more.
+        let clean = probe.frames_free() + self.queues.length(CLEAN);
+        if u64::from(clean) > Marks::new(self.frames).high {
+            return None;
+        }
+        self.find_inactive(probe)
     }
 
     fn tick(&mut self, probe: &mut Probe<'_>) {
@@ -249,14 +277,17 @@ struct Marks {
     high: u64,
 }
 
+/// How many pages the daemon keeps free or clean in a memory of that many.
+pub(super) fn high_mark(frames: u64) -> u64 {
+    let mask = (frames / 128).max(20).min(frames / 24);
+    let extra = Some(frames / 512).filter(|&extra| extra >= 255);
+    extra.map_or(0, |extra| extra.min(1024)) + 3 * mask
+}
+
 impl Marks {
     fn new(frames: u64) -> Marks {
-        let mask = (frames / 128).max(20).min(frames / 24);
-        let extra = Some(frames / 512).filter(|&extra| extra >= 255);
-        let extra = extra.map_or(0, |extra| extra.min(1024));
-        Marks {
-            high: extra + 3 * mask,
-        }
+        let high = high_mark(frames);
+        Marks { high }
     }
 
     fn inactive_min(&self, policy: &Rmap13b) -> u64 {
@@ -274,5 +305,85 @@ impl Marks {
     fn base(&self, policy: &Rmap13b) -> u64 {
         let pages = policy.queues.length(ACTIVE) + policy.queues.length(DIRTY);
         u64::from(pages) / INACTIVE_FACTOR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    fn policy(frames: u32) -> (Rmap13b, Bench) {
+        let mut bench = Bench::new(frames);
+        let mut policy = Rmap13b::new(&settings(frames, &[2, 3, 1, 64]));
+        (0..frames).for_each(|number| bench.bring(&mut policy, number, Cause::ZeroFill));
+        (policy, bench)
+    }
+
+    #[test]
+    fn a_use_adds_three_up_to_sixty_four_and_a_look_without_takes_one() {
+        let (mut policy, mut bench) = policy(4);
+        assert_eq!(policy.ages, [2, 2, 2, 2]);
+        bench.touch(&[1]);
+        policy.age_all(4, &mut bench.probe());
+        assert_eq!(policy.ages, [1, 5, 1, 1]);
+        policy.age_all(4, &mut bench.probe());
+        assert_eq!(policy.ages, [0, 4, 0, 0]);
+        for _ in 0..30 {
+            bench.touch(&[1]);
+            policy.age_all(1, &mut bench.probe());
+        }
+        assert_eq!(policy.ages, [0, 64, 0, 0]);
+        policy.age_all(1, &mut bench.probe());
+        assert_eq!(policy.ages[1], 63);
+    }
+
+    #[test]
+    fn age_zero_makes_a_page_inactive_and_a_use_there_active_again() {
+        let (mut policy, mut bench) = policy(4);
+        for _ in 0..2 {
+            bench.touch(&[1]);
+            policy.age_all(4, &mut bench.probe());
+        }
+        let inactive: Vec<u32> = policy.queues.iter(DIRTY).collect();
+        assert_eq!(inactive, [0, 2, 3]);
+        bench.touch(&[0]);
+        assert_eq!(policy.find_inactive(&mut bench.probe()), Some(FrameId(2)));
+        assert_eq!(policy.queues.list_of(0), Some(ACTIVE));
+        assert_eq!(policy.ages[0], 2);
+    }
+
+    #[test]
+    fn the_youngest_page_leaves_when_the_daemon_would_go_round_for_long() {
+        let (mut policy, mut bench) = policy(4);
+        policy.ages = vec![40, 33, 64, 50];
+        assert_eq!(bench.evict_one(&mut policy), Some(1));
+        // Two looks, and what was counted down.
+        assert_eq!(policy.ages, [7, 0, 31, 17]);
+    }
+
+    #[test]
+    fn everything_dirty_is_written_while_little_is_clean() {
+        let (mut policy, mut bench) = policy(100);
+        (0..20).for_each(|number| policy.queues.move_to_back(DIRTY, number));
+        bench.touch(&[1]);
+        let mut written = Vec::new();
+        while let Some(FrameId(number)) = policy.clean(&mut bench.probe()) {
+            bench.start_cleaning(&mut policy, number);
+            written.push(number);
+        }
+        assert_eq!(written.len(), 19);
+        assert!(!written.contains(&1));
+        // Twelve clean ones are enough, and go in the order in which they became so.
+        let frames = written.clone();
+        frames
+            .iter()
+            .for_each(|&number| bench.bring(&mut policy, number, Cause::Cleaned));
+        policy.queues.move_to_back(DIRTY, 50);
+        assert_eq!(policy.clean(&mut bench.probe()), None);
+        assert_eq!(policy.choose(&mut bench.probe()), Some(FrameId(0)));
+        // One that was touched meanwhile has to be looked at again.
+        policy.page_rescued(FrameId(0));
+        assert_eq!(policy.choose(&mut bench.probe()), Some(FrameId(2)));
     }
 }

@@ -5,21 +5,21 @@
 //! more than giving the lists other names. Pages get older, by 4, when they turn out to be used:
 //! at age 0, or when a daemon looks through all lists, which it does more or less often as pages
 //! get young quickly or slowly. How many of each kind become inactive keeps the cache at 15 of 100
-//! active pages.
+//! active pages. Inactive pages are written ahead, so that a third of them is clean or about to be.
 //!
 //! # Departures
 //! There is one zone, no process has a limit, and all external pages are cache: the kernel counts
 //! what is mapped as internal once it has been used while inactive. What is done at a time is at
-//! most a sixteenth of memory. Writing ahead of need is the system's business, so that a page goes
-//! from the inactive list straight out.
+//! most a sixteenth of memory. A write that lasts for 30 seconds is waited for all the same.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::pull::pull_any;
+use super::linux_rmap13b::high_mark;
+use super::pull::{pull, pull_any};
 use super::registry::Settings;
-use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 use crate::time::Time;
@@ -72,10 +72,14 @@ const AGES: u8 = AGE_MAX + 1;
 const ANON: usize = 0;
 const CACHE: usize = 1;
 const INACTIVE: u8 = 2 * AGES;
-const LISTS: u8 = INACTIVE + 1;
+/// Pages that are written, or had no need to be.
+const CLEAN: u8 = INACTIVE + 1;
+const LISTS: u8 = CLEAN + 1;
 
 /// BATCH_WORK_AMOUNT: pages made inactive at a time, four times as many when they are short.
 const BATCH: u64 = 64;
+/// inactive_clean_percent: inactive pages that are to be clean or being written.
+const CLEAN_PERCENT: u64 = 30;
 /// How often the daemon looks through the lists, in nanoseconds.
 const INTERVAL_NS_MIN: u64 = 500_000_000;
 const INTERVAL_NS_MAX: u64 = 300_000_000_000;
@@ -91,6 +95,9 @@ struct Limits {
 struct Rmap15 {
     queues: Queues,
     kinds: Vec<usize>,
+    /// Pages that are being written because they are to be clean, and how many.
+    is_washing: Vec<bool>,
+    washing: u64,
     /// Which of the lists of a kind has age 0 now.
     zeros: [u8; 2],
     limits: Limits,
@@ -104,21 +111,29 @@ struct Rmap15 {
 
 /// Makes a `linux-rmap15`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Rmap15 {
-        queues: Queues::new(LISTS, settings.frames_max),
-        kinds: vec![ANON; settings.frames_max as usize],
-        zeros: [0; 2],
-        limits: Limits {
-            min: settings.knobs[0],
-            borrow: settings.knobs[1],
-            max: settings.knobs[2],
-        },
-        inactive_percent: settings.knobs[3],
-        slides: 0,
-        next_scan: Time(0),
-        interval_ns: INTERVAL_NS_START,
-        frames: settings.frames.into(),
-    })
+    Box::new(Rmap15::new(settings))
+}
+
+impl Rmap15 {
+    fn new(settings: &Settings<'_>) -> Rmap15 {
+        Rmap15 {
+            queues: Queues::new(LISTS, settings.frames_max),
+            kinds: vec![ANON; settings.frames_max as usize],
+            is_washing: vec![false; settings.frames_max as usize],
+            washing: 0,
+            zeros: [0; 2],
+            limits: Limits {
+                min: settings.knobs[0],
+                borrow: settings.knobs[1],
+                max: settings.knobs[2],
+            },
+            inactive_percent: settings.knobs[3],
+            slides: 0,
+            next_scan: Time(0),
+            interval_ns: INTERVAL_NS_START,
+            frames: settings.frames.into(),
+        }
+    }
 }
 
 impl Policy for Rmap15 {
@@ -128,17 +143,52 @@ impl Policy for Rmap15 {
 
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.kinds[frame.index()] = usize::from(arrival.is_external);
-        self.activate(frame, AGE_START);
+        // Whatever comes to the frame, the write is over.
+        let was_washing = core::mem::take(&mut self.is_washing[frame.index()]);
+        self.washing -= u64::from(was_washing);
+        match arrival.cause {
+            Cause::Cleaned => self.queues.push_back(CLEAN, frame.0),
+            Cause::ZeroFill
+            | Cause::ZeroAhead
+            | Cause::Fetched
+            | Cause::Prefetched
+            | Cause::Copied
+            | Cause::Adopted
+            | Cause::Kept => self.activate(frame, AGE_START),
+        }
     }
 
     fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
         self.queues.remove(frame.0);
     }
 
+    fn page_rescued(&mut self, frame: FrameId) {
+        // Clean pages are unmapped: one that is used again has to be looked at again.
+        if self.queues.list_of(frame.0) == Some(CLEAN) {
+            self.queues.move_to_back(INACTIVE, frame.0);
+        }
+    }
+
+    fn clean(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        let clean = self.length(CLEAN);
+        let is_short = self.length(INACTIVE) * CLEAN_PERCENT / 100 > self.washing + clean;
+        let ready = self.washing / 2 + clean + u64::from(probe.frames_free());
+        if !is_short && ready >= high_mark(self.frames) {
+            return None;
+        }
+        let frame = self.find_inactive(probe)?;
+        self.is_washing[frame.index()] = true;
+        self.washing += 1;
+        Some(frame)
+    }
+
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        if let Some(frame) = pull(&mut self.queues, CLEAN, probe) {
+            return Some(frame);
+        }
         let batch = BATCH.min(self.frames / 16).max(1);
         let free = u64::from(probe.frames_free());
-        let idle = self.length(INACTIVE) + free;
+        let idle = self.length(INACTIVE) + self.length(CLEAN) + free;
         if idle * 100 < (u64::from(self.queues.total()) + free) * self.inactive_percent {
             self.refill(4 * batch, probe);
         }
@@ -300,5 +350,77 @@ impl Rmap15 {
 
     fn length(&self, list: u8) -> u64 {
         self.queues.length(list).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    /// A memory of pages of which the first are cache.
+    fn policy(frames: u32, cache: u32) -> (Rmap15, Bench) {
+        let mut bench = Bench::new(frames);
+        let mut policy = Rmap15::new(&settings(frames, &[1, 15, 30, 25]));
+        for number in 0..frames {
+            bench.bring_of(&mut policy, number, Cause::Fetched, number < cache);
+        }
+        (policy, bench)
+    }
+
+    #[test]
+    fn all_pages_get_younger_without_being_touched() {
+        let (mut policy, _) = policy(6, 2);
+        let list = policy.list_of(ANON, AGE_START);
+        (0..3).for_each(|_| policy.slide(ANON));
+        assert_eq!(policy.list_of(ANON, 0), list);
+        assert_eq!(policy.queues.length(list), 4);
+        // The other kind keeps its age.
+        assert_eq!(policy.queues.length(policy.list_of(CACHE, AGE_START)), 2);
+        policy.check();
+    }
+
+    #[test]
+    fn a_page_in_use_at_age_zero_gets_four_older_and_the_others_inactive() {
+        let (mut policy, mut bench) = policy(4, 0);
+        (0..3).for_each(|_| policy.slide(ANON));
+        bench.touch(&[1]);
+        policy.deactivate(ANON, 2, &mut bench.probe());
+        assert_eq!(policy.queues.list_of(1), Some(policy.list_of(ANON, 4)));
+        let inactive: Vec<u32> = policy.queues.iter(INACTIVE).collect();
+        assert_eq!(inactive, [0, 2]);
+    }
+
+    #[test]
+    fn cache_beyond_its_limit_does_all_the_work() {
+        let (mut policy, mut bench) = policy(100, 40);
+        (0..3).for_each(|_| policy.slide(ANON));
+        (0..3).for_each(|_| policy.slide(CACHE));
+        policy.refill(10, &mut bench.probe());
+        assert_eq!(
+            (policy.count_active(ANON), policy.count_active(CACHE)),
+            (60, 30)
+        );
+        // Between what is aimed at and the limit, more than half: 50 and 17 * 50 / 78 percent.
+        policy.limits.max = 50;
+        policy.refill(10, &mut bench.probe());
+        assert_eq!(
+            (policy.count_active(ANON), policy.count_active(CACHE)),
+            (56, 24)
+        );
+    }
+
+    #[test]
+    fn the_daemon_looks_more_often_when_pages_get_young_quickly() {
+        let (mut policy, mut bench) = policy(4, 0);
+        policy.tick(&mut bench.probe());
+        assert_eq!(policy.interval_ns, 1_500_000_000);
+        bench.now = policy.next_scan;
+        bench.touch(&[2]);
+        (0..2).for_each(|_| policy.slide(ANON));
+        policy.tick(&mut bench.probe());
+        assert_eq!(policy.interval_ns, 750_000_000);
+        // A page in use gets older by four: it had age 1.
+        assert_eq!(policy.queues.list_of(2), Some(policy.list_of(ANON, 5)));
     }
 }

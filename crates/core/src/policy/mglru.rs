@@ -94,16 +94,22 @@ struct Mglru {
 
 /// Makes an `mglru`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Mglru {
-        queues: Queues::new(LISTS, settings.frames_max),
-        pages: vec![Page::default(); settings.frames_max as usize],
-        ghosts: Ghosts::new(settings.frames_max.max(1)),
-        youngest: GENERATIONS_MIN,
-        oldest: [0; KINDS],
-        tallies: [[Tally::default(); TIERS]; KINDS],
-        swappiness: settings.knobs[0],
-        frames: settings.frames,
-    })
+    Box::new(Mglru::new(settings))
+}
+
+impl Mglru {
+    fn new(settings: &Settings<'_>) -> Mglru {
+        Mglru {
+            queues: Queues::new(LISTS, settings.frames_max),
+            pages: vec![Page::default(); settings.frames_max as usize],
+            ghosts: Ghosts::new(settings.frames_max.max(1)),
+            youngest: GENERATIONS_MIN,
+            oldest: [0; KINDS],
+            tallies: [[Tally::default(); TIERS]; KINDS],
+            swappiness: settings.knobs[0],
+            frames: settings.frames,
+        }
+    }
 }
 
 impl Policy for Mglru {
@@ -379,4 +385,88 @@ impl Position {
 
 fn list_of(kind: usize, generation: u64) -> u8 {
     (generation % GENERATIONS_MAX) as u8 + kind as u8 * GENERATIONS_MAX as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    fn policy(frames: u32) -> (Mglru, Bench) {
+        let mut bench = Bench::new(frames);
+        let mut policy = Mglru::new(&settings(frames, &[60]));
+        (0..frames).for_each(|number| bench.bring(&mut policy, number, Cause::ZeroFill));
+        (policy, bench)
+    }
+
+    fn generations(policy: &Mglru) -> Vec<u64> {
+        policy.pages.iter().map(|page| page.generation).collect()
+    }
+
+    #[test]
+    fn what_was_used_becomes_a_generation_of_its_own() {
+        let (mut policy, mut bench) = policy(4);
+        assert_eq!(generations(&policy), [2, 2, 2, 2]);
+        bench.touch(&[1, 3]);
+        policy.age(&mut bench.probe());
+        assert_eq!(generations(&policy), [2, 3, 2, 3]);
+        bench.touch(&[1]);
+        policy.age(&mut bench.probe());
+        assert_eq!(generations(&policy), [2, 4, 2, 3]);
+        policy.check();
+    }
+
+    #[test]
+    fn there_are_two_to_four_generations() {
+        let (mut policy, mut bench) = policy(4);
+        for round in 0..10 {
+            bench.touch(&[round % 4]);
+            policy.age(&mut bench.probe());
+            policy.check();
+        }
+        // Whoever was not used for long is in the oldest of four.
+        assert_eq!(policy.youngest - policy.oldest[ANON], 3);
+        assert_eq!(policy.youngest, 12);
+    }
+
+    #[test]
+    fn the_oldest_generation_gives_up_its_pages_but_for_those_in_use() {
+        let (mut policy, mut bench) = policy(6);
+        bench.touch(&[0, 1]);
+        policy.age(&mut bench.probe());
+        bench.touch(&[2]);
+        assert_eq!(bench.evict_one(&mut policy), Some(3));
+        assert_eq!(policy.pages[2].generation, policy.youngest);
+        assert_eq!(bench.evict_one(&mut policy), Some(4));
+    }
+
+    #[test]
+    fn what_is_read_ahead_is_not_young() {
+        let (mut policy, mut bench) = policy(4);
+        bench.evict(&mut policy, 3);
+        bench.bring(&mut policy, 3, Cause::Prefetched);
+        assert_eq!(policy.pages[3].generation, policy.oldest[ANON]);
+        policy.page_rescued(FrameId(3));
+        assert_eq!(policy.pages[3].generation, policy.youngest);
+    }
+
+    #[test]
+    fn the_kind_that_comes_back_more_often_is_spared() {
+        let (mut policy, _) = policy(4);
+        // Fewer than 64 refaults say nothing, and files go first.
+        policy.tallies[FILE][0].refaulted = 63;
+        policy.tallies[FILE][0].total = 64;
+        assert_eq!(policy.find_kind(), FILE);
+        policy.tallies[FILE][0].refaulted = 640;
+        policy.tallies[FILE][0].total = 1000;
+        assert_eq!(policy.find_kind(), ANON);
+        policy.tallies[ANON][0].refaulted = 900;
+        policy.tallies[ANON][0].total = 1000;
+        assert_eq!(policy.find_kind(), FILE);
+        // Half of what a generation has shown is forgotten with each that follows.
+        policy.end_oldest(ANON);
+        policy.end_oldest(ANON);
+        let tally = policy.tallies[ANON][0];
+        assert_eq!((tally.average_refaulted, tally.average_total), (225, 250));
+    }
 }

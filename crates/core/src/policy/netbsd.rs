@@ -204,3 +204,51 @@ impl Netbsd {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Cause;
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    const SHARES: [u64; 8] = [10, 80, 10, 50, 5, 30, 33, 1];
+
+    #[test]
+    fn a_class_within_its_share_is_spared_while_another_has_too_much() {
+        let mut bench = Bench::new(200);
+        let mut policy = build(&settings(200, &SHARES));
+        // Text is older, and a tenth of memory; the rest is internal.
+        for number in 0..200 {
+            bench.bring_of(&mut *policy, number, Cause::Fetched, number < 20);
+        }
+        let first: Vec<u32> = (0..40)
+            .filter_map(|_| bench.evict_one(&mut *policy))
+            .collect();
+        let expected: Vec<u32> = (20..60).collect();
+        assert_eq!(first, expected);
+        // Where no class has too much, the oldest page leaves.
+        let mut bench = Bench::new(200);
+        let mut policy = build(&settings(200, &SHARES));
+        for number in 0..200 {
+            bench.bring_of(&mut *policy, number, Cause::Fetched, number < 50);
+        }
+        assert_eq!(bench.evict_one(&mut *policy), Some(0));
+    }
+
+    #[test]
+    fn a_third_of_the_pages_is_inactive_and_used_ones_become_active_again() {
+        let mut bench = Bench::new(300);
+        let mut policy = build(&settings(300, &SHARES));
+        (0..300).for_each(|number| bench.bring(&mut *policy, number, Cause::ZeroFill));
+        // Bits set before a page is inactive are cleared on the way.
+        bench.touch(&[0, 1]);
+        assert_eq!(bench.evict_one(&mut *policy), Some(0));
+        bench.touch(&[1, 98, 99]);
+        assert_eq!(bench.evict_one(&mut *policy), Some(2));
+        // Whoever was not inactive yet has lost its bit when it gets there.
+        let left: Vec<u32> = (0..98)
+            .filter_map(|_| bench.evict_one(&mut *policy))
+            .collect();
+        assert!(!left.contains(&1) && !left.contains(&98) && left.contains(&99));
+    }
+}

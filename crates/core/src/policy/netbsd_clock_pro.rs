@@ -87,17 +87,23 @@ struct ClockPro {
 
 /// Makes a `netbsd-clock-pro`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    let frames = u64::from(settings.frames);
-    Box::new(ClockPro {
-        queues: Queues::new(LISTS, settings.frames_max),
-        pages: vec![Page::default(); settings.frames_max as usize],
-        ghosts: Ghosts::new((GHOSTS_A_FRAME * settings.frames_max).max(1)),
-        cold_target: (frames * settings.knobs[0] / 100).max(1),
-        cold_percent: settings.knobs[0],
-        is_adaptive: settings.knobs[1] == 1,
-        expiry: 0,
-        frames,
-    })
+    Box::new(ClockPro::new(settings))
+}
+
+impl ClockPro {
+    fn new(settings: &Settings<'_>) -> ClockPro {
+        let frames = u64::from(settings.frames);
+        ClockPro {
+            queues: Queues::new(LISTS, settings.frames_max),
+            pages: vec![Page::default(); settings.frames_max as usize],
+            ghosts: Ghosts::new((GHOSTS_A_FRAME * settings.frames_max).max(1)),
+            cold_target: (frames * settings.knobs[0] / 100).max(1),
+            cold_percent: settings.knobs[0],
+            is_adaptive: settings.knobs[1] == 1,
+            expiry: 0,
+            frames,
+        }
+    }
 }
 
 impl Policy for ClockPro {
@@ -236,5 +242,70 @@ impl ClockPro {
         if self.is_adaptive && self.cold_target < most {
             self.cold_target += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    fn policy(frames: u32, adaptive: u64) -> (ClockPro, Bench) {
+        let mut bench = Bench::new(frames);
+        let mut policy = ClockPro::new(&settings(frames, &[10, adaptive]));
+        (0..frames).for_each(|number| bench.bring(&mut policy, number, Cause::ZeroFill));
+        (policy, bench)
+    }
+
+    #[test]
+    fn the_use_that_goes_with_the_fault_counts_for_nothing() {
+        let (mut policy, mut bench) = policy(40, 0);
+        let all: Vec<u32> = (0..40).collect();
+        bench.touch(&all);
+        assert_eq!(bench.evict_one(&mut policy), Some(0));
+        // A use after that makes a page hot that is still in its test.
+        bench.touch(&[1]);
+        assert_eq!(bench.evict_one(&mut policy), Some(2));
+        assert_eq!(policy.queues.list_of(1), Some(HOT));
+    }
+
+    #[test]
+    fn a_page_that_comes_back_in_its_test_is_hot() {
+        let (mut policy, mut bench) = policy(40, 1);
+        let target = policy.cold_target;
+        assert_eq!(bench.evict_one(&mut policy), Some(0));
+        bench.bring(&mut policy, 0, Cause::Fetched);
+        assert_eq!(policy.queues.list_of(0), Some(HOT));
+        assert_eq!(policy.cold_target, target + 1);
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_not_in_test_before_somebody_uses_it() {
+        let (mut policy, mut bench) = policy(4, 0);
+        bench.evict(&mut policy, 0);
+        bench.bring(&mut policy, 0, Cause::Prefetched);
+        bench.evict(&mut policy, 0);
+        bench.bring(&mut policy, 0, Cause::Prefetched);
+        assert_eq!(policy.queues.list_of(0), Some(NEW));
+        policy.queues.move_to_back(COLD, 0);
+        policy.see_used(FrameId(0));
+        assert!(policy.pages[0].is_in_test && policy.queues.list_of(0) == Some(COLD));
+        policy.see_used(FrameId(0));
+        assert_eq!(policy.queues.list_of(0), Some(HOT));
+    }
+
+    #[test]
+    fn the_hot_hand_cools_what_was_not_used_and_forgets_as_it_goes() {
+        let (mut policy, mut bench) = policy(40, 0);
+        // Twenty have left, and twenty are hot.
+        (0..20).for_each(|number| bench.evict(&mut policy, number));
+        (20..40).for_each(|number| policy.queues.move_to_back(HOT, number));
+        (20..40).for_each(|number| policy.pages[number].is_in_test = false);
+        bench.touch(&[20, 21]);
+        policy.run_hot_hand(&mut bench.probe());
+        let cold: Vec<u32> = policy.queues.iter(COLD).collect();
+        assert_eq!(cold, [22, 23, 24, 25]);
+        // A part of what is remembered for each of six steps, as great as each is of the queue.
+        assert_eq!(policy.ghosts.len(), 15);
     }
 }

@@ -200,3 +200,46 @@ impl OsfMk {
             .sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    fn policy(frames: u32, reserved: u64) -> (Box<dyn Policy>, Bench) {
+        let mut bench = Bench::new(frames);
+        let mut policy = build(&settings(frames, &[667, reserved, 1]));
+        for number in 0..frames {
+            bench.bring_of(&mut *policy, number, Cause::Fetched, number < 4);
+        }
+        (policy, bench)
+    }
+
+    #[test]
+    fn the_oldest_leaves_whoever_keeps_it_while_memory_is_left() {
+        let (mut policy, mut bench) = policy(8, 0);
+        bench.evict(&mut *policy, 7);
+        bench.touch(&[1]);
+        // The use was before it became inactive, and counts for nothing.
+        assert_eq!(bench.evict_one(&mut *policy), Some(0));
+        bench.touch(&[1]);
+        assert_eq!(bench.evict_one(&mut *policy), Some(2));
+    }
+
+    #[test]
+    fn pages_of_trusted_pagers_leave_first_when_memory_is_gone() {
+        let (mut policy, mut bench) = policy(8, 26);
+        for expected in [4, 5, 6, 7, 0] {
+            assert_eq!(bench.evict_one(&mut *policy), Some(expected));
+        }
+    }
+
+    #[test]
+    fn what_is_read_ahead_leaves_before_what_was_wanted() {
+        let (mut policy, mut bench) = policy(8, 0);
+        bench.evict(&mut *policy, 6);
+        bench.evict(&mut *policy, 7);
+        bench.bring(&mut *policy, 7, Cause::Prefetched);
+        assert_eq!(bench.evict_one(&mut *policy), Some(7));
+    }
+}

@@ -11,7 +11,7 @@
 //! P. Lipman, "Virtual memory management in the VAX/VMS operating system", Computer 15(3), 1982;
 //! the system parameters of VMS, whose numbers are turned into shares of a memory of 8192 pages.
 //! Left out: pages in the translation buffer are not skipped, no process waits for the writer, and
-//! whole processes are swapped out by load control, not by this.
+//! whole processes are swapped out by load control (`vms-swapper`).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -120,6 +120,8 @@ pub fn simulate(
 
 /// No page, or no frame.
 const NONE: u32 = u32::MAX;
+/// The only space there is.
+const SPACE: SpaceId = SpaceId(0);
 /// How far a reference moves the clock that policies see.
 const REFERENCE_NS: u64 = 1000;
 /// A policy that insists for so long is broken.
@@ -152,10 +154,7 @@ impl Memory<'_> {
         let place = frame as usize;
         self.translation.is_referenced[place] = true;
         if !self.translation.is_mapped[place] {
-            self.translation.is_mapped[place] = true;
-            self.cost.soft_faults += 1;
-            self.stand(page, FrameId(frame));
-            self.policy.page_rescued(FrameId(frame));
+            self.rescue(page, FrameId(frame));
         }
         if sees == Sees::References {
             self.policy.page_referenced(FrameId(frame));
@@ -163,31 +162,81 @@ impl Memory<'_> {
     }
 
     #[cold]
+    fn rescue(&mut self, page: u32, frame: FrameId) {
+        self.pass_clock();
+        self.translation.is_mapped[frame.index()] = true;
+        self.cost.soft_faults += 1;
+        self.stand(page, frame);
+        self.policy.page_rescued(frame);
+        self.end_fault(frame);
+    }
+
+    #[cold]
     fn miss(&mut self, page: u32) {
+        self.pass_clock();
         self.cost.misses += 1;
         if self.free.is_empty() {
             self.evict();
         }
-        let frame = self.free.pop().expect("a frame was just freed");
-        let place = frame as usize;
-        self.page_of[place] = page;
-        self.frame_of[page as usize] = frame;
-        self.translation.is_mapped[place] = true;
-        self.translation.is_referenced[place] = false;
-        self.stand(page, FrameId(frame));
-        self.frames.force(FrameId(frame), State::Resident, false);
         let was_seen = std::mem::replace(&mut self.was_seen[page as usize], true);
-        let arrival = Arrival {
-            page: self.ids[page as usize],
-            cause: if was_seen {
+        let frame = self.load(
+            page,
+            if was_seen {
                 Cause::Fetched
             } else {
                 Cause::ZeroFill
             },
-            space: SpaceId(0),
+        );
+        self.end_fault(frame);
+    }
+
+    /// Brings `page` to a free frame.
+    fn load(&mut self, page: u32, cause: Cause) -> FrameId {
+        let frame = FrameId(self.free.pop().expect("a frame was just freed"));
+        let place = frame.index();
+        self.page_of[place] = page;
+        self.frame_of[page as usize] = frame.0;
+        self.translation.is_mapped[place] = cause != Cause::Cleaned;
+        self.translation.is_referenced[place] = false;
+        self.translation.is_modified[place] = false;
+        if cause != Cause::Cleaned {
+            self.stand(page, frame);
+        }
+        self.frames.force(frame, State::Resident, false);
+        let arrival = Arrival {
+            page: self.ids[page as usize],
+            cause,
+            space: SPACE,
             is_external: false,
         };
-        self.policy.page_entered(FrameId(frame), &arrival);
+        self.policy.page_entered(frame, &arrival);
+        frame
+    }
+
+    /// A tick of the program's own time is a reference.
+    fn pass_clock(&mut self) {
+        self.policy
+            .clock_moved(SPACE, self.now.0 / REFERENCE_NS - 1);
+    }
+
+    /// Lets the policy trim when a fault is over, but not the page that was wanted: its program has
+    /// not run since. Every use is a write; what is written is written at once.
+    fn end_fault(&mut self, wanted: FrameId) {
+        self.translation.is_modified[wanted.index()] = true;
+        self.frames.force(wanted, State::Resident, true);
+        while let Some(frame) = self.ask(|policy, probe| policy.trim(probe)) {
+            self.drop_frame(frame);
+        }
+        let mut unclean = Vec::new();
+        while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
+            unclean.push(self.drop_frame(frame));
+        }
+        // What is written together is written in order.
+        unclean.sort_unstable_by_key(|&page| self.ids[page as usize]);
+        for page in unclean {
+            self.load(page, Cause::Cleaned);
+        }
+        self.frames.force(wanted, State::Resident, false);
     }
 
     fn stand(&mut self, page: u32, frame: FrameId) {
@@ -198,15 +247,7 @@ impl Memory<'_> {
 
     fn evict(&mut self) {
         let frame = loop {
-            let mut probe = Probe::new(
-                self.now,
-                &mut self.frames,
-                &mut self.translation,
-                &mut self.cost.questions,
-                0,
-            )
-            .with_places(&mut self.places);
-            let frame = self.policy.choose(&mut probe);
+            let frame = self.ask(|policy, probe| policy.choose(probe));
             let frame = frame.expect("a full memory holds a page that may leave");
             if self.frames.may_leave(frame) {
                 break frame;
@@ -214,6 +255,25 @@ impl Memory<'_> {
             self.cost.refusals += 1;
             assert!(self.cost.refusals < REFUSALS_MAX, "the policy insists");
         };
+        self.drop_frame(frame);
+    }
+
+    fn ask(
+        &mut self,
+        ask: fn(&mut dyn Policy, &mut Probe<'_>) -> Option<FrameId>,
+    ) -> Option<FrameId> {
+        let mut probe = Probe::new(
+            self.now,
+            &mut self.frames,
+            &mut self.translation,
+            &mut self.cost.questions,
+            0,
+        )
+        .with_places(&mut self.places);
+        ask(&mut *self.policy, &mut probe)
+    }
+
+    fn drop_frame(&mut self, frame: FrameId) -> u32 {
         let page = std::mem::replace(&mut self.page_of[frame.index()], NONE);
         self.frame_of[page as usize] = NONE;
         self.frames.force(frame, State::Free, false);
@@ -222,6 +282,7 @@ impl Memory<'_> {
         self.free.push(frame.0);
         self.policy
             .page_left(frame, self.ids[page as usize], Departure::Evicted);
+        page
     }
 }
 
@@ -247,7 +308,8 @@ mod tests {
         let words = traces::skewed(6, 300, 30_000);
         let references = References::from_pages(words.iter().copied());
         let optimum = optimum::count_depths(&references.pages, references.page_count);
-        for entry in registry::entries() {
+        let shown = |entry: &&registry::Entry| entry.description.sees <= Sees::Bits;
+        for entry in registry::entries().iter().filter(shown) {
             let name = entry.description.name;
             for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
                 let sizes = [8, 50, 200];

@@ -13,8 +13,8 @@ use crate::analysis::simulate::{Job, simulate_all};
 
 mod lives;
 
-/// Policies that trim and measure nothing.
-const TRIMMING: [&str; 2] = ["vms", "nt"];
+/// Policies that trim or clean, and measure nothing.
+const TRIMMING: [&str; 5] = ["vms", "nt", "linux-rmap13b", "linux-rmap15", "freebsd"];
 
 /// How much of each golden trace every policy is run on.
 const REFERENCES_MAX: usize = 8_000;
