@@ -47,6 +47,22 @@ pub fn find(name: &str) -> Result<&'static Description, Refusal> {
     Err(Refusal::new(format!("`{name}`: no such policy; {hint}")))
 }
 
+/// The policy called `name`, if it can decide for a running program.
+pub fn find_live(name: &str) -> Result<&'static Description, Refusal> {
+    let policy = find(name)?;
+    match policy.sees {
+        Sees::Faults | Sees::Bits => Ok(policy),
+        Sees::References | Sees::Future => Err(Refusal::new(format!(
+            "`{name}` must see {}, which no running program shows; `tidemark curve --policies \
+             {name}` simulates it",
+            match policy.sees {
+                Sees::Future => "the future",
+                Sees::Faults | Sees::Bits | Sees::References => "every reference",
+            }
+        ))),
+    }
+}
+
 fn list(policies: &[&Description]) -> String {
     let mut table = text::table(&["policy", "sees", "what it does"], 3);
     for policy in policies {
@@ -141,6 +157,15 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_no_running_program_shows_is_refused_to_a_run() {
+        assert_eq!(find_live("clock").unwrap().name, "clock");
+        let refusal = find_live("lru").unwrap_err().to_string();
+        assert!(refusal.contains("must see every reference"), "{refusal}");
+        let refusal = find_live("opt").unwrap_err().to_string();
+        assert!(refusal.contains("must see the future"), "{refusal}");
     }
 
     #[test]

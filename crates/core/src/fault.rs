@@ -254,6 +254,9 @@ impl Vm {
             found,
             is_retry,
         };
+        if found.entry.frame().is_none() {
+            self.policy.page_missed(found.page);
+        }
         match (found.entry.frame(), found.entry.slot()) {
             (Some(frame), _) => match self.frames.state(frame) {
                 State::Resident => self.serve_resident(machine, scene, frame),

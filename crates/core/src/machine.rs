@@ -62,6 +62,12 @@ pub trait Machine {
         true
     }
 
+    /// Whether the first answer of [`take_referenced`](Self::take_referenced) after a page has come
+    /// to a frame includes the use that brought it, and so says nothing of a second one.
+    fn answers_arrival(&self) -> bool {
+        false
+    }
+
     /// Reports whether the contents of `frame` may differ from what its pager holds (from zeros,
     /// if the pager holds nothing), and forgets it. Asked of unmapped frames only.
     fn take_modified(&mut self, frame: FrameId) -> bool;

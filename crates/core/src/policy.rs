@@ -10,13 +10,19 @@ use crate::machine::{Machine, Rights};
 use crate::reverse::{Mapping, ReverseMap};
 use crate::time::Time;
 
+mod adaptive;
+mod again;
 mod ages;
+pub mod arc;
 mod behind;
 #[cfg(test)]
 mod bench;
+pub mod car;
 pub mod clock;
+pub mod clock_pro;
 mod clocks;
 pub mod dclock;
+mod directory;
 pub mod fifo;
 pub mod freebsd;
 mod ghosts;
@@ -25,21 +31,29 @@ pub mod linux_classzone;
 pub mod linux_modern;
 pub mod linux_rmap13b;
 pub mod linux_rmap15;
+pub mod lirs;
 mod local;
+pub mod lru;
 pub mod mach3;
 pub mod mach86;
 pub mod mglru;
+pub mod mru;
 mod needs;
 pub mod netbsd;
 pub mod netbsd_clock_pro;
 pub mod nt;
+pub mod opt;
 pub mod osf_mk;
 pub mod pff;
 mod pull;
 pub mod random;
 pub mod registry;
+pub mod s3_fifo;
 mod sets;
+pub mod sieve;
+pub mod slru;
 pub mod tidemark;
+pub mod two_q;
 pub mod vmin;
 pub mod vms;
 pub mod working_set;
@@ -62,7 +76,12 @@ pub trait Policy: Send {
     /// soft fault. The page is mapped again when this is called.
     fn page_rescued(&mut self, _frame: FrameId) {}
 
-    /// Learns of one reference; called by the lab alone, if `sees` asks for it.
+    /// Learns that a program wants `page`, which is not resident, before room is made for it. It
+    /// may be told again before the page comes, and the page may never come.
+    fn page_missed(&mut self, _page: PageId) {}
+
+    /// Learns of one reference to a page that was resident; called by the lab alone, if `sees`
+    /// asks for it. The reference that brings a page is told by `page_entered`.
     fn page_referenced(&mut self, _frame: FrameId) {}
 
     /// Learns when the page in `frame` is used next, in the ticks of its program: `u64::MAX` if
@@ -153,6 +172,13 @@ pub enum Sees {
     References,
     /// The references still to come. Simulation only.
     Future,
+}
+
+impl Sees {
+    /// Whether a machine that runs programs can show it: no more than a bit a page.
+    pub fn is_shown_live(self) -> bool {
+        self <= Sees::Bits
+    }
 }
 
 /// A number that changes how a policy behaves.
@@ -273,6 +299,12 @@ impl Probe<'_> {
         *self.questions += 1;
         let was_vouched_for = self.frames.take_vouched(frame);
         self.machine.take_referenced(frame) | was_vouched_for
+    }
+
+    /// Whether the first answer about a page that has come says nothing of a second use: see
+    /// [`Machine::answers_arrival`].
+    pub fn answers_arrival(&self) -> bool {
+        self.machine.answers_arrival()
     }
 
     /// Unmaps `frame`, which stays resident: its next use is a soft fault, reported through

@@ -131,6 +131,13 @@ impl<List: ListNumber> Queues<List> {
         self.push_back(list, member);
     }
 
+    /// Puts `member`, which is on no list, to the place of `old`, which then is on none.
+    pub fn replace(&mut self, old: u32, member: u32) {
+        let next = self.links[old as usize].next;
+        let list = self.remove(old).expect("a member is replaced");
+        self.insert_before(list, next, member);
+    }
+
     /// The list `member` is on.
     pub fn list_of(&self, member: u32) -> Option<List> {
         let list = self.links[member as usize].list;
@@ -298,6 +305,17 @@ mod tests {
         queues.push_back(69_999, 2);
         assert_eq!((queues.length(0), queues.list_of(1)), (0, Some(70_000)));
         assert_eq!(queues.lists(), 70_001);
+        queues.check();
+    }
+
+    #[test]
+    fn a_member_takes_the_place_of_another() {
+        let mut queues = Queues::new(2_u8, 6);
+        (0..3).for_each(|member| queues.push_back(0, member));
+        queues.replace(2, 5);
+        queues.replace(0, 3);
+        assert_eq!(members(&queues, 0), [3, 1, 5]);
+        assert_eq!((queues.list_of(0), queues.list_of(2)), (None, None));
         queues.check();
     }
 

@@ -383,6 +383,22 @@ impl Vm {
         }
     }
 
+    /// Learns of one reference to the page in `frame`, which was resident when the reference came,
+    /// on a machine that sees every one: a simulated one.
+    ///
+    /// Work: the policy's own.
+    pub fn handle_reference(&mut self, frame: FrameId) {
+        self.policy.page_referenced(frame);
+    }
+
+    /// Learns when the page in `frame`, which has just been used, is used next: at the `next`th
+    /// reference, or never if that is `u64::MAX`. Only a simulated machine can know.
+    ///
+    /// Work: the policy's own.
+    pub fn handle_foresight(&mut self, frame: FrameId, next: u64) {
+        self.policy.page_foreseen(frame, next);
+    }
+
     /// Learns that time has passed: at least once a second, or as often as the policy needs.
     ///
     /// Work: the policy's own, load control's own, one step a frame for each space whose reference

@@ -27,6 +27,10 @@ fn misses(
     let policy = || build(name, frames, frames, SEED, knobs).expect("it is known");
     let misses = replay(policy(), frames, kind, pages);
     assert_eq!(misses.refusals, 0, "{name} on {}", trace.name);
+    if policy().describe().sees == Sees::References && kind == MachineKind::SoftFaults {
+        // It asks no machine anything: one is enough.
+        return misses;
+    }
     let counters = demand::replay(policy(), Config::demand(frames), kind, pages);
     let hard = counters.zero_fills + counters.page_ins;
     let counted = (hard, counters.soft_faults, counters.refusals);
@@ -92,6 +96,46 @@ fn mach86_is_the_published_one_for_each_share_of_inactive_pages() {
     }
 }
 
+/// A published row: the policy, its knobs, and its misses on each trace.
+type Row = (&'static str, &'static [(&'static str, u64)], [u64; 6]);
+
+/// The counts of `clock-pro` are those of the simulator of Caffeine, which agree with the published
+/// ones up to 15 misses in 150,279 and in 1,892, and 337 in 128,804: the text leaves open when the
+/// test of a page ends that comes back just then.
+const PUBLISHED: &[Row] = &[
+    ("opt", &[], [5100, 10050, 96479, 1600, 6100, 96727]),
+    ("lru", &[], [15000, 10052, 162008, 1600, 16000, 167317]),
+    ("mru", &[], [5100, 107271, 179206, 92711, 6133, 149828]),
+    ("sieve", &[], [15000, 10050, 144145, 4381, 16000, 129167]),
+    ("2q", &[], [7748, 10100, 152598, 1600, 13232, 137835]),
+    ("arc", &[], [15000, 10050, 152591, 1632, 16000, 129724]),
+    ("car", &[], [15000, 10050, 151484, 1634, 16000, 129299]),
+    ("s3-fifo", &[], [7958, 10050, 147773, 3858, 11111, 130255]),
+    ("lirs", &[], [5199, 10050, 151151, 3056, 8080, 124223]),
+    (
+        "lirs",
+        &[("ghosts", 2000)],
+        [5199, 10050, 153293, 3056, 8080, 129393],
+    ),
+    ("clock-pro", &[], [5199, 10050, 150272, 1907, 8080, 124382]),
+    (
+        "clock-pro",
+        &[("ghosts", 2000)],
+        [5199, 10050, 151507, 1907, 8080, 129141],
+    ),
+];
+
+#[test]
+fn the_policies_of_the_literature_are_the_published_ones() {
+    let traces = traces::golden();
+    for &(name, knobs, expected) in PUBLISHED {
+        let counts = traces
+            .each_ref()
+            .map(|trace| misses(name, knobs, MachineKind::Bits, trace).hard);
+        assert_eq!(counts, expected, "{name} {knobs:?}");
+    }
+}
+
 #[test]
 fn every_policy_misses_as_often_as_the_table_says() {
     compare("misses.txt", &table());
@@ -110,10 +154,7 @@ fn table() -> String {
         write!(text, " {:>15}", format!("{hard}/0")).unwrap();
     }
     text.push('\n');
-    for entry in entries()
-        .iter()
-        .filter(|entry| entry.description.sees <= Sees::Bits)
-    {
+    for entry in entries() {
         for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
             let name = entry.description.name;
             write!(text, "{name:18} {:11}", format!("{kind:?}")).unwrap();

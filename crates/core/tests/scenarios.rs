@@ -680,10 +680,10 @@ mod limits {
 
     #[test]
     fn memory_may_shrink_to_a_few_frames_at_once_under_any_policy() {
-        use tidemark_core::policy::{Sees, registry};
+        use tidemark_core::policy::registry;
         use tidemark_model::machine::Kind;
         let policies = registry::entries().iter().map(|entry| entry.description);
-        for policy in policies.filter(|policy| policy.sees <= Sees::Bits) {
+        for policy in policies.filter(|policy| policy.sees.is_shown_live()) {
             for kind in [Kind::Bits, Kind::SoftFaults] {
                 let mut world = World::new();
                 world.policy(policy.name).machine(kind).frames(200);

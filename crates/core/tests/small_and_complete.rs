@@ -3,7 +3,6 @@
 //! In so small a world everything can be tried: no policy beats the optimum, none names a frame
 //! that may not leave, and those that keep a fixed order never lose it.
 
-use tidemark_core::policy::Sees;
 use tidemark_core::policy::registry::{build, entries};
 use tidemark_core::vm::Config;
 use tidemark_model::cache::{Cache, MachineKind, Misses, replay};
@@ -34,10 +33,7 @@ fn no_policy_beats_the_optimum_or_names_a_frame_that_may_not_leave() {
             .iter()
             .map(|t| opt::count_misses(frames as usize, t))
             .collect();
-        for entry in entries()
-            .iter()
-            .filter(|entry| entry.description.sees <= Sees::Bits)
-        {
+        for entry in entries() {
             let name = entry.description.name;
             for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
                 for (trace, &best) in traces.iter().zip(&best) {
@@ -52,10 +48,7 @@ fn no_policy_beats_the_optimum_or_names_a_frame_that_may_not_leave() {
 
 #[test]
 fn the_page_that_was_used_last_is_always_there() {
-    for entry in entries()
-        .iter()
-        .filter(|entry| entry.description.sees <= Sees::Bits)
-    {
+    for entry in entries() {
         for trace in collect_traces().iter().step_by(37) {
             let policy = build(entry.description.name, FRAMES, FRAMES, 1, &[]).unwrap();
             let mut cache = Cache::new(policy, FRAMES, MachineKind::SoftFaults);
@@ -91,10 +84,7 @@ fn a_whole_memory_misses_exactly_when_the_bare_cache_does() {
         1 + 63 + 301 + 350,
         "partitions of seven references"
     );
-    for entry in entries()
-        .iter()
-        .filter(|entry| entry.description.sees <= Sees::Bits)
-    {
+    for entry in entries() {
         let name = entry.description.name;
         for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
             for (frames, trace) in [2, 3]

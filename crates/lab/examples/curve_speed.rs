@@ -12,16 +12,15 @@
 //! `--at`, its misses at those sizes are printed as `policy pages misses`. Times are processor time
 //! of the thread, best of three: what else runs on the machine shares caches, not the clock.
 
-use std::hint::black_box;
+mod measure;
 
-use rustix::time::{ClockId, clock_gettime};
 use tidemark_core::policy::registry;
 use tidemark_lab::analysis::shards::{Sampling, Share, estimate};
 use tidemark_lab::analysis::simulate::{MachineKind, simulate};
 use tidemark_lab::analysis::{References, optimum, queues, stack};
-use tidemark_model::traces::{self, SplitMix64};
+use tidemark_model::traces;
 
-const RUNS: u32 = 3;
+use measure::{RUNS, fail, program, rate, read_words};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,8 +31,10 @@ fn main() {
         .use_current_thread();
     alone.build_global().expect("no pool was made before");
     match arguments[..] {
-        ["--words", file] => measure("file", &read_words(file)),
-        ["--words", file, "--at", sizes] => print_misses(&read_words(file), sizes),
+        ["--words", file] => measure("file", &References::from_pages(read_words(file))),
+        ["--words", file, "--at", sizes] => {
+            print_misses(&References::from_pages(read_words(file)), sizes)
+        }
         [] => measure_all(20_000_000),
         ["--growth", count] => match count.parse() {
             Ok(count) => measure_growth(count),
@@ -49,24 +50,6 @@ fn main() {
         },
         _ => fail("what is asked is not clear; give a number of references, or --words FILE"),
     }
-}
-
-fn fail(message: &str) -> ! {
-    eprintln!("{message}");
-    std::process::exit(2);
-}
-
-fn read_words(file: &str) -> References {
-    let bytes = match std::fs::read(file) {
-        Ok(bytes) => bytes,
-        Err(error) => fail(&format!("`{file}` can't be read: {error}")),
-    };
-    let (words, _) = bytes.as_chunks();
-    References::from_pages(
-        words
-            .iter()
-            .map(|&word| u64::from(u32::from_le_bytes(word))),
-    )
 }
 
 fn print_misses(references: &References, sizes: &str) {
@@ -124,24 +107,6 @@ fn measure_growth(references: usize) {
             );
         }
     }
-}
-
-/// References as a program makes them: most to the page before last, few deep in the stack.
-fn program(references: usize) -> Vec<u64> {
-    let mut random = SplitMix64::new(3);
-    let mut recent: Vec<u64> = (0..1400).collect();
-    let next = |_| {
-        let depth = match random.below(1000) {
-            0..700 => 2,
-            700..900 => 2 + random.below(7),
-            900..991 => 2 + random.below(63),
-            _ => 2 + random.below(1399),
-        };
-        let page = recent.remove(depth as usize - 1);
-        recent.insert(0, page);
-        page
-    };
-    (0..references).map(next).collect()
 }
 
 fn measure(name: &str, references: &References) {
@@ -206,20 +171,4 @@ fn measure(name: &str, references: &References) {
         "lru, one sample of 1 %",
         rate(count, || estimate(pages, &sampling, &[1000])),
     );
-}
-
-/// Million references a second.
-fn rate<T>(count: usize, mut run: impl FnMut() -> T) -> f64 {
-    let mut best = f64::INFINITY;
-    for _ in 0..RUNS {
-        let start = seconds();
-        black_box(run());
-        best = best.min(seconds() - start);
-    }
-    count as f64 / best / 1e6
-}
-
-fn seconds() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

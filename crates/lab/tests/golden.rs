@@ -1,6 +1,5 @@
 //! The published miss counts, from the analyses that give every size at once, and from simulation.
 
-use tidemark_core::policy::Sees;
 use tidemark_core::policy::registry;
 use tidemark_lab::analysis::simulate::{Job, MachineKind, simulate_all};
 use tidemark_lab::analysis::{References, optimum, queues, stack};
@@ -95,9 +94,6 @@ fn every_policy_misses_as_often_as_the_core_s_table_says() {
     let mut rows = 0;
     for entry in registry::entries() {
         let name = entry.description.name;
-        if entry.description.sees > Sees::Bits {
-            continue;
-        }
         for (eyes, machine) in [
             (MachineKind::Bits, "Bits"),
             (MachineKind::SoftFaults, "SoftFaults"),

@@ -598,6 +598,10 @@ impl Machine for LiveMachine {
         }
     }
 
+    fn answers_arrival(&self) -> bool {
+        true
+    }
+
     fn take_modified(&mut self, frame: FrameId) -> bool {
         if self.slots[frame.index()].standing == Standing::Leaving {
             self.settle();

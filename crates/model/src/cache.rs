@@ -7,10 +7,11 @@ use std::collections::{HashMap, HashSet};
 
 use tidemark_core::frame::{Frames, State};
 use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
-use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe};
+use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe, Sees};
 use tidemark_core::reverse::ReverseMap;
 use tidemark_core::time::Time;
 
+use crate::opt::collect_next_uses;
 pub use crate::sampled::MachineKind;
 use crate::sampled::Sampled;
 
@@ -44,8 +45,15 @@ pub struct Misses {
 /// Runs `trace` through `policy` in a memory of `frames` frames.
 pub fn replay(policy: Box<dyn Policy>, frames: u32, kind: MachineKind, trace: &[u64]) -> Misses {
     let mut cache = Cache::new(policy, frames, kind);
-    for &page in trace {
+    let next_uses = match cache.sees {
+        Sees::Future => collect_next_uses(trace),
+        Sees::Faults | Sees::Bits | Sees::References => Vec::new(),
+    };
+    for (at, &page) in trace.iter().enumerate() {
         cache.touch(page);
+        if let Some(&next) = next_uses.get(at) {
+            cache.foresee(page, next);
+        }
     }
     cache.policy.check();
     cache.misses
@@ -57,6 +65,7 @@ pub struct Cache {
     pub policy: Box<dyn Policy>,
     /// What it has cost so far.
     pub misses: Misses,
+    sees: Sees,
     frames: Frames,
     machine: Sampled,
     /// Every page is mapped in one space, at its own number.
@@ -78,6 +87,7 @@ impl Cache {
             places.keep_standing();
         }
         Cache {
+            sees: policy.describe().sees,
             policy,
             misses: Misses::default(),
             frames: Frames::new(frames, frames),
@@ -111,6 +121,7 @@ impl Cache {
 
     fn refer(&mut self, page: u64) -> Touch {
         let Some(&frame) = self.resident.get(&page) else {
+            self.policy.page_missed(page_id(page));
             if self.free.is_empty() {
                 self.evict()
                     .expect("a full memory holds a page that may leave");
@@ -127,13 +138,26 @@ impl Cache {
         };
         let is_mapped = std::mem::replace(&mut self.machine.is_mapped[frame as usize], true);
         self.machine.is_referenced[frame as usize] = true;
-        if is_mapped {
-            return Touch::Hit;
+        if !is_mapped {
+            self.places.insert(FrameId(frame), SPACE, VirtPage(page));
+            self.policy.page_rescued(FrameId(frame));
+            self.misses.soft += 1;
         }
-        self.places.insert(FrameId(frame), SPACE, VirtPage(page));
-        self.policy.page_rescued(FrameId(frame));
-        self.misses.soft += 1;
-        Touch::Soft
+        if self.sees >= Sees::References {
+            self.policy.page_referenced(FrameId(frame));
+        }
+        if is_mapped { Touch::Hit } else { Touch::Soft }
+    }
+
+    /// Tells the policy that `page`, which has just been used, is used next at reference `next`.
+    pub fn foresee(&mut self, page: u64, next: u64) {
+        self.policy
+            .page_foreseen(FrameId(self.resident[&page]), next);
+    }
+
+    /// What the policy must be shown.
+    pub fn sees(&self) -> Sees {
+        self.sees
     }
 
     /// Throws out what the policy no longer wants, and writes at once what it wants clean.

@@ -11,11 +11,12 @@ use tidemark_core::fault::{Access, Event, Fault, Resolution};
 use tidemark_core::id::{FrameId, SpaceId, VirtPage, Waiter};
 use tidemark_core::machine::{Machine, Rights};
 use tidemark_core::pager::{Direction, Outcome, Reply};
-use tidemark_core::policy::Policy;
+use tidemark_core::policy::{Policy, Sees};
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Counters, Vm};
 
 use crate::cache::MachineKind;
+use crate::opt::collect_next_uses;
 
 /// Time between two references.
 const STEP_NS: u64 = 1000;
@@ -44,6 +45,11 @@ pub fn replay(
     let space = vm.create_space();
     vm.map_anonymous(space, VirtPage(0), pages.max(1), Rights::Write)
         .expect("nothing else is mapped");
+    let sees = vm.policy().describe().sees;
+    let next_uses = match sees {
+        Sees::Future => collect_next_uses(trace),
+        Sees::Faults | Sees::Bits | Sees::References => Vec::new(),
+    };
     for (at, &page) in trace.iter().enumerate() {
         let now = Time(at as u64 * STEP_NS);
         let page = VirtPage(page);
@@ -59,6 +65,13 @@ pub fn replay(
                 waiter: Waiter(at as u64),
             };
             serve(&mut vm, &mut machine, now, fault);
+        }
+        let frame = machine.mapped[&page];
+        if tries == 0 && sees >= Sees::References {
+            vm.handle_reference(frame);
+        }
+        if let Some(&next) = next_uses.get(at) {
+            vm.handle_foresight(frame, next);
         }
     }
     vm.check();
@@ -152,6 +165,10 @@ impl Machine for OneProgram {
             MachineKind::Bits => std::mem::take(&mut self.referenced[frame.index()]),
             MachineKind::SoftFaults => self.unmap(frame),
         }
+    }
+
+    fn answers_arrival(&self) -> bool {
+        self.kind == MachineKind::SoftFaults
     }
 
     fn take_modified(&mut self, frame: FrameId) -> bool {

@@ -296,6 +296,10 @@ impl Machine for SimMachine {
         }
     }
 
+    fn answers_arrival(&self) -> bool {
+        self.kind == Kind::SoftFaults
+    }
+
     fn take_modified(&mut self, frame: FrameId) -> bool {
         assert!(
             !self.is_mapped(frame),

@@ -8,8 +8,8 @@ pub fn count_misses(frames: usize, trace: &[u64]) -> u64 {
     let next_uses = collect_next_uses(trace);
     // Resident pages by their next use, and where each page stands there. Pages that are never
     // used again share no key with others, because the page is part of it.
-    let mut by_next_use: BTreeSet<(usize, u64)> = BTreeSet::new();
-    let mut resident: HashMap<u64, usize> = HashMap::new();
+    let mut by_next_use: BTreeSet<(u64, u64)> = BTreeSet::new();
+    let mut resident: HashMap<u64, u64> = HashMap::new();
     let mut misses = 0;
     for (&page, &next_use) in trace.iter().zip(&next_uses) {
         match resident.get(&page) {
@@ -28,13 +28,13 @@ pub fn count_misses(frames: usize, trace: &[u64]) -> u64 {
     misses
 }
 
-/// For each reference, where the same page is referenced next; the greatest number if never.
-pub fn collect_next_uses(trace: &[u64]) -> Vec<usize> {
-    let mut next_uses = vec![usize::MAX; trace.len()];
+/// For each reference, where the same page is referenced next; `u64::MAX` if nowhere.
+pub fn collect_next_uses(trace: &[u64]) -> Vec<u64> {
+    let mut next_uses = vec![u64::MAX; trace.len()];
     let mut seen: HashMap<u64, usize> = HashMap::new();
     for (at, &page) in trace.iter().enumerate().rev() {
         if let Some(later) = seen.insert(page, at) {
-            next_uses[at] = later;
+            next_uses[at] = later as u64;
         }
     }
     next_uses

@@ -39,7 +39,7 @@ pub fn replay_exactly(policy: Box<dyn Policy>, frames: u32, trace: &[u64]) -> Co
         let touch = room.touch(space, trace[at]);
         let frame = room.frame_of(space, trace[at]).expect("just used");
         room.policy.page_referenced(frame);
-        room.policy.page_foreseen(frame, next as u64);
+        room.policy.page_foreseen(frame, next);
         cost.faults += u64::from(touch == Touch::Hard);
         cost.page_time += room.resident.len() as u128;
     }

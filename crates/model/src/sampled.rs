@@ -73,6 +73,10 @@ impl Machine for Sampled {
         unreachable!("policies own no pages")
     }
 
+    fn answers_arrival(&self) -> bool {
+        self.kind == MachineKind::SoftFaults
+    }
+
     fn take_modified(&mut self, frame: FrameId) -> bool {
         assert!(!self.is_mapped[frame.index()], "nobody can tell yet");
         std::mem::take(&mut self.is_modified[frame.index()])

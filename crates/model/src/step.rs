@@ -10,7 +10,7 @@ use tidemark_core::daemon::Pacing;
 use tidemark_core::id::{FrameId, PagerId, SpaceId, VirtPage};
 use tidemark_core::load;
 use tidemark_core::machine::Rights;
-use tidemark_core::policy::{Knob, Sees, registry};
+use tidemark_core::policy::{Knob, registry};
 use tidemark_core::space::Advice;
 use tidemark_core::vm::{Config, Counters};
 
@@ -170,7 +170,7 @@ impl Plan {
 fn draw_setup(choices: &mut dyn Choices, weather: Weather) -> Setup {
     let policies: Vec<&'static str> = registry::entries()
         .iter()
-        .filter(|entry| entry.description.sees <= Sees::Bits)
+        .filter(|entry| entry.description.sees.is_shown_live())
         .map(|entry| entry.description.name)
         .collect();
     let policy = policies[choices.below(policies.len() as u64) as usize];

@@ -76,6 +76,10 @@ impl Policy for Witness {
         self.inner.page_referenced(frame);
     }
 
+    fn page_missed(&mut self, page: PageId) {
+        self.inner.page_missed(page);
+    }
+
     fn page_foreseen(&mut self, frame: FrameId, next: u64) {
         assert!(
             self.entered.contains_key(&frame),

@@ -176,7 +176,7 @@ fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
 /// Our own contenders: each policy in thread mode, and again in-thread if that is asked for.
 fn own_contenders(policies: &[String], is_in_thread: bool) -> Result<Vec<Contender>, Refusal> {
     for policy in policies {
-        crate::policies::find(policy)
+        crate::policies::find_live(policy)
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?;
     }
     let policies: Vec<Option<String>> = match policies {

@@ -59,7 +59,7 @@ impl Plan {
         let memory_bytes = plan_memory(&arguments.memory, machine_bytes)?;
         let parse_swap = |text: &String| size::parse("--swap-size", text, machine_bytes);
         let swap_bytes = arguments.swap_size.as_ref().map(parse_swap).transpose()?;
-        let policy = policies::find(&arguments.policy)
+        let policy = policies::find_live(&arguments.policy)
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?
             .name;
         let path = program::find(&arguments.program[0])?;

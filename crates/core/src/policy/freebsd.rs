@@ -56,7 +56,10 @@ const fn count(name: &'static str, meaning: &'static str, default: u64) -> Knob 
 const ACTIVE: u8 = 0;
 const INACTIVE: u8 = 1;
 const LAUNDRY: u8 = 2;
-const LISTS: u8 = 3;
+/// The head of the inactive queue: pages from the laundry, whose time was over before they were
+/// written.
+const HEAD: u8 = 3;
+const LISTS: u8 = 4;
 
 /// What a clean and a modified page made inactive count for against a shortage.
 const CLEAN_WORTH: i64 = 3;
@@ -144,11 +147,7 @@ impl Policy for Freebsd {
         self.counts[frame.index()] = self.init;
         let list = match arrival.cause {
             Cause::Prefetched | Cause::ZeroAhead => INACTIVE,
-            Cause::Cleaned => {
-                // Its time was over before it was written.
-                self.queues.push_front(INACTIVE, frame.0);
-                return;
-            }
+            Cause::Cleaned => HEAD,
             Cause::ZeroFill | Cause::Fetched | Cause::Copied | Cause::Adopted | Cause::Kept => {
                 ACTIVE
             }
@@ -182,7 +181,7 @@ impl Policy for Freebsd {
             self.find_by_force(probe);
             self.find(probe)
         });
-        found.or_else(|| pull_any(&mut self.queues, &[INACTIVE, LAUNDRY, ACTIVE], probe))
+        found.or_else(|| pull_any(&mut self.queues, &[HEAD, INACTIVE, LAUNDRY, ACTIVE], probe))
     }
 
     fn clean(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
@@ -229,8 +228,9 @@ impl Freebsd {
     }
 
     fn find_inactive(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
-        for _ in 0..self.queues.length(INACTIVE) {
-            let frame = FrameId(self.queues.front(INACTIVE)?);
+        for _ in 0..self.count_inactive() {
+            let first = self.queues.front(HEAD).or(self.queues.front(INACTIVE));
+            let frame = FrameId(first?);
             if !probe.may_leave(frame) {
                 self.queues.move_to_back(INACTIVE, frame.0);
             } else if probe.take_referenced(frame) {
@@ -261,7 +261,7 @@ impl Freebsd {
     /// Whether the laundry is to be emptied in the background: it is large against what is clean,
     /// the more readily the more was freed since it was.
     fn must_launder(&self, probe: &Probe<'_>) -> bool {
-        let clean = u64::from(probe.frames_free()) + self.length(INACTIVE);
+        let clean = u64::from(probe.frames_free()) + self.count_inactive();
         let band = (self.targets.free - self.targets.free_min).max(1);
         let urge = (self.freed + 1).div_ceil(band).isqrt();
         let dirty = self.length(LAUNDRY);
@@ -323,7 +323,7 @@ impl Freebsd {
     fn inactive_short(&self, probe: &Probe<'_>) -> i64 {
         let wanted = (self.targets.inactive + self.targets.free) as i64;
         let free = i64::from(probe.frames_free());
-        let there = (self.length(INACTIVE) + self.length(LAUNDRY) / 3) as i64;
+        let there = (self.count_inactive() + self.length(LAUNDRY) / 3) as i64;
         (wanted - free - there) * CLEAN_WORTH
     }
 
@@ -338,6 +338,10 @@ impl Freebsd {
         if self.hand == Some(frame.0) {
             self.hand = self.queues.next(frame.0);
         }
+    }
+
+    fn count_inactive(&self) -> u64 {
+        self.length(HEAD) + self.length(INACTIVE)
     }
 
     fn length(&self, list: u8) -> u64 {

@@ -1,24 +1,22 @@
 //! Ghosts: what is remembered of pages that have left.
 //!
-//! A table of fixed size, oldest first, with a hash to find a page again. When it is full the
-//! oldest memory goes. The newest ones are counted apart.
+//! A [`Directory`] with an order: oldest first. When it is full the oldest memory goes. The newest
+//! ones are counted apart.
 //!
 //! # Invariants
-//! 1. Every entry is either in use and in the chain of its page's bucket, or spare.
-//! 2. A page has one entry at most.
-//! 3. Entries that are recent are newer than all others.
+//! 1. Every entry in use is on one of the two lists.
+//! 2. Entries that are recent are newer than all others.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::id::{ObjectId, PageId};
+use super::directory::Directory;
+use crate::id::PageId;
 use crate::queue::Queues;
 
-const NONE: u32 = u32::MAX;
 const RECENT: u8 = 0;
 const OLD: u8 = 1;
-const SPARE: u8 = 2;
-const LISTS: u8 = 3;
+const LISTS: u8 = 2;
 
 /// What is remembered of one page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,10 +40,9 @@ pub(super) struct Found {
 
 /// Memories of pages that have left, oldest first.
 pub(super) struct Ghosts {
-    table: Vec<Ghost>,
-    /// The next entry with the same bucket.
-    chained: Vec<u32>,
-    buckets: Vec<u32>,
+    directory: Directory,
+    /// What is known of each entry: when it was seen, and whether it was hot.
+    table: Vec<(u64, bool)>,
     queues: Queues,
     /// How many of the recent ones were hot.
     recent_hot: u32,
@@ -54,24 +51,10 @@ pub(super) struct Ghosts {
 impl Ghosts {
     /// Makes room for `ghosts_max` memories.
     pub fn new(ghosts_max: u32) -> Ghosts {
-        let page = PageId {
-            object: ObjectId(NONE),
-            index: 0,
-        };
-        let mut queues = Queues::new(LISTS, ghosts_max);
-        (0..ghosts_max).for_each(|entry| queues.push_back(SPARE, entry));
         Ghosts {
-            table: vec![
-                Ghost {
-                    page,
-                    seen: 0,
-                    was_hot: false
-                };
-                ghosts_max as usize
-            ],
-            chained: vec![NONE; ghosts_max as usize],
-            buckets: vec![NONE; ghosts_max.next_power_of_two() as usize],
-            queues,
+            directory: Directory::new(ghosts_max),
+            table: vec![(0, false); ghosts_max as usize],
+            queues: Queues::new(LISTS, ghosts_max),
             recent_hot: 0,
         }
     }
@@ -80,17 +63,15 @@ impl Ghosts {
     /// [`drop_oldest`](Self::drop_oldest).
     pub fn push(&mut self, ghost: Ghost, recent_max: u32) {
         self.take(ghost.page);
-        let entry = self.queues.front(SPARE).expect("the caller has made room");
-        let bucket = self.bucket(ghost.page);
-        self.table[entry as usize] = ghost;
-        self.chained[entry as usize] = core::mem::replace(&mut self.buckets[bucket], entry);
-        self.queues.move_to_back(RECENT, entry);
+        let entry = self.directory.insert(ghost.page);
+        self.table[entry as usize] = (ghost.seen, ghost.was_hot);
+        self.queues.push_back(RECENT, entry);
         self.recent_hot += u32::from(ghost.was_hot);
         while self.queues.length(RECENT) > recent_max {
             let Some(aged) = self.queues.front(RECENT) else {
                 break;
             };
-            self.recent_hot -= u32::from(self.table[aged as usize].was_hot);
+            self.recent_hot -= u32::from(self.table[aged as usize].1);
             self.queues.move_to_back(OLD, aged);
         }
     }
@@ -105,34 +86,43 @@ impl Ghosts {
         self.push(ghost, most);
     }
 
+    /// Remembers the name of a page and nothing else. The oldest name goes if there is no room.
+    pub fn push_name(&mut self, page: PageId) {
+        let (seen, was_hot) = (0, false);
+        let ghost = Ghost {
+            page,
+            seen,
+            was_hot,
+        };
+        self.remember(ghost, u32::MAX);
+    }
+
+    /// Forgets the oldest until no more than `most` are remembered.
+    pub fn trim(&mut self, most: u64) {
+        while u64::from(self.len()) > most {
+            self.drop_oldest();
+        }
+    }
+
     /// Forgets `page`, and says what was remembered of it.
     pub fn take(&mut self, page: PageId) -> Option<Found> {
-        let bucket = self.bucket(page);
-        let mut before = NONE;
-        let mut entry = self.buckets[bucket];
-        while entry != NONE && self.table[entry as usize].page != page {
-            before = entry;
-            entry = self.chained[entry as usize];
-        }
-        if entry == NONE {
-            return None;
-        }
-        let after = self.chained[entry as usize];
-        match before {
-            NONE => self.buckets[bucket] = after,
-            _ => self.chained[before as usize] = after,
-        }
-        let ghost = self.table[entry as usize];
-        let is_recent = self.queues.list_of(entry) == Some(RECENT);
-        self.recent_hot -= u32::from(is_recent && ghost.was_hot);
-        self.queues.move_to_back(SPARE, entry);
+        let entry = self.directory.find(page)?;
+        self.directory.remove(entry);
+        let (seen, was_hot) = self.table[entry as usize];
+        let is_recent = self.queues.remove(entry) == Some(RECENT);
+        self.recent_hot -= u32::from(is_recent && was_hot);
+        let ghost = Ghost {
+            page,
+            seen,
+            was_hot,
+        };
         Some(Found { ghost, is_recent })
     }
 
     /// Forgets the page that left longest ago.
     pub fn drop_oldest(&mut self) -> Option<Ghost> {
         let entry = self.queues.front(OLD).or(self.queues.front(RECENT))?;
-        let found = self.take(self.table[entry as usize].page);
+        let found = self.take(self.directory.page(entry));
         found.map(|found| found.ghost)
     }
 
@@ -149,41 +139,24 @@ impl Ghosts {
         })
     }
 
-    /// Panics if the table and the buckets contradict each other.
+    /// Panics if the lists and the directory contradict each other.
     pub fn check(&self) {
         self.queues.check();
-        let mut chained = 0;
-        let mut recent_hot = 0;
-        for (bucket, &first) in self.buckets.iter().enumerate() {
-            let mut entry = first;
-            while entry != NONE {
-                let list = self.queues.list_of(entry);
-                assert_ne!(list, Some(SPARE), "a spare entry is chained");
-                let is_hot = self.table[entry as usize].was_hot;
-                recent_hot += u32::from(is_hot && list == Some(RECENT));
-                let page = self.table[entry as usize].page;
-                assert_eq!(self.bucket(page), bucket, "an entry is in the wrong chain");
-                chained += 1;
-                assert!(chained <= self.len(), "a chain has no end");
-                entry = self.chained[entry as usize];
-            }
-        }
-        assert_eq!(chained, self.len(), "an entry in use is in no chain");
-        assert_eq!(recent_hot, self.recent_hot, "hot ones are miscounted");
-    }
-
-    fn bucket(&self, page: PageId) -> usize {
-        // The finisher of SplitMix64 spreads neighbouring pages over the buckets.
-        let mut z = page.index ^ (u64::from(page.object.0) << 40);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) as usize & (self.buckets.len() - 1)
+        self.directory.check();
+        assert_eq!(self.directory.len(), self.len(), "an entry is on no list");
+        let recent = self.queues.iter(RECENT);
+        let recent_hot = recent.filter(|&entry| self.table[entry as usize].1).count();
+        assert_eq!(
+            recent_hot, self.recent_hot as usize,
+            "hot ones are miscounted"
+        );
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::ObjectId;
 
     fn ghost(index: u64, seen: u64) -> Ghost {
         Ghost {

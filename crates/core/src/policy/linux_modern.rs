@@ -221,7 +221,7 @@ impl Policy for LinuxModern {
 impl LinuxModern {
     /// Finds the list whose turn it is, beginning rounds as long as there is nothing left of one.
     /// Answers whether there is one.
-    fn find_turn(&mut self, probe: &Probe<'_>) -> bool {
+    fn find_turn(&mut self, probe: &mut Probe<'_>) -> bool {
         let mut rounds = 0;
         loop {
             let cycle = &mut self.cycle;
@@ -246,28 +246,29 @@ impl LinuxModern {
 
     /// Begins the next round: of the same cycle if it has not brought enough, of the next if it
     /// has or nothing is left to try.
-    fn begin_round(&mut self, probe: &Probe<'_>) {
+    fn begin_round(&mut self, probe: &mut Probe<'_>) {
         let cycle = &mut self.cycle;
         if cycle.reclaimed >= BATCH {
-            self.end_cycle();
+            self.end_cycle(probe);
         } else if cycle.is_begun && cycle.priority > 0 {
             cycle.priority -= 1;
         } else if cycle.is_begun && cycle.is_sparing && !cycle.is_forced {
             cycle.is_forced = true;
             cycle.priority = PRIORITY;
         } else if cycle.is_begun {
-            self.end_cycle();
+            self.end_cycle(probe);
         }
         self.cycle.is_begun = true;
         self.plan(probe);
     }
 
-    fn end_cycle(&mut self) {
+    fn end_cycle(&mut self, probe: &mut Probe<'_>) {
         // Internal pages must age even if none was looked at.
         if self.is_inactive_low(ANON) {
             for _ in 0..BATCH {
-                if let Some(frame) = self.queues.front(ACTIVE_ANON) {
-                    self.deactivate(FrameId(frame));
+                if let Some(frame) = self.queues.front(ACTIVE_ANON).map(FrameId) {
+                    probe.take_referenced(frame);
+                    self.deactivate(frame);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Pull: the oldest page of a list that may leave, as the Mach pagers looked for it.
+//! Pull: the page at an end of a list that may leave, as the Mach pagers looked for it.
 //!
 //! A policy may come to the end of its rules with nothing to show for it: every page was used, and
 //! the kernel it follows would have gone round once more, waited, or killed a process. Here the
@@ -26,4 +26,18 @@ pub(super) fn pull(queues: &mut Queues, list: u8, probe: &Probe<'_>) -> Option<F
 /// Finds the oldest frame that may leave on the first of `lists` that has one.
 pub(super) fn pull_any(queues: &mut Queues, lists: &[u8], probe: &Probe<'_>) -> Option<FrameId> {
     lists.iter().find_map(|&list| pull(queues, list, probe))
+}
+
+/// Finds the last frame of `list` that may leave, and leaves it there behind all others. As
+/// [`pull`], from the other end.
+pub(super) fn pull_newest(queues: &mut Queues, list: u8, probe: &Probe<'_>) -> Option<FrameId> {
+    for _ in 0..queues.length(list) {
+        let frame = FrameId(queues.back(list)?);
+        if probe.may_leave(frame) {
+            return Some(frame);
+        }
+        queues.remove(frame.0);
+        queues.push_front(list, frame.0);
+    }
+    None
 }

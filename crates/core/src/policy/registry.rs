@@ -8,6 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{Description, Policy};
+use super::{arc, car, clock_pro, lirs, lru, mru, opt, s3_fifo, sieve, slru, two_q};
 use super::{clock, fifo, gnumach, mach3, mach86, random, tidemark};
 use super::{dclock, freebsd, linux_classzone, linux_modern, linux_rmap13b, linux_rmap15};
 use super::{mglru, netbsd, netbsd_clock_pro, osf_mk};
@@ -120,6 +121,54 @@ static ENTRIES: &[Entry] = &[
         build: nt::build,
     },
     Entry {
+        description: &lru::DESCRIPTION,
+        build: lru::build,
+    },
+    Entry {
+        description: &mru::DESCRIPTION,
+        build: mru::build,
+    },
+    Entry {
+        description: &slru::DESCRIPTION,
+        build: slru::build,
+    },
+    Entry {
+        description: &two_q::DESCRIPTION,
+        build: two_q::build,
+    },
+    Entry {
+        description: &lirs::DESCRIPTION,
+        build: lirs::build,
+    },
+    Entry {
+        description: &arc::DESCRIPTION,
+        build: arc::build,
+    },
+    Entry {
+        description: &car::DESCRIPTION,
+        build: car::build,
+    },
+    Entry {
+        description: &clock_pro::DESCRIPTION,
+        build: clock_pro::build,
+    },
+    Entry {
+        description: &s3_fifo::DESCRIPTION,
+        build: s3_fifo::build,
+    },
+    Entry {
+        description: &s3_fifo::BITS,
+        build: s3_fifo::build_bits,
+    },
+    Entry {
+        description: &sieve::DESCRIPTION,
+        build: sieve::build,
+    },
+    Entry {
+        description: &opt::DESCRIPTION,
+        build: opt::build,
+    },
+    Entry {
         description: &tidemark::DESCRIPTION,
         build: tidemark::build,
     },
@@ -225,7 +274,7 @@ pub fn collect_near(name: &str, known: impl Iterator<Item = &'static str>) -> Ve
     let mut names: Vec<(usize, &'static str)> = Vec::new();
     for known in known {
         let edits = count_edits(name, known);
-        let is_part = name.len() >= 3 && known.contains(name);
+        let is_part = name.len() >= 4 && known.contains(name);
         if edits <= 1 + known.len() / 4 || is_part {
             names.push((edits, known));
         }

@@ -15,6 +15,8 @@ use tidemark_model::sampled::Sampled;
 
 pub use tidemark_model::sampled::MachineKind;
 
+use super::ahead::{AHEAD, bring_pages_near};
+use super::optimum;
 use super::references::{Name, References};
 
 /// What to simulate.
@@ -80,8 +82,8 @@ pub fn collect_page_ids(names: &[Name]) -> Vec<PageId> {
 /// page.
 ///
 /// # Panics
-/// If `frames` is 0, a page has no id, the policy names no frame though memory is full, or it
-/// wants to see the future.
+/// If `frames` is 0, a page has no id, or the policy names no frame though memory is full. For a
+/// policy that sees the future, if there are more than 2^30 references.
 pub fn simulate(
     policy: Box<dyn Policy>,
     frames: u32,
@@ -91,8 +93,8 @@ pub fn simulate(
 ) -> Cost {
     assert!(frames > 0, "`frames` is 0; needs 1");
     let sees = policy.describe().sees;
-    assert!(sees != Sees::Future, "the future is not shown here");
     let count = frames as usize;
+    let page_count = u32::try_from(ids.len()).expect("pages have numbers of 32 bits");
     let mut places = ReverseMap::new(count);
     if policy.walks() {
         places.keep_standing();
@@ -110,8 +112,20 @@ pub fn simulate(
         ids,
         now: Time(0),
     };
-    for &page in pages {
-        memory.refer(page, sees);
+    match sees {
+        Sees::Faults | Sees::Bits | Sees::References => {
+            for near in pages.chunks(AHEAD) {
+                bring_pages_near(&memory.frame_of, near);
+                near.iter().for_each(|&page| memory.refer(page, sees));
+            }
+        }
+        Sees::Future => {
+            let next_uses = optimum::collect_next_uses(pages, page_count);
+            for (&page, next) in pages.iter().zip(next_uses) {
+                memory.refer(page, sees);
+                memory.foresee(page, next);
+            }
+        }
     }
     memory.policy.check();
     memory.cost.unmaps = memory.translation.unmaps;
@@ -156,9 +170,19 @@ impl Memory<'_> {
         if !self.translation.is_mapped[place] {
             self.rescue(page, FrameId(frame));
         }
-        if sees == Sees::References {
+        if sees >= Sees::References {
             self.policy.page_referenced(FrameId(frame));
         }
+    }
+
+    /// Tells the policy when `page`, which has just been used, is used next.
+    fn foresee(&mut self, page: u32, next: u32) {
+        let next = match next {
+            u32::MAX => u64::MAX,
+            next => next.into(),
+        };
+        let frame = FrameId(self.frame_of[page as usize]);
+        self.policy.page_foreseen(frame, next);
     }
 
     #[cold]
@@ -175,6 +199,7 @@ impl Memory<'_> {
     fn miss(&mut self, page: u32) {
         self.pass_clock();
         self.cost.misses += 1;
+        self.policy.page_missed(self.ids[page as usize]);
         if self.free.is_empty() {
             self.evict();
         }
@@ -193,6 +218,11 @@ impl Memory<'_> {
     /// Brings `page` to a free frame.
     fn load(&mut self, page: u32, cause: Cause) -> FrameId {
         let frame = FrameId(self.free.pop().expect("a frame was just freed"));
+        self.load_at(frame, page, cause);
+        frame
+    }
+
+    fn load_at(&mut self, frame: FrameId, page: u32, cause: Cause) {
         let place = frame.index();
         self.page_of[place] = page;
         self.frame_of[page as usize] = frame.0;
@@ -210,7 +240,6 @@ impl Memory<'_> {
             is_external: false,
         };
         self.policy.page_entered(frame, &arrival);
-        frame
     }
 
     /// A tick of the program's own time is a reference.
@@ -227,16 +256,26 @@ impl Memory<'_> {
         while let Some(frame) = self.ask(|policy, probe| policy.trim(probe)) {
             self.drop_frame(frame);
         }
-        let mut unclean = Vec::new();
-        while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
-            unclean.push(self.drop_frame(frame));
-        }
-        // What is written together is written in order.
-        unclean.sort_unstable_by_key(|&page| self.ids[page as usize]);
-        for page in unclean {
-            self.load(page, Cause::Cleaned);
-        }
+        self.clean();
         self.frames.force(wanted, State::Resident, false);
+    }
+
+    /// Writes what the policy wants clean. None is back before the last is named, and what need
+    /// not be written is back first.
+    fn clean(&mut self) {
+        let mut washing = Vec::new();
+        while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
+            let is_modified =
+                self.translation.is_modified[frame.index()] || self.frames.is_dirty(frame);
+            let page = self.drop_frame(frame);
+            self.frames.force(frame, State::Leaving, false);
+            washing.push((is_modified.then_some(self.ids[page as usize]), page, frame));
+        }
+        washing.sort_by_key(|&(written, _, _)| written);
+        for (_, page, frame) in washing {
+            self.free.retain(|&free| free != frame.0);
+            self.load_at(frame, page, Cause::Cleaned);
+        }
     }
 
     fn stand(&mut self, page: u32, frame: FrameId) {
@@ -289,7 +328,6 @@ impl Memory<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::optimum;
     use tidemark_model::cache::replay;
     use tidemark_model::traces;
 

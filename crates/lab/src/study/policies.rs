@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tidemark_core::policy::{Sees, registry};
+use tidemark_core::policy::registry;
 
 /// A policy by its name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,23 +40,14 @@ impl Named {
         }
     }
 
-    /// Every name there is.
+    /// Every name there is. What has an analysis of its own is not simulated too.
     pub fn all() -> Vec<&'static str> {
-        let analysed = ["lru", "ws", "vmin", "opt", "pff"];
+        let own = ["lru", "ws", "vmin", "opt", "pff"];
         let simulated = registry::entries()
             .iter()
-            .filter(|entry| can_be_simulated(entry.description.sees))
             .map(|entry| entry.description.name)
-            // What is analysed for all sizes at once is not simulated at one.
-            .filter(|name| !analysed.contains(name));
-        analysed.into_iter().chain(simulated).collect()
-    }
-}
-
-fn can_be_simulated(sees: Sees) -> bool {
-    match sees {
-        Sees::Faults | Sees::Bits | Sees::References => true,
-        Sees::Future => false,
+            .filter(|name| !own.contains(name));
+        own.into_iter().chain(simulated).collect()
     }
 }
 
@@ -71,10 +62,8 @@ impl FromStr for Named {
             "opt" => Ok(Named::Opt),
             "pff" => Ok(Named::Pff),
             other => match registry::find(other) {
-                Some(entry) if can_be_simulated(entry.description.sees) => {
-                    Ok(Named::Simulated(entry.description.name))
-                }
-                Some(_) | None => Err(UnknownPolicy(other.to_owned())),
+                Some(entry) => Ok(Named::Simulated(entry.description.name)),
+                None => Err(UnknownPolicy(other.to_owned())),
             },
         }
     }

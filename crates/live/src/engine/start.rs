@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_core::policy::registry;
+use tidemark_core::policy::{Sees, registry};
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 
@@ -82,7 +82,8 @@ impl Setup {
             }
         };
         let policy = text(control::POLICY).unwrap_or_else(|| DEFAULT_POLICY.into());
-        if registry::find(&policy).is_none() {
+        let found = registry::find(&policy).map(|entry| entry.description.sees);
+        if !found.is_some_and(Sees::is_shown_live) {
             return Err(Trouble::BadSetting {
                 name: control::POLICY,
                 value: Some(policy),

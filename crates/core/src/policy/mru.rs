@@ -1,0 +1,59 @@
+//! Most recently used: the page that was used last leaves. The best there is for a loop that does not
+//! fit into memory, and ruinous for nearly everything else.
+
+use alloc::boxed::Box;
+
+use super::pull::pull_newest;
+use super::registry::Settings;
+use super::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::id::{FrameId, PageId};
+use crate::queue::Queues;
+
+/// What `mru` says of itself.
+pub static DESCRIPTION: Description = Description {
+    name: "mru",
+    summary: "the page that was used last leaves",
+    lineage: &["Chou and DeWitt 1985 (DBMIN)"],
+    sees: Sees::References,
+    knobs: &[],
+};
+
+const LIST: u8 = 0;
+
+struct Mru {
+    /// The frames in the order of their pages' last uses.
+    queues: Queues,
+}
+
+/// Makes an `mru`.
+pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+    Box::new(Mru {
+        queues: Queues::new(1, settings.frames_max),
+    })
+}
+
+impl Policy for Mru {
+    fn describe(&self) -> &'static Description {
+        &DESCRIPTION
+    }
+
+    fn page_entered(&mut self, frame: FrameId, _arrival: &Arrival) {
+        self.queues.push_back(LIST, frame.0);
+    }
+
+    fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
+        self.queues.remove(frame.0);
+    }
+
+    fn page_referenced(&mut self, frame: FrameId) {
+        self.queues.move_to_back(LIST, frame.0);
+    }
+
+    fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        pull_newest(&mut self.queues, LIST, probe)
+    }
+
+    fn check(&self) {
+        self.queues.check();
+    }
+}

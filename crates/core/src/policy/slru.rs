@@ -1,0 +1,81 @@
+//! Segmented LRU: two lists in the order of last use. A page comes to the first, and a use there
+//! takes it to the second; what the second has too many of goes back to the first.
+
+use alloc::boxed::Box;
+
+use super::pull::pull;
+use super::registry::Settings;
+use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::id::{FrameId, PageId};
+use crate::queue::Queues;
+
+/// What `slru` says of itself.
+pub static DESCRIPTION: Description = Description {
+    name: "slru",
+    summary: "least recently used, of the pages used once before those used again",
+    lineage: &["Karedla, Love and Wherry 1994"],
+    sees: Sees::References,
+    knobs: &[Knob {
+        name: "protected",
+        meaning: "frames for pages that were used again, in thousandths",
+        min: 0,
+        max: 1000,
+        default: 800,
+    }],
+};
+
+const PROBATION: u8 = 0;
+const PROTECTED: u8 = 1;
+
+struct Slru {
+    queues: Queues,
+    frames: u32,
+    protected_permille: u64,
+}
+
+/// Makes an `slru`.
+pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+    Box::new(Slru {
+        queues: Queues::new(2, settings.frames_max),
+        frames: settings.frames,
+        protected_permille: settings.knobs[0],
+    })
+}
+
+impl Policy for Slru {
+    fn describe(&self) -> &'static Description {
+        &DESCRIPTION
+    }
+
+    fn page_entered(&mut self, frame: FrameId, _arrival: &Arrival) {
+        self.queues.push_back(PROBATION, frame.0);
+    }
+
+    fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
+        self.queues.remove(frame.0);
+    }
+
+    fn page_referenced(&mut self, frame: FrameId) {
+        self.queues.move_to_back(PROTECTED, frame.0);
+        let most = u64::from(self.frames) * self.protected_permille / 1000;
+        while u64::from(self.queues.length(PROTECTED)) > most {
+            let Some(oldest) = self.queues.front(PROTECTED) else {
+                break;
+            };
+            self.queues.move_to_back(PROBATION, oldest);
+        }
+    }
+
+    fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        pull(&mut self.queues, PROBATION, probe)
+            .or_else(|| pull(&mut self.queues, PROTECTED, probe))
+    }
+
+    fn resize(&mut self, frames: u32) {
+        self.frames = frames;
+    }
+
+    fn check(&self) {
+        self.queues.check();
+    }
+}

@@ -1,0 +1,102 @@
+//! How many million references a second the simulation of one policy takes, on one thread.
+//!
+//!     cargo run --release --example replay_speed -p tidemark-lab [-- REFERENCES]
+//!     … -- --words FILE FRAMES [POLICY…]
+//!     … -- --misses FILE FRAMES [POLICY[:KNOB=VALUE,…]…]
+//!
+//! The trace lies in memory, and hits count. `program` draws depths in an LRU stack of 1,400 pages
+//! as python3 was seen to use them, in a tenth of as many frames; `zipf` draws from a million pages,
+//! in 100,000 frames. With `--words`, a file of page numbers (little-endian, 4 bytes each) is
+//! measured instead. Prints `policy misses rate`; with `--misses`, `policy misses`. Times are processor time of the thread, best of
+//! three: what else runs on the machine shares caches, not the clock.
+
+mod measure;
+
+use tidemark_core::policy::registry;
+use tidemark_lab::analysis::References;
+use tidemark_lab::analysis::simulate::{MachineKind, collect_page_ids, simulate};
+use tidemark_model::traces;
+
+use measure::{fail, program, rate, read_words};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        [] => measure_all(20_000_000),
+        ["--words", file, frames, ref policies @ ..] => {
+            let words = References::from_pages(read_words(file));
+            measure("file", &words, read_number(frames), policies);
+        }
+        ["--misses", file, frames, ref policies @ ..] => {
+            let words = References::from_pages(read_words(file));
+            print_misses(&words, read_number(frames), policies);
+        }
+        [count] => measure_all(read_number(count) as usize),
+        _ => {
+            fail("what is asked is not clear; give a number of references, or --words FILE FRAMES")
+        }
+    }
+}
+
+fn read_number(text: &str) -> u32 {
+    let wrong = || fail(&format!("`{text}` is no number; give one, like 1000"));
+    text.parse().unwrap_or_else(|_| wrong())
+}
+
+fn measure_all(references: usize) {
+    println!(
+        "million references a second, one thread, best of {}",
+        measure::RUNS
+    );
+    let string = References::from_pages(program(references));
+    let frames = string.page_count.div_ceil(10).max(1);
+    measure("program", &string, frames, &[]);
+    let string = References::from_pages(traces::zipf(7, 1_000_000, references as u64));
+    measure("zipf", &string, 100_000.min(string.page_count), &[]);
+}
+
+/// Prints the misses of `policies`, each a name and maybe knobs.
+fn print_misses(string: &References, frames: u32, policies: &[&str]) {
+    let ids = collect_page_ids(&string.names);
+    for asked in policies {
+        let (name, knobs) = asked.split_once(':').unwrap_or((asked, ""));
+        let knobs = knobs.split(',').filter(|knob| !knob.is_empty());
+        let knobs: Vec<(&str, u64)> = knobs.map(read_knob).collect();
+        let Ok(policy) = registry::build(name, frames, frames, 1, &knobs) else {
+            fail(&format!(
+                "`{asked}` names no policy, or a knob it does not have"
+            ));
+        };
+        let cost = simulate(policy, frames, MachineKind::Bits, &string.pages, &ids);
+        println!("{asked} {}", cost.misses);
+    }
+}
+
+fn read_knob(text: &str) -> (&str, u64) {
+    let known = text.split_once('=');
+    let known = known.and_then(|(name, value)| Some((name, value.parse().ok()?)));
+    known.unwrap_or_else(|| fail(&format!("`{text}` sets no knob; write it like ghosts=1000")))
+}
+
+/// Measures `policies`, or all there are.
+fn measure(name: &str, string: &References, frames: u32, policies: &[&str]) {
+    let (pages, page_count) = (&string.pages[..], string.page_count);
+    println!(
+        "\n{name}: {} references, {page_count} pages, {frames} frames",
+        pages.len()
+    );
+    let ids = collect_page_ids(&string.names);
+    let all = registry::entries()
+        .iter()
+        .map(|entry| entry.description.name);
+    for policy in all.filter(|name| policies.is_empty() || policies.contains(name)) {
+        let mut misses = 0;
+        let rate = rate(pages.len(), || {
+            let policy = registry::build(policy, frames, frames, 1, &[]);
+            let policy = policy.expect("it is registered");
+            misses = simulate(policy, frames, MachineKind::Bits, pages, &ids).misses;
+        });
+        println!("{policy:<18} {misses:>10} {rate:8.1}");
+    }
+}
