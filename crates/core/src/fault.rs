@@ -7,8 +7,6 @@
 //! [`cluster`](crate::cluster) says how many pages come along, [`reclaim`](crate::reclaim) makes
 //! room, [`transfer`](crate::transfer) ends what is started here.
 
-use alloc::vec::Vec;
-
 use crate::cluster::Heading;
 use crate::decision::Decision;
 use crate::frame::State;
@@ -767,37 +765,5 @@ impl Vm {
                 crate::pager::Place::Swap { first }
             }
         }
-    }
-
-    /// One frame.
-    fn take_frame(&mut self, machine: &mut dyn Machine, need: Need) -> Option<FrameId> {
-        self.take_frames(machine, 1, need).first().copied()
-    }
-
-    /// Up to `want` frames, in runs as long as can be had. They may be all but the reserve; those
-    /// for pages read ahead leave half of the low-water mark to pages that are wanted now.
-    fn take_frames(&mut self, machine: &mut dyn Machine, want: u32, need: Need) -> Vec<FrameId> {
-        let kept = match need {
-            Need::Ahead => self.config.reserve + self.config.free_low / 2,
-            Need::Awaited | Need::Standing | Need::Reserve => self.config.reserve,
-        };
-        // Where there are enough, the others are made up for when this fault's transfer is under
-        // way: see [`Vm::handle_idle`].
-        if self.frames.count(State::Free) < want + kept {
-            self.make_room(machine, want, need);
-        }
-        let free = self.frames.count(State::Free);
-        let mut left = want.min(free.saturating_sub(kept));
-        let mut taken = Vec::with_capacity(left as usize);
-        while left > 0 {
-            let Some((first, length)) = self.frames.take_run(left) else {
-                break;
-            };
-            taken.extend((first.0..first.0 + length).map(FrameId));
-            left -= length;
-        }
-        let in_use = u64::from(self.frames.in_use());
-        self.counters.frames_peak = self.counters.frames_peak.max(in_use);
-        taken
     }
 }

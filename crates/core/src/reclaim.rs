@@ -52,6 +52,11 @@ impl Vm {
         if self.is_store_full && need != Need::Awaited {
             return;
         }
+        // With a full store, room can be made only of what need not be written: at once, for who
+        // waits would else be told that there is none.
+        if let Some(pacing) = self.config.pacing.filter(|_| !self.is_store_full) {
+            return self.pace(machine, pacing);
+        }
         // Frames beyond the limit leave too: the first to be freed are retired.
         let over = self.frames.usable().saturating_sub(self.frames.limit());
         let coming = self.frames.count(State::Free) + self.laundry - self.frames.cleaning();
@@ -72,6 +77,46 @@ impl Vm {
                 break;
             }
         }
+    }
+
+    /// One frame.
+    pub(crate) fn take_frame(&mut self, machine: &mut dyn Machine, need: Need) -> Option<FrameId> {
+        self.take_frames(machine, 1, need).first().copied()
+    }
+
+    /// Up to `want` frames, in runs as long as can be had. They may be all but the reserve; those
+    /// for pages read ahead leave half of the low-water mark to pages that are wanted now.
+    pub(crate) fn take_frames(
+        &mut self,
+        machine: &mut dyn Machine,
+        want: u32,
+        need: Need,
+    ) -> Vec<FrameId> {
+        let kept = match need {
+            Need::Ahead => self.config.reserve + self.config.free_low / 2,
+            Need::Awaited | Need::Standing | Need::Reserve => self.config.reserve,
+        };
+        // Where there are enough, the others are made up for when this fault's transfer is under
+        // way: see [`Vm::handle_idle`].
+        if self.frames.count(State::Free) < want + kept {
+            self.make_room(machine, want, need);
+        }
+        let free = self.frames.count(State::Free);
+        if self.is_paused(free) {
+            return Vec::new();
+        }
+        let mut left = want.min(free.saturating_sub(kept));
+        let mut taken = Vec::with_capacity(left as usize);
+        while left > 0 {
+            let Some((first, length)) = self.frames.take_run(left) else {
+                break;
+            };
+            taken.extend((first.0..first.0 + length).map(FrameId));
+            left -= length;
+        }
+        let in_use = u64::from(self.frames.in_use());
+        self.counters.frames_peak = self.counters.frames_peak.max(in_use);
+        taken
     }
 
     /// Ends the waiting of faults that no frame will come for, because nothing can be written.
@@ -159,7 +204,7 @@ impl Vm {
     }
 
     /// One round: chooses up to `want` frames and sends their pages out.
-    fn reclaim(&mut self, machine: &mut dyn Machine, want: u32) {
+    pub(crate) fn reclaim(&mut self, machine: &mut dyn Machine, want: u32) {
         let want = want.min(self.config.laundry_max.saturating_sub(self.laundry));
         // Whoever does not run needs no pages.
         let mut chosen = self.choose_suspended(want as usize, false);

@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 
 use crate::backing::Slots;
 use crate::cluster::Streams;
+use crate::daemon::{Daemon, Pacing};
 use crate::decision::Decision;
 use crate::fault::{Event, Fault};
 use crate::frame::{Frames, State};
@@ -60,6 +61,9 @@ pub struct Config {
     /// Whether pages read for a detected stream are mapped at once, but for one in each window
     /// whose soft fault tells that the reader has come that far. If not, all are left unmapped.
     pub is_ahead_mapped: bool,
+    /// How the page daemon works and waits; `None`: room is made at once, for the fault that
+    /// needs it.
+    pub pacing: Option<Pacing>,
     /// Whether decisions are kept for [`Vm::poll_decision`].
     pub is_logging: bool,
 }
@@ -79,6 +83,7 @@ impl Config {
             zero_ahead_pages_max: 0,
             default_cluster_pages: 1,
             is_ahead_mapped: false,
+            pacing: None,
             is_logging: false,
         }
     }
@@ -169,6 +174,7 @@ pub struct Vm {
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) slots: Box<dyn Slots>,
     pub(crate) load: Box<dyn LoadControl>,
+    pub(crate) daemon: Daemon,
     /// Whose pages load control spares while others may go.
     pub(crate) protected: Option<SpaceId>,
     /// Spaces for which a page is being fetched that load control has not been told of.
@@ -204,6 +210,9 @@ impl Vm {
         assert!(config.free_low <= config.free_high);
         assert!(config.cluster_pages >= 1 && config.default_cluster_pages >= 1);
         assert!(config.reserve < config.frames_limit.max(1));
+        // A fault may wait for the daemon only where that is awake, and leaves it a frame.
+        let is_served = config.free_low >= config.reserve && config.free_high > config.reserve;
+        assert!(config.pacing.is_none() || is_served);
         let mut reverse = ReverseMap::new(config.frames_max as usize);
         if policy.walks() {
             reverse.keep_standing();
@@ -217,6 +226,7 @@ impl Vm {
             policy,
             slots,
             load: Box::new(Unlimited),
+            daemon: Daemon::default(),
             protected: None,
             paging_in: Vec::new(),
             streams: Streams::new(),
@@ -406,6 +416,12 @@ impl Vm {
         self.serve_stalled(machine);
         machine.settle();
         self.absorb_setbacks(machine);
+    }
+
+    /// Learns of one use of a page in memory, for a policy that asks for every
+    /// [`Reference`](crate::policy::Sees::References). Simulation only.
+    pub fn handle_reference(&mut self, frame: FrameId) {
+        self.policy.page_referenced(frame);
     }
 
     /// Learns that every request so far has been started: makes room for whoever comes next, while

@@ -270,10 +270,7 @@ pub(crate) fn resolve_knobs<'a>(
 }
 
 /// Those of the names `known` that differ from `name` by little, nearest first.
-pub(crate) fn collect_near(
-    name: &str,
-    known: impl Iterator<Item = &'static str>,
-) -> Vec<&'static str> {
+pub fn collect_near(name: &str, known: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     let mut names: Vec<(usize, &'static str)> = Vec::new();
     for known in known {
         let edits = count_edits(name, known);
