@@ -12,6 +12,7 @@ __all__ = [
     "count_faults",
     "count_misses",
     "describe_policies",
+    "estimate_misses",
     "find_knee",
     "find_phases",
     "follow",
@@ -112,6 +113,13 @@ def count_misses(
     knobs: dict[str, int],
     eyes: str,
 ) -> tuple[U64, U64]: ...
+def estimate_misses(
+    references: References,
+    rate: float | None,
+    pages: int | None,
+    sizes: U64 | None,
+    seed: int,
+) -> tuple[U64, U64, F64]: ...
 def count_faults(
     references: References, policy: str, sizes: U64 | None, windows: U64 | None
 ) -> tuple[U64, U64, F64]: ...

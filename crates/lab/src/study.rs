@@ -7,6 +7,7 @@
 mod curves;
 mod order;
 mod policies;
+mod sampled;
 mod space_time;
 mod time;
 
@@ -20,6 +21,8 @@ use tidemark_trace::{Block, Error, Granularity, Header, Reader};
 
 use crate::analysis::map::{AddressMap, Fineness, Mapper};
 use crate::analysis::reference_string::ReferenceString;
+use crate::analysis::sampler::Sampler;
+use crate::analysis::shards::Sampling;
 use crate::analysis::{Choice, Loading, References};
 
 pub use order::{Assumed, CurveOrder, Sizes};
@@ -32,10 +35,12 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub type Progress<'a> = dyn FnMut(&str, f64) + 'a;
 
 /// What of a trace is wanted. Each part takes memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wanted {
     /// The references in order: 12 bytes each.
     pub references: bool,
+    /// Samples of the pages, from which LRU's curve is estimated: 100 bytes a page that is kept.
+    pub sampling: Option<Sampling>,
     /// The address map.
     pub map: Option<Fineness>,
     /// What is good of a trace that is cut off in the middle, if it is.
@@ -46,6 +51,7 @@ pub struct Wanted {
 pub struct Study {
     facts: TraceFacts,
     references: References,
+    sampler: Option<Sampler>,
     map: Option<AddressMap>,
     marks: Vec<Mark>,
 }
@@ -70,10 +76,14 @@ impl Study {
             rows_max: 1,
         });
         let mut mapper = Mapper::new(header.time, fineness);
+        let mut sampler = wanted.sampling.as_ref().map(Sampler::new);
         let mut block = Block::default();
         while reader.next_block(&mut block)? {
             if wanted.references {
                 loading.take(&block);
+            }
+            if let Some(sampler) = &mut sampler {
+                sampler.take(&block);
             }
             if wanted.map.is_some() {
                 mapper.take(&block);
@@ -92,9 +102,13 @@ impl Study {
         facts.records = reader.index().records();
         facts.processes = u64::from(reader.index().processes());
         facts.is_cut = matches!(reader.ending(), Ending::Cut { .. });
-        facts.pages = match wanted.references {
-            true => u64::from(references.page_count),
-            false => touched,
+        facts.pages = match (wanted.references, wanted.map, &sampler) {
+            (true, _, _) => u64::from(references.page_count),
+            (false, None, Some(sampler)) => {
+                facts.is_pages_estimate = true;
+                sampler.pages()
+            }
+            (false, _, _) => touched,
         };
         facts.time = match wanted.references {
             true => references.duration(),
@@ -103,6 +117,7 @@ impl Study {
         Ok(Study {
             facts,
             references,
+            sampler,
             marks: map.marks.clone(),
             map: wanted.map.map(|_| map),
         })
@@ -186,5 +201,6 @@ fn facts(header: &Header) -> TraceFacts {
         processes: 0,
         time: 0,
         is_cut: false,
+        is_pages_estimate: false,
     }
 }

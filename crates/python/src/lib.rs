@@ -27,7 +27,7 @@ mod trace;
 #[pyo3::pymodule]
 mod _tidemark {
     #[pymodule_export]
-    use super::curve::{count_faults, count_misses, describe_policies};
+    use super::curve::{count_faults, count_misses, describe_policies, estimate_misses};
     #[pymodule_export]
     use super::generate::{generate_golden, generate_pattern};
     #[pymodule_export]

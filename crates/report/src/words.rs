@@ -1,8 +1,8 @@
 //! What the numbers mean, in sentences.
 
-use tidemark_results::analysis::TraceFacts;
-use tidemark_results::analysis::curve::{CurveRecord, Need};
+use tidemark_results::analysis::curve::{Curve, CurveRecord, Need};
 use tidemark_results::analysis::map::{MapRecord, Region};
+use tidemark_results::analysis::{Accuracy, TraceFacts};
 use tidemark_results::text;
 
 use crate::numbers;
@@ -19,8 +19,13 @@ pub fn facts(trace: &TraceFacts) -> String {
         more => format!(" in {more} processes"),
     };
     let cut = if trace.is_cut { " · cut short" } else { "" };
+    let about = if trace.is_pages_estimate {
+        "about "
+    } else {
+        ""
+    };
     format!(
-        "{} · {} references on record ({}) · {} touched{processes}{cut}",
+        "{} · {} references on record ({}) · {about}{} touched{processes}{cut}",
         numbers::time(trace.time as f64, trace.time_unit),
         numbers::count(trace.records as f64),
         trace.granularity,
@@ -47,6 +52,40 @@ pub fn region(region: &Region, record: &MapRecord) -> String {
     match record.trace.processes > 1 {
         true => format!("{} {}", region.process, region.short_label()),
         false => region.short_label().to_owned(),
+    }
+}
+
+/// How the curves that were estimated were, and how wrong they may be: a sentence each.
+pub fn accuracies(record: &CurveRecord) -> Vec<String> {
+    let sampled = record.curves.iter().filter_map(|curve| {
+        let (rate, error) = sampled(curve)?;
+        let name = policy(&curve.policy);
+        Some(format!(
+            "{name} is estimated from samples of {rate} % of the pages each; the standard error \
+             of its miss ratio is at most {error} %."
+        ))
+    });
+    sampled.collect()
+}
+
+/// A curve's name in a legend: with its error, if it was estimated.
+pub fn curve_name(curve: &Curve) -> String {
+    let name = policy(&curve.policy);
+    match sampled(curve) {
+        Some((rate, error)) => format!("{name} ({rate} % sampled, ± {error} %)"),
+        None => name,
+    }
+}
+
+/// Of a curve that was estimated, the share of pages looked at and the largest standard error of
+/// its miss ratio, in percent.
+fn sampled(curve: &Curve) -> Option<(String, String)> {
+    match curve.accuracy {
+        Accuracy::Exact => None,
+        Accuracy::Sampled { rate, error } => Some((
+            numbers::digits(rate * 100.0),
+            numbers::digits(error * 100.0),
+        )),
     }
 }
 

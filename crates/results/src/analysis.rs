@@ -41,6 +41,9 @@ pub struct TraceFacts {
     pub time: u64,
     /// Whether the file ends before its end: a recording that was killed.
     pub is_cut: bool,
+    /// Whether `pages` was estimated from a sample of them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_pages_estimate: bool,
 }
 
 /// What the times of a trace count.
@@ -65,7 +68,8 @@ pub enum Accuracy {
     Sampled {
         /// The share of pages that was looked at.
         rate: f64,
-        /// The expected error of a miss ratio, as a part of one.
+        /// The standard error of a miss ratio, as a part of one: that of the point where it is
+        /// largest.
         error: f64,
     },
 }
@@ -128,6 +132,11 @@ fn from_json<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, String>
         ));
     }
     serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// For fields that are written only if they are set.
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A field of a CSV line: quoted where it has to be.

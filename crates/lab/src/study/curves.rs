@@ -1,6 +1,5 @@
 //! Curves: each policy's analysis as points of one kind, with knee and memory needed.
 
-use tidemark_results::analysis::Accuracy;
 use tidemark_results::analysis::curve::{self, Curve, CurveRecord, Knee, Need, Point, Space};
 use tidemark_trace::Granularity;
 
@@ -18,7 +17,7 @@ use crate::analysis::working_set::{WindowPoint, window_for_mean, working_set_poi
 use crate::analysis::{optimum, stack};
 
 /// A curve that can be drawn has about so many points where every one is cheap …
-const SPREAD: u64 = 480;
+pub(super) const SPREAD: u64 = 480;
 /// … and so many where each takes a run of its own.
 const SPREAD_OF_RUNS: u64 = 24;
 /// A knee is looked for from this share of the pages that are touched.
@@ -30,11 +29,14 @@ impl Study {
     /// The curves that are asked for.
     ///
     /// # Panics
-    /// If the references were not wanted.
+    /// If the references were not wanted; LRU's curve does with samples in their place.
     pub fn curves(&self, order: &CurveOrder, progress: &mut Progress<'_>) -> CurveRecord {
         let mut notes = vec![];
         if self.facts.is_cut {
             notes.push("the recording was cut short; this is of what there is".into());
+        }
+        if self.facts.is_pages_estimate {
+            notes.push("how many pages were touched is estimated, too".into());
         }
         let has_windows = |named| matches!(named, Named::WorkingSet | Named::Vmin);
         let windows_last = order.policies.iter().rposition(|named| has_windows(*named));
@@ -47,6 +49,15 @@ impl Study {
         for (at, named) in order.policies.iter().enumerate() {
             progress(named.name(), at as f64 / order.policies.len() as f64);
             let points = match (named, &intervals) {
+                (Named::Lru, _) if self.sampler.is_some() => {
+                    let estimated = self.sampled_points(&Sizes::Spread);
+                    let pairs = estimated.iter().map(|point| (point.pages, point.misses));
+                    needs.extend(self.needs_among(*named, pairs, &order.assumed));
+                    match order.sizes {
+                        Sizes::At(_) => self.sampled_points(&order.sizes),
+                        Sizes::Spread | Sizes::All => estimated,
+                    }
+                }
                 (Named::Lru | Named::Opt, _) => {
                     let depths = self.depths(*named);
                     needs.extend(self.needs_fixed(*named, &depths, &order.assumed));
@@ -125,7 +136,7 @@ impl Study {
                 Named::WorkingSet | Named::Vmin | Named::Pff => Space::Variable,
                 Named::Lru | Named::Opt | Named::Simulated(_) => Space::Fixed,
             },
-            accuracy: Accuracy::Exact,
+            accuracy: self.accuracy(&points),
             knee,
             points,
         }
@@ -197,6 +208,7 @@ impl Study {
                 misses: totals.faults(),
                 window: Some(*critical),
                 mean_pages: Some(totals.pages_mean()),
+                misses_error: None,
             });
         let mut points: Vec<Point> = points.collect();
         points.sort_by(|a, b| a.memory_pages().total_cmp(&b.memory_pages()));
@@ -220,12 +232,22 @@ impl Study {
 
     fn needs_fixed(&self, named: Named, depths: &Depths, assumed: &Assumed) -> Vec<Need> {
         let misses = depths.misses();
+        let points = misses.iter().enumerate().skip(1);
+        let points = points.map(|(pages, misses)| (pages as u64, *misses));
+        self.needs_among(named, points, assumed)
+    }
+
+    /// The least memory for each slow-down, among points of a fixed space.
+    pub(super) fn needs_among(
+        &self,
+        named: Named,
+        points: impl Iterator<Item = (u64, u64)> + Clone,
+        assumed: &Assumed,
+    ) -> Vec<Need> {
         let (time, first) = (self.facts.time, self.facts.pages);
         let answer = |percent: &f64| {
             let terms = assumed.terms(*percent, self.facts.time_unit);
-            let points = misses.iter().enumerate().skip(1);
-            let points = points.map(|(pages, misses)| (pages as u64, *misses));
-            let needed = needed_fixed(points, time, first, &terms)?;
+            let needed = needed_fixed(points.clone(), time, first, &terms)?;
             Some(self.need(named, *percent, &needed, assumed))
         };
         assumed
@@ -268,7 +290,7 @@ impl Study {
 }
 
 /// The sizes that are asked for, of 1 to `most`.
-fn wanted_sizes(sizes: &Sizes, most: u64, count: u64) -> Vec<u64> {
+pub(super) fn wanted_sizes(sizes: &Sizes, most: u64, count: u64) -> Vec<u64> {
     match sizes {
         Sizes::Spread => spread(most, count),
         Sizes::All => (1..=most).collect(),
@@ -277,7 +299,7 @@ fn wanted_sizes(sizes: &Sizes, most: u64, count: u64) -> Vec<u64> {
 }
 
 /// About `count` numbers from 1 to `most`, rising: all of them, or in equal ratios.
-fn spread(most: u64, count: u64) -> Vec<u64> {
+pub(super) fn spread(most: u64, count: u64) -> Vec<u64> {
     if most <= count {
         return (1..=most).collect();
     }
@@ -302,6 +324,7 @@ fn window_points(
         misses: at.faults,
         window: Some(at.window),
         mean_pages: Some(at.pages_mean),
+        misses_error: None,
     };
     match sizes {
         Sizes::Spread | Sizes::All => {

@@ -25,6 +25,7 @@ pub fn facts() -> TraceFacts {
         processes: 1,
         time: TIME,
         is_cut: false,
+        is_pages_estimate: false,
     }
 }
 
