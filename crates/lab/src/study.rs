@@ -156,11 +156,17 @@ impl Study {
             sizes: Sizes::Spread,
             assumed: assumed.clone(),
         };
-        let curve = self.curves(&order, progress);
-        progress("working sets", 0.0);
-        let wss = self.working_sets(&self.usual_windows(), 1000);
-        progress("phases", 0.0);
-        let phases = self.phases();
+        let (curve, wss, phases) = std::thread::scope(|scope| {
+            let aside = || {
+                let wss = self.working_sets(&self.usual_windows(), 1000);
+                (wss, self.phases())
+            };
+            let aside = scope.spawn(aside);
+            let curve = self.curves(&order, progress);
+            progress("phases", 0.9);
+            let (wss, phases) = aside.join().expect("it follows the trace to its end");
+            (curve, wss, phases)
+        });
         progress("space-time", 0.0);
         let space_time = self.space_time(&curve, assumed);
         progress("space-time", 1.0);

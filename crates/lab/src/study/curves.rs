@@ -1,5 +1,7 @@
 //! Curves: each policy's analysis as points of one kind, with knee and memory needed.
 
+use std::thread::{self, ScopedJoinHandle};
+
 use tidemark_results::analysis::curve::{self, Curve, CurveRecord, Knee, Need, Point, Space};
 use tidemark_trace::Granularity;
 
@@ -38,14 +40,45 @@ impl Study {
         if self.facts.is_pages_estimate {
             notes.push("how many pages were touched is estimated, too".into());
         }
-        let has_windows = |named| matches!(named, Named::WorkingSet | Named::Vmin);
-        let windows_last = order.policies.iter().rposition(|named| has_windows(*named));
+        let mut needs = vec![];
+        let curves = thread::scope(|scope| {
+            // The optimum alone takes about as long as all others, on one processor.
+            let optimum = order.policies.contains(&Named::Opt);
+            let optimum = optimum.then(|| scope.spawn(|| self.depths(Named::Opt)));
+            self.all_curves(order, optimum, &mut needs, progress)
+        });
+        for curve in curves.iter().filter(|curve| curve.points.is_empty()) {
+            let name = &curve.policy;
+            notes.push(format!(
+                "{name} has no point at the sizes that were asked for"
+            ));
+        }
+        needs.sort_by(|a, b| a.slowdown_percent_max.total_cmp(&b.slowdown_percent_max));
+        CurveRecord {
+            schema: curve::SCHEMA.into(),
+            tidemark: VERSION.into(),
+            trace: self.facts.clone(),
+            curves,
+            needs,
+            notes,
+        }
+    }
+
+    /// The curve of each policy, in order. The optimum's depths are being counted already.
+    fn all_curves(
+        &self,
+        order: &CurveOrder,
+        mut optimum: Option<ScopedJoinHandle<'_, Depths>>,
+        needs: &mut Vec<Need>,
+        progress: &mut Progress<'_>,
+    ) -> Vec<Curve> {
+        let has_windows = |named: &Named| matches!(named, Named::WorkingSet | Named::Vmin);
+        let windows_last = order.policies.iter().rposition(has_windows);
         let mut intervals = windows_last.map(|_| {
             progress("intervals", 0.0);
             Intervals::measure(self.string())
         });
         let mut curves = vec![];
-        let mut needs = vec![];
         for (at, named) in order.policies.iter().enumerate() {
             progress(named.name(), at as f64 / order.policies.len() as f64);
             let points = match (named, &intervals) {
@@ -58,12 +91,16 @@ impl Study {
                         Sizes::Spread | Sizes::All => estimated,
                     }
                 }
-                (Named::Lru | Named::Opt, _) => {
-                    let depths = self.depths(*named);
-                    needs.extend(self.needs_fixed(*named, &depths, &order.assumed));
-                    self.stack_points(&depths, &order.sizes)
+                (Named::Lru, _) => self.stack_curve(*named, &self.depths(*named), order, needs),
+                (Named::Opt, _) => {
+                    let depths = match optimum.take() {
+                        Some(counting) => counting.join().expect("it counts to its end"),
+                        None => self.depths(*named),
+                    };
+                    self.stack_curve(*named, &depths, order, needs)
                 }
-                (Named::WorkingSet | Named::Vmin, Some(intervals)) => {
+                (Named::WorkingSet | Named::Vmin, intervals) => {
+                    let intervals = intervals.as_ref().expect("they are measured for these");
                     needs.extend(self.needs_variable(*named, intervals, &order.assumed));
                     let point = if *named == Named::Vmin {
                         vmin_point
@@ -72,31 +109,25 @@ impl Study {
                     };
                     window_points(intervals, point, &order.sizes)
                 }
-                (Named::WorkingSet | Named::Vmin, None) => {
-                    unreachable!("intervals are measured for these")
-                }
                 (Named::Pff, _) => self.pff_points(&order.sizes),
                 (Named::Simulated(name), _) => self.simulated_points(name, &order.sizes),
             };
-            if points.is_empty() {
-                let name = named.name();
-                notes.push(format!(
-                    "{name} has no point at the sizes that were asked for"
-                ));
-            }
             curves.push(self.curve(*named, points));
-            // The optimum, for one, wants the room.
+            // What comes after may want the room.
             intervals = intervals.filter(|_| Some(at) < windows_last);
         }
-        needs.sort_by(|a, b| a.slowdown_percent_max.total_cmp(&b.slowdown_percent_max));
-        CurveRecord {
-            schema: curve::SCHEMA.into(),
-            tidemark: VERSION.into(),
-            trace: self.facts.clone(),
-            curves,
-            needs,
-            notes,
-        }
+        curves
+    }
+
+    fn stack_curve(
+        &self,
+        named: Named,
+        depths: &Depths,
+        order: &CurveOrder,
+        needs: &mut Vec<Need>,
+    ) -> Vec<Point> {
+        needs.extend(self.needs_fixed(named, depths, &order.assumed));
+        self.stack_points(depths, &order.sizes)
     }
 
     /// The windows that are usually shown: about a thousandth, a hundredth and a tenth of the
