@@ -22,8 +22,6 @@ use crate::analysis::{optimum, stack};
 pub(super) const SPREAD: u64 = 480;
 /// … and so many where each takes a run of its own.
 const SPREAD_OF_RUNS: u64 = 24;
-/// A knee is looked for from this share of the pages that are touched.
-const KNEE_SHARE_LEAST: f64 = 0.02;
 /// Windows of a curve for each doubling.
 const WINDOWS_PER_DOUBLING: u32 = 12;
 
@@ -144,13 +142,12 @@ impl Study {
     }
 
     fn curve(&self, named: Named, points: Vec<Point>) -> Curve {
-        // With next to no memory the ray from the origin is steep for want of pages.
-        let least = self.facts.pages as f64 * KNEE_SHARE_LEAST;
         let pairs = points
             .iter()
-            .map(|point| (point.memory_pages(), point.misses))
-            .filter(|(pages, _)| *pages >= least);
-        let lifetime = Lifetime::new(self.facts.time, pairs).resolved(self.resolution());
+            .map(|point| (point.memory_pages(), point.misses));
+        let lifetime = Lifetime::new(self.facts.time, pairs)
+            .resolved(self.resolution())
+            .with_room_for_knees(self.facts.pages);
         let knee = lifetime.find_knees().primary.map(|knee| {
             let at = points
                 .iter()
