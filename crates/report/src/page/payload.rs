@@ -95,7 +95,9 @@ fn busiest(map: &MapRecord) -> MapRecord {
 fn curve_value(at: usize, curve: &Curve, record: &ReportRecord) -> Value {
     let page_bytes = record.trace.page_bytes as f64;
     // A line needs one value for each place, rising: of equal places the fewest misses stand.
-    let mut points: Vec<_> = curve.points.iter().collect();
+    // With less than a page nothing runs: such means would only stretch the axis.
+    let points = curve.points.iter();
+    let mut points: Vec<_> = points.filter(|point| point.memory_pages() >= 1.0).collect();
     points.sort_by(|a, b| {
         let by_memory = a.memory_pages().total_cmp(&b.memory_pages());
         by_memory.then(a.misses.cmp(&b.misses))

@@ -302,6 +302,23 @@ pub fn map() -> MapRecord {
     }
 }
 
+/// The same regions in each of so many processes, which are compilers.
+pub fn processes(count: u32) -> MapRecord {
+    let mut record = map();
+    record.trace.processes = count.into();
+    let regions = std::mem::take(&mut record.regions);
+    record.regions = (0..count)
+        .flat_map(|process| {
+            regions.iter().cloned().map(move |mut region| {
+                region.process = process;
+                region.program = format!("/usr/bin/cc{process}");
+                region
+            })
+        })
+        .collect();
+    record
+}
+
 /// All of it.
 pub fn report() -> ReportRecord {
     let row = |policy: &str, pages: f64, window, misses, running: f64| SpaceTime {
