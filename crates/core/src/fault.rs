@@ -754,6 +754,9 @@ impl Vm {
     fn take_frames(&mut self, machine: &mut dyn Machine, want: u32, need: Need) -> Vec<FrameId> {
         self.make_room(machine, want, need);
         let free = self.frames.count(State::Free);
+        if self.is_paused(free) {
+            return Vec::new();
+        }
         let kept = match need {
             Need::Ahead => self.config.reserve + self.config.free_low / 2,
             Need::Awaited | Need::Standing | Need::Reserve => self.config.reserve,

@@ -16,6 +16,7 @@ pub mod backing;
 pub mod bitmap;
 pub mod check;
 pub mod cluster;
+pub mod daemon;
 pub mod decision;
 pub mod fault;
 pub mod frame;

@@ -52,6 +52,9 @@ impl Vm {
         if self.is_store_full && need != Need::Awaited {
             return;
         }
+        if let Some(pacing) = self.config.pacing {
+            return self.pace(machine, pacing);
+        }
         // Frames beyond the limit leave too: the first to be freed are retired.
         let over = self.frames.usable().saturating_sub(self.frames.limit());
         let coming = self.frames.count(State::Free) + self.laundry;
@@ -157,7 +160,7 @@ impl Vm {
     }
 
     /// One round: chooses up to `want` frames and sends their pages out.
-    fn reclaim(&mut self, machine: &mut dyn Machine, want: u32) {
+    pub(crate) fn reclaim(&mut self, machine: &mut dyn Machine, want: u32) {
         let want = want.min(self.config.laundry_max.saturating_sub(self.laundry));
         let mut chosen = Vec::with_capacity(want as usize);
         while chosen.len() < want as usize {

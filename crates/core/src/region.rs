@@ -115,6 +115,48 @@ impl Vm {
         Ok(())
     }
 
+    /// Maps a private copy of pages of an object that is mapped somewhere already, from its page
+    /// `first` on: what is written here is seen nowhere else. A fork copies them.
+    pub fn map_private(
+        &mut self,
+        space: SpaceId,
+        at: VirtPage,
+        pages: u64,
+        object: ObjectId,
+        first: u64,
+        rights: Rights,
+    ) -> Result<(), MapError> {
+        self.check_vacant(space, at, pages)?;
+        self.insert_region(
+            space,
+            Region {
+                start: at.0,
+                pages,
+                object,
+                offset: first,
+                rights,
+                inherit: Inherit::Copy,
+                advice: Advice::Normal,
+                needs_copy: true,
+            },
+        );
+        Ok(())
+    }
+
+    /// Maps anonymous memory that a fork shares.
+    pub fn map_shared(
+        &mut self,
+        space: SpaceId,
+        at: VirtPage,
+        pages: u64,
+        rights: Rights,
+    ) -> Result<ObjectId, MapError> {
+        self.check_vacant(space, at, pages)?;
+        let object = self.objects.create(Keeper::Swap);
+        self.map_object(space, at, pages, object, 0, rights)?;
+        Ok(object)
+    }
+
     /// Removes every mapping in the range, wherever regions begin and end. Pages that nobody else
     /// can see are given up.
     ///
@@ -266,7 +308,9 @@ impl Vm {
             needs_copy: false,
             ..region
         };
-        if !self.objects.get(region.object).is_exclusive() {
+        // What a file holds is never ours alone, even if nobody else maps it.
+        let below = self.objects.get(region.object);
+        if !below.is_exclusive() || below.is_external() {
             let above = self.objects.create(Keeper::Swap);
             self.objects.hold(above, space);
             self.objects.get_mut(above).size = region.pages;
@@ -373,7 +417,8 @@ impl Vm {
     fn give_up_pages(&mut self, machine: &mut dyn Machine, space: SpaceId, part: &Region) {
         let end = part.offset + part.pages;
         let object = self.objects.get(part.object);
-        let is_ours = object.is_exclusive() && part.inherit == Inherit::Copy;
+        let is_ours =
+            object.is_exclusive() && part.inherit == Inherit::Copy && !object.is_external();
         let pages = object.collect(part.offset, end);
         if is_ours {
             for (index, _) in pages {

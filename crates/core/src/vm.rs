@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 
 use crate::backing::Slots;
 use crate::cluster::Streams;
+use crate::daemon::{Daemon, Pacing};
 use crate::decision::Decision;
 use crate::fault::{Event, Fault};
 use crate::frame::{Frames, State};
@@ -59,6 +60,9 @@ pub struct Config {
     /// Whether pages read for a detected stream are mapped at once, but for one in each window
     /// whose soft fault tells that the reader has come that far. If not, all are left unmapped.
     pub is_ahead_mapped: bool,
+    /// How the page daemon works and waits; `None`: room is made at once, for the fault that
+    /// needs it.
+    pub pacing: Option<Pacing>,
     /// Whether decisions are kept for [`Vm::poll_decision`].
     pub is_logging: bool,
 }
@@ -78,6 +82,7 @@ impl Config {
             zero_ahead_pages_max: 0,
             default_cluster_pages: 1,
             is_ahead_mapped: false,
+            pacing: None,
             is_logging: false,
         }
     }
@@ -168,6 +173,7 @@ pub struct Vm {
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) slots: Box<dyn Slots>,
     pub(crate) load: Box<dyn LoadControl>,
+    pub(crate) daemon: Daemon,
     pub(crate) streams: Streams,
     pub(crate) transfers: BTreeMap<Ticket, Transfer>,
     pub(crate) next_ticket: u64,
@@ -197,6 +203,9 @@ impl Vm {
         assert!(config.free_low <= config.free_high);
         assert!(config.cluster_pages >= 1 && config.default_cluster_pages >= 1);
         assert!(config.reserve < config.frames_limit.max(1));
+        // A fault may wait for the daemon only where that is awake, and leaves it a frame.
+        let is_served = config.free_low >= config.reserve && config.free_high > config.reserve;
+        assert!(config.pacing.is_none() || is_served);
         Vm {
             now: Time(0),
             frames: Frames::new(config.frames_max, config.frames_limit),
@@ -206,6 +215,7 @@ impl Vm {
             policy,
             slots,
             load: Box::new(Unlimited),
+            daemon: Daemon::default(),
             streams: Streams::new(),
             transfers: BTreeMap::new(),
             next_ticket: 1,
@@ -371,6 +381,12 @@ impl Vm {
         self.serve_stalled(machine);
         machine.settle();
         self.absorb_setbacks(machine);
+    }
+
+    /// Learns of one use of a page in memory, for a policy that asks for every
+    /// [`Reference`](crate::policy::Sees::References). Simulation only.
+    pub fn handle_reference(&mut self, frame: FrameId) {
+        self.policy.page_referenced(frame);
     }
 
     /// Sets how many frames may be in use: at least one more than the reserve and at most

@@ -1,9 +1,11 @@
 //! The laboratory: what a recorded program says of the memory it needs.
 //!
 //! [`analysis`] computes exact curves, distances and working sets from reference strings; [`study`]
-//! goes from a trace's file to the records that views are made of.
+//! goes from a trace's file to the records that views are made of. [`world`] runs whole memory
+//! systems, with programs, processors, disks and a clock.
 
 #![forbid(unsafe_code)]
 
 pub mod analysis;
 pub mod study;
+pub mod world;

@@ -374,6 +374,10 @@ impl Stage {
         self.outside.advance(self.now);
         self.vm.handle_tick(self.now, &mut self.machine);
         self.after_step();
+        if self.vm.poll_deadline().is_some_and(|due| due <= self.now) {
+            self.vm.handle_deadline(self.now, &mut self.machine);
+            self.after_step();
+        }
     }
 
     /// Changes how many frames may be used.

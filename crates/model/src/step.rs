@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use tidemark_core::daemon::Pacing;
 use tidemark_core::id::{FrameId, PagerId, SpaceId, VirtPage};
 use tidemark_core::machine::Rights;
 use tidemark_core::policy::{Sees, registry};
@@ -212,12 +213,15 @@ fn draw_config(choices: &mut dyn Choices) -> Config {
         };
     }
     let free_low = choices.below(u64::from(frames / 3) + 1) as u32;
+    let reserve = choices.below(2) as u32;
+    let free_high = free_low + choices.below(u64::from(frames / 3) + 1) as u32;
+    let is_served = free_low >= reserve && free_high > reserve;
     Config {
         frames_max: frames,
         frames_limit: frames,
         free_low,
-        free_high: free_low + choices.below(u64::from(frames / 3) + 1) as u32,
-        reserve: choices.below(2) as u32,
+        free_high,
+        reserve,
         cluster_pages: 1 << choices.below(4),
         laundry_max: 1 + choices.below(16) as u32,
         ahead_pages_max: choices.below(17) as u32,
@@ -225,6 +229,18 @@ fn draw_config(choices: &mut dyn Choices) -> Config {
         default_cluster_pages: 1 << choices.below(3),
         is_ahead_mapped: choices.chance(1, 2),
         is_logging: choices.chance(1, 2),
+        pacing: (is_served && choices.chance(1, 3)).then(|| draw_pacing(choices)),
+    }
+}
+
+fn draw_pacing(choices: &mut dyn Choices) -> Pacing {
+    Pacing {
+        pass_pages: 1 + choices.below(8) as u32,
+        wait_laundry: 1 + choices.below(8) as u32,
+        resume_laundry: choices.below(4) as u32,
+        wait_ns: choices.below(100_000_000),
+        wait_page_ns: choices.below(30_000_000),
+        is_pausing: choices.chance(1, 2),
     }
 }
 

@@ -245,7 +245,8 @@ struct Process {
 
 /// From virtual page numbers of one process to dense numbers: an open table whose places are
 /// grouped, so that neighbouring pages share a line of the processor's cache.
-struct Numbers {
+#[derive(Clone, Debug)]
+pub(crate) struct Numbers {
     slots: Vec<(u64, u32)>,
     used: usize,
     shift: u32,
@@ -256,7 +257,7 @@ const GROUP_BITS: u32 = 2;
 const EMPTY: u32 = u32::MAX;
 
 impl Numbers {
-    fn new() -> Numbers {
+    pub(crate) fn new() -> Numbers {
         Numbers::with_bits(10)
     }
 
@@ -269,7 +270,7 @@ impl Numbers {
     }
 
     /// The number of `page`, which is `fresh` if it had none.
-    fn number(&mut self, page: u64, fresh: u32) -> u32 {
+    pub(crate) fn number(&mut self, page: u64, fresh: u32) -> u32 {
         let mask = self.slots.len() - 1;
         let mut at = self.place(page);
         loop {

@@ -1,0 +1,432 @@
+//! The engine: processors, events, and the order in which things happen.
+//!
+//! Each processor has a clock of its own. Whoever is furthest behind goes on, up to the next event;
+//! an event is taken in when every busy processor has come to it. So calls into the core never go
+//! back in time.
+//!
+//! # Invariants
+//! 1. A process is running exactly when a processor names it, and ready exactly when it is queued.
+//! 2. `alive` counts the processes that are born and have not ended.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use tidemark_core::backing::LocalSlots;
+use tidemark_core::decision::Decision;
+use tidemark_core::id::SpaceId;
+use tidemark_core::policy::Sees;
+use tidemark_core::policy::registry::{self, BuildError};
+use tidemark_core::vm::Vm;
+
+use super::disk::Disk;
+use super::error::WorldError;
+use super::files::Files;
+use super::outcome::Outcome;
+use super::process::{Process, State};
+use super::ready::Ready;
+use super::scenario::Scenario;
+use super::system::System;
+use super::tables::{Stop, Tables};
+use super::watch::{Samples, Tally};
+
+/// How far a processor may run ahead of the others.
+const AHEAD_NS: u64 = 20_000;
+/// How long nothing may happen but the clock's ticking.
+const STILL_NS: u64 = 3_600_000_000_000;
+/// The least memory that every system works in.
+pub(super) const FRAMES_MIN: u32 = 8;
+/// More slots than pages, so that a page can be written anew before its old slot is free.
+const SLOTS_SPARE: u64 = 1 << 16;
+
+/// Something that is due at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Alarm {
+    /// A process is born.
+    Birth(usize),
+    /// A process's waiting for the world is over.
+    Wake(usize),
+    /// The memory is told the time.
+    Tick,
+    /// A sample is taken.
+    Sample,
+}
+
+/// One processor.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Processor {
+    pub(super) now: u64,
+    pub(super) running: Option<usize>,
+    turn_end: u64,
+    last: Option<usize>,
+}
+
+/// A scenario on a system.
+pub(super) struct World<'a> {
+    pub(super) system: &'a System,
+    pub(super) scenario: &'a Scenario,
+    pub(super) vm: Vm,
+    pub(super) sees: Sees,
+    pub(super) tables: Tables,
+    pub(super) processes: Vec<Process<'a>>,
+    /// Which process each space belongs to.
+    pub(super) owners: Vec<Option<usize>>,
+    pub(super) processors: Vec<Processor>,
+    pub(super) ready: Ready,
+    pub(super) disks: Vec<Disk>,
+    pub(super) files: Files,
+    pub(super) alarms: BinaryHeap<Reverse<(u64, u64, Alarm)>>,
+    alarms_set: u64,
+    pub(super) alive: usize,
+    /// Alarms that will bring somebody to life, or back to it.
+    pub(super) awaited: usize,
+    /// When something last happened that was no tick.
+    pub(super) moved_ns: u64,
+    pub(super) tally: Tally,
+    pub(super) samples: Samples,
+    pub(super) decisions: Vec<Decision>,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(system: &'a System, scenario: &'a Scenario) -> Result<World<'a>, WorldError> {
+        check(scenario)?;
+        let frames = scenario.memory_pages - scenario.wired_pages;
+        let mut config = (system.config)(frames);
+        config.is_logging = scenario.watch.is_logging;
+        let policy = build_policy(system, scenario, config.frames_max)?;
+        let sees = policy.describe().sees;
+        if sees == Sees::Future {
+            let policy = policy.describe().name.to_owned();
+            return Err(WorldError::NeedsFuture { policy });
+        }
+        let pages: u64 = scenario.programs.iter().map(|p| p.script.pages()).sum();
+        let slots = u32::try_from(2 * pages + SLOTS_SPARE).expect("the pages fit a swap store");
+        let frames_max = config.frames_max;
+        let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
+        let (disks, files) = super::kernel::build_disks(&mut vm, scenario, u64::from(slots));
+        let processes = super::life::collect_processes(system, scenario);
+        let mut world = World {
+            sees,
+            tables: Tables::new(system.eyes, frames_max),
+            owners: Vec::new(),
+            processors: vec![Processor::default(); scenario.processors as usize],
+            ready: Ready::new(scenario.scheduler, processes.len()),
+            disks,
+            files,
+            alarms: BinaryHeap::new(),
+            alarms_set: 0,
+            alive: 0,
+            awaited: 0,
+            moved_ns: 0,
+            tally: Tally::default(),
+            samples: Samples::new(scenario.watch.sample_ns),
+            decisions: Vec::new(),
+            processes,
+            vm,
+            system,
+            scenario,
+        };
+        world.set_first_alarms();
+        Ok(world)
+    }
+
+    pub(super) fn run(mut self) -> Result<Outcome, WorldError> {
+        loop {
+            self.dispatch();
+            if self.alive == 0 && self.awaited == 0 {
+                return Ok(self.finish());
+            }
+            let behind = self.find_behind();
+            let event = self.next_event();
+            match (behind, event) {
+                (Some(number), Some(at)) if at > self.processors[number].now => {
+                    self.step(number, at);
+                }
+                (Some(number), None) => self.step(number, u64::MAX),
+                (_, Some(at)) => self.take_event(at)?,
+                (None, None) => return Err(self.stuck(self.moved_ns)),
+            }
+        }
+    }
+
+    /// Has `alarm` go off at `at`.
+    pub(super) fn set_alarm(&mut self, at: u64, alarm: Alarm) {
+        self.alarms_set += 1;
+        self.alarms.push(Reverse((at, self.alarms_set, alarm)));
+        self.awaited += usize::from(matches!(alarm, Alarm::Birth(_) | Alarm::Wake(_)));
+    }
+
+    /// Puts a process among those that want a processor, or among the suspended.
+    pub(super) fn make_ready(&mut self, process: usize, now: u64) {
+        let found = &mut self.processes[process];
+        if found.is_suspended {
+            found.shift(State::Suspended, now);
+            return;
+        }
+        found.shift(State::Ready, now);
+        let fair_ns = found.fair_ns();
+        self.ready.push(process, fair_ns);
+    }
+
+    /// Takes the running process off its processor.
+    pub(super) fn stop_running(&mut self, number: usize, state: State) {
+        let now = self.processors[number].now;
+        let process = self.processors[number].running.take();
+        let process = process.expect("a processor that steps runs a process");
+        match state {
+            State::Ready => self.make_ready(process, now),
+            other => self.processes[process].shift(other, now),
+        }
+    }
+
+    /// Books kernel work of a process on its processor.
+    pub(super) fn charge(&mut self, number: usize, ns: u64) {
+        let processor = &mut self.processors[number];
+        processor.now += ns;
+        self.tally.system_ns += ns;
+        if let Some(process) = processor.running {
+            self.processes[process].spend_system(ns);
+        }
+    }
+
+    /// Books kernel work that belongs to nobody, done at `now`.
+    pub(super) fn charge_nobody(&mut self, now: u64, ns: u64) {
+        let processor = &mut self.processors[0];
+        processor.now = processor.now.max(now);
+        self.charge(0, ns);
+    }
+
+    /// The process of a space.
+    pub(super) fn owner_of(&self, space: SpaceId) -> Option<usize> {
+        *self.owners.get(space.0 as usize)?
+    }
+
+    /// Gives idle processors to processes that want one.
+    fn dispatch(&mut self) {
+        while self.ready.len() > 0 {
+            let idle = self.processors.iter().enumerate();
+            let idle = idle.filter(|(_, processor)| processor.running.is_none());
+            let Some(number) = idle.min_by_key(|(_, p)| p.now).map(|(number, _)| number) else {
+                return;
+            };
+            let process = self.ready.pop().expect("somebody is ready");
+            let start = self.processors[number]
+                .now
+                .max(self.processes[process].since());
+            self.processes[process].shift(State::Running, start);
+            let processor = &mut self.processors[number];
+            processor.now = start;
+            processor.running = Some(process);
+            if processor.last.replace(process) != Some(process) {
+                self.tally.switches += 1;
+                self.charge(number, self.system.costs.switch_ns);
+            }
+            let turn_ns = self.ready.turn_ns(self.processes[process].weight);
+            self.processors[number].turn_end = self.processors[number].now + turn_ns;
+        }
+    }
+
+    /// The busy processor that is furthest behind.
+    fn find_behind(&self) -> Option<usize> {
+        let numbered = self.processors.iter().enumerate();
+        let busy = numbered.filter(|(_, processor)| processor.running.is_some());
+        busy.min_by_key(|(_, processor)| processor.now)
+            .map(|(number, _)| number)
+    }
+
+    fn next_event(&self) -> Option<u64> {
+        let alarm = self.alarms.peek().map(|&Reverse((at, ..))| at);
+        let disks = self.disks.iter().filter_map(Disk::next_done);
+        let daemon = self.vm.poll_deadline().map(|due| due.0);
+        disks.chain(alarm).chain(daemon).min()
+    }
+
+    /// Takes in what is due at `at`: disks first, then alarms in the order they were set, then the
+    /// page daemon.
+    fn take_event(&mut self, at: u64) -> Result<(), WorldError> {
+        let done = |disk: &Disk| disk.next_done() == Some(at);
+        if let Some(number) = self.disks.iter().position(done) {
+            self.moved_ns = at;
+            let ticket = self.disks[number].finish(at);
+            self.take_reply(at, ticket);
+            return Ok(());
+        }
+        let is_due = |&Reverse((due, ..)): &Reverse<(u64, u64, Alarm)>| due == at;
+        if self.alarms.peek().is_some_and(is_due) {
+            self.sound_alarm(at);
+        } else {
+            self.wake_daemon(at);
+        }
+        let is_still = self.awaited == 0 && self.find_behind().is_none();
+        let is_still = is_still && self.ready.len() == 0;
+        if is_still && self.disks_idle() && at - self.moved_ns.min(at) > STILL_NS {
+            return Err(self.stuck(at));
+        }
+        Ok(())
+    }
+
+    fn sound_alarm(&mut self, at: u64) {
+        let Reverse((_, _, alarm)) = self.alarms.pop().expect("an alarm is due");
+        match alarm {
+            Alarm::Birth(process) => {
+                (self.awaited, self.moved_ns) = (self.awaited - 1, at);
+                self.bear(process, at);
+            }
+            Alarm::Wake(process) => {
+                (self.awaited, self.moved_ns) = (self.awaited - 1, at);
+                self.make_ready(process, at);
+            }
+            Alarm::Tick => {
+                self.set_alarm(at + self.system.tick_ns, alarm);
+                self.tick(at);
+            }
+            Alarm::Sample => {
+                self.take_sample(at);
+                self.set_alarm(self.samples.next_ns(), alarm);
+            }
+        }
+    }
+
+    /// Lets a processor go on, for not longer than to `horizon`, which is ahead.
+    fn step(&mut self, number: usize, horizon: u64) {
+        let processor = self.processors[number];
+        let running = processor.running.expect("a busy processor runs a process");
+        self.moved_ns = processor.now;
+        if self.processes[running].is_suspended {
+            return self.stop_running(number, State::Suspended);
+        }
+        if processor.turn_end <= processor.now {
+            if self.ready.len() > 0 {
+                return self.stop_running(number, State::Ready);
+            }
+            let turn_ns = self.ready.turn_ns(self.processes[running].weight);
+            self.processors[number].turn_end = processor.now + turn_ns;
+        }
+        let process = &self.processes[running];
+        if process.is_faulting {
+            self.take_fault(number, running);
+        } else if process.next_record >= process.records_end() {
+            self.act(number, running);
+        } else {
+            let mut until = horizon.min(self.processors[number].turn_end);
+            if self.processors.len() > 1 {
+                until = until.min(processor.now + AHEAD_NS);
+            }
+            self.run_records(number, running, until);
+        }
+    }
+
+    /// Runs records of a process until `until`, or until one faults or an event comes.
+    fn run_records(&mut self, number: usize, running: usize, until: u64) {
+        let process = &mut self.processes[running];
+        let space = process.space.expect("a running process has a space");
+        let table = self.tables.table(space);
+        let is_watching = self.sees >= Sees::References;
+        let end = process.records_end();
+        if let Some(was_resident) = process.after_fault.take() {
+            let record = process.course.records[process.next_record];
+            let Some(frame) = table.run_again(record, was_resident) else {
+                process.is_faulting = true;
+                return;
+            };
+            if is_watching && was_resident {
+                self.vm.handle_reference(frame);
+            }
+            process.next_record += 1;
+            process.gap_spent = 0;
+        }
+        let records = &process.course.records[process.next_record..end];
+        let span_ns = until - self.processors[number].now;
+        let credit = process.gap_spent;
+        let units_max = process.units_in(span_ns).saturating_add(credit);
+        let ran = if is_watching {
+            table.run(records, units_max, |frame| self.vm.handle_reference(frame))
+        } else {
+            table.run(records, units_max, |_| ())
+        };
+        process.next_record += ran.records;
+        process.gap_spent = ran.gap_spent;
+        process.is_faulting = ran.stop == Stop::Fault;
+        let ns = process.spend_user(ran.units - credit);
+        self.processors[number].now += ns;
+        self.tally.user_ns += ns;
+    }
+
+    fn set_first_alarms(&mut self) {
+        for process in 0..self.processes.len() {
+            let found = &self.processes[process];
+            if found.parent.is_none() {
+                let start_ns = self.scenario.programs[found.program].start_ns;
+                self.set_alarm(start_ns, Alarm::Birth(process));
+            }
+        }
+        if self.system.tick_ns > 0 {
+            self.set_alarm(self.system.tick_ns, Alarm::Tick);
+        }
+        if self.scenario.watch.sample_ns > 0 {
+            self.set_alarm(0, Alarm::Sample);
+        }
+    }
+
+    fn disks_idle(&self) -> bool {
+        self.disks.iter().all(|disk| disk.depth() == 0)
+    }
+
+    fn stuck(&self, time_ns: u64) -> WorldError {
+        let count = |state| self.processes.iter().filter(|p| p.state == state).count() as u32;
+        WorldError::Stuck {
+            time_ns,
+            waiting: count(State::Paging) + count(State::Thinking),
+            suspended: count(State::Suspended),
+        }
+    }
+}
+
+fn check(scenario: &Scenario) -> Result<(), WorldError> {
+    let Some(first) = scenario.programs.first() else {
+        return Err(WorldError::NoPrograms);
+    };
+    if scenario.processors == 0 {
+        return Err(WorldError::NoProcessors);
+    }
+    if scenario.memory_pages < scenario.wired_pages.saturating_add(FRAMES_MIN) {
+        return Err(WorldError::MemoryTooSmall {
+            memory_pages: scenario.memory_pages,
+            wired_pages: scenario.wired_pages,
+            needs_pages: FRAMES_MIN,
+        });
+    }
+    let one = first.script.page_bytes();
+    let sizes = scenario.programs.iter().map(|p| p.script.page_bytes());
+    match sizes.into_iter().find(|&other| other != one) {
+        Some(other) => Err(WorldError::PageSizesDiffer { one, other }),
+        None => Ok(()),
+    }
+}
+
+fn build_policy(
+    system: &System,
+    scenario: &Scenario,
+    frames: u32,
+) -> Result<Box<dyn tidemark_core::policy::Policy>, WorldError> {
+    let own = |&(name, value): &(&'static str, u64)| (name, value);
+    let (name, knobs): (&str, Vec<(&str, u64)>) = match &scenario.policy {
+        Some(choice) => {
+            let knobs = choice
+                .knobs
+                .iter()
+                .map(|(name, value)| (name.as_str(), *value));
+            (&choice.name, knobs.collect())
+        }
+        None => (system.policy, system.knobs.iter().map(own).collect()),
+    };
+    registry::build(name, frames, frames, scenario.seed, &knobs).map_err(|error| match error {
+        BuildError::UnknownPolicy { name } => WorldError::UnknownPolicy { name: name.into() },
+        BuildError::UnknownKnob { name } => WorldError::UnknownKnob { name: name.into() },
+        BuildError::OutOfRange { knob, value } => WorldError::KnobOutOfRange {
+            name: knob.name.into(),
+            value,
+            min: knob.min,
+            max: knob.max,
+        },
+    })
+}

@@ -1,0 +1,66 @@
+//! Why a scenario can't be run.
+
+/// Why a scenario can't be run on a system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorldError {
+    /// There is nothing to run.
+    NoPrograms,
+    /// There is nothing to run on.
+    NoProcessors,
+    /// No policy has that name.
+    UnknownPolicy {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// The policy has no knob of that name.
+    UnknownKnob {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// The knob can't have that value.
+    KnobOutOfRange {
+        /// The knob's name.
+        name: String,
+        /// The value that was asked for.
+        value: u64,
+        /// The least it can have.
+        min: u64,
+        /// The greatest it can have.
+        max: u64,
+    },
+    /// The policy wants to see the future, which is not shown here.
+    NeedsFuture {
+        /// Its name.
+        policy: String,
+    },
+    /// No load control has that name.
+    UnknownLoad {
+        /// The name that was asked for.
+        name: String,
+    },
+    /// What the kernel leaves is less than the least that works.
+    MemoryTooSmall {
+        /// The size of memory, in pages.
+        memory_pages: u32,
+        /// How much of it the kernel has, in pages.
+        wired_pages: u32,
+        /// The least that must be left, in pages.
+        needs_pages: u32,
+    },
+    /// Two programs' pages have different sizes.
+    PageSizesDiffer {
+        /// One size, in bytes.
+        one: u64,
+        /// Another size, in bytes.
+        other: u64,
+    },
+    /// Nobody can run, and nothing will change that.
+    Stuck {
+        /// When that came to be.
+        time_ns: u64,
+        /// How many processes wait for memory.
+        waiting: u32,
+        /// How many are suspended.
+        suspended: u32,
+    },
+}

@@ -1,0 +1,229 @@
+//! The kernel's part: faults, requests to disks, replies, and what the core has to say.
+
+use std::collections::BTreeMap;
+
+use tidemark_core::fault::{Access, Event, Fault, Resolution};
+use tidemark_core::id::{SpaceId, Ticket, VirtPage, Waiter};
+use tidemark_core::machine::Rights;
+use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
+use tidemark_core::time::Time;
+use tidemark_core::vm::Vm;
+
+use super::disk::{Disk, DiskRequest};
+use super::engine::World;
+use super::files::Files;
+use super::process::State;
+use super::scenario::Scenario;
+
+/// The disk of swap, and that of files if it is another.
+const SWAP: usize = 0;
+
+impl World<'_> {
+    /// Serves the fault of a process on its processor.
+    pub(super) fn take_fault(&mut self, number: usize, running: usize) {
+        let now = self.processors[number].now;
+        let process = &mut self.processes[running];
+        let record = process.course.records[process.next_record];
+        let space = process.space.expect("a running process has a space");
+        let fault = Fault {
+            space,
+            at: VirtPage(process.course.page_at(record.place())),
+            access: match record.is_store() {
+                true => Access::Write,
+                false => Access::Read,
+            },
+            waiter: Waiter(running as u64),
+        };
+        process.is_faulting = false;
+        process.outcome.faults += 1;
+        let before = self.vm.counters().soft_faults;
+        let resolution = self.vm.handle_fault(Time(now), &mut self.tables, fault);
+        let was_resident = self.vm.counters().soft_faults > before;
+        let process = &mut self.processes[running];
+        let mut cost_ns = self.system.costs.fault_ns;
+        match resolution {
+            Resolution::Resolved => process.after_fault = Some(was_resident),
+            Resolution::Pending => {
+                process.outcome.waits += 1;
+                process.after_fault = Some(false);
+                process.shift(State::Paging, now);
+            }
+            Resolution::Invalid => {
+                self.permit(fault);
+                self.processes[running].is_faulting = true;
+            }
+        }
+        cost_ns += self.take_kernel_ns();
+        cost_ns += self.drain(now);
+        self.charge(number, cost_ns);
+        if resolution == Resolution::Pending {
+            self.processors[number].running = None;
+            // The process has waited from when the kernel was done with its fault.
+            let ended = self.processors[number].now;
+            self.processes[running].put_off(ended);
+        }
+    }
+
+    /// Takes in the end of a request.
+    pub(super) fn take_reply(&mut self, now: u64, ticket: Ticket) {
+        let outcome = Outcome::Done;
+        let reply = Reply { ticket, outcome };
+        self.vm.handle_reply(Time(now), &mut self.tables, reply);
+        let cost_ns = self.take_kernel_ns() + self.drain(now);
+        self.charge_nobody(now, cost_ns);
+    }
+
+    /// Tells the memory the time.
+    pub(super) fn tick(&mut self, now: u64) {
+        self.vm.handle_tick(Time(now), &mut self.tables);
+        let cost_ns = self.take_kernel_ns() + self.drain(now);
+        self.charge_nobody(now, cost_ns);
+    }
+
+    /// Has the page daemon go on.
+    pub(super) fn wake_daemon(&mut self, now: u64) {
+        self.vm.handle_deadline(Time(now), &mut self.tables);
+        let cost_ns = self.take_kernel_ns() + self.drain(now);
+        self.charge_nobody(now, cost_ns);
+    }
+
+    /// What the core's last call cost, requests apart.
+    pub(super) fn take_kernel_ns(&mut self) -> u64 {
+        let costs = &self.system.costs;
+        let work = self.tables.take_work();
+        let questions = self.vm.counters().questions - self.tally.questions;
+        self.tally.questions += questions;
+        self.tally.mappings += work.mappings;
+        let policy_ns = questions * costs.question_ns;
+        self.tally.policy_ns += policy_ns;
+        policy_ns
+            + work.mappings * (costs.page_table_ns + costs.reverse_map_ns)
+            + work.zeros * costs.zero_ns
+            + work.copies * costs.copy_ns
+    }
+
+    /// Carries out what the core wants done, and answers what starting requests cost.
+    pub(super) fn drain(&mut self, now: u64) -> u64 {
+        let mut cost_ns = 0;
+        loop {
+            while let Some(request) = self.vm.poll_request() {
+                cost_ns += self.submit(now, request);
+            }
+            while let Some(decision) = self.vm.poll_decision() {
+                self.decisions.push(decision);
+            }
+            let Some(event) = self.vm.poll_event() else {
+                return cost_ns;
+            };
+            self.take_word(now, event);
+        }
+    }
+
+    fn take_word(&mut self, now: u64, event: Event) {
+        match event {
+            Event::Resolved(fault) | Event::Retry(fault) => {
+                let process = fault.waiter.0 as usize;
+                if self.processes[process].state == State::Paging {
+                    self.make_ready(process, now);
+                }
+            }
+            Event::Failed(fault, _) => self.kill(fault.waiter.0 as usize, now),
+            Event::StoreFull | Event::StoreFailed => {}
+            Event::Suspend { space } => self.suspend(space, now),
+            Event::Resume { space } => self.resume(space, now),
+        }
+    }
+
+    /// Hands a request to its disk.
+    fn submit(&mut self, now: u64, request: Request) -> u64 {
+        let costs = &self.system.costs;
+        let pages = u64::from(request.pages);
+        let tally = &mut self.tally;
+        let (address, disk, messages, cost_ns) = match request.place {
+            Place::Swap { first } => {
+                match request.direction {
+                    Direction::Fetch => tally.swap_ins += pages,
+                    Direction::Store => tally.swap_outs += pages,
+                }
+                let messages = costs.messages_per_swap_request;
+                (u64::from(first.0), SWAP, messages, costs.swap_request_ns)
+            }
+            Place::External { pager } => {
+                match request.direction {
+                    Direction::Fetch => tally.file_ins += pages,
+                    Direction::Store => tally.file_outs += pages,
+                }
+                let index = self.vm.pages_of(request.ticket)[0].index;
+                let address = self.files.place_of(pager, index);
+                let messages = costs.messages_per_file_request;
+                let disk = self.disks.len() - 1;
+                (address, disk, messages, costs.file_request_ns)
+            }
+        };
+        tally.messages += u64::from(messages);
+        let request = DiskRequest {
+            ticket: request.ticket,
+            direction: request.direction,
+            address,
+            pages: request.pages,
+        };
+        self.disks[disk].submit(now, request);
+        cost_ns + u64::from(messages) * costs.message_ns
+    }
+
+    /// Lets a use of a page pass that the trace doesn't say is mapped, or mapped so.
+    fn permit(&mut self, fault: Fault) {
+        self.tally.irregular += 1;
+        let (space, at) = (fault.space, fault.at);
+        if self.vm.map_anonymous(space, at, 1, Rights::Write).is_err() {
+            let needed = match fault.access {
+                Access::Read => Rights::Read,
+                Access::Write => Rights::Write,
+            };
+            self.vm.protect(&mut self.tables, space, at, 1, needed);
+        }
+    }
+
+    fn suspend(&mut self, space: SpaceId, now: u64) {
+        let Some(process) = self.owner_of(space) else {
+            return;
+        };
+        self.processes[process].is_suspended = true;
+        if self.processes[process].state == State::Ready {
+            self.ready.remove(process);
+            self.processes[process].shift(State::Suspended, now);
+        }
+    }
+
+    fn resume(&mut self, space: SpaceId, now: u64) {
+        let Some(process) = self.owner_of(space) else {
+            return;
+        };
+        self.processes[process].is_suspended = false;
+        if self.processes[process].state == State::Suspended {
+            self.make_ready(process, now);
+        }
+    }
+}
+
+/// The disks of a scenario, and its files laid out on theirs. On one disk they stand behind swap.
+pub(super) fn build_disks(vm: &mut Vm, scenario: &Scenario, slots: u64) -> (Vec<Disk>, Files) {
+    let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
+    for program in &scenario.programs {
+        for (name, &pages) in &program.script.files {
+            let known = sizes.entry(name).or_insert(0);
+            *known = (*known).max(pages);
+        }
+    }
+    let swap = scenario.disks.swap.clone();
+    match &scenario.disks.files {
+        Some(model) => {
+            let disks = vec![Disk::new("swap", swap), Disk::new("files", model.clone())];
+            (disks, Files::new(vm, &sizes, 0))
+        }
+        None => {
+            let disks = vec![Disk::new("swap and files", swap)];
+            (disks, Files::new(vm, &sizes, slots))
+        }
+    }
+}

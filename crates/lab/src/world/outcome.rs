@@ -1,0 +1,143 @@
+//! What a run came to.
+
+use std::fmt;
+
+use tidemark_core::decision::Decision;
+use tidemark_core::vm::Counters;
+
+use super::disk::DiskUse;
+
+/// What a scenario came to on a system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The system's name.
+    pub system: &'static str,
+    /// The policy that was in force.
+    pub policy: String,
+    /// The load control that was in force.
+    pub load: String,
+    /// From the start of the first program to the end of the last.
+    pub elapsed_ns: u64,
+    /// Time processors spent in programs, added up.
+    pub user_ns: u64,
+    /// Time processors spent on faults, requests, switches and the daemon's work, added up.
+    pub system_ns: u64,
+    /// Time processors had nothing to do, added up.
+    pub idle_ns: u64,
+    /// The part of `system_ns` that answering the policy's questions took.
+    pub policy_ns: u64,
+    /// What the core counted: faults by kind, page-ins and page-outs in pages and requests,
+    /// read-ahead used and wasted, rescues, refusals, questions.
+    pub counters: Counters,
+    /// Pages read from the swap store.
+    pub swap_ins: u64,
+    /// Pages written to the swap store.
+    pub swap_outs: u64,
+    /// Pages read from files.
+    pub file_ins: u64,
+    /// Pages written to files.
+    pub file_outs: u64,
+    /// Messages to pagers.
+    pub messages: u64,
+    /// Changes from one program to another.
+    pub switches: u64,
+    /// Entries of page tables made and removed.
+    pub mappings: u64,
+    /// The most bytes that chains of the reverse map held.
+    pub reverse_map_bytes_max: u64,
+    /// Uses of pages that the trace does not say are mapped, or mapped so. They were let pass.
+    pub irregular: u64,
+    /// The programs, in the order of the scenario.
+    pub programs: Vec<ProgramOutcome>,
+    /// The disks: swap, and files if those are on another.
+    pub disks: Vec<DiskUse>,
+    /// The samples that were asked for, at equal distances.
+    pub samples: Vec<Sample>,
+    /// What the core decided, if that was asked for.
+    pub decisions: Vec<Decision>,
+}
+
+impl Outcome {
+    /// Writes the decisions, one a line, in the form by which the lab and a live process are
+    /// compared.
+    ///
+    /// # Errors
+    /// If `out` fails.
+    pub fn write_decisions(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        for decision in &self.decisions {
+            writeln!(out, "{decision}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What became of one program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramOutcome {
+    /// Its name in the scenario.
+    pub name: String,
+    /// When its first process started.
+    pub start_ns: u64,
+    /// When its last process ended.
+    pub end_ns: u64,
+    /// Its processes, in the order of the trace.
+    pub processes: Vec<ProcessOutcome>,
+}
+
+impl ProgramOutcome {
+    /// The sum of what `part` says of each process.
+    pub fn sum(&self, part: impl Fn(&ProcessOutcome) -> u64) -> u64 {
+        self.processes.iter().map(part).sum()
+    }
+}
+
+/// What became of one process. Its times add up to its life.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessOutcome {
+    /// The path of its program, where the trace says it.
+    pub program: String,
+    /// When it started.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// On a processor, in the program itself.
+    pub user_ns: u64,
+    /// On a processor, in the kernel.
+    pub system_ns: u64,
+    /// Waiting for pages, or for a frame to put them in.
+    pub page_wait_ns: u64,
+    /// Waiting for the world, or for its children.
+    pub think_ns: u64,
+    /// Ready to run, and not running.
+    pub ready_ns: u64,
+    /// Suspended by load control.
+    pub suspended_ns: u64,
+    /// Faults taken.
+    pub faults: u64,
+    /// Faults it had to wait for.
+    pub waits: u64,
+    /// Records done.
+    pub records: u64,
+    /// Whether memory could not serve it, so that it was ended.
+    pub was_killed: bool,
+}
+
+/// The state of the world at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When it was taken.
+    pub time_ns: u64,
+    /// Frames that were free.
+    pub frames_free: u32,
+    /// Pages on their way to their pagers.
+    pub laundry: u32,
+    /// Resident pages of files.
+    pub external: u32,
+    /// Pages each program had mapped, in the order of the scenario. A page that several of its
+    /// processes share counts once for each.
+    pub resident: Vec<u32>,
+    /// Requests waiting or being served at each disk.
+    pub queues: Vec<u32>,
+    /// Processes that were ready and not running.
+    pub ready: u32,
+}

@@ -1,0 +1,128 @@
+//! Who runs next.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::scenario::{Program, Scheduler};
+
+/// The processes that want a processor.
+pub(super) enum Ready {
+    Turns {
+        queue: VecDeque<usize>,
+        quantum_ns: u64,
+    },
+    Fair {
+        /// By their clocks, and by number.
+        queue: BTreeSet<(u64, usize)>,
+        /// What each process's clock is ahead of its own running: whoever has slept for long may
+        /// not make up for it.
+        lead_ns: Vec<u64>,
+        /// The clock of whoever came to run last.
+        clock_ns: u64,
+        quantum_ns: u64,
+    },
+}
+
+impl Ready {
+    pub(super) fn new(scheduler: Scheduler, processes: usize) -> Ready {
+        match scheduler {
+            Scheduler::RoundRobin { quantum_ns } => Ready::Turns {
+                queue: VecDeque::new(),
+                quantum_ns: quantum_ns.max(1),
+            },
+            Scheduler::Fair { quantum_ns } => Ready::Fair {
+                queue: BTreeSet::new(),
+                lead_ns: vec![0; processes],
+                clock_ns: 0,
+                quantum_ns: quantum_ns.max(1),
+            },
+        }
+    }
+
+    /// Adds a process, which has run for `fair_ns` by its own clock.
+    pub(super) fn push(&mut self, process: usize, fair_ns: u64) {
+        match self {
+            Ready::Turns { queue, .. } => queue.push_back(process),
+            Ready::Fair {
+                queue,
+                lead_ns,
+                clock_ns,
+                quantum_ns,
+            } => {
+                let least = clock_ns.saturating_sub(*quantum_ns);
+                lead_ns[process] = lead_ns[process].max(least.saturating_sub(fair_ns));
+                queue.insert((fair_ns + lead_ns[process], process));
+            }
+        }
+    }
+
+    /// Takes the next to run.
+    pub(super) fn pop(&mut self) -> Option<usize> {
+        match self {
+            Ready::Turns { queue, .. } => queue.pop_front(),
+            Ready::Fair {
+                queue, clock_ns, ..
+            } => {
+                let (clock, process) = queue.pop_first()?;
+                *clock_ns = (*clock_ns).max(clock);
+                Some(process)
+            }
+        }
+    }
+
+    /// Takes a process out, wherever it stands.
+    pub(super) fn remove(&mut self, process: usize) {
+        match self {
+            Ready::Turns { queue, .. } => queue.retain(|&other| other != process),
+            Ready::Fair { queue, .. } => queue.retain(|&(_, other)| other != process),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Ready::Turns { queue, .. } => queue.len(),
+            Ready::Fair { queue, .. } => queue.len(),
+        }
+    }
+
+    /// How long a process of that weight may run while others wait.
+    pub(super) fn turn_ns(&self, weight: u32) -> u64 {
+        match self {
+            Ready::Turns { quantum_ns, .. } => {
+                let scaled = u128::from(*quantum_ns) * u128::from(weight);
+                ((scaled / u128::from(Program::WEIGHT)) as u64).max(1)
+            }
+            Ready::Fair { quantum_ns, .. } => *quantum_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_go_round() {
+        let mut ready = Ready::new(Scheduler::RoundRobin { quantum_ns: 8 }, 3);
+        for process in [2, 0, 1] {
+            ready.push(process, 0);
+        }
+        ready.remove(0);
+        assert_eq!(
+            (ready.pop(), ready.pop(), ready.pop()),
+            (Some(2), Some(1), None)
+        );
+        assert_eq!((ready.turn_ns(1024), ready.turn_ns(2048)), (8, 16));
+    }
+
+    #[test]
+    fn the_fair_one_runs_whoever_has_run_least_and_lets_nobody_save_up() {
+        let mut ready = Ready::new(Scheduler::Fair { quantum_ns: 10 }, 3);
+        ready.push(0, 500);
+        ready.push(1, 300);
+        assert_eq!((ready.pop(), ready.pop()), (Some(1), Some(0)));
+        // Slept while the others ran to 500: it is one quantum behind them, not 500.
+        ready.push(2, 0);
+        ready.push(1, 480);
+        assert_eq!((ready.pop(), ready.pop()), (Some(1), Some(2)));
+    }
+}

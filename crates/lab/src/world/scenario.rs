@@ -1,0 +1,136 @@
+//! What is run on a system: programs, and the rest of the machine.
+
+use std::sync::Arc;
+
+use super::disk::DiskModel;
+use super::script::Script;
+
+/// Programs on a machine of a given size.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// The size of memory, in pages.
+    pub memory_pages: u32,
+    /// How much of it programs can't have: the kernel's share.
+    pub wired_pages: u32,
+    /// What runs.
+    pub programs: Vec<Program>,
+    /// How many processors there are.
+    pub processors: u32,
+    /// Who runs next.
+    pub scheduler: Scheduler,
+    /// What pages are kept on.
+    pub disks: Disks,
+    /// Where random numbers start: the policy's, and the disks'.
+    pub seed: u64,
+    /// A policy in place of the system's own.
+    pub policy: Option<PolicyChoice>,
+    /// A load control in place of the system's own, by name.
+    pub load: Option<String>,
+    /// What is to be watched.
+    pub watch: Watch,
+}
+
+impl Scenario {
+    /// These programs in so many pages of memory; one processor, round robin, and one disk of
+    /// 5 ms for a request.
+    pub fn new(memory_pages: u32, programs: Vec<Program>) -> Scenario {
+        Scenario {
+            memory_pages,
+            wired_pages: 0,
+            programs,
+            processors: 1,
+            scheduler: Scheduler::RoundRobin {
+                quantum_ns: 10_000_000,
+            },
+            disks: Disks {
+                swap: DiskModel::Fixed {
+                    request_ns: 5_000_000,
+                    page_ns: 100_000,
+                    channels: 1,
+                },
+                files: None,
+            },
+            seed: 1,
+            policy: None,
+            load: None,
+            watch: Watch::default(),
+        }
+    }
+}
+
+/// One program: a trace, and when and how it runs. Its processes start as the trace says.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// What it is called in reports.
+    pub name: String,
+    /// What it does.
+    pub script: Arc<Script>,
+    /// When it starts.
+    pub start_ns: u64,
+    /// Its share of the processors against the others': [`Program::WEIGHT`] is the usual. Scales
+    /// quanta where turns are taken, and the clock by which turns are given where that is fair.
+    pub weight: u32,
+}
+
+impl Program {
+    /// The usual [`weight`](Self::weight).
+    pub const WEIGHT: u32 = 1024;
+
+    /// A program that starts at once, with the usual weight.
+    pub fn new(name: impl Into<String>, script: Arc<Script>) -> Program {
+        Program {
+            name: name.into(),
+            script,
+            start_ns: 0,
+            weight: Program::WEIGHT,
+        }
+    }
+}
+
+/// Who runs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduler {
+    /// Whoever has waited longest, for one quantum.
+    RoundRobin {
+        /// The longest turn while others wait.
+        quantum_ns: u64,
+    },
+    /// Whoever has run least, by a clock that goes slower the greater the weight.
+    Fair {
+        /// The longest turn while others wait.
+        quantum_ns: u64,
+    },
+}
+
+/// What pages are kept on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disks {
+    /// Where anonymous memory goes.
+    pub swap: DiskModel,
+    /// Where files are; `None`: on the same disk.
+    pub files: Option<DiskModel>,
+}
+
+/// A policy and its knobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyChoice {
+    /// The name in the core's registry.
+    pub name: String,
+    /// The knobs, where they differ from their defaults.
+    pub knobs: Vec<(String, u64)>,
+}
+
+/// What is kept of a run beside its sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// How far apart samples are taken at first, in nanoseconds; 0: none are. When there are
+    /// twice [`SAMPLES`](Self::SAMPLES), every other is dropped, and they are taken half as often.
+    pub sample_ns: u64,
+    /// Whether the decisions of the core are kept.
+    pub is_logging: bool,
+}
+
+impl Watch {
+    /// A run that is long enough has at least so many samples, and fewer than twice as many.
+    pub const SAMPLES: usize = 512;
+}

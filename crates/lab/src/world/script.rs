@@ -1,0 +1,396 @@
+//! Scripts: traces in memory, in the form in which the world runs them.
+//!
+//! A record takes 8 bytes, whatever the trace: the place of its page in the page table of its
+//! process, whether it stores, and the time since the record before. Scripts are read-only once
+//! made: runs that go on at the same time share one.
+//!
+//! Pages are numbered in *chunks* of [`CHUNK`] neighbours, so that a page table is a plain array
+//! and neighbours share a line of the processor's cache, wherever a program puts its memory.
+//!
+//! # Invariants
+//! 1. The place of every record lies in a chunk that has a base.
+//! 2. Events stand in order of their place, which is at most the number of records.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+use tidemark_trace::{Block, Error, Event, Granularity, Header, Kinds, Reader, TimeUnit};
+
+use crate::analysis::references::Numbers;
+
+/// How many neighbouring pages are numbered together.
+pub(crate) const CHUNK: u64 = 16;
+/// Where a record keeps whether it stores.
+const STORES: u32 = 1 << 31;
+/// Virtual page numbers that fit the core's spaces.
+const PAGES_MAX: u64 = 1 << 52;
+
+/// One use of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    place: u32,
+    /// Time since the record before, in the script's unit.
+    pub(crate) gap: u32,
+}
+
+impl Record {
+    /// The page's place in its process's page table.
+    #[inline]
+    pub(crate) fn place(self) -> u32 {
+        self.place & !STORES
+    }
+
+    /// Whether the page is modified.
+    #[inline]
+    pub(crate) fn is_store(self) -> bool {
+        self.place & STORES != 0
+    }
+}
+
+/// What one process does.
+#[derive(Clone, Debug)]
+pub(crate) struct Course {
+    /// Its number in the recorded system, and its parent's; 0 where that is not known.
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    /// The path of its program.
+    pub(crate) program: String,
+    /// The process's time before its first record, for a process that nobody forks.
+    pub(crate) records: Vec<Record>,
+    /// What happens after so many records.
+    pub(crate) events: Vec<(u64, Event)>,
+    /// From a chunk's address to its number.
+    pub(crate) numbers: Numbers,
+    /// The first page of each chunk.
+    pub(crate) bases: Vec<u64>,
+    /// Which pages of each chunk are used, a bit each.
+    used: Vec<u16>,
+}
+
+impl Course {
+    fn new() -> Course {
+        Course {
+            pid: 0,
+            parent: 0,
+            program: String::new(),
+            records: Vec::new(),
+            events: Vec::new(),
+            numbers: Numbers::new(),
+            bases: Vec::new(),
+            used: Vec::new(),
+        }
+    }
+
+    /// The address of a place.
+    pub(crate) fn page_at(&self, place: u32) -> u64 {
+        self.bases[place as usize / CHUNK as usize] + u64::from(place) % CHUNK
+    }
+
+    fn push(&mut self, page: u64, is_store: bool, gap: u32) {
+        let fresh = self.bases.len() as u32;
+        let chunk = self.numbers.number(page / CHUNK, fresh);
+        if chunk == fresh {
+            assert!(u64::from(fresh) < u64::from(STORES) / CHUNK);
+            self.bases.push(page - page % CHUNK);
+            self.used.push(0);
+        }
+        self.used[chunk as usize] |= 1 << (page % CHUNK);
+        let place = chunk * CHUNK as u32 + (page % CHUNK) as u32;
+        let place = if is_store { place | STORES } else { place };
+        self.records.push(Record { place, gap });
+    }
+
+    /// Makes the first use of every page a store.
+    fn store_first(&mut self) {
+        let mut unused = self.used.clone();
+        for record in &mut self.records {
+            let place = record.place();
+            let bit = 1 << (u64::from(place) % CHUNK);
+            let chunk = &mut unused[place as usize / CHUNK as usize];
+            if *chunk & bit != 0 {
+                *chunk &= !bit;
+                record.place |= STORES;
+            }
+        }
+    }
+
+    /// Moves chunks to where their numbers are: page numbers that are not addresses need not fit
+    /// an address space.
+    fn fold(&mut self) {
+        self.numbers = Numbers::new();
+        for chunk in 0..self.bases.len() as u32 {
+            self.bases[chunk as usize] = u64::from(chunk) * CHUNK;
+            assert_eq!(self.numbers.number(u64::from(chunk), chunk), chunk);
+        }
+    }
+
+    fn pages(&self) -> u64 {
+        let bits = self.used.iter().map(|used| u64::from(used.count_ones()));
+        bits.sum()
+    }
+}
+
+/// A trace in memory: what the processes of one program do.
+///
+/// A trace without mappings says nothing of what its pages hold. Each of its processes is given
+/// one region of anonymous memory, and the first use of a page is taken for a store, so that its
+/// contents have to be kept. So is a use of which the trace doesn't say what it was.
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub(crate) courses: Vec<Course>,
+    /// The files that are mapped, and how many pages each has at least.
+    pub(crate) files: BTreeMap<String, u64>,
+    time: TimeUnit,
+    page_bytes: u64,
+    has_maps: bool,
+}
+
+impl Script {
+    /// Reads what is left of a trace. A file that was cut off gives what comes before the cut;
+    /// the reader's ending tells.
+    ///
+    /// # Errors
+    /// If the trace can't be read or is damaged.
+    pub fn read<R: Read>(reader: &mut Reader<R>) -> Result<Script, Error> {
+        let mut writing = Writing::new(reader.header());
+        let mut block = Block::default();
+        while reader.next_block(&mut block)? {
+            writing.take(&block);
+        }
+        Ok(writing.finish())
+    }
+
+    /// Reads the trace in the file at `path`.
+    ///
+    /// # Errors
+    /// If the file can't be read, or is no trace, or a damaged one.
+    pub fn open(path: impl AsRef<Path>) -> Result<Script, Error> {
+        Script::read(&mut Reader::open(path)?)
+    }
+
+    /// A script of one process that uses `pages` in order, each for a unit of time.
+    pub fn from_pages(pages: impl IntoIterator<Item = u64>, kinds: Kinds) -> Script {
+        let uses = pages.into_iter().map(|page| (page, kinds, 1));
+        Script::from_uses(TimeUnit::References, uses)
+    }
+
+    /// A script of one process from its uses of pages: page, kinds, time since the use before.
+    pub fn from_uses(time: TimeUnit, uses: impl IntoIterator<Item = (u64, Kinds, u32)>) -> Script {
+        let mut writing = Writing::new(&Header {
+            page_bytes: tidemark_core::id::PAGE_BYTES,
+            granularity: Granularity::Exact,
+            time,
+            source: String::new(),
+            command: Vec::new(),
+        });
+        let course = writing.course(0);
+        for (page, kinds, gap) in uses {
+            course.push(page, is_store(kinds), gap);
+        }
+        writing.finish()
+    }
+
+    /// How many uses of pages there are.
+    pub fn len(&self) -> usize {
+        self.courses.iter().map(|course| course.records.len()).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.courses.iter().all(|course| course.records.is_empty())
+    }
+
+    /// How many processes there are.
+    pub fn process_count(&self) -> usize {
+        self.courses.len()
+    }
+
+    /// How many pages are used, those of each process counted apart.
+    pub fn pages(&self) -> u64 {
+        self.courses.iter().map(Course::pages).sum()
+    }
+
+    /// Whether the trace says what is mapped where.
+    pub fn has_maps(&self) -> bool {
+        self.has_maps
+    }
+
+    /// What times count.
+    pub fn time(&self) -> TimeUnit {
+        self.time
+    }
+
+    /// The size of a page, in bytes.
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+
+    /// How much memory the script takes, in bytes: 8 for each use, and a little for each page.
+    pub fn bytes(&self) -> u64 {
+        let of = |course: &Course| {
+            course.records.len() * size_of::<Record>()
+                + course.events.len() * size_of::<(u64, Event)>()
+                + course.bases.len() * (size_of::<u64>() + 2 * size_of::<(u64, u32)>())
+        };
+        self.courses.iter().map(of).sum::<usize>() as u64
+    }
+}
+
+/// A script in the making: takes blocks in the order of the trace.
+pub struct Writing {
+    courses: Vec<Course>,
+    files: BTreeMap<String, u64>,
+    time: TimeUnit,
+    page_bytes: u64,
+    has_maps: bool,
+}
+
+impl Writing {
+    /// Starts with a trace's header.
+    pub fn new(header: &Header) -> Writing {
+        Writing {
+            courses: Vec::new(),
+            files: BTreeMap::new(),
+            time: header.time,
+            page_bytes: header.page_bytes,
+            has_maps: false,
+        }
+    }
+
+    /// Takes the next block of the trace.
+    pub fn take(&mut self, block: &Block) {
+        let before = self.course(block.process).records.len() as u64;
+        let course = self.course(block.process);
+        course.records.reserve(block.len());
+        for ((&page, &kinds), &gap) in block.pages.iter().zip(&block.kinds).zip(&block.gaps) {
+            course.push(page, is_store(Kinds(kinds)), gap);
+        }
+        for placed in &block.events {
+            self.note(
+                block.process,
+                before + u64::from(placed.after),
+                &placed.event,
+            );
+        }
+    }
+
+    /// Hands over what has been written.
+    pub fn finish(mut self) -> Script {
+        for course in &mut self.courses {
+            course.records.shrink_to_fit();
+            if self.has_maps {
+                continue;
+            }
+            course.store_first();
+            if course.bases.iter().any(|&base| base >= PAGES_MAX - CHUNK) {
+                course.fold();
+            }
+        }
+        Script {
+            courses: self.courses,
+            files: self.files,
+            time: self.time,
+            page_bytes: self.page_bytes,
+            has_maps: self.has_maps,
+        }
+    }
+
+    fn course(&mut self, process: u32) -> &mut Course {
+        while self.courses.len() <= process as usize {
+            self.courses.push(Course::new());
+        }
+        &mut self.courses[process as usize]
+    }
+
+    fn note(&mut self, process: u32, after: u64, event: &Event) {
+        let course = self.course(process);
+        match event {
+            Event::Start {
+                pid,
+                parent,
+                program,
+            } => {
+                (course.pid, course.parent) = (*pid, *parent);
+                course.program.clone_from(program);
+            }
+            Event::ThreadStart { .. }
+            | Event::ThreadExit { .. }
+            | Event::ThreadSwitch { .. }
+            | Event::Mark { .. } => {}
+            Event::Map { .. }
+            | Event::Unmap { .. }
+            | Event::Remap { .. }
+            | Event::Protect { .. }
+            | Event::Break { .. }
+            | Event::StackGrowth { .. }
+            | Event::Fork { .. }
+            | Event::Exec { .. }
+            | Event::Wait { .. }
+            | Event::Exit { .. }
+            | Event::Killed { .. } => course.events.push((after, event.clone())),
+        }
+        if let Event::Map {
+            pages,
+            file,
+            offset,
+            ..
+        } = event
+        {
+            self.has_maps = true;
+            if is_file(file) {
+                let end = offset / self.page_bytes + pages;
+                let known = self.files.entry(file.clone()).or_insert(0);
+                *known = (*known).max(end);
+            }
+        }
+    }
+}
+
+/// Whether a mapping's name is a file's: names in brackets are the kernel's for what is none.
+pub(crate) fn is_file(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('[')
+}
+
+fn is_store(kinds: Kinds) -> bool {
+    kinds.has(Kinds::STORE) || kinds == Kinds(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_keeps_its_place_and_its_address() {
+        let script = Script::from_pages([5, 1 << 40, 6, 5], Kinds::LOAD);
+        let course = &script.courses[0];
+        let places: Vec<u32> = course.records.iter().map(|r| r.place()).collect();
+        assert_eq!(places, [5, 16, 6, 5]);
+        let pages: Vec<u64> = places.iter().map(|&place| course.page_at(place)).collect();
+        assert_eq!(pages, [5, 1 << 40, 6, 5]);
+        assert_eq!((script.pages(), script.len()), (3, 4));
+    }
+
+    #[test]
+    fn without_mappings_the_first_use_of_a_page_is_a_store() {
+        let script = Script::from_pages([1, 2, 1, 2], Kinds::LOAD);
+        let stores: Vec<bool> = script.courses[0]
+            .records
+            .iter()
+            .map(|record| record.is_store())
+            .collect();
+        assert_eq!(stores, [true, true, false, false]);
+    }
+
+    #[test]
+    fn page_numbers_that_are_no_addresses_are_folded() {
+        let script = Script::from_pages([u64::MAX, 3, u64::MAX - 1], Kinds::STORE);
+        let course = &script.courses[0];
+        let pages: Vec<u64> = course
+            .records
+            .iter()
+            .map(|r| course.page_at(r.place()))
+            .collect();
+        assert_eq!(pages, [15, 19, 14]);
+    }
+}

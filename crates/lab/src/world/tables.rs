@@ -1,0 +1,437 @@
+//! The simulated translation hardware: page tables with reference and modify bits.
+//!
+//! Each space has one table, a plain array in chunks of neighbours (see [`script`](super::script)),
+//! so that a hit is one look-up and stays out of the core. Bits are kept per mapping, as hardware
+//! does, and are folded into the frame when a mapping goes.
+//!
+//! # Invariants
+//! 1. A table entry is mapped exactly when the chain of its frame has a link for it.
+//! 2. `mapped` of a table counts its mapped entries.
+
+use tidemark_core::id::{FrameId, SpaceId, VirtPage};
+use tidemark_core::machine::{Machine, Rights};
+
+use crate::analysis::references::Numbers;
+use crate::analysis::simulate::MachineKind;
+
+use super::script::{CHUNK, Course, Record};
+
+/// The frame's number stands in the lowest bits.
+const FRAME_BITS: u32 = 28;
+/// The entry maps.
+const PRESENT: u32 = 1 << 28;
+/// Stores are allowed. With `PRESENT` only.
+const WRITABLE: u32 = 1 << 29;
+/// Used since this was last taken.
+const REFERENCED: u32 = 1 << 30;
+/// Stored to since this was last taken.
+const MODIFIED: u32 = 1 << 31;
+/// No link.
+const NONE: u32 = u32::MAX;
+
+/// How a run over records ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stop {
+    /// All records are done.
+    End,
+    /// The time is up, within the gap before the next record.
+    Time,
+    /// The next record's page can't be used as it asks.
+    Fault,
+}
+
+/// What a run over records came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Ran {
+    /// Records done.
+    pub(super) records: usize,
+    /// Time spent since the start of the first gap, in the records' unit.
+    pub(super) units: u64,
+    /// How much of it belongs to the gap before the next record.
+    pub(super) gap_spent: u64,
+    pub(super) stop: Stop,
+}
+
+/// One space's page table.
+pub(super) struct Table {
+    entries: Vec<u32>,
+    numbers: Numbers,
+    chunks: u32,
+    mapped: u32,
+}
+
+impl Table {
+    fn new(course: &Course) -> Table {
+        let chunks = course.bases.len();
+        Table {
+            entries: vec![0; chunks * CHUNK as usize],
+            numbers: course.numbers.clone(),
+            chunks: chunks as u32,
+            mapped: 0,
+        }
+    }
+
+    /// Uses pages as `records` say, until `units_max` units of time have passed since the start of
+    /// the gap before the first, or a page can't be used. `seen` learns the frame of each use.
+    #[inline]
+    pub(super) fn run(
+        &mut self,
+        records: &[Record],
+        units_max: u64,
+        mut seen: impl FnMut(FrameId),
+    ) -> Ran {
+        let mut units = 0;
+        for (number, record) in records.iter().enumerate() {
+            let next = units + u64::from(record.gap);
+            if next > units_max {
+                return Ran {
+                    records: number,
+                    units: units_max,
+                    gap_spent: units_max - units,
+                    stop: Stop::Time,
+                };
+            }
+            units = next;
+            let (wanted, marks) = marks_of(*record);
+            let entry = &mut self.entries[record.place() as usize];
+            if *entry & wanted != wanted {
+                return Ran {
+                    records: number,
+                    units,
+                    gap_spent: u64::from(record.gap),
+                    stop: Stop::Fault,
+                };
+            }
+            *entry |= marks;
+            seen(FrameId(*entry & ((1 << FRAME_BITS) - 1)));
+        }
+        Ran {
+            records: records.len(),
+            units,
+            gap_spent: 0,
+            stop: Stop::End,
+        }
+    }
+
+    /// Uses one page after a fault, if it can be used. A fault that brought the page is no use
+    /// that a bit tells of: the bit says whether it is used *again*.
+    pub(super) fn run_again(&mut self, record: Record, was_resident: bool) -> Option<FrameId> {
+        let (wanted, mut marks) = marks_of(record);
+        let entry = &mut self.entries[record.place() as usize];
+        if *entry & wanted != wanted {
+            return None;
+        }
+        if !was_resident {
+            marks &= !REFERENCED;
+        }
+        *entry |= marks;
+        Some(FrameId(*entry & ((1 << FRAME_BITS) - 1)))
+    }
+
+    /// How many pages are mapped.
+    pub(super) fn mapped(&self) -> u32 {
+        self.mapped
+    }
+
+    fn place_of(&mut self, at: VirtPage) -> u32 {
+        let chunk = self.numbers.number(at.0 / CHUNK, self.chunks);
+        if chunk == self.chunks {
+            self.chunks += 1;
+            self.entries
+                .resize(self.chunks as usize * CHUNK as usize, 0);
+        }
+        chunk * CHUNK as u32 + (at.0 % CHUNK) as u32
+    }
+}
+
+#[inline]
+fn marks_of(record: Record) -> (u32, u32) {
+    match record.is_store() {
+        true => (PRESENT | WRITABLE, REFERENCED | MODIFIED),
+        false => (PRESENT, REFERENCED),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Link {
+    space: u32,
+    place: u32,
+    next: u32,
+}
+
+/// What the tables were made to do, for their cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Work {
+    /// Mappings entered and removed.
+    pub(super) mappings: u64,
+    /// Frames filled with zeros.
+    pub(super) zeros: u64,
+    /// Frames copied.
+    pub(super) copies: u64,
+}
+
+/// The page tables of all spaces.
+pub(super) struct Tables {
+    kind: MachineKind,
+    tables: Vec<Option<Table>>,
+    /// Where each frame is mapped.
+    heads: Vec<u32>,
+    links: Vec<Link>,
+    spare: u32,
+    /// What mappings that are gone knew of their frame's page.
+    was_referenced: Vec<bool>,
+    was_modified: Vec<bool>,
+    work: Work,
+}
+
+impl Tables {
+    pub(super) fn new(kind: MachineKind, frames: u32) -> Tables {
+        assert!(frames < 1 << FRAME_BITS);
+        let frames = frames as usize;
+        Tables {
+            kind,
+            tables: Vec::new(),
+            heads: vec![NONE; frames],
+            links: Vec::new(),
+            spare: NONE,
+            was_referenced: vec![false; frames],
+            was_modified: vec![false; frames],
+            work: Work::default(),
+        }
+    }
+
+    /// Makes a table for `space`, with room for the pages of `course`.
+    pub(super) fn create(&mut self, space: SpaceId, course: &Course) {
+        let number = space.0 as usize;
+        if self.tables.len() <= number {
+            self.tables.resize_with(number + 1, || None);
+        }
+        assert!(self.tables[number].is_none());
+        self.tables[number] = Some(Table::new(course));
+    }
+
+    /// Ends the table of `space`, which maps nothing.
+    pub(super) fn destroy(&mut self, space: SpaceId) {
+        let table = self.tables[space.0 as usize].take();
+        assert!(table.is_some_and(|table| table.mapped == 0));
+    }
+
+    pub(super) fn table(&mut self, space: SpaceId) -> &mut Table {
+        let table = self.tables[space.0 as usize].as_mut();
+        table.expect("a running process has a page table")
+    }
+
+    /// How many pages `space` maps.
+    pub(super) fn mapped(&self, space: SpaceId) -> u32 {
+        self.tables[space.0 as usize]
+            .as_ref()
+            .map_or(0, Table::mapped)
+    }
+
+    /// What has been done since this was last taken.
+    pub(super) fn take_work(&mut self) -> Work {
+        std::mem::take(&mut self.work)
+    }
+
+    /// Panics if tables and chains contradict each other.
+    pub(super) fn check(&self) {
+        let mut linked = vec![0; self.tables.len()];
+        for (frame, &head) in self.heads.iter().enumerate() {
+            let mut at = head;
+            while at != NONE {
+                let link = self.links[at as usize];
+                let table = self.tables[link.space as usize].as_ref();
+                let entry = table.expect("links lead to tables").entries[link.place as usize];
+                assert!(entry & PRESENT != 0);
+                assert_eq!((entry & ((1 << FRAME_BITS) - 1)) as usize, frame);
+                linked[link.space as usize] += 1;
+                at = link.next;
+            }
+        }
+        for (table, linked) in self.tables.iter().zip(linked) {
+            let Some(table) = table else { continue };
+            let mapped = table.entries.iter().filter(|&entry| entry & PRESENT != 0);
+            assert_eq!((table.mapped, mapped.count()), (linked, linked as usize));
+        }
+    }
+
+    fn entry(&mut self, space: u32, place: u32) -> &mut u32 {
+        let table = self.tables[space as usize].as_mut();
+        &mut table.expect("mappings stand in tables").entries[place as usize]
+    }
+
+    /// Removes the mapping of `frame` at `place` from its table, keeping what its bits say.
+    fn clear(&mut self, frame: FrameId, space: u32, place: u32) {
+        let entry = std::mem::take(self.entry(space, place));
+        assert!(entry & PRESENT != 0 && entry & ((1 << FRAME_BITS) - 1) == frame.0);
+        self.was_referenced[frame.index()] |= entry & REFERENCED != 0;
+        self.was_modified[frame.index()] |= entry & MODIFIED != 0;
+        let table = self.tables[space as usize].as_mut();
+        table.expect("just used").mapped -= 1;
+        self.work.mappings += 1;
+    }
+
+    fn unmap_all(&mut self, frame: FrameId) -> bool {
+        let mut at = std::mem::replace(&mut self.heads[frame.index()], NONE);
+        let was_mapped = at != NONE;
+        while at != NONE {
+            let Link { space, place, next } = self.links[at as usize];
+            self.clear(frame, space, place);
+            self.give_link(at);
+            at = next;
+        }
+        was_mapped
+    }
+
+    fn unmap_one(&mut self, frame: FrameId, space: u32, place: u32) -> bool {
+        let (mut before, mut at) = (NONE, self.heads[frame.index()]);
+        while at != NONE {
+            let link = self.links[at as usize];
+            if (link.space, link.place) == (space, place) {
+                match before {
+                    NONE => self.heads[frame.index()] = link.next,
+                    before => self.links[before as usize].next = link.next,
+                }
+                self.clear(frame, space, place);
+                self.give_link(at);
+                return true;
+            }
+            (before, at) = (at, link.next);
+        }
+        false
+    }
+
+    fn link(&mut self, frame: FrameId, space: u32, place: u32) {
+        let next = self.heads[frame.index()];
+        let link = Link { space, place, next };
+        self.heads[frame.index()] = match self.spare {
+            NONE => {
+                self.links.push(link);
+                self.links.len() as u32 - 1
+            }
+            spare => {
+                self.spare = std::mem::replace(&mut self.links[spare as usize], link).next;
+                spare
+            }
+        };
+    }
+
+    fn give_link(&mut self, at: u32) {
+        self.links[at as usize].next = self.spare;
+        self.spare = at;
+    }
+
+    /// Applies `change` to each entry that maps `frame`.
+    fn each_entry(&mut self, frame: FrameId, mut change: impl FnMut(&mut u32)) {
+        let mut at = self.heads[frame.index()];
+        while at != NONE {
+            let Link { space, place, next } = self.links[at as usize];
+            change(self.entry(space, place));
+            at = next;
+        }
+    }
+
+    fn forget_page(&mut self, frame: FrameId) {
+        self.was_referenced[frame.index()] = false;
+        self.was_modified[frame.index()] = false;
+    }
+}
+
+impl Machine for Tables {
+    fn enter(&mut self, space: SpaceId, at: VirtPage, frame: FrameId, rights: Rights) {
+        let place = self.table(space).place_of(at);
+        let bits = match rights {
+            Rights::None => unreachable!("what is entered can be used"),
+            Rights::Read => PRESENT | frame.0,
+            Rights::Write => PRESENT | WRITABLE | frame.0,
+        };
+        let entry = *self.entry(space.0, place);
+        if entry & PRESENT != 0 {
+            let held = entry & ((1 << FRAME_BITS) - 1);
+            assert_eq!(held, frame.0, "a mapping leaves before another comes");
+            *self.entry(space.0, place) = bits | (entry & (REFERENCED | MODIFIED));
+            return;
+        }
+        *self.entry(space.0, place) = bits;
+        self.table(space).mapped += 1;
+        self.link(frame, space.0, place);
+        self.work.mappings += 1;
+    }
+
+    fn restrict(&mut self, frame: FrameId, rights: Rights) {
+        match rights {
+            Rights::None => {
+                self.unmap_all(frame);
+            }
+            Rights::Read => self.each_entry(frame, |entry| *entry &= !WRITABLE),
+            Rights::Write => {}
+        }
+    }
+
+    fn leave(&mut self, space: SpaceId, at: VirtPage, frame: FrameId) {
+        let place = self.table(space).place_of(at);
+        self.unmap_one(frame, space.0, place);
+    }
+
+    fn discard(&mut self, frame: FrameId) {
+        self.unmap_all(frame);
+        self.forget_page(frame);
+    }
+
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        match self.kind {
+            MachineKind::SoftFaults => self.unmap_all(frame),
+            MachineKind::Bits => {
+                let mut found = std::mem::take(&mut self.was_referenced[frame.index()]);
+                self.each_entry(frame, |entry| {
+                    found |= *entry & REFERENCED != 0;
+                    *entry &= !REFERENCED;
+                });
+                found
+            }
+        }
+    }
+
+    fn take_modified(&mut self, frame: FrameId) -> bool {
+        assert_eq!(self.heads[frame.index()], NONE, "asked of unmapped frames");
+        let was_modified = self.was_modified[frame.index()];
+        self.forget_page(frame);
+        was_modified
+    }
+
+    fn zero(&mut self, frame: FrameId) {
+        self.forget_page(frame);
+        self.work.zeros += 1;
+    }
+
+    fn copy(&mut self, _from: FrameId, to: FrameId) {
+        self.forget_page(to);
+        self.work.copies += 1;
+    }
+
+    fn adopt(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {
+        unreachable!("all pages come through faults")
+    }
+
+    fn relocate(&mut self, space: SpaceId, from: VirtPage, to: VirtPage, frame: FrameId) {
+        let (old, new) = {
+            let table = self.table(space);
+            (table.place_of(from), table.place_of(to))
+        };
+        let entry = *self.entry(space.0, old);
+        if entry & PRESENT == 0 || entry & ((1 << FRAME_BITS) - 1) != frame.0 {
+            return;
+        }
+        assert!(self.unmap_one(frame, space.0, old));
+        *self.entry(space.0, new) = entry;
+        self.table(space).mapped += 1;
+        self.link(frame, space.0, new);
+        self.work.mappings += 1;
+    }
+
+    fn retire(&mut self, frame: FrameId) {
+        self.forget_page(frame);
+    }
+
+    fn settle(&mut self) {}
+}

@@ -1,0 +1,143 @@
+//! What is counted and sampled while the world runs, and the outcome made of it.
+
+use tidemark_core::frame::State as FrameState;
+
+use super::engine::World;
+use super::outcome::{Outcome, ProcessOutcome, ProgramOutcome, Sample};
+use super::process::State;
+use super::scenario::Watch;
+
+/// Sums over a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) user_ns: u64,
+    pub(super) system_ns: u64,
+    pub(super) policy_ns: u64,
+    /// Questions whose cost has been booked.
+    pub(super) questions: u64,
+    pub(super) swap_ins: u64,
+    pub(super) swap_outs: u64,
+    pub(super) file_ins: u64,
+    pub(super) file_outs: u64,
+    pub(super) messages: u64,
+    pub(super) switches: u64,
+    pub(super) mappings: u64,
+    pub(super) irregular: u64,
+}
+
+/// The samples taken so far. Their number is bounded, however long the run.
+pub(super) struct Samples {
+    taken: Vec<Sample>,
+    distance_ns: u64,
+}
+
+impl Samples {
+    pub(super) fn new(distance_ns: u64) -> Samples {
+        Samples {
+            taken: Vec::new(),
+            distance_ns,
+        }
+    }
+
+    /// When the next is due.
+    pub(super) fn next_ns(&self) -> u64 {
+        let last = self.taken.last();
+        last.map_or(0, |last| last.time_ns + self.distance_ns)
+    }
+
+    fn push(&mut self, sample: Sample) {
+        self.taken.push(sample);
+        if self.taken.len() >= 2 * Watch::SAMPLES {
+            let mut number = 0;
+            self.taken.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+            self.distance_ns *= 2;
+        }
+    }
+}
+
+impl World<'_> {
+    pub(super) fn take_sample(&mut self, now: u64) {
+        let mut resident = vec![0; self.scenario.programs.len()];
+        let mut ready = 0;
+        for process in &self.processes {
+            if let Some(space) = process.space {
+                resident[process.program] += self.tables.mapped(space);
+            }
+            ready += u32::from(process.state == State::Ready);
+        }
+        let frames = self.vm.frames();
+        let sample = Sample {
+            time_ns: now,
+            frames_free: frames.count(FrameState::Free),
+            laundry: self.vm.laundry(),
+            external: frames.resident_external(),
+            resident,
+            queues: self.disks.iter().map(|disk| disk.depth()).collect(),
+            ready,
+        };
+        self.samples.push(sample);
+    }
+
+    /// The outcome, when everybody has ended.
+    pub(super) fn finish(self) -> Outcome {
+        self.vm.check();
+        self.tables.check();
+        // Memory of processes goes with them; pages of files stay.
+        let frames = self.vm.frames();
+        let resident = frames.count(FrameState::Resident);
+        assert_eq!(
+            resident,
+            frames.resident_external(),
+            "somebody left pages behind"
+        );
+        let programs = self.collect_programs();
+        let start_ns = programs.iter().map(|program| program.start_ns).min();
+        let end_ns = programs.iter().map(|program| program.end_ns).max();
+        let elapsed_ns = end_ns.unwrap_or(0) - start_ns.unwrap_or(0);
+        let capacity_ns = elapsed_ns * self.processors.len() as u64;
+        let tally = &self.tally;
+        Outcome {
+            system: self.system.name,
+            policy: self.vm.policy().describe().name.to_owned(),
+            load: self.system.load.to_owned(),
+            elapsed_ns,
+            user_ns: tally.user_ns,
+            system_ns: tally.system_ns,
+            idle_ns: capacity_ns.saturating_sub(tally.user_ns + tally.system_ns),
+            policy_ns: tally.policy_ns,
+            counters: self.vm.counters().clone(),
+            swap_ins: tally.swap_ins,
+            swap_outs: tally.swap_outs,
+            file_ins: tally.file_ins,
+            file_outs: tally.file_outs,
+            messages: tally.messages,
+            switches: tally.switches,
+            mappings: tally.mappings,
+            reverse_map_bytes_max: self.vm.reverse_map_bytes().1,
+            irregular: tally.irregular,
+            programs,
+            disks: self.disks.iter().map(|disk| disk.usage().clone()).collect(),
+            samples: self.samples.taken,
+            decisions: self.decisions,
+        }
+    }
+
+    fn collect_programs(&self) -> Vec<ProgramOutcome> {
+        let numbered = self.scenario.programs.iter().enumerate();
+        let programs = numbered.map(|(number, program)| {
+            let own = self.processes.iter().filter(|p| p.program == number);
+            let born = own.filter(|process| process.state == State::Ended);
+            let processes: Vec<ProcessOutcome> = born.map(|p| p.outcome.clone()).collect();
+            ProgramOutcome {
+                name: program.name.clone(),
+                start_ns: processes.iter().map(|p| p.start_ns).min().unwrap_or(0),
+                end_ns: processes.iter().map(|p| p.end_ns).max().unwrap_or(0),
+                processes,
+            }
+        });
+        programs.collect()
+    }
+}
