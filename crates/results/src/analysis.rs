@@ -112,14 +112,14 @@ impl TraceFacts {
 }
 
 /// The text of a record as it stands in a file.
-fn to_json<T: Serialize>(record: &T) -> String {
+pub(crate) fn to_json<T: Serialize>(record: &T) -> String {
     let mut text = serde_json::to_string(record).expect("every key is a string");
     text.push('\n');
     text
 }
 
 /// A record from its text, if it is of `schema`.
-fn from_json<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, String> {
+pub(crate) fn from_json<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, String> {
     #[derive(Deserialize)]
     struct Head {
         schema: String,
@@ -140,7 +140,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// A field of a CSV line: quoted where it has to be.
-fn csv_field(text: &str) -> String {
+pub(crate) fn csv_field(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
@@ -148,7 +148,7 @@ fn csv_field(text: &str) -> String {
 }
 
 /// The text of an optional number: empty where there is none.
-fn csv_option<T: ToString>(value: Option<T>) -> String {
+pub(crate) fn csv_option<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 

@@ -120,7 +120,7 @@ fn draw_processes(picture: &mut Picture, record: &MapRecord, raster: &Raster) {
         let Some(first) = bands.next() else {
             continue;
         };
-        let last = bands.last().unwrap_or(first);
+        let last = bands.next_back().unwrap_or(first);
         let (top, bottom) = (height_of(first.top), height_of(last.top + last.height));
         let stroke = Stroke::new(PAPER.frame, 1.5);
         picture.line(
