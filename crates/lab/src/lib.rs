@@ -2,10 +2,11 @@
 //!
 //! [`analysis`] computes exact curves, distances and working sets from reference strings; [`study`]
 //! goes from a trace's file to the records that views are made of. [`world`] runs whole memory
-//! systems, with programs, processors, disks and a clock.
+//! systems, with programs, processors, disks and a clock: those of [`systems`].
 
 #![forbid(unsafe_code)]
 
 pub mod analysis;
 pub mod study;
+pub mod systems;
 pub mod world;

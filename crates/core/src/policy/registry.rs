@@ -105,9 +105,13 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 
 /// The names of policies that differ from `name` by little, nearest first.
 pub fn near(name: &str) -> Vec<&'static str> {
+    near_among(name, ENTRIES.iter().map(|entry| entry.description.name))
+}
+
+/// Those of `all` that differ from `name` by little, nearest first.
+pub fn near_among(name: &str, all: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
     let mut names: Vec<(usize, &'static str)> = Vec::new();
-    for entry in ENTRIES {
-        let known = entry.description.name;
+    for known in all {
         let edits = count_edits(name, known);
         let is_part = name.len() >= 3 && known.contains(name);
         if edits <= 1 + known.len() / 4 || is_part {

@@ -1,14 +1,27 @@
 //! Disks: how long requests take, and in which order they are served.
+//!
+//! [`hdd`] rotates and seeks, [`ssd`] has channels and a latency that varies, [`table`] has been
+//! measured. What varies is drawn from a seed.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use tidemark_core::id::Ticket;
 use tidemark_core::pager::Direction;
+use tidemark_model::random::Random;
+
+use hdd::{Arm, Hdd};
+use ssd::Ssd;
+use table::Table;
+
+pub mod hdd;
+pub mod presets;
+pub mod ssd;
+pub mod table;
 
 /// What a disk is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskModel {
-    /// Every request takes the same time, and as much again for each page as `page_ns` says.
+    /// Every request takes the same time, and as much more for each page as `page_ns` says.
     Fixed {
         /// Time for a request.
         request_ns: u64,
@@ -17,6 +30,12 @@ pub enum DiskModel {
         /// How many requests are served at the same time.
         channels: u32,
     },
+    /// Rotating platters and one arm.
+    Hdd(Hdd),
+    /// Flash.
+    Ssd(Ssd),
+    /// As measured.
+    Table(Table),
 }
 
 impl DiskModel {
@@ -59,23 +78,54 @@ pub(crate) struct DiskRequest {
     pub(crate) pages: u32,
 }
 
+impl DiskRequest {
+    pub(crate) fn end(&self) -> u64 {
+        self.address + u64::from(self.pages)
+    }
+}
+
+/// A request that waits, and since when.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    since: u64,
+    request: DiskRequest,
+    /// It has been answered from the write cache.
+    is_answered: bool,
+}
+
+/// What is being served ends at a time, in the order of the starts, and has somebody waiting or
+/// not.
+type Serving = (u64, u64, Option<Ticket>);
+
 /// A disk at work.
 pub(crate) struct Disk {
     model: DiskModel,
-    queue: VecDeque<(u64, DiskRequest)>,
-    /// What is being served: when it will be done, in the order of the starts, and its ticket.
-    serving: BTreeSet<(u64, u64, Ticket)>,
+    queue: Vec<Waiting>,
+    serving: BTreeSet<Serving>,
     started: u64,
+    /// How many of `serving` occupy a channel; answers from a cache don't.
+    channels_used: u32,
+    arm: Arm,
+    /// When the link to the machine is free.
+    link_ns: u64,
+    /// Pages in the write cache.
+    cached: u32,
+    random: Random,
     usage: DiskUse,
 }
 
 impl Disk {
-    pub(crate) fn new(name: &'static str, model: DiskModel) -> Disk {
+    pub(crate) fn new(name: &'static str, model: DiskModel, seed: u64) -> Disk {
         Disk {
             model,
-            queue: VecDeque::new(),
+            queue: Vec::new(),
             serving: BTreeSet::new(),
             started: 0,
+            channels_used: 0,
+            arm: Arm::default(),
+            link_ns: 0,
+            cached: 0,
+            random: Random::new(seed),
             usage: DiskUse {
                 name,
                 ..DiskUse::default()
@@ -96,62 +146,159 @@ impl Disk {
                 usage.pages_written += u64::from(request.pages);
             }
         }
-        self.queue.push_back((now, request));
+        let is_answered = self.answer_from_cache(now, &request);
+        self.queue.push(Waiting {
+            since: now,
+            request,
+            is_answered,
+        });
         self.start(now);
         self.usage.queue_max = self.usage.queue_max.max(self.depth());
     }
 
-    /// Ends the request that is done first, and starts the next.
+    /// Ends what is done first, and starts the next. Answers whose request that was: nobody's, if
+    /// it was the cache's.
     ///
-    /// - Needs: one is being served, and is done by `now`.
-    pub(crate) fn finish(&mut self, now: u64) -> Ticket {
-        let (done, _, ticket) = self.serving.pop_first().expect("a request is being served");
+    /// - Needs: something is being served, and is done by `now`.
+    pub(crate) fn finish(&mut self, now: u64) -> Option<Ticket> {
+        let (done, number, ticket) = self.serving.pop_first().expect("a request is being served");
         assert!(done <= now);
+        if number > 0 {
+            self.channels_used -= 1;
+        }
         self.start(now);
         ticket
     }
 
-    /// When the next request is done.
+    /// When the next is done.
     pub(crate) fn next_done(&self) -> Option<u64> {
         self.serving.first().map(|&(done, ..)| done)
     }
 
-    /// How many requests wait or are being served.
+    /// How many requests wait or are being served, for whoever asked.
     pub(crate) fn depth(&self) -> u32 {
-        (self.queue.len() + self.serving.len()) as u32
+        let waiting = self.queue.iter().filter(|waiting| !waiting.is_answered);
+        let serving = self.serving.iter().filter(|(.., ticket)| ticket.is_some());
+        (waiting.count() + serving.count()) as u32
     }
 
     pub(crate) fn usage(&self) -> &DiskUse {
         &self.usage
     }
 
+    /// A write that fits the cache is over as soon as it is there.
+    fn answer_from_cache(&mut self, now: u64, request: &DiskRequest) -> bool {
+        let DiskModel::Hdd(hdd) = &self.model else {
+            return false;
+        };
+        let is_fitting = self.cached + request.pages <= hdd.cache_pages;
+        if request.direction != Direction::Store || !is_fitting {
+            return false;
+        }
+        self.cached += request.pages;
+        let done = now + hdd.overhead_ns + hdd.cache_page_ns * u64::from(request.pages);
+        // Number 0 marks what occupies no channel; the ticket keeps such entries apart.
+        self.serving.insert((done, 0, Some(request.ticket)));
+        true
+    }
+
     fn start(&mut self, now: u64) {
-        while (self.serving.len() as u32) < self.channels() {
-            let Some((since, request)) = self.queue.pop_front() else {
+        while !self.queue.is_empty() && self.has_channel() {
+            match &self.model {
+                DiskModel::Hdd(_) => self.start_batch(now),
+                DiskModel::Fixed { .. } | DiskModel::Ssd(_) | DiskModel::Table(_) => {
+                    let waiting = self.queue.remove(0);
+                    let done = self.serve(now, &waiting.request);
+                    self.usage.busy_ns += done - now;
+                    self.begin(now, done, waiting);
+                }
+            }
+        }
+    }
+
+    /// Starts the arm on the next request above it (or the lowest), and on those that follow
+    /// right behind: the elevator that goes one way (C-LOOK), with merging.
+    fn start_batch(&mut self, now: u64) {
+        let DiskModel::Hdd(hdd) = self.model.clone() else {
+            return;
+        };
+        let mut waiting = self.queue.remove(self.find_next());
+        let mut done = self.arm.serve(&hdd, now, &waiting.request);
+        self.usage.busy_ns += done - now;
+        loop {
+            self.begin(now, done, waiting);
+            let (end, direction) = (waiting.request.end(), waiting.request.direction);
+            let follows = |other: &Waiting| {
+                other.request.address == end && other.request.direction == direction
+            };
+            let Some(next) = self.queue.iter().position(follows) else {
                 return;
             };
-            let service_ns = self.service_ns(&request);
-            self.usage.queued_ns += now - since;
-            self.usage.busy_ns += service_ns;
-            self.started += 1;
-            self.serving
-                .insert((now + service_ns, self.started, request.ticket));
+            waiting = self.queue.remove(next);
+            let before = done;
+            done = self.arm.follow(&hdd, before, &waiting.request);
+            self.usage.busy_ns += done - before;
         }
     }
 
-    fn channels(&self) -> u32 {
-        match self.model {
-            DiskModel::Fixed { channels, .. } => channels.max(1),
-        }
+    fn begin(&mut self, now: u64, done: u64, waiting: Waiting) {
+        let ticket = match waiting.is_answered {
+            true => {
+                self.cached -= waiting.request.pages;
+                None
+            }
+            false => {
+                self.usage.queued_ns += now - waiting.since;
+                Some(waiting.request.ticket)
+            }
+        };
+        self.started += 1;
+        self.channels_used += 1;
+        self.serving.insert((done, self.started, ticket));
     }
 
-    fn service_ns(&self, request: &DiskRequest) -> u64 {
-        match self.model {
+    /// The place in the queue of the next request above the arm, or of the lowest.
+    fn find_next(&self) -> usize {
+        let address = |number: &usize| self.queue[*number].request.address;
+        let above = (0..self.queue.len()).filter(|number| address(number) >= self.arm.address());
+        let next = above.min_by_key(address);
+        next.or_else(|| (0..self.queue.len()).min_by_key(address))
+            .expect("somebody waits")
+    }
+
+    fn has_channel(&self) -> bool {
+        let channels = match &self.model {
+            DiskModel::Fixed { channels, .. } => *channels,
+            DiskModel::Hdd(_) => 1,
+            DiskModel::Ssd(ssd) => ssd.channels,
+            DiskModel::Table(table) => table.channels,
+        };
+        self.channels_used < channels.max(1)
+    }
+
+    /// When a request will be done that starts now.
+    fn serve(&mut self, now: u64, request: &DiskRequest) -> u64 {
+        let pages = u64::from(request.pages);
+        match &self.model {
             DiskModel::Fixed {
                 request_ns,
                 page_ns,
                 ..
-            } => request_ns + page_ns * u64::from(request.pages),
+            } => now + request_ns + page_ns * pages,
+            DiskModel::Ssd(ssd) => {
+                let ready = now + ssd.draw_latency_ns(request.direction, &mut self.random);
+                let move_ns = ssd.link_page_ns * pages;
+                // A slow request holds nobody up: the link moves what is ready.
+                self.link_ns = self.link_ns.max(now) + move_ns;
+                self.link_ns.max(ready + move_ns)
+            }
+            DiskModel::Table(table) => {
+                now + table.draw_ns(request.direction, request.pages, &mut self.random)
+            }
+            DiskModel::Hdd(_) => unreachable!("the arm serves in batches"),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

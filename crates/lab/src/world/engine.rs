@@ -246,8 +246,9 @@ impl<'a> World<'a> {
         let done = |disk: &Disk| disk.next_done() == Some(at);
         if let Some(number) = self.disks.iter().position(done) {
             self.moved_ns = at;
-            let ticket = self.disks[number].finish(at);
-            self.take_reply(at, ticket);
+            if let Some(ticket) = self.disks[number].finish(at) {
+                self.take_reply(at, ticket);
+            }
             return Ok(());
         }
         let is_due = |&Reverse((due, ..)): &Reverse<(u64, u64, Alarm)>| due == at;

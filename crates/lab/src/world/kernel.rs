@@ -218,11 +218,14 @@ pub(super) fn build_disks(vm: &mut Vm, scenario: &Scenario, slots: u64) -> (Vec<
     let swap = scenario.disks.swap.clone();
     match &scenario.disks.files {
         Some(model) => {
-            let disks = vec![Disk::new("swap", swap), Disk::new("files", model.clone())];
+            let disks = vec![
+                Disk::new("swap", swap, scenario.seed),
+                Disk::new("files", model.clone(), !scenario.seed),
+            ];
             (disks, Files::new(vm, &sizes, 0))
         }
         None => {
-            let disks = vec![Disk::new("swap and files", swap)];
+            let disks = vec![Disk::new("swap and files", swap, scenario.seed)];
             (disks, Files::new(vm, &sizes, slots))
         }
     }

@@ -1,0 +1,44 @@
+//! The memory systems there are: presets of policy, pacing, clusters, load control and costs.
+//!
+//! One file a family, one line a system in [`entries`]. All run on the same machine
+//! ([`machines::PRESENT`]) unless a study says otherwise: they are compared by what they do, not
+//! by the hardware of their day. What does belong to a system stands in its costs: messages where
+//! its pagers are programs, moves instead of page table entries where it runs in user space.
+
+use tidemark_core::policy::registry;
+
+use crate::world::System;
+
+pub mod mach;
+pub mod machines;
+mod marks;
+pub mod plain;
+
+/// All systems, in the order of their history, our own last.
+pub fn entries() -> &'static [System] {
+    ENTRIES
+}
+
+/// The system of that name.
+pub fn find(name: &str) -> Option<&'static System> {
+    ENTRIES.iter().find(|system| system.name == name)
+}
+
+/// The names of systems that differ from `name` by little, nearest first.
+pub fn near(name: &str) -> Vec<&'static str> {
+    registry::near_among(name, ENTRIES.iter().map(|system| system.name))
+}
+
+static ENTRIES: &[System] = &[
+    plain::FIFO,
+    plain::CLOCK,
+    mach::MACH86,
+    mach::MACH3,
+    mach::GNUMACH,
+    mach::GNUMACH_ACTIVITY,
+    mach::GNUMACH_BALANCED,
+    plain::TIDEMARK,
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Disks as they were measured, by `tidemark doctor --calibrate`.
+
+use tidemark_core::pager::Direction;
+use tidemark_model::random::{Choices, Random};
+use tidemark_results::host::Latency;
+
+/// How long transfers of some sizes took, one at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// How many requests are served at the same time.
+    pub channels: u32,
+    /// Reads, by their number of pages.
+    pub reads: Vec<Point>,
+    /// Writes, by their number of pages.
+    pub writes: Vec<Point>,
+}
+
+/// How long transfers of one size took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// The size, in pages.
+    pub pages: u32,
+    /// Half of them took less.
+    pub p50_ns: u64,
+    /// Ninety-nine in a hundred took less.
+    pub p99_ns: u64,
+}
+
+/// What `doctor` calls its measurements, and how many pages of 4 KiB each moves.
+const MEASURED: [(&str, Direction, u32); 3] = [
+    ("read of 4 KiB", Direction::Fetch, 1),
+    ("read of 256 KiB", Direction::Fetch, 64),
+    ("write of 256 KiB", Direction::Store, 64),
+];
+
+impl Table {
+    /// The disk that `tidemark doctor --calibrate` has measured; `None` if its record has no reads
+    /// or no writes.
+    pub fn from_latencies(latencies: &[Latency]) -> Option<Table> {
+        let mut table = Table {
+            channels: 1,
+            reads: Vec::new(),
+            writes: Vec::new(),
+        };
+        for (name, direction, pages) in MEASURED {
+            let Some(found) = latencies.iter().find(|latency| latency.name == name) else {
+                continue;
+            };
+            let point = Point {
+                pages,
+                p50_ns: (found.p50_us * 1000.0) as u64,
+                p99_ns: (found.p99_us * 1000.0) as u64,
+            };
+            match direction {
+                Direction::Fetch => table.reads.push(point),
+                Direction::Store => table.writes.push(point),
+            }
+        }
+        let is_whole = !table.reads.is_empty() && !table.writes.is_empty();
+        is_whole.then_some(table)
+    }
+
+    /// How long a transfer takes: between the sizes that were measured along a straight line, and
+    /// past them in proportion.
+    pub(crate) fn draw_ns(&self, direction: Direction, pages: u32, random: &mut Random) -> u64 {
+        let points = match direction {
+            Direction::Fetch => &self.reads,
+            Direction::Store => &self.writes,
+        };
+        let drawn = random.below(1000);
+        let below = points.iter().rev().find(|point| point.pages <= pages);
+        let above = points.iter().find(|point| point.pages >= pages);
+        match (below, above) {
+            (Some(below), Some(above)) if below.pages < above.pages => {
+                let (from, to) = (below.at(drawn), above.at(drawn));
+                let way = u64::from(pages - below.pages);
+                let whole = u64::from(above.pages - below.pages);
+                (from * (whole - way) + to * way) / whole
+            }
+            // A small write is not measured: moving less takes no less, as far as is known.
+            (_, Some(above)) => above.at(drawn),
+            (Some(below), None) => below.at(drawn) * u64::from(pages) / u64::from(below.pages),
+            (None, None) => 0,
+        }
+    }
+}
+
+impl Point {
+    /// The time of a draw from a thousand: the lower half takes the median, the upper half up to
+    /// the 99th in a hundred and past it, ever more steeply.
+    fn at(&self, drawn: u64) -> u64 {
+        let over = drawn.saturating_sub(500);
+        let spread = self.p99_ns.saturating_sub(self.p50_ns);
+        // The fourth power of the way from the median to the 99th.
+        let share = over.pow(4) * 1000 / 490_u64.pow(4);
+        self.p50_ns + spread * share / 1000
+    }
+}
