@@ -1,12 +1,14 @@
 //! Studies: a trace from its file to the records that people and programs read.
 //!
 //! [`Study::read`] loads a trace; its methods run the analyses and answer with the records of
-//! `tidemark-results`. What an analysis takes for granted (how long a page-in lasts, which windows
+//! `tidemark-results`. [`Replay`] runs traces on whole memory systems. What an analysis takes for granted (how long a page-in lasts, which windows
 //! are shown) is an argument here, and stands in the record.
 
 mod curves;
 mod order;
 mod policies;
+mod replay;
+mod runs;
 mod sampled;
 mod space_time;
 mod time;
@@ -27,6 +29,7 @@ use crate::analysis::{Choice, Loading, References};
 
 pub use order::{Assumed, CurveOrder, Sizes};
 pub use policies::{Named, UnknownPolicy};
+pub use replay::{NamedDisk, Replay, ReplayOrder, Replayed, Unreadable, Unrunnable};
 
 /// The version that records are written by.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -197,16 +200,21 @@ fn facts(header: &Header) -> TraceFacts {
             Granularity::Quantum(units) => format!("quantum {units}"),
             Granularity::Window(ns) => format!("window {ns}"),
         },
-        time_unit: match header.time {
-            tidemark_trace::TimeUnit::Instructions => TimeUnit::Instructions,
-            tidemark_trace::TimeUnit::References => TimeUnit::References,
-            tidemark_trace::TimeUnit::Nanoseconds => TimeUnit::Nanoseconds,
-        },
+        time_unit: time_unit(header.time),
         records: 0,
         pages: 0,
         processes: 0,
         time: 0,
         is_cut: false,
         is_pages_estimate: false,
+    }
+}
+
+/// The unit as records name it.
+fn time_unit(unit: tidemark_trace::TimeUnit) -> TimeUnit {
+    match unit {
+        tidemark_trace::TimeUnit::Instructions => TimeUnit::Instructions,
+        tidemark_trace::TimeUnit::References => TimeUnit::References,
+        tidemark_trace::TimeUnit::Nanoseconds => TimeUnit::Nanoseconds,
     }
 }
