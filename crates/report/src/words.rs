@@ -3,6 +3,7 @@
 use tidemark_results::analysis::curve::{Curve, CurveRecord, Need};
 use tidemark_results::analysis::map::{MapRecord, Region};
 use tidemark_results::analysis::{Accuracy, TraceFacts};
+use tidemark_results::replay::{ReplayRecord, Run};
 use tidemark_results::text;
 
 use crate::numbers;
@@ -95,6 +96,54 @@ pub fn policy(name: &str) -> String {
         "lru" | "ws" | "vmin" | "opt" | "fifo" | "pff" | "arc" | "lirs" => name.to_uppercase(),
         other => other.to_owned(),
     }
+}
+
+/// What was replayed: the programs, and how much they use.
+pub fn replayed(record: &ReplayRecord) -> String {
+    let names: Vec<&str> = record.traces.iter().map(|trace| &trace.name[..]).collect();
+    let copies = match record.copies {
+        1 => String::new(),
+        copies => format!("{copies} × "),
+    };
+    let footprint = record.footprint_pages.saturating_mul(record.page_bytes);
+    format!(
+        "{copies}{} · {} in use",
+        names.join(" + "),
+        text::bytes(footprint)
+    )
+}
+
+/// The machine that programs were replayed on.
+pub fn machine(record: &ReplayRecord) -> String {
+    let machine = &record.machine;
+    let processors = match machine.processors {
+        1 => "1 processor".to_owned(),
+        several => format!("{several} processors"),
+    };
+    let files = machine.file_disk.as_ref();
+    let files = files.map_or_else(String::new, |disk| format!(", files on {disk}"));
+    let wired = match machine.wired_bytes {
+        0 => String::new(),
+        wired => format!(" · {} wired", text::bytes(wired)),
+    };
+    format!(
+        "{processors}, {} by {} ms · swap on {}{files}{wired} · seed {}",
+        machine.scheduler, machine.quantum_ms, machine.swap_disk, machine.seed
+    )
+}
+
+/// A run's system: with its policy, where that is not its own by name.
+pub fn system(run: &Run) -> String {
+    match run.policy == run.system {
+        true => run.system.clone(),
+        false => format!("{} ({})", run.system, run.policy),
+    }
+}
+
+/// A run's page-ins over the optimum's.
+pub fn over_optimal(run: &Run) -> String {
+    run.over_optimal
+        .map_or_else(|| "–".into(), |over| format!("{over:.2}"))
 }
 
 /// `text`, cut to at most `length` characters.

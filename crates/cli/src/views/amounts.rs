@@ -13,21 +13,29 @@ pub fn parse_sizes(text: &str, page_bytes: u64) -> Result<Sizes, Refusal> {
     }
     let mut sizes = vec![];
     for part in text.split(',').map(str::trim) {
-        let pages = match part.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => part.parse().ok(),
-            false => {
-                let memory = size::physical_memory_bytes();
-                Some(size::parse("--at", part, memory)? / page_bytes)
-            }
-        };
-        match pages {
-            Some(pages) if pages > 0 => sizes.push(pages),
-            _ => refuse!(
-                "`--at {part}`: no size; give pages (`4096`), or memory (`16M`), from 1 page"
-            ),
+        let memory = size::physical_memory_bytes();
+        match parse_memory("--at", part, page_bytes, memory)? {
+            0 => refuse!("`--at {part}`: less than a page; give pages (`4096`) or memory (`16M`)"),
+            pages => sizes.push(pages),
         }
     }
     Ok(Sizes::At(sizes))
+}
+
+/// A size of memory in pages: a number of them, or a size with a unit; a percentage is of
+/// `whole_bytes`.
+pub fn parse_memory(
+    option: &str,
+    text: &str,
+    page_bytes: u64,
+    whole_bytes: u64,
+) -> Result<u64, Refusal> {
+    let is_count = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match is_count.then(|| text.parse()) {
+        None => Ok(size::parse(option, text, whole_bytes)? / page_bytes),
+        Some(Ok(pages)) => Ok(pages),
+        Some(Err(_)) => refuse!("`{option} {text}`: too many pages"),
+    }
 }
 
 /// Amounts of `option`, each a number with k, M or G behind it or not, above 0.

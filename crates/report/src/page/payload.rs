@@ -60,17 +60,22 @@ pub fn packed(record: &ReportRecord) -> Vec<u8> {
         },
     })
     .to_string();
-    let length = u32::try_from(text.len()).expect("aggregated records are small");
     let levels: Vec<u8> = raster
         .cells
         .iter()
         .map(|cell| level(*cell, raster.most))
         .collect();
+    pack(&text, &levels)
+}
+
+/// Four bytes with the length of `text`, the text, and `rest`, compressed.
+pub(crate) fn pack(text: &str, rest: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(text.len()).expect("aggregated records are small");
     let mut packer = GzEncoder::new(vec![], Compression::best());
     let written = packer
         .write_all(&length.to_le_bytes())
         .and_then(|()| packer.write_all(text.as_bytes()))
-        .and_then(|()| packer.write_all(&levels));
+        .and_then(|()| packer.write_all(rest));
     written.expect("memory takes all writes");
     packer.finish().expect("memory takes all writes")
 }
