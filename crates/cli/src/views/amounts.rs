@@ -32,6 +32,11 @@ pub fn parse_memory(
 ) -> Result<u64, Refusal> {
     let is_count = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match is_count.then(|| text.parse()) {
+        // A small whole is not to lose a page to the rounding of its hundredth.
+        None if text.ends_with('%') => {
+            let hundredfold = size::parse(option, text, whole_bytes.saturating_mul(100))?;
+            Ok(hundredfold / 100 / page_bytes)
+        }
         None => Ok(size::parse(option, text, whole_bytes)? / page_bytes),
         Some(Ok(pages)) => Ok(pages),
         Some(Err(_)) => refuse!("`{option} {text}`: too many pages"),

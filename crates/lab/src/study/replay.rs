@@ -406,6 +406,9 @@ impl Replay {
         if copies > 1 {
             words.push_str("; copies in step, with equal shares of memory");
         }
+        if self.traces.len() > 1 || copies > 1 {
+            words.push_str(" (those that are not in step, or share pages, may do with fewer)");
+        }
         words
     }
 }
