@@ -16,9 +16,11 @@ use crate::space::Advice;
 /// How many readers can be followed at the same time.
 const STREAMS: usize = 16;
 /// The window from which on a stream is believed: faults belong to it that lie as far past its
-/// edge as its window is wide, because the pages between were resident. Before that they must lie
-/// right at the edge, or any two touches of a small region would look like a walk through it.
+/// edge as its window is wide. Before that they must lie at the edge, or any two touches of a small
+/// region would look like a walk through it; but pages that are resident make no faults, and so
+/// many of them in a row are taken as walked over.
 const BELIEVED: u32 = 8;
+const WALKED_OVER: u64 = 8;
 /// How much the window grows with each fault at the edge.
 const GROWTH: u32 = 2;
 
@@ -52,23 +54,30 @@ impl Stream {
         self.high = self.high.max(end);
     }
 
-    fn continues_at(&self, object: ObjectId, index: u64) -> Option<Heading> {
+    fn continues_at(
+        &self,
+        object: ObjectId,
+        index: u64,
+        is_resident: &impl Fn(u64) -> bool,
+    ) -> Option<Heading> {
         if self.object != object {
             return None;
         }
-        let is_young = self.window == 1;
-        let gap = if self.window < BELIEVED {
-            1
+        let (heading, mut between) = if index >= self.high {
+            (Heading::Up, self.high..index)
+        } else if index < self.low {
+            (Heading::Down, index + 1..self.low)
         } else {
-            u64::from(self.window)
+            return None;
         };
-        if index >= self.high && index - self.high < gap {
-            return (is_young || self.heading == Heading::Up).then_some(Heading::Up);
+        let is_young = self.window == 1;
+        if !is_young && heading != self.heading {
+            return None;
         }
-        if index < self.low && self.low - index <= gap {
-            return (is_young || self.heading == Heading::Down).then_some(Heading::Down);
-        }
-        None
+        let length = between.end - between.start;
+        let is_near = self.window >= BELIEVED && length < u64::from(self.window);
+        let is_walked_over = length <= WALKED_OVER && between.all(is_resident);
+        (is_near || is_walked_over).then_some(heading)
     }
 
     /// Notes that the reader has come to `index`.
@@ -94,12 +103,14 @@ impl Streams {
 
     /// Learns of a fault that nothing in memory could serve, and names the stream it belongs to,
     /// whose window may grow up to `window_max`. With [`Advice::Random`] there is none.
+    /// `is_resident` tells which pages of the object are in memory.
     pub(crate) fn follow(
         &mut self,
         object: ObjectId,
         index: u64,
         advice: Advice,
         window_max: u32,
+        is_resident: impl Fn(u64) -> bool,
     ) -> Option<usize> {
         if advice == Advice::Random {
             return None;
@@ -107,7 +118,7 @@ impl Streams {
         self.clock += 1;
         let continued = self.table.iter().enumerate().find_map(|(number, stream)| {
             stream
-                .continues_at(object, index)
+                .continues_at(object, index, &is_resident)
                 .map(|heading| (number, heading))
         });
         let number = match continued {
@@ -180,10 +191,14 @@ mod tests {
 
     const OBJECT: ObjectId = ObjectId(0);
 
+    fn follow(streams: &mut Streams, index: u64, advice: Advice, most: u32) -> Option<usize> {
+        streams.follow(OBJECT, index, advice, most, |_| false)
+    }
+
     #[test]
     fn a_window_grows_while_faults_come_at_the_edge_and_not_otherwise() {
         let mut streams = Streams::new();
-        let number = streams.follow(OBJECT, 10, Advice::Normal, 64).unwrap();
+        let number = follow(&mut streams, 10, Advice::Normal, 64).unwrap();
         assert_eq!(streams.get(number).window, 1);
         for (index, window) in [
             (11, 2),
@@ -195,7 +210,7 @@ mod tests {
             (137, 64),
         ] {
             assert_eq!(
-                streams.follow(OBJECT, index, Advice::Normal, 64),
+                follow(&mut streams, index, Advice::Normal, 64),
                 Some(number)
             );
             assert_eq!(streams.get(number).window, window);
@@ -204,7 +219,7 @@ mod tests {
                 .cover(index, index + u64::from(window));
         }
         assert_eq!(streams.get(number).walked, 127);
-        let other = streams.follow(OBJECT, 10_000, Advice::Normal, 64).unwrap();
+        let other = follow(&mut streams, 10_000, Advice::Normal, 64).unwrap();
         assert_ne!(other, number);
         assert_eq!(streams.get(other).window, 1);
     }
@@ -212,8 +227,8 @@ mod tests {
     #[test]
     fn a_reader_that_walks_down_is_followed_down() {
         let mut streams = Streams::new();
-        let number = streams.follow(OBJECT, 100, Advice::Normal, 64).unwrap();
-        assert_eq!(streams.follow(OBJECT, 99, Advice::Normal, 64), Some(number));
+        let number = follow(&mut streams, 100, Advice::Normal, 64).unwrap();
+        assert_eq!(follow(&mut streams, 99, Advice::Normal, 64), Some(number));
         assert_eq!(streams.get(number).heading, Heading::Down);
         assert_eq!(streams.get(number).window, 2);
     }
@@ -221,23 +236,43 @@ mod tests {
     #[test]
     fn touches_near_each_other_are_no_walk_until_one_is_believed() {
         let mut streams = Streams::new();
-        let number = streams.follow(OBJECT, 100, Advice::Normal, 64).unwrap();
-        assert_ne!(
-            streams.follow(OBJECT, 103, Advice::Normal, 64),
-            Some(number)
-        );
+        let number = follow(&mut streams, 100, Advice::Normal, 64).unwrap();
+        assert_ne!(follow(&mut streams, 103, Advice::Normal, 64), Some(number));
         for index in [101, 102, 103, 104, 105] {
-            streams.follow(OBJECT, index, Advice::Normal, 8);
+            follow(&mut streams, index, Advice::Normal, 8);
         }
-        let believed = streams.follow(OBJECT, 110, Advice::Normal, 64).unwrap();
+        let believed = follow(&mut streams, 110, Advice::Normal, 64).unwrap();
         assert!(streams.get(believed).window > 8);
+    }
+
+    #[test]
+    fn a_walk_over_pages_of_which_every_fourth_is_resident_is_followed() {
+        let mut streams = Streams::new();
+        let is_resident = |index: u64| index.is_multiple_of(4);
+        let mut begun = 0;
+        let mut next = 1003;
+        for _ in 0..20 {
+            let stream = streams.follow(OBJECT, next, Advice::Normal, 64, is_resident);
+            let stream = streams.get_mut(stream.unwrap());
+            begun += u32::from(stream.window == 1);
+            // What is read in one go ends at the next resident page.
+            let first = (next - next % 4 + 1).max((next + 1).saturating_sub(stream.window.into()));
+            stream.cover(first, next + 1);
+            next = if is_resident(first - 1) {
+                first - 2
+            } else {
+                first - 1
+            };
+        }
+        assert_eq!(begun, 1);
+        assert_eq!(streams.get(0).window, 64);
     }
 
     #[test]
     fn advice_opens_the_window_at_once_and_random_closes_it() {
         let mut streams = Streams::new();
-        let number = streams.follow(OBJECT, 5, Advice::Sequential, 32).unwrap();
+        let number = follow(&mut streams, 5, Advice::Sequential, 32).unwrap();
         assert_eq!(streams.get(number).window, 32);
-        assert_eq!(streams.follow(OBJECT, 6, Advice::Random, 32), None);
+        assert_eq!(follow(&mut streams, 6, Advice::Random, 32), None);
     }
 }

@@ -11,7 +11,7 @@
 
 use crate::frame::State;
 use crate::machine::Machine;
-use crate::reclaim::ROUND_MAX;
+use crate::reclaim::{Need, ROUND_MAX};
 use crate::time::Time;
 use crate::vm::{Config, Vm};
 
@@ -57,12 +57,14 @@ impl Vm {
 
     /// Learns that a deadline has come.
     ///
-    /// Work: at most one round of reclaim, and the faults it finds frames for.
+    /// Work: at most one round of reclaim and a pass, and the faults it finds frames for.
     pub fn handle_deadline(&mut self, now: Time, machine: &mut dyn Machine) {
         self.now = now;
-        if let Some(pacing) = self.config.pacing {
-            self.pace(machine, pacing);
-        }
+        let need = match self.stalled.is_empty() {
+            true => Need::Reserve,
+            false => Need::Awaited,
+        };
+        self.make_room(machine, 0, need);
         self.serve_stalled(machine);
         machine.settle();
         self.absorb_setbacks(machine);

@@ -151,6 +151,7 @@ impl Vm {
         fault: Fault,
     ) -> Resolution {
         self.now = now;
+        self.release_served();
         self.counters.faults += 1;
         if let Some(space) = self.spaces.get_mut(fault.space) {
             space.faults += 1;
@@ -159,7 +160,12 @@ impl Vm {
         machine.settle();
         self.absorb_setbacks(machine);
         match step {
-            Step::Resolved => Resolution::Resolved,
+            Step::Resolved => {
+                if self.is_room_wanted() {
+                    self.keep_served(fault);
+                }
+                Resolution::Resolved
+            }
             Step::Invalid => Resolution::Invalid,
             Step::Wait(ticket) => {
                 self.wait_for(ticket, fault);
@@ -423,9 +429,7 @@ impl Vm {
         } = scene;
         let (object, index) = (found.page.object, found.page.index);
         let room = self.config.zero_ahead_pages_max;
-        let stream = self
-            .streams
-            .follow(object, index, region.advice, room.max(1));
+        let stream = self.follow(found.page, region.advice, room.max(1));
         let ahead = stream.map_or(1, |number| self.streams.get(number).window);
         let is_up = stream.is_none_or(|s| self.streams.get(s).heading == Heading::Up);
         let is_plain = self.objects.get(object).shadow.is_none() && !region.needs_copy;
@@ -476,6 +480,15 @@ impl Vm {
         Step::Resolved
     }
 
+    /// The stream that a fault on `page` belongs to.
+    fn follow(&mut self, page: PageId, advice: Advice, window_max: u32) -> Option<usize> {
+        let object = self.objects.get(page.object);
+        let is_resident = |index| object.entry(index).frame().is_some();
+        let (id, index) = (page.object, page.index);
+        self.streams
+            .follow(id, index, advice, window_max, is_resident)
+    }
+
     /// The absent pages next to the wanted one, itself included: up to `want` of them.
     fn measure_absent(&self, scene: &Scene, want: u32, is_up: bool) -> Group {
         let PageId { object, index } = scene.found.page;
@@ -506,10 +519,10 @@ impl Vm {
 
     /// The wanted page is with its pager: reads it, and what is expected to be wanted next.
     fn start_page_in(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
-        let PageId { object, index } = scene.found.page;
+        let index = scene.found.page.index;
         let advice = scene.region.advice;
         let cluster = self.config.cluster_pages;
-        let stream = self.streams.follow(object, index, advice, cluster);
+        let stream = self.follow(scene.found.page, advice, cluster);
         let window = stream.map_or(1, |number| self.streams.get(number).window);
         let is_following = window > 1;
         let group = if is_following {
@@ -752,15 +765,19 @@ impl Vm {
     /// Up to `want` frames, in runs as long as can be had. They may be all but the reserve; those
     /// for pages read ahead leave half of the low-water mark to pages that are wanted now.
     fn take_frames(&mut self, machine: &mut dyn Machine, want: u32, need: Need) -> Vec<FrameId> {
-        self.make_room(machine, want, need);
-        let free = self.frames.count(State::Free);
-        if self.is_paused(free) {
-            return Vec::new();
-        }
         let kept = match need {
             Need::Ahead => self.config.reserve + self.config.free_low / 2,
             Need::Awaited | Need::Standing | Need::Reserve => self.config.reserve,
         };
+        // Where there are enough, the others are made up for when this fault's transfer is under
+        // way: see [`Vm::handle_idle`].
+        if self.frames.count(State::Free) < want + kept {
+            self.make_room(machine, want, need);
+        }
+        let free = self.frames.count(State::Free);
+        if self.is_paused(free) {
+            return Vec::new();
+        }
         let mut left = want.min(free.saturating_sub(kept));
         let mut taken = Vec::with_capacity(left as usize);
         while left > 0 {

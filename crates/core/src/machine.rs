@@ -49,6 +49,19 @@ pub trait Machine {
     /// next use is a soft fault; and no for an unmapped one.
     fn take_referenced(&mut self, frame: FrameId) -> bool;
 
+    /// Reports whether `frame` was used through the mapping at `at` in `space`, and forgets it.
+    ///
+    /// A machine that does not tell mappings apart answers for all of the frame's at once.
+    fn take_referenced_at(&mut self, _space: SpaceId, _at: VirtPage, frame: FrameId) -> bool {
+        self.take_referenced(frame)
+    }
+
+    /// Whether the contents of `frame`, mapped or not, may differ from what its pager holds. A
+    /// machine that can't tell while a frame is mapped says that they may.
+    fn may_be_modified(&self, _frame: FrameId) -> bool {
+        true
+    }
+
     /// Reports whether the contents of `frame` may differ from what its pager holds (from zeros,
     /// if the pager holds nothing), and forgets it. Asked of unmapped frames only.
     fn take_modified(&mut self, frame: FrameId) -> bool;

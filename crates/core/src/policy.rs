@@ -4,17 +4,30 @@
 //! program slow and cannot make it wrong. Each policy has a file of its own in this folder and one
 //! line in [`registry`].
 
-use crate::frame::Frames;
-use crate::id::{FrameId, PageId, SpaceId};
+use crate::frame::{Frames, State};
+use crate::id::{FrameId, PageId, SpaceId, VirtPage};
 use crate::machine::{Machine, Rights};
+use crate::reverse::{Mapping, ReverseMap};
 use crate::time::Time;
 
+mod ages;
+mod behind;
 pub mod clock;
+pub mod dclock;
 pub mod fifo;
+pub mod freebsd;
 mod ghosts;
 pub mod gnumach;
+pub mod linux_classzone;
+pub mod linux_modern;
+pub mod linux_rmap13b;
+pub mod linux_rmap15;
 pub mod mach3;
 pub mod mach86;
+pub mod mglru;
+pub mod netbsd;
+pub mod netbsd_clock_pro;
+pub mod osf_mk;
 mod pull;
 pub mod random;
 pub mod registry;
@@ -47,6 +60,12 @@ pub trait Policy: Send {
 
     /// Learns that time has passed.
     fn tick(&mut self, _probe: &mut Probe<'_>) {}
+
+    /// Whether it walks the page tables of programs: whoever drives it then keeps the standing
+    /// mappings (see [`crate::reverse`]) and lends them to its probes.
+    fn walks(&self) -> bool {
+        false
+    }
 
     /// Learns that memory now has `frames` frames.
     fn resize(&mut self, _frames: u32) {}
@@ -146,6 +165,7 @@ pub struct Probe<'a> {
     pub(crate) machine: &'a mut dyn Machine,
     pub(crate) questions: &'a mut u64,
     pub(crate) laundry: u32,
+    pub(crate) places: Option<&'a mut ReverseMap>,
 }
 
 impl<'a> Probe<'a> {
@@ -163,7 +183,14 @@ impl<'a> Probe<'a> {
             machine,
             questions,
             laundry,
+            places: None,
         }
+    }
+
+    /// Lends it the mappings, for a policy that [walks](Policy::walks).
+    pub fn with_places(mut self, places: &'a mut ReverseMap) -> Probe<'a> {
+        self.places = Some(places);
+        self
     }
 }
 
@@ -191,6 +218,52 @@ impl Probe<'_> {
     pub fn unmap(&mut self, frame: FrameId) {
         *self.questions += 1;
         self.machine.restrict(frame, Rights::None);
+    }
+
+    /// Whether the page in `frame` may have to be written before its frame is free. Where nothing
+    /// tells before a page is unmapped, every page may.
+    pub fn may_be_modified(&mut self, frame: FrameId) -> bool {
+        *self.questions += 1;
+        self.frames.is_dirty(frame) || self.machine.may_be_modified(frame)
+    }
+
+    /// One step of a walk along the page tables of all programs: the first mapping behind `after`
+    /// that this policy has not removed, and whether it was used since this was last asked. Only
+    /// for a policy that [walks](Policy::walks).
+    pub fn walk(&mut self, after: Option<(SpaceId, VirtPage)>) -> Option<(Mapping, bool)> {
+        let places = self.places.as_deref()?;
+        let found = places.next_standing(after)?;
+        *self.questions += 1;
+        let Mapping { space, at, frame } = found;
+        Some((found, self.machine.take_referenced_at(space, at, frame)))
+    }
+
+    /// Removes one mapping that [`walk`](Self::walk) has found. Its page stays resident, and the
+    /// next use there is a soft fault.
+    pub fn unmap_at(&mut self, mapping: Mapping) {
+        let Mapping { space, at, frame } = mapping;
+        let Some(places) = self.places.as_deref_mut() else {
+            return;
+        };
+        *self.questions += 1;
+        places.fell(frame, space, at);
+        if places.count_standing(frame) == 0 {
+            self.machine.restrict(frame, Rights::None);
+        } else {
+            self.machine.leave(space, at, frame);
+        }
+    }
+
+    /// Whether a mapping of `frame` is left that this policy has not removed. Only for a policy
+    /// that [walks](Policy::walks).
+    pub fn is_mapped(&self, frame: FrameId) -> bool {
+        let places = self.places.as_deref();
+        places.is_some_and(|places| places.count_standing(frame) > 0)
+    }
+
+    /// How many frames hold nothing.
+    pub fn frames_free(&self) -> u32 {
+        self.frames.count(State::Free)
     }
 
     /// How many pages are being written to their pagers at this moment.

@@ -124,6 +124,11 @@ impl Queues {
         self.ends[usize::from(list)].length
     }
 
+    /// How many are on any list.
+    pub fn total(&self) -> u32 {
+        self.ends.iter().map(|ends| ends.length).sum()
+    }
+
     /// The members of `list`, from the front.
     pub fn iter(&self, list: u8) -> impl Iterator<Item = u32> {
         core::iter::successors(self.front(list), |&member| self.next(member))

@@ -52,7 +52,9 @@ impl Vm {
         if self.is_store_full && need != Need::Awaited {
             return;
         }
-        if let Some(pacing) = self.config.pacing {
+        // With a full store, room can be made only of what need not be written: at once, for who
+        // waits would else be told that there is none.
+        if let Some(pacing) = self.config.pacing.filter(|_| !self.is_store_full) {
             return self.pace(machine, pacing);
         }
         // Frames beyond the limit leave too: the first to be freed are retired.
@@ -75,6 +77,13 @@ impl Vm {
                 break;
             }
         }
+    }
+
+    /// Whether fewer frames are free, or on their way to be, than should be kept.
+    pub(crate) fn is_room_wanted(&self) -> bool {
+        let coming = self.frames.count(State::Free) + self.laundry;
+        let over = self.frames.usable().saturating_sub(self.frames.limit());
+        coming < self.config.free_low + over
     }
 
     /// Ends the waiting of faults that no frame will come for, because nothing can be written.
@@ -155,6 +164,7 @@ impl Vm {
             machine,
             questions: &mut self.counters.questions,
             laundry: self.laundry,
+            places: Some(&mut self.reverse),
         };
         ask(&mut *self.policy, &mut probe)
     }

@@ -6,9 +6,15 @@
 //!
 //! An entry says where a frame *may* be mapped: the machine, or a policy that unmapped a page to
 //! see whether it is used, is free to have removed the translation itself.
+//!
+//! For policies that walk the page tables of programs in the order of addresses, as kernels
+//! without a reverse map did, the same entries are kept in that order too, apart from those that
+//! such a policy has removed: the *standing* ones. Nobody else pays for them.
 
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use crate::id::{FrameId, SpaceId, VirtPage};
 
@@ -28,6 +34,23 @@ struct Link {
     next: u32,
 }
 
+/// A mapping as a walk along the page tables of programs meets it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    /// The program.
+    pub space: SpaceId,
+    /// Where it reaches the frame.
+    pub at: VirtPage,
+    /// The frame.
+    pub frame: FrameId,
+}
+
+/// The standing mappings in order of space and address, and how many each frame has.
+struct Standing {
+    places: BTreeMap<(SpaceId, VirtPage), FrameId>,
+    counts: Vec<u32>,
+}
+
 /// Where each frame may be mapped.
 pub struct ReverseMap {
     heads: Vec<Head>,
@@ -35,6 +58,7 @@ pub struct ReverseMap {
     spare: u32,
     links_used: u32,
     links_used_max: u32,
+    standing: Option<Standing>,
 }
 
 impl ReverseMap {
@@ -47,11 +71,24 @@ impl ReverseMap {
             spare: NONE,
             links_used: 0,
             links_used_max: 0,
+            standing: None,
         }
+    }
+
+    /// Keeps the mappings in the order of addresses too, from now on. Needs an empty map.
+    pub fn keep_standing(&mut self) {
+        assert!(self.heads.iter().all(|&head| head == Head::Unmapped));
+        self.standing = Some(Standing {
+            places: BTreeMap::new(),
+            counts: vec![0; self.heads.len()],
+        });
     }
 
     /// Adds a mapping, if it is not there yet.
     pub fn insert(&mut self, frame: FrameId, space: SpaceId, at: VirtPage) {
+        if let Some(standing) = &mut self.standing {
+            standing.insert(frame, space, at);
+        }
         match self.heads[frame.index()] {
             Head::Unmapped => self.heads[frame.index()] = Head::Direct(space, at),
             Head::Direct(other, place) if (other, place) == (space, at) => {}
@@ -69,6 +106,7 @@ impl ReverseMap {
 
     /// Removes one mapping. Says whether it was there.
     pub fn remove(&mut self, frame: FrameId, space: SpaceId, at: VirtPage) -> bool {
+        self.fell(frame, space, at);
         match self.heads[frame.index()] {
             Head::Direct(other, place) if (other, place) == (space, at) => {
                 self.heads[frame.index()] = Head::Unmapped;
@@ -81,6 +119,12 @@ impl ReverseMap {
 
     /// Forgets all mappings of `frame`.
     pub fn clear(&mut self, frame: FrameId) {
+        if let Some(mut standing) = self.standing.take() {
+            for (space, at) in self.iter(frame) {
+                standing.remove(frame, space, at);
+            }
+            self.standing = Some(standing);
+        }
         if let Head::Chain(first) = self.heads[frame.index()] {
             let mut at = first;
             while at != NONE {
@@ -90,6 +134,29 @@ impl ReverseMap {
             }
         }
         self.heads[frame.index()] = Head::Unmapped;
+    }
+
+    /// Takes one mapping from those that stand: a policy has removed it, and whoever touches it
+    /// enters it again.
+    pub fn fell(&mut self, frame: FrameId, space: SpaceId, at: VirtPage) {
+        if let Some(standing) = &mut self.standing {
+            standing.remove(frame, space, at);
+        }
+    }
+
+    /// The first standing mapping behind `after`, in order of space and address; the first of all
+    /// if there is no `after`. `None` if none is left, or they are not kept.
+    pub fn next_standing(&self, after: Option<(SpaceId, VirtPage)>) -> Option<Mapping> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let places = &self.standing.as_ref()?.places;
+        let (&(space, at), &frame) = places.range((from, Bound::Unbounded)).next()?;
+        Some(Mapping { space, at, frame })
+    }
+
+    /// How many mappings of `frame` stand; none if they are not kept.
+    pub fn count_standing(&self, frame: FrameId) -> u32 {
+        let standing = self.standing.as_ref();
+        standing.map_or(0, |standing| standing.counts[frame.index()])
     }
 
     /// The places where `frame` may be mapped.
@@ -169,6 +236,23 @@ impl ReverseMap {
     }
 }
 
+impl Standing {
+    fn insert(&mut self, frame: FrameId, space: SpaceId, at: VirtPage) {
+        let before = self.places.insert((space, at), frame);
+        self.counts[frame.index()] += 1;
+        if let Some(other) = before {
+            self.counts[other.index()] -= 1;
+        }
+    }
+
+    fn remove(&mut self, frame: FrameId, space: SpaceId, at: VirtPage) {
+        if self.places.get(&(space, at)) == Some(&frame) {
+            self.places.remove(&(space, at));
+            self.counts[frame.index()] -= 1;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,5 +274,36 @@ mod tests {
         assert_eq!(map.iter(frame).next(), Some((SpaceId(2), VirtPage(9))));
         map.clear(frame);
         assert_eq!(map.iter(frame).count(), 0);
+    }
+
+    #[test]
+    fn standing_mappings_come_in_the_order_of_addresses_until_they_fall() {
+        let mut map = ReverseMap::new(2);
+        map.keep_standing();
+        for (frame, space, at) in [(0, 1, 5), (1, 0, 9), (0, 0, 7)] {
+            map.insert(FrameId(frame), SpaceId(space), VirtPage(at));
+        }
+        let walk = |map: &ReverseMap| {
+            let mut places = Vec::new();
+            let mut after = None;
+            while let Some(Mapping { space, at, frame }) = map.next_standing(after) {
+                places.push((space.0, at.0, frame.0));
+                after = Some((space, at));
+            }
+            places
+        };
+        assert_eq!(walk(&map), [(0, 7, 0), (0, 9, 1), (1, 5, 0)]);
+        assert_eq!(map.count_standing(FrameId(0)), 2);
+        map.fell(FrameId(0), SpaceId(0), VirtPage(7));
+        assert_eq!(walk(&map), [(0, 9, 1), (1, 5, 0)]);
+        // It may be mapped there all the same, and a touch makes it stand again.
+        assert_eq!(map.iter(FrameId(0)).count(), 2);
+        map.insert(FrameId(0), SpaceId(0), VirtPage(7));
+        assert_eq!(map.count_standing(FrameId(0)), 2);
+        map.clear(FrameId(0));
+        assert_eq!(walk(&map), [(0, 9, 1)]);
+        map.remove(FrameId(1), SpaceId(0), VirtPage(9));
+        assert_eq!(map.next_standing(None), None);
+        assert_eq!(map.count_standing(FrameId(1)), 0);
     }
 }

@@ -14,7 +14,6 @@ use crate::id::{FrameId, PageId, SlotId, SpaceId, Ticket, VirtPage};
 use crate::machine::{Machine, Rights};
 use crate::pager::{Direction, Outcome, Place, Reply, Request};
 use crate::policy::{Arrival, Cause};
-use crate::reclaim::Need;
 use crate::run::PageRun;
 use crate::time::Time;
 use crate::vm::Vm;
@@ -91,9 +90,11 @@ impl Vm {
 
     /// Takes in the answer to a request.
     ///
-    /// Work: its pages, the faults that waited for them, and at most one round of reclaim.
+    /// Work: its pages, the faults that waited for them, and at most one round of reclaim for those
+    /// that wait for a frame.
     pub fn handle_reply(&mut self, now: Time, machine: &mut dyn Machine, reply: Reply) {
         self.now = now;
+        self.release_served();
         let found = self.transfers.remove(&reply.ticket);
         let transfer = found.expect("a reply names a request that has not been answered");
         transfer
@@ -116,7 +117,6 @@ impl Vm {
         // The faults just served are over before room is made for others: a policy that asks
         // whether their pages are used must not find them not yet mapped.
         machine.settle();
-        self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
         machine.settle();
         self.absorb_setbacks(machine);
@@ -143,8 +143,7 @@ impl Vm {
         }
     }
 
-    /// Serves the faults that wait for a frame, in order, until one has to wait on. From here on
-    /// the pages of those served in this call may leave again.
+    /// Serves the faults that wait for a frame, in order, until one has to wait on.
     pub(crate) fn serve_stalled(&mut self, machine: &mut dyn Machine) {
         if let Some((fault, frame)) = self.held.take() {
             self.frames.unwire(frame);
@@ -164,6 +163,10 @@ impl Vm {
             }
         }
         self.fail_if_stuck();
+    }
+
+    /// From here on the pages of faults that have been served may leave again.
+    pub(crate) fn release_served(&mut self) {
         for frame in self.served.drain(..) {
             self.frames.unwire(frame);
         }
@@ -180,9 +183,14 @@ impl Vm {
         }
     }
 
-    /// Says that a fault that has waited is served, and keeps its page for the rest of the call.
+    /// Says that a fault that has waited is served, and keeps its page until room has been made.
     fn end_wait(&mut self, fault: Fault) {
         self.events.push_back(Event::Resolved(fault));
+        self.keep_served(fault);
+    }
+
+    /// Keeps the page of a fault that has been served until room has been made for others.
+    pub(crate) fn keep_served(&mut self, fault: Fault) {
         let frame = self.frame_at(fault.space, fault.at);
         let frame = frame.expect("a served fault's page is resident");
         self.frames.wire(frame);

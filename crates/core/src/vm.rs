@@ -93,7 +93,7 @@ impl Config {
         let free_low = (frames_limit / 128).clamp(8, 512);
         Config {
             free_low,
-            free_high: free_low + (frames_limit / 64).clamp(16, 256),
+            free_high: free_low + (frames_limit / 64).clamp(16, 64),
             cluster_pages: 64,
             laundry_max: (frames_limit / 8).clamp(64, 2048),
             // What is read ahead must not push out what was read ahead before.
@@ -184,7 +184,7 @@ pub struct Vm {
     /// A stalled fault whose page is in memory and which needs another frame (for a copy), with
     /// the frame of that page, wired: else two such faults could take each other's for ever.
     pub(crate) held: Option<(Fault, FrameId)>,
-    /// Frames of faults that were served after a wait, wired until the end of the call: serving
+    /// Frames of faults that have been served, wired until room has been made for others: serving
     /// the next fault may not take a page that its program had no chance to touch.
     pub(crate) served: Vec<FrameId>,
     /// Stores that failed since one last succeeded.
@@ -206,10 +206,14 @@ impl Vm {
         // A fault may wait for the daemon only where that is awake, and leaves it a frame.
         let is_served = config.free_low >= config.reserve && config.free_high > config.reserve;
         assert!(config.pacing.is_none() || is_served);
+        let mut reverse = ReverseMap::new(config.frames_max as usize);
+        if policy.walks() {
+            reverse.keep_standing();
+        }
         Vm {
             now: Time(0),
             frames: Frames::new(config.frames_max, config.frames_limit),
-            reverse: ReverseMap::new(config.frames_max as usize),
+            reverse,
             objects: Objects::new(),
             spaces: Spaces::new(),
             policy,
@@ -373,6 +377,7 @@ impl Vm {
     /// Work: the policy's own, and at most one round of reclaim.
     pub fn handle_tick(&mut self, now: Time, machine: &mut dyn Machine) {
         self.now = now;
+        self.release_served();
         self.ask_policy(machine, |policy, probe| policy.tick(probe));
         machine.settle();
         self.absorb_setbacks(machine);
@@ -389,6 +394,22 @@ impl Vm {
         self.policy.page_referenced(frame);
     }
 
+    /// Learns that every request so far has been started: makes room for whoever comes next, while
+    /// the transfers run that somebody waits for. To be called after each fault and each reply;
+    /// until then a fault takes from the frames kept free.
+    ///
+    /// Work: at most one round of reclaim.
+    pub fn handle_idle(&mut self, now: Time, machine: &mut dyn Machine) {
+        self.now = now;
+        // Faults that wait for a frame are served when something has ended, or in time: programs
+        // whose faults are over may then have touched their pages, and three of them can't take
+        // each other's for ever.
+        self.make_room(machine, 0, Need::Reserve);
+        self.release_served();
+        machine.settle();
+        self.absorb_setbacks(machine);
+    }
+
     /// Sets how many frames may be in use: at least one more than the reserve and at most
     /// [`Config::frames_max`]. If more are in use, pages leave until they fit, as fast as they can
     /// be written.
@@ -397,6 +418,7 @@ impl Vm {
     pub fn handle_limit(&mut self, now: Time, machine: &mut dyn Machine, frames: u32) {
         assert!(frames > self.config.reserve && frames <= self.config.frames_max);
         self.now = now;
+        self.release_served();
         self.frames.set_limit(frames);
         self.policy.resize(frames);
         while let Some(frame) = self.frames.retire_one() {

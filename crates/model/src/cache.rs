@@ -6,8 +6,9 @@
 use std::collections::{HashMap, HashSet};
 
 use tidemark_core::frame::{Frames, State};
-use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId};
+use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
 use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe};
+use tidemark_core::reverse::ReverseMap;
 use tidemark_core::time::Time;
 
 pub use crate::sampled::MachineKind;
@@ -55,6 +56,8 @@ pub struct Cache {
     pub misses: Misses,
     frames: Frames,
     machine: Sampled,
+    /// Every page is mapped in one space, at its own number.
+    places: ReverseMap,
     free: Vec<u32>,
     pages: Vec<Option<u64>>,
     resident: HashMap<u64, u32>,
@@ -67,11 +70,16 @@ impl Cache {
     /// Makes an empty memory of `frames` frames.
     pub fn new(policy: Box<dyn Policy>, frames: u32, kind: MachineKind) -> Cache {
         let count = frames as usize;
+        let mut places = ReverseMap::new(count);
+        if policy.walks() {
+            places.keep_standing();
+        }
         Cache {
             policy,
             misses: Misses::default(),
             frames: Frames::new(frames, frames),
             machine: Sampled::new(kind, frames),
+            places,
             free: (0..frames).rev().collect(),
             pages: vec![None; count],
             resident: HashMap::new(),
@@ -104,6 +112,8 @@ impl Cache {
         if is_mapped {
             return Touch::Hit;
         }
+        self.places
+            .insert(FrameId(frame), SpaceId(0), VirtPage(page));
         self.policy.page_rescued(FrameId(frame));
         self.misses.soft += 1;
         Touch::Soft
@@ -119,13 +129,17 @@ impl Cache {
         );
         self.pages[place] = Some(page);
         self.machine.is_mapped[place] = cause != Cause::Prefetched;
+        if cause != Cause::Prefetched {
+            self.places
+                .insert(FrameId(frame), SpaceId(0), VirtPage(page));
+        }
         self.machine.is_referenced[place] = false;
         self.frames.force(FrameId(frame), State::Resident, false);
         let arrival = Arrival {
             page: page_id(page),
             cause,
             space: SpaceId(0),
-            is_external: false,
+            is_external: page_id(page).object.0 % 2 == 1,
         };
         self.policy.page_entered(FrameId(frame), &arrival);
         FrameId(frame)
@@ -163,7 +177,8 @@ impl Cache {
             &mut self.machine,
             &mut self.questions,
             0,
-        );
+        )
+        .with_places(&mut self.places);
         let frame = self.policy.choose(&mut probe);
         self.misses.unmaps += self.machine.unmaps - unmaps;
         frame
@@ -209,6 +224,7 @@ impl Cache {
         self.resident.remove(&page);
         self.frames.force(frame, State::Free, false);
         self.machine.is_mapped[frame.index()] = false;
+        self.places.clear(frame);
         self.free.push(frame.0);
         self.policy.page_left(frame, page_id(page), departure);
         page

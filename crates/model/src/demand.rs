@@ -89,6 +89,7 @@ fn serve(vm: &mut Vm, machine: &mut OneProgram, now: Time, fault: Fault) {
         };
         vm.handle_reply(now, machine, reply);
     }
+    vm.handle_idle(now, machine);
     let mut is_over = !is_pending;
     while let Some(event) = vm.poll_event() {
         assert_eq!(event, Event::Resolved(fault), "nothing else can happen");

@@ -316,6 +316,13 @@ impl Machine for SimMachine {
         }
     }
 
+    fn may_be_modified(&self, frame: FrameId) -> bool {
+        match self.kind {
+            Kind::Bits => self.physical.mark(frame, |_| ()).is_modified,
+            Kind::SoftFaults => true,
+        }
+    }
+
     fn zero(&mut self, frame: FrameId) {
         assert!(
             !self.is_mapped(frame),

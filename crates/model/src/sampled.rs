@@ -63,7 +63,7 @@ impl Machine for Sampled {
     }
 
     fn leave(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {
-        unreachable!("policies see no single mappings")
+        unreachable!("a page has one mapping here")
     }
 
     fn discard(&mut self, _: FrameId) {

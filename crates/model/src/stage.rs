@@ -647,15 +647,23 @@ impl Stage {
     /// everything is checked.
     fn after_step(&mut self) {
         self.collect();
-        self.check();
+        self.make_room();
         while let Some(waiter) = self.ready.pop_front() {
             let Some(touch) = self.waiting.remove(&waiter) else {
                 continue;
             };
             self.try_touch(waiter, touch);
             self.collect();
-            self.check();
+            self.make_room();
         }
+    }
+
+    /// Lets the core make room before programs touch what has come: the worst moment for it.
+    fn make_room(&mut self) {
+        self.check();
+        self.vm.handle_idle(self.now, &mut self.machine);
+        self.collect();
+        self.check();
     }
 
     fn collect(&mut self) {

@@ -81,6 +81,10 @@ impl Policy for Witness {
         self.inner.tick(probe);
     }
 
+    fn walks(&self) -> bool {
+        self.inner.walks()
+    }
+
     fn resize(&mut self, frames: u32) {
         self.inner.resize(frames);
     }

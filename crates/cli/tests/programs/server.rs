@@ -11,8 +11,10 @@ use super::needs;
 use super::scratch::Scratch;
 use super::trial::Statistics;
 
-/// How long one answer may take.
-const ANSWER_LIMIT: Duration = Duration::from_secs(300);
+/// How long one answer may take. A whole save is one, and so is the sum over all keys.
+fn answer_limit() -> Duration {
+    Duration::from_secs(needs::size(300, 2400))
+}
 
 /// What a session with the server gives: everything that must be the same in all runs.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,7 +49,7 @@ fn a_server_that_forks_saves_what_it_holds() {
         let begun = Instant::now();
         let mut server = start(command, &folder);
         let session = work(&mut server, &folder, keys);
-        let outcome = server.finish(ANSWER_LIMIT);
+        let outcome = server.finish(answer_limit());
         outcome.expect_code(0, &what);
         assert_eq!(session, native, "{what}");
         let total = Statistics::read(&statistics, &what, &outcome);
@@ -79,7 +81,7 @@ fn serve_natively(scratch: &Scratch, keys: u64) -> (Session, u64) {
     let folder = scratch.folder("native");
     let mut server = start(Command::new("redis-server"), &folder);
     let session = work(&mut server, &folder, keys);
-    let outcome = server.finish(ANSWER_LIMIT);
+    let outcome = server.finish(answer_limit());
     outcome.expect_code(0, "redis natively");
     assert_eq!(
         load(&scratch.join("check"), &folder.join("dump.rdb")),
@@ -144,7 +146,7 @@ fn work(server: &mut Running, folder: &Path, keys: u64) -> Session {
 fn save(client: &mut Client, meanwhile: impl FnOnce(&mut Client)) {
     client.expect("BGSAVE", "Background saving started");
     meanwhile(client);
-    let deadline = Instant::now() + ANSWER_LIMIT;
+    let deadline = Instant::now() + answer_limit();
     loop {
         let state = client.ask("INFO persistence");
         if state.contains("rdb_bgsave_in_progress:0") {
@@ -170,7 +172,9 @@ fn load(folder: &Path, saved: &Path) -> String {
     let mut client = connect(&mut server, folder);
     let digest = client.ask("DEBUG DIGEST");
     client.send("SHUTDOWN NOSAVE");
-    server.finish(ANSWER_LIMIT).expect_code(0, "redis natively");
+    server
+        .finish(answer_limit())
+        .expect_code(0, "redis natively");
     std::fs::remove_dir_all(folder).expect("the test made it");
     digest
 }
@@ -189,13 +193,13 @@ fn connect(server: &mut Running, folder: &Path) -> Client {
     });
     let stream = stream.expect("it was waited for");
     stream
-        .set_read_timeout(Some(ANSWER_LIMIT))
+        .set_read_timeout(Some(answer_limit()))
         .expect("sockets take a limit");
     let mut client = Client {
         stream: BufReader::new(stream),
     };
     // While it loads a file, it says so instead of answering.
-    let deadline = Instant::now() + ANSWER_LIMIT;
+    let deadline = Instant::now() + answer_limit();
     while client.ask("PING") != "PONG" {
         assert!(Instant::now() < deadline, "the server loads for too long");
         std::thread::sleep(Duration::from_millis(20));

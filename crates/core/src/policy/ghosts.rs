@@ -95,6 +95,16 @@ impl Ghosts {
         }
     }
 
+    /// Remembers a page as the newest of at most `most`; the oldest make room.
+    pub fn remember(&mut self, ghost: Ghost, most: u32) {
+        self.take(ghost.page);
+        let most = most.clamp(1, self.table.len() as u32);
+        while self.len() >= most {
+            self.drop_oldest();
+        }
+        self.push(ghost, most);
+    }
+
     /// Forgets `page`, and says what was remembered of it.
     pub fn take(&mut self, page: PageId) -> Option<Found> {
         let bucket = self.bucket(page);

@@ -20,10 +20,11 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::behind::Behind;
 use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
-use crate::id::{FrameId, ObjectId, PageId};
+use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
 const PASS: Knob = Knob {
@@ -100,10 +101,6 @@ const INACTIVE_INTERNAL: u8 = 3;
 const PASSED: u8 = 4;
 const LISTS: u8 = 5;
 
-/// How many objects are remembered for finding pages that a sequential reader has passed. Objects
-/// whose numbers differ by a multiple of it disturb each other.
-const LAST_PAGES: usize = 256;
-
 #[derive(Clone, Copy)]
 enum Order {
     Released,
@@ -111,21 +108,12 @@ enum Order {
     Balanced { divisor: u64 },
 }
 
-/// The page that came last to an object.
-#[derive(Clone, Copy)]
-struct LastPage {
-    page: PageId,
-    frame: FrameId,
-}
-
 struct GnuMach {
     description: &'static Description,
     order: Order,
     queues: Queues,
     external: Vec<bool>,
-    last_pages: Vec<Option<LastPage>>,
-    /// The object each page came to: it may have moved to another by the time it leaves.
-    came_to: Vec<ObjectId>,
+    behind: Behind,
     pass: u64,
     active_permille: u64,
     is_deactivating_behind: bool,
@@ -164,8 +152,7 @@ fn build(
         order,
         queues: Queues::new(LISTS, settings.frames_max),
         external: vec![false; settings.frames_max as usize],
-        last_pages: vec![None; LAST_PAGES],
-        came_to: vec![ObjectId(0); settings.frames_max as usize],
+        behind: Behind::new(settings.frames_max),
         pass: settings.knobs[0],
         active_permille: settings.knobs[1],
         is_deactivating_behind: settings.knobs[2] == 1,
@@ -180,7 +167,6 @@ impl Policy for GnuMach {
 
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.external[frame.index()] = arrival.is_external;
-        self.came_to[frame.index()] = arrival.page.object;
         // What a pager supplies without being asked has yet to show its use.
         let list = match arrival.cause {
             Cause::Prefetched | Cause::ZeroAhead => self.inactive_list(frame),
@@ -189,17 +175,15 @@ impl Policy for GnuMach {
             }
         };
         self.queues.push_back(list, frame.0);
-        if self.is_deactivating_behind {
-            self.deactivate_behind(frame, arrival.page);
+        let passed = self.behind.enter(frame, arrival.page);
+        if let Some(passed) = passed.filter(|_| self.is_deactivating_behind) {
+            self.queues.move_to_back(PASSED, passed.0);
         }
     }
 
     fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
         self.queues.remove(frame.0);
-        let last = &mut self.last_pages[last_place(self.came_to[frame.index()])];
-        if last.is_some_and(|last| last.frame == frame) {
-            *last = None;
-        }
+        self.behind.leave(frame);
     }
 
     fn page_rescued(&mut self, frame: FrameId) {
@@ -264,17 +248,6 @@ const INTERNAL_FIRST: [u8; 4] = [
 ];
 
 impl GnuMach {
-    /// Makes the page before `page` inactive, if it was the last to come to the object.
-    fn deactivate_behind(&mut self, frame: FrameId, page: PageId) {
-        let place = last_place(page.object);
-        let last = self.last_pages[place].replace(LastPage { page, frame });
-        let Some(last) = last else { return };
-        let is_next = last.page.object == page.object && last.page.index + 1 == page.index;
-        if is_next && last.frame != frame {
-            self.queues.move_to_back(PASSED, last.frame.0);
-        }
-    }
-
     /// Clears the bits of the pages that sequential readers have passed.
     fn clear_passed(&mut self, probe: &mut Probe<'_>) {
         while let Some(frame) = self.queues.front(PASSED) {
@@ -335,8 +308,4 @@ impl GnuMach {
             .map(|&list| u64::from(self.queues.length(list)))
             .sum()
     }
-}
-
-fn last_place(object: ObjectId) -> usize {
-    object.0 as usize % LAST_PAGES
 }

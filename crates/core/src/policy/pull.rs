@@ -1,4 +1,8 @@
 //! Pull: the oldest page of a list that may leave, as the Mach pagers looked for it.
+//!
+//! A policy may come to the end of its rules with nothing to show for it: every page was used, and
+//! the kernel it follows would have gone round once more, waited, or killed a process. Here the
+//! page that waits must be served: [`pull_any`] then names the oldest, whatever its use.
 
 use super::Probe;
 use crate::id::FrameId;
@@ -17,4 +21,9 @@ pub(super) fn pull(queues: &mut Queues, list: u8, probe: &Probe<'_>) -> Option<F
         queues.move_to_back(list, frame.0);
     }
     None
+}
+
+/// Finds the oldest frame that may leave on the first of `lists` that has one.
+pub(super) fn pull_any(queues: &mut Queues, lists: &[u8], probe: &Probe<'_>) -> Option<FrameId> {
+    lists.iter().find_map(|&list| pull(queues, list, probe))
 }

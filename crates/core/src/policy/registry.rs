@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 
 use super::{Description, Policy};
 use super::{clock, fifo, gnumach, mach3, mach86, random, tidemark};
+use super::{dclock, freebsd, linux_classzone, linux_modern, linux_rmap13b, linux_rmap15};
+use super::{mglru, netbsd, netbsd_clock_pro, osf_mk};
 
 /// Every policy: what it says of itself, and how it is made.
 static ENTRIES: &[Entry] = &[
@@ -43,6 +45,50 @@ static ENTRIES: &[Entry] = &[
     Entry {
         description: &gnumach::BALANCED,
         build: gnumach::build_balanced,
+    },
+    Entry {
+        description: &osf_mk::DESCRIPTION,
+        build: osf_mk::build,
+    },
+    Entry {
+        description: &linux_classzone::VIRTUAL,
+        build: linux_classzone::build_virtual,
+    },
+    Entry {
+        description: &linux_classzone::REVERSE,
+        build: linux_classzone::build_reverse,
+    },
+    Entry {
+        description: &linux_rmap13b::DESCRIPTION,
+        build: linux_rmap13b::build,
+    },
+    Entry {
+        description: &linux_rmap15::DESCRIPTION,
+        build: linux_rmap15::build,
+    },
+    Entry {
+        description: &linux_modern::DESCRIPTION,
+        build: linux_modern::build,
+    },
+    Entry {
+        description: &mglru::DESCRIPTION,
+        build: mglru::build,
+    },
+    Entry {
+        description: &dclock::DESCRIPTION,
+        build: dclock::build,
+    },
+    Entry {
+        description: &netbsd::DESCRIPTION,
+        build: netbsd::build,
+    },
+    Entry {
+        description: &netbsd_clock_pro::DESCRIPTION,
+        build: netbsd_clock_pro::build,
+    },
+    Entry {
+        description: &freebsd::DESCRIPTION,
+        build: freebsd::build,
     },
     Entry {
         description: &tidemark::DESCRIPTION,

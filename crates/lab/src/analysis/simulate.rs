@@ -6,9 +6,10 @@
 
 use rayon::prelude::*;
 use tidemark_core::frame::{Frames, State};
-use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId};
+use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
 use tidemark_core::policy::registry::{self, BuildError};
 use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe, Sees};
+use tidemark_core::reverse::ReverseMap;
 use tidemark_core::time::Time;
 use tidemark_model::sampled::Sampled;
 
@@ -92,11 +93,16 @@ pub fn simulate(
     let sees = policy.describe().sees;
     assert!(sees != Sees::Future, "the future is not shown here");
     let count = frames as usize;
+    let mut places = ReverseMap::new(count);
+    if policy.walks() {
+        places.keep_standing();
+    }
     let mut memory = Memory {
         policy,
         cost: Cost::default(),
         frames: Frames::new(frames, frames),
         translation: Sampled::new(eyes, frames),
+        places,
         free: (0..frames).rev().collect(),
         page_of: vec![NONE; count],
         frame_of: vec![NONE; ids.len()],
@@ -124,6 +130,8 @@ struct Memory<'a> {
     cost: Cost,
     frames: Frames,
     translation: Sampled,
+    /// Every page is mapped in the space of its object, at its place there.
+    places: ReverseMap,
     free: Vec<u32>,
     page_of: Vec<u32>,
     frame_of: Vec<u32>,
@@ -146,6 +154,7 @@ impl Memory<'_> {
         if !self.translation.is_mapped[place] {
             self.translation.is_mapped[place] = true;
             self.cost.soft_faults += 1;
+            self.stand(page, FrameId(frame));
             self.policy.page_rescued(FrameId(frame));
         }
         if sees == Sees::References {
@@ -165,6 +174,7 @@ impl Memory<'_> {
         self.frame_of[page as usize] = frame;
         self.translation.is_mapped[place] = true;
         self.translation.is_referenced[place] = false;
+        self.stand(page, FrameId(frame));
         self.frames.force(FrameId(frame), State::Resident, false);
         let was_seen = std::mem::replace(&mut self.was_seen[page as usize], true);
         let arrival = Arrival {
@@ -180,6 +190,12 @@ impl Memory<'_> {
         self.policy.page_entered(FrameId(frame), &arrival);
     }
 
+    fn stand(&mut self, page: u32, frame: FrameId) {
+        let PageId { object, index } = self.ids[page as usize];
+        self.places
+            .insert(frame, SpaceId(object.0), VirtPage(index));
+    }
+
     fn evict(&mut self) {
         let frame = loop {
             let mut probe = Probe::new(
@@ -188,7 +204,8 @@ impl Memory<'_> {
                 &mut self.translation,
                 &mut self.cost.questions,
                 0,
-            );
+            )
+            .with_places(&mut self.places);
             let frame = self.policy.choose(&mut probe);
             let frame = frame.expect("a full memory holds a page that may leave");
             if self.frames.may_leave(frame) {
@@ -201,6 +218,7 @@ impl Memory<'_> {
         self.frame_of[page as usize] = NONE;
         self.frames.force(frame, State::Free, false);
         self.translation.is_mapped[frame.index()] = false;
+        self.places.clear(frame);
         self.free.push(frame.0);
         self.policy
             .page_left(frame, self.ids[page as usize], Departure::Evicted);

@@ -53,8 +53,7 @@ impl World<'_> {
                 self.processes[running].is_faulting = true;
             }
         }
-        cost_ns += self.take_kernel_ns();
-        cost_ns += self.drain(now);
+        cost_ns += self.conclude(now);
         self.charge(number, cost_ns);
         if resolution == Resolution::Pending {
             self.processors[number].running = None;
@@ -69,7 +68,7 @@ impl World<'_> {
         let outcome = Outcome::Done;
         let reply = Reply { ticket, outcome };
         self.vm.handle_reply(Time(now), &mut self.tables, reply);
-        let cost_ns = self.take_kernel_ns() + self.drain(now);
+        let cost_ns = self.conclude(now);
         self.charge_nobody(now, cost_ns);
     }
 
@@ -85,6 +84,14 @@ impl World<'_> {
         self.vm.handle_deadline(Time(now), &mut self.tables);
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.charge_nobody(now, cost_ns);
+    }
+
+    /// Carries out what a fault or a reply came to, then has room made for whoever comes next.
+    /// Answers what all of it cost.
+    fn conclude(&mut self, now: u64) -> u64 {
+        let cost_ns = self.take_kernel_ns() + self.drain(now);
+        self.vm.handle_idle(Time(now), &mut self.tables);
+        cost_ns + self.take_kernel_ns() + self.drain(now)
     }
 
     /// What the core's last call cost, requests apart.

@@ -18,6 +18,7 @@ use super::script::{CHUNK, Course, Record};
 
 /// The frame's number stands in the lowest bits.
 const FRAME_BITS: u32 = 28;
+const FRAME: u32 = (1 << FRAME_BITS) - 1;
 /// The entry maps.
 const PRESENT: u32 = 1 << 28;
 /// Stores are allowed. With `PRESENT` only.
@@ -103,7 +104,7 @@ impl Table {
                 };
             }
             *entry |= marks;
-            seen(FrameId(*entry & ((1 << FRAME_BITS) - 1)));
+            seen(FrameId(*entry & FRAME));
         }
         Ran {
             records: records.len(),
@@ -125,7 +126,7 @@ impl Table {
             marks &= !REFERENCED;
         }
         *entry |= marks;
-        Some(FrameId(*entry & ((1 << FRAME_BITS) - 1)))
+        Some(FrameId(*entry & FRAME))
     }
 
     /// How many pages are mapped.
@@ -243,7 +244,7 @@ impl Tables {
                 let table = self.tables[link.space as usize].as_ref();
                 let entry = table.expect("links lead to tables").entries[link.place as usize];
                 assert!(entry & PRESENT != 0);
-                assert_eq!((entry & ((1 << FRAME_BITS) - 1)) as usize, frame);
+                assert_eq!((entry & FRAME) as usize, frame);
                 linked[link.space as usize] += 1;
                 at = link.next;
             }
@@ -263,7 +264,7 @@ impl Tables {
     /// Removes the mapping of `frame` at `place` from its table, keeping what its bits say.
     fn clear(&mut self, frame: FrameId, space: u32, place: u32) {
         let entry = std::mem::take(self.entry(space, place));
-        assert!(entry & PRESENT != 0 && entry & ((1 << FRAME_BITS) - 1) == frame.0);
+        assert!(entry & PRESENT != 0 && entry & FRAME == frame.0);
         self.was_referenced[frame.index()] |= entry & REFERENCED != 0;
         self.was_modified[frame.index()] |= entry & MODIFIED != 0;
         let table = self.tables[space as usize].as_mut();
@@ -347,7 +348,7 @@ impl Machine for Tables {
         };
         let entry = *self.entry(space.0, place);
         if entry & PRESENT != 0 {
-            let held = entry & ((1 << FRAME_BITS) - 1);
+            let held = entry & FRAME;
             assert_eq!(held, frame.0, "a mapping leaves before another comes");
             *self.entry(space.0, place) = bits | (entry & (REFERENCED | MODIFIED));
             return;
@@ -392,6 +393,33 @@ impl Machine for Tables {
         }
     }
 
+    fn take_referenced_at(&mut self, space: SpaceId, at: VirtPage, frame: FrameId) -> bool {
+        let place = self.table(space).place_of(at);
+        if self.kind == MachineKind::SoftFaults {
+            return self.unmap_one(frame, space.0, place);
+        }
+        let entry = self.entry(space.0, place);
+        if *entry & PRESENT == 0 || *entry & FRAME != frame.0 {
+            return false;
+        }
+        let was_referenced = *entry & REFERENCED != 0;
+        *entry &= !REFERENCED;
+        was_referenced
+    }
+
+    fn may_be_modified(&self, frame: FrameId) -> bool {
+        let mut at = self.heads[frame.index()];
+        let mut found = self.was_modified[frame.index()];
+        while at != NONE {
+            let Link { space, place, next } = self.links[at as usize];
+            let table = self.tables[space as usize].as_ref();
+            let entry = table.expect("links lead to tables").entries[place as usize];
+            found |= entry & MODIFIED != 0;
+            at = next;
+        }
+        found
+    }
+
     fn take_modified(&mut self, frame: FrameId) -> bool {
         assert_eq!(self.heads[frame.index()], NONE, "asked of unmapped frames");
         let was_modified = self.was_modified[frame.index()];
@@ -419,7 +447,7 @@ impl Machine for Tables {
             (table.place_of(from), table.place_of(to))
         };
         let entry = *self.entry(space.0, old);
-        if entry & PRESENT == 0 || entry & ((1 << FRAME_BITS) - 1) != frame.0 {
+        if entry & PRESENT == 0 || entry & FRAME != frame.0 {
             return;
         }
         assert!(self.unmap_one(frame, space.0, old));

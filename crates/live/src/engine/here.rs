@@ -118,11 +118,13 @@ impl Engine {
                 };
                 self.end_wait(arrival, Some(kind));
                 self.carry_on();
+                self.make_room();
                 Told::Touch
             }
             Resolution::Pending => {
                 self.gauges.add(Counter::PageInFaults, 1);
                 self.carry_on();
+                self.make_room();
                 let is_over = self.waiting.since(waiter) != Some(since);
                 if is_over {
                     Told::Touch

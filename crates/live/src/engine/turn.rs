@@ -71,6 +71,7 @@ impl Engine {
         self.serve_arrived();
         self.collect_replies();
         self.carry_on();
+        self.make_room();
         self.answer_asks(requests);
         if self.freeze.is_frozen() {
             return 0;
@@ -102,6 +103,12 @@ impl Engine {
         while let Some(reply) = self.store.next_reply() {
             self.vm.handle_reply(self.now, &mut self.machine, reply);
         }
+    }
+
+    /// Lets the core free frames for whoever comes next, now that what is waited for is under way.
+    pub(super) fn make_room(&mut self) {
+        self.vm.handle_idle(self.now, &mut self.machine);
+        self.carry_on();
     }
 
     /// Starts the transfers that the core asks for, and passes on what it says.

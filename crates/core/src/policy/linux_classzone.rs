@@ -1,0 +1,349 @@
+//! Linux 2.4 and early 2.5: two lists, and page tables that are walked in the order of addresses;
+//! and the same lists with a minimal reverse map instead.
+//!
+//! - `linux-classzone`: the pager looks through the inactive list for pages that nobody maps. When
+//!   it has met too many that somebody does, it walks the page tables of one program after the
+//!   other and unmaps what was not used since the last walk. A page that several programs share is
+//!   free only when the walk has come by at each.
+//! - `linux-rmap` (the patch measured against it in 2002): what maps a page is known from the
+//!   page, so that it is asked and unmapped when its turn comes. There is no ageing yet.
+//!
+//! A choice goes on with the round in which the last one stopped: a round frees 32 pages, or looks
+//! at a part of the inactive list that grows from a sixth to all of it.
+//!
+//! # Departures
+//! There is one zone, and no caches of other kinds to shrink. Where the kernel would find nothing
+//! after its last round and kill a process, the page tables are walked without having been asked
+//! for, and at last the oldest page goes. The pages unmapped in one walk, 32, are at most a 32nd
+//! of memory: less memory than that did not occur.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::pull::pull_any;
+use super::registry::Settings;
+use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::id::{FrameId, PageId, SpaceId, VirtPage};
+use crate::queue::Queues;
+
+/// What `linux-classzone` says of itself.
+pub static VIRTUAL: Description = Description {
+    name: "linux-classzone",
+    summary: "pages leave once a walk along the programs' page tables has unmapped them",
+    lineage: &["Linux 2.4.10-2.4.22 and 2.5.23 (mm/vmscan.c)"],
+    sees: Sees::Bits,
+    knobs: &[Knob {
+        name: "pace",
+        meaning: "0: six growing rounds, as in 2.5.23; 1: sixty equal ones, as in 2.4.22",
+        min: 0,
+        max: 1,
+        default: 0,
+    }],
+};
+
+/// What `linux-rmap` says of itself.
+pub static REVERSE: Description = Description {
+    name: "linux-rmap",
+    summary: "inactive pages leave unless they were used, found through a reverse map",
+    lineage: &[
+        "Linux 2.5.23 (mm/vmscan.c)",
+        "McCracken and van Riel 2002 (minimal rmap)",
+    ],
+    sees: Sees::Bits,
+    knobs: &[],
+};
+
+const ACTIVE: u8 = 0;
+const INACTIVE: u8 = 1;
+
+/// SWAP_CLUSTER_MAX: pages freed in a try, and unmapped in a walk.
+const BATCH: u64 = 32;
+/// Rounds of a try, by pace.
+const ROUNDS: [u64; 2] = [6, 60];
+/// The pace of 2.4.22: the part of all pages a round looks at, mapped pages met for each page
+/// wanted before a walk, and how much longer the active list may be than the inactive one.
+const SCAN_RATIO: u64 = 6;
+const MAPPED_RATIO: u64 = 100;
+const BALANCE_RATIO: u64 = 2;
+/// Tries, and walks, for one choice at most.
+const TRIES_MAX: u32 = 2;
+const WALKS_MAX: u32 = 2;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Search {
+    /// Walks page tables, at the pace of 2.4.22 or of 2.5.23.
+    Virtual {
+        is_even: bool,
+    },
+    Reverse,
+}
+
+/// Where a try stands.
+#[derive(Default)]
+struct Round {
+    /// Rounds left, this one included.
+    left: u64,
+    /// Pages still to be freed.
+    wanted: u64,
+    /// Pages of the inactive list still to be looked at.
+    scan: u64,
+    /// Mapped pages that may be met before a walk begins.
+    mapped: u64,
+}
+
+struct Classzone {
+    description: &'static Description,
+    search: Search,
+    queues: Queues,
+    is_referenced: Vec<bool>,
+    /// Whether a walk has removed the last mapping of each page.
+    is_unmapped: Vec<bool>,
+    round: Round,
+    /// Where the walk along the page tables has come to.
+    hand: Option<(SpaceId, VirtPage)>,
+    walks: u32,
+    frames: u64,
+}
+
+/// Makes a `linux-classzone`.
+pub fn build_virtual(settings: &Settings<'_>) -> Box<dyn Policy> {
+    let is_even = settings.knobs[0] == 1;
+    build(&VIRTUAL, Search::Virtual { is_even }, settings)
+}
+
+/// Makes a `linux-rmap`.
+pub fn build_reverse(settings: &Settings<'_>) -> Box<dyn Policy> {
+    build(&REVERSE, Search::Reverse, settings)
+}
+
+fn build(
+    description: &'static Description,
+    search: Search,
+    settings: &Settings<'_>,
+) -> Box<dyn Policy> {
+    Box::new(Classzone {
+        description,
+        search,
+        queues: Queues::new(2, settings.frames_max),
+        is_referenced: vec![false; settings.frames_max as usize],
+        is_unmapped: vec![false; settings.frames_max as usize],
+        round: Round::default(),
+        hand: None,
+        walks: 0,
+        frames: settings.frames.into(),
+    })
+}
+
+impl Policy for Classzone {
+    fn describe(&self) -> &'static Description {
+        self.description
+    }
+
+    fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
+        // The fault that brings a page counts as its first use.
+        self.is_referenced[frame.index()] = match arrival.cause {
+            Cause::ZeroFill | Cause::Fetched | Cause::Adopted | Cause::Kept => true,
+            Cause::ZeroAhead | Cause::Prefetched | Cause::Copied => false,
+        };
+        self.is_unmapped[frame.index()] = false;
+        self.queues.push_back(INACTIVE, frame.0);
+    }
+
+    fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
+        self.queues.remove(frame.0);
+    }
+
+    fn page_rescued(&mut self, frame: FrameId) {
+        // Other soft faults are how a machine without bits sets one, which the next walk finds.
+        if core::mem::take(&mut self.is_unmapped[frame.index()]) {
+            self.mark_accessed(frame);
+        }
+    }
+
+    fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        self.walks = 0;
+        let mut tries = 0;
+        while self.queues.total() > 0 {
+            if self.round.scan == 0 || self.round.wanted == 0 {
+                if self.round.left <= 1 {
+                    tries += 1;
+                    if tries > TRIES_MAX {
+                        break;
+                    }
+                }
+                self.begin_round();
+                continue;
+            }
+            if let Some(frame) = self.look(probe) {
+                self.round.wanted -= 1;
+                return Some(frame);
+            }
+        }
+        self.find_by_force(probe)
+    }
+
+    fn walks(&self) -> bool {
+        self.search != Search::Reverse
+    }
+
+    fn resize(&mut self, frames: u32) {
+        self.frames = frames.into();
+    }
+
+    fn check(&self) {
+        self.queues.check();
+    }
+}
+
+impl Classzone {
+    /// Begins the next round, of a new try if the last is over.
+    fn begin_round(&mut self) {
+        let is_even = self.search == (Search::Virtual { is_even: true });
+        let rounds = ROUNDS[usize::from(is_even)];
+        if self.round.left <= 1 || self.round.wanted == 0 {
+            self.round.left = rounds;
+            self.round.wanted = BATCH;
+        } else {
+            self.round.left -= 1;
+        }
+        let (active, inactive) = (self.length(ACTIVE), self.length(INACTIVE));
+        let wanted = self.round.wanted;
+        if is_even {
+            self.refill(wanted * active / (BALANCE_RATIO * inactive + 1));
+            self.round.scan = (self.length(ACTIVE) + self.length(INACTIVE)).div_ceil(SCAN_RATIO);
+            self.round.mapped = wanted * MAPPED_RATIO;
+        } else {
+            self.refill(wanted * active / ((inactive + 1) * 2));
+            self.round.scan = self.length(INACTIVE) / self.round.left;
+            self.round.mapped = wanted << (9 - self.round.left);
+        }
+        if self.search == Search::Reverse {
+            self.round.mapped = u64::MAX;
+        }
+    }
+
+    /// Looks at the oldest inactive page. Answers its frame if it is to go.
+    fn look(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        self.round.scan -= 1;
+        let Some(frame) = self.queues.front(INACTIVE).map(FrameId) else {
+            self.round.scan = 0;
+            return None;
+        };
+        self.queues.move_to_back(INACTIVE, frame.0);
+        if !probe.may_leave(frame) {
+            return None;
+        }
+        match self.search {
+            Search::Reverse => {
+                let was_marked = core::mem::take(&mut self.is_referenced[frame.index()]);
+                if !probe.take_referenced(frame) && !was_marked {
+                    return Some(frame);
+                }
+                self.queues.move_to_back(ACTIVE, frame.0);
+                None
+            }
+            Search::Virtual { .. } if !probe.is_mapped(frame) => Some(frame),
+            Search::Virtual { is_even } => {
+                self.meet_mapped(is_even, probe);
+                None
+            }
+        }
+    }
+
+    /// Counts a mapped page on the inactive list. Too many make the page tables be walked, which
+    /// ends a round of 2.5.23.
+    fn meet_mapped(&mut self, is_even: bool, probe: &mut Probe<'_>) {
+        if self.round.mapped > 0 {
+            self.round.mapped -= 1;
+            return;
+        }
+        if self.walks == WALKS_MAX {
+            self.round.scan = 0;
+            return;
+        }
+        self.swap_out(probe);
+        if is_even {
+            let wanted = self.round.wanted;
+            self.round.mapped = wanted * MAPPED_RATIO;
+            let (active, inactive) = (self.length(ACTIVE), self.length(INACTIVE));
+            self.refill(wanted * active / (BALANCE_RATIO * inactive + 1));
+        } else {
+            self.round.scan = 0;
+        }
+    }
+
+    /// Makes up to `count` of the oldest active pages inactive; those marked as used go round
+    /// once more without their mark.
+    fn refill(&mut self, count: u64) {
+        let mut left = count;
+        for _ in 0..2 * self.queues.length(ACTIVE) {
+            let Some(frame) = self.queues.front(ACTIVE) else {
+                break;
+            };
+            if left == 0 {
+                break;
+            }
+            if core::mem::take(&mut self.is_referenced[frame as usize]) {
+                self.queues.move_to_back(ACTIVE, frame);
+                continue;
+            }
+            left -= 1;
+            self.queues.move_to_back(INACTIVE, frame);
+            // One more use makes it active again.
+            self.is_referenced[frame as usize] = self.walks();
+        }
+    }
+
+    /// Walks on along the page tables, twice to their end at most, and unmaps what was not used
+    /// since the last walk and is not active.
+    fn swap_out(&mut self, probe: &mut Probe<'_>) {
+        self.walks += 1;
+        let mut left = BATCH.min(self.frames / BATCH).max(1);
+        let mut ends = 0;
+        while left > 0 && ends < 2 {
+            let Some((mapping, was_used)) = probe.walk(self.hand) else {
+                ends += 1;
+                self.hand = None;
+                continue;
+            };
+            self.hand = Some((mapping.space, mapping.at));
+            let frame = mapping.frame;
+            if was_used {
+                self.mark_accessed(frame);
+            } else if self.queues.list_of(frame.0) == Some(INACTIVE) && probe.may_leave(frame) {
+                probe.unmap_at(mapping);
+                self.is_unmapped[frame.index()] = !probe.is_mapped(frame);
+                left -= 1;
+            }
+        }
+    }
+
+    /// Finds a page where the kernel would have given up.
+    fn find_by_force(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        while self.walks() && self.walks < WALKS_MAX {
+            self.swap_out(probe);
+            let found = self.queues.iter(INACTIVE).map(FrameId);
+            let mut free = found.filter(|&frame| !probe.is_mapped(frame) && probe.may_leave(frame));
+            if let Some(frame) = free.next() {
+                return Some(frame);
+            }
+        }
+        pull_any(&mut self.queues, &[INACTIVE, ACTIVE], probe)
+    }
+
+    /// A use: the second makes an inactive page active.
+    fn mark_accessed(&mut self, frame: FrameId) {
+        let is_referenced = &mut self.is_referenced[frame.index()];
+        if *is_referenced && self.queues.list_of(frame.0) == Some(INACTIVE) {
+            *is_referenced = false;
+            self.queues.move_to_back(ACTIVE, frame.0);
+        } else {
+            *is_referenced = true;
+        }
+    }
+
+    fn length(&self, list: u8) -> u64 {
+        self.queues.length(list).into()
+    }
+}

@@ -1,0 +1,278 @@
+//! Linux 2.5 with the full reverse map (rmap 13b): pages age one by one, on three lists.
+//!
+//! A page comes to the active list at age 2. When pages get short, active ones are asked about
+//! their use in turn: used ones get older by 3, up to 64, others younger by 1, and at age 0 a page
+//! becomes inactive. The inactive ones are *dirty* until somebody has looked at them: what was used
+//! becomes active again, what must be written is written, and what need not be is *clean* and may
+//! go at any moment. So pages leave in the order of their ages, and their mappings are found from
+//! the page.
+//!
+//! # Departures
+//! There is one zone, and no process has a limit of its own. The marks that depend on memory are
+//! at most an eighth of it: the kernel never ran in so little that they were more. The daemon runs
+//! once for each 32 pages and not each time that an allocation wakes it. Where it would go round
+//! again and again until some page has become old enough, the ages are counted down at once. How
+//! much is written in one go is the system's business; what is written here is what is chosen.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::ages::count_down;
+use super::pull::pull_any;
+use super::registry::Settings;
+use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::id::{FrameId, PageId};
+use crate::queue::Queues;
+
+/// What `linux-rmap13b` says of itself.
+pub static DESCRIPTION: Description = Description {
+    name: "linux-rmap13b",
+    summary: "pages get older with each use and younger without; at age 0 they may leave",
+    lineage: &[
+        "FreeBSD 1990s (act_count)",
+        "van Riel 2001-2002 (rmap VM, patch 13b)",
+    ],
+    sees: Sees::Bits,
+    knobs: &[
+        age("age-start", "the age of a new page, in ageing steps", 2),
+        age("age-up", "how much older a page gets when it was used", 3),
+        age(
+            "age-down",
+            "how much younger a page gets when it was not",
+            1,
+        ),
+        age("age-max", "the greatest age", 64),
+    ],
+};
+
+const fn age(name: &'static str, meaning: &'static str, default: u64) -> Knob {
+    Knob {
+        name,
+        meaning,
+        min: 1,
+        max: 64,
+        default,
+    }
+}
+
+const ACTIVE: u8 = 0;
+const DIRTY: u8 = 1;
+const CLEAN: u8 = 2;
+const LISTS: u8 = 3;
+
+/// INACTIVE_FACTOR: a fifth of the pages is to be inactive.
+const INACTIVE_FACTOR: u64 = 5;
+/// The daemon looks at a 64th of a list at a time, and 64 times at most.
+const ROUNDS: u32 = 64;
+const ROUND_SHIFT: u32 = 6;
+/// Pages that leave from one run of the daemon to the next.
+const BATCH: u32 = 32;
+
+struct Rmap13b {
+    queues: Queues,
+    ages: Vec<u8>,
+    start: u8,
+    up: u8,
+    down: u8,
+    most: u8,
+    /// Pages that may leave until the daemon runs again.
+    batch_left: u32,
+    frames: u64,
+}
+
+/// Makes a `linux-rmap13b`.
+pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+    let [start, up, down, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
+    Box::new(Rmap13b {
+        queues: Queues::new(LISTS, settings.frames_max),
+        ages: vec![0; settings.frames_max as usize],
+        start: start.min(most),
+        up,
+        down,
+        most,
+        batch_left: 0,
+        frames: settings.frames.into(),
+    })
+}
+
+impl Policy for Rmap13b {
+    fn describe(&self) -> &'static Description {
+        &DESCRIPTION
+    }
+
+    fn page_entered(&mut self, frame: FrameId, _arrival: &Arrival) {
+        self.ages[frame.index()] = self.start;
+        self.queues.push_back(ACTIVE, frame.0);
+    }
+
+    fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
+        self.queues.remove(frame.0);
+    }
+
+    fn page_rescued(&mut self, frame: FrameId) {
+        // Clean pages are unmapped: one that is used again has to be looked at again.
+        if self.queues.list_of(frame.0) == Some(CLEAN) {
+            self.queues.move_to_back(DIRTY, frame.0);
+        }
+    }
+
+    fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        if self.batch_left == 0 {
+            self.refill(probe);
+            self.batch_left = BATCH;
+        }
+        self.batch_left -= 1;
+        let found = self.reclaim(probe).or_else(|| self.find_inactive(probe));
+        if found.is_some() {
+            return found;
+        }
+        self.age_all(self.queues.length(ACTIVE).into(), probe);
+        if self.queues.length(DIRTY) == 0 {
+            self.count_down(probe);
+        }
+        self.find_inactive(probe)
+            .or_else(|| pull_any(&mut self.queues, &[DIRTY, ACTIVE], probe))
+    }
+
+    fn tick(&mut self, probe: &mut Probe<'_>) {
+        // Once a second, so that ages mean something when pages get short.
+        let marks = Marks::new(self.frames);
+        if self.inactive_short(marks.inactive_high(self), probe) > 0 {
+            self.age_all(self.round(), probe);
+        }
+    }
+
+    fn resize(&mut self, frames: u32) {
+        self.frames = frames.into();
+    }
+
+    fn check(&self) {
+        self.queues.check();
+        let mut actives = self.queues.iter(ACTIVE);
+        assert!(actives.all(|frame| self.ages[frame as usize] <= self.most));
+    }
+}
+
+impl Rmap13b {
+    /// Takes the oldest clean page.
+    fn reclaim(&mut self, probe: &Probe<'_>) -> Option<FrameId> {
+        for _ in 0..self.queues.length(CLEAN) {
+            let frame = FrameId(self.queues.front(CLEAN)?);
+            if probe.may_leave(frame) {
+                return Some(frame);
+            }
+            self.queues.move_to_back(DIRTY, frame.0);
+        }
+        None
+    }
+
+    /// Launders: looks through the inactive pages for one that was not used.
+    fn find_inactive(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        for _ in 0..self.queues.length(DIRTY) {
+            let frame = FrameId(self.queues.front(DIRTY)?);
+            if !probe.may_leave(frame) {
+                self.queues.move_to_back(DIRTY, frame.0);
+            } else if probe.take_referenced(frame) {
+                self.ages[frame.index()] = self.start;
+                self.queues.move_to_back(ACTIVE, frame.0);
+            } else {
+                return Some(frame);
+            }
+        }
+        None
+    }
+
+    /// Ages active pages until enough are inactive.
+    fn refill(&mut self, probe: &mut Probe<'_>) {
+        let marks = Marks::new(self.frames);
+        for _ in 0..ROUNDS {
+            if self.inactive_short(marks.inactive_low(self), probe) < 0 {
+                return;
+            }
+            self.age_all(self.round(), probe);
+        }
+        if self.inactive_short(marks.inactive_min(self), probe) >= 0 {
+            self.age_all(self.queues.length(ACTIVE).into(), probe);
+        }
+    }
+
+    /// Asks `count` active pages, the oldest of the list first, whether they were used.
+    fn age_all(&mut self, count: u64, probe: &mut Probe<'_>) {
+        for _ in 0..count {
+            let Some(frame) = self.queues.front(ACTIVE).map(FrameId) else {
+                return;
+            };
+            let age = &mut self.ages[frame.index()];
+            *age = match probe.take_referenced(frame) {
+                true => age.saturating_add(self.up).min(self.most),
+                false => age.saturating_sub(self.down),
+            };
+            self.settle_age(frame, probe);
+        }
+    }
+
+    /// Goes round the active pages until one becomes inactive, with nobody using any.
+    fn count_down(&mut self, probe: &Probe<'_>) {
+        if !count_down(&self.queues, ACTIVE, &mut self.ages, probe) {
+            return;
+        }
+        for _ in 0..self.queues.length(ACTIVE) {
+            let Some(frame) = self.queues.front(ACTIVE).map(FrameId) else {
+                return;
+            };
+            self.settle_age(frame, probe);
+        }
+    }
+
+    /// Puts an active page that was looked at behind the others, or makes it inactive.
+    fn settle_age(&mut self, frame: FrameId, probe: &Probe<'_>) {
+        let is_old = self.ages[frame.index()] == 0 && probe.may_leave(frame);
+        let list = if is_old { DIRTY } else { ACTIVE };
+        self.queues.move_to_back(list, frame.0);
+    }
+
+    /// How many pages short of `target` those are that are free or inactive.
+    fn inactive_short(&self, target: u64, probe: &Probe<'_>) -> i64 {
+        let inactive = self.queues.length(DIRTY) + self.queues.length(CLEAN);
+        target as i64 - i64::from(probe.frames_free()) - i64::from(inactive)
+    }
+
+    /// How many active pages are aged in one round.
+    fn round(&self) -> u64 {
+        u64::from(self.queues.length(ACTIVE) >> ROUND_SHIFT)
+    }
+}
+
+/// What the daemon keeps free or inactive, from the size of memory.
+struct Marks {
+    high: u64,
+}
+
+impl Marks {
+    fn new(frames: u64) -> Marks {
+        let mask = (frames / 128).max(20).min(frames / 24);
+        let extra = Some(frames / 512).filter(|&extra| extra >= 255);
+        let extra = extra.map_or(0, |extra| extra.min(1024));
+        Marks {
+            high: extra + 3 * mask,
+        }
+    }
+
+    fn inactive_min(&self, policy: &Rmap13b) -> u64 {
+        self.high + self.base(policy) / 2
+    }
+
+    fn inactive_low(&self, policy: &Rmap13b) -> u64 {
+        self.high + self.base(policy)
+    }
+
+    fn inactive_high(&self, policy: &Rmap13b) -> u64 {
+        self.high + 2 * self.base(policy)
+    }
+
+    fn base(&self, policy: &Rmap13b) -> u64 {
+        let pages = policy.queues.length(ACTIVE) + policy.queues.length(DIRTY);
+        u64::from(pages) / INACTIVE_FACTOR
+    }
+}
