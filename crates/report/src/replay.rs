@@ -86,26 +86,27 @@ fn kinds_of(run: &Run) -> [(&'static str, &'static str, u64); 5] {
     ]
 }
 
-/// A bar for each run, with a part for each kind of fault; all to one scale.
+/// A bar for each run, with a part for each kind of fault, and how many there were beside it.
 fn kinds(record: &ReplayRecord) -> String {
-    let sum = |run: &Run| kinds_of(run).iter().map(|kind| kind.2).sum::<u64>();
-    let most = record.runs.iter().map(sum).max().unwrap_or(0).max(1);
     let mut html = String::from("<div class=\"legend\">");
     for (name, ink, _) in kinds_of(&Run::default()) {
-        html.push_str(&format!("<i style=\"background:var({ink})\"></i>{name}"));
+        html.push_str(&format!(
+            "<span><i style=\"background:var({ink})\"></i> {name}</span>"
+        ));
     }
     html.push_str("</div><div class=\"bars\">");
     for run in &record.runs {
         let name = format!("{}, {}", words::system(run), text::bytes(run.memory_bytes));
         html.push_str(&format!("<span>{}</span><div>", escaped(&name)));
+        let all: u64 = kinds_of(run).iter().map(|kind| kind.2).sum();
         for (kind, ink, count) in kinds_of(run) {
-            let share = count as f64 * 100.0 / most as f64;
+            let share = count as f64 * 100.0 / all.max(1) as f64;
             html.push_str(&format!(
                 "<i title=\"{kind}: {}\" style=\"width:{share:.3}%;background:var({ink})\"></i>",
                 text::count(count)
             ));
         }
-        html.push_str("</div>");
+        html.push_str(&format!("</div><span>{}</span>", text::count(all)));
     }
     html + "</div>"
 }

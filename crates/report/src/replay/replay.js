@@ -7,13 +7,14 @@ const sweepChart = ({ runs }) => {
     'Page-ins': { of: (run) => run.page_ins, text: count, steps: stepsOfTen, name: 'page-ins' },
     'Over the optimum': { of: (run) => run.over_optimal, text: digits, steps: stepsOfTen, name: 'page-ins over the optimum' },
   };
-  const state = { shows: 'Elapsed', across: 'log', up: 'linear' };
+  const state = { shows: 'Elapsed', across: 'log', up: 'log' };
   const systems = [...new Set(runs.map((run) => run.system))];
   const describe = () => {
     const shown = values[state.shows];
     return {
       series: systems.map((system, at) => {
-        const some = runs.filter((run) => run.system === system && shown.of(run) !== null);
+        // A logarithmic axis has no place for none.
+        const some = runs.filter((run) => run.system === system && shown.of(run) !== null && (state.up !== 'log' || shown.of(run) > 0));
         return { name: system, ink: `--s${at % 7}`, dashed: at >= 7, x: some.map((run) => run.memory_bytes), y: some.map(shown.of) };
       }),
       x: { log: state.across === 'log' ? 2 : 0, label: bytes, steps: stepsOfTwo, name: 'memory' },
@@ -35,7 +36,7 @@ const sweepChart = ({ runs }) => {
   const set = (key) => (name) => { state[key] = key === 'shows' ? name : name.split(' ').pop(); it.build(); };
   choice(tools, Object.keys(values), 'Elapsed', set('shows')).classList.add('push');
   choice(tools, ['memory log', 'linear'], 'memory log', set('across'));
-  choice(tools, ['up linear', 'log'], 'up linear', set('up'));
+  choice(tools, ['up log', 'linear'], 'up log', set('up'));
   zoomTools(tools, it);
   return it;
 };
