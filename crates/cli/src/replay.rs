@@ -3,6 +3,7 @@
 mod plan;
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use clap::Args;
 use tidemark_lab::study::{Replay, Replayed, Unreadable, Unrunnable};
@@ -88,9 +89,15 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     });
     let replay = replay.map_err(|(path, error)| unreadable(&path.display().to_string(), &error))?;
     let order = plan.order(&replay)?;
-    let replayed = replay.run(&order, &mut |what, part| progress.show(what, part));
+    let shown = Mutex::new(progress);
+    let show = |what: &str, part| {
+        if let Ok(mut progress) = shown.lock() {
+            progress.show(what, part);
+        }
+    };
+    let replayed = replay.run(&order, &show);
     let replayed = replayed.map_err(|error| unrunnable(&error, replay.page_bytes()))?;
-    drop(progress);
+    drop(shown);
     give(&arguments, &replayed)
 }
 

@@ -1,8 +1,9 @@
 //! Studies: a trace from its file to the records that people and programs read.
 //!
 //! [`Study::read`] loads a trace; its methods run the analyses and answer with the records of
-//! `tidemark-results`. [`Replay`] runs traces on whole memory systems. What an analysis takes for granted (how long a page-in lasts, which windows
-//! are shown) is an argument here, and stands in the record.
+//! `tidemark-results`. [`Replay`] runs traces on whole memory systems. What an analysis takes for
+//! granted (how long a page-in lasts, which windows are shown) is an argument here, and stands in
+//! the record.
 
 mod curves;
 mod order;

@@ -9,8 +9,8 @@
 //! have equal shares of memory.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use tidemark_core::vm::Config;
@@ -35,6 +35,10 @@ const REFERENCES_MAX: usize = 1 << 30;
 const PAGES_MAX: u64 = 1 << 30;
 /// Frames that a run in ample memory has beside those for its pages.
 const FRAMES_SPARE: u64 = 1024;
+
+/// Is told of the progress of runs, by whichever thread has made one: what is being done, and the
+/// share that is done, from 0 to 1.
+pub type Told<'a> = dyn Fn(&str, f64) + Sync + 'a;
 
 /// Traces that were read, to be run on any system.
 pub struct Replay {
@@ -179,11 +183,7 @@ impl Replay {
     ///
     /// # Errors
     /// If one of them can't be made.
-    pub fn run(
-        &self,
-        order: &ReplayOrder,
-        progress: &mut Progress<'_>,
-    ) -> Result<Replayed, Unrunnable> {
+    pub fn run(&self, order: &ReplayOrder, progress: &Told<'_>) -> Result<Replayed, Unrunnable> {
         let pages = self.footprint_pages(order.copies);
         if pages > PAGES_MAX {
             let pages_max = PAGES_MAX;
@@ -292,7 +292,7 @@ impl Replay {
     fn run_all(
         &self,
         order: &ReplayOrder,
-        progress: &mut Progress<'_>,
+        progress: &Told<'_>,
     ) -> Result<Vec<Outcome>, Unrunnable> {
         let sizes = &order.memory_pages;
         let jobs = order
@@ -300,28 +300,19 @@ impl Replay {
             .iter()
             .flat_map(|system| sizes.iter().map(move |size| (system, *size)));
         let jobs: Vec<(&System, u32)> = jobs.collect();
-        let (done, finished) = mpsc::channel();
+        let done = AtomicUsize::new(0);
         let all = jobs.len() as f64;
-        thread::scope(|scope| {
-            let jobs = &jobs;
-            let running = scope.spawn(move || {
-                let each = jobs.par_iter().with_max_len(1);
-                let outcomes = each.map_with(done, |done, (system, memory_pages)| {
-                    let outcome = self.run_one(system, order, *memory_pages);
-                    // Nobody may be listening any more.
-                    let _ = done.send(());
-                    outcome
-                });
-                outcomes.collect()
+        progress("replaying", 0.0);
+        let outcomes = jobs
+            .par_iter()
+            .with_max_len(1)
+            .map(|(system, memory_pages)| {
+                let outcome = self.run_one(system, order, *memory_pages);
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                progress("replaying", done as f64 / all);
+                outcome
             });
-            progress("replaying", 0.0);
-            for (at, ()) in finished.iter().enumerate() {
-                progress("replaying", (at + 1) as f64 / all);
-            }
-            running
-                .join()
-                .expect("runs end with an outcome or an error")
-        })
+        outcomes.collect()
     }
 
     fn run_one(

@@ -400,16 +400,7 @@ pub fn replays() -> ReplayRecord {
     ReplayRecord {
         schema: replay::SCHEMA.into(),
         tidemark: VERSION.into(),
-        traces: ["sort", "sqlite3"]
-            .map(|name| ReplayTrace {
-                name: name.into(),
-                command: vec![],
-                records: 1_000_000,
-                pages: 800,
-                processes: 1,
-                has_mappings: true,
-            })
-            .into(),
+        traces: ["sort", "sqlite3"].map(replay_trace).into(),
         copies: 1,
         page_bytes: 4096,
         footprint_pages: 1600,
@@ -430,5 +421,16 @@ pub fn replays() -> ReplayRecord {
         ],
         optimum: "the fewest page-ins".into(),
         notes: vec![],
+    }
+}
+
+fn replay_trace(name: &str) -> ReplayTrace {
+    ReplayTrace {
+        name: name.into(),
+        command: vec![],
+        records: 1_000_000,
+        pages: 800,
+        processes: 1,
+        has_mappings: true,
     }
 }
