@@ -7,8 +7,6 @@
 //! [`cluster`](crate::cluster) says how many pages come along, [`reclaim`](crate::reclaim) makes
 //! room, [`transfer`](crate::transfer) ends what is started here.
 
-use alloc::vec::Vec;
-
 use crate::cluster::Heading;
 use crate::decision::Decision;
 use crate::frame::State;
@@ -156,14 +154,14 @@ impl Vm {
         if let Some(space) = self.spaces.get_mut(fault.space) {
             space.faults += 1;
         }
+        self.pass_clock(fault.space);
         let step = self.serve(machine, fault, false);
         machine.settle();
         self.absorb_setbacks(machine);
+        self.note_page_ins(machine);
         match step {
             Step::Resolved => {
-                if self.is_room_wanted() {
-                    self.keep_served(fault);
-                }
+                self.keep_served(fault);
                 Resolution::Resolved
             }
             Step::Invalid => Resolution::Invalid,
@@ -319,7 +317,11 @@ impl Vm {
                     self.counters.busy += 1;
                     self.keep(frame);
                 }
-                Setback::Busy => {}
+                Setback::Busy => {
+                    if state == State::Resident {
+                        self.frames.set_aside(frame, false);
+                    }
+                }
                 Setback::Gone if state == State::Resident => {
                     let page = self
                         .frames
@@ -340,6 +342,7 @@ impl Vm {
     pub(crate) fn occupy(&mut self, frame: FrameId, page: PageId, space: SpaceId, cause: Cause) {
         let is_external = self.objects.get(page.object).is_external();
         self.frames.fill(frame, page, is_external, Ticket(0));
+        self.frames.set_owner(frame, space);
         self.objects
             .get_mut(page.object)
             .set_frame(page.index, Some(frame));
@@ -382,6 +385,9 @@ impl Vm {
         };
         machine.enter(fault.space, fault.at, frame, rights);
         self.reverse.insert(frame, fault.space, fault.at);
+        self.frames.set_owner(frame, fault.space);
+        let was_aside = self.frames.is_aside(frame);
+        self.frames.set_aside(frame, false);
         if was_ahead {
             self.counters.ahead_used += 1;
         }
@@ -389,7 +395,7 @@ impl Vm {
             self.counters.soft_faults += 1;
             self.log(Decision::Soft(found.page));
         }
-        if !is_retry || was_ahead {
+        if !is_retry || was_ahead || was_aside {
             self.policy.page_rescued(frame);
         }
         Step::Resolved
@@ -535,6 +541,7 @@ impl Vm {
         else {
             return Step::Stall;
         };
+        self.paging_in.push(scene.fault.space);
         if let Some(number) = stream {
             let run = self.transfers[&ticket].run();
             self.streams.get_mut(number).cover(run.first, run.end());
@@ -755,40 +762,5 @@ impl Vm {
                 crate::pager::Place::Swap { first }
             }
         }
-    }
-
-    /// One frame.
-    fn take_frame(&mut self, machine: &mut dyn Machine, need: Need) -> Option<FrameId> {
-        self.take_frames(machine, 1, need).first().copied()
-    }
-
-    /// Up to `want` frames, in runs as long as can be had. They may be all but the reserve; those
-    /// for pages read ahead leave half of the low-water mark to pages that are wanted now.
-    fn take_frames(&mut self, machine: &mut dyn Machine, want: u32, need: Need) -> Vec<FrameId> {
-        let kept = match need {
-            Need::Ahead => self.config.reserve + self.config.free_low / 2,
-            Need::Awaited | Need::Standing | Need::Reserve => self.config.reserve,
-        };
-        // Where there are enough, the others are made up for when this fault's transfer is under
-        // way: see [`Vm::handle_idle`].
-        if self.frames.count(State::Free) < want + kept {
-            self.make_room(machine, want, need);
-        }
-        let free = self.frames.count(State::Free);
-        if self.is_paused(free) {
-            return Vec::new();
-        }
-        let mut left = want.min(free.saturating_sub(kept));
-        let mut taken = Vec::with_capacity(left as usize);
-        while left > 0 {
-            let Some((first, length)) = self.frames.take_run(left) else {
-                break;
-            };
-            taken.extend((first.0..first.0 + length).map(FrameId));
-            left -= length;
-        }
-        let in_use = u64::from(self.frames.in_use());
-        self.counters.frames_peak = self.counters.frames_peak.max(in_use);
-        taken
     }
 }

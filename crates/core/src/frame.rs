@@ -12,7 +12,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
-use crate::id::{FrameId, ObjectId, PageId, Ticket};
+use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket};
 
 /// What a frame is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +48,14 @@ struct Frame {
     /// Touched while it was leaving: to be kept once the store has answered.
     is_wanted: bool,
     is_external: bool,
+    /// Unmapped by the policy, and not mapped since.
+    is_aside: bool,
+    /// Load control vouches that the page was used.
+    is_vouched: bool,
+    /// Leaving to be written, and to stay afterwards.
+    is_cleaning: bool,
+    /// The space whose fault last brought or mapped the page.
+    owner: SpaceId,
     /// The page may not leave while this is not zero.
     wires: u16,
     newer: u32,
@@ -62,6 +70,9 @@ pub struct Frames {
     free: Bitmap,
     counts: [u32; STATES],
     external: u32,
+    /// Resident frames by owner, in the order of the spaces' numbers.
+    owned: Vec<u32>,
+    cleaning: u32,
     limit: u32,
     newest: u32,
     oldest: u32,
@@ -79,6 +90,10 @@ impl Frames {
             is_dirty: false,
             is_wanted: false,
             is_external: false,
+            is_aside: false,
+            is_vouched: false,
+            is_cleaning: false,
+            owner: SpaceId(0),
             wires: 0,
             newer: NONE,
             older: NONE,
@@ -100,6 +115,8 @@ impl Frames {
             free,
             counts,
             external: 0,
+            owned: Vec::new(),
+            cleaning: 0,
             limit: frames_limit,
             newest,
             oldest,
@@ -135,6 +152,9 @@ impl Frames {
         self.set_state(frame, State::Resident);
         self.table[frame.index()].ticket = Ticket(0);
         self.table[frame.index()].is_wanted = false;
+        self.table[frame.index()].is_aside = false;
+        self.table[frame.index()].is_vouched = false;
+        self.end_cleaning(frame);
         self.external += u32::from(self.table[frame.index()].is_external);
         self.link(frame);
     }
@@ -160,6 +180,7 @@ impl Frames {
             self.unlink(frame);
             self.external -= u32::from(self.table[frame.index()].is_external);
         }
+        self.end_cleaning(frame);
         let is_over = self.usable() > self.limit;
         let entry = &mut self.table[frame.index()];
         assert!(!matches!(entry.state, State::Free | State::Retired));
@@ -224,6 +245,40 @@ impl Frames {
         self.table[frame.index()].is_wanted = true;
     }
 
+    /// Notes whether the policy has unmapped the page of `frame` and nobody has mapped it since.
+    pub(crate) fn set_aside(&mut self, frame: FrameId, is_aside: bool) {
+        self.table[frame.index()].is_aside = is_aside;
+    }
+
+    /// Makes the policy's next question about `frame` answer that it was used.
+    pub(crate) fn vouch(&mut self, frame: FrameId) {
+        self.table[frame.index()].is_vouched = true;
+    }
+
+    /// Reports whether `frame` was vouched for, and forgets it.
+    pub(crate) fn take_vouched(&mut self, frame: FrameId) -> bool {
+        core::mem::take(&mut self.table[frame.index()].is_vouched)
+    }
+
+    pub(crate) fn set_cleaning(&mut self, frame: FrameId) {
+        assert!(self.state(frame) == State::Leaving && !self.is_cleaning(frame));
+        self.table[frame.index()].is_cleaning = true;
+        self.cleaning += 1;
+    }
+
+    /// Says whose fault brought the page of `frame`, or mapped it again.
+    pub(crate) fn set_owner(&mut self, frame: FrameId, owner: SpaceId) {
+        let is_resident = self.state(frame) == State::Resident;
+        let before = core::mem::replace(&mut self.table[frame.index()].owner, owner);
+        if owner.0 as usize >= self.owned.len() {
+            self.owned.resize(owner.0 as usize + 1, 0);
+        }
+        if is_resident {
+            self.owned[before.0 as usize] -= 1;
+            self.owned[owner.0 as usize] += 1;
+        }
+    }
+
     /// Gives a frame's page another name: its object was merged into another.
     pub(crate) fn rename(&mut self, frame: FrameId, page: PageId) {
         self.table[frame.index()].page = page;
@@ -242,7 +297,9 @@ impl Frames {
     #[doc(hidden)]
     pub fn force(&mut self, frame: FrameId, state: State, is_wired: bool) {
         self.set_state(frame, state);
-        self.table[frame.index()].wires = is_wired.into();
+        let entry = &mut self.table[frame.index()];
+        entry.wires = is_wired.into();
+        (entry.is_aside, entry.is_dirty) = (false, false);
     }
 
     /// How many frames there are in all.
@@ -297,6 +354,21 @@ impl Frames {
         entry.state == State::Resident && entry.wires == 0
     }
 
+    /// The space whose fault last brought the page of `frame`, or mapped it again.
+    pub fn owner(&self, frame: FrameId) -> SpaceId {
+        self.table[frame.index()].owner
+    }
+
+    /// How many resident pages `space` owns. One that several spaces share has one owner.
+    pub fn resident_of(&self, space: SpaceId) -> u32 {
+        self.owned.get(space.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// How many leaving frames hold pages that are written and stay.
+    pub fn cleaning(&self) -> u32 {
+        self.cleaning
+    }
+
     /// The frame whose page came first, of those that may leave.
     pub fn find_oldest(&self) -> Option<FrameId> {
         self.iter_oldest()
@@ -323,6 +395,14 @@ impl Frames {
         self.table[frame.index()].is_dirty
     }
 
+    pub(crate) fn is_aside(&self, frame: FrameId) -> bool {
+        self.table[frame.index()].is_aside
+    }
+
+    pub(crate) fn is_cleaning(&self, frame: FrameId) -> bool {
+        self.table[frame.index()].is_cleaning
+    }
+
     pub(crate) fn is_wanted(&self, frame: FrameId) -> bool {
         self.table[frame.index()].is_wanted
     }
@@ -339,6 +419,7 @@ impl Frames {
     pub fn check(&self) {
         let mut counts = [0; STATES];
         let mut external = 0;
+        let mut owned = vec![0; self.owned.len()];
         for (number, entry) in self.table.iter().enumerate() {
             counts[entry.state as usize] += 1;
             assert_eq!(self.free.contains(number), entry.state == State::Free);
@@ -348,8 +429,12 @@ impl Frames {
             if entry.state == State::Resident {
                 assert!(entry.page != NO_PAGE);
                 external += u32::from(entry.is_external);
+                owned[entry.owner.0 as usize] += 1;
             }
         }
+        assert_eq!(owned, self.owned);
+        let cleaning = self.table.iter().filter(|entry| entry.is_cleaning).count();
+        assert_eq!(cleaning, self.cleaning as usize);
         assert_eq!((counts, external), (self.counts, self.external));
         let mut length = 0;
         let (mut at, mut older) = (self.oldest, NONE);
@@ -362,6 +447,11 @@ impl Frames {
         assert_eq!((length, older), (self.count(State::Resident), self.newest));
     }
 
+    fn end_cleaning(&mut self, frame: FrameId) {
+        let was_cleaning = core::mem::take(&mut self.table[frame.index()].is_cleaning);
+        self.cleaning -= u32::from(was_cleaning);
+    }
+
     fn set_state(&mut self, frame: FrameId, state: State) {
         let entry = &mut self.table[frame.index()];
         self.counts[entry.state as usize] -= 1;
@@ -370,6 +460,11 @@ impl Frames {
     }
 
     fn link(&mut self, frame: FrameId) {
+        let owner = self.table[frame.index()].owner.0 as usize;
+        if owner >= self.owned.len() {
+            self.owned.resize(owner + 1, 0);
+        }
+        self.owned[owner] += 1;
         self.table[frame.index()].older = self.newest;
         self.table[frame.index()].newer = NONE;
         match self.newest {
@@ -380,7 +475,13 @@ impl Frames {
     }
 
     fn unlink(&mut self, frame: FrameId) {
-        let Frame { newer, older, .. } = self.table[frame.index()];
+        let Frame {
+            newer,
+            older,
+            owner,
+            ..
+        } = self.table[frame.index()];
+        self.owned[owner.0 as usize] -= 1;
         match older {
             NONE => self.oldest = newer,
             older => self.table[older as usize].newer = newer,

@@ -34,4 +34,5 @@ pub mod run;
 pub mod space;
 pub mod time;
 pub mod transfer;
+mod trim;
 pub mod vm;

@@ -13,6 +13,7 @@ use crate::time::Time;
 mod ages;
 mod behind;
 pub mod clock;
+mod clocks;
 pub mod dclock;
 pub mod fifo;
 pub mod freebsd;
@@ -22,16 +23,25 @@ pub mod linux_classzone;
 pub mod linux_modern;
 pub mod linux_rmap13b;
 pub mod linux_rmap15;
+mod local;
 pub mod mach3;
 pub mod mach86;
 pub mod mglru;
+mod needs;
 pub mod netbsd;
 pub mod netbsd_clock_pro;
+pub mod nt;
 pub mod osf_mk;
+pub mod pff;
 mod pull;
 pub mod random;
 pub mod registry;
+mod sets;
 pub mod tidemark;
+pub mod vmin;
+pub mod vms;
+pub mod working_set;
+pub mod wsclock;
 
 /// Decides which resident page leaves next.
 pub trait Policy: Send {
@@ -53,10 +63,51 @@ pub trait Policy: Send {
     /// Learns of one reference; called by the lab alone, if `sees` asks for it.
     fn page_referenced(&mut self, _frame: FrameId) {}
 
+    /// Learns when the page in `frame` is used next, in the ticks of its program: `u64::MAX` if
+    /// never. Called by the lab alone after each reference, if `sees` asks for the future.
+    fn page_foreseen(&mut self, _frame: FrameId, _next: u64) {}
+
+    /// Learns how far the programs of `space` have come in their own time, in ticks: a microsecond
+    /// of processor time each, or a reference in a simulation without a clock. Told before
+    /// anything else that happened at that time.
+    fn clock_moved(&mut self, _space: SpaceId, _ticks: u64) {}
+
+    /// Learns that `space` is no more. Another may get its number. Pages it shared may stay.
+    fn space_ended(&mut self, _space: SpaceId) {}
+
     /// Names the frame to give up, or `None` if nothing it knows of may go.
     ///
     /// Choosing removes nothing: `page_left` follows if the core agrees.
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId>;
+
+    /// Names a frame to give up although nobody needs it, or `None` if all are to stay for now.
+    ///
+    /// Asked at each tick, and when a fault that brought or mapped a page is over, again and again
+    /// until it answers `None` or a round is full. One call does a bounded amount of work; what is
+    /// left over can wait for the next event. `page_left` follows each answer that the core agrees
+    /// with.
+    fn trim(&mut self, _probe: &mut Probe<'_>) -> Option<FrameId> {
+        None
+    }
+
+    /// Names a frame whose page is to be written and to stay, or `None`. Asked after
+    /// [`trim`](Self::trim), in the same way.
+    ///
+    /// The page leaves for the time of the write, and enters again: as [`Cause::Cleaned`] when it
+    /// has been written or had no need to be, as [`Cause::Kept`] if it was touched meanwhile.
+    fn clean(&mut self, _probe: &mut Probe<'_>) -> Option<FrameId> {
+        None
+    }
+
+    /// How many frames the programs of `space` need, if the policy measures that.
+    fn demand(&self, _space: SpaceId) -> Option<u32> {
+        None
+    }
+
+    /// How many resident pages the policy holds as good as free.
+    fn frames_spare(&self) -> u32 {
+        0
+    }
 
     /// Learns that time has passed.
     fn tick(&mut self, _probe: &mut Probe<'_>) {}
@@ -134,6 +185,8 @@ pub enum Cause {
     Adopted,
     /// Chosen to leave, and kept after all: touched, pinned, or its store failed.
     Kept,
+    /// Written because the policy wanted it [clean](Policy::clean). Not mapped.
+    Cleaned,
 }
 
 /// A page's coming, as a policy learns of it.
@@ -166,6 +219,7 @@ pub struct Probe<'a> {
     pub(crate) questions: &'a mut u64,
     pub(crate) laundry: u32,
     pub(crate) places: Option<&'a mut ReverseMap>,
+    pub(crate) protected: Option<SpaceId>,
 }
 
 impl<'a> Probe<'a> {
@@ -184,6 +238,7 @@ impl<'a> Probe<'a> {
             questions,
             laundry,
             places: None,
+            protected: None,
         }
     }
 
@@ -200,9 +255,13 @@ impl Probe<'_> {
         self.now
     }
 
-    /// Whether `frame` holds a page that is neither wired nor in transit.
+    /// Whether `frame` holds a page that is neither wired nor in transit, nor protected by load
+    /// control.
     pub fn may_leave(&self, frame: FrameId) -> bool {
         self.frames.may_leave(frame)
+            && self
+                .protected
+                .is_none_or(|space| self.frames.owner(frame) != space)
     }
 
     /// Reports whether `frame` was used since this was last asked, and forgets it.
@@ -210,7 +269,8 @@ impl Probe<'_> {
     /// Where there are no reference bits, a mapped frame answers yes and is unmapped.
     pub fn take_referenced(&mut self, frame: FrameId) -> bool {
         *self.questions += 1;
-        self.machine.take_referenced(frame)
+        let was_vouched_for = self.frames.take_vouched(frame);
+        self.machine.take_referenced(frame) | was_vouched_for
     }
 
     /// Unmaps `frame`, which stays resident: its next use is a soft fault, reported through
@@ -218,6 +278,23 @@ impl Probe<'_> {
     pub fn unmap(&mut self, frame: FrameId) {
         *self.questions += 1;
         self.machine.restrict(frame, Rights::None);
+        self.frames.set_aside(frame, true);
+    }
+
+    /// Whether the page in `frame` must be written before it may be dropped. `None` if nobody can
+    /// tell: only a page that [`unmap`](Self::unmap) has unmapped, in an earlier call, and that
+    /// nobody has touched since, holds still.
+    pub fn is_modified(&mut self, frame: FrameId) -> Option<bool> {
+        if !self.frames.is_aside(frame) {
+            return None;
+        }
+        *self.questions += 1;
+        // The same event may have changed other things about the page.
+        self.machine.settle();
+        if self.machine.take_modified(frame) {
+            self.frames.set_dirty(frame, true);
+        }
+        Some(self.frames.is_dirty(frame))
     }
 
     /// Whether the page in `frame` may have to be written before its frame is free. Where nothing

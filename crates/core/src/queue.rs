@@ -12,13 +12,37 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 const NONE: u32 = u32::MAX;
-const NO_LIST: u8 = u8::MAX;
+
+/// What lists are numbered with. `u8` is enough for most; a list a space needs `u32`.
+pub trait ListNumber: Copy + PartialEq {
+    /// Stands for no list.
+    const NONE: Self;
+
+    /// The number as an index.
+    fn index(self) -> usize;
+}
+
+impl ListNumber for u8 {
+    const NONE: u8 = u8::MAX;
+
+    fn index(self) -> usize {
+        self.into()
+    }
+}
+
+impl ListNumber for u32 {
+    const NONE: u32 = u32::MAX;
+
+    fn index(self) -> usize {
+        self as usize
+    }
+}
 
 #[derive(Clone, Copy)]
-struct Link {
+struct Link<List> {
     next: u32,
     previous: u32,
-    list: u8,
+    list: List,
 }
 
 #[derive(Clone, Copy)]
@@ -28,53 +52,62 @@ struct Ends {
     length: u32,
 }
 
+const EMPTY: Ends = Ends {
+    front: NONE,
+    back: NONE,
+    length: 0,
+};
+
 /// Several lists over the numbers `0..members_max`, each number on at most one of them.
-pub struct Queues {
-    links: Vec<Link>,
+pub struct Queues<List = u8> {
+    links: Vec<Link<List>>,
     ends: Vec<Ends>,
 }
 
-impl Queues {
+impl<List: ListNumber> Queues<List> {
     /// Makes `lists` empty lists.
-    pub fn new(lists: u8, members_max: u32) -> Queues {
-        assert!(lists < NO_LIST && members_max < NONE);
+    pub fn new(lists: List, members_max: u32) -> Queues<List> {
+        assert!(lists != List::NONE && members_max < NONE);
         let link = Link {
             next: NONE,
             previous: NONE,
-            list: NO_LIST,
-        };
-        let ends = Ends {
-            front: NONE,
-            back: NONE,
-            length: 0,
+            list: List::NONE,
         };
         Queues {
             links: vec![link; members_max as usize],
-            ends: vec![ends; lists.into()],
+            ends: vec![EMPTY; lists.index()],
+        }
+    }
+
+    /// Makes sure that `list` is there, with all before it: one that is new is empty.
+    pub fn add_list(&mut self, list: List) {
+        assert!(list != List::NONE);
+        if list.index() >= self.ends.len() {
+            self.ends.resize(list.index() + 1, EMPTY);
         }
     }
 
     /// Adds `member`, which is on no list, behind all others of `list`.
-    pub fn push_back(&mut self, list: u8, member: u32) {
+    pub fn push_back(&mut self, list: List, member: u32) {
         self.insert_before(list, NONE, member);
     }
 
     /// Adds `member`, which is on no list, in front of all others of `list`.
-    pub fn push_front(&mut self, list: u8, member: u32) {
-        self.insert_before(list, self.ends[usize::from(list)].front, member);
+    pub fn push_front(&mut self, list: List, member: u32) {
+        self.insert_before(list, self.ends[list.index()].front, member);
     }
 
     /// Takes `member` off whatever list it is on, and says which one that was.
-    pub fn remove(&mut self, member: u32) -> Option<u8> {
+    pub fn remove(&mut self, member: u32) -> Option<List> {
         let Link {
             next,
             previous,
             list,
         } = self.links[member as usize];
-        if list == NO_LIST {
+        if list == List::NONE {
             return None;
         }
-        let ends = &mut self.ends[usize::from(list)];
+        let ends = &mut self.ends[list.index()];
         ends.length -= 1;
         match next {
             NONE => ends.back = previous,
@@ -87,31 +120,31 @@ impl Queues {
         self.links[member as usize] = Link {
             next: NONE,
             previous: NONE,
-            list: NO_LIST,
+            list: List::NONE,
         };
         Some(list)
     }
 
     /// Takes `member` off its list, if it is on one, and adds it behind all others of `list`.
-    pub fn move_to_back(&mut self, list: u8, member: u32) {
+    pub fn move_to_back(&mut self, list: List, member: u32) {
         self.remove(member);
         self.push_back(list, member);
     }
 
     /// The list `member` is on.
-    pub fn list_of(&self, member: u32) -> Option<u8> {
+    pub fn list_of(&self, member: u32) -> Option<List> {
         let list = self.links[member as usize].list;
-        (list != NO_LIST).then_some(list)
+        (list != List::NONE).then_some(list)
     }
 
     /// The first of `list`.
-    pub fn front(&self, list: u8) -> Option<u32> {
-        some(self.ends[usize::from(list)].front)
+    pub fn front(&self, list: List) -> Option<u32> {
+        some(self.ends[list.index()].front)
     }
 
     /// The last of `list`.
-    pub fn back(&self, list: u8) -> Option<u32> {
-        some(self.ends[usize::from(list)].back)
+    pub fn back(&self, list: List) -> Option<u32> {
+        some(self.ends[list.index()].back)
     }
 
     /// Who stands behind `member` on its list.
@@ -119,9 +152,14 @@ impl Queues {
         some(self.links[member as usize].next)
     }
 
+    /// How many lists there are.
+    pub fn lists(&self) -> usize {
+        self.ends.len()
+    }
+
     /// How many are on `list`.
-    pub fn length(&self, list: u8) -> u32 {
-        self.ends[usize::from(list)].length
+    pub fn length(&self, list: List) -> u32 {
+        self.ends[list.index()].length
     }
 
     /// How many are on any list.
@@ -130,7 +168,7 @@ impl Queues {
     }
 
     /// The members of `list`, from the front.
-    pub fn iter(&self, list: u8) -> impl Iterator<Item = u32> {
+    pub fn iter(&self, list: List) -> impl Iterator<Item = u32> + use<'_, List> {
         core::iter::successors(self.front(list), |&member| self.next(member))
     }
 
@@ -143,11 +181,7 @@ impl Queues {
             let mut length = 0;
             while at != NONE {
                 let link = self.links[at as usize];
-                assert_eq!(
-                    usize::from(link.list),
-                    list,
-                    "member {at} is on another list"
-                );
+                assert_eq!(link.list.index(), list, "member {at} is on another list");
                 assert_eq!(
                     link.previous, previous,
                     "member {at} is linked one way only"
@@ -170,7 +204,7 @@ impl Queues {
         let listed = self
             .links
             .iter()
-            .filter(|link| link.list != NO_LIST)
+            .filter(|link| link.list != List::NONE)
             .count();
         assert_eq!(
             members, listed,
@@ -178,12 +212,12 @@ impl Queues {
         );
     }
 
-    fn insert_before(&mut self, list: u8, next: u32, member: u32) {
-        assert_eq!(
-            self.links[member as usize].list, NO_LIST,
+    fn insert_before(&mut self, list: List, next: u32, member: u32) {
+        assert!(
+            self.links[member as usize].list == List::NONE,
             "{member} is on a list already"
         );
-        let ends = &mut self.ends[usize::from(list)];
+        let ends = &mut self.ends[list.index()];
         ends.length += 1;
         let previous = match next {
             NONE => core::mem::replace(&mut ends.back, member),
@@ -215,7 +249,7 @@ mod tests {
 
     #[test]
     fn members_stand_in_the_order_they_were_added_at_either_end() {
-        let mut queues = Queues::new(2, 8);
+        let mut queues = Queues::new(2_u8, 8);
         queues.push_back(0, 3);
         queues.push_back(0, 4);
         queues.push_front(0, 2);
@@ -228,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_member_leaves_from_the_front_the_middle_and_the_back() {
-        let mut queues = Queues::new(1, 5);
+        let mut queues = Queues::new(1_u8, 5);
         (0..5).for_each(|member| queues.push_back(0, member));
         assert_eq!(queues.remove(2), Some(0));
         assert_eq!(queues.remove(0), Some(0));
@@ -246,7 +280,7 @@ mod tests {
 
     #[test]
     fn moving_takes_a_member_along_to_another_list() {
-        let mut queues = Queues::new(2, 3);
+        let mut queues = Queues::new(2_u8, 3);
         (0..3).for_each(|member| queues.push_back(0, member));
         queues.move_to_back(1, 1);
         queues.move_to_back(0, 0);
@@ -256,9 +290,21 @@ mod tests {
     }
 
     #[test]
+    fn lists_are_added_beside_those_that_have_members() {
+        let mut queues: Queues<u32> = Queues::new(1, 3);
+        queues.push_back(0, 1);
+        queues.add_list(70_000);
+        queues.move_to_back(70_000, 1);
+        queues.push_back(69_999, 2);
+        assert_eq!((queues.length(0), queues.list_of(1)), (0, Some(70_000)));
+        assert_eq!(queues.lists(), 70_001);
+        queues.check();
+    }
+
+    #[test]
     #[should_panic(expected = "on a list already")]
     fn a_member_is_on_one_list_at_most() {
-        let mut queues = Queues::new(2, 3);
+        let mut queues = Queues::new(2_u8, 3);
         queues.push_back(0, 1);
         queues.push_back(1, 1);
     }

@@ -17,10 +17,10 @@ use crate::decision::Decision;
 use crate::fault::{Event, Failure};
 use crate::frame::State;
 use crate::id::{FrameId, PageId, SlotId, Ticket};
-use crate::machine::{Machine, Rights};
+use crate::machine::Machine;
 use crate::object::Keeper;
 use crate::pager::Place;
-use crate::policy::{Departure, Policy, Probe};
+use crate::policy::{Cause, Departure, Policy, Probe};
 use crate::run::PageRun;
 use crate::vm::Vm;
 
@@ -59,7 +59,7 @@ impl Vm {
         }
         // Frames beyond the limit leave too: the first to be freed are retired.
         let over = self.frames.usable().saturating_sub(self.frames.limit());
-        let coming = self.frames.count(State::Free) + self.laundry;
+        let coming = self.frames.count(State::Free) + self.laundry - self.frames.cleaning();
         let needed = if want > 0 {
             want + self.config.reserve
         } else {
@@ -79,11 +79,44 @@ impl Vm {
         }
     }
 
-    /// Whether fewer frames are free, or on their way to be, than should be kept.
-    pub(crate) fn is_room_wanted(&self) -> bool {
-        let coming = self.frames.count(State::Free) + self.laundry;
-        let over = self.frames.usable().saturating_sub(self.frames.limit());
-        coming < self.config.free_low + over
+    /// One frame.
+    pub(crate) fn take_frame(&mut self, machine: &mut dyn Machine, need: Need) -> Option<FrameId> {
+        self.take_frames(machine, 1, need).first().copied()
+    }
+
+    /// Up to `want` frames, in runs as long as can be had. They may be all but the reserve; those
+    /// for pages read ahead leave half of the low-water mark to pages that are wanted now.
+    pub(crate) fn take_frames(
+        &mut self,
+        machine: &mut dyn Machine,
+        want: u32,
+        need: Need,
+    ) -> Vec<FrameId> {
+        let kept = match need {
+            Need::Ahead => self.config.reserve + self.config.free_low / 2,
+            Need::Awaited | Need::Standing | Need::Reserve => self.config.reserve,
+        };
+        // Where there are enough, the others are made up for when this fault's transfer is under
+        // way: see [`Vm::handle_idle`].
+        if self.frames.count(State::Free) < want + kept {
+            self.make_room(machine, want, need);
+        }
+        let free = self.frames.count(State::Free);
+        if self.is_paused(free) {
+            return Vec::new();
+        }
+        let mut left = want.min(free.saturating_sub(kept));
+        let mut taken = Vec::with_capacity(left as usize);
+        while left > 0 {
+            let Some((first, length)) = self.frames.take_run(left) else {
+                break;
+            };
+            taken.extend((first.0..first.0 + length).map(FrameId));
+            left -= length;
+        }
+        let in_use = u64::from(self.frames.in_use());
+        self.counters.frames_peak = self.counters.frames_peak.max(in_use);
+        taken
     }
 
     /// Ends the waiting of faults that no frame will come for, because nothing can be written.
@@ -165,6 +198,7 @@ impl Vm {
             questions: &mut self.counters.questions,
             laundry: self.laundry,
             places: Some(&mut self.reverse),
+            protected: self.protected,
         };
         ask(&mut *self.policy, &mut probe)
     }
@@ -172,20 +206,23 @@ impl Vm {
     /// One round: chooses up to `want` frames and sends their pages out.
     pub(crate) fn reclaim(&mut self, machine: &mut dyn Machine, want: u32) {
         let want = want.min(self.config.laundry_max.saturating_sub(self.laundry));
-        let mut chosen = Vec::with_capacity(want as usize);
+        // Whoever does not run needs no pages.
+        let mut chosen = self.choose_suspended(want as usize, false);
+        chosen
+            .iter()
+            .for_each(|&frame| self.begin_leaving(machine, frame));
         while chosen.len() < want as usize {
             let Some(frame) = self.choose_one(machine, chosen.is_empty()) else {
                 break;
             };
-            let page = self
-                .frames
-                .page(frame)
-                .expect("a resident frame has a page");
-            self.policy.page_left(frame, page, Departure::Evicted);
-            self.frames.leave(frame);
-            machine.restrict(frame, Rights::None);
+            self.begin_leaving(machine, frame);
             chosen.push(frame);
         }
+        self.send_out(machine, chosen);
+    }
+
+    /// Decides what becomes of pages that were just unmapped: dropped, written, or kept.
+    pub(crate) fn send_out(&mut self, machine: &mut dyn Machine, chosen: Vec<FrameId>) {
         machine.settle();
         self.absorb_setbacks(machine);
         let mut modified = Vec::new();
@@ -202,6 +239,8 @@ impl Vm {
             if was_modified || self.frames.is_dirty(frame) {
                 self.frames.set_dirty(frame, true);
                 modified.push((page, frame));
+            } else if self.frames.is_cleaning(frame) {
+                self.put_back(frame, Cause::Cleaned);
             } else {
                 self.drop_page(machine, page, frame);
             }
@@ -213,20 +252,34 @@ impl Vm {
     fn choose_one(&mut self, machine: &mut dyn Machine, is_first: bool) -> Option<FrameId> {
         let choice = self.ask_policy(machine, |policy, probe| policy.choose(probe));
         match choice {
-            Some(frame) if self.frames.may_leave(frame) => Some(frame),
+            Some(frame) if self.may_choose(frame) => Some(frame),
             Some(_) => {
                 self.counters.refusals += 1;
-                self.frames.find_oldest()
+                self.frames
+                    .iter_oldest()
+                    .map(|(frame, _)| frame)
+                    .find(|&frame| self.may_choose(frame))
             }
             // A policy may want to wait for its laundry. If there is none, nothing would change
             // by waiting.
             None if is_first && self.laundry == 0 => {
+                if let Some(protected) = self.protected.take() {
+                    let choice = self.choose_one(machine, is_first);
+                    self.protected = Some(protected);
+                    return choice;
+                }
                 let oldest = self.frames.find_oldest();
                 self.counters.refusals += u64::from(oldest.is_some());
                 oldest
             }
             None => None,
         }
+    }
+
+    /// Whether `frame` holds a page that may leave, and whose space nobody protects.
+    pub(crate) fn may_choose(&self, frame: FrameId) -> bool {
+        let is_protected = |space| self.frames.owner(frame) == space;
+        self.frames.may_leave(frame) && !self.protected.is_some_and(is_protected)
     }
 
     /// Lets a page go that its pager has, or that reads as zeros.

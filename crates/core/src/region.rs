@@ -37,6 +37,7 @@ impl Vm {
     pub fn destroy_space(&mut self, machine: &mut dyn Machine, space: SpaceId) {
         self.unmap(machine, space, VirtPage(0), 1 << PAGE_NUMBER_BITS);
         self.spaces.destroy(space);
+        self.forget_space(space);
     }
 
     /// Maps anonymous memory, which reads as zeros until it is written.

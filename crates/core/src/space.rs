@@ -8,6 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::id::{ObjectId, SpaceId, VirtPage};
+use crate::load::Turn;
 use crate::machine::Rights;
 
 /// What a program says of how it will use memory.
@@ -62,7 +63,16 @@ pub(crate) struct Space {
     pub(crate) regions: BTreeMap<u64, Region>,
     /// Faults taken so far, for load control.
     pub(crate) faults: u64,
+    /// Of those, the ones for which a page was fetched.
+    pub(crate) page_ins: u64,
+    /// How far its programs have come in their own time, if a driver tells.
+    pub(crate) ticks: Option<u64>,
+    /// Its place in the scheduler's order.
+    pub(crate) turn: Turn,
+    /// Load control wants it not to run, ...
     pub(crate) is_suspended: bool,
+    /// ... and none of its pages in memory.
+    pub(crate) is_swapped_out: bool,
 }
 
 impl Space {
@@ -106,7 +116,11 @@ impl Spaces {
         let blank = Space {
             regions: BTreeMap::new(),
             faults: 0,
+            page_ins: 0,
+            ticks: None,
+            turn: Turn::default(),
             is_suspended: false,
+            is_swapped_out: false,
         };
         if let Some(number) = self.table.iter().position(Option::is_none) {
             self.table[number] = Some(blank);
@@ -129,6 +143,10 @@ impl Spaces {
 
     pub(crate) fn get_mut(&mut self, id: SpaceId) -> Option<&mut Space> {
         self.table.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    pub(crate) fn ids(&self) -> Vec<SpaceId> {
+        self.iter().map(|(id, _)| id).collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SpaceId, &Space)> {

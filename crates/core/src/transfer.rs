@@ -101,6 +101,9 @@ impl Vm {
             .orphaned_slots
             .iter()
             .for_each(|&slot| self.slots.release(slot));
+        if let Some(origin) = transfer.origin {
+            self.pass_clock(origin.space);
+        }
         match transfer.request.direction {
             Direction::Fetch => self.end_fetch(machine, &transfer, reply.outcome),
             Direction::Store => self.end_store(machine, &transfer, reply.outcome),
@@ -295,6 +298,7 @@ impl Vm {
             if outcome == Outcome::Absent {
                 machine.zero(frame);
             }
+            self.frames.set_owner(frame, origin.space);
             self.frames.settle(frame);
             let is_wanted = transfer.wanted == Some(page.index);
             let cause = if is_wanted {
@@ -402,6 +406,8 @@ impl Vm {
             if self.frames.is_wanted(frame) {
                 self.counters.rescues += 1;
                 self.keep(frame);
+            } else if self.frames.is_cleaning(frame) {
+                self.put_back(frame, Cause::Cleaned);
             } else {
                 self.objects
                     .get_mut(page.object)
@@ -413,26 +419,29 @@ impl Vm {
 
     /// A page that was to leave stays.
     pub(crate) fn keep(&mut self, frame: FrameId) {
+        self.put_back(frame, Cause::Kept);
+    }
+
+    /// Makes a leaving frame resident again, and says why.
+    pub(crate) fn put_back(&mut self, frame: FrameId, cause: Cause) {
         self.frames.settle(frame);
         let page = self
             .frames
             .page(frame)
             .expect("a resident frame has a page");
         let is_external = self.objects.get(page.object).is_external();
-        let space = self
-            .reverse
-            .iter(frame)
-            .next()
-            .map_or(SpaceId(0), |(space, _)| space);
+        let space = self.frames.owner(frame);
         self.policy.page_entered(
             frame,
             &Arrival {
                 page,
-                cause: Cause::Kept,
+                cause,
                 space,
                 is_external,
             },
         );
-        self.log(Decision::Keep(page));
+        if cause == Cause::Kept {
+            self.log(Decision::Keep(page));
+        }
     }
 }

@@ -22,7 +22,8 @@ use crate::decision::Decision;
 use crate::fault::{Event, Fault};
 use crate::frame::{Frames, State};
 use crate::id::{FrameId, SlotId, SpaceId, Ticket, VirtPage};
-use crate::load::{LoadControl, Unlimited};
+use crate::load::LoadControl;
+use crate::load::unlimited::Unlimited;
 use crate::machine::Machine;
 use crate::object::Objects;
 use crate::pager::Request;
@@ -174,6 +175,10 @@ pub struct Vm {
     pub(crate) slots: Box<dyn Slots>,
     pub(crate) load: Box<dyn LoadControl>,
     pub(crate) daemon: Daemon,
+    /// Whose pages load control spares while others may go.
+    pub(crate) protected: Option<SpaceId>,
+    /// Spaces for which a page is being fetched that load control has not been told of.
+    pub(crate) paging_in: Vec<SpaceId>,
     pub(crate) streams: Streams,
     pub(crate) transfers: BTreeMap<Ticket, Transfer>,
     pub(crate) next_ticket: u64,
@@ -187,6 +192,8 @@ pub struct Vm {
     /// Frames of faults that have been served, wired until room has been made for others: serving
     /// the next fault may not take a page that its program had no chance to touch.
     pub(crate) served: Vec<FrameId>,
+    /// Time has passed since the policy was last asked what to trim.
+    pub(crate) is_trim_due: bool,
     /// Stores that failed since one last succeeded.
     pub(crate) stores_failed: u32,
     pub(crate) is_store_full: bool,
@@ -220,6 +227,8 @@ impl Vm {
             slots,
             load: Box::new(Unlimited),
             daemon: Daemon::default(),
+            protected: None,
+            paging_in: Vec::new(),
             streams: Streams::new(),
             transfers: BTreeMap::new(),
             next_ticket: 1,
@@ -227,6 +236,7 @@ impl Vm {
             stalled: VecDeque::new(),
             held: None,
             served: Vec::new(),
+            is_trim_due: false,
             stores_failed: 0,
             is_store_full: false,
             requests: VecDeque::new(),
@@ -240,6 +250,7 @@ impl Vm {
     /// Puts another load control in place.
     pub fn set_load_control(&mut self, load: Box<dyn LoadControl>) {
         self.load = load;
+        self.protected = None;
     }
 
     /// Hands out the next piece of work for a pager.
@@ -374,14 +385,17 @@ impl Vm {
 
     /// Learns that time has passed: at least once a second, or as often as the policy needs.
     ///
-    /// Work: the policy's own, and at most one round of reclaim.
+    /// Work: the policy's own, load control's own, one step a frame for each space whose reference
+    /// bits load control sets or clears, and at most one round of reclaim.
     pub fn handle_tick(&mut self, now: Time, machine: &mut dyn Machine) {
         self.now = now;
         self.release_served();
+        self.pass_clocks();
         self.ask_policy(machine, |policy, probe| policy.tick(probe));
         machine.settle();
         self.absorb_setbacks(machine);
-        self.tick_load();
+        self.tick_load(machine);
+        self.is_trim_due = true;
         self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
         machine.settle();
@@ -395,16 +409,23 @@ impl Vm {
     }
 
     /// Learns that every request so far has been started: makes room for whoever comes next, while
-    /// the transfers run that somebody waits for. To be called after each fault and each reply;
-    /// until then a fault takes from the frames kept free.
+    /// the transfers run that somebody waits for, and lets go what the policy wants to go. To be
+    /// called after each fault, reply and tick; until then a fault takes from the frames kept
+    /// free.
     ///
-    /// Work: at most one round of reclaim.
+    /// Work: at most one round of reclaim, and one of trimming.
     pub fn handle_idle(&mut self, now: Time, machine: &mut dyn Machine) {
         self.now = now;
         // Faults that wait for a frame are served when something has ended, or in time: programs
         // whose faults are over may then have touched their pages, and three of them can't take
         // each other's for ever.
+        self.note_page_ins(machine);
         self.make_room(machine, 0, Need::Reserve);
+        if core::mem::take(&mut self.is_trim_due) || !self.served.is_empty() {
+            self.trim(machine);
+        } else {
+            self.swap_out_whole(machine);
+        }
         self.release_served();
         machine.settle();
         self.absorb_setbacks(machine);
@@ -443,36 +464,5 @@ impl Vm {
     pub(crate) fn take_ticket(&mut self) -> Ticket {
         self.next_ticket += 1;
         Ticket(self.next_ticket - 1)
-    }
-
-    fn tick_load(&mut self) {
-        use crate::load::{LoadView, SpaceLoad, Verdict};
-        let spaces: Vec<SpaceLoad> = self
-            .spaces
-            .iter()
-            .map(|(space, s)| SpaceLoad {
-                space,
-                faults: s.faults,
-                is_suspended: s.is_suspended,
-            })
-            .collect();
-        let view = LoadView {
-            now: self.now,
-            frames_free: self.frames.count(State::Free),
-            frames_target: self.config.free_high,
-            page_outs: self.counters.page_outs,
-            spaces: &spaces,
-        };
-        let Some(verdict) = self.load.tick(&view) else {
-            return;
-        };
-        let (space, is_suspended, event) = match verdict {
-            Verdict::Suspend(space) => (space, true, Event::Suspend { space }),
-            Verdict::Resume(space) => (space, false, Event::Resume { space }),
-        };
-        if let Some(found) = self.spaces.get_mut(space) {
-            found.is_suspended = is_suspended;
-            self.events.push_back(event);
-        }
     }
 }

@@ -722,19 +722,24 @@ mod limits {
 mod loads {
     use super::*;
     use tidemark_core::id::SpaceId;
-    use tidemark_core::load::{LoadControl, LoadView, Verdict};
+    use tidemark_core::load::{Description, LoadControl, LoadView, Verdict, unlimited};
 
     /// Suspends whoever has taken more than four faults, and resumes it at the next tick.
     struct Strict;
 
     impl LoadControl for Strict {
-        fn tick(&mut self, view: &LoadView<'_>) -> Option<Verdict> {
+        fn describe(&self) -> &'static Description {
+            &unlimited::DESCRIPTION
+        }
+
+        fn tick(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
             let suspended = view.spaces.iter().find(|load| load.is_suspended);
-            if let Some(load) = suspended {
-                return Some(Verdict::Resume(load.space));
-            }
-            let greedy = view.spaces.iter().find(|load| load.faults > 4)?;
-            Some(Verdict::Suspend(greedy.space))
+            let greedy = view.spaces.iter().find(|load| load.faults > 4);
+            verdicts.extend(match (suspended, greedy) {
+                (Some(load), _) => Some(Verdict::Resume(load.space)),
+                (None, Some(load)) => Some(Verdict::Suspend(load.space)),
+                (None, None) => None,
+            });
         }
     }
 

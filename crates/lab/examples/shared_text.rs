@@ -134,7 +134,7 @@ fn write_script(seed: u64, sizes: Sizes) -> Script {
             block.begin_next();
         }
         let drawn = random.draw();
-        if drawn % 2 == 0 {
+        if drawn.is_multiple_of(2) {
             let page = random.skewed_below(sizes.text);
             block.push(TEXT_START + page, Kinds::FETCH, 1000);
             continue;

@@ -1,14 +1,18 @@
-//! Working set, VMIN and PFF on the golden traces: the published counts, exactly.
+//! Working set, VMIN and PFF on the golden traces: the published counts, exactly, both from the
+//! analyses and from the core's policies where every reference is shown to them.
 
 use std::collections::BTreeMap;
 
+use tidemark_core::policy::registry;
 use tidemark_lab::analysis::intervals::Intervals;
 use tidemark_lab::analysis::pff::run_pff;
 use tidemark_lab::analysis::reference_string::ReferenceString;
 use tidemark_lab::analysis::residence::Totals;
 use tidemark_lab::analysis::vmin::{run_vmin, vmin_point};
-use tidemark_lab::analysis::working_set::{WindowPoint, run_working_set, working_set_point};
-use tidemark_model::traces;
+use tidemark_lab::analysis::working_set::{
+    WindowPoint, run_damped, run_working_set, working_set_point,
+};
+use tidemark_model::{room, traces};
 
 /// Dense ids in the order of first use.
 fn dense(pages: &[u64]) -> (Vec<u32>, u32) {
@@ -167,5 +171,49 @@ fn pff_is_the_published_one() {
     for (place, (critical, expected)) in PFFS.into_iter().enumerate() {
         let counts = run_row(|string| run_pff(string, &criticals)[place]);
         assert_eq!(counts, expected, "critical interval {critical}");
+    }
+}
+
+/// What the core's policy of that name comes to, with a tick a reference.
+fn policy_row(name: &'static str, knobs: &[(&'static str, u64)]) -> Row {
+    traces::golden().map(|trace| {
+        let (pages, count) = dense(&trace.pages);
+        let policy = registry::build(name, count, count, 0, knobs).expect("it is known");
+        let pages: Vec<u64> = pages.into_iter().map(u64::from).collect();
+        let cost = room::replay_exactly(policy, count, &pages);
+        (cost.faults, cost.page_time * 1000 / pages.len() as u128)
+    })
+}
+
+#[test]
+fn the_core_s_working_set_is_the_published_one() {
+    for (window, expected) in WORKING_SETS {
+        let row = policy_row("working-set", &[("window", window)]);
+        assert_eq!(row, expected, "window {window}");
+    }
+}
+
+#[test]
+fn the_core_s_vmin_is_the_published_one() {
+    for (window, expected) in VMINS {
+        let row = policy_row("vmin", &[("window", window)]);
+        assert_eq!(row, expected, "window {window}");
+    }
+}
+
+#[test]
+fn the_core_s_pff_is_the_published_one() {
+    for (critical, expected) in PFFS {
+        let row = policy_row("pff", &[("critical", critical)]);
+        assert_eq!(row, expected, "critical interval {critical}");
+    }
+}
+
+#[test]
+fn the_core_s_damped_working_set_is_the_analysis_s() {
+    for (window, damping) in [(100, 500), (200, 500), (400, 250), (200, 1000)] {
+        let row = policy_row("dws", &[("window", window), ("damping", damping)]);
+        let expected = run_row(|string| run_damped(string, window, damping));
+        assert_eq!(row, expected, "window {window}, damping {damping}");
     }
 }

@@ -14,6 +14,9 @@ use tidemark_core::time::Time;
 pub use crate::sampled::MachineKind;
 use crate::sampled::Sampled;
 
+/// The only space there is.
+const SPACE: SpaceId = SpaceId(0);
+
 /// What became of one reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touch {
@@ -89,9 +92,24 @@ impl Cache {
         }
     }
 
-    /// Uses `page` once.
+    /// Uses `page` once, for writing.
     pub fn touch(&mut self, page: u64) -> Touch {
+        self.policy.clock_moved(SPACE, self.references);
         self.references += 1;
+        let touch = self.refer(page);
+        let frame = self.resident[&page];
+        self.machine.is_modified[frame as usize] = true;
+        if touch != Touch::Hit {
+            // The program has not run since: its page stays.
+            let was_wired = !self.frames.may_leave(FrameId(frame));
+            self.set_wired(page, true);
+            self.trim();
+            self.set_wired(page, was_wired);
+        }
+        touch
+    }
+
+    fn refer(&mut self, page: u64) -> Touch {
         let Some(&frame) = self.resident.get(&page) else {
             if self.free.is_empty() {
                 self.evict()
@@ -112,11 +130,28 @@ impl Cache {
         if is_mapped {
             return Touch::Hit;
         }
-        self.places
-            .insert(FrameId(frame), SpaceId(0), VirtPage(page));
+        self.places.insert(FrameId(frame), SPACE, VirtPage(page));
         self.policy.page_rescued(FrameId(frame));
         self.misses.soft += 1;
         Touch::Soft
+    }
+
+    /// Throws out what the policy no longer wants, and writes at once what it wants clean.
+    fn trim(&mut self) {
+        while let Some(frame) = self.ask(|policy, probe| policy.trim(probe)) {
+            assert!(self.frames.may_leave(frame), "{frame:?} may not leave");
+            self.drop_frame(frame, Departure::Evicted);
+        }
+        let mut unclean = Vec::new();
+        while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
+            assert!(self.frames.may_leave(frame), "{frame:?} may not leave");
+            unclean.push(self.drop_frame(frame, Departure::Evicted));
+        }
+        // What is written together is written in order.
+        unclean.sort_unstable();
+        for page in unclean {
+            self.load(page, Cause::Cleaned);
+        }
     }
 
     /// Brings `page`, which is not resident, to a free frame.
@@ -128,17 +163,17 @@ impl Cache {
             "{page} is resident already"
         );
         self.pages[place] = Some(page);
-        self.machine.is_mapped[place] = cause != Cause::Prefetched;
-        if cause != Cause::Prefetched {
-            self.places
-                .insert(FrameId(frame), SpaceId(0), VirtPage(page));
+        self.machine.is_mapped[place] = !matches!(cause, Cause::Prefetched | Cause::Cleaned);
+        if self.machine.is_mapped[place] {
+            self.places.insert(FrameId(frame), SPACE, VirtPage(page));
         }
         self.machine.is_referenced[place] = false;
+        self.machine.is_modified[place] &= cause == Cause::Kept;
         self.frames.force(FrameId(frame), State::Resident, false);
         let arrival = Arrival {
             page: page_id(page),
             cause,
-            space: SpaceId(0),
+            space: SPACE,
             is_external: page_id(page).object.0 % 2 == 1,
         };
         self.policy.page_entered(FrameId(frame), &arrival);
@@ -169,19 +204,7 @@ impl Cache {
 
     /// Asks the policy for a frame, and leaves it at that.
     pub fn choose(&mut self) -> Option<FrameId> {
-        let now = Time(self.references * 1000);
-        let unmaps = self.machine.unmaps;
-        let mut probe = Probe::new(
-            now,
-            &mut self.frames,
-            &mut self.machine,
-            &mut self.questions,
-            0,
-        )
-        .with_places(&mut self.places);
-        let frame = self.policy.choose(&mut probe);
-        self.misses.unmaps += self.machine.unmaps - unmaps;
-        frame
+        self.ask(|policy, probe| policy.choose(probe))
     }
 
     /// Makes `page`, which is resident, one that may not leave, or one that may.
@@ -215,6 +238,25 @@ impl Cache {
     /// How many questions the policy has asked.
     pub fn questions(&self) -> u64 {
         self.questions
+    }
+
+    fn ask(
+        &mut self,
+        ask: fn(&mut dyn Policy, &mut Probe<'_>) -> Option<FrameId>,
+    ) -> Option<FrameId> {
+        let now = Time(self.references * 1000);
+        let unmaps = self.machine.unmaps;
+        let mut probe = Probe::new(
+            now,
+            &mut self.frames,
+            &mut self.machine,
+            &mut self.questions,
+            0,
+        )
+        .with_places(&mut self.places);
+        let frame = ask(&mut *self.policy, &mut probe);
+        self.misses.unmaps += self.machine.unmaps - unmaps;
+        frame
     }
 
     fn drop_frame(&mut self, frame: FrameId, departure: Departure) -> u64 {

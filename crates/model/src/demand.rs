@@ -82,6 +82,18 @@ fn serve(vm: &mut Vm, machine: &mut OneProgram, now: Time, fault: Fault) {
         Resolution::Pending => true,
         Resolution::Invalid => unreachable!("all pages are mapped for writing"),
     };
+    answer_all(vm, machine, now);
+    vm.handle_idle(now, machine);
+    answer_all(vm, machine, now);
+    let mut is_over = !is_pending;
+    while let Some(event) = vm.poll_event() {
+        assert_eq!(event, Event::Resolved(fault), "nothing else can happen");
+        is_over = true;
+    }
+    assert!(is_over, "{fault:?} waits for nothing");
+}
+
+fn answer_all(vm: &mut Vm, machine: &mut OneProgram, now: Time) {
     while let Some(request) = vm.poll_request() {
         let reply = Reply {
             ticket: request.ticket,
@@ -89,13 +101,6 @@ fn serve(vm: &mut Vm, machine: &mut OneProgram, now: Time, fault: Fault) {
         };
         vm.handle_reply(now, machine, reply);
     }
-    vm.handle_idle(now, machine);
-    let mut is_over = !is_pending;
-    while let Some(event) = vm.poll_event() {
-        assert_eq!(event, Event::Resolved(fault), "nothing else can happen");
-        is_over = true;
-    }
-    assert!(is_over, "{fault:?} waits for nothing");
 }
 
 /// The page tables of one program, with no memory behind them.

@@ -9,7 +9,8 @@
 //!   law. [`world`] is the stage for scripted scenarios; [`lockstep`] drives it with random
 //!   [`step`]s and [`shrink`]s what fails.
 //! - [`cache`], [`opt`] and [`traces`] are what policies alone are measured on, [`demand`] a whole
-//!   memory. [`sampled`] is the machine that answers the policies of [`cache`].
+//!   memory; [`room`] shows how much memory those take that give pages up by themselves.
+//!   [`sampled`] is the machine that answers the policies of [`cache`] and [`room`].
 //! - [`conformance`] holds the suites that every machine and every pager must pass.
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ pub mod opt;
 pub mod pager;
 pub mod physical;
 pub mod random;
+pub mod room;
 pub mod sampled;
 pub mod shrink;
 pub mod stage;

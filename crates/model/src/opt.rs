@@ -28,8 +28,8 @@ pub fn count_misses(frames: usize, trace: &[u64]) -> u64 {
     misses
 }
 
-/// For each reference, where the same page is referenced next.
-fn collect_next_uses(trace: &[u64]) -> Vec<usize> {
+/// For each reference, where the same page is referenced next; the greatest number if never.
+pub fn collect_next_uses(trace: &[u64]) -> Vec<usize> {
     let mut next_uses = vec![usize::MAX; trace.len()];
     let mut seen: HashMap<u64, usize> = HashMap::new();
     for (at, &page) in trace.iter().enumerate().rev() {

@@ -23,6 +23,8 @@ pub struct Sampled {
     pub is_mapped: Vec<bool>,
     /// The reference bit of each frame.
     pub is_referenced: Vec<bool>,
+    /// Whether the page in each frame must be written before it may be dropped.
+    pub is_modified: Vec<bool>,
     /// How many mappings were removed to answer questions.
     pub unmaps: u64,
 }
@@ -34,6 +36,7 @@ impl Sampled {
             kind,
             is_mapped: vec![false; frames as usize],
             is_referenced: vec![false; frames as usize],
+            is_modified: vec![false; frames as usize],
             unmaps: 0,
         }
     }
@@ -70,8 +73,9 @@ impl Machine for Sampled {
         unreachable!("policies own no pages")
     }
 
-    fn take_modified(&mut self, _: FrameId) -> bool {
-        unreachable!("policies do not write pages")
+    fn take_modified(&mut self, frame: FrameId) -> bool {
+        assert!(!self.is_mapped[frame.index()], "nobody can tell yet");
+        std::mem::take(&mut self.is_modified[frame.index()])
     }
 
     fn zero(&mut self, _: FrameId) {

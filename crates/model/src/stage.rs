@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
 use tidemark_core::frame::State;
 use tidemark_core::id::{FrameId, ObjectId, PagerId, SpaceId, VirtPage, Waiter};
-use tidemark_core::load::LoadControl;
+use tidemark_core::load::{self, LoadControl, Turn};
 use tidemark_core::machine::Rights;
 use tidemark_core::pager::{Pager, Place};
 use tidemark_core::policy::registry;
@@ -43,6 +43,9 @@ pub struct Setup {
     pub config: Config,
     /// The policy, by its name in the registry.
     pub policy: &'static str,
+    /// The load control, by its name in the registry, and its knobs. Programs run on whatever it
+    /// says: it changes whose pages leave.
+    pub load: (&'static str, Vec<(&'static str, u64)>),
     /// What the machine can tell.
     pub kind: Kind,
     /// How many slots the swap store has.
@@ -66,6 +69,7 @@ impl Setup {
                 ..Config::demand(frames)
             },
             policy: "fifo",
+            load: ("none", Vec::new()),
             kind: Kind::Bits,
             swap_slots: 4096,
             swap: Temper::CALM,
@@ -152,8 +156,11 @@ impl Stage {
         let policy = registry::build(setup.policy, frames_max, limit, setup.seed, &[])
             .expect("a test names a policy that exists");
         let slots = Box::new(SimSlots::new(setup.swap_slots, ledger.clone()));
+        let mut vm = Vm::new(config, Box::new(Witness::new(policy)), slots);
+        let load = load::registry::find(setup.load.0).map(|entry| entry.build(&setup.load.1));
+        vm.set_load_control(load.expect("it is known").expect("its knobs are in range"));
         Stage {
-            vm: Vm::new(config, Box::new(Witness::new(policy)), slots),
+            vm,
             machine: SimMachine::new(setup.kind, physical.clone()),
             swap: SimPager::new(physical.clone(), setup.swap, setup.seed),
             outside: SimPager::new(physical, setup.outside, setup.seed ^ 1),
@@ -509,6 +516,16 @@ impl Stage {
     /// Puts another load control in place.
     pub fn set_load_control(&mut self, load: Box<dyn LoadControl>) {
         self.vm.set_load_control(load);
+    }
+
+    /// Says where a space stands in the scheduler's order.
+    pub fn take_turn(&mut self, space: SpaceId, turn: Turn) {
+        self.vm.handle_turn(space, turn);
+    }
+
+    /// Sets the time of a space's programs, which else runs on by itself.
+    pub fn clock(&mut self, space: SpaceId, ticks: u64) {
+        self.vm.handle_clock(space, ticks);
     }
 
     /// The core.

@@ -8,8 +8,9 @@ use std::fmt;
 
 use tidemark_core::daemon::Pacing;
 use tidemark_core::id::{FrameId, PagerId, SpaceId, VirtPage};
+use tidemark_core::load;
 use tidemark_core::machine::Rights;
-use tidemark_core::policy::{Sees, registry};
+use tidemark_core::policy::{Knob, Sees, registry};
 use tidemark_core::space::Advice;
 use tidemark_core::vm::{Config, Counters};
 
@@ -184,24 +185,42 @@ fn draw_setup(choices: &mut dyn Choices, weather: Weather) -> Setup {
     } else {
         4096
     };
+    let config = draw_config(choices);
+    let swap = if is_foul {
+        draw_temper(choices)
+    } else {
+        Temper::CALM
+    };
+    let outside = if is_foul {
+        draw_temper(choices)
+    } else {
+        Temper::CALM
+    };
+    let seed = choices.below(1 << 32);
     Setup {
-        config: draw_config(choices),
+        config,
         policy,
+        load: pick_load(seed),
         kind,
         swap_slots,
-        swap: if is_foul {
-            draw_temper(choices)
-        } else {
-            Temper::CALM
-        },
-        outside: if is_foul {
-            draw_temper(choices)
-        } else {
-            Temper::CALM
-        },
-        seed: choices.below(1 << 32),
+        swap,
+        outside,
+        seed,
         is_traced: false,
     }
+}
+
+/// A load control with its knobs at one end: at their defaults most need more programs, or more
+/// time, than a plan has.
+fn pick_load(seed: u64) -> (&'static str, Vec<(&'static str, u64)>) {
+    let entries = load::registry::entries();
+    let count = entries.len() as u64;
+    let description = entries[(seed % count) as usize].description;
+    let is_least = (seed / count).is_multiple_of(2);
+    let end = |knob: &Knob| if is_least { knob.min } else { knob.max };
+    let knobs = description.knobs.iter();
+    let knobs = knobs.map(|knob| (knob.name, end(knob)));
+    (description.name, knobs.collect())
 }
 
 fn draw_config(choices: &mut dyn Choices) -> Config {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use tidemark_core::id::{FrameId, PageId};
+use tidemark_core::id::{FrameId, PageId, SpaceId};
 use tidemark_core::policy::{Arrival, Departure, Description, Policy, Probe};
 
 /// A policy that checks what it hears and what the one inside answers.
@@ -21,6 +21,21 @@ impl Witness {
             inner,
             entered: BTreeMap::new(),
         }
+    }
+
+    fn expect_choice(&self, chosen: Option<FrameId>, probe: &Probe<'_>) -> Option<FrameId> {
+        if let Some(frame) = chosen {
+            let name = self.describe().name;
+            assert!(
+                self.entered.contains_key(&frame),
+                "{name} chooses {frame:?}, which is empty"
+            );
+            assert!(
+                probe.may_leave(frame),
+                "{name} chooses {frame:?}, which may not leave"
+            );
+        }
+        chosen
     }
 }
 
@@ -61,20 +76,48 @@ impl Policy for Witness {
         self.inner.page_referenced(frame);
     }
 
+    fn page_foreseen(&mut self, frame: FrameId, next: u64) {
+        assert!(
+            self.entered.contains_key(&frame),
+            "{frame:?} is foreseen and has no page"
+        );
+        self.inner.page_foreseen(frame, next);
+    }
+
+    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
+        self.inner.clock_moved(space, ticks);
+    }
+
+    fn space_ended(&mut self, space: SpaceId) {
+        self.inner.space_ended(space);
+    }
+
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let chosen = self.inner.choose(probe);
-        if let Some(frame) = chosen {
-            let name = self.describe().name;
-            assert!(
-                self.entered.contains_key(&frame),
-                "{name} chooses {frame:?}, which is empty"
-            );
-            assert!(
-                probe.may_leave(frame),
-                "{name} chooses {frame:?}, which may not leave"
-            );
-        }
-        chosen
+        self.expect_choice(chosen, probe)
+    }
+
+    fn trim(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        let chosen = self.inner.trim(probe);
+        self.expect_choice(chosen, probe)
+    }
+
+    fn clean(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        let chosen = self.inner.clean(probe);
+        self.expect_choice(chosen, probe)
+    }
+
+    fn demand(&self, space: SpaceId) -> Option<u32> {
+        self.inner.demand(space)
+    }
+
+    fn frames_spare(&self) -> u32 {
+        let spare = self.inner.frames_spare();
+        assert!(
+            spare as usize <= self.entered.len(),
+            "{spare} are as good as free"
+        );
+        spare
     }
 
     fn tick(&mut self, probe: &mut Probe<'_>) {

@@ -15,6 +15,7 @@
 use tidemark_core::fault::{Event, Failure};
 use tidemark_core::frame::State;
 use tidemark_core::id::{PagerId, SpaceId, VirtPage};
+use tidemark_core::load::Turn;
 use tidemark_core::machine::Rights;
 use tidemark_core::space::Advice;
 use tidemark_core::vm::Config;
@@ -70,6 +71,12 @@ impl World {
     /// Sets the policy, by its name in the registry.
     pub fn policy(&mut self, name: &'static str) -> &mut World {
         self.setup_mut().policy = name;
+        self
+    }
+
+    /// Sets the load control, by its name in the registry, and its knobs.
+    pub fn load(&mut self, name: &'static str, knobs: &[(&'static str, u64)]) -> &mut World {
+        self.setup_mut().load = (name, knobs.to_vec());
         self
     }
 
@@ -262,6 +269,13 @@ impl World {
         self
     }
 
+    /// Says where the current space stands in the scheduler's order.
+    pub fn turn(&mut self, order: u64, is_active: bool) -> &mut World {
+        let space = self.space();
+        self.stage().take_turn(space, Turn { order, is_active });
+        self
+    }
+
     /// Brings everything under way to its end.
     pub fn run(&mut self) -> &mut World {
         self.is_disk_held = false;
@@ -398,6 +412,24 @@ impl World {
             expected.into_iter().collect::<Vec<_>>(),
             "failed accesses"
         );
+        self
+    }
+
+    /// Expects load control to have stopped (`false`) and resumed (`true`) exactly these spaces, in
+    /// this order, since the last time.
+    pub fn expect_verdicts(
+        &mut self,
+        expected: impl IntoIterator<Item = (u32, bool)>,
+    ) -> &mut World {
+        let events = self.stage().take_load_events();
+        let expected = expected.into_iter().map(|(space, is_resumed)| {
+            let space = SpaceId(space);
+            match is_resumed {
+                true => Event::Resume { space },
+                false => Event::Suspend { space },
+            }
+        });
+        assert_eq!(events, expected.collect::<Vec<_>>(), "verdicts");
         self
     }
 

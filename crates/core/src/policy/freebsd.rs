@@ -29,7 +29,7 @@ use crate::time::Time;
 /// What `freebsd` says of itself.
 pub static DESCRIPTION: Description = Description {
     name: "freebsd",
-    summary: "pages become inactive when their use counts are gone; modified ones wait in a laundry",
+    summary: "pages become inactive when their use counts are gone; dirty ones wait in a laundry",
     lineage: &[
         "Mach 3.0, 1991 (vm_pageout)",
         "Dyson and Greenman 1995 (act_count)",
@@ -138,7 +138,7 @@ impl Policy for Freebsd {
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.counts[frame.index()] = self.init;
         let list = match arrival.cause {
-            Cause::Prefetched | Cause::ZeroAhead => INACTIVE,
+            Cause::Prefetched | Cause::ZeroAhead | Cause::Cleaned => INACTIVE,
             Cause::ZeroFill | Cause::Fetched | Cause::Copied | Cause::Adopted | Cause::Kept => {
                 ACTIVE
             }

@@ -169,7 +169,7 @@ impl Policy for GnuMach {
         self.external[frame.index()] = arrival.is_external;
         // What a pager supplies without being asked has yet to show its use.
         let list = match arrival.cause {
-            Cause::Prefetched | Cause::ZeroAhead => self.inactive_list(frame),
+            Cause::Prefetched | Cause::ZeroAhead | Cause::Cleaned => self.inactive_list(frame),
             Cause::ZeroFill | Cause::Fetched | Cause::Copied | Cause::Adopted | Cause::Kept => {
                 self.active_list(frame)
             }

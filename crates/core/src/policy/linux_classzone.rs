@@ -144,7 +144,7 @@ impl Policy for Classzone {
         // The fault that brings a page counts as its first use.
         self.is_referenced[frame.index()] = match arrival.cause {
             Cause::ZeroFill | Cause::Fetched | Cause::Adopted | Cause::Kept => true,
-            Cause::ZeroAhead | Cause::Prefetched | Cause::Copied => false,
+            Cause::ZeroAhead | Cause::Prefetched | Cause::Copied | Cause::Cleaned => false,
         };
         self.is_unmapped[frame.index()] = false;
         self.queues.push_back(INACTIVE, frame.0);

@@ -126,7 +126,7 @@ impl Policy for Mglru {
             }
         }
         let generation = match arrival.cause {
-            Cause::ZeroAhead | Cause::Prefetched => {
+            Cause::ZeroAhead | Cause::Prefetched | Cause::Cleaned => {
                 let is_wide = self.youngest - self.oldest[kind] > GENERATIONS_MIN;
                 self.oldest[kind] + u64::from(is_wide)
             }

@@ -108,7 +108,7 @@ impl Policy for ClockPro {
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         let was_in_test = self.ghosts.take(arrival.page).is_some();
         let is_speculative = match arrival.cause {
-            Cause::ZeroAhead | Cause::Prefetched => true,
+            Cause::ZeroAhead | Cause::Prefetched | Cause::Cleaned => true,
             Cause::ZeroFill | Cause::Fetched | Cause::Copied | Cause::Adopted | Cause::Kept => {
                 false
             }

@@ -104,7 +104,7 @@ impl Policy for OsfMk {
         };
         self.kinds[frame.index()] = kind;
         let lists = match arrival.cause {
-            Cause::Prefetched | Cause::ZeroAhead => INACTIVE,
+            Cause::Prefetched | Cause::ZeroAhead | Cause::Cleaned => INACTIVE,
             Cause::ZeroFill | Cause::Fetched | Cause::Copied | Cause::Adopted | Cause::Kept => {
                 ACTIVE
             }

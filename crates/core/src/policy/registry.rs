@@ -11,6 +11,7 @@ use super::{Description, Policy};
 use super::{clock, fifo, gnumach, mach3, mach86, random, tidemark};
 use super::{dclock, freebsd, linux_classzone, linux_modern, linux_rmap13b, linux_rmap15};
 use super::{mglru, netbsd, netbsd_clock_pro, osf_mk};
+use super::{nt, pff, vmin, vms, working_set, wsclock};
 
 /// Every policy: what it says of itself, and how it is made.
 static ENTRIES: &[Entry] = &[
@@ -91,6 +92,34 @@ static ENTRIES: &[Entry] = &[
         build: freebsd::build,
     },
     Entry {
+        description: &working_set::DESCRIPTION,
+        build: working_set::build,
+    },
+    Entry {
+        description: &pff::DESCRIPTION,
+        build: pff::build,
+    },
+    Entry {
+        description: &working_set::DAMPED,
+        build: working_set::build_damped,
+    },
+    Entry {
+        description: &vmin::DESCRIPTION,
+        build: vmin::build,
+    },
+    Entry {
+        description: &vms::DESCRIPTION,
+        build: vms::build,
+    },
+    Entry {
+        description: &wsclock::DESCRIPTION,
+        build: wsclock::build,
+    },
+    Entry {
+        description: &nt::DESCRIPTION,
+        build: nt::build,
+    },
+    Entry {
         description: &tidemark::DESCRIPTION,
         build: tidemark::build,
     },
@@ -151,21 +180,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 
 /// The names of policies that differ from `name` by little, nearest first.
 pub fn near(name: &str) -> Vec<&'static str> {
-    near_among(name, ENTRIES.iter().map(|entry| entry.description.name))
-}
-
-/// Those of `all` that differ from `name` by little, nearest first.
-pub fn near_among(name: &str, all: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
-    let mut names: Vec<(usize, &'static str)> = Vec::new();
-    for known in all {
-        let edits = count_edits(name, known);
-        let is_part = name.len() >= 3 && known.contains(name);
-        if edits <= 1 + known.len() / 4 || is_part {
-            names.push((edits, known));
-        }
-    }
-    names.sort();
-    names.into_iter().map(|(_, name)| name).collect()
+    collect_near(name, ENTRIES.iter().map(|entry| entry.description.name))
 }
 
 /// Makes the policy of that name for a memory of `frames` frames that may grow to `frames_max`.
@@ -179,9 +194,21 @@ pub fn build<'a>(
 ) -> Result<Box<dyn Policy>, BuildError<'a>> {
     assert!(frames <= frames_max);
     let entry = find(name).ok_or(BuildError::UnknownPolicy { name })?;
-    let known = entry.description.knobs;
+    Ok((entry.build)(&Settings {
+        frames_max,
+        frames,
+        seed,
+        knobs: &resolve_knobs(entry.description.knobs, knobs)?,
+    }))
+}
+
+/// The values of the knobs that are `known`, in their order, where some are `named`.
+pub(crate) fn resolve_knobs<'a>(
+    known: &'static [super::Knob],
+    named: &[(&'a str, u64)],
+) -> Result<Vec<u64>, BuildError<'a>> {
     let mut values: Vec<u64> = known.iter().map(|knob| knob.default).collect();
-    for &(name, value) in knobs {
+    for &(name, value) in named {
         let place = known.iter().position(|knob| knob.name == name);
         let place = place.ok_or(BuildError::UnknownKnob { name })?;
         let knob = &known[place];
@@ -190,12 +217,21 @@ pub fn build<'a>(
         }
         values[place] = value;
     }
-    Ok((entry.build)(&Settings {
-        frames_max,
-        frames,
-        seed,
-        knobs: &values,
-    }))
+    Ok(values)
+}
+
+/// Those of the names `known` that differ from `name` by little, nearest first.
+pub fn collect_near(name: &str, known: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+    let mut names: Vec<(usize, &'static str)> = Vec::new();
+    for known in known {
+        let edits = count_edits(name, known);
+        let is_part = name.len() >= 3 && known.contains(name);
+        if edits <= 1 + known.len() / 4 || is_part {
+            names.push((edits, known));
+        }
+    }
+    names.sort();
+    names.into_iter().map(|(_, name)| name).collect()
 }
 
 /// The Levenshtein distance: how many bytes must be added, dropped or changed.

@@ -9,10 +9,13 @@ use tidemark_core::policy::registry;
 
 use crate::world::System;
 
+pub mod linux;
 pub mod mach;
 pub mod machines;
 mod marks;
 pub mod plain;
+pub mod sets;
+pub mod unix;
 
 /// All systems, in the order of their history, our own last.
 pub fn entries() -> &'static [System] {
@@ -26,14 +29,27 @@ pub fn find(name: &str) -> Option<&'static System> {
 
 /// The names of systems that differ from `name` by little, nearest first.
 pub fn near(name: &str) -> Vec<&'static str> {
-    registry::near_among(name, ENTRIES.iter().map(|system| system.name))
+    registry::collect_near(name, ENTRIES.iter().map(|system| system.name))
 }
 
 static ENTRIES: &[System] = &[
     plain::FIFO,
     plain::CLOCK,
+    sets::WORKING_SET,
+    sets::PFF,
+    sets::VMS,
     mach::MACH86,
     mach::MACH3,
+    unix::OSF_MK,
+    linux::CLASSZONE,
+    linux::RMAP,
+    linux::RMAP13B,
+    linux::RMAP15,
+    linux::MODERN,
+    linux::MGLRU,
+    unix::NETBSD,
+    unix::NETBSD_CLOCK_PRO,
+    unix::FREEBSD,
     mach::GNUMACH,
     mach::GNUMACH_ACTIVITY,
     mach::GNUMACH_BALANCED,

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use tidemark_core::load;
 use tidemark_core::policy::registry;
 use tidemark_model::traces;
 use tidemark_trace::Kinds;
@@ -11,6 +12,11 @@ use crate::world::{Program, Scenario, Script, run};
 fn every_system_says_what_it_is_and_names_a_policy_that_there_is() {
     for system in entries() {
         assert!(registry::find(system.policy).is_some(), "{}", system.name);
+        assert!(
+            load::registry::find(system.load).is_some(),
+            "{}",
+            system.name
+        );
         assert!(!system.summary.is_empty() && !system.lineage.is_empty());
         let found = entries().iter().filter(|other| other.name == system.name);
         assert_eq!(found.count(), 1, "{}", system.name);

@@ -14,6 +14,7 @@ use std::collections::BinaryHeap;
 use tidemark_core::backing::LocalSlots;
 use tidemark_core::decision::Decision;
 use tidemark_core::id::SpaceId;
+use tidemark_core::load::{self, LoadControl};
 use tidemark_core::policy::Sees;
 use tidemark_core::policy::registry::{self, BuildError};
 use tidemark_core::vm::Vm;
@@ -102,6 +103,7 @@ impl<'a> World<'a> {
         let slots = u32::try_from(2 * pages + SLOTS_SPARE).expect("the pages fit a swap store");
         let frames_max = config.frames_max;
         let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
+        vm.set_load_control(build_load(system, scenario)?);
         let (disks, files) = super::kernel::build_disks(&mut vm, scenario, u64::from(slots));
         let processes = super::life::collect_processes(system, scenario);
         let mut world = World {
@@ -330,6 +332,7 @@ impl<'a> World<'a> {
                 return;
             };
             if is_watching && was_resident {
+                self.vm.handle_clock(space, process.ticks());
                 self.vm.handle_reference(frame);
             }
             process.next_record += 1;
@@ -340,9 +343,14 @@ impl<'a> World<'a> {
         let credit = process.gap_spent;
         let units_max = process.units_in(span_ns).saturating_add(credit);
         let ran = if is_watching {
-            table.run(records, units_max, |frame| self.vm.handle_reference(frame))
+            let process = &*process;
+            table.run(records, units_max, |frame, units| {
+                self.vm
+                    .handle_clock(space, process.ticks_after(units - credit));
+                self.vm.handle_reference(frame);
+            })
         } else {
-            table.run(records, units_max, |_| ())
+            table.run(records, units_max, |_, _| ())
         };
         process.next_record += ran.records;
         process.gap_spent = ran.gap_spent;
@@ -402,6 +410,13 @@ fn check(scenario: &Scenario) -> Result<(), WorldError> {
         Some(other) => Err(WorldError::PageSizesDiffer { one, other }),
         None => Ok(()),
     }
+}
+
+fn build_load(system: &System, scenario: &Scenario) -> Result<Box<dyn LoadControl>, WorldError> {
+    let name = scenario.load.as_deref().unwrap_or(system.load);
+    let unknown = || WorldError::UnknownLoad { name: name.into() };
+    let entry = load::registry::find(name).ok_or_else(unknown)?;
+    Ok(entry.build(&[]).expect("the defaults are in range"))
 }
 
 fn build_policy(

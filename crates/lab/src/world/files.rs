@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use tidemark_core::id::{ObjectId, PagerId, SpaceId, VirtPage};
+use tidemark_core::load::Turn;
 use tidemark_core::machine::Rights;
 use tidemark_core::vm::Vm;
 
@@ -23,6 +24,9 @@ impl Files {
     /// Lays out files one after the other, from `first` on: names, and how many pages each has.
     pub(super) fn new(vm: &mut Vm, sizes: &BTreeMap<&str, u64>, first: u64) -> Files {
         let cache = vm.create_space();
+        // Nobody runs there.
+        let (order, is_active) = (u64::MAX, false);
+        vm.handle_turn(cache, Turn { order, is_active });
         let mut files = Files {
             by_name: BTreeMap::new(),
             places: Vec::new(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tidemark_core::fault::{Access, Event, Fault, Resolution};
 use tidemark_core::id::{SpaceId, Ticket, VirtPage, Waiter};
+use tidemark_core::load::Turn;
 use tidemark_core::machine::Rights;
 use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
 use tidemark_core::time::Time;
@@ -36,6 +37,7 @@ impl World<'_> {
         };
         process.is_faulting = false;
         process.outcome.faults += 1;
+        self.vm.handle_clock(space, process.ticks());
         let before = self.vm.counters().soft_faults;
         let resolution = self.vm.handle_fault(Time(now), &mut self.tables, fault);
         let was_resident = self.vm.counters().soft_faults > before;
@@ -74,8 +76,20 @@ impl World<'_> {
 
     /// Tells the memory the time.
     pub(super) fn tick(&mut self, now: u64) {
+        for number in 0..self.processes.len() {
+            let process = &self.processes[number];
+            let Some(space) = process.space else { continue };
+            let is_active = process.state != State::Thinking;
+            let order = match process.state {
+                // Who runs will be queued behind all others.
+                State::Running => self.ready.order_behind(number, process.fair_ns()),
+                _ => self.ready.order_of(number, process.fair_ns()),
+            };
+            self.vm.handle_clock(space, process.ticks());
+            self.vm.handle_turn(space, Turn { order, is_active });
+        }
         self.vm.handle_tick(Time(now), &mut self.tables);
-        let cost_ns = self.take_kernel_ns() + self.drain(now);
+        let cost_ns = self.conclude(now);
         self.charge_nobody(now, cost_ns);
     }
 

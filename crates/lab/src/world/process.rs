@@ -155,6 +155,17 @@ impl<'a> Process<'a> {
         ns
     }
 
+    /// Its own time in the core's ticks: microseconds on a processor, in the program itself.
+    pub(super) fn ticks(&self) -> u64 {
+        self.outcome.user_ns / 1000
+    }
+
+    /// Its own time when so many units more will have passed.
+    pub(super) fn ticks_after(&self, units: u64) -> u64 {
+        let ps = u128::from(units) * u128::from(self.unit_ps) + u128::from(self.carry_ps);
+        (u128::from(self.outcome.user_ns) + ps / 1000) as u64 / 1000
+    }
+
     /// Books time in the kernel.
     pub(super) fn spend_system(&mut self, ns: u64) {
         self.outcome.system_ns += ns;

@@ -84,6 +84,27 @@ impl Ready {
         }
     }
 
+    /// A process's place in the order of turns: who has the least is next. By queue where turns
+    /// are taken, by the clock where they are given; who is not queued stands where it would be
+    /// if it came now.
+    pub(super) fn order_of(&self, process: usize, fair_ns: u64) -> u64 {
+        match self {
+            Ready::Turns { queue, .. } => {
+                let place = queue.iter().position(|&other| other == process);
+                place.unwrap_or(queue.len()) as u64
+            }
+            Ready::Fair { lead_ns, .. } => fair_ns + lead_ns[process],
+        }
+    }
+
+    /// The place of a process that runs, and will be queued when its turn is over.
+    pub(super) fn order_behind(&self, process: usize, fair_ns: u64) -> u64 {
+        match self {
+            Ready::Turns { queue, .. } => queue.len() as u64 + 1,
+            Ready::Fair { .. } => self.order_of(process, fair_ns),
+        }
+    }
+
     /// How long a process of that weight may run while others wait.
     pub(super) fn turn_ns(&self, weight: u32) -> u64 {
         match self {

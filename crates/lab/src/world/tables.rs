@@ -73,13 +73,14 @@ impl Table {
     }
 
     /// Uses pages as `records` say, until `units_max` units of time have passed since the start of
-    /// the gap before the first, or a page can't be used. `seen` learns the frame of each use.
+    /// the gap before the first, or a page can't be used. `seen` learns the frame of each use, and
+    /// how much time has passed.
     #[inline]
     pub(super) fn run(
         &mut self,
         records: &[Record],
         units_max: u64,
-        mut seen: impl FnMut(FrameId),
+        mut seen: impl FnMut(FrameId, u64),
     ) -> Ran {
         let mut units = 0;
         for (number, record) in records.iter().enumerate() {
@@ -104,7 +105,7 @@ impl Table {
                 };
             }
             *entry |= marks;
-            seen(FrameId(*entry & FRAME));
+            seen(FrameId(*entry & FRAME), units);
         }
         Ran {
             records: records.len(),

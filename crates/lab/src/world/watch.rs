@@ -102,7 +102,7 @@ impl World<'_> {
         Outcome {
             system: self.system.name,
             policy: self.vm.policy().describe().name.to_owned(),
-            load: self.system.load.to_owned(),
+            load: self.vm.load_control().describe().name.to_owned(),
             elapsed_ns,
             user_ns: tally.user_ns,
             system_ns: tally.system_ns,

@@ -201,6 +201,18 @@ fn a_family_forks_copies_waits_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn every_system_carries_a_family_through() {
+    for system in crate::systems::entries() {
+        for frames in [16, 64] {
+            let outcome = outcome_of(system, frames, &[family()]);
+            let processes = &outcome.programs[0].processes;
+            let records: u64 = processes.iter().map(|process| process.records).sum();
+            assert_eq!(records, 27 + 30 + 302, "{} {frames}", system.name);
+        }
+    }
+}
+
+#[test]
 fn think_time_passes_without_a_processor() {
     let (call, ns) = (7, 2_000_000_000);
     let sleeper = vec![start(1, 0), Deed::Event(Event::Wait { call, ns }), exit()];
@@ -314,4 +326,48 @@ fn two_processors_take_half_the_time_and_one_of_them_waits_for_no_disk() {
     let busy = &outcome.programs[1].processes[0];
     assert!(busy.end_ns < outcome.elapsed_ns / 2, "{busy:?}");
     check_sums(&outcome, 1);
+}
+
+#[test]
+fn a_swapper_stops_programs_that_do_not_fit_together_and_starves_none() {
+    let system = crate::systems::find("osf-mk").expect("a system");
+    // Each walks to and fro over its own pages, ten in a millisecond; together they are twice
+    // what there is.
+    let walk = |rounds: u64| {
+        let there = (0..rounds).flat_map(|_| (0..120).chain((0..120).rev()));
+        let uses = there.map(|page| (page, Kinds::STORE, 100_000));
+        let script = Script::from_uses(TimeUnit::Nanoseconds, uses);
+        Program::new("walk", Arc::new(script))
+    };
+    let programs = || (0..6).map(|_| walk(100)).collect();
+    let run_with = |load: &str| {
+        let scenario = Scenario {
+            load: Some(load.to_owned()),
+            ..Scenario::new(400, programs())
+        };
+        let outcome = run(system, &scenario).unwrap();
+        check_sums(&outcome, 1);
+        assert_eq!(outcome.load, load);
+        outcome
+    };
+    let (free, swapped) = (run_with("none"), run_with("task-swapper"));
+    let suspended = |outcome: &Outcome| {
+        let each = outcome
+            .programs
+            .iter()
+            .map(|p| p.sum(|process| process.suspended_ns));
+        each.sum::<u64>()
+    };
+    assert_eq!(suspended(&free), 0);
+    assert!(suspended(&swapped) > 0);
+    let page_ins = |outcome: &Outcome| outcome.counters.page_ins;
+    assert!(
+        page_ins(&swapped) < page_ins(&free),
+        "{} {}",
+        page_ins(&swapped),
+        page_ins(&free)
+    );
+    for program in &swapped.programs {
+        assert_eq!(program.processes[0].records, 24_000);
+    }
 }

@@ -1,0 +1,69 @@
+//! The load controls there are: one line each.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::{Description, LoadControl};
+use super::{clock_pressure, medium_term, swap_token, task_swapper, unlimited};
+use crate::policy::registry::{BuildError, collect_near, resolve_knobs};
+
+/// Every load control: what it says of itself, and how it is made.
+static ENTRIES: &[Entry] = &[
+    Entry {
+        description: &unlimited::DESCRIPTION,
+        build: unlimited::build,
+    },
+    Entry {
+        description: &medium_term::DESCRIPTION,
+        build: medium_term::build,
+    },
+    Entry {
+        description: &task_swapper::DESCRIPTION,
+        build: task_swapper::build,
+    },
+    Entry {
+        description: &swap_token::ORIGINAL,
+        build: swap_token::build_original,
+    },
+    Entry {
+        description: &swap_token::PREEMPTING,
+        build: swap_token::build_preempting,
+    },
+    Entry {
+        description: &clock_pressure::DESCRIPTION,
+        build: clock_pressure::build,
+    },
+];
+
+/// One load control of the registry.
+#[derive(Debug)]
+pub struct Entry {
+    /// What the load control says of itself.
+    pub description: &'static Description,
+    build: fn(&[u64]) -> Box<dyn LoadControl>,
+}
+
+impl Entry {
+    /// Makes it. Knobs that are not named keep their defaults.
+    pub fn build<'a>(
+        &self,
+        knobs: &[(&'a str, u64)],
+    ) -> Result<Box<dyn LoadControl>, BuildError<'a>> {
+        resolve_knobs(self.description.knobs, knobs).map(|values| (self.build)(&values))
+    }
+}
+
+/// All load controls, in the order of their history.
+pub fn entries() -> &'static [Entry] {
+    ENTRIES
+}
+
+/// The load control of that name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.description.name == name)
+}
+
+/// The names of load controls that differ from `name` by little, nearest first.
+pub fn near(name: &str) -> Vec<&'static str> {
+    collect_near(name, ENTRIES.iter().map(|entry| entry.description.name))
+}

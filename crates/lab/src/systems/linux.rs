@@ -1,0 +1,123 @@
+//! Linux: from the virtual scan of 2.4 to two generations of the present.
+//!
+//! What wakes the daemon and where it stops is computed as the kernels do. Below `min` a task makes
+//! room itself; so it does here, at once. Requests that follow each other on the disk are merged
+//! in its queue, and page-outs are made clusters of in the first place: one is as good as the
+//! other.
+
+use tidemark_core::vm::Config;
+
+use super::marks::Marks;
+use super::plain::FIFO;
+use crate::world::System;
+
+/// Linux 2.4 and 2.5 without a reverse map.
+pub const CLASSZONE: System = System {
+    name: "linux-classzone",
+    summary: "no reverse map: programs' page tables are walked for pages to unmap",
+    lineage: &["Linux 2.4.10-2.4.22 and 2.5.23 (mm/vmscan.c)"],
+    policy: "linux-classzone",
+    config: classzone,
+    ..FIFO
+};
+
+/// The same with the least reverse map that does.
+pub const RMAP: System = System {
+    name: "linux-rmap",
+    summary: "the virtual scan's lists, with a reverse map in place of the scan",
+    lineage: &["Linux 2.5.23 with minimal rmap, 2002", "Linux 2.5.25"],
+    policy: "linux-rmap",
+    ..CLASSZONE
+};
+
+/// The full patch.
+pub const RMAP13B: System = System {
+    name: "linux-rmap13b",
+    summary: "reverse map, three lists, ages, and as many writes as there are dirty pages",
+    lineage: &["Linux 2.4 with rmap 13b, 2002"],
+    policy: "linux-rmap13b",
+    config: rmap13b,
+    ..FIFO
+};
+
+/// Ageing without a walk.
+pub const RMAP15: System = System {
+    name: "linux-rmap15",
+    summary: "rmap with a list for each age, so that all pages age at once",
+    lineage: &["Linux 2.4 with rmap 15", "Red Hat Enterprise Linux 3, 2003"],
+    policy: "linux-rmap15",
+    ..RMAP13B
+};
+
+/// Linux of the present, with its two lists a kind.
+pub const MODERN: System = System {
+    name: "linux-modern",
+    summary: "two lists for each kind, refault distances, and the cost of either kind in balance",
+    lineage: &["Linux 6.12 (mm/vmscan.c, mm/workingset.c)"],
+    policy: "linux-modern",
+    config: modern,
+    ..FIFO
+};
+
+/// Linux of the present, with generations.
+pub const MGLRU: System = System {
+    name: "linux-mglru",
+    summary: "four generations of pages, aged by walks of page tables",
+    lineage: &["Linux 6.1-6.12 (lru_gen)"],
+    policy: "mglru",
+    ..MODERN
+};
+
+/// Swap read-ahead: a block of 2^3 slots. File read-ahead of 2.4: up to 31 pages.
+const OLD_CLUSTERS: (u32, u32) = (8, 31);
+/// The same block at most, and 128 KiB of a file.
+const NEW_CLUSTERS: (u32, u32) = (8, 32);
+
+fn clustered(config: Config, (around, ahead): (u32, u32), laundry_max: u32) -> Config {
+    Config {
+        cluster_pages: 32,
+        default_cluster_pages: around,
+        ahead_pages_max: ahead,
+        laundry_max,
+        ..config
+    }
+}
+
+fn classzone(frames: u32) -> Config {
+    let mask = (frames / 128).clamp(20, 255);
+    let marks = Marks {
+        reserve: mask,
+        low: 2 * mask,
+        high: 3 * mask,
+    };
+    // A queue of 128 requests.
+    clustered(marks.config(frames), OLD_CLUSTERS, 128)
+}
+
+fn rmap13b(frames: u32) -> Config {
+    let mask = (frames / 128).max(20);
+    let extra = match (frames / 512).min(1024) {
+        extra if extra < 255 => 0,
+        extra => extra,
+    };
+    let marks = Marks {
+        reserve: extra + mask.min(255),
+        low: extra + 2 * mask,
+        high: extra + 3 * mask,
+    };
+    clustered(marks.config(frames), OLD_CLUSTERS, u32::MAX)
+}
+
+fn modern(frames: u32) -> Config {
+    let memory_kib = u64::from(frames) * 4;
+    let min_kib = (16 * memory_kib).isqrt().clamp(128, 262_144);
+    let min = (min_kib / 4) as u32;
+    let step = (min / 4).max((u64::from(frames) * 10 / 10_000) as u32);
+    let marks = Marks {
+        reserve: min,
+        low: min + step,
+        high: min + 2 * step,
+    };
+    // A queue of 256 requests.
+    clustered(marks.config(frames), NEW_CLUSTERS, 256)
+}
