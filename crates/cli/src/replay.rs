@@ -161,7 +161,7 @@ fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
              `tidemark curve` has its curve"
         ),
         WorldError::UnknownLoad { name } => {
-            format!("`--load {name}`: no such load control; there is `none`")
+            format!("`{system}`: no load control is called `{name}`")
         }
         WorldError::MemoryTooSmall {
             memory_pages,

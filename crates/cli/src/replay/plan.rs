@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
+use tidemark_core::load;
 use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
 use tidemark_lab::systems;
 use tidemark_lab::world::disk::presets;
@@ -46,8 +47,8 @@ impl<'a> Plan<'a> {
         if let Some(policy) = &arguments.policy {
             policies::find(policy)?;
         }
-        if let Some(load) = arguments.load.as_deref().filter(|name| *name != "none") {
-            return Err(unknown("--load", load, "load control", &["none"]));
+        if let Some(name) = arguments.load.as_deref() {
+            check_load(name)?;
         }
         let scheduler = parse_scheduler(&arguments.scheduler)?;
         let swap_disk = parse_disk("--disk", &arguments.disk)?;
@@ -138,6 +139,15 @@ fn parse_systems(names: &[String]) -> Result<Vec<System>, Refusal> {
         }
     }
     Ok(chosen)
+}
+
+fn check_load(name: &str) -> Result<(), Refusal> {
+    let entries = load::registry::entries().iter();
+    let all: Vec<&str> = entries.map(|entry| entry.description.name).collect();
+    match all.contains(&name) {
+        true => Ok(()),
+        false => Err(unknown("--load", name, "load control", &all)),
+    }
 }
 
 fn parse_scheduler(name: &str) -> Result<Scheduler, Refusal> {
