@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_set_has_each_page_once() {
-        let pages = (0..5000_u64).map(|at| at * at % 1000 << (at % 7 * 8));
+        let pages = (0..5000_u64).map(|at| (at * at % 1000) << (at % 7 * 8));
         let (mut some, mut others) = (PageSet::default(), PageSet::default());
         let mut known = BTreeSet::new();
         for (at, page) in pages.enumerate() {
