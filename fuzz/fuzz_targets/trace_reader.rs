@@ -6,33 +6,16 @@
 
 #![no_main]
 
-use std::sync::OnceLock;
+mod sealed;
 
 use libfuzzer_sys::fuzz_target;
-use tidemark_trace::container::{Reader, seal_block};
 use tidemark_trace::summary::Summary;
-use tidemark_trace::{Block, Writer, import};
+use tidemark_trace::{Block, Reader};
 
 fuzz_target!(|bytes: &[u8]| {
     read(bytes);
-    let mut file = start().to_vec();
-    file.extend(seal_block(bytes));
-    read(&file);
+    read(&sealed::file(bytes));
 });
-
-/// The beginning of a file, up to where its first block would be.
-fn start() -> &'static [u8] {
-    static START: OnceLock<Vec<u8>> = OnceLock::new();
-    START.get_or_init(|| {
-        let header = import::header("fuzz", 4096);
-        let mut file = Writer::new(Vec::new(), &header)
-            .and_then(Writer::finish)
-            .expect("memory takes every byte");
-        let index = file.windows(4).position(|mark| mark == b"INDX");
-        file.truncate(index.expect("every file has an index"));
-        file
-    })
-}
 
 fn read(bytes: &[u8]) {
     let Ok(mut reader) = Reader::new(bytes) else {

@@ -74,6 +74,21 @@ def test_lru_is_exact_at_every_size(pages: U64) -> None:
     np.testing.assert_array_equal(curve.at([1, 17]), [curve.at(1), curve.at(17)])
 
 
+@pytest.mark.parametrize("sample", [0.2, 100])
+def test_estimates_are_as_near_as_they_say(pages: U64, sample: float | int) -> None:
+    exact = tidemark.curve(pages, "lru")["lru"]
+    sizes = [size for size in (10, 100, 300) if size <= exact.page_count]
+    estimate = tidemark.curve(pages, "lru", sizes, sample=sample)["lru"]
+    assert estimate.misses_error is not None and "misses_error" in estimate.columns
+    assert exact.misses_error is None and "misses_error" not in exact.columns
+    away = np.abs(estimate.misses.astype(float) - exact.at(sizes).astype(float))
+    assert np.all(away <= 6 * estimate.misses_error + 1) and np.any(estimate.misses_error > 0)
+    with pytest.raises(ValueError, match="only `lru`"):
+        tidemark.curve(pages, ["lru", "opt"], sample=sample)
+    with pytest.raises(ValueError, match="sample"):
+        tidemark.curve(pages, "lru", sample=type(sample)(0))
+
+
 def test_nothing_beats_the_optimum(pages: U64) -> None:
     every = [policy.name for policy in tidemark.policies() if policy.sees != "future"]
     curves = tidemark.curve(pages[:50_000], ["opt", "lru", *every], sizes=[10, 100, 700])

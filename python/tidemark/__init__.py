@@ -12,6 +12,7 @@ True
   and what `load` gives: that spares the work where several questions are asked.
 - `curve` counts misses for each size of memory, `working_set` follows the resident pages over time,
   `phases` finds phases, `needed` says how much memory is needed.
+- `replay` runs recorded programs on whole memory systems, which `systems` lists.
 - `generate` and `golden` make up references; `policies` lists the page replacement policies.
 
 Sizes are in pages. Times are *virtual*: in instructions, references or nanoseconds of the process,
@@ -32,6 +33,7 @@ from tidemark._columns import Table
 from tidemark._curves import Curve, Curves, Knee, Knob, Policy, curve, policies
 from tidemark._made import generate, golden
 from tidemark._references import References, Source, load
+from tidemark._replays import Replays, System, replay, systems
 from tidemark._tidemark import __version__
 from tidemark._traces import Events, Info, Kinds, Trace, info, read, write
 
@@ -47,8 +49,10 @@ __all__ = [
     "Phases",
     "Policy",
     "References",
+    "Replays",
     "Residence",
     "Source",
+    "System",
     "Table",
     "Trace",
     "__version__",
@@ -61,6 +65,8 @@ __all__ = [
     "phases",
     "policies",
     "read",
+    "replay",
+    "systems",
     "working_set",
     "write",
 ]

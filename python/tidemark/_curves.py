@@ -43,6 +43,8 @@ class Curve(Table):
     """The policy's window at each point, in virtual time; `None` for constant memory."""
     mean_pages: F64 | None
     """Resident pages averaged over virtual time; `None` for a constant amount of memory."""
+    misses_error: F64 | None
+    """The standard error of `misses` if they were estimated from a sample; `None` if exact."""
     references: int
     """How many references were counted."""
     page_count: int
@@ -55,11 +57,15 @@ class Curve(Table):
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
-        """`pages` and `misses`; `window` and `mean_pages` if memory follows the program."""
+        """`pages` and `misses`; `window` and `mean_pages` if memory follows the program;
+        `misses_error` if they were estimated.
+        """
         columns: dict[str, NDArray[Any]] = {"pages": self.pages, "misses": self.misses}
         if self.window is not None and self.mean_pages is not None:
             columns["window"] = self.window
             columns["mean_pages"] = self.mean_pages
+        if self.misses_error is not None:
+            columns["misses_error"] = self.misses_error
         return columns
 
     @property
@@ -185,8 +191,9 @@ def curve(
     seed: int = 1,
     knobs: Mapping[str, int] = MappingProxyType({}),
     eyes: str = "bits",
+    sample: float | int | None = None,
 ) -> Curves:
-    """Counts the misses of each of `policies` for each amount of memory. All counts are exact.
+    """Counts the misses of each of `policies` for each amount of memory: exactly, but for `sample`.
 
     - `lru`, and `opt`, which knows the future: for every size, unless `sizes` (in pages) chooses.
     - `ws` (working set), `vmin` (its optimum) and `pff` (page fault frequency): memory follows the
@@ -195,6 +202,10 @@ def curve(
     - Those that `tidemark.policies()` lists, `fifo` and `clock` among them: at `sizes`, or 24 from
       1 page to all, by simulation. They start from `seed` and take `knobs`. With
       `eyes="soft-faults"` they see what they would on the live machine, without reference bits.
+
+    With `sample` only `lru` can be asked for. Its misses are estimated from eight samples of the
+    pages: of a share of them (a `float`), or of at most so many at a time (an `int`). How far they
+    can be believed is in `misses_error`.
 
     Raises `ValueError` if a policy is unknown or a number out of its range; and as `load`.
     """
@@ -208,7 +219,14 @@ def curve(
     for name in names:
         window: U64 | None
         mean: F64 | None
-        if name in VARIABLE:
+        error: F64 | None = None
+        if sample is not None:
+            if name != "lru":
+                raise ValueError(f"`policies` has `{name}`; only `lru` is estimated from a `sample`")
+            rate, kept = (sample, None) if isinstance(sample, float) else (None, min(max(sample, 0), 2**32 - 1))
+            window, mean = None, None
+            pages, misses, error = _tidemark.estimate_misses(loaded, rate, kept, at, seed)
+        elif name in VARIABLE:
             window, misses, mean = _tidemark.count_faults(loaded, name, at, spans)
             order = np.argsort(mean, kind="stable")
             window, misses, mean = window[order], misses[order], mean[order]
@@ -222,6 +240,7 @@ def curve(
             misses=misses,
             window=window,
             mean_pages=mean,
+            misses_error=error,
             references=len(references),
             page_count=references.page_count,
             duration=references.duration,

@@ -12,6 +12,8 @@ __all__ = [
     "count_faults",
     "count_misses",
     "describe_policies",
+    "describe_systems",
+    "estimate_misses",
     "find_knee",
     "find_phases",
     "follow",
@@ -22,6 +24,7 @@ __all__ = [
     "need_variable",
     "number",
     "read",
+    "replay",
     "summarize",
     "write",
 ]
@@ -112,10 +115,21 @@ def count_misses(
     knobs: dict[str, int],
     eyes: str,
 ) -> tuple[U64, U64]: ...
+def estimate_misses(
+    references: References,
+    rate: float | None,
+    pages: int | None,
+    sizes: U64 | None,
+    seed: int,
+) -> tuple[U64, U64, F64]: ...
 def count_faults(
     references: References, policy: str, sizes: U64 | None, windows: U64 | None
 ) -> tuple[U64, U64, F64]: ...
 def describe_policies() -> list[tuple[str, str, str, list[tuple[str, str, int, int, int]]]]: ...
+def describe_systems() -> list[tuple[str, str, str]]: ...
+def replay(
+    paths: list[str], pages: list[int], shares: list[float], machine: dict[str, Any]
+) -> str: ...
 def follow(
     references: References, policy: str, windows: list[int], pieces: int
 ) -> list[tuple[U64, U64, U64, F64, U64, U64, tuple[float, float, int]]]: ...

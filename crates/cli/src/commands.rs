@@ -33,6 +33,8 @@ commands! {
     Wss = wss;
     Map = map;
     Report = report;
+    Replay = replay;
+    Systems = systems;
     Info = info;
     Import = import;
     Export = export;

@@ -5,7 +5,7 @@ use tidemark_lab::study::{Assumed, CurveOrder, Named, Sizes, Wanted};
 use tidemark_report::{picture, terminal};
 
 use crate::exit::{Exit, Refusal, refuse};
-use crate::views::{Forms, Progress, Source, Views, parse_sizes};
+use crate::views::{Forms, Progress, Source, Views, parse_sampling, parse_sizes};
 
 /// Shows how often a program misses in every size of memory, and how much it needs
 #[derive(Debug, Args)]
@@ -13,13 +13,13 @@ pub struct Arguments {
     #[command(flatten)]
     source: Source,
     /// The policies: lru, ws, vmin, opt, pff, and any that `tidemark policies` lists
-    #[arg(
-        long,
-        value_name = "NAME,…",
-        value_delimiter = ',',
-        default_value = "lru,ws,vmin,opt"
-    )]
+    /// (default: lru,ws,vmin,opt; with --sample, lru)
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     policies: Vec<String>,
+    /// Estimate LRU's curve from eight samples of the pages: a share of them (`0.01`, `1%`), or
+    /// at most so many at a time (`8k`)
+    #[arg(long, value_name = "RATE|PAGES")]
+    sample: Option<String>,
     /// The sizes of memory: in pages (`4096`), with a unit (`16M`), or `all`
     #[arg(long, value_name = "N,…")]
     at: Option<String>,
@@ -51,15 +51,14 @@ pub struct Assuming {
 
 /// Shows the curves.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
-    let policies = arguments.policies.iter().map(|name| {
-        let named = name.trim().parse::<Named>();
-        named.map_err(|unknown| Refusal::new(unknown.to_string()))
-    });
-    let policies = policies.collect::<Result<Vec<Named>, Refusal>>()?;
+    let sampling = arguments.sample.as_deref().map(parse_sampling);
+    let sampling = sampling.transpose()?;
+    let policies = parse_policies(&arguments.policies, sampling.is_some())?;
     let assumed = arguments.assuming.check()?;
     let mut progress = Progress::new();
     let wanted = Wanted {
-        references: true,
+        references: sampling.is_none(),
+        sampling,
         ..Wanted::default()
     };
     let study = arguments.source.read(wanted, &mut progress)?;
@@ -80,6 +79,30 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         picture: &|| picture::curves::curves(&record),
         drawing: &|screen| terminal::curves(&record, screen),
     })
+}
+
+/// The policies that are asked for, or the usual ones.
+fn parse_policies(names: &[String], is_sampled: bool) -> Result<Vec<Named>, Refusal> {
+    let usual: &[Named] = match is_sampled {
+        true => &[Named::Lru],
+        false => &[Named::Lru, Named::WorkingSet, Named::Vmin, Named::Opt],
+    };
+    if names.is_empty() {
+        return Ok(usual.into());
+    }
+    let policies = names.iter().map(|name| {
+        let named = name.trim().parse::<Named>();
+        named.map_err(|unknown| Refusal::new(unknown.to_string()))
+    });
+    let policies = policies.collect::<Result<Vec<Named>, Refusal>>()?;
+    let exact = policies.iter().find(|named| **named != Named::Lru);
+    match exact {
+        Some(named) if is_sampled => refuse!(
+            "`--policies {}`: only `lru` can be estimated from a sample; leave out `--sample`",
+            named.name()
+        ),
+        _ => Ok(policies),
+    }
 }
 
 impl Assuming {

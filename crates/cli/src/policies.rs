@@ -39,11 +39,7 @@ pub fn find(name: &str) -> Result<&'static Description, Refusal> {
     if let Some(entry) = registry::find(name) {
         return Ok(entry.description);
     }
-    let near = registry::near(name);
-    let hint = match near.is_empty() {
-        true => "`tidemark policies` lists them".into(),
-        false => format!("did you mean {}?", quoted(&near, " or ")),
-    };
+    let hint = hint(&registry::near(name), "policies");
     Err(Refusal::new(format!("`{name}`: no such policy; {hint}")))
 }
 
@@ -60,6 +56,15 @@ pub fn find_live(name: &str) -> Result<&'static Description, Refusal> {
                 Sees::Faults | Sees::Bits | Sees::References => "every reference",
             }
         ))),
+    }
+}
+
+/// What to do about a name that is unknown: one of those that are `near`, or the subcommand that
+/// lists all.
+pub fn hint(near: &[&str], command: &str) -> String {
+    match near.is_empty() {
+        true => format!("`tidemark {command}` lists them"),
+        false => format!("did you mean {}?", quoted(near, " or ")),
     }
 }
 

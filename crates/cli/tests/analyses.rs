@@ -94,6 +94,46 @@ fn curves_have_the_published_misses() {
 }
 
 #[test]
+fn sampled_curves_say_how_wrong_they_are_in_every_form() {
+    let folder = Folder::new("curve-sampled");
+    // Forty pages in use at a time, of 2,000.
+    let pages: Vec<u64> = (0..50_000).map(|at| at / 1000 * 40 + at % 40).collect();
+    let trace = written(&folder, &pages);
+    let svg = folder.path("picture.svg");
+    for share in ["0.25", "500"] {
+        let sampled = ["curve", &trace, "--sample", share];
+        let record = json(&[&sampled[..], &["--json", "--at", "10,400,32M"]].concat());
+        assert_eq!(record["trace"]["is_pages_estimate"], true);
+        let pages = record["trace"]["pages"].as_f64().unwrap();
+        assert!((pages - 2000.0).abs() < 200.0, "{pages}");
+        let curve = &record["curves"][0];
+        assert_eq!(curve["accuracy"]["kind"], "sampled");
+        let error_most = curve["accuracy"]["error"].as_f64().unwrap();
+        assert!(error_most > 0.0 && error_most < 0.05, "{curve}");
+        for (at, exact) in [(0, 50_000.0), (1, 2000.0), (2, 2000.0)] {
+            let point = &curve["points"][at];
+            let error = point["misses_error"].as_f64().unwrap();
+            assert!(error <= error_most * 50_000.0 * 1.000_001, "{point}");
+            let misses = point["misses"].as_f64().unwrap();
+            assert!(
+                (misses - exact).abs() <= 6.0 * error + 1.0,
+                "{exact}: {point}"
+            );
+        }
+        let told = text(&[&sampled[..], &["--width", "100"]].concat());
+        for part in ["about ", " ± ", "LRU is estimated from samples of"] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        let csv = text(&[&sampled[..], &["--csv"]].concat());
+        let last = csv.lines().last().unwrap().rsplit(',').next().unwrap();
+        assert!(last.parse::<f64>().unwrap() > 0.0, "{csv}");
+        text(&[&sampled[..], &["--svg", &svg]].concat());
+        let drawn = std::fs::read_to_string(&svg).unwrap();
+        assert!(drawn.contains("% sampled, ± "), "{share}");
+    }
+}
+
+#[test]
 fn the_answer_is_drawn_and_told_in_words() {
     let folder = Folder::new("curve-text");
     let trace = written(&folder, &looping());
@@ -216,6 +256,12 @@ fn what_is_no_trace_is_refused_in_one_line() {
     }
     refused(&["curve", &trace, "--at", "0"], "--at 0");
     refused(&["curve", &trace, "--policies", "lur"], "`lur`");
+    refused(&["curve", &trace, "--sample", "2.0"], "--sample 2.0");
+    refused(&["curve", &trace, "--sample", "3"], "--sample 3");
+    refused(
+        &["curve", &trace, "--sample", "0.1", "--policies", "lru,opt"],
+        "only `lru`",
+    );
     refused(&["curve", &trace, "--slowdown=-1"], "--slowdown");
     refused(&["curve", &trace, "--page-in-us", "0"], "--page-in-us 0");
     refused(

@@ -144,6 +144,8 @@ fn show_knees(intervals: &Intervals, lru: &Lifetime, sets: &Lifetime, windows: &
             point.pages, point.lifetime_ticks
         )
     };
+    let bent = |line: &Lifetime| line.clone().with_room_for_knees(intervals.distinct());
+    let (lru, sets) = (&bent(lru), &bent(sets));
     for (name, knees) in [("LRU", lru.find_knees()), ("WS", sets.find_knees())] {
         let Knees {
             primary,

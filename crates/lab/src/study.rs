@@ -1,12 +1,16 @@
 //! Studies: a trace from its file to the records that people and programs read.
 //!
 //! [`Study::read`] loads a trace; its methods run the analyses and answer with the records of
-//! `tidemark-results`. What an analysis takes for granted (how long a page-in lasts, which windows
-//! are shown) is an argument here, and stands in the record.
+//! `tidemark-results`. [`Replay`] runs traces on whole memory systems. What an analysis takes for
+//! granted (how long a page-in lasts, which windows are shown) is an argument here, and stands in
+//! the record.
 
 mod curves;
 mod order;
 mod policies;
+mod replay;
+mod runs;
+mod sampled;
 mod space_time;
 mod time;
 
@@ -20,10 +24,13 @@ use tidemark_trace::{Block, Error, Granularity, Header, Reader};
 
 use crate::analysis::map::{AddressMap, Fineness, Mapper};
 use crate::analysis::reference_string::ReferenceString;
+use crate::analysis::sampler::Sampler;
+use crate::analysis::shards::Sampling;
 use crate::analysis::{Choice, Loading, References};
 
 pub use order::{Assumed, CurveOrder, Sizes};
 pub use policies::{Named, UnknownPolicy};
+pub use replay::{NamedDisk, Replay, ReplayOrder, Replayed, Unreadable, Unrunnable};
 
 /// The version that records are written by.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -32,10 +39,12 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub type Progress<'a> = dyn FnMut(&str, f64) + 'a;
 
 /// What of a trace is wanted. Each part takes memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Wanted {
     /// The references in order: 12 bytes each.
     pub references: bool,
+    /// Samples of the pages, from which LRU's curve is estimated: 100 bytes a page that is kept.
+    pub sampling: Option<Sampling>,
     /// The address map.
     pub map: Option<Fineness>,
     /// What is good of a trace that is cut off in the middle, if it is.
@@ -46,6 +55,7 @@ pub struct Wanted {
 pub struct Study {
     facts: TraceFacts,
     references: References,
+    sampler: Option<Sampler>,
     map: Option<AddressMap>,
     marks: Vec<Mark>,
 }
@@ -70,10 +80,14 @@ impl Study {
             rows_max: 1,
         });
         let mut mapper = Mapper::new(header.time, fineness);
+        let mut sampler = wanted.sampling.as_ref().map(Sampler::new);
         let mut block = Block::default();
         while reader.next_block(&mut block)? {
             if wanted.references {
                 loading.take(&block);
+            }
+            if let Some(sampler) = &mut sampler {
+                sampler.take(&block);
             }
             if wanted.map.is_some() {
                 mapper.take(&block);
@@ -92,9 +106,13 @@ impl Study {
         facts.records = reader.index().records();
         facts.processes = u64::from(reader.index().processes());
         facts.is_cut = matches!(reader.ending(), Ending::Cut { .. });
-        facts.pages = match wanted.references {
-            true => u64::from(references.page_count),
-            false => touched,
+        facts.pages = match (wanted.references, wanted.map, &sampler) {
+            (true, _, _) => u64::from(references.page_count),
+            (false, None, Some(sampler)) => {
+                facts.is_pages_estimate = true;
+                sampler.pages()
+            }
+            (false, _, _) => touched,
         };
         facts.time = match wanted.references {
             true => references.duration(),
@@ -103,6 +121,7 @@ impl Study {
         Ok(Study {
             facts,
             references,
+            sampler,
             marks: map.marks.clone(),
             map: wanted.map.map(|_| map),
         })
@@ -141,11 +160,17 @@ impl Study {
             sizes: Sizes::Spread,
             assumed: assumed.clone(),
         };
-        let curve = self.curves(&order, progress);
-        progress("working sets", 0.0);
-        let wss = self.working_sets(&self.usual_windows(), 1000);
-        progress("phases", 0.0);
-        let phases = self.phases();
+        let (curve, wss, phases) = std::thread::scope(|scope| {
+            let aside = || {
+                let wss = self.working_sets(&self.usual_windows(), 1000);
+                (wss, self.phases())
+            };
+            let aside = scope.spawn(aside);
+            let curve = self.curves(&order, progress);
+            progress("phases", 0.9);
+            let (wss, phases) = aside.join().expect("it follows the trace to its end");
+            (curve, wss, phases)
+        });
         progress("space-time", 0.0);
         let space_time = self.space_time(&curve, assumed);
         progress("space-time", 1.0);
@@ -176,15 +201,21 @@ fn facts(header: &Header) -> TraceFacts {
             Granularity::Quantum(units) => format!("quantum {units}"),
             Granularity::Window(ns) => format!("window {ns}"),
         },
-        time_unit: match header.time {
-            tidemark_trace::TimeUnit::Instructions => TimeUnit::Instructions,
-            tidemark_trace::TimeUnit::References => TimeUnit::References,
-            tidemark_trace::TimeUnit::Nanoseconds => TimeUnit::Nanoseconds,
-        },
+        time_unit: time_unit(header.time),
         records: 0,
         pages: 0,
         processes: 0,
         time: 0,
         is_cut: false,
+        is_pages_estimate: false,
+    }
+}
+
+/// The unit as records name it.
+fn time_unit(unit: tidemark_trace::TimeUnit) -> TimeUnit {
+    match unit {
+        tidemark_trace::TimeUnit::Instructions => TimeUnit::Instructions,
+        tidemark_trace::TimeUnit::References => TimeUnit::References,
+        tidemark_trace::TimeUnit::Nanoseconds => TimeUnit::Nanoseconds,
     }
 }

@@ -9,6 +9,7 @@ use tidemark_core::policy::{Sees, registry};
 use tidemark_lab::analysis::depths::Depths;
 use tidemark_lab::analysis::pff::run_pff;
 use tidemark_lab::analysis::reference_string::ReferenceString;
+use tidemark_lab::analysis::shards::{Sampling, Share, estimate};
 use tidemark_lab::analysis::simulate::{MachineKind, collect_page_ids, simulate};
 use tidemark_lab::analysis::vmin::vmin_point;
 use tidemark_lab::analysis::working_set::{window_for_mean, working_set_point};
@@ -20,11 +21,18 @@ use crate::references::References;
 
 /// Sizes that are simulated unless others are asked for.
 const SIZES: u32 = 24;
+/// Sizes that are estimated unless others are asked for: as many as a curve is drawn with.
+const SIZES_DRAWN: u32 = 480;
 /// Windows for each power of two, unless others are asked for.
 const WINDOWS_PER_DOUBLING: u32 = 12;
 /// Values of PFF's interval for each power of two; each takes a run of its own.
 const CRITICALS_PER_DOUBLING: u32 = 2;
 
+/// So many samples are taken side by side; how they differ gives their error.
+const SAMPLES: u32 = 8;
+
+/// An estimate: sizes in pages, the misses with each, and their standard errors.
+type Estimated = (Column<u64>, Column<u64>, Column<f64>);
 /// A constant amount of memory: sizes in pages, and the misses with each.
 type Fixed = (Column<u64>, Column<u64>);
 /// Memory that follows the program: windows, the misses with each, and the mean pages.
@@ -42,14 +50,7 @@ pub fn count_misses(
     eyes: &str,
 ) -> PyResult<Fixed> {
     let references = references.get();
-    let sizes = sizes
-        .map(|sizes| sizes.as_slice().map(<[u64]>::to_vec))
-        .transpose()?;
-    if let Some(sizes) = &sizes
-        && sizes.contains(&0)
-    {
-        return Err(of_argument("sizes", 0, "at least 1 page"));
-    }
+    let sizes = parse_sizes(sizes)?;
     let most = references.page_count;
     let (sizes, misses) = match policy {
         "lru" | "opt" => {
@@ -81,6 +82,41 @@ pub fn count_misses(
         }
     };
     Ok((column(py, sizes), column(py, misses)))
+}
+
+/// Estimates the misses of LRU from samples of the pages: of a share of them, or of at most so many
+/// at a time.
+#[pyfunction]
+pub fn estimate_misses(
+    py: Python<'_>,
+    references: &Bound<'_, References>,
+    rate: Option<f64>,
+    pages: Option<u32>,
+    sizes: Option<PyReadonlyArray1<'_, u64>>,
+    seed: u64,
+) -> PyResult<Estimated> {
+    let references = references.get();
+    let share = match (rate, pages) {
+        (Some(rate), None) if rate > 0.0 && rate <= 1.0 => Share::Rate(rate),
+        (None, Some(pages)) if pages > 0 => Share::Pages(pages),
+        (Some(rate), _) => {
+            let needs = "a share above 0 and at most 1, or a number of pages";
+            return Err(of_argument("sample", rate, needs));
+        }
+        (None, _) => return Err(of_argument("sample", 0, "at least 1 page")),
+    };
+    let sampling = Sampling {
+        share,
+        samples: SAMPLES,
+        seed,
+    };
+    let sizes = parse_sizes(sizes)?.unwrap_or_else(|| spread(references.page_count, SIZES_DRAWN));
+    let found = references.compute(py, |string| estimate(string.pages(), &sampling, &sizes))?;
+    let points = found.points.iter();
+    let misses = points.clone().map(|point| point.misses.round() as u64);
+    let errors = points.map(|point| point.error.expect("there are several samples"));
+    let (misses, errors) = (misses.collect(), errors.collect());
+    Ok((column(py, sizes), column(py, misses), column(py, errors)))
 }
 
 /// Counts the faults of a policy whose memory follows the program: `ws`, `vmin` or `pff`.
@@ -201,6 +237,16 @@ impl Run<'_> {
 fn check_policy(policy: &str, seed: u64, knobs: &[(&str, u64)]) -> PyResult<()> {
     let built = registry::build(policy, 1, 1, seed, knobs);
     built.map(drop).map_err(|error| of_policy(&error))
+}
+
+fn parse_sizes(sizes: Option<PyReadonlyArray1<'_, u64>>) -> PyResult<Option<Vec<u64>>> {
+    let sizes = sizes
+        .map(|sizes| sizes.as_slice().map(<[u64]>::to_vec))
+        .transpose()?;
+    match &sizes {
+        Some(sizes) if sizes.contains(&0) => Err(of_argument("sizes", 0, "at least 1 page")),
+        Some(_) | None => Ok(sizes),
+    }
 }
 
 fn parse_eyes(eyes: &str) -> PyResult<MachineKind> {

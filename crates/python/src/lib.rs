@@ -3,7 +3,8 @@
 //! It turns Python's arguments into those of the crates below, and what they answer into columns.
 //! The Python half names the columns and checks nothing twice. [`trace`] reads and writes files,
 //! [`events`] lists what happened in them, [`references`] loads them for the analyses, [`curve`],
-//! [`sets`] and [`phases`] run those, [`generate`] makes references up.
+//! [`sets`] and [`phases`] run those, [`replay`] runs traces on memory systems, [`generate`] makes
+//! references up.
 //!
 //! # Invariants
 //! 1. A column is made once and belongs to its array from then on; nobody can write to it.
@@ -20,6 +21,7 @@ mod generate;
 mod phases;
 mod pool;
 mod references;
+mod replay;
 mod sets;
 mod trace;
 
@@ -27,13 +29,15 @@ mod trace;
 #[pyo3::pymodule]
 mod _tidemark {
     #[pymodule_export]
-    use super::curve::{count_faults, count_misses, describe_policies};
+    use super::curve::{count_faults, count_misses, describe_policies, estimate_misses};
     #[pymodule_export]
     use super::generate::{generate_golden, generate_pattern};
     #[pymodule_export]
     use super::phases::find_phases;
     #[pymodule_export]
     use super::references::{References, load, number};
+    #[pymodule_export]
+    use super::replay::{describe_systems, replay};
     #[pymodule_export]
     use super::sets::{find_knee, follow, need_fixed, need_variable};
     #[pymodule_export]

@@ -2,7 +2,8 @@
 //!
 //! Sees the records of `tidemark-results` and nothing else: every view is a pure function of them.
 //!
-//! [`picture`] draws for files (SVG, PNG), [`terminal`] for terminals, [`page`] for browsers. They
+//! [`picture`] draws for files (SVG, PNG), [`terminal`] for terminals, [`page`] for browsers, as
+//! does [`replay`]. They
 //! share how values become places ([`axis`]), numbers ([`numbers`]), colours ([`colours`]) and
 //! sentences ([`words`]), how a map is laid out ([`raster`]), and its table ([`regions`]).
 
@@ -15,5 +16,6 @@ pub mod page;
 pub mod picture;
 pub mod raster;
 pub mod regions;
+pub mod replay;
 pub mod terminal;
 pub mod words;

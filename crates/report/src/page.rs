@@ -3,8 +3,8 @@
 //! Text and tables stand in the page as such; what the pictures need travels compressed and is
 //! unpacked in the browser. The page says by its own policy that it may load nothing.
 
-mod payload;
-mod tables;
+pub(crate) mod payload;
+pub(crate) mod tables;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,12 +14,16 @@ use crate::words;
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-const SCRIPTS: [&str; 5] = [
-    include_str!("page/numbers.js"),
-    include_str!("page/chart.js"),
+const SCRIPTS: [&str; 3] = [
     include_str!("page/heat.js"),
     include_str!("page/phases.js"),
     include_str!("page/page.js"),
+];
+/// What every page runs before its own.
+const SCRIPTS_FIRST: [&str; 3] = [
+    include_str!("page/numbers.js"),
+    include_str!("page/frame.js"),
+    include_str!("page/chart.js"),
 ];
 const UPLOT: &str = include_str!("../vendor/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../vendor/uplot/uPlot.min.css");
@@ -27,11 +31,7 @@ const UPLOT_LICENCE: &str = include_str!("../vendor/uplot/LICENSE");
 
 /// The page.
 pub fn page(record: &ReportRecord) -> String {
-    let payload = STANDARD.encode(payload::packed(record));
-    let style = format!("{UPLOT_STYLE}\n{STYLE}");
-    let uplot = format!("/*\n{UPLOT_LICENCE}*/\n{UPLOT}");
-    let script = format!("'use strict';\n(() => {{\n{}\n}})();", SCRIPTS.join("\n"));
-    let parts = [
+    let parts = vec![
         ("title", escaped(&words::title(&record.trace))),
         ("facts", escaped(&words::facts(&record.trace))),
         ("needs", tables::needs(&record.curve)),
@@ -40,13 +40,30 @@ pub fn page(record: &ReportRecord) -> String {
         ("regions", tables::regions(&record.map)),
         ("space_time", tables::space_time(record)),
         ("version", escaped(&record.tidemark)),
-        ("licence", "uPlot, © 2022 Leon Sorokin, MIT licence".into()),
-        ("style", style),
-        ("payload", payload),
-        ("uplot", uplot),
-        ("script", script),
     ];
-    filled(PAGE, &parts)
+    assembled(PAGE, parts, &payload::packed(record), &SCRIPTS)
+}
+
+/// A page of `template`, with its parts, what it carries, and its scripts.
+pub(crate) fn assembled(
+    template: &str,
+    mut parts: Vec<(&str, String)>,
+    payload: &[u8],
+    scripts: &[&str],
+) -> String {
+    let uplot = format!("/*\n{UPLOT_LICENCE}*/\n{UPLOT}");
+    let scripts = [&SCRIPTS_FIRST[..], scripts].concat().join("\n");
+    parts.extend([
+        ("licence", "uPlot, © 2022 Leon Sorokin, MIT licence".into()),
+        ("style", format!("{UPLOT_STYLE}\n{STYLE}")),
+        ("payload", STANDARD.encode(payload)),
+        ("uplot", uplot),
+        (
+            "script",
+            format!("'use strict';\n(() => {{\n{scripts}\n}})();"),
+        ),
+    ]);
+    filled(template, &parts)
 }
 
 /// `template` with each `{{name}}` replaced by its part. Parts are not looked into.
@@ -66,7 +83,7 @@ fn filled(template: &str, parts: &[(&str, String)]) -> String {
 }
 
 /// Text as it may stand in a page.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -6,10 +6,12 @@
 mod canvas;
 mod curves;
 mod map;
+mod replay;
 mod sizes;
 
 pub use curves::curves;
 pub use map::map;
+pub use replay::replay;
 pub use sizes::sizes;
 
 use crate::colours::Rgb;

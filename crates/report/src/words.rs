@@ -1,8 +1,9 @@
 //! What the numbers mean, in sentences.
 
-use tidemark_results::analysis::TraceFacts;
-use tidemark_results::analysis::curve::{CurveRecord, Need};
+use tidemark_results::analysis::curve::{Curve, CurveRecord, Need};
 use tidemark_results::analysis::map::{MapRecord, Region};
+use tidemark_results::analysis::{Accuracy, TraceFacts};
+use tidemark_results::replay::{ReplayRecord, Run};
 use tidemark_results::text;
 
 use crate::numbers;
@@ -19,8 +20,13 @@ pub fn facts(trace: &TraceFacts) -> String {
         more => format!(" in {more} processes"),
     };
     let cut = if trace.is_cut { " · cut short" } else { "" };
+    let about = if trace.is_pages_estimate {
+        "about "
+    } else {
+        ""
+    };
     format!(
-        "{} · {} references on record ({}) · {} touched{processes}{cut}",
+        "{} · {} references on record ({}) · {about}{} touched{processes}{cut}",
         numbers::time(trace.time as f64, trace.time_unit),
         numbers::count(trace.records as f64),
         trace.granularity,
@@ -50,12 +56,94 @@ pub fn region(region: &Region, record: &MapRecord) -> String {
     }
 }
 
+/// How the curves that were estimated were, and how wrong they may be: a sentence each.
+pub fn accuracies(record: &CurveRecord) -> Vec<String> {
+    let sampled = record.curves.iter().filter_map(|curve| {
+        let (rate, error) = sampled(curve)?;
+        let name = policy(&curve.policy);
+        Some(format!(
+            "{name} is estimated from samples of {rate} % of the pages each; the standard error \
+             of its miss ratio is at most {error} %."
+        ))
+    });
+    sampled.collect()
+}
+
+/// A curve's name in a legend: with its error, if it was estimated.
+pub fn curve_name(curve: &Curve) -> String {
+    let name = policy(&curve.policy);
+    match sampled(curve) {
+        Some((rate, error)) => format!("{name} ({rate} % sampled, ± {error} %)"),
+        None => name,
+    }
+}
+
+/// Of a curve that was estimated, the share of pages looked at and the largest standard error of
+/// its miss ratio, in percent.
+fn sampled(curve: &Curve) -> Option<(String, String)> {
+    match curve.accuracy {
+        Accuracy::Exact => None,
+        Accuracy::Sampled { rate, error } => Some((
+            numbers::digits(rate * 100.0),
+            numbers::digits(error * 100.0),
+        )),
+    }
+}
+
 /// The name of a policy as it is written: acronyms in capitals.
 pub fn policy(name: &str) -> String {
     match name {
         "lru" | "ws" | "vmin" | "opt" | "fifo" | "pff" | "arc" | "lirs" => name.to_uppercase(),
         other => other.to_owned(),
     }
+}
+
+/// What was replayed: the programs, and how much they use.
+pub fn replayed(record: &ReplayRecord) -> String {
+    let names: Vec<&str> = record.traces.iter().map(|trace| &trace.name[..]).collect();
+    let copies = match record.copies {
+        1 => String::new(),
+        copies => format!("{copies} × "),
+    };
+    let footprint = record.footprint_pages.saturating_mul(record.page_bytes);
+    format!(
+        "{copies}{} · {} in use",
+        names.join(" + "),
+        text::bytes(footprint)
+    )
+}
+
+/// The machine that programs were replayed on.
+pub fn machine(record: &ReplayRecord) -> String {
+    let machine = &record.machine;
+    let processors = match machine.processors {
+        1 => "1 processor".to_owned(),
+        several => format!("{several} processors"),
+    };
+    let files = machine.file_disk.as_ref();
+    let files = files.map_or_else(String::new, |disk| format!(", files on {disk}"));
+    let wired = match machine.wired_bytes {
+        0 => String::new(),
+        wired => format!(" · {} wired", text::bytes(wired)),
+    };
+    format!(
+        "{processors}, {} by {} ms · swap on {}{files}{wired} · seed {}",
+        machine.scheduler, machine.quantum_ms, machine.swap_disk, machine.seed
+    )
+}
+
+/// A run's system: with its policy, where that is not its own by name.
+pub fn system(run: &Run) -> String {
+    match run.policy == run.system {
+        true => run.system.clone(),
+        false => format!("{} ({})", run.system, run.policy),
+    }
+}
+
+/// A run's page-ins over the optimum's.
+pub fn over_optimal(run: &Run) -> String {
+    run.over_optimal
+        .map_or_else(|| "–".into(), |over| format!("{over:.2}"))
 }
 
 /// `text`, cut to at most `length` characters.

@@ -5,6 +5,7 @@ mod sample;
 use std::path::PathBuf;
 
 use tidemark_report::page::page;
+use tidemark_report::replay;
 
 #[test]
 fn a_page_is_one_file_that_loads_nothing() {
@@ -28,6 +29,32 @@ fn a_page_is_one_file_that_loads_nothing() {
         "the licence travels along"
     );
     assert!(html.len() < 700_000, "{} bytes", html.len());
+}
+
+#[test]
+fn a_page_of_replays_loads_nothing_either() {
+    let mut record = sample::replays();
+    record.traces[0].name = "</script><script>alert(1)</script>".into();
+    record.runs[0].programs[0].name = "<img src=x onerror=alert(1)>".into();
+    let html = replay::page(&record);
+    for outside in [
+        "src=\"http",
+        "href=\"",
+        "@import",
+        "fetch(",
+        "<img",
+        "alert(1)</script>",
+    ] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+    for text in [
+        "default-src 'none'",
+        "mach3, 1 MiB",
+        "7.50",
+        "first touches: 700",
+    ] {
+        assert!(html.contains(text), "{text}");
+    }
 }
 
 #[test]

@@ -79,6 +79,32 @@ fn maps_name_regions_and_embed_their_cells() {
 }
 
 #[test]
+fn forty_processes_are_named_once_each_and_no_names_touch() {
+    let (svg, _) = write("map-processes", &map(&sample::processes(40)));
+    let mut rows: Vec<f64> = vec![];
+    for process in 0..40 {
+        let name = format!(">{process} cc{process}<");
+        assert_eq!(svg.matches(&name).count(), 1, "{name}");
+        let line = svg
+            .lines()
+            .find(|line| line.contains(&name))
+            .unwrap_or(&svg);
+        let before = &line[..line.find(&name).unwrap()];
+        let y = before
+            .rsplit("y=\"")
+            .next()
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap();
+        rows.push(y.parse().unwrap());
+    }
+    for pair in rows.windows(2) {
+        assert!(pair[1] - pair[0] >= 11.0, "{pair:?}");
+    }
+}
+
+#[test]
 fn records_without_anything_still_make_pictures() {
     let mut empty = sample::curves();
     empty.curves.clear();

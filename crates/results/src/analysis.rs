@@ -41,6 +41,9 @@ pub struct TraceFacts {
     pub time: u64,
     /// Whether the file ends before its end: a recording that was killed.
     pub is_cut: bool,
+    /// Whether `pages` was estimated from a sample of them.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_pages_estimate: bool,
 }
 
 /// What the times of a trace count.
@@ -65,7 +68,8 @@ pub enum Accuracy {
     Sampled {
         /// The share of pages that was looked at.
         rate: f64,
-        /// The expected error of a miss ratio, as a part of one.
+        /// The standard error of a miss ratio, as a part of one: that of the point where it is
+        /// largest.
         error: f64,
     },
 }
@@ -108,14 +112,14 @@ impl TraceFacts {
 }
 
 /// The text of a record as it stands in a file.
-fn to_json<T: Serialize>(record: &T) -> String {
+pub(crate) fn to_json<T: Serialize>(record: &T) -> String {
     let mut text = serde_json::to_string(record).expect("every key is a string");
     text.push('\n');
     text
 }
 
 /// A record from its text, if it is of `schema`.
-fn from_json<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, String> {
+pub(crate) fn from_json<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, String> {
     #[derive(Deserialize)]
     struct Head {
         schema: String,
@@ -130,8 +134,13 @@ fn from_json<T: DeserializeOwned>(text: &str, schema: &str) -> Result<T, String>
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
+/// For fields that are written only if they are set.
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 /// A field of a CSV line: quoted where it has to be.
-fn csv_field(text: &str) -> String {
+pub(crate) fn csv_field(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
@@ -139,7 +148,7 @@ fn csv_field(text: &str) -> String {
 }
 
 /// The text of an optional number: empty where there is none.
-fn csv_option<T: ToString>(value: Option<T>) -> String {
+pub(crate) fn csv_option<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 

@@ -1,7 +1,8 @@
 //! The record a run leaves behind, and what people read of it.
 //!
 //! [`record`] holds the types: they are the statistics file of `tidemark run`, field by field.
-//! [`analysis`] has the records of what was found out about traces.
+//! [`analysis`] has the records of what was found out about traces, [`replay`] those of traces that
+//! were run on whole memory systems.
 //! [`host`] is the record of what a host permits. [`histogram`] counts by size. [`text`] draws
 //! tables; every view is a pure function of a record.
 //!
@@ -15,6 +16,7 @@ pub mod analysis;
 pub mod histogram;
 pub mod host;
 pub mod record;
+pub mod replay;
 pub mod text;
 
 pub use histogram::{Bucket, Histogram};

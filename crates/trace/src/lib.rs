@@ -14,6 +14,7 @@ pub mod export;
 pub mod generate;
 pub mod import;
 pub mod model;
+mod page_set;
 pub mod regions;
 pub mod summary;
 

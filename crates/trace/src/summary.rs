@@ -1,6 +1,6 @@
 //! What a trace amounts to: its processes, kinds of access, mappings and length.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::Read;
 
 use serde::Serialize;
@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::container::{Ending, Reader};
 use crate::error::Error;
 use crate::model::{Block, Event, Header, Kinds, TimeUnit};
+use crate::page_set::PageSet;
 use crate::regions::Regions;
 
 /// The name of pages that no mapping covers.
@@ -127,11 +128,19 @@ struct Account {
     has_regions: bool,
     threads: u32,
     by_kinds: [u64; 16],
-    pages: HashSet<u64>,
+    /// The numbers of the mappings' names.
+    names: HashMap<String, u32>,
     /// The mappings' names, in the order of first use.
-    names: HashMap<String, usize>,
-    records_by_name: Vec<u64>,
-    pages_by_name: Vec<HashSet<u64>>,
+    uses: Vec<Use>,
+    /// The number of the name that was looked up last.
+    name_last: usize,
+}
+
+/// What was used of the mappings of one name.
+struct Use {
+    name: String,
+    records: u64,
+    pages: PageSet,
 }
 
 /// Pages used last, whoever used them: one table for all processes, since a small trace may have
@@ -156,7 +165,8 @@ const UNUSED: Used = Used {
 };
 
 impl Summary {
-    /// Reads a trace to its end and adds it up. Memory: some 100 bytes for each page.
+    /// Reads a trace to its end and adds it up. Memory: some 50 bytes for each group of 64 pages
+    /// that has been used, for each name that it had.
     ///
     /// # Errors
     /// The trace can't be read.
@@ -261,7 +271,7 @@ impl Account {
                     name,
                 };
             }
-            self.records_by_name[used.name as usize] += 1;
+            self.uses[used.name as usize].records += 1;
         }
     }
 
@@ -269,19 +279,25 @@ impl Account {
     fn look_up(&mut self, page: u64) -> u32 {
         let found = self.regions.find(page);
         let name = found.map_or(UNMAPPED, |region| &region.name);
-        let number = match self.names.get(name) {
-            Some(&number) => number,
-            None => {
-                let number = self.names.len();
-                self.names.insert(name.to_owned(), number);
-                self.records_by_name.push(0);
-                self.pages_by_name.push(HashSet::new());
-                number
-            }
-        };
-        self.pages.insert(page);
-        self.pages_by_name[number].insert(page);
-        u32::try_from(number).expect("there are fewer names than events")
+        let is_last = |used: &Use| used.name == name;
+        if !self.uses.get(self.name_last).is_some_and(is_last) {
+            self.name_last = match self.names.get(name) {
+                Some(&number) => number as usize,
+                None => {
+                    let number = self.uses.len();
+                    let known = u32::try_from(number).expect("there are fewer names than events");
+                    self.names.insert(name.to_owned(), known);
+                    self.uses.push(Use {
+                        name: name.to_owned(),
+                        records: 0,
+                        pages: PageSet::default(),
+                    });
+                    number
+                }
+            };
+        }
+        self.uses[self.name_last].pages.insert(page);
+        self.name_last as u32
     }
 
     /// Notes an event; whether it changed any mapping.
@@ -328,7 +344,16 @@ impl Account {
 
     fn close(self) -> ProcessSummary {
         let mut summary = self.summary;
-        summary.pages = self.pages.len() as u64;
+        // A page may have been in mappings of several names, one after the other.
+        summary.pages = match &self.uses[..] {
+            [] => 0,
+            [used] => used.pages.len(),
+            several => {
+                let mut pages = PageSet::default();
+                several.iter().for_each(|used| pages.unite(&used.pages));
+                pages.len()
+            }
+        };
         let count = |kind: Kinds| {
             let with = self.by_kinds.iter().enumerate();
             with.filter(|(kinds, _)| Kinds(*kinds as u8).has(kind))
@@ -344,12 +369,12 @@ impl Account {
         };
         if self.has_regions {
             summary.regions = self
-                .names
+                .uses
                 .into_iter()
-                .map(|(name, number)| RegionSummary {
-                    name,
-                    records: self.records_by_name[number],
-                    pages: self.pages_by_name[number].len() as u64,
+                .map(|used| RegionSummary {
+                    name: used.name,
+                    records: used.records,
+                    pages: used.pages.len(),
                 })
                 .collect();
         }

@@ -1,5 +1,6 @@
-//! Lists of numbers as options: sizes of memory, spans of virtual time, percentages.
+//! Lists of numbers as options: sizes of memory, spans of virtual time; and how to sample.
 
+use tidemark_lab::analysis::shards::{Sampling, Share};
 use tidemark_lab::study::Sizes;
 
 use crate::exit::{Refusal, refuse};
@@ -12,21 +13,34 @@ pub fn parse_sizes(text: &str, page_bytes: u64) -> Result<Sizes, Refusal> {
     }
     let mut sizes = vec![];
     for part in text.split(',').map(str::trim) {
-        let pages = match part.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => part.parse().ok(),
-            false => {
-                let memory = size::physical_memory_bytes();
-                Some(size::parse("--at", part, memory)? / page_bytes)
-            }
-        };
-        match pages {
-            Some(pages) if pages > 0 => sizes.push(pages),
-            _ => refuse!(
-                "`--at {part}`: no size; give pages (`4096`), or memory (`16M`), from 1 page"
-            ),
+        let memory = size::physical_memory_bytes();
+        match parse_memory("--at", part, page_bytes, memory)? {
+            0 => refuse!("`--at {part}`: less than a page; give pages (`4096`) or memory (`16M`)"),
+            pages => sizes.push(pages),
         }
     }
     Ok(Sizes::At(sizes))
+}
+
+/// A size of memory in pages: a number of them, or a size with a unit; a percentage is of
+/// `whole_bytes`.
+pub fn parse_memory(
+    option: &str,
+    text: &str,
+    page_bytes: u64,
+    whole_bytes: u64,
+) -> Result<u64, Refusal> {
+    let is_count = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match is_count.then(|| text.parse()) {
+        // A small whole is not to lose a page to the rounding of its hundredth.
+        None if text.ends_with('%') => {
+            let hundredfold = size::parse(option, text, whole_bytes.saturating_mul(100))?;
+            Ok(hundredfold / 100 / page_bytes)
+        }
+        None => Ok(size::parse(option, text, whole_bytes)? / page_bytes),
+        Some(Ok(pages)) => Ok(pages),
+        Some(Err(_)) => refuse!("`{option} {text}`: too many pages"),
+    }
 }
 
 /// Amounts of `option`, each a number with k, M or G behind it or not, above 0.
@@ -34,6 +48,46 @@ pub fn parse_amounts(option: &str, text: &str) -> Result<Vec<u64>, Refusal> {
     text.split(',')
         .map(|part| parse_amount(option, part.trim()))
         .collect()
+}
+
+/// So many samples are taken side by side; how they differ gives their error.
+const SAMPLES: u32 = 8;
+/// Fewer pages than this say nothing of the others.
+const SAMPLED_LEAST: u64 = 16;
+
+/// How `--sample` wants pages to be sampled: a share of them, or at most so many of them.
+pub fn parse_sampling(text: &str) -> Result<Sampling, Refusal> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent
+            .trim()
+            .parse()
+            .ok()
+            .map(|number: f64| number / 100.0),
+        None if text.contains('.') => text.parse().ok(),
+        None => {
+            let pages = parse_amount("--sample", text)?;
+            if pages < SAMPLED_LEAST {
+                refuse!(
+                    "`--sample {text}`: that many pages say little; give {SAMPLED_LEAST} or more, \
+                     or a share like `0.01` or `1%`"
+                );
+            }
+            let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+            return Ok(sampling(Share::Pages(pages)));
+        }
+    };
+    match share {
+        Some(rate) if rate > 0.0 && rate <= 1.0 => Ok(sampling(Share::Rate(rate))),
+        _ => refuse!("`--sample {text}`: not a share; give one above 0 and at most 1, or 100%"),
+    }
+}
+
+fn sampling(share: Share) -> Sampling {
+    Sampling {
+        share,
+        samples: SAMPLES,
+        seed: 1,
+    }
 }
 
 fn parse_amount(option: &str, text: &str) -> Result<u64, Refusal> {
@@ -65,6 +119,21 @@ mod tests {
         assert_eq!(sizes("all"), Ok(Sizes::All));
         for text in ["", "0", "1,,2", "-1", "2K", "x"] {
             assert!(sizes(text).unwrap_err().contains("`--at"), "{text}");
+        }
+    }
+
+    #[test]
+    fn samples_are_shares_or_numbers_of_pages() {
+        let share = |text| parse_sampling(text).map(|sampling| sampling.share);
+        assert_eq!(share("0.01"), Ok(Share::Rate(0.01)));
+        assert_eq!(share("1%"), Ok(Share::Rate(0.01)));
+        assert_eq!(share("100%"), Ok(Share::Rate(1.0)));
+        assert_eq!(share("8k"), Ok(Share::Pages(8000)));
+        for text in [
+            "", "0", "1", "0.0", "1.5", "-1%", "101%", "nan%", "x", "0.1.2",
+        ] {
+            let told = share(text).unwrap_err().to_string();
+            assert!(told.contains("`--sample"), "{text}: {told}");
         }
     }
 

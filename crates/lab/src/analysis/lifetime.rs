@@ -11,6 +11,12 @@
 //! as the operating point and for "primary". Theirs are smooth curves; on the steps of a real one a
 //! knee is the best point among all from half to twice its size. The first point of a curve is
 //! none: a knee comes after a rise.
+//!
+//! With next to no memory the ray is steep for want of pages, not because a locality fits: knees
+//! are looked for from [`KNEE_SHARE_LEAST`] of a program's pages.
+
+/// A knee is looked for from this share of the pages that are touched.
+pub const KNEE_SHARE_LEAST: f64 = 0.02;
 
 /// A point of a lifetime curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,6 +78,13 @@ impl Lifetime {
     pub fn resolved(mut self, ticks: u64) -> Lifetime {
         self.points
             .retain(|point| point.lifetime_ticks >= ticks as f64);
+        self
+    }
+
+    /// The points from the least memory in which a program of so many pages may have a knee.
+    pub fn with_room_for_knees(mut self, pages: u64) -> Lifetime {
+        let least = pages as f64 * KNEE_SHARE_LEAST;
+        self.points.retain(|point| point.pages >= least);
         self
     }
 

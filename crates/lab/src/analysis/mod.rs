@@ -2,7 +2,8 @@
 //!
 //! [`references`] holds a trace in memory. Fixed memory sizes: [`stack`] counts LRU distances and
 //! [`optimum`] Belady's, each giving [`depths`], which are the curve of all sizes; [`queues`]
-//! (FIFO, CLOCK) and [`simulate`] (any registered policy) take sizes one by one.
+//! (FIFO, CLOCK) and [`simulate`] (any registered policy) take sizes one by one. Where a trace is
+//! too long to be held, a [`sampler`] takes it block by block, and [`shards`] estimate LRU's curve.
 //!
 //! Memory that varies: [`intervals`] give the curves of [`working_set`] and [`vmin`] for all
 //! windows; these and [`pff`] also walk a string and tell [`residence`] of their size over time.
@@ -25,6 +26,7 @@ pub mod queues;
 pub mod reference_string;
 pub mod references;
 pub mod residence;
+pub mod sampler;
 pub mod shards;
 pub mod simulate;
 #[cfg(test)]

@@ -276,7 +276,7 @@ fn place(number: u64) -> usize {
 
 /// Mixes all bits of a word: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
 #[inline(always)]
-fn mix(word: u64) -> u64 {
+pub(super) fn mix(word: u64) -> u64 {
     let word = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -1,6 +1,7 @@
 //! Curves: each policy's analysis as points of one kind, with knee and memory needed.
 
-use tidemark_results::analysis::Accuracy;
+use std::thread::{self, ScopedJoinHandle};
+
 use tidemark_results::analysis::curve::{self, Curve, CurveRecord, Knee, Need, Point, Space};
 use tidemark_trace::Granularity;
 
@@ -18,11 +19,9 @@ use crate::analysis::working_set::{WindowPoint, window_for_mean, working_set_poi
 use crate::analysis::{optimum, stack};
 
 /// A curve that can be drawn has about so many points where every one is cheap …
-const SPREAD: u64 = 480;
+pub(super) const SPREAD: u64 = 480;
 /// … and so many where each takes a run of its own.
 const SPREAD_OF_RUNS: u64 = 24;
-/// A knee is looked for from this share of the pages that are touched.
-const KNEE_SHARE_LEAST: f64 = 0.02;
 /// Windows of a curve for each doubling.
 const WINDOWS_PER_DOUBLING: u32 = 12;
 
@@ -30,52 +29,27 @@ impl Study {
     /// The curves that are asked for.
     ///
     /// # Panics
-    /// If the references were not wanted.
+    /// If the references were not wanted; LRU's curve does with samples in their place.
     pub fn curves(&self, order: &CurveOrder, progress: &mut Progress<'_>) -> CurveRecord {
         let mut notes = vec![];
         if self.facts.is_cut {
             notes.push("the recording was cut short; this is of what there is".into());
         }
-        let has_windows = |named| matches!(named, Named::WorkingSet | Named::Vmin);
-        let windows_last = order.policies.iter().rposition(|named| has_windows(*named));
-        let mut intervals = windows_last.map(|_| {
-            progress("intervals", 0.0);
-            Intervals::measure(self.string())
-        });
-        let mut curves = vec![];
+        if self.facts.is_pages_estimate {
+            notes.push("how many pages were touched is estimated, too".into());
+        }
         let mut needs = vec![];
-        for (at, named) in order.policies.iter().enumerate() {
-            progress(named.name(), at as f64 / order.policies.len() as f64);
-            let points = match (named, &intervals) {
-                (Named::Lru | Named::Opt, _) => {
-                    let depths = self.depths(*named);
-                    needs.extend(self.needs_fixed(*named, &depths, &order.assumed));
-                    self.stack_points(&depths, &order.sizes)
-                }
-                (Named::WorkingSet | Named::Vmin, Some(intervals)) => {
-                    needs.extend(self.needs_variable(*named, intervals, &order.assumed));
-                    let point = if *named == Named::Vmin {
-                        vmin_point
-                    } else {
-                        working_set_point
-                    };
-                    window_points(intervals, point, &order.sizes)
-                }
-                (Named::WorkingSet | Named::Vmin, None) => {
-                    unreachable!("intervals are measured for these")
-                }
-                (Named::Pff, _) => self.pff_points(&order.sizes),
-                (Named::Simulated(name), _) => self.simulated_points(name, &order.sizes),
-            };
-            if points.is_empty() {
-                let name = named.name();
-                notes.push(format!(
-                    "{name} has no point at the sizes that were asked for"
-                ));
-            }
-            curves.push(self.curve(*named, points));
-            // The optimum, for one, wants the room.
-            intervals = intervals.filter(|_| Some(at) < windows_last);
+        let curves = thread::scope(|scope| {
+            // The optimum alone takes about as long as all others, on one processor.
+            let optimum = order.policies.contains(&Named::Opt);
+            let optimum = optimum.then(|| scope.spawn(|| self.depths(Named::Opt)));
+            self.all_curves(order, optimum, &mut needs, progress)
+        });
+        for curve in curves.iter().filter(|curve| curve.points.is_empty()) {
+            let name = &curve.policy;
+            notes.push(format!(
+                "{name} has no point at the sizes that were asked for"
+            ));
         }
         needs.sort_by(|a, b| a.slowdown_percent_max.total_cmp(&b.slowdown_percent_max));
         CurveRecord {
@@ -86,6 +60,72 @@ impl Study {
             needs,
             notes,
         }
+    }
+
+    /// The curve of each policy, in order. The optimum's depths are being counted already.
+    fn all_curves(
+        &self,
+        order: &CurveOrder,
+        mut optimum: Option<ScopedJoinHandle<'_, Depths>>,
+        needs: &mut Vec<Need>,
+        progress: &mut Progress<'_>,
+    ) -> Vec<Curve> {
+        let has_windows = |named: &Named| matches!(named, Named::WorkingSet | Named::Vmin);
+        let windows_last = order.policies.iter().rposition(has_windows);
+        let mut intervals = windows_last.map(|_| {
+            progress("intervals", 0.0);
+            Intervals::measure(self.string())
+        });
+        let mut curves = vec![];
+        for (at, named) in order.policies.iter().enumerate() {
+            progress(named.name(), at as f64 / order.policies.len() as f64);
+            let points = match (named, &intervals) {
+                (Named::Lru, _) if self.sampler.is_some() => {
+                    let estimated = self.sampled_points(&Sizes::Spread);
+                    let pairs = estimated.iter().map(|point| (point.pages, point.misses));
+                    needs.extend(self.needs_among(*named, pairs, &order.assumed));
+                    match order.sizes {
+                        Sizes::At(_) => self.sampled_points(&order.sizes),
+                        Sizes::Spread | Sizes::All => estimated,
+                    }
+                }
+                (Named::Lru, _) => self.stack_curve(*named, &self.depths(*named), order, needs),
+                (Named::Opt, _) => {
+                    let depths = match optimum.take() {
+                        Some(counting) => counting.join().expect("it counts to its end"),
+                        None => self.depths(*named),
+                    };
+                    self.stack_curve(*named, &depths, order, needs)
+                }
+                (Named::WorkingSet | Named::Vmin, intervals) => {
+                    let intervals = intervals.as_ref().expect("they are measured for these");
+                    needs.extend(self.needs_variable(*named, intervals, &order.assumed));
+                    let point = if *named == Named::Vmin {
+                        vmin_point
+                    } else {
+                        working_set_point
+                    };
+                    window_points(intervals, point, &order.sizes)
+                }
+                (Named::Pff, _) => self.pff_points(&order.sizes),
+                (Named::Simulated(name), _) => self.simulated_points(name, &order.sizes),
+            };
+            curves.push(self.curve(*named, points));
+            // What comes after may want the room.
+            intervals = intervals.filter(|_| Some(at) < windows_last);
+        }
+        curves
+    }
+
+    fn stack_curve(
+        &self,
+        named: Named,
+        depths: &Depths,
+        order: &CurveOrder,
+        needs: &mut Vec<Need>,
+    ) -> Vec<Point> {
+        needs.extend(self.needs_fixed(named, depths, &order.assumed));
+        self.stack_points(depths, &order.sizes)
     }
 
     /// The windows that are usually shown: about a thousandth, a hundredth and a tenth of the
@@ -102,13 +142,12 @@ impl Study {
     }
 
     fn curve(&self, named: Named, points: Vec<Point>) -> Curve {
-        // With next to no memory the ray from the origin is steep for want of pages.
-        let least = self.facts.pages as f64 * KNEE_SHARE_LEAST;
         let pairs = points
             .iter()
-            .map(|point| (point.memory_pages(), point.misses))
-            .filter(|(pages, _)| *pages >= least);
-        let lifetime = Lifetime::new(self.facts.time, pairs).resolved(self.resolution());
+            .map(|point| (point.memory_pages(), point.misses));
+        let lifetime = Lifetime::new(self.facts.time, pairs)
+            .resolved(self.resolution())
+            .with_room_for_knees(self.facts.pages);
         let knee = lifetime.find_knees().primary.map(|knee| {
             let at = points
                 .iter()
@@ -125,7 +164,7 @@ impl Study {
                 Named::WorkingSet | Named::Vmin | Named::Pff => Space::Variable,
                 Named::Lru | Named::Opt | Named::Simulated(_) => Space::Fixed,
             },
-            accuracy: Accuracy::Exact,
+            accuracy: self.accuracy(&points),
             knee,
             points,
         }
@@ -197,6 +236,7 @@ impl Study {
                 misses: totals.faults(),
                 window: Some(*critical),
                 mean_pages: Some(totals.pages_mean()),
+                misses_error: None,
             });
         let mut points: Vec<Point> = points.collect();
         points.sort_by(|a, b| a.memory_pages().total_cmp(&b.memory_pages()));
@@ -220,12 +260,22 @@ impl Study {
 
     fn needs_fixed(&self, named: Named, depths: &Depths, assumed: &Assumed) -> Vec<Need> {
         let misses = depths.misses();
+        let points = misses.iter().enumerate().skip(1);
+        let points = points.map(|(pages, misses)| (pages as u64, *misses));
+        self.needs_among(named, points, assumed)
+    }
+
+    /// The least memory for each slow-down, among points of a fixed space.
+    pub(super) fn needs_among(
+        &self,
+        named: Named,
+        points: impl Iterator<Item = (u64, u64)> + Clone,
+        assumed: &Assumed,
+    ) -> Vec<Need> {
         let (time, first) = (self.facts.time, self.facts.pages);
         let answer = |percent: &f64| {
             let terms = assumed.terms(*percent, self.facts.time_unit);
-            let points = misses.iter().enumerate().skip(1);
-            let points = points.map(|(pages, misses)| (pages as u64, *misses));
-            let needed = needed_fixed(points, time, first, &terms)?;
+            let needed = needed_fixed(points.clone(), time, first, &terms)?;
             Some(self.need(named, *percent, &needed, assumed))
         };
         assumed
@@ -268,7 +318,7 @@ impl Study {
 }
 
 /// The sizes that are asked for, of 1 to `most`.
-fn wanted_sizes(sizes: &Sizes, most: u64, count: u64) -> Vec<u64> {
+pub(super) fn wanted_sizes(sizes: &Sizes, most: u64, count: u64) -> Vec<u64> {
     match sizes {
         Sizes::Spread => spread(most, count),
         Sizes::All => (1..=most).collect(),
@@ -277,7 +327,7 @@ fn wanted_sizes(sizes: &Sizes, most: u64, count: u64) -> Vec<u64> {
 }
 
 /// About `count` numbers from 1 to `most`, rising: all of them, or in equal ratios.
-fn spread(most: u64, count: u64) -> Vec<u64> {
+pub(super) fn spread(most: u64, count: u64) -> Vec<u64> {
     if most <= count {
         return (1..=most).collect();
     }
@@ -302,6 +352,7 @@ fn window_points(
         misses: at.faults,
         window: Some(at.window),
         mean_pages: Some(at.pages_mean),
+        misses_error: None,
     };
     match sizes {
         Sizes::Spread | Sizes::All => {

@@ -1,5 +1,7 @@
 //! Space-time: what each policy costs at its best point.
 
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 use tidemark_results::analysis::TraceFacts;
 use tidemark_results::analysis::curve::{Curve, CurveRecord, Point, Space};
@@ -11,8 +13,9 @@ use crate::analysis::space_time::{self, Costs, fixed_space, variable_space};
 use crate::analysis::vmin::run_vmin;
 use crate::analysis::working_set::run_working_set;
 
-/// Of a policy with a window, so many points are tried: each is a pass over the trace.
-const TRIED: usize = 8;
+/// Windows that are tried at a time, of a policy that has one: the likeliest and one to each side.
+/// Each is a pass over the trace.
+const TRIED: usize = 3;
 
 impl Study {
     /// The space-time products of the curves' policies, each at the point where its own is least.
@@ -53,32 +56,52 @@ impl Study {
             "vmin" => Some(run_vmin(self.string(), window)),
             _ => None,
         };
-        let windows = likely_windows(curve, &self.facts, &costs);
-        let tried = windows.par_iter().filter_map(|window| {
-            let totals = run(*window)?;
+        let (windows, likeliest) = likely_windows(curve, &self.facts, &costs)?;
+        let product = |at: usize| {
+            let totals = run(windows[at])?;
             let cost = variable_space(&totals, &costs);
             let pages = totals.pages_mean();
-            Some(row(curve, pages, Some(*window), totals.faults(), &cost))
-        });
-        tried.min_by(|a, b| a.total().total_cmp(&b.total()))
+            Some(row(curve, pages, Some(windows[at]), totals.faults(), &cost))
+        };
+        find_valley(windows.len(), likeliest, product)
     }
 }
 
-/// The windows with the least products by the mean alone. The true product counts how large the set
-/// is at each miss; that is found by a run, and only for these.
-fn likely_windows(curve: &Curve, trace: &TraceFacts, costs: &Costs) -> Vec<u64> {
+/// Goes downhill from `start` among `count` places until no neighbour's product is less, and
+/// answers with the product there.
+fn find_valley(
+    count: usize,
+    start: usize,
+    product: impl Fn(usize) -> Option<SpaceTime> + Sync,
+) -> Option<SpaceTime> {
+    let mut known: BTreeMap<usize, SpaceTime> = BTreeMap::new();
+    let mut best = start;
+    loop {
+        let near = best.saturating_sub(TRIED / 2)..count.min(best + 1 + TRIED / 2);
+        let new: Vec<usize> = near.clone().filter(|at| !known.contains_key(at)).collect();
+        let found: Option<Vec<SpaceTime>> = new.par_iter().map(|at| product(*at)).collect();
+        known.extend(new.into_iter().zip(found?));
+        let least = near.min_by(|a, b| known[a].total().total_cmp(&known[b].total()))?;
+        if least == best {
+            return known.remove(&best);
+        }
+        best = least;
+    }
+}
+
+/// The curve's windows, and which of them has the least product by the mean alone. The true product
+/// counts how large the set is at each miss; that is found by a run.
+fn likely_windows(curve: &Curve, trace: &TraceFacts, costs: &Costs) -> Option<(Vec<u64>, usize)> {
     let estimate = |point: &Point| {
         let returns = point.misses.saturating_sub(trace.pages) as f64;
         let elapsed_ns = trace.time as f64 * costs.tick_ns + returns * costs.page_in_ns;
         point.memory_pages() * elapsed_ns
     };
-    let mut points: Vec<&Point> = curve.points.iter().collect();
-    points.sort_by(|a, b| estimate(a).total_cmp(&estimate(b)));
-    points
-        .iter()
-        .filter_map(|point| point.window)
-        .take(TRIED)
-        .collect()
+    let points = curve.points.iter();
+    let windows: Option<Vec<u64>> = points.clone().map(|point| point.window).collect();
+    let estimates = points.map(estimate).enumerate();
+    let (likeliest, _) = estimates.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some((windows?, likeliest))
 }
 
 /// Whether a policy has to look at resident pages to know of their use. The optima know it all.
@@ -102,5 +125,31 @@ fn row(
         waiting: cost.waiting,
         managing: cost.managing,
         elapsed_ns: cost.elapsed_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn the_valley_is_found_from_its_slope_without_trying_all() {
+        let tried = AtomicUsize::new(0);
+        let product = |at: usize| {
+            tried.fetch_add(1, Ordering::Relaxed);
+            Some(SpaceTime {
+                running: (at as f64 - 40.0).powi(2) + 1.0,
+                misses: at as u64,
+                ..SpaceTime::default()
+            })
+        };
+        assert_eq!(
+            find_valley(100, 43, product).map(|row| row.misses),
+            Some(40)
+        );
+        assert_eq!(tried.load(Ordering::Relaxed), 6);
+        assert_eq!(find_valley(3, 0, product).map(|row| row.misses), Some(2));
+        assert_eq!(find_valley(0, 0, product), None);
     }
 }

@@ -1,15 +1,4 @@
-// Unpacks what the page carries and sets up its parts.
-const unpack = async () => {
-  const text = atob(document.getElementById('payload').textContent.trim());
-  const packed = Uint8Array.from(text, (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'));
-  const all = new Uint8Array(await new Response(stream).arrayBuffer());
-  const length = new DataView(all.buffer).getUint32(0, true);
-  const record = JSON.parse(new TextDecoder().decode(all.subarray(4, 4 + length)));
-  record.map.levels = all.subarray(4 + length);
-  return record;
-};
-
+// Sets up the parts of a report.
 const curveChart = (record) => {
   const { trace, curves } = record;
   const state = { shows: 'Misses', across: 'log', up: 'log' };
@@ -108,20 +97,6 @@ const sizeChart = (record, onRange) => {
   return it;
 };
 
-const themes = (redraw) => {
-  const names = ['auto', 'light', 'dark'];
-  const it = document.getElementById('theme');
-  let at = 0;
-  it.onclick = () => {
-    at = (at + 1) % names.length;
-    it.textContent = `${['◐', '☀', '☾'][at]} ${names[at]}`;
-    it.setAttribute('aria-label', `Colours: ${at ? names[at] : 'as the system'}`);
-    if (at) document.documentElement.dataset.theme = names[at]; else delete document.documentElement.dataset.theme;
-    redraw();
-  };
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-};
-
 const legend = (map) => {
   const canvas = document.getElementById('heat-legend');
   const context = canvas.getContext('2d');
@@ -133,8 +108,9 @@ const legend = (map) => {
 };
 
 const start = async () => {
-  const record = await unpack();
+  const { record, rest } = await unpack();
   const { trace, map } = record;
+  map.levels = rest;
   const parts = {};
   // Working set, phases and map show one span of time. Whoever moved tells the others.
   let isTelling = false;
@@ -160,20 +136,6 @@ const start = async () => {
     legend(map);
     return it;
   });
-  themes(() => Object.values(parts).forEach((part) => part.redraw()));
-  let width = innerWidth;
-  addEventListener('resize', () => {
-    if (innerWidth === width) return;
-    width = innerWidth;
-    Object.values(parts).forEach((part) => part.resize());
-  });
-  window.tidemark = parts;
-  document.documentElement.dataset.ready = 'yes';
+  settle(parts);
 };
-start().catch((error) => {
-  const note = document.createElement('p');
-  note.className = 'note';
-  note.textContent = `The pictures can't be drawn: ${error.message}`;
-  document.querySelector('main').prepend(note);
-  console.error(error);
-});
+start().catch(complain);

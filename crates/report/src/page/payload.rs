@@ -60,17 +60,22 @@ pub fn packed(record: &ReportRecord) -> Vec<u8> {
         },
     })
     .to_string();
-    let length = u32::try_from(text.len()).expect("aggregated records are small");
     let levels: Vec<u8> = raster
         .cells
         .iter()
         .map(|cell| level(*cell, raster.most))
         .collect();
+    pack(&text, &levels)
+}
+
+/// Four bytes with the length of `text`, the text, and `rest`, compressed.
+pub(crate) fn pack(text: &str, rest: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(text.len()).expect("aggregated records are small");
     let mut packer = GzEncoder::new(vec![], Compression::best());
     let written = packer
         .write_all(&length.to_le_bytes())
         .and_then(|()| packer.write_all(text.as_bytes()))
-        .and_then(|()| packer.write_all(&levels));
+        .and_then(|()| packer.write_all(rest));
     written.expect("memory takes all writes");
     packer.finish().expect("memory takes all writes")
 }
@@ -95,7 +100,9 @@ fn busiest(map: &MapRecord) -> MapRecord {
 fn curve_value(at: usize, curve: &Curve, record: &ReportRecord) -> Value {
     let page_bytes = record.trace.page_bytes as f64;
     // A line needs one value for each place, rising: of equal places the fewest misses stand.
-    let mut points: Vec<_> = curve.points.iter().collect();
+    // With less than a page nothing runs: such means would only stretch the axis.
+    let points = curve.points.iter();
+    let mut points: Vec<_> = points.filter(|point| point.memory_pages() >= 1.0).collect();
     points.sort_by(|a, b| {
         let by_memory = a.memory_pages().total_cmp(&b.memory_pages());
         by_memory.then(a.misses.cmp(&b.misses))

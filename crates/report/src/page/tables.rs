@@ -160,7 +160,8 @@ pub fn space_time(record: &ReportRecord) -> String {
     )
 }
 
-fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+/// A table: columns by their names, and rows.
+pub(crate) fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut html = String::from("<div class=\"table\"><table><thead><tr>");
     for column in columns {
         html.push_str(&format!("<th>{}</th>", escaped(column)));

@@ -101,7 +101,7 @@ fn series(record: &CurveRecord, value: &dyn Fn(&Point) -> f64, has_knee: bool) -
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let knee = curve.knee.filter(|_| has_knee);
         Series {
-            name: words::policy(&curve.policy),
+            name: words::curve_name(curve),
             colour,
             is_dashed,
             width: 2.2,

@@ -37,6 +37,7 @@ fn record(rows_of: &[usize], columns: usize) -> MapRecord {
             processes: 1,
             time: columns as u64,
             is_cut: false,
+            is_pages_estimate: false,
         },
         columns,
         column_time: 1,

@@ -1,7 +1,7 @@
 //! Curves in a terminal, and a table of some of their points.
 
+use tidemark_results::analysis::TraceFacts;
 use tidemark_results::analysis::curve::{Curve, CurveRecord, Point};
-use tidemark_results::analysis::{Accuracy, TraceFacts};
 use tidemark_results::text;
 
 use super::Screen;
@@ -24,7 +24,7 @@ pub fn curves(record: &CurveRecord, screen: Screen) -> String {
     for line in words::needs(record) {
         text.push_str(&wrapped(&line, screen.columns));
     }
-    for line in accuracies(record).iter().chain(&record.notes) {
+    for line in words::accuracies(record).iter().chain(&record.notes) {
         text.push_str(&wrapped(&format!("note: {line}"), screen.columns));
     }
     text
@@ -163,7 +163,14 @@ fn table(record: &CurveRecord) -> String {
         let mut row = vec![text::bytes(record.trace.bytes(pages)), text::count(pages)];
         for curve in &record.curves {
             row.push(match misses_within(curve, pages) {
-                Some(misses) => text::count(misses),
+                Some((misses, None)) => text::count(misses),
+                Some((misses, Some(error))) => {
+                    format!(
+                        "{} ± {}",
+                        text::count(misses),
+                        text::count(error.ceil() as u64)
+                    )
+                }
                 None => "–".into(),
             });
         }
@@ -181,9 +188,11 @@ fn table(record: &CurveRecord) -> String {
 }
 
 /// The misses of a policy with at most `pages` pages of memory: at the largest point that fits.
-fn misses_within(curve: &Curve, pages: u64) -> Option<u64> {
+/// With their standard error, if they were estimated.
+fn misses_within(curve: &Curve, pages: u64) -> Option<(u64, Option<f64>)> {
     let fits = curve.points.iter().filter(|point| point.pages <= pages);
-    fits.map(|point| point.misses).min()
+    let best = fits.min_by_key(|point| point.misses)?;
+    Some((best.misses, best.misses_error))
 }
 
 /// A few sizes between the least and the most, in equal ratios and without repeats.
@@ -210,21 +219,4 @@ fn table_sizes(record: &CurveRecord) -> Vec<u64> {
         .collect();
     sizes.dedup();
     sizes
-}
-
-/// What is to be said of curves that were estimated.
-fn accuracies(record: &CurveRecord) -> Vec<String> {
-    let sampled = record
-        .curves
-        .iter()
-        .filter_map(|curve| match curve.accuracy {
-            Accuracy::Exact => None,
-            Accuracy::Sampled { rate, error } => Some(format!(
-                "{} is estimated from {} % of the pages; its miss ratios are within {} %",
-                words::policy(&curve.policy),
-                numbers::digits(rate * 100.0),
-                numbers::digits(error * 100.0),
-            )),
-        });
-    sampled.collect()
 }

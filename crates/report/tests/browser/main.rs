@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use devtools::Browser;
 use tidemark_report::page::page;
+use tidemark_report::replay;
 
 /// Writes the page of the sample.
 fn written(name: &str) -> PathBuf {
@@ -112,6 +113,45 @@ fn a_report_of_nothing() {
     std::fs::write(&path, page(&record)).unwrap();
     browser.show_as(800, 600, "light", false);
     browser.open(&path, "");
+    expect_quiet(&browser);
+}
+
+#[test]
+fn a_page_of_replays() {
+    let Some(mut browser) = browser("replays") else {
+        return;
+    };
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("replays.html");
+    std::fs::write(&path, replay::page(&sample::replays())).unwrap();
+    for (width, is_phone) in [(1280, false), (360, true)] {
+        browser.show_as(width, 900, "light", is_phone);
+        browser.open(&path, "");
+        let across = browser.evaluate("document.documentElement.scrollWidth");
+        assert!(
+            across.as_u64().unwrap() <= width.into(),
+            "{across}: wider than the window"
+        );
+    }
+    browser.screenshot("page-replays.png");
+    let names = "tidemark.time.now.series.map((s) => s.name).join()";
+    let press = |name: &str| {
+        format!(
+            "[...document.querySelectorAll('button')].find((b) => b.textContent === '{name}')\
+             .click()"
+        )
+    };
+    assert_eq!(browser.evaluate(names), "sort,sqlite3");
+    browser.evaluate(&press("Disks"));
+    assert_eq!(browser.evaluate(names), "swap and files");
+    // Another run has another length.
+    assert_eq!(range(&mut browser, "tidemark.time"), (0.0, 3.0));
+    browser.evaluate(
+        "{ const s = document.querySelector('select'); s.value = 3; s.onchange(); s.value }",
+    );
+    assert_eq!(range(&mut browser, "tidemark.time"), (0.0, 1.1));
+    browser.evaluate(&press("Over the optimum"));
+    let found = browser.evaluate("tidemark.sweep.now.series.map((s) => s.y.join(' ')).join()");
+    assert_eq!(found, "7.5 5,3.75 2.75");
     expect_quiet(&browser);
 }
 

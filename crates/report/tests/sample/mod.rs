@@ -8,6 +8,9 @@ use tidemark_results::analysis::phases::{self, Level, Phase, PhasesRecord};
 use tidemark_results::analysis::report::{self, ReportRecord, SpaceTime, SpaceTimes};
 use tidemark_results::analysis::wss::{self, SizeBucket, WindowSizes, WssRecord};
 use tidemark_results::analysis::{Accuracy, Mark, TimeUnit, TraceFacts};
+use tidemark_results::replay::{
+    self, DiskRun, ProgramRun, ReplayMachine, ReplayRecord, ReplayTrace, Run, TimeLine,
+};
 
 const TIME: u64 = 4_200_000_000;
 const VERSION: &str = "0.1.0";
@@ -25,6 +28,7 @@ pub fn facts() -> TraceFacts {
         processes: 1,
         time: TIME,
         is_cut: false,
+        is_pages_estimate: false,
     }
 }
 
@@ -301,6 +305,23 @@ pub fn map() -> MapRecord {
     }
 }
 
+/// The same regions in each of so many processes, which are compilers.
+pub fn processes(count: u32) -> MapRecord {
+    let mut record = map();
+    record.trace.processes = count.into();
+    let regions = std::mem::take(&mut record.regions);
+    record.regions = (0..count)
+        .flat_map(|process| {
+            regions.iter().cloned().map(move |mut region| {
+                region.process = process;
+                region.program = format!("/usr/bin/cc{process}");
+                region
+            })
+        })
+        .collect();
+    record
+}
+
 /// All of it.
 pub fn report() -> ReportRecord {
     let row = |policy: &str, pages: f64, window, misses, running: f64| SpaceTime {
@@ -334,5 +355,82 @@ pub fn report() -> ReportRecord {
                 row("vmin", 2_850.0, Some(9_000_000), 19_200, 5.9e12),
             ],
         },
+    }
+}
+
+/// Two programs on two systems in two sizes of memory, with time lines.
+pub fn replays() -> ReplayRecord {
+    let program = |name: &str, end_s| ProgramRun {
+        name: name.into(),
+        end_s,
+        user_s: 0.5,
+        faults: 1200,
+        ..ProgramRun::default()
+    };
+    let run = |system: &str, memory_bytes: u64, slower: f64| Run {
+        system: system.into(),
+        policy: system.into(),
+        load: "none".into(),
+        memory_bytes,
+        elapsed_s: slower,
+        page_ins: (slower * 1000.0) as u64,
+        swap_ins: (slower * 900.0) as u64,
+        file_ins: (slower * 100.0) as u64,
+        zero_fills: 700,
+        soft_faults: 300,
+        optimal_page_ins: 400,
+        over_optimal: Some(slower * 2.5),
+        fairness: 0.97,
+        programs: vec![program("sort", slower), program("sqlite3", slower * 0.8)],
+        disks: vec![DiskRun {
+            name: "swap and files".into(),
+            ..DiskRun::default()
+        }],
+        time_line: Some(TimeLine {
+            time_s: (0..100).map(|at| f64::from(at) * slower / 100.0).collect(),
+            free: (0..100).map(|at| 100 - at).collect(),
+            laundry: vec![3; 100],
+            files: vec![40; 100],
+            ready: vec![1; 100],
+            resident: vec![(0..100).collect(), (0..100).rev().collect()],
+            queues: vec![(0..100).map(|at| at % 7).collect()],
+        }),
+        ..Run::default()
+    };
+    ReplayRecord {
+        schema: replay::SCHEMA.into(),
+        tidemark: VERSION.into(),
+        traces: ["sort", "sqlite3"].map(replay_trace).into(),
+        copies: 1,
+        page_bytes: 4096,
+        footprint_pages: 1600,
+        machine: ReplayMachine {
+            processors: 1,
+            scheduler: "round-robin".into(),
+            quantum_ms: 10,
+            swap_disk: "ssd".into(),
+            file_disk: None,
+            wired_bytes: 0,
+            seed: 1,
+        },
+        runs: vec![
+            run("mach3", 1 << 20, 3.0),
+            run("mach3", 2 << 20, 2.0),
+            run("tidemark", 1 << 20, 1.5),
+            run("tidemark", 2 << 20, 1.1),
+        ],
+        optimum: "the fewest page-ins".into(),
+        notes: vec![],
+    }
+}
+
+fn replay_trace(name: &str) -> ReplayTrace {
+    ReplayTrace {
+        name: name.into(),
+        command: vec![],
+        records: 1_000_000,
+        pages: 800,
+        processes: 1,
+        has_mappings: true,
     }
 }

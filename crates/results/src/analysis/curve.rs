@@ -57,6 +57,9 @@ pub struct Point {
     pub pages: u64,
     /// References that missed, first touches included.
     pub misses: u64,
+    /// The standard error of `misses`, where they were estimated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misses_error: Option<f64>,
     /// The policy's parameter at this point, for a variable space: a window of virtual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
@@ -119,18 +122,20 @@ impl CurveRecord {
 
     /// The points of all curves, a line each.
     pub fn to_csv(&self) -> String {
-        let mut text = String::from("policy,pages,bytes,misses,lifetime,window,mean_pages\n");
+        let mut text =
+            String::from("policy,pages,bytes,misses,lifetime,window,mean_pages,misses_error\n");
         for curve in &self.curves {
             let policy = csv_field(&curve.policy);
             for point in &curve.points {
                 text.push_str(&format!(
-                    "{policy},{},{},{},{:.3},{},{}\n",
+                    "{policy},{},{},{},{:.3},{},{},{}\n",
                     point.pages,
                     self.trace.bytes(point.pages),
                     point.misses,
                     point.lifetime(&self.trace),
                     csv_option(point.window),
                     csv_option(point.mean_pages),
+                    csv_option(point.misses_error),
                 ));
             }
         }

@@ -15,6 +15,7 @@ fn facts() -> TraceFacts {
         processes: 1,
         time: 100,
         is_cut: false,
+        is_pages_estimate: false,
     }
 }
 
@@ -29,6 +30,7 @@ fn curve_record() -> CurveRecord {
         misses: 40,
         window: Some(7),
         mean_pages: Some(1.5),
+        ..Point::default()
     };
     let curve = |policy: &str, space, point| Curve {
         policy: policy.into(),
@@ -81,9 +83,9 @@ fn another_schema_is_refused() {
 
 #[test]
 fn curves_as_csv_have_a_line_a_point() {
-    let expected = "policy,pages,bytes,misses,lifetime,window,mean_pages\n\
-                    lru,2,8192,50,2.000,,\n\
-                    ws,2,8192,40,2.500,7,1.5\n";
+    let expected = "policy,pages,bytes,misses,lifetime,window,mean_pages,misses_error\n\
+                    lru,2,8192,50,2.000,,,\n\
+                    ws,2,8192,40,2.500,7,1.5,\n";
     assert_eq!(curve_record().to_csv(), expected);
 }
 

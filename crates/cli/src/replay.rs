@@ -1,0 +1,211 @@
+//! `tidemark replay`: recorded programs on whole memory systems, in several sizes of memory.
+
+mod plan;
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use clap::Args;
+use tidemark_lab::study::{Replay, Replayed, Unreadable, Unrunnable};
+use tidemark_lab::world::WorldError;
+use tidemark_report::{replay, terminal};
+use tidemark_results::text::{bytes, count};
+
+use crate::exit::{Exit, Refusal, refuse};
+use crate::output;
+use crate::policies::hint;
+use crate::views::{self, Progress};
+use plan::Plan;
+
+/// Replays recorded programs on whole memory systems, with processors, disks and a clock
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The traces; several are several programs at the same time
+    #[arg(value_name = "TRACE", required = true)]
+    traces: Vec<PathBuf>,
+    /// The sizes of memory: in pages (`4096`), with a unit (`16M`), or as a share of all the pages
+    /// that the programs use (`50%`)
+    #[arg(short, long, value_name = "SIZE,…")]
+    memory: String,
+    /// The memory systems, of those that `tidemark systems` lists, or `all`
+    #[arg(
+        long,
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        default_value = "tidemark"
+    )]
+    system: Vec<String>,
+    /// This policy in place of the systems' own
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// This load control in place of the systems' own
+    #[arg(long, value_name = "NAME")]
+    load: Option<String>,
+    /// The disk for swap: hdd, ssd and others, or `table:FILE` with what `tidemark doctor
+    /// --calibrate --json` measured
+    #[arg(long, value_name = "DISK", default_value = "ssd")]
+    disk: String,
+    /// Another disk for files (default: the same as for swap)
+    #[arg(long, value_name = "DISK")]
+    file_disk: Option<String>,
+    /// Run so many copies of each program
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    procs: u32,
+    /// The number of processors
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    cpus: u32,
+    /// Who runs next: round-robin or fair
+    #[arg(long, value_name = "NAME", default_value = "round-robin")]
+    scheduler: String,
+    /// Memory that the programs can't have: the kernel's own
+    #[arg(long, value_name = "SIZE", default_value = "0")]
+    wired: String,
+    /// Where random numbers start
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Take what is good of traces that are cut off in the middle
+    #[arg(long)]
+    partial: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print CSV
+    #[arg(long)]
+    csv: bool,
+    /// Write a page with the runs over time to this file; JSON has them then as well
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write what the memory system decided to this file; of one system in one size of memory
+    #[arg(long, value_name = "FILE")]
+    log_decisions: Option<PathBuf>,
+}
+
+/// Replays the traces.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let plan = Plan::new(&arguments)?;
+    let mut progress = Progress::new();
+    let replay = Replay::read(&arguments.traces, arguments.partial, &mut |what, part| {
+        progress.show(what, part)
+    });
+    let replay = replay.map_err(|(path, error)| unreadable(&path.display().to_string(), &error))?;
+    let order = plan.order(&replay)?;
+    let shown = Mutex::new(progress);
+    let show = |what: &str, part| {
+        if let Ok(mut progress) = shown.lock() {
+            progress.show(what, part);
+        }
+    };
+    let replayed = replay.run(&order, &show);
+    let replayed = replayed.map_err(|error| unrunnable(&error, replay.page_bytes()))?;
+    drop(shown);
+    give(&arguments, &replayed)
+}
+
+fn give(arguments: &Arguments, replayed: &Replayed) -> Result<Exit, Refusal> {
+    let record = &replayed.record;
+    if let Some(path) = &arguments.log_decisions {
+        views::write(path, replayed.decisions.as_bytes())?;
+    }
+    if let Some(path) = &arguments.html {
+        views::write(path, replay::page(record).as_bytes())?;
+    }
+    if arguments.json {
+        output::print(&record.to_json());
+    } else if arguments.csv {
+        output::print(&record.to_csv());
+    } else {
+        output::print(&terminal::replay(record));
+    }
+    Ok(Exit::Fine)
+}
+
+fn unreadable(name: &str, error: &Unreadable) -> Refusal {
+    Refusal::new(match error {
+        Unreadable::Trace(error) => format!("`{name}`: {error}"),
+        Unreadable::TooLong { references_max } => format!(
+            "`{name}`: with it there are more than {} references; replay a part of it",
+            count(*references_max as u64)
+        ),
+    })
+}
+
+fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
+    let (system, memory_pages, error) = match error {
+        Unrunnable::World {
+            system,
+            memory_pages,
+            error,
+        } => (system, *memory_pages, error),
+        Unrunnable::TooManyPages { pages, pages_max } => {
+            let (pages, most) = (count(*pages), count(*pages_max));
+            let told = format!("the programs use {pages} pages; the most is {most}: run fewer");
+            return Refusal::new(told);
+        }
+    };
+    let size = |pages: u32| bytes(u64::from(pages) * page_bytes);
+    Refusal::new(match error {
+        WorldError::NoPrograms => "there is no trace; name one".into(),
+        WorldError::NoProcessors => "`--cpus 0`: needs to be at least 1".into(),
+        WorldError::UnknownPolicy { name } => format!("`--policy {name}`: no such policy"),
+        WorldError::UnknownKnob { name } => {
+            format!("`{system}`: its policy has no knob `{name}`")
+        }
+        WorldError::KnobOutOfRange {
+            name,
+            value,
+            min,
+            max,
+        } => format!("`{system}`: its knob {name} is {value}; needs {min} to {max}"),
+        WorldError::NeedsFuture { policy } => format!(
+            "`--policy {policy}`: sees the future, which a memory system can't; \
+             `tidemark curve` has its curve"
+        ),
+        WorldError::UnknownLoad { name } => {
+            format!("`{system}`: no load control is called `{name}`")
+        }
+        WorldError::MemoryTooSmall {
+            memory_pages,
+            wired_pages,
+            needs_pages,
+        } => format!(
+            "`--memory`: {} less {} wired is too little; the least that works is {}",
+            size(*memory_pages),
+            size(*wired_pages),
+            size(wired_pages.saturating_add(*needs_pages)),
+        ),
+        WorldError::PageSizesDiffer { one, other } => format!(
+            "the traces have pages of {} and {}; record them with one `--granularity`",
+            bytes(*one),
+            bytes(*other)
+        ),
+        WorldError::Stuck {
+            waiting, suspended, ..
+        } => format!(
+            "`{system}` in {}: nobody can go on ({waiting} wait for memory, {suspended} are \
+             suspended); give more memory",
+            size(memory_pages)
+        ),
+    })
+}
+
+/// The refusal of a name that `kind` has not, with those that are near.
+fn unknown(option: &str, name: &str, kind: &str, all: &[&str]) -> Refusal {
+    let near: Vec<&str> = all
+        .iter()
+        .copied()
+        .filter(|known| known.contains(name) || name.contains(known))
+        .collect();
+    let told = match near.is_empty() || name.is_empty() {
+        true => format!("there are {}", all.join(", ")),
+        false => hint(&near, kind),
+    };
+    Refusal::new(format!("`{option} {name}`: no such {kind}; {told}"))
+}
+
+/// Refuses a count of none.
+fn check_count(option: &str, number: u32) -> Result<(), Refusal> {
+    if number == 0 {
+        refuse!("`{option} 0`: needs to be at least 1");
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! What the command line asks for, checked as far as that goes before any trace is read.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tidemark_core::load;
+use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
+use tidemark_lab::systems;
+use tidemark_lab::world::disk::presets;
+use tidemark_lab::world::disk::table::Table;
+use tidemark_lab::world::{DiskModel, PolicyChoice, Scheduler, System, Watch};
+use tidemark_results::host::Latency;
+
+use super::{Arguments, check_count, unknown};
+use crate::exit::{Refusal, refuse};
+use crate::policies;
+use crate::systems::find;
+use crate::views::parse_memory;
+
+/// The longest turn while others wait.
+const QUANTUM_NS: u64 = 10_000_000;
+/// How far apart samples are taken at first; they are thinned out as a run goes on.
+const SAMPLE_NS: u64 = 10_000;
+/// The most processors, and copies of each program.
+const MANY: u32 = 1024;
+
+/// What is asked for.
+pub struct Plan<'a> {
+    arguments: &'a Arguments,
+    systems: Vec<System>,
+    scheduler: Scheduler,
+    swap_disk: NamedDisk,
+    file_disk: Option<NamedDisk>,
+}
+
+impl<'a> Plan<'a> {
+    /// The plan, if it can be one.
+    pub fn new(arguments: &'a Arguments) -> Result<Plan<'a>, Refusal> {
+        check_count("--procs", arguments.procs)?;
+        check_count("--cpus", arguments.cpus)?;
+        for (option, number) in [("--procs", arguments.procs), ("--cpus", arguments.cpus)] {
+            if number > MANY {
+                refuse!("`{option} {number}`: the most is {MANY}");
+            }
+        }
+        let systems = parse_systems(&arguments.system)?;
+        if let Some(policy) = &arguments.policy {
+            policies::find(policy)?;
+        }
+        if let Some(name) = arguments.load.as_deref() {
+            check_load(name)?;
+        }
+        let scheduler = parse_scheduler(&arguments.scheduler)?;
+        let swap_disk = parse_disk("--disk", &arguments.disk)?;
+        let file_disk = arguments.file_disk.as_deref();
+        let file_disk = file_disk.map(|text| parse_disk("--file-disk", text));
+        let plan = Plan {
+            arguments,
+            systems,
+            scheduler,
+            swap_disk,
+            file_disk: file_disk.transpose()?,
+        };
+        // Whatever the programs use, these must be sizes.
+        let sizes = plan.parse_memory(1 << 20, 4096)?;
+        plan.parse_wired(1 << 20, 4096)?;
+        let runs = plan.systems.len() * sizes.len();
+        if arguments.log_decisions.is_some() && runs != 1 {
+            refuse!(
+                "`--log-decisions`: is of one run, not of {runs}; name one system and one size"
+            );
+        }
+        Ok(plan)
+    }
+
+    /// What is asked for, of these traces.
+    pub fn order(&self, replay: &Replay) -> Result<ReplayOrder, Refusal> {
+        let (arguments, page_bytes) = (self.arguments, replay.page_bytes());
+        let whole_bytes = replay.footprint_pages(arguments.procs) * page_bytes;
+        Ok(ReplayOrder {
+            systems: self.systems.clone(),
+            memory_pages: self.parse_memory(whole_bytes, page_bytes)?,
+            wired_pages: self.parse_wired(whole_bytes, page_bytes)?,
+            copies: arguments.procs,
+            processors: arguments.cpus,
+            scheduler: self.scheduler,
+            swap_disk: self.swap_disk.clone(),
+            file_disk: self.file_disk.clone(),
+            seed: arguments.seed,
+            policy: arguments.policy.as_ref().map(|name| PolicyChoice {
+                name: name.clone(),
+                knobs: vec![],
+            }),
+            load: arguments.load.clone(),
+            watch: Watch {
+                sample_ns: arguments.html.as_ref().map_or(0, |_| SAMPLE_NS),
+                is_logging: arguments.log_decisions.is_some(),
+            },
+        })
+    }
+
+    /// The sizes of memory, each once, rising.
+    fn parse_memory(&self, whole_bytes: u64, page_bytes: u64) -> Result<Vec<u32>, Refusal> {
+        let mut sizes = vec![];
+        for part in self.arguments.memory.split(',').map(str::trim) {
+            let pages = parse_memory("--memory", part, page_bytes, whole_bytes)?;
+            match u32::try_from(pages) {
+                Ok(0) => refuse!("`--memory {part}`: less than a page; give more"),
+                Ok(pages) if pages < 1 << 31 => sizes.push(pages),
+                _ => refuse!("`--memory {part}`: too large; the most is 2147483647 pages"),
+            }
+        }
+        sizes.sort_unstable();
+        sizes.dedup();
+        Ok(sizes)
+    }
+
+    fn parse_wired(&self, whole_bytes: u64, page_bytes: u64) -> Result<u32, Refusal> {
+        let text = &self.arguments.wired;
+        let pages = parse_memory("--wired", text, page_bytes, whole_bytes)?;
+        match u32::try_from(pages) {
+            Ok(pages) => Ok(pages),
+            Err(_) => refuse!("`--wired {text}`: too large; the most is 4294967295 pages"),
+        }
+    }
+}
+
+fn parse_systems(names: &[String]) -> Result<Vec<System>, Refusal> {
+    let mut chosen: Vec<System> = vec![];
+    for name in names.iter().map(|name| name.trim()) {
+        let found: Vec<&System> = match name {
+            "all" => systems::entries().iter().collect(),
+            _ => vec![find(name)?],
+        };
+        for system in found {
+            if !chosen.iter().any(|known| known.name == system.name) {
+                chosen.push(system.clone());
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+fn check_load(name: &str) -> Result<(), Refusal> {
+    let entries = load::registry::entries().iter();
+    let all: Vec<&str> = entries.map(|entry| entry.description.name).collect();
+    match all.contains(&name) {
+        true => Ok(()),
+        false => Err(unknown("--load", name, "load control", &all)),
+    }
+}
+
+fn parse_scheduler(name: &str) -> Result<Scheduler, Refusal> {
+    let quantum_ns = QUANTUM_NS;
+    match name {
+        "round-robin" => Ok(Scheduler::RoundRobin { quantum_ns }),
+        "fair" => Ok(Scheduler::Fair { quantum_ns }),
+        _ => {
+            let all = ["round-robin", "fair"];
+            Err(unknown("--scheduler", name, "scheduler", &all))
+        }
+    }
+}
+
+fn parse_disk(option: &str, text: &str) -> Result<NamedDisk, Refusal> {
+    if let Some(path) = text.strip_prefix("table:") {
+        return Ok(NamedDisk {
+            name: text.into(),
+            model: DiskModel::Table(read_table(Path::new(path))?),
+        });
+    }
+    match presets::find(text) {
+        Some(preset) => Ok(NamedDisk {
+            name: preset.name.into(),
+            model: preset.model.clone(),
+        }),
+        None => {
+            let mut all: Vec<&str> = presets::PRESETS.iter().map(|preset| preset.name).collect();
+            all.push("table:FILE");
+            Err(unknown(option, text, "disk", &all))
+        }
+    }
+}
+
+/// The disk that `tidemark doctor --calibrate --json` has measured.
+fn read_table(path: &Path) -> Result<Table, Refusal> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Refusal::new(format!("`{name}`: can't be read: {error}")))?;
+    let table = serde_json::from_str(&text).ok().and_then(|record: Value| {
+        let latencies = record.get("latencies")?.clone();
+        let latencies: Vec<Latency> = serde_json::from_value(latencies).ok()?;
+        Table::from_latencies(&latencies)
+    });
+    table.ok_or_else(|| {
+        Refusal::new(format!(
+            "`{name}`: has no measured disk; write one with `tidemark doctor --calibrate --json`"
+        ))
+    })
+}

@@ -1,0 +1,487 @@
+//! Replays: traces as programs on whole memory systems, for several systems and sizes of memory at
+//! a time, beside the optimum.
+//!
+//! # The optimum
+//! The fewest page-ins any policy could have had are the misses of Belady's rule that are no first
+//! uses, and the page-ins that no memory avoids: those of files, at first use. The latter are
+//! counted by a run in ample memory. Pages are counted for each process apart, one page at a time.
+//! Several programs are taken *in step*: each as far along in its own time as the others. Copies
+//! have equal shares of memory.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+use tidemark_core::vm::Config;
+use tidemark_results::replay::{ReplayMachine, ReplayRecord, ReplayTrace, SCHEMA};
+use tidemark_trace::container::Ending;
+use tidemark_trace::{Block, Error, Header, Reader, TimeUnit};
+
+use super::order::Assumed;
+use super::runs::{Terms, run_record};
+use super::{Progress, VERSION, time_unit};
+use crate::analysis::optimum::{collect_next_uses, count_misses};
+use crate::analysis::{Choice, Loading, References};
+use crate::world::script::Writing;
+use crate::world::{
+    self, Costs, DiskModel, Disks, MachineKind, Outcome, PolicyChoice, Program, Scenario,
+    Scheduler, Script, System, Watch, WorldError,
+};
+
+/// The most references whose optimum is counted.
+const REFERENCES_MAX: usize = 1 << 30;
+/// More pages than this do not fit a swap store.
+const PAGES_MAX: u64 = 1 << 30;
+/// Frames that a run in ample memory has beside those for its pages.
+const FRAMES_SPARE: u64 = 1024;
+
+/// Is told of the progress of runs, by whichever thread has made one: what is being done, and the
+/// share that is done, from 0 to 1.
+pub type Told<'a> = dyn Fn(&str, f64) + Sync + 'a;
+
+/// Traces that were read, to be run on any system.
+pub struct Replay {
+    traces: Vec<ReplayTrace>,
+    scripts: Vec<Arc<Script>>,
+    /// Of all programs in step: the place of each reference's next use.
+    next_uses: Vec<u32>,
+    /// How many pages all programs use, those of each process counted apart.
+    pages: u64,
+    page_bytes: u64,
+    notes: Vec<String>,
+}
+
+/// Which runs are wanted.
+#[derive(Clone, Debug)]
+pub struct ReplayOrder {
+    /// The systems, in the order of the record.
+    pub systems: Vec<System>,
+    /// The sizes of memory.
+    pub memory_pages: Vec<u32>,
+    /// How much of it programs can't have.
+    pub wired_pages: u32,
+    /// How many copies of each program run; at least one.
+    pub copies: u32,
+    /// How many processors there are.
+    pub processors: u32,
+    /// Who runs next.
+    pub scheduler: Scheduler,
+    /// The disk for swap.
+    pub swap_disk: NamedDisk,
+    /// The disk for files, if that is another.
+    pub file_disk: Option<NamedDisk>,
+    /// Where random numbers start.
+    pub seed: u64,
+    /// A policy in place of the systems' own.
+    pub policy: Option<PolicyChoice>,
+    /// A load control in place of the systems' own.
+    pub load: Option<String>,
+    /// What is to be kept of each run beside its sums.
+    pub watch: Watch,
+}
+
+/// A disk and what it is called.
+#[derive(Clone, Debug)]
+pub struct NamedDisk {
+    /// What it is called.
+    pub name: String,
+    /// What it is like.
+    pub model: DiskModel,
+}
+
+/// What runs came to.
+#[derive(Debug)]
+pub struct Replayed {
+    /// The record of all.
+    pub record: ReplayRecord,
+    /// The decisions of the first run, a line each, if they were wanted.
+    pub decisions: String,
+}
+
+/// A trace that can't be replayed.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// It can't be read, is no trace, or is corrupt.
+    Trace(Error),
+    /// It has more references than the optimum is counted for, together with those before it.
+    TooLong {
+        /// The most there may be.
+        references_max: usize,
+    },
+}
+
+/// A run that can't be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unrunnable {
+    /// The world refuses.
+    World {
+        /// The system that was to be run.
+        system: &'static str,
+        /// The size of memory, in pages.
+        memory_pages: u32,
+        /// Why.
+        error: WorldError,
+    },
+    /// There are more pages than a swap store holds.
+    TooManyPages {
+        /// How many pages all programs and copies use.
+        pages: u64,
+        /// The most there may be.
+        pages_max: u64,
+    },
+}
+
+impl Replay {
+    /// Reads the traces at `paths`. One that is cut off is refused unless `is_partial`.
+    ///
+    /// # Errors
+    /// With the path of a trace that can't be replayed, and why.
+    pub fn read(
+        paths: &[PathBuf],
+        is_partial: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<Replay, (PathBuf, Unreadable)> {
+        let mut replay = Replay {
+            traces: vec![],
+            scripts: vec![],
+            next_uses: vec![],
+            pages: 0,
+            page_bytes: 4096,
+            notes: vec![],
+        };
+        let mut strings: Vec<References> = vec![];
+        for path in paths {
+            // Alone, the order of references is all there is to their time.
+            let string = replay.read_one(path, is_partial, paths.len() > 1, progress);
+            let string = string.map_err(|error| (path.clone(), Unreadable::Trace(error)))?;
+            let references: usize = strings.iter().chain([&string]).map(References::len).sum();
+            if references > REFERENCES_MAX {
+                let references_max = REFERENCES_MAX;
+                return Err((path.clone(), Unreadable::TooLong { references_max }));
+            }
+            strings.push(string);
+        }
+        progress("next uses", 0.0);
+        let (pages, page_count) = in_step(strings);
+        replay.pages = page_count.into();
+        replay.next_uses = collect_next_uses(&pages, page_count);
+        Ok(replay)
+    }
+
+    /// How many pages so many copies of all programs use, those of each process counted apart.
+    pub fn footprint_pages(&self, copies: u32) -> u64 {
+        self.pages * u64::from(copies)
+    }
+
+    /// The size of a page, in bytes.
+    pub fn page_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+
+    /// Makes the runs, on every processor.
+    ///
+    /// # Errors
+    /// If one of them can't be made.
+    pub fn run(&self, order: &ReplayOrder, progress: &Told<'_>) -> Result<Replayed, Unrunnable> {
+        let pages = self.footprint_pages(order.copies);
+        if pages > PAGES_MAX {
+            let pages_max = PAGES_MAX;
+            return Err(Unrunnable::TooManyPages { pages, pages_max });
+        }
+        let outcomes = self.run_all(order, progress)?;
+        progress("optimum", 0.0);
+        let unavoidable = self.unavoidable_page_ins(order)?;
+        let optima: Vec<u64> = order
+            .memory_pages
+            .par_iter()
+            .map(|pages| {
+                self.returns_at_best(*pages - order.wired_pages, order.copies) + unavoidable
+            })
+            .collect();
+        let sizes = order.memory_pages.iter().zip(&optima).cycle();
+        let runs = outcomes.iter().zip(sizes);
+        let runs = runs.map(|(outcome, (&memory_pages, &optimal_page_ins))| {
+            let terms = Terms {
+                memory_pages,
+                page_bytes: self.page_bytes,
+                optimal_page_ins,
+                has_time_line: order.watch.sample_ns > 0,
+            };
+            run_record(outcome, &terms)
+        });
+        let mut decisions = String::new();
+        let written = outcomes[0].write_decisions(&mut decisions);
+        written.expect("memory takes every line");
+        Ok(Replayed {
+            record: ReplayRecord {
+                schema: SCHEMA.into(),
+                tidemark: VERSION.into(),
+                traces: self.traces.clone(),
+                copies: order.copies,
+                page_bytes: self.page_bytes,
+                footprint_pages: pages,
+                machine: order.machine(self.page_bytes),
+                runs: runs.collect(),
+                optimum: self.optimum_in_words(order.copies),
+                notes: self.notes.clone(),
+            },
+            decisions,
+        })
+    }
+
+    /// Reads a trace once, for its script and for the optimum.
+    fn read_one(
+        &mut self,
+        path: &Path,
+        is_partial: bool,
+        has_others: bool,
+        progress: &mut Progress<'_>,
+    ) -> Result<References, Error> {
+        let file_bytes = std::fs::metadata(path).map_or(0, |file| file.len()).max(1);
+        let mut reader = Reader::open(path)?;
+        let header = reader.header().clone();
+        let time = match has_others {
+            true => header.time,
+            false => TimeUnit::References,
+        };
+        let mut writing = Writing::new(&header);
+        let mut loading = Loading::new(
+            &Header {
+                time,
+                ..header.clone()
+            },
+            Choice::All,
+        );
+        let mut block = Block::default();
+        while reader.next_block(&mut block)? {
+            writing.take(&block);
+            loading.take(&block);
+            progress("reading", reader.bytes() as f64 / file_bytes as f64);
+        }
+        if !is_partial {
+            reader.check_ending()?;
+        }
+        let (script, string) = (writing.finish(), loading.finish());
+        let name = path.file_stem().unwrap_or(path.as_os_str());
+        let trace = ReplayTrace {
+            name: name.to_string_lossy().into_owned(),
+            command: header.command,
+            records: script.len() as u64,
+            pages: string.page_count.into(),
+            processes: script.process_count() as u64,
+            has_mappings: script.has_maps(),
+        };
+        if matches!(reader.ending(), Ending::Cut { .. }) {
+            self.notes
+                .push(format!("{}: the recording was cut short", trace.name));
+        }
+        if !trace.has_mappings {
+            let name = &trace.name;
+            self.notes.push(format!(
+                "{name}: does not say what is mapped; taken as one piece of private memory"
+            ));
+        }
+        self.page_bytes = header.page_bytes;
+        self.traces.push(trace);
+        self.scripts.push(Arc::new(script));
+        Ok(string)
+    }
+
+    /// Every system in every memory, systems first.
+    fn run_all(
+        &self,
+        order: &ReplayOrder,
+        progress: &Told<'_>,
+    ) -> Result<Vec<Outcome>, Unrunnable> {
+        let sizes = &order.memory_pages;
+        let jobs = order
+            .systems
+            .iter()
+            .flat_map(|system| sizes.iter().map(move |size| (system, *size)));
+        let jobs: Vec<(&System, u32)> = jobs.collect();
+        let done = AtomicUsize::new(0);
+        let all = jobs.len() as f64;
+        progress("replaying", 0.0);
+        let outcomes = jobs
+            .par_iter()
+            .with_max_len(1)
+            .map(|(system, memory_pages)| {
+                let outcome = self.run_one(system, order, *memory_pages);
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                progress("replaying", done as f64 / all);
+                outcome
+            });
+        outcomes.collect()
+    }
+
+    fn run_one(
+        &self,
+        system: &System,
+        order: &ReplayOrder,
+        memory_pages: u32,
+    ) -> Result<Outcome, Unrunnable> {
+        let scenario = Scenario {
+            wired_pages: order.wired_pages,
+            processors: order.processors,
+            scheduler: order.scheduler,
+            disks: Disks {
+                swap: order.swap_disk.model.clone(),
+                files: order.file_disk.as_ref().map(|disk| disk.model.clone()),
+            },
+            seed: order.seed,
+            policy: order.policy.clone(),
+            load: order.load.clone(),
+            watch: order.watch,
+            ..Scenario::new(memory_pages, self.programs(order.copies))
+        };
+        world::run(system, &scenario).map_err(|error| Unrunnable::World {
+            system: system.name,
+            memory_pages,
+            error,
+        })
+    }
+
+    /// The copies of each program, one beside the other.
+    fn programs(&self, copies: u32) -> Vec<Program> {
+        let traces = self.traces.iter().zip(&self.scripts);
+        let several = traces.flat_map(|(trace, script)| {
+            (1..=copies).map(move |copy| {
+                let name = match copies {
+                    1 => trace.name.clone(),
+                    _ => format!("{} {copy}", trace.name),
+                };
+                Program::new(name, script.clone())
+            })
+        });
+        several.collect()
+    }
+
+    /// The page-ins that remain in ample memory, one page at a time.
+    fn unavoidable_page_ins(&self, order: &ReplayOrder) -> Result<u64, Unrunnable> {
+        let frames = self.footprint_pages(order.copies) + FRAMES_SPARE;
+        let memory_pages = u32::try_from(frames).expect("the pages fit a swap store");
+        let scenario = Scenario {
+            disks: Disks {
+                swap: DiskModel::INSTANT,
+                files: None,
+            },
+            ..Scenario::new(memory_pages, self.programs(order.copies))
+        };
+        let outcome = world::run(&AMPLE, &scenario).map_err(|error| Unrunnable::World {
+            system: AMPLE.name,
+            memory_pages,
+            error,
+        })?;
+        Ok(outcome.counters.page_ins)
+    }
+
+    /// The misses of the optimum that are no first uses, in so many frames.
+    fn returns_at_best(&self, frames: u32, copies: u32) -> u64 {
+        let each = (frames / copies).max(1);
+        let returns = match u64::from(each) < self.pages {
+            true => count_misses(&self.next_uses, each) - self.pages,
+            false => 0,
+        };
+        returns * u64::from(copies)
+    }
+
+    fn optimum_in_words(&self, copies: u32) -> String {
+        let mut words = String::from(
+            "the fewest page-ins any policy could have had, a page at a time, with each process's \
+             pages apart",
+        );
+        if self.traces.len() > 1 {
+            words.push_str("; programs in step, each as far along in its time as the others");
+        }
+        if copies > 1 {
+            words.push_str("; copies in step, with equal shares of memory");
+        }
+        if self.traces.len() > 1 || copies > 1 {
+            words.push_str(" (those that are not in step, or share pages, may do with fewer)");
+        }
+        words
+    }
+}
+
+impl ReplayOrder {
+    fn machine(&self, page_bytes: u64) -> ReplayMachine {
+        let (scheduler, quantum_ns) = match self.scheduler {
+            Scheduler::RoundRobin { quantum_ns } => ("round-robin", quantum_ns),
+            Scheduler::Fair { quantum_ns } => ("fair", quantum_ns),
+        };
+        ReplayMachine {
+            processors: self.processors,
+            scheduler: scheduler.into(),
+            quantum_ms: quantum_ns / 1_000_000,
+            swap_disk: self.swap_disk.name.clone(),
+            file_disk: self.file_disk.as_ref().map(|disk| disk.name.clone()),
+            wired_bytes: u64::from(self.wired_pages) * page_bytes,
+            seed: self.seed,
+        }
+    }
+}
+
+/// A system that does nothing but read what is not there.
+const AMPLE: System = System {
+    name: "ample memory",
+    summary: "a page at a time",
+    lineage: &[],
+    policy: "fifo",
+    knobs: &[],
+    config: Config::demand,
+    costs: Costs::FREE,
+    load: "none",
+    eyes: MachineKind::Bits,
+    tick_ns: 0,
+};
+
+/// The references of several programs, each as far along in its own time as the others, and how
+/// many pages there are.
+fn in_step(mut strings: Vec<References>) -> (Vec<u32>, u32) {
+    if strings.len() == 1 {
+        let string = strings.remove(0);
+        return (string.pages, string.page_count);
+    }
+    let assumed = Assumed::default();
+    let units: Vec<f64> = strings
+        .iter()
+        .map(|string| assumed.time_unit_ns(time_unit(string.time)))
+        .collect();
+    let ns = |program: usize, at: usize| {
+        let string = &strings[program];
+        let ticks = string.times.get(at).copied().unwrap_or(at as u64 + 1);
+        (ticks as f64 * units[program]) as u64
+    };
+    let mut firsts = vec![0_u32];
+    for string in &strings {
+        firsts.push(firsts[firsts.len() - 1] + string.page_count);
+    }
+    let mut places = vec![0; strings.len()];
+    let mut pages = Vec::with_capacity(strings.iter().map(References::len).sum());
+    let next = |places: &[usize]| {
+        let waiting =
+            (0..strings.len()).filter(|&program| places[program] < strings[program].len());
+        waiting.min_by_key(|&program| ns(program, places[program]))
+    };
+    while let Some(program) = next(&places) {
+        pages.push(firsts[program] + strings[program].pages[places[program]]);
+        places[program] += 1;
+    }
+    (pages, firsts[strings.len()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_in_step_take_turns_by_their_own_time() {
+        let slow = References::from_pages([1, 2, 1]);
+        let mut fast = References::from_pages([5, 6, 5, 7]);
+        fast.time = TimeUnit::Nanoseconds;
+        fast.times = vec![10, 20, 60, 400];
+        // A reference of the other counts as 50 ns.
+        assert_eq!(in_step(vec![slow, fast]), (vec![2, 3, 0, 2, 1, 0, 4], 5));
+    }
+}

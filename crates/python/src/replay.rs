@@ -1,0 +1,179 @@
+//! Replays: traces as programs on whole memory systems.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder, Unreadable, Unrunnable};
+use tidemark_lab::systems;
+use tidemark_lab::world::disk::presets;
+use tidemark_lab::world::{PolicyChoice, Scheduler, System, Watch, WorldError};
+
+use crate::exceptions::{of_argument, of_trace};
+use crate::pool;
+
+/// The longest turn while others wait.
+const QUANTUM_NS: u64 = 10_000_000;
+/// How far apart samples are taken at first; they are thinned out as a run goes on.
+const SAMPLE_NS: u64 = 10_000;
+
+/// What is asked for beside traces and sizes.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Machine {
+    systems: Vec<String>,
+    policy: Option<String>,
+    disk: String,
+    file_disk: Option<String>,
+    copies: u32,
+    processors: u32,
+    wired_pages: u32,
+    seed: u64,
+    has_time_lines: bool,
+}
+
+/// Replays the traces in memories of so many pages, and of such shares of what they use, rising;
+/// answers with the record, as JSON.
+#[pyfunction]
+pub fn replay(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    pages: Vec<u32>,
+    shares: Vec<f64>,
+    machine: Machine,
+) -> PyResult<String> {
+    let order = machine.order()?;
+    pool::compute(py, || run(&paths, pages, &shares, order))?
+}
+
+/// The names of the memory systems and one line about each.
+#[pyfunction]
+pub fn describe_systems() -> Vec<(&'static str, &'static str, &'static str)> {
+    let entries = systems::entries().iter();
+    entries
+        .map(|system| (system.name, system.summary, system.policy))
+        .collect()
+}
+
+fn run(
+    paths: &[PathBuf],
+    pages: Vec<u32>,
+    shares: &[f64],
+    mut order: ReplayOrder,
+) -> PyResult<String> {
+    let replay = Replay::read(paths, false, &mut |_, _| {});
+    let replay = replay.map_err(|(path, error)| match error {
+        Unreadable::Trace(error) => of_trace(&path, &error),
+        Unreadable::TooLong { references_max } => {
+            let needs = format!("fewer than {references_max} references with those before it");
+            of_argument("sources", format!("`{}`", path.display()), &needs)
+        }
+    })?;
+    let footprint = replay.footprint_pages(order.copies) as f64;
+    order.memory_pages = pages;
+    order
+        .memory_pages
+        .extend(shares.iter().map(|share| (footprint * share) as u32));
+    order.memory_pages.sort_unstable();
+    order.memory_pages.dedup();
+    let replayed = replay.run(&order, &|_, _| {});
+    let replayed = replayed.map_err(|error| PyValueError::new_err(told(&error)))?;
+    Ok(replayed.record.to_json())
+}
+
+impl Machine {
+    fn order(&self) -> PyResult<ReplayOrder> {
+        if self.copies == 0 {
+            return Err(of_argument("copies", 0, "at least 1"));
+        }
+        let systems: PyResult<Vec<System>> = self.systems.iter().map(|name| find(name)).collect();
+        Ok(ReplayOrder {
+            systems: systems?,
+            memory_pages: vec![],
+            wired_pages: self.wired_pages,
+            copies: self.copies,
+            processors: self.processors,
+            scheduler: Scheduler::RoundRobin {
+                quantum_ns: QUANTUM_NS,
+            },
+            swap_disk: find_disk("disk", &self.disk)?,
+            file_disk: match &self.file_disk {
+                Some(name) => Some(find_disk("file_disk", name)?),
+                None => None,
+            },
+            seed: self.seed,
+            policy: self.policy.as_ref().map(|name| PolicyChoice {
+                name: name.clone(),
+                knobs: vec![],
+            }),
+            load: None,
+            watch: Watch {
+                sample_ns: if self.has_time_lines { SAMPLE_NS } else { 0 },
+                is_logging: false,
+            },
+        })
+    }
+}
+
+fn find(name: &str) -> PyResult<System> {
+    systems::find(name).cloned().ok_or_else(|| {
+        let hint = match systems::near(name).first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`tidemark.systems()` lists them".into(),
+        };
+        PyValueError::new_err(format!("no system is called `{name}`; {hint}"))
+    })
+}
+
+fn find_disk(argument: &str, name: &str) -> PyResult<NamedDisk> {
+    let Some(preset) = presets::find(name) else {
+        let all: Vec<&str> = presets::PRESETS.iter().map(|preset| preset.name).collect();
+        let needs = format!("one of {}", all.join(", "));
+        return Err(of_argument(argument, format!("`{name}`"), &needs));
+    };
+    Ok(NamedDisk {
+        name: preset.name.into(),
+        model: preset.model.clone(),
+    })
+}
+
+fn told(error: &Unrunnable) -> String {
+    let (system, memory_pages, error) = match error {
+        Unrunnable::World {
+            system,
+            memory_pages,
+            error,
+        } => (system, memory_pages, error),
+        Unrunnable::TooManyPages { pages, pages_max } => {
+            return format!("`sources` use {pages} pages; the most is {pages_max}");
+        }
+    };
+    match error {
+        WorldError::NoPrograms => "`sources` is empty; needs a trace".into(),
+        WorldError::NoProcessors => "`processors` is 0; needs at least 1".into(),
+        WorldError::UnknownPolicy { name } => {
+            format!("no policy is called `{name}`; `tidemark.policies()` lists them")
+        }
+        WorldError::UnknownKnob { name } | WorldError::KnobOutOfRange { name, .. } => {
+            format!("`{system}` can't have its knob `{name}`")
+        }
+        WorldError::NeedsFuture { policy } => {
+            format!("`policy` is `{policy}`; needs one without foresight")
+        }
+        WorldError::UnknownLoad { name } => format!("no load control is called `{name}`"),
+        WorldError::MemoryTooSmall {
+            wired_pages,
+            needs_pages,
+            ..
+        } => {
+            let needs = wired_pages.saturating_add(*needs_pages);
+            format!("`memory` is {memory_pages} pages; needs {needs}")
+        }
+        WorldError::PageSizesDiffer { one, other } => {
+            format!("`sources` have pages of {one} and {other} bytes; needs one size")
+        }
+        WorldError::Stuck { .. } => {
+            format!("`memory` is {memory_pages} pages; nobody can go on under `{system}`")
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Replays as one HTML page that needs nothing but itself.
+
+use tidemark_results::replay::{ReplayRecord, Run};
+use tidemark_results::text;
+
+use crate::page::payload::pack;
+use crate::page::tables::table;
+use crate::page::{assembled, escaped};
+use crate::{numbers, words};
+
+const PAGE: &str = include_str!("replay/replay.html");
+const SCRIPTS: [&str; 1] = [include_str!("replay/replay.js")];
+
+/// The page.
+pub fn page(record: &ReplayRecord) -> String {
+    let notes = record.notes.iter();
+    let notes = notes.map(|note| format!("<p class=\"note\">{}</p>", escaped(note)));
+    let parts = vec![
+        ("title", escaped(&words::replayed(record))),
+        ("facts", escaped(&words::machine(record))),
+        ("runs", runs(record)),
+        ("kinds", kinds(record)),
+        ("programs", programs(record)),
+        ("disks", disks(record)),
+        ("optimum", escaped(&record.optimum)),
+        ("notes", notes.collect()),
+        ("version", escaped(&record.tidemark)),
+    ];
+    assembled(PAGE, parts, &pack(&record.to_json(), &[]), &SCRIPTS)
+}
+
+fn runs(record: &ReplayRecord) -> String {
+    let columns = [
+        "system",
+        "memory",
+        "elapsed",
+        "in programs",
+        "in the kernel",
+        "policy's questions",
+        "page-ins",
+        "over the optimum",
+        "page-outs",
+        "reactivations",
+        "read ahead, used",
+        "wasted",
+        "refusals",
+        "messages",
+        "reverse map",
+        "fairness",
+    ];
+    let rows = record.runs.iter().map(|run| {
+        let requests = |pages: u64, requests: u64| {
+            format!("{} in {}", text::count(pages), text::count(requests))
+        };
+        vec![
+            words::system(run),
+            text::bytes(run.memory_bytes),
+            numbers::seconds(run.elapsed_s),
+            numbers::seconds(run.processor.user_s),
+            numbers::seconds(run.processor.system_s),
+            numbers::seconds(run.processor.policy_s),
+            requests(run.page_ins, run.page_in_requests),
+            words::over_optimal(run),
+            requests(run.page_outs, run.page_out_requests),
+            text::count(run.reactivations),
+            text::count(run.read_ahead_used),
+            text::count(run.read_ahead_wasted),
+            text::count(run.refusals),
+            text::count(run.messages),
+            text::bytes(run.reverse_map_bytes_max),
+            format!("{:.3}", run.fairness),
+        ]
+    });
+    table(&columns, rows)
+}
+
+/// Kinds of faults with their colours: first touches, soft faults, copies, and pages read by the
+/// disk they came from.
+fn kinds_of(run: &Run) -> [(&'static str, &'static str, u64); 5] {
+    [
+        ("first touches", "--s3", run.zero_fills),
+        ("soft faults", "--s2", run.soft_faults),
+        ("copies", "--s6", run.copies),
+        ("pages from swap", "--s1", run.swap_ins),
+        ("pages of files", "--s0", run.file_ins),
+    ]
+}
+
+/// A bar for each run, with a part for each kind of fault, and how many there were beside it.
+fn kinds(record: &ReplayRecord) -> String {
+    let mut html = String::from("<div class=\"legend\">");
+    for (name, ink, _) in kinds_of(&Run::default()) {
+        html.push_str(&format!(
+            "<span><i style=\"background:var({ink})\"></i> {name}</span>"
+        ));
+    }
+    html.push_str("</div><div class=\"bars\">");
+    for run in &record.runs {
+        let name = format!("{}, {}", words::system(run), text::bytes(run.memory_bytes));
+        html.push_str(&format!("<span>{}</span><div>", escaped(&name)));
+        let all: u64 = kinds_of(run).iter().map(|kind| kind.2).sum();
+        for (kind, ink, count) in kinds_of(run) {
+            let share = count as f64 * 100.0 / all.max(1) as f64;
+            html.push_str(&format!(
+                "<i title=\"{kind}: {}\" style=\"width:{share:.3}%;background:var({ink})\"></i>",
+                text::count(count)
+            ));
+        }
+        html.push_str(&format!("</div><span>{}</span>", text::count(all)));
+    }
+    html + "</div>"
+}
+
+fn programs(record: &ReplayRecord) -> String {
+    let columns = [
+        "system",
+        "memory",
+        "program",
+        "from",
+        "to",
+        "worked",
+        "waited for pages",
+        "ready",
+        "suspended",
+        "faults",
+        "slower",
+    ];
+    let rows = record.runs.iter().flat_map(|run| {
+        run.programs.iter().map(|program| {
+            vec![
+                words::system(run),
+                text::bytes(run.memory_bytes),
+                program.name.clone(),
+                numbers::seconds(program.start_s),
+                numbers::seconds(program.end_s),
+                numbers::seconds(program.user_s + program.system_s),
+                numbers::seconds(program.page_wait_s),
+                numbers::seconds(program.ready_s),
+                numbers::seconds(program.suspended_s),
+                text::count(program.faults),
+                format!("{} ×", numbers::digits(program.slow_down())),
+            ]
+        })
+    });
+    table(&columns, rows)
+}
+
+fn disks(record: &ReplayRecord) -> String {
+    let columns = [
+        "system",
+        "memory",
+        "disk",
+        "read",
+        "written",
+        "busy",
+        "waited",
+        "longest queue",
+    ];
+    let rows = record.runs.iter().flat_map(|run| {
+        run.disks.iter().map(|disk| {
+            let amount = |pages: u64, requests: u64| {
+                let size = text::bytes(pages * record.page_bytes);
+                format!("{size} in {}", text::count(requests))
+            };
+            vec![
+                words::system(run),
+                text::bytes(run.memory_bytes),
+                disk.name.clone(),
+                amount(disk.pages_read, disk.reads),
+                amount(disk.pages_written, disk.writes),
+                numbers::seconds(disk.busy_s),
+                numbers::seconds(disk.queued_s),
+                text::count(disk.queue_max.into()),
+            ]
+        })
+    });
+    table(&columns, rows)
+}

@@ -1,0 +1,381 @@
+//! Replays: what programs come to on whole memory systems, in given amounts of memory.
+//!
+//! A [`ReplayRecord`] has a [`Run`] for each system and size of memory, systems first. Counts are
+//! of pages of [`ReplayRecord::page_bytes`] unless they are called requests; times are simulated,
+//! in seconds.
+
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::{csv_field, csv_option, from_json, to_json};
+
+/// The name and version of the record's layout.
+pub const SCHEMA: &str = "tidemark.replay.v1";
+
+/// What `tidemark replay` finds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReplayRecord {
+    /// The layout: [`SCHEMA`].
+    pub schema: String,
+    /// The version of the command that wrote the record.
+    pub tidemark: String,
+    /// What ran. With copies, each stands here once.
+    pub traces: Vec<ReplayTrace>,
+    /// How many copies of each ran at the same time.
+    pub copies: u32,
+    /// The size of a page in bytes.
+    pub page_bytes: u64,
+    /// How many pages all programs use together, those of each process counted apart.
+    pub footprint_pages: u64,
+    /// The machine beside its memory.
+    pub machine: ReplayMachine,
+    /// A run for each system and size of memory.
+    pub runs: Vec<Run>,
+    /// What the optimum takes for granted.
+    pub optimum: String,
+    /// What may surprise a reader of the numbers.
+    pub notes: Vec<String>,
+}
+
+/// A trace that was replayed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayTrace {
+    /// What the program is called: the name of the trace's file.
+    pub name: String,
+    /// The program and its arguments, where the trace has them.
+    pub command: Vec<String>,
+    /// References on record.
+    pub records: u64,
+    /// Pages used, those of each process counted apart.
+    pub pages: u64,
+    /// How many processes it has.
+    pub processes: u64,
+    /// Whether it says what is mapped where, so that files are told from other memory.
+    pub has_mappings: bool,
+}
+
+/// The machine that runs were made on, beside its memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayMachine {
+    /// How many processors it has.
+    pub processors: u32,
+    /// Who runs next: `round-robin` or `fair`.
+    pub scheduler: String,
+    /// The longest turn while others wait, in milliseconds.
+    pub quantum_ms: u64,
+    /// The disk that swap is on.
+    pub swap_disk: String,
+    /// The disk that files are on; `None`: the same.
+    pub file_disk: Option<String>,
+    /// Memory that programs can't have, in bytes.
+    pub wired_bytes: u64,
+    /// Where random numbers started.
+    pub seed: u64,
+}
+
+/// What the programs came to on one system in one size of memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The system.
+    pub system: String,
+    /// The policy that was in force.
+    pub policy: String,
+    /// The load control that was in force.
+    pub load: String,
+    /// The size of memory.
+    pub memory_bytes: u64,
+    /// From the start of the first program to the end of the last.
+    pub elapsed_s: f64,
+    /// What processors did, added up over them.
+    pub processor: ProcessorUse,
+    /// Pages read from disks, read-ahead included.
+    pub page_ins: u64,
+    /// Pages written to disks.
+    pub page_outs: u64,
+    /// Requests that reads took.
+    pub page_in_requests: u64,
+    /// Requests that writes took.
+    pub page_out_requests: u64,
+    /// Of the pages read, those from the swap store.
+    pub swap_ins: u64,
+    /// Of the pages written, those to the swap store.
+    pub swap_outs: u64,
+    /// Of the pages read, those of files.
+    pub file_ins: u64,
+    /// Of the pages written, those of files.
+    pub file_outs: u64,
+    /// Faults on pages that were in memory, unmapped.
+    pub soft_faults: u64,
+    /// First touches that were answered with zeros.
+    pub zero_fills: u64,
+    /// Private copies made by a write to a shared page.
+    pub copies: u64,
+    /// Pages that were touched while they were on their way out, and stayed.
+    pub reactivations: u64,
+    /// Pages read ahead that were then used.
+    pub read_ahead_used: u64,
+    /// Pages read ahead that left again unused.
+    pub read_ahead_wasted: u64,
+    /// Pages that left without a write because their pager had them.
+    pub clean_drops: u64,
+    /// Choices of the policy that were turned down.
+    pub refusals: u64,
+    /// Faults that had to wait for a free frame.
+    pub stalls: u64,
+    /// Frames the policy asked about.
+    pub questions: u64,
+    /// Messages to pagers.
+    pub messages: u64,
+    /// Changes of a processor from one process to another.
+    pub switches: u64,
+    /// The most memory that chains of the reverse map took, in bytes.
+    pub reverse_map_bytes_max: u64,
+    /// Uses of pages that the trace does not say are mapped; they were let pass.
+    pub irregular: u64,
+    /// The fewest page-ins any policy could have had; [`ReplayRecord::optimum`] says how.
+    pub optimal_page_ins: u64,
+    /// Page-ins over the optimum's; `None` where it has none and the run has some.
+    pub over_optimal: Option<f64>,
+    /// How evenly programs were slowed down, from 1 (all alike) to one over their number: Jain's
+    /// index of their processor time over their time from start to end.
+    pub fairness: f64,
+    /// The programs.
+    pub programs: Vec<ProgramRun>,
+    /// The disks: swap, and files if those are on another.
+    pub disks: Vec<DiskRun>,
+    /// The run over time, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_line: Option<TimeLine>,
+}
+
+/// What processors did, in seconds, added up over them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorUse {
+    /// In programs.
+    pub user_s: f64,
+    /// In the kernel: faults, requests, switches, the page daemon.
+    pub system_s: f64,
+    /// Nothing.
+    pub idle_s: f64,
+    /// The part of `system_s` in which the policy's questions were answered.
+    pub policy_s: f64,
+}
+
+/// What became of one program: sums over its processes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProgramRun {
+    /// Its name.
+    pub name: String,
+    /// When its first process started.
+    pub start_s: f64,
+    /// When its last process ended.
+    pub end_s: f64,
+    /// On a processor, in the program itself.
+    pub user_s: f64,
+    /// On a processor, in the kernel.
+    pub system_s: f64,
+    /// Waiting for pages.
+    pub page_wait_s: f64,
+    /// Waiting for the world, or for children.
+    pub think_s: f64,
+    /// Ready, and not running.
+    pub ready_s: f64,
+    /// Suspended by load control.
+    pub suspended_s: f64,
+    /// Faults taken.
+    pub faults: u64,
+    /// Faults that had to be waited for.
+    pub waits: u64,
+    /// References done.
+    pub records: u64,
+    /// Processes.
+    pub processes: u64,
+    /// Processes that memory could not serve, so that they were ended.
+    pub killed: u64,
+}
+
+/// What a disk was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskRun {
+    /// What it serves: `swap`, `files`, or `swap and files`.
+    pub name: String,
+    /// Requests to read.
+    pub reads: u64,
+    /// Pages read.
+    pub pages_read: u64,
+    /// Requests to write.
+    pub writes: u64,
+    /// Pages written.
+    pub pages_written: u64,
+    /// The time requests were being served, added up.
+    pub busy_s: f64,
+    /// The time requests waited to be served, added up.
+    pub queued_s: f64,
+    /// The most requests that waited or were served at one time.
+    pub queue_max: u32,
+}
+
+/// A run over time: columns with a value for each moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeLine {
+    /// The moments.
+    pub time_s: Vec<f64>,
+    /// Frames that were free.
+    pub free: Vec<u32>,
+    /// Pages on their way to disks.
+    pub laundry: Vec<u32>,
+    /// Resident pages of files.
+    pub files: Vec<u32>,
+    /// Processes that were ready and not running.
+    pub ready: Vec<u32>,
+    /// Pages mapped by each program: a column each.
+    pub resident: Vec<Vec<u32>>,
+    /// Requests at each disk: a column each.
+    pub queues: Vec<Vec<u32>>,
+}
+
+impl ReplayRecord {
+    /// The record as it stands in a file.
+    pub fn to_json(&self) -> String {
+        to_json(self)
+    }
+
+    /// Reads a record back.
+    ///
+    /// # Errors
+    /// The text is not a record, or one of another schema.
+    pub fn from_json(text: &str) -> Result<ReplayRecord, String> {
+        from_json(text, SCHEMA)
+    }
+
+    /// The runs, a line each.
+    pub fn to_csv(&self) -> String {
+        let mut text = String::from(
+            "system,policy,load,memory_bytes,elapsed_s,user_s,system_s,idle_s,policy_s,page_ins,\
+             page_outs,page_in_requests,page_out_requests,swap_ins,swap_outs,file_ins,file_outs,\
+             soft_faults,zero_fills,copies,reactivations,read_ahead_used,read_ahead_wasted,\
+             clean_drops,refusals,stalls,questions,messages,switches,reverse_map_bytes_max,\
+             irregular,optimal_page_ins,over_optimal,fairness\n",
+        );
+        for run in &self.runs {
+            text.push_str(&run.to_csv());
+        }
+        text
+    }
+}
+
+impl Run {
+    fn to_csv(&self) -> String {
+        let names = [&self.system, &self.policy, &self.load].map(|name| csv_field(name));
+        let used = &self.processor;
+        let times = [used.user_s, used.system_s, used.idle_s, used.policy_s];
+        let times = times.map(|time| time.to_string());
+        let counts = [
+            self.page_ins,
+            self.page_outs,
+            self.page_in_requests,
+            self.page_out_requests,
+            self.swap_ins,
+            self.swap_outs,
+            self.file_ins,
+            self.file_outs,
+            self.soft_faults,
+            self.zero_fills,
+            self.copies,
+            self.reactivations,
+            self.read_ahead_used,
+            self.read_ahead_wasted,
+            self.clean_drops,
+            self.refusals,
+            self.stalls,
+            self.questions,
+            self.messages,
+            self.switches,
+            self.reverse_map_bytes_max,
+            self.irregular,
+            self.optimal_page_ins,
+        ];
+        let counts = counts.map(|count| count.to_string());
+        format!(
+            "{},{},{},{},{},{},{}\n",
+            names.join(","),
+            self.memory_bytes,
+            self.elapsed_s,
+            times.join(","),
+            counts.join(","),
+            csv_option(self.over_optimal),
+            self.fairness,
+        )
+    }
+}
+
+impl ProgramRun {
+    /// How much longer the program took than its work: its time from start to end over its time
+    /// on processors. 1 for a program that never waited.
+    pub fn slow_down(&self) -> f64 {
+        (self.end_s - self.start_s) / (self.user_s + self.system_s).max(1e-9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> ReplayRecord {
+        let run = |system: &str, memory_bytes| Run {
+            system: system.into(),
+            policy: "fifo".into(),
+            load: "none".into(),
+            memory_bytes,
+            page_ins: 7,
+            optimal_page_ins: 4,
+            over_optimal: Some(1.75),
+            fairness: 1.0,
+            ..Run::default()
+        };
+        ReplayRecord {
+            schema: SCHEMA.into(),
+            tidemark: "0.1.0".into(),
+            traces: vec![],
+            copies: 1,
+            page_bytes: 4096,
+            footprint_pages: 100,
+            machine: ReplayMachine {
+                processors: 1,
+                scheduler: "round-robin".into(),
+                quantum_ms: 10,
+                swap_disk: "hdd".into(),
+                file_disk: None,
+                wired_bytes: 0,
+                seed: 1,
+            },
+            runs: vec![run("plain", 4096), run("odd, one", 8192)],
+            optimum: String::new(),
+            notes: vec![],
+        }
+    }
+
+    #[test]
+    fn a_record_reads_back_as_it_was() {
+        let record = record();
+        assert_eq!(ReplayRecord::from_json(&record.to_json()), Ok(record));
+    }
+
+    #[test]
+    fn every_line_of_the_table_has_every_column() {
+        let csv = record().to_csv();
+        let mut lines = csv.lines();
+        let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+        let plain: Vec<&str> = lines.next().unwrap().split(',').collect();
+        assert_eq!(columns.len(), plain.len());
+        let at = |name| plain[columns.iter().position(|column| *column == name).unwrap()];
+        let found = ["system", "memory_bytes", "page_ins", "optimal_page_ins"].map(at);
+        assert_eq!(found, ["plain", "4096", "7", "4"]);
+        assert_eq!((at("over_optimal"), at("fairness")), ("1.75", "1"));
+        assert!(
+            lines
+                .next()
+                .unwrap()
+                .starts_with("\"odd, one\",fifo,none,8192,")
+        );
+    }
+}

@@ -1,0 +1,56 @@
+"""Replays: rows for runs, the same as the command's, and errors in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tidemark
+
+
+def test_a_replay_has_a_row_for_each_run(trace_path: Path) -> None:
+    replays = tidemark.replay(trace_path, [0.2, 500, 1.0], ["clock", "tidemark"])
+    columns = replays.columns
+    assert len(replays) == 6 and replays.record["schema"] == "tidemark.replay.v1"
+    assert columns["system"].tolist() == ["clock"] * 3 + ["tidemark"] * 3
+    memory = columns["memory_bytes"] // 4096
+    assert memory.tolist()[:3] == sorted(memory.tolist()[:3]) and 500 in memory
+    assert np.all(columns["page_ins"] >= columns["optimal_page_ins"])
+    assert columns["elapsed_s"].dtype == np.float64 and np.all(columns["user_s"] > 0)
+    again = tidemark.replay(trace_path, [0.2, 500, 1.0], ["clock", "tidemark"])
+    assert again.record == replays.record
+
+
+def test_time_lines_are_there_when_asked_for(trace_path: Path) -> None:
+    (run,) = tidemark.replay(trace_path, 400, "fifo", time_lines=True).record["runs"]
+    line = run["time_line"]
+    assert len(line["time_s"]) == len(line["free"]) == len(line["resident"][0]) > 10
+
+
+def test_two_programs_at_the_same_time(trace_path: Path) -> None:
+    replays = tidemark.replay([trace_path, trace_path], 0.5, "clock", copies=2, processors=2)
+    assert len(replays.record["runs"][0]["programs"]) == 4
+
+
+def test_systems_are_listed() -> None:
+    names = [system.name for system in tidemark.systems()]
+    assert {"gnumach", "mach3", "tidemark"} <= set(names)
+
+
+def test_what_can_not_be_replayed_is_one_line(trace_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="did you mean `clock`"):
+        tidemark.replay(trace_path, 100, "clokc")
+    with pytest.raises(ValueError, match="`disk` is `drum`"):
+        tidemark.replay(trace_path, 100, disk="drum")
+    with pytest.raises(ValueError, match="`memory` is 3 pages"):
+        tidemark.replay(trace_path, 3)
+    with pytest.raises(ValueError, match="`memory` is 0"):
+        tidemark.replay(trace_path, 0)
+    with pytest.raises(ValueError, match="no policy is called `zz`"):
+        tidemark.replay(trace_path, 100, policy="zz")
+    with pytest.raises(ValueError, match="`copies` is 0"):
+        tidemark.replay(trace_path, 100, copies=0)
+    with pytest.raises(OSError):
+        tidemark.replay(tmp_path / "none.tide", 100)
