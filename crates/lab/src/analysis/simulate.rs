@@ -160,6 +160,9 @@ impl Memory<'_> {
     #[inline]
     fn refer(&mut self, page: u32, sees: Sees) {
         self.now.0 += REFERENCE_NS;
+        if sees == Sees::Future {
+            self.pass_clock();
+        }
         let frame = self.frame_of[page as usize];
         if frame == NONE {
             self.miss(page);
