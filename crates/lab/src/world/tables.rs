@@ -408,6 +408,10 @@ impl Machine for Tables {
         was_referenced
     }
 
+    fn answers_arrival(&self) -> bool {
+        self.kind == MachineKind::SoftFaults
+    }
+
     fn may_be_modified(&self, frame: FrameId) -> bool {
         let mut at = self.heads[frame.index()];
         let mut found = self.was_modified[frame.index()];
