@@ -418,12 +418,6 @@ impl Vm {
         self.absorb_setbacks(machine);
     }
 
-    /// Learns of one use of a page in memory, for a policy that asks for every
-    /// [`Reference`](crate::policy::Sees::References). Simulation only.
-    pub fn handle_reference(&mut self, frame: FrameId) {
-        self.policy.page_referenced(frame);
-    }
-
     /// Learns that every request so far has been started: makes room for whoever comes next, while
     /// the transfers run that somebody waits for, and lets go what the policy wants to go. To be
     /// called after each fault, reply and tick; until then a fault takes from the frames kept
