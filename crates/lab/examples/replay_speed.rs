@@ -5,10 +5,10 @@
 //!     … -- --misses FILE FRAMES [POLICY[:KNOB=VALUE,…]…]
 //!
 //! The trace lies in memory, and hits count. `program` draws depths in an LRU stack of 1,400 pages
-//! as python3 was seen to use them, in a tenth of as many frames; `zipf` draws from a million pages,
-//! in 100,000 frames. With `--words`, a file of page numbers (little-endian, 4 bytes each) is
-//! measured instead. Prints `policy misses rate`; with `--misses`, `policy misses`. Times are processor time of the thread, best of
-//! three: what else runs on the machine shares caches, not the clock.
+//! as python3 was seen to use them, in a tenth of as many frames; `zipf` draws from a million
+//! pages, in 100,000 frames. With `--words`, a file of page numbers (little-endian, 4 bytes each)
+//! is measured instead. Prints `policy misses rate`; with `--misses`, `policy misses`. Times are
+//! processor time of the thread, best of three: what else runs shares caches, not the clock.
 
 mod measure;
 

@@ -1,5 +1,5 @@
-//! Most recently used: the page that was used last leaves. The best there is for a loop that does not
-//! fit into memory, and ruinous for nearly everything else.
+//! Most recently used: the page that was used last leaves. The best there is for a loop that does
+//! not fit into memory, and ruinous for nearly everything else.
 
 use alloc::boxed::Box;
 
