@@ -7,7 +7,7 @@
 //!
 //! # Invariants
 //! 1. A daemon that sleeps has no deadline.
-//! 2. Frames chosen in one call are at most [`ROUND_MAX`](crate::reclaim::ROUND_MAX) and one pass.
+//! 2. Frames chosen in one call are at most [`ROUND_MAX`] and one pass.
 
 use crate::frame::State;
 use crate::machine::Machine;
