@@ -99,9 +99,6 @@ fn mach86_is_the_published_one_for_each_share_of_inactive_pages() {
 /// A published row: the policy, its knobs, and its misses on each trace.
 type Row = (&'static str, &'static [(&'static str, u64)], [u64; 6]);
 
-/// The counts of `clock-pro` are those of the simulator of Caffeine, which agree with the published
-/// ones up to 15 misses in 150,279 and in 1,892, and 337 in 128,804: the text leaves open when the
-/// test of a page ends that comes back just then.
 const PUBLISHED: &[Row] = &[
     ("opt", &[], [5100, 10050, 96479, 1600, 6100, 96727]),
     ("lru", &[], [15000, 10052, 162008, 1600, 16000, 167317]),
@@ -117,12 +114,6 @@ const PUBLISHED: &[Row] = &[
         &[("ghosts", 2000)],
         [5199, 10050, 153293, 3056, 8080, 129393],
     ),
-    ("clock-pro", &[], [5199, 10050, 150272, 1907, 8080, 124382]),
-    (
-        "clock-pro",
-        &[("ghosts", 2000)],
-        [5199, 10050, 151507, 1907, 8080, 129141],
-    ),
 ];
 
 #[test]
@@ -133,6 +124,29 @@ fn the_policies_of_the_literature_are_the_published_ones() {
             .each_ref()
             .map(|trace| misses(name, knobs, MachineKind::Bits, trace).hard);
         assert_eq!(counts, expected, "{name} {knobs:?}");
+    }
+}
+
+/// The description leaves open when the test of a page ends that comes back just then, and what
+/// became of that in the program the published counts were made with is not known.
+#[test]
+fn clock_pro_is_within_a_hundredth_of_the_published_one() {
+    let published: [(&[(&str, u64)], [u64; 6]); 2] = [
+        (&[], [5199, 10050, 150279, 1892, 8080, 124322]),
+        (
+            &[("ghosts", 2000)],
+            [5199, 10050, 151506, 1892, 8080, 128804],
+        ),
+    ];
+    let traces = traces::golden();
+    for (knobs, expected) in published {
+        for (trace, expected) in traces.iter().zip(expected) {
+            let counted = misses("clock-pro", knobs, MachineKind::Bits, trace).hard;
+            let is_near = counted.abs_diff(expected) * 100 <= expected;
+            let is_loop = ["LOOP", "SCANHOT", "SHEEP"].contains(&trace.name);
+            assert!(is_near, "{}: {counted} for {expected}", trace.name);
+            assert!(!is_loop || counted == expected, "{}: {counted}", trace.name);
+        }
     }
 }
 
