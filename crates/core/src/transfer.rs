@@ -192,12 +192,13 @@ impl Vm {
         self.keep_served(fault);
     }
 
-    /// Keeps the page of a fault that has been served until room has been made for others.
+    /// Keeps the page of a fault that has been served until room has been made for others, if its
+    /// owner has not given it up already.
     pub(crate) fn keep_served(&mut self, fault: Fault) {
-        let frame = self.frame_at(fault.space, fault.at);
-        let frame = frame.expect("a served fault's page is resident");
-        self.frames.wire(frame);
-        self.served.push(frame);
+        if let Some(frame) = self.frame_at(fault.space, fault.at) {
+            self.frames.wire(frame);
+            self.served.push(frame);
+        }
     }
 
     pub(crate) fn begin_fetch(

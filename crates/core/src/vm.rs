@@ -94,7 +94,7 @@ impl Config {
         let free_low = (frames_limit / 128).clamp(8, 512);
         Config {
             free_low,
-            free_high: free_low + (frames_limit / 64).clamp(16, 64),
+            free_high: free_low + (frames_limit / 256).clamp(32, 256),
             cluster_pages: 64,
             laundry_max: (frames_limit / 8).clamp(64, 2048),
             // What is read ahead must not push out what was read ahead before.

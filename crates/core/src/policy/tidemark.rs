@@ -112,8 +112,13 @@ const UNKNOWN: u64 = 0;
 const RECENT_PART: u64 = 32;
 /// The rates forget as fast as this share of memory arrives.
 const RATE_PART: u64 = 4;
-/// So many arrivals move the number of cold pages by one. Faster, and it swings.
-const ARRIVALS_A_STEP: i64 = 4;
+/// So many arrivals for each page that the number of cold pages moves by. Faster, and it swings.
+const ARRIVALS_A_PAGE: i64 = 4;
+/// It moves by this share of memory at a time, and by no more pages than go in one request: room
+/// for one hot page in each four arrivals would have a walk leave every fourth page behind, and
+/// the next walk read what lies between in requests of three.
+const STEP_PART: u64 = 1024;
+const STEP_MOST: u64 = 64;
 /// How much less often than an idle hot page a cold one may come back for a hot page that nobody
 /// has been seen to use to leave in its place.
 const UNTRIED_FAVOUR: u128 = 4;
@@ -320,6 +325,7 @@ impl Policy for Tidemark {
     fn resize(&mut self, frames: u32) {
         self.frames = frames.into();
         self.capacity = self.frames;
+        self.drift = 0;
         self.cold_target = self.cold_target.clamp(self.cold_least(), self.cold_most());
     }
 
@@ -327,7 +333,7 @@ impl Policy for Tidemark {
         self.queues.check();
         self.ghosts.check();
         assert!(self.seen.iter().all(|&seen| seen <= self.arrivals));
-        assert!(self.drift.abs() < ARRIVALS_A_STEP);
+        assert!(self.drift.abs() < ARRIVALS_A_PAGE * self.step());
         assert!(self.credit <= CREDIT_MOST);
         assert!((1..=self.frames).contains(&self.cold_target));
     }
@@ -354,12 +360,18 @@ impl Tidemark {
         self.rates.cold.pass(cold, fading);
         self.rates.hot.pass(hot, fading);
         self.drift += if self.rates.is_cold_higher(1) { 1 } else { -1 };
-        if self.drift.abs() < ARRIVALS_A_STEP {
+        if self.drift.abs() < ARRIVALS_A_PAGE * self.step() {
             return;
         }
-        let target = self.cold_target.saturating_add_signed(self.drift.signum());
+        let step = self.drift / ARRIVALS_A_PAGE;
+        let target = self.cold_target.saturating_add_signed(step);
         self.cold_target = target.clamp(self.cold_least(), self.cold_most());
         self.drift = 0;
+    }
+
+    /// By how many pages the number of cold pages moves.
+    fn step(&self) -> i64 {
+        (self.frames / STEP_PART).clamp(1, STEP_MOST) as i64
     }
 
     /// Whether the hot page that is watched longest has only been kept because there was room,
