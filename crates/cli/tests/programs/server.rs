@@ -115,7 +115,7 @@ fn work(server: &mut Running, folder: &Path, keys: u64) -> Session {
         client.expect(&format!("SET key:{number} changed-{number}"), "OK");
     }
     let filled = client.ask("DEBUG DIGEST");
-    save(&mut client, |_| {});
+    save(&mut client, folder, |_| {});
     // Reloading empties the server and reads back what the child has saved.
     client.expect("DEBUG RELOAD NOSAVE", "OK");
     let read_back = client.ask("DEBUG DIGEST");
@@ -123,7 +123,7 @@ fn work(server: &mut Running, folder: &Path, keys: u64) -> Session {
         filled, read_back,
         "the save holds something else than the server"
     );
-    save(&mut client, |client| {
+    save(&mut client, folder, |client| {
         for number in (0..keys).step_by(5) {
             client.expect(
                 &format!("SET key:{number} changed-while-saving-{number}"),
@@ -131,7 +131,7 @@ fn work(server: &mut Running, folder: &Path, keys: u64) -> Session {
             );
         }
     });
-    save(&mut client, |_| {});
+    save(&mut client, folder, |_| {});
     server.sample();
     let changed = client.ask("DEBUG DIGEST");
     client.send("SHUTDOWN NOSAVE");
@@ -143,16 +143,18 @@ fn work(server: &mut Running, folder: &Path, keys: u64) -> Session {
 }
 
 /// Saves in a child, and does `meanwhile` while it writes.
-fn save(client: &mut Client, meanwhile: impl FnOnce(&mut Client)) {
+fn save(client: &mut Client, folder: &Path, meanwhile: impl FnOnce(&mut Client)) {
     client.expect("BGSAVE", "Background saving started");
     meanwhile(client);
     let deadline = Instant::now() + answer_limit();
     loop {
         let state = client.ask("INFO persistence");
         if state.contains("rdb_bgsave_in_progress:0") {
+            let errors = folder.with_extension("out").join("stderr");
             assert!(
                 state.contains("rdb_last_bgsave_status:ok"),
-                "the child failed:\n{state}"
+                "the child failed:\n{state}\nthe server and it wrote:\n{}",
+                std::fs::read_to_string(errors).unwrap_or_default()
             );
             return;
         }
