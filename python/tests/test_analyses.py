@@ -90,7 +90,8 @@ def test_estimates_are_as_near_as_they_say(pages: U64, sample: float | int) -> N
 
 
 def test_nothing_beats_the_optimum(pages: U64) -> None:
-    every = [policy.name for policy in tidemark.policies() if policy.sees != "future"]
+    # `pff` is analysed as what it is: its sizes are means, and follow from its threshold.
+    every = [p.name for p in tidemark.policies() if p.sees != "future" and p.name != "pff"]
     curves = tidemark.curve(pages[:50_000], ["opt", "lru", *every], sizes=[10, 100, 700])
     for name, curve in curves.items():
         assert curve.pages.tolist() == [10, 100, 700], name
