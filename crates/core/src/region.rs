@@ -56,19 +56,7 @@ impl Vm {
             return Ok(());
         }
         let object = self.objects.create(Keeper::Swap);
-        self.insert_region(
-            space,
-            Region {
-                start: at.0,
-                pages,
-                object,
-                offset: 0,
-                rights,
-                inherit: Inherit::Copy,
-                advice: Advice::Normal,
-                needs_copy: false,
-            },
-        );
+        self.insert_region(space, Region::private(at, pages, (object, 0), rights));
         Ok(())
     }
 
@@ -103,14 +91,8 @@ impl Vm {
         self.insert_region(
             space,
             Region {
-                start: at.0,
-                pages,
-                object,
-                offset: first,
-                rights,
                 inherit: Inherit::Share,
-                advice: Advice::Normal,
-                needs_copy: false,
+                ..Region::private(at, pages, (object, first), rights)
             },
         );
         Ok(())
@@ -131,14 +113,8 @@ impl Vm {
         self.insert_region(
             space,
             Region {
-                start: at.0,
-                pages,
-                object,
-                offset: first,
-                rights,
-                inherit: Inherit::Copy,
-                advice: Advice::Normal,
                 needs_copy: true,
+                ..Region::private(at, pages, (object, first), rights)
             },
         );
         Ok(())

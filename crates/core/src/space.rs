@@ -49,6 +49,26 @@ pub(crate) struct Region {
 }
 
 impl Region {
+    /// Pages of an object, from one of them on, that a fork copies, and that are written to
+    /// directly.
+    pub(crate) fn private(
+        at: VirtPage,
+        pages: u64,
+        (object, offset): (ObjectId, u64),
+        rights: Rights,
+    ) -> Region {
+        Region {
+            start: at.0,
+            pages,
+            object,
+            offset,
+            rights,
+            inherit: Inherit::Copy,
+            advice: Advice::Normal,
+            needs_copy: false,
+        }
+    }
+
     pub(crate) fn end(&self) -> u64 {
         self.start + self.pages
     }

@@ -11,16 +11,14 @@
 use alloc::vec::Vec;
 
 use crate::id::FrameId;
-use crate::machine::Machine;
+use crate::machine::{Machine, Rights};
 use crate::policy::{Departure, Policy, Probe};
 use crate::reclaim::ROUND_MAX;
 use crate::vm::Vm;
 
 impl Vm {
-    /// Lets go what the policy no longer wants, and what is swapped out whole; then writes what
-    /// the policy wants clean.
+    /// Lets go what the policy no longer wants; then writes what it wants clean.
     pub(crate) fn trim(&mut self, machine: &mut dyn Machine) {
-        self.swap_out_whole(machine);
         // Nothing that is modified could go, and what is tried again and again for nobody only
         // takes mappings away.
         if self.is_store_full {
@@ -97,7 +95,6 @@ impl Vm {
     /// Takes `frame` from whoever uses it. What becomes of its page is decided when that has
     /// settled.
     pub(crate) fn begin_leaving(&mut self, machine: &mut dyn Machine, frame: FrameId) {
-        use crate::machine::Rights;
         let page = self.frames.page(frame);
         let page = page.expect("a resident frame has a page");
         self.policy.page_left(frame, page, Departure::Evicted);

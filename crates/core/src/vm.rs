@@ -431,10 +431,9 @@ impl Vm {
         // each other's for ever.
         self.note_page_ins(machine);
         self.make_room(machine, 0, Need::Reserve);
+        self.swap_out_whole(machine);
         if core::mem::take(&mut self.is_trim_due) || !self.served.is_empty() {
             self.trim(machine);
-        } else {
-            self.swap_out_whole(machine);
         }
         self.release_served();
         machine.settle();
