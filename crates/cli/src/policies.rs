@@ -46,17 +46,17 @@ pub fn find(name: &str) -> Result<&'static Description, Refusal> {
 /// The policy called `name`, if it can decide for a running program.
 pub fn find_live(name: &str) -> Result<&'static Description, Refusal> {
     let policy = find(name)?;
-    match policy.sees {
-        Sees::Faults | Sees::Bits => Ok(policy),
-        Sees::References | Sees::Future => Err(Refusal::new(format!(
-            "`{name}` must see {}, which no running program shows; `tidemark curve --policies \
-             {name}` simulates it",
-            match policy.sees {
-                Sees::Future => "the future",
-                Sees::Faults | Sees::Bits | Sees::References => "every reference",
-            }
-        ))),
+    if policy.sees.is_shown_live() {
+        return Ok(policy);
     }
+    let shown = match policy.sees {
+        Sees::Future => "the future",
+        Sees::Faults | Sees::Bits | Sees::References => "every reference",
+    };
+    Err(Refusal::new(format!(
+        "`{name}` must see {shown}, which no running program shows; `tidemark curve --policies \
+         {name}` simulates it"
+    )))
 }
 
 /// What to do about a name that is unknown: one of those that are `near`, or the subcommand that

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use clap::Args;
+use tidemark_core::policy::registry::collect_near;
 use tidemark_lab::study::{Replay, Replayed, Unreadable, Unrunnable};
 use tidemark_lab::world::WorldError;
 use tidemark_report::{replay, terminal};
@@ -189,13 +190,9 @@ fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
 }
 
 /// The refusal of a name that `kind` has not, with those that are near.
-fn unknown(option: &str, name: &str, kind: &str, all: &[&str]) -> Refusal {
-    let near: Vec<&str> = all
-        .iter()
-        .copied()
-        .filter(|known| known.contains(name) || name.contains(known))
-        .collect();
-    let told = match near.is_empty() || name.is_empty() {
+fn unknown(option: &str, name: &str, kind: &str, all: &[&'static str]) -> Refusal {
+    let near = collect_near(name, all.iter().copied());
+    let told = match near.is_empty() {
         true => format!("there are {}", all.join(", ")),
         false => hint(&near, kind),
     };

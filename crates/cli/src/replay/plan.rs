@@ -142,12 +142,12 @@ fn parse_systems(names: &[String]) -> Result<Vec<System>, Refusal> {
 }
 
 fn check_load(name: &str) -> Result<(), Refusal> {
+    if load::registry::find(name).is_some() {
+        return Ok(());
+    }
     let entries = load::registry::entries().iter();
     let all: Vec<&str> = entries.map(|entry| entry.description.name).collect();
-    match all.contains(&name) {
-        true => Ok(()),
-        false => Err(unknown("--load", name, "load control", &all)),
-    }
+    Err(unknown("--load", name, "load control", &all))
 }
 
 fn parse_scheduler(name: &str) -> Result<Scheduler, Refusal> {
