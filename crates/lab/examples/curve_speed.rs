@@ -13,6 +13,7 @@
 //! of the thread, best of three: what else runs on the machine shares caches, not the clock.
 
 mod measure;
+mod strings;
 
 use tidemark_core::policy::registry;
 use tidemark_lab::analysis::shards::{Sampling, Share, estimate};
@@ -20,7 +21,8 @@ use tidemark_lab::analysis::simulate::{MachineKind, simulate};
 use tidemark_lab::analysis::{References, optimum, queues, stack};
 use tidemark_model::traces;
 
-use measure::{RUNS, fail, program, rate, read_words};
+use measure::{RUNS, fail, rate};
+use strings::{program, read_words};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -11,13 +11,15 @@
 //! processor time of the thread, best of three: what else runs shares caches, not the clock.
 
 mod measure;
+mod strings;
 
 use tidemark_core::policy::registry;
 use tidemark_lab::analysis::References;
 use tidemark_lab::analysis::simulate::{MachineKind, collect_page_ids, simulate};
 use tidemark_model::traces;
 
-use measure::{fail, program, rate, read_words};
+use measure::{fail, rate};
+use strings::{program, read_words};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

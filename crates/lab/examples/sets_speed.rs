@@ -6,8 +6,9 @@
 //! `zipf` draws from a million pages. With `instructions` each reference has a time of its own. The
 //! best of three runs is shown.
 
+mod measure;
+
 use std::hint::black_box;
-use std::process::ExitCode;
 
 use tidemark_lab::analysis::intervals::Intervals;
 use tidemark_lab::analysis::pff::watch_pff;
@@ -18,20 +19,15 @@ use tidemark_lab::analysis::vmin::{run_vmin, vmin_point};
 use tidemark_lab::analysis::working_set::{watch_working_set, working_set_point};
 use tidemark_model::traces::{SplitMix64, zipf};
 
-const RUNS: u32 = 3;
+use measure::{RUNS, fail, rate};
 
-fn main() -> ExitCode {
-    let references = match std::env::args().nth(1).map(|count| count.parse()) {
-        None => 20_000_000,
-        Some(Ok(count)) => count,
-        Some(Err(_)) => {
-            eprintln!("the number of references is not a number; give one, like 20000000");
-            return ExitCode::from(2);
-        }
+fn main() {
+    let asked = std::env::args().nth(1).map(|count| count.parse());
+    let Ok(references) = asked.unwrap_or(Ok(20_000_000)) else {
+        fail("the number of references is not a number; give one, like 20000000")
     };
     println!("{references} references, million a second of one thread's time, best of {RUNS}");
     measure(references);
-    ExitCode::SUCCESS
 }
 
 /// Measures on both traces, with each kind of clock.
@@ -122,26 +118,6 @@ fn show(trace: &str, clock: &str, string: ReferenceString<'_>) {
             black_box(find_phases(string, &PhaseOptions::for_string(&string)));
         }),
     );
-}
-
-/// Million references a second of processor time, best of some runs.
-fn rate(references: usize, mut run: impl FnMut()) -> f64 {
-    let seconds = (0..RUNS).map(|_| {
-        let start = processor_seconds();
-        run();
-        processor_seconds() - start
-    });
-    references as f64 / 1e6 / seconds.fold(f64::INFINITY, f64::min)
-}
-
-/// Processor time of this thread, which other programs on the machine do not add to.
-fn processor_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let ns = text
-        .split(' ')
-        .next()
-        .and_then(|word| word.parse::<f64>().ok());
-    ns.expect("Linux tells a thread's processor time in its schedstat") / 1e9
 }
 
 #[cfg(test)]

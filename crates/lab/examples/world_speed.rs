@@ -6,8 +6,8 @@
 //! its pages; the others have room for some of them, on an instant disk, so that what is measured
 //! is the world and not its waiting. The best of three runs is shown.
 
-use std::hint::black_box;
-use std::process::ExitCode;
+mod measure;
+
 use std::sync::Arc;
 
 use tidemark_lab::systems;
@@ -15,20 +15,15 @@ use tidemark_lab::world::{DiskModel, Disks, Program, Scenario, Script, run};
 use tidemark_model::traces::{SplitMix64, zipf};
 use tidemark_trace::Kinds;
 
-const RUNS: u32 = 3;
+use measure::{RUNS, fail, rate};
 
-fn main() -> ExitCode {
-    let references = match std::env::args().nth(1).map(|count| count.parse()) {
-        None => 10_000_000,
-        Some(Ok(count)) => count,
-        Some(Err(_)) => {
-            eprintln!("the number of references is not a number; give one, like 10000000");
-            return ExitCode::from(2);
-        }
+fn main() {
+    let asked = std::env::args().nth(1).map(|count| count.parse());
+    let Ok(references) = asked.unwrap_or(Ok(10_000_000)) else {
+        fail("the number of references is not a number; give one, like 10000000")
     };
     println!("{references} references, million a second of one thread's time, best of {RUNS}");
     measure(references);
-    ExitCode::SUCCESS
 }
 
 fn measure(references: u64) {
@@ -62,16 +57,13 @@ fn show(what: &str, system: &str, script: &Arc<Script>, frames: u32, processors:
         ..Scenario::new(frames, programs.collect())
     };
     let found = systems::find(system).expect("the system is known");
-    let mut best = f64::INFINITY;
     let mut faults = 0;
-    for _ in 0..RUNS {
-        let start = processor_seconds();
-        let outcome = black_box(run(found, &scenario)).expect("the scenario can be run");
-        best = best.min(processor_seconds() - start);
+    let references = script.len() * processors as usize;
+    let rate = rate(references, || {
+        let outcome = run(found, &scenario).expect("the scenario can be run");
         faults = outcome.counters.faults;
-    }
-    let references = script.len() as f64 * f64::from(processors);
-    let rate = references / 1e6 / best;
+    });
+    let best = references as f64 / 1e6 / rate;
     println!("{what:26} {system:17} {rate:8.1} {best:8.3} s, {faults} faults");
 }
 
@@ -92,16 +84,6 @@ fn program(references: u64) -> impl Iterator<Item = u64> {
             _ => inner + random.below(40),
         }
     })
-}
-
-/// Processor time of this thread, which other programs on the machine do not add to.
-fn processor_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let ns = text
-        .split(' ')
-        .next()
-        .and_then(|word| word.parse::<f64>().ok());
-    ns.expect("Linux tells a thread's processor time in its schedstat") / 1e9
 }
 
 #[cfg(test)]
