@@ -12,13 +12,18 @@ use tidemark_results::analysis::report::ReportRecord;
 
 use crate::words;
 
-const PAGE: &str = include_str!("page/page.html");
+const REPORT: Content<'_> = Content {
+    main: include_str!("page/page.html"),
+    style: "",
+    scripts: &[
+        include_str!("page/heat.js"),
+        include_str!("page/phases.js"),
+        include_str!("page/page.js"),
+    ],
+};
+/// What every page has around its own.
+const SHELL: &str = include_str!("page/shell.html");
 const STYLE: &str = include_str!("page/page.css");
-const SCRIPTS: [&str; 3] = [
-    include_str!("page/heat.js"),
-    include_str!("page/phases.js"),
-    include_str!("page/page.js"),
-];
 /// What every page runs before its own.
 const SCRIPTS_FIRST: [&str; 3] = [
     include_str!("page/numbers.js"),
@@ -41,21 +46,32 @@ pub fn page(record: &ReportRecord) -> String {
         ("space_time", tables::space_time(record)),
         ("version", escaped(&record.tidemark)),
     ];
-    assembled(PAGE, parts, &payload::packed(record), &SCRIPTS)
+    assembled(&REPORT, parts, &payload::packed(record))
 }
 
-/// A page of `template`, with its parts, what it carries, and its scripts.
+/// What is a kind of page's own.
+pub(crate) struct Content<'a> {
+    /// Its sections, with a `{{name}}` for each part.
+    pub main: &'a str,
+    /// Its style, after that of all pages.
+    pub style: &'a str,
+    /// Its scripts, after those of all pages.
+    pub scripts: &'a [&'a str],
+}
+
+/// A page of this content, with its parts and what it carries.
 pub(crate) fn assembled(
-    template: &str,
+    content: &Content<'_>,
     mut parts: Vec<(&str, String)>,
     payload: &[u8],
-    scripts: &[&str],
 ) -> String {
     let uplot = format!("/*\n{UPLOT_LICENCE}*/\n{UPLOT}");
-    let scripts = [&SCRIPTS_FIRST[..], scripts].concat().join("\n");
+    let scripts = [&SCRIPTS_FIRST[..], content.scripts].concat().join("\n");
+    let main = filled(content.main, &parts);
     parts.extend([
+        ("main", main),
         ("licence", "uPlot, © 2022 Leon Sorokin, MIT licence".into()),
-        ("style", format!("{UPLOT_STYLE}\n{STYLE}")),
+        ("style", format!("{UPLOT_STYLE}\n{STYLE}{}", content.style)),
         ("payload", STANDARD.encode(payload)),
         ("uplot", uplot),
         (
@@ -63,7 +79,7 @@ pub(crate) fn assembled(
             format!("'use strict';\n(() => {{\n{scripts}\n}})();"),
         ),
     ]);
-    filled(template, &parts)
+    filled(SHELL, &parts)
 }
 
 /// `template` with each `{{name}}` replaced by its part. Parts are not looked into.

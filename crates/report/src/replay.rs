@@ -5,11 +5,14 @@ use tidemark_results::text;
 
 use crate::page::payload::pack;
 use crate::page::tables::table;
-use crate::page::{assembled, escaped};
+use crate::page::{Content, assembled, escaped};
 use crate::{numbers, words};
 
-const PAGE: &str = include_str!("replay/replay.html");
-const SCRIPTS: [&str; 1] = [include_str!("replay/replay.js")];
+const REPLAY: Content<'_> = Content {
+    main: include_str!("replay/replay.html"),
+    style: include_str!("replay/replay.css"),
+    scripts: &[include_str!("replay/replay.js")],
+};
 
 /// The page.
 pub fn page(record: &ReplayRecord) -> String {
@@ -26,7 +29,7 @@ pub fn page(record: &ReplayRecord) -> String {
         ("notes", notes.collect()),
         ("version", escaped(&record.tidemark)),
     ];
-    assembled(PAGE, parts, &pack(&record.to_json(), &[]), &SCRIPTS)
+    assembled(&REPLAY, parts, &pack(&record.to_json(), &[]))
 }
 
 fn runs(record: &ReplayRecord) -> String {
