@@ -14,8 +14,8 @@
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
 //! [`here`] does so on the program's threads, [`asks`] answers them, [`fork`] goes through forks,
 //! [`feed`] makes up for those without warning, [`publish`] shows counters, [`place`] follows the
-//! program's processor, [`sampling`] records which pages are touched, [`trouble`] says what went
-//! wrong.
+//! program's processor, [`sampling`] records which pages are touched, [`step`] keeps the program
+//! in step, [`trouble`] says what went wrong.
 
 mod adopt;
 mod asks;
@@ -29,6 +29,7 @@ mod publish;
 mod sampling;
 mod sleep;
 mod start;
+mod step;
 mod trouble;
 mod turn;
 

@@ -122,6 +122,7 @@ impl World<'_> {
             .expect("a running process has a space");
         let copy = self.vm.fork(&mut self.tables, space);
         self.processes[child].heap = self.processes[running].heap;
+        self.processes[child].skip_inherited();
         self.processes[running].children += 1;
         self.enliven(child, copy, now);
     }
@@ -260,13 +261,12 @@ impl World<'_> {
     }
 
     fn set_break(&mut self, running: usize, space: SpaceId, end: u64) {
-        let Some((start, before)) = self.processes[running].heap else {
-            return;
-        };
+        // Recorders tell where a heap begins by where it first ends.
+        let (start, before) = self.processes[running].heap.unwrap_or((end, end));
         let end = end.max(start);
         if end > before {
             self.map_anonymous(space, before, end - before);
-        } else {
+        } else if end < before {
             self.unmap(space, end, before - end);
         }
         self.processes[running].heap = Some((start, end));

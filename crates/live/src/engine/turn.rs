@@ -17,7 +17,7 @@ const TICK_NS: u64 = 10_000_000;
 /// ... and the engine sleeps no longer than this, whatever happens.
 const SLEEP_NS_MOST: u64 = 250_000_000;
 /// The pause before something is tried again that the kernel refused for now.
-const RETRY_NS: u64 = 200_000;
+pub(super) const RETRY_NS: u64 = 200_000;
 /// How soon the store is looked at in in-thread mode.
 const STORE_NS: u64 = 1_000_000;
 /// Decisions are written when so many bytes have come together, or when there is nothing else to
@@ -30,6 +30,8 @@ impl Engine {
     pub fn turn(&mut self, requests: &Requests) -> u64 {
         let pause_ns = if self.freeze.is_frozen() {
             self.turn_frozen(requests)
+        } else if self.setup.is_in_step {
+            self.work_in_step(requests)
         } else {
             self.work(requests)
         };
@@ -127,7 +129,7 @@ impl Engine {
         self.note_decisions();
     }
 
-    fn start_transfers(&mut self) -> bool {
+    pub(super) fn start_transfers(&mut self) -> bool {
         let mut has_started = false;
         while let Some(request) = self.vm.poll_request() {
             let Place::Swap { first } = request.place else {
@@ -165,7 +167,7 @@ impl Engine {
     }
 
     /// Takes over the budget that the supervisor has set.
-    fn follow_budget(&mut self) {
+    pub(super) fn follow_budget(&mut self) {
         let record = self.record();
         let least = self.vm.config().reserve + 1;
         let wanted = self.shared.process(record).budget();
@@ -176,7 +178,7 @@ impl Engine {
         }
     }
 
-    fn note_decisions(&mut self) {
+    pub(super) fn note_decisions(&mut self) {
         let Some(log) = &mut self.decisions else {
             return;
         };
@@ -189,7 +191,7 @@ impl Engine {
         }
     }
 
-    fn pause(&mut self, now: Time) -> u64 {
+    pub(super) fn pause(&mut self, now: Time) -> u64 {
         let is_retrying =
             self.machine.has_deferred() || self.waiting.has_again() || !self.changes.is_settled();
         if is_retrying {

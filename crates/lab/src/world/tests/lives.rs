@@ -261,6 +261,28 @@ fn memory_that_grows_shrinks_and_moves_keeps_what_it_holds() {
 }
 
 #[test]
+fn a_heap_begins_where_it_is_first_told_to_end_and_grows_as_one() {
+    let mut deeds = vec![start(1, 0), map(10, 1, WRITE, "")];
+    deeds.extend([50, 54, 58, 52].map(|end| Deed::Event(Event::Break { end })));
+    deeds.extend([Store(50), Store(51)]);
+    let outcome = outcome_of(&fifo(), 64, &[script(vec![deeds])]);
+    assert_eq!((outcome.irregular, outcome.counters.zero_fills), (0, 2));
+}
+
+#[test]
+fn a_child_has_what_its_parent_had_though_its_recording_begins_with_mappings() {
+    let mut parent = vec![start(1, 0), map(100, 8, WRITE, "")];
+    parent.extend((100..108).map(Store));
+    parent.push(Deed::Event(Event::Fork { child: 2 }));
+    parent.push(exit());
+    let mut child = vec![start(2, 1), map(100, 8, WRITE, "")];
+    child.extend((100..108).map(Load));
+    child.push(exit());
+    let outcome = outcome_of(&fifo(), 64, &[script(vec![parent, child])]);
+    assert_eq!((outcome.counters.zero_fills, outcome.irregular), (8, 0));
+}
+
+#[test]
 fn uses_of_what_is_not_mapped_are_let_pass_and_counted() {
     let deeds = vec![
         start(1, 0),
