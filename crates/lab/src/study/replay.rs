@@ -50,8 +50,8 @@ pub struct Replay {
     /// How many pages all programs use, those of each process counted apart.
     pages: u64,
     page_bytes: u64,
-    /// Whether time is counted in faults: see [`Scenario::is_in_step`].
-    is_in_step: bool,
+    /// The memory that is managed; `None`: everything.
+    extent: Option<Extent>,
     notes: Vec<String>,
 }
 
@@ -173,7 +173,7 @@ impl Replay {
             next_uses: vec![],
             pages: 0,
             page_bytes: 4096,
-            is_in_step: extent == Some(Extent::Large),
+            extent,
             notes: vec![],
         };
         let mut strings: Vec<References> = vec![];
@@ -203,6 +203,11 @@ impl Replay {
     /// How many pages so many copies of all programs use, those of each process counted apart.
     pub fn footprint_pages(&self, copies: u32) -> u64 {
         self.pages * u64::from(copies)
+    }
+
+    /// Whether runs are in step: see [`Scenario::is_in_step`].
+    fn is_in_step(&self) -> bool {
+        self.extent == Some(Extent::Large)
     }
 
     /// The size of a page, in bytes.
@@ -363,7 +368,7 @@ impl Replay {
         order: &ReplayOrder,
         memory_pages: u32,
     ) -> Result<Outcome, Unrunnable> {
-        let disks = match self.is_in_step {
+        let disks = match self.is_in_step() {
             true => Disks {
                 swap: DiskModel::INSTANT,
                 files: None,
@@ -373,7 +378,7 @@ impl Replay {
                 files: order.file_disk.as_ref().map(|disk| disk.model.clone()),
             },
         };
-        let system = match self.is_in_step {
+        let system = match self.is_in_step() {
             true => system.in_step(),
             false => system.clone(),
         };
@@ -386,7 +391,8 @@ impl Replay {
             policy: order.policy.clone(),
             load: order.load.clone(),
             watch: order.watch,
-            is_in_step: self.is_in_step,
+            is_apart: self.extent.is_some(),
+            is_in_step: self.is_in_step(),
             ..Scenario::new(memory_pages, self.programs(order.copies))
         };
         world::run(&system, &scenario).map_err(|error| Unrunnable::World {

@@ -234,6 +234,8 @@ impl World<'_> {
             }
         } else if *is_shared {
             self.vm.map_shared(space, at, *pages, rights).map(|_| ())
+        } else if self.scenario.is_apart {
+            self.vm.map_apart(space, at, *pages, rights)
         } else {
             self.vm.map_anonymous(space, at, *pages, rights)
         };

@@ -28,6 +28,9 @@ pub struct Scenario {
     pub load: Option<String>,
     /// What is to be watched.
     pub watch: Watch,
+    /// Whether each anonymous mapping is memory of its own, even where it continues another. A
+    /// kernel that maps downwards gives neighbours that a recorder, which maps upwards, has not.
+    pub is_apart: bool,
     /// Whether time is counted in faults, each of which is over, with all that follows from it,
     /// before a program goes on. A page that is mapped counts as modified. Wants a system that
     /// [`System::in_step`](super::System::in_step) has made, and disks without delays.
@@ -58,6 +61,7 @@ impl Scenario {
             policy: None,
             load: None,
             watch: Watch::default(),
+            is_apart: false,
             is_in_step: false,
         }
     }
