@@ -7,6 +7,7 @@ use super::*;
 const READ: Rights = Rights(Rights::READ.0 | Rights::EXECUTE.0);
 const WRITE: Rights = Rights(Rights::READ.0 | Rights::WRITE.0);
 const WAIT4: u32 = 61;
+const PSELECT6: u32 = 270;
 
 /// What a process does: uses pages, or has something happen.
 enum Deed {
@@ -225,6 +226,21 @@ fn think_time_passes_without_a_processor() {
         (outcome.user_ns, outcome.idle_ns),
         (1_000_000, 1_999_000_000)
     );
+}
+
+#[test]
+fn a_parent_waits_for_the_signal_of_a_child_and_others_for_their_time() {
+    let (call, ns) = (PSELECT6, 5_000_000_000);
+    let wait = || Deed::Event(Event::Wait { call, ns });
+    let fork = || Deed::Event(Event::Fork { child: 2 });
+    let parent = vec![start(1, 0), fork(), wait(), exit()];
+    let mut child = vec![start(2, 1), map(1, 1, WRITE, "")];
+    child.extend((0..1_000).map(|_| Store(1)));
+    child.push(exit());
+    let family = script(vec![parent, child]);
+    assert_eq!(outcome_of(&fifo(), 16, &[family]).elapsed_ns, 1_000_000);
+    let alone = script(vec![vec![start(1, 0), wait(), exit()]]);
+    assert_eq!(outcome_of(&fifo(), 16, &[alone]).elapsed_ns, ns);
 }
 
 #[test]
