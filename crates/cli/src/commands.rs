@@ -35,6 +35,7 @@ commands! {
     Report = report;
     Replay = replay;
     Systems = systems;
+    Experiment = experiment;
     Info = info;
     Import = import;
     Export = export;

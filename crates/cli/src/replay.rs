@@ -1,6 +1,6 @@
 //! `tidemark replay`: recorded programs on whole memory systems, in several sizes of memory.
 
-mod plan;
+pub mod plan;
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -120,7 +120,8 @@ fn give(arguments: &Arguments, replayed: &Replayed) -> Result<Exit, Refusal> {
     Ok(Exit::Fine)
 }
 
-fn unreadable(name: &str, error: &Unreadable) -> Refusal {
+/// The refusal of a trace that can't be read.
+pub fn unreadable(name: &str, error: &Unreadable) -> Refusal {
     Refusal::new(match error {
         Unreadable::Trace(error) => format!("`{name}`: {error}"),
         Unreadable::TooLong { references_max } => format!(
@@ -130,7 +131,8 @@ fn unreadable(name: &str, error: &Unreadable) -> Refusal {
     })
 }
 
-fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
+/// The refusal of a run that can't be made.
+pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
     let (system, memory_pages, error) = match error {
         Unrunnable::World {
             system,

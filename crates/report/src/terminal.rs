@@ -5,11 +5,13 @@
 
 mod canvas;
 mod curves;
+mod experiment;
 mod map;
 mod replay;
 mod sizes;
 
 pub use curves::curves;
+pub use experiment::experiments;
 pub use map::map;
 pub use replay::replay;
 pub use sizes::sizes;
