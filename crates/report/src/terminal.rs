@@ -4,12 +4,14 @@
 //! apart by letters on them and heat by the density of the blocks.
 
 mod canvas;
+mod compare;
 mod curves;
 mod experiment;
 mod map;
 mod replay;
 mod sizes;
 
+pub use compare::compare;
 pub use curves::curves;
 pub use experiment::experiments;
 pub use map::map;

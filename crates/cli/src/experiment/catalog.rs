@@ -21,18 +21,32 @@ macro_rules! embedded {
 /// Name and text of each experiment, in the order `--all` runs them.
 static EXPERIMENTS: &[(&str, &str)] = embedded! {
     "experiments", ".toml",
+    "tcm3"
+    "image-round-trip"
+    "make-j32"
+    "make-j2"
     "fork-storm"
     "file-load"
+    "sheeptest"
+    "nonaim"
     "working-sets"
+    "build-memory"
 };
 
 /// Name and text of each file of `bench/workloads`.
 static WORKLOADS: &[(&str, &str)] = embedded! {
     "workloads", "",
+    "build.mk"
     "eigen.cpp"
     "file-load.c"
     "fork-storm.c"
+    "matrix-product.cpp"
+    "matrix-sine.cpp"
+    "others.sh"
     "page.js"
+    "round-trip.sh"
+    "sheep.c"
+    "user.sh"
 };
 
 /// Where experiments come from.

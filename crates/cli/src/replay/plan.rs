@@ -164,7 +164,7 @@ pub fn parse_scheduler(name: &str) -> Result<Scheduler, Refusal> {
     }
 }
 
-/// A disk: one that is known by name, or one that was measured.
+/// The disk that `text` names.
 pub fn parse_disk(option: &str, text: &str) -> Result<NamedDisk, Refusal> {
     if let Some(path) = text.strip_prefix("table:") {
         return Ok(NamedDisk {

@@ -183,6 +183,8 @@ pub(super) struct Tables {
     /// What mappings that are gone knew of their frame's page.
     was_referenced: Vec<bool>,
     was_modified: Vec<bool>,
+    /// Whether what is mapped for writing counts as modified.
+    is_suspicious: bool,
     work: Work,
     /// Entries there are, and the most there have been.
     mapped: u64,
@@ -190,7 +192,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new(kind: MachineKind, frames: u32) -> Tables {
+    pub(super) fn new(kind: MachineKind, frames: u32, is_suspicious: bool) -> Tables {
         assert!(frames < 1 << FRAME_BITS);
         let frames = frames as usize;
         Tables {
@@ -201,6 +203,7 @@ impl Tables {
             spare: NONE,
             was_referenced: vec![false; frames],
             was_modified: vec![false; frames],
+            is_suspicious,
             work: Work::default(),
             mapped: 0,
             mapped_max: 0,
@@ -364,6 +367,7 @@ impl Machine for Tables {
         let bits = match rights {
             Rights::None => unreachable!("what is entered can be used"),
             Rights::Read => PRESENT | frame.0,
+            Rights::Write if self.is_suspicious => PRESENT | WRITABLE | MODIFIED | frame.0,
             Rights::Write => PRESENT | WRITABLE | frame.0,
         };
         let entry = *self.entry(space.0, place);
