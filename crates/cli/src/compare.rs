@@ -65,6 +65,9 @@ pub struct Arguments {
     /// The folder for the swap file of live runs, as for `tidemark run`
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
+    /// The size of the swap file of live runs, as for `tidemark run`
+    #[arg(long, value_name = "SIZE")]
+    swap_size: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
