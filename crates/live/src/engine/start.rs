@@ -188,9 +188,7 @@ impl Engine {
         let mut machine =
             LiveMachine::with_features(frames_max, setup.features()).map_err(Trouble::Machine)?;
         machine.set_hand(hand);
-        if setup.is_in_step {
-            machine.keep_step();
-        }
+        machine.keep_step_if(setup.is_in_step);
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
         let (decisions, sampling) = setup.begin_log(lent.decisions, lent.control.as_ref())?;
@@ -241,10 +239,8 @@ impl Engine {
             swap_file,
             has_store: true,
             now: now(),
-            next_tick: match setup.is_in_step {
-                true => Time(STEP_TICK_NS),
-                false => Time(0),
-            },
+            // In step the first tick comes when it is due.
+            next_tick: Time(u64::from(setup.is_in_step) * STEP_TICK_NS),
             budget,
             setup,
         };
@@ -313,9 +309,7 @@ impl Engine {
         self.machine
             .reopen(self.setup.features())
             .map_err(Trouble::Machine)?;
-        if self.setup.is_in_step {
-            self.machine.keep_step();
-        }
+        self.machine.keep_step_if(self.setup.is_in_step);
         self.scanner
             .reopen()
             .map_err(call("reading the child's mappings"))?;

@@ -20,7 +20,8 @@ const TRIES_AT_ONCE: u32 = 16;
 /// How often, and after what pauses, a page is tried again in step that the kernel holds.
 const TRIES_IN_STEP: u32 = 4000;
 const PAUSE_IN_STEP: Duration = Duration::from_micros(50);
-/// How often a page that is to be dropped is tried again at once: another process may be sharing it just then.
+/// How often a page that is to be dropped is tried again at once: another process may be sharing
+/// it just then.
 const TRIES_TO_DROP: u32 = 100_000;
 /// How often an enter is tried again over time where nothing is registered. A message about the
 /// range, which is on its way, ends it sooner.
