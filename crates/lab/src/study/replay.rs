@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use tidemark_core::vm::Config;
 use tidemark_results::replay::{ReplayMachine, ReplayRecord, ReplayTrace, SCHEMA};
 use tidemark_trace::container::Ending;
 use tidemark_trace::private::{Extent, PrivateMemory};
 use tidemark_trace::{Block, Error, Header, Reader, TimeUnit};
 
+use super::ample;
 use super::order::Assumed;
 use super::runs::{Terms, run_record};
 use super::{Progress, VERSION, time_unit};
@@ -26,16 +26,14 @@ use crate::analysis::optimum::{collect_next_uses, count_misses};
 use crate::analysis::{Choice, Loading, References};
 use crate::world::script::Writing;
 use crate::world::{
-    self, Costs, DiskModel, Disks, MachineKind, Outcome, PolicyChoice, Program, Scenario,
-    Scheduler, Script, System, Watch, WorldError,
+    self, DiskModel, Disks, Outcome, PolicyChoice, Program, Scenario, Scheduler, Script, System,
+    Watch, WorldError,
 };
 
 /// The most references whose optimum is counted.
 const REFERENCES_MAX: usize = 1 << 30;
 /// More pages than this do not fit a swap store.
 const PAGES_MAX: u64 = 1 << 30;
-/// Frames that a run in ample memory has beside those for its pages.
-const FRAMES_SPARE: u64 = 1024;
 
 /// Is told of the progress of runs, by whichever thread has made one: what is being done, and the
 /// share that is done, from 0 to 1.
@@ -419,18 +417,12 @@ impl Replay {
 
     /// The page-ins that remain in ample memory, one page at a time.
     fn unavoidable_page_ins(&self, order: &ReplayOrder) -> Result<u64, Unrunnable> {
-        let frames = self.footprint_pages(order.copies) + FRAMES_SPARE;
-        let memory_pages = u32::try_from(frames).expect("the pages fit a swap store");
-        let scenario = Scenario {
-            disks: Disks {
-                swap: DiskModel::INSTANT,
-                files: None,
-            },
-            ..Scenario::new(memory_pages, self.programs(order.copies))
-        };
-        let outcome = world::run(&AMPLE, &scenario).map_err(|error| Unrunnable::World {
-            system: AMPLE.name,
-            memory_pages,
+        let pages = self.footprint_pages(order.copies);
+        let scenario = ample::scenario(pages, self.programs(order.copies));
+        let outcome = world::run(&ample::SYSTEM, &scenario);
+        let outcome = outcome.map_err(|error| Unrunnable::World {
+            system: ample::SYSTEM.name,
+            memory_pages: scenario.memory_pages,
             error,
         })?;
         Ok(outcome.counters.page_ins)
@@ -481,20 +473,6 @@ impl ReplayOrder {
         }
     }
 }
-
-/// A system that does nothing but read what is not there.
-const AMPLE: System = System {
-    name: "ample memory",
-    summary: "a page at a time",
-    lineage: &[],
-    policy: "fifo",
-    knobs: &[],
-    config: Config::demand,
-    costs: Costs::FREE,
-    load: "none",
-    eyes: MachineKind::Bits,
-    tick_ns: 0,
-};
 
 /// The references of several programs, each as far along in its own time as the others, and how
 /// many pages there are.
