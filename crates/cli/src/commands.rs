@@ -34,6 +34,7 @@ commands! {
     Map = map;
     Report = report;
     Replay = replay;
+    Compare = compare;
     Systems = systems;
     Info = info;
     Import = import;

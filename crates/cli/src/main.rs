@@ -12,6 +12,7 @@
 
 mod bench;
 mod commands;
+mod compare;
 mod completions;
 mod curve;
 mod doctor;

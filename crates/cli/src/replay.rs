@@ -5,18 +5,21 @@ mod plan;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use tidemark_core::policy::registry::collect_near;
 use tidemark_lab::study::{Replay, Replayed, Unreadable, Unrunnable};
 use tidemark_lab::world::WorldError;
 use tidemark_report::{replay, terminal};
 use tidemark_results::text::{bytes, count};
+use tidemark_trace::private::Extent;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output;
 use crate::policies::hint;
 use crate::views::{self, Progress};
 use plan::Plan;
+
+pub use plan::parse_disk;
 
 /// Replays recorded programs on whole memory systems, with processors, disks and a clock
 #[derive(Debug, Args)]
@@ -64,6 +67,13 @@ pub struct Arguments {
     /// Where random numbers start
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Which memory there is: everything, or what `tidemark run` manages, which is anonymous
+    #[arg(long, value_name = "WHAT", default_value = "everything")]
+    managed: Managed,
+    /// Count time in faults, each of which is over before its program goes on, of the memory that
+    /// `tidemark run --in-step` manages: what is decided then follows from the references alone
+    #[arg(long, conflicts_with_all = ["managed", "disk", "file_disk"])]
+    in_step: bool,
     /// Take what is good of traces that are cut off in the middle
     #[arg(long)]
     partial: bool,
@@ -81,11 +91,34 @@ pub struct Arguments {
     log_decisions: Option<PathBuf>,
 }
 
+/// Which of a program's memory is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Managed {
+    /// All that the trace has: code, files and stacks too
+    Everything,
+    /// Private anonymous memory, as `tidemark run` manages it
+    Anonymous,
+}
+
+impl Managed {
+    fn extent(self) -> Option<Extent> {
+        match self {
+            Managed::Everything => None,
+            Managed::Anonymous => Some(Extent::All),
+        }
+    }
+}
+
 /// Replays the traces.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let plan = Plan::new(&arguments)?;
     let mut progress = Progress::new();
-    let replay = Replay::read(&arguments.traces, arguments.partial, &mut |what, part| {
+    let extent = match arguments.in_step {
+        true => Some(Extent::Large),
+        false => arguments.managed.extent(),
+    };
+    let partial = arguments.partial;
+    let replay = Replay::read_managed(&arguments.traces, partial, extent, &mut |what, part| {
         progress.show(what, part)
     });
     let replay = replay.map_err(|(path, error)| unreadable(&path.display().to_string(), &error))?;
@@ -120,7 +153,8 @@ fn give(arguments: &Arguments, replayed: &Replayed) -> Result<Exit, Refusal> {
     Ok(Exit::Fine)
 }
 
-fn unreadable(name: &str, error: &Unreadable) -> Refusal {
+/// What can't be replayed, as a refusal.
+pub fn unreadable(name: &str, error: &Unreadable) -> Refusal {
     Refusal::new(match error {
         Unreadable::Trace(error) => format!("`{name}`: {error}"),
         Unreadable::TooLong { references_max } => format!(
@@ -130,7 +164,8 @@ fn unreadable(name: &str, error: &Unreadable) -> Refusal {
     })
 }
 
-fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
+/// What can't be run, as a refusal.
+pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
     let (system, memory_pages, error) = match error {
         Unrunnable::World {
             system,

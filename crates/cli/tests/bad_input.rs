@@ -152,6 +152,50 @@ fn files_that_can_not_be_written() {
 }
 
 #[test]
+fn what_can_not_be_compared() {
+    let refused = |options: &[&str], parts: &[&str]| {
+        let arguments = [&["compare"], options, &["--", "true"]].concat();
+        expect_refusal(&tidemark(&arguments), parts);
+    };
+    refused(&[], &["--memory"]);
+    refused(&["--memory", "4K"], &["`--memory 4K`: too small", "is 4M"]);
+    refused(&["--memory", "64M,12Q"], &["`--memory 12Q`", "unit `Q`"]);
+    refused(
+        &["--memory", "64M", "--policy", "lru"],
+        &["`--policy`", "every reference"],
+    );
+    refused(&["--memory", "64M", "--policy", "clok"], &["clok", "clock"]);
+    refused(
+        &["--memory", "64M", "--runs", "0"],
+        &["`--runs 0`: takes 1 to 100"],
+    );
+    refused(
+        &["--memory", "64M", "--disk", "tape"],
+        &["`--disk tape`", "ssd"],
+    );
+    expect_refusal(
+        &tidemark(&["compare", "--memory", "64M", "--", "/no/such/program"]),
+        &["/no/such/program"],
+    );
+    expect_refusal(
+        &tidemark(&[
+            "replay",
+            "-m",
+            "64M",
+            "--in-step",
+            "--disk",
+            "hdd",
+            "x.tide",
+        ]),
+        &["--in-step", "--disk"],
+    );
+    expect_run_refused(
+        &["--memory", "64M", "--in-step", "--in-thread"],
+        &["--in-step", "--in-thread"],
+    );
+}
+
+#[test]
 fn a_missing_library() {
     let output = Command::new(TIDEMARK)
         .args(["run", "--memory", "64M", "--swap-size", "1M", "--", "true"])

@@ -1,5 +1,11 @@
 //! Time as the core sees it: a number that comes in with each event and never runs by itself.
 
+/// How far each fault takes the clock where time is counted in faults: *in step*. A live process
+/// and the lab then come to the same times, and so to the same decisions.
+pub const STEP_NS: u64 = 10_000;
+/// How often the memory is told the time where it is counted in faults.
+pub const STEP_TICK_NS: u64 = 1000 * STEP_NS;
+
 /// A point in time, in nanoseconds since the machine started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Time(pub u64);

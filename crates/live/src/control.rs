@@ -40,6 +40,9 @@ pub const MODE: &str = "TIDEMARK_MODE";
 pub const MODE_THREAD: &str = "thread";
 /// Faults are served by the faulting thread, in its signal handler.
 pub const MODE_IN_THREAD: &str = "in-thread";
+/// If set, the program waits at each fault until all that follows from it is over, time is counted
+/// in faults, and only large mappings are managed: `engine/step.rs`.
+pub const IN_STEP: &str = "TIDEMARK_IN_STEP";
 /// How much address space the pool of `--malloc pool` takes, in bytes. Read by the library that
 /// brings that allocator; absent without it.
 pub const POOL: &str = "TIDEMARK_POOL_BYTES";

@@ -14,8 +14,8 @@
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
 //! [`here`] does so on the program's threads, [`asks`] answers them, [`fork`] goes through forks,
 //! [`feed`] makes up for those without warning, [`publish`] shows counters, [`place`] follows the
-//! program's processor, [`sampling`] records which pages are touched, [`trouble`] says what went
-//! wrong.
+//! program's processor, [`sampling`] records which pages are touched, [`step`] keeps the program
+//! in step, [`trouble`] says what went wrong.
 
 mod adopt;
 mod asks;
@@ -27,15 +27,17 @@ mod here;
 mod place;
 mod publish;
 mod sampling;
+mod sleep;
 mod start;
+mod step;
 mod trouble;
 mod turn;
 
 pub use fork::REST_LIMIT;
 pub use here::{Lock, Token, Told};
+pub use sleep::{Sleeper, Wakers, Woken};
 pub use start::Setup;
 pub use trouble::{Trouble, say};
-pub use turn::{Wakers, Woken, sleep};
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

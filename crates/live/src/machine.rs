@@ -115,6 +115,8 @@ pub struct LiveMachine {
     drops: Vec<FrameId>,
     setbacks: VecDeque<(FrameId, Setback)>,
     hand: Option<&'static Hand>,
+    /// Whether pages that were in the program count as modified, whatever they hold.
+    is_suspicious: bool,
     tally: Tally,
 }
 
@@ -133,6 +135,8 @@ struct Slot {
     is_sum_current: bool,
     /// Whether a transfer reads or writes the slot: its page must stay there.
     is_held: bool,
+    /// Whether its page was in the program since it was last asked whether it is modified.
+    was_entered: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,6 +187,7 @@ impl LiveMachine {
             contents: Contents::Hole,
             is_sum_current: false,
             is_held: false,
+            was_entered: false,
         };
         Ok(LiveMachine {
             program,
@@ -197,8 +202,16 @@ impl LiveMachine {
             drops: Vec::with_capacity(64),
             setbacks: VecDeque::with_capacity(64),
             hand: None,
+            is_suspicious: false,
             tally: Tally::default(),
         })
+    }
+
+    /// Works in step: who waits for a page is left waiting until [`wake`](Self::wake), and pages
+    /// that were in the program count as modified, whatever they hold.
+    pub fn keep_step(&mut self) {
+        self.program.be_quiet();
+        self.is_suspicious = true;
     }
 
     /// Opens new userfaultfds in a forked child, where the old descriptors mean nothing. The
@@ -539,6 +552,7 @@ impl Machine for LiveMachine {
             Standing::Unmapped => {
                 slot.at = at;
                 slot.standing = Standing::Entering;
+                slot.was_entered = true;
                 slot.tries = 0;
                 self.entering.push(frame);
             }
@@ -578,6 +592,7 @@ impl Machine for LiveMachine {
         self.cancel_enter(frame);
         let slot = &mut self.slots[frame.index()];
         slot.is_sum_current = false;
+        slot.was_entered = false;
         match slot.standing {
             Standing::Leaving => self.leaving.retain(|other| *other != frame),
             Standing::Unmapped | Standing::Mapped => {}
@@ -612,10 +627,15 @@ impl Machine for LiveMachine {
         }
         let sum = self.sum(frame);
         let slot = &mut self.slots[frame.index()];
-        let is_modified = sum != slot.sum;
+        let was_entered = std::mem::take(&mut slot.was_entered);
+        let is_modified = sum != slot.sum || (self.is_suspicious && was_entered);
         slot.sum = sum;
         slot.is_sum_current = true;
         is_modified
+    }
+
+    fn may_be_modified(&self, frame: FrameId) -> bool {
+        !self.is_suspicious || self.slots[frame.index()].was_entered
     }
 
     fn zero(&mut self, frame: FrameId) {
@@ -623,6 +643,7 @@ impl Machine for LiveMachine {
         let slot = self.writable(frame);
         slot.sum = ZERO_SUM;
         slot.is_sum_current = true;
+        slot.was_entered = false;
         if slot.contents == Contents::Bytes {
             slot.contents = Contents::Zeros;
             self.pool.clear(frame);
@@ -640,6 +661,7 @@ impl Machine for LiveMachine {
         }
         let slot = self.unmapped(to);
         slot.sum = ZERO_SUM;
+        slot.was_entered = false;
         if let Some(at) = stood_at {
             self.enter(SpaceId(0), at, from, Rights::Write);
         }
@@ -651,6 +673,7 @@ impl Machine for LiveMachine {
         let slot = &mut self.slots[frame.index()];
         slot.at = at;
         slot.standing = Standing::Mapped;
+        slot.was_entered = true;
         slot.sum = ZERO_SUM;
         slot.is_sum_current = false;
     }
@@ -668,7 +691,7 @@ impl Machine for LiveMachine {
     }
 
     fn retire(&mut self, frame: FrameId) {
-        self.writable(frame);
+        self.writable(frame).was_entered = false;
         self.queue_drop(frame);
     }
 

@@ -4,11 +4,13 @@
 //! apart by letters on them and heat by the density of the blocks.
 
 mod canvas;
+mod compare;
 mod curves;
 mod map;
 mod replay;
 mod sizes;
 
+pub use compare::compare;
 pub use curves::curves;
 pub use map::map;
 pub use replay::replay;

@@ -2,7 +2,8 @@
 //!
 //! [`record`] holds the types: they are the statistics file of `tidemark run`, field by field.
 //! [`analysis`] has the records of what was found out about traces, [`replay`] those of traces that
-//! were run on whole memory systems.
+//! were run on whole memory systems,
+//! [`compare`] of predictions beside what came of them.
 //! [`host`] is the record of what a host permits. [`histogram`] counts by size. [`text`] draws
 //! tables; every view is a pure function of a record.
 //!
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod compare;
 pub mod histogram;
 pub mod host;
 pub mod record;

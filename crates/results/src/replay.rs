@@ -117,6 +117,9 @@ pub struct Run {
     pub read_ahead_wasted: u64,
     /// Pages that left without a write because their pager had them.
     pub clean_drops: u64,
+    /// The most frames that were in use at a time.
+    #[serde(default)]
+    pub frames_peak: u64,
     /// Choices of the policy that were turned down.
     pub refusals: u64,
     /// Faults that had to wait for a free frame.

@@ -3,7 +3,8 @@
 //! [`model`] holds what a trace says, whatever file it came from. [`container`] is the file of our
 //! own, which [`Writer`] writes and [`Reader`] and [`Blocks`] read; an [`Appender`] fills it
 //! reference by reference. [`import`] and [`export`] speak the languages of other tools,
-//! [`generate`] makes traces up, [`summary`] adds one up, [`regions`] knows what is mapped where.
+//! [`generate`] makes traces up, [`summary`] adds one up, [`regions`] knows what is mapped where,
+//! [`private`] takes out what an engine does not manage.
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ pub mod generate;
 pub mod import;
 pub mod model;
 mod page_set;
+pub mod private;
 pub mod regions;
 pub mod summary;
 

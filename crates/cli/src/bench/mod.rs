@@ -6,9 +6,9 @@
 //! [`suite`] runs many benchmarks and checks claims about them.
 
 mod cgroup;
-mod child;
+pub mod child;
 mod contender;
-mod interrupt;
+pub mod interrupt;
 mod kernel;
 mod measure;
 mod optimal;

@@ -162,7 +162,8 @@ fn parse_scheduler(name: &str) -> Result<Scheduler, Refusal> {
     }
 }
 
-fn parse_disk(option: &str, text: &str) -> Result<NamedDisk, Refusal> {
+/// The disk that `text` names.
+pub fn parse_disk(option: &str, text: &str) -> Result<NamedDisk, Refusal> {
     if let Some(path) = text.strip_prefix("table:") {
         return Ok(NamedDisk {
             name: text.into(),

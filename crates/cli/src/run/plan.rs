@@ -26,6 +26,10 @@ pub const POLICY_DEFAULT: &str = "tidemark";
 /// their way out; with a shell and a few tools at a time, less than this leaves none to work with.
 pub const MEMORY_BYTES_MIN: u64 = 4 << 20;
 
+/// How much address space the pool of `--malloc pool` takes in step: always as much, since what an
+/// allocator does depends on it.
+pub const STEP_POOL_BYTES: u64 = 4 << 30;
+
 /// Everything a run needs.
 #[derive(Debug)]
 pub struct Plan {
@@ -120,12 +124,18 @@ impl Management {
             (control::POLICY, policy.into()),
             (control::MODE, super::mode(arguments).into()),
         ];
+        if arguments.in_step {
+            environment.push((control::IN_STEP, "1".into()));
+        }
         libraries = Some(preload(shim.clone(), libraries));
         if arguments.malloc == Some(Malloc::Pool) {
             // Before the engine's library: the loader initialises the last one first, and the
             // pool is to be mapped when the engine runs.
             libraries = Some(preload(host::find_pool(&shim)?, libraries));
-            let pool_bytes = memory_bytes + swap.size_bytes;
+            let pool_bytes = match arguments.in_step {
+                true => STEP_POOL_BYTES,
+                false => memory_bytes + swap.size_bytes,
+            };
             environment.push((control::POOL, pool_bytes.to_string().into()));
         }
         environment.extend(libraries.map(|list| ("LD_PRELOAD", list)));
@@ -152,6 +162,7 @@ impl Management {
         let (listener, socket) = folder.listen()?;
         command
             .env_remove(control::POOL)
+            .env_remove(control::IN_STEP)
             .envs(self.environment)
             .env(control::CONTROL, socket);
         Ok((

@@ -86,6 +86,7 @@ fn build_shim(command: &Path) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build.args(["build", "--quiet", "--package", "tidemark-shim"]);
+    build.args(["--package", "tidemark-pool"]);
     if command
         .parent()
         .is_some_and(|folder| folder.ends_with("release"))

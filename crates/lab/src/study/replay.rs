@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use tidemark_core::vm::Config;
 use tidemark_results::replay::{ReplayMachine, ReplayRecord, ReplayTrace, SCHEMA};
 use tidemark_trace::container::Ending;
+use tidemark_trace::private::{Extent, PrivateMemory};
 use tidemark_trace::{Block, Error, Header, Reader, TimeUnit};
 
 use super::order::Assumed;
@@ -49,6 +50,8 @@ pub struct Replay {
     /// How many pages all programs use, those of each process counted apart.
     pages: u64,
     page_bytes: u64,
+    /// Whether time is counted in faults: see [`Scenario::is_in_step`].
+    is_in_step: bool,
     notes: Vec<String>,
 }
 
@@ -88,6 +91,14 @@ pub struct NamedDisk {
     pub name: String,
     /// What it is like.
     pub model: DiskModel,
+}
+
+/// How a trace is read.
+#[derive(Clone, Copy)]
+struct Reading {
+    is_partial: bool,
+    has_others: bool,
+    extent: Option<Extent>,
 }
 
 /// What runs came to.
@@ -142,18 +153,38 @@ impl Replay {
         is_partial: bool,
         progress: &mut Progress<'_>,
     ) -> Result<Replay, (PathBuf, Unreadable)> {
+        Replay::read_managed(paths, is_partial, None, progress)
+    }
+
+    /// The same, of the memory alone that a live engine manages. Everything without `extent`; of
+    /// large pieces, to be run in step.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_managed(
+        paths: &[PathBuf],
+        is_partial: bool,
+        extent: Option<Extent>,
+        progress: &mut Progress<'_>,
+    ) -> Result<Replay, (PathBuf, Unreadable)> {
         let mut replay = Replay {
             traces: vec![],
             scripts: vec![],
             next_uses: vec![],
             pages: 0,
             page_bytes: 4096,
+            is_in_step: extent == Some(Extent::Large),
             notes: vec![],
         };
         let mut strings: Vec<References> = vec![];
         for path in paths {
             // Alone, the order of references is all there is to their time.
-            let string = replay.read_one(path, is_partial, paths.len() > 1, progress);
+            let reading = Reading {
+                is_partial,
+                has_others: paths.len() > 1,
+                extent,
+            };
+            let string = replay.read_one(path, reading, progress);
             let string = string.map_err(|error| (path.clone(), Unreadable::Trace(error)))?;
             let references: usize = strings.iter().chain([&string]).map(References::len).sum();
             if references > REFERENCES_MAX {
@@ -234,14 +265,13 @@ impl Replay {
     fn read_one(
         &mut self,
         path: &Path,
-        is_partial: bool,
-        has_others: bool,
+        reading: Reading,
         progress: &mut Progress<'_>,
     ) -> Result<References, Error> {
         let file_bytes = std::fs::metadata(path).map_or(0, |file| file.len()).max(1);
         let mut reader = Reader::open(path)?;
         let header = reader.header().clone();
-        let time = match has_others {
+        let time = match reading.has_others {
             true => header.time,
             false => TimeUnit::References,
         };
@@ -254,12 +284,18 @@ impl Replay {
             Choice::All,
         );
         let mut block = Block::default();
+        let mut private = reading
+            .extent
+            .map(|extent| PrivateMemory::new(&header, extent));
         while reader.next_block(&mut block)? {
+            if let Some(private) = &mut private {
+                private.keep(&mut block);
+            }
             writing.take(&block);
             loading.take(&block);
             progress("reading", reader.bytes() as f64 / file_bytes as f64);
         }
-        if !is_partial {
+        if !reading.is_partial {
             reader.check_ending()?;
         }
         let (script, string) = (writing.finish(), loading.finish());
@@ -275,6 +311,12 @@ impl Replay {
         if matches!(reader.ending(), Ending::Cut { .. }) {
             self.notes
                 .push(format!("{}: the recording was cut short", trace.name));
+        }
+        if reading.extent.is_some() && trace.has_mappings {
+            let name = &trace.name;
+            self.notes.push(format!(
+                "{name}: private anonymous memory alone, as a live run manages it"
+            ));
         }
         if !trace.has_mappings {
             let name = &trace.name;
@@ -321,21 +363,33 @@ impl Replay {
         order: &ReplayOrder,
         memory_pages: u32,
     ) -> Result<Outcome, Unrunnable> {
+        let disks = match self.is_in_step {
+            true => Disks {
+                swap: DiskModel::INSTANT,
+                files: None,
+            },
+            false => Disks {
+                swap: order.swap_disk.model.clone(),
+                files: order.file_disk.as_ref().map(|disk| disk.model.clone()),
+            },
+        };
+        let system = match self.is_in_step {
+            true => system.in_step(),
+            false => system.clone(),
+        };
         let scenario = Scenario {
             wired_pages: order.wired_pages,
             processors: order.processors,
             scheduler: order.scheduler,
-            disks: Disks {
-                swap: order.swap_disk.model.clone(),
-                files: order.file_disk.as_ref().map(|disk| disk.model.clone()),
-            },
+            disks,
             seed: order.seed,
             policy: order.policy.clone(),
             load: order.load.clone(),
             watch: order.watch,
+            is_in_step: self.is_in_step,
             ..Scenario::new(memory_pages, self.programs(order.copies))
         };
-        world::run(system, &scenario).map_err(|error| Unrunnable::World {
+        world::run(&system, &scenario).map_err(|error| Unrunnable::World {
             system: system.name,
             memory_pages,
             error,

@@ -47,6 +47,7 @@ pub fn run_record(outcome: &Outcome, terms: &Terms) -> Run {
         read_ahead_used: counters.ahead_used,
         read_ahead_wasted: counters.ahead_wasted,
         clean_drops: counters.clean_drops,
+        frames_peak: counters.frames_peak,
         refusals: counters.refusals,
         stalls: counters.stalls,
         questions: counters.questions,

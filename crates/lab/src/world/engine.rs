@@ -38,6 +38,8 @@ const STILL_NS: u64 = 3_600_000_000_000;
 pub(super) const FRAMES_MIN: u32 = 8;
 /// More slots than pages, so that a page can be written anew before its old slot is free.
 const SLOTS_SPARE: u64 = 1 << 16;
+/// The slots of the smallest swap file that a live run is given without being told otherwise.
+const SLOTS_IN_STEP: u64 = 1 << 20;
 
 /// Something that is due at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -99,8 +101,7 @@ impl<'a> World<'a> {
             let policy = policy.describe().name.to_owned();
             return Err(WorldError::NeedsFuture { policy });
         }
-        let pages: u64 = scenario.programs.iter().map(|p| p.script.pages()).sum();
-        let slots = u32::try_from(2 * pages + SLOTS_SPARE).expect("the pages fit a swap store");
+        let slots = count_slots(scenario);
         let frames_max = config.frames_max;
         let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
         vm.set_load_control(build_load(system, scenario)?);
@@ -108,7 +109,7 @@ impl<'a> World<'a> {
         let processes = super::life::collect_processes(system, scenario);
         let mut world = World {
             sees,
-            tables: Tables::new(system.eyes, frames_max),
+            tables: Tables::new(system.eyes, frames_max, scenario.is_in_step),
             owners: Vec::new(),
             processors: vec![Processor::default(); scenario.processors as usize],
             ready: Ready::new(scenario.scheduler, processes.len()),
@@ -410,6 +411,16 @@ fn check(scenario: &Scenario) -> Result<(), WorldError> {
         Some(other) => Err(WorldError::PageSizesDiffer { one, other }),
         None => Ok(()),
     }
+}
+
+fn count_slots(scenario: &Scenario) -> u32 {
+    let pages: u64 = scenario.programs.iter().map(|p| p.script.pages()).sum();
+    let slots = match scenario.is_in_step {
+        // As many as there are where a live process begins anew at the first.
+        true => SLOTS_IN_STEP.max(2 * pages),
+        false => 2 * pages + SLOTS_SPARE,
+    };
+    u32::try_from(slots).expect("the pages fit a swap store")
 }
 
 fn build_load(system: &System, scenario: &Scenario) -> Result<Box<dyn LoadControl>, WorldError> {

@@ -37,7 +37,9 @@ impl World<'_> {
         };
         process.is_faulting = false;
         process.outcome.faults += 1;
-        self.vm.handle_clock(space, process.ticks());
+        if !self.scenario.is_in_step {
+            self.vm.handle_clock(space, process.ticks());
+        }
         let before = self.vm.counters().soft_faults;
         let resolution = self.vm.handle_fault(Time(now), &mut self.tables, fault);
         let was_resident = self.vm.counters().soft_faults > before;
@@ -85,7 +87,9 @@ impl World<'_> {
                 State::Running => self.ready.order_behind(number, process.fair_ns()),
                 _ => self.ready.order_of(number, process.fair_ns()),
             };
-            self.vm.handle_clock(space, process.ticks());
+            if !self.scenario.is_in_step {
+                self.vm.handle_clock(space, process.ticks());
+            }
             self.vm.handle_turn(space, Turn { order, is_active });
         }
         self.vm.handle_tick(Time(now), &mut self.tables);

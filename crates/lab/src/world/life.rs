@@ -16,6 +16,9 @@ const ALL_PAGES: u64 = 1 << 52;
 /// The numbers of Linux's system calls that wait for a child: `wait4` and `waitid`, on x86-64 and
 /// on aarch64. Those that have another meaning on the other wait for nothing.
 const CHILD_CALLS: [u32; 4] = [61, 247, 260, 95];
+/// `rt_sigsuspend` and `pselect6` on x86-64, where traces come from: a process that has children
+/// waits with them for the signal that one has ended, as `make` and shells do.
+const SIGNAL_CALLS: [u32; 2] = [130, 270];
 
 impl World<'_> {
     /// Brings a process to life that nobody forks.
@@ -122,6 +125,7 @@ impl World<'_> {
             .expect("a running process has a space");
         let copy = self.vm.fork(&mut self.tables, space);
         self.processes[child].heap = self.processes[running].heap;
+        self.processes[child].skip_inherited();
         self.processes[running].children += 1;
         self.enliven(child, copy, now);
     }
@@ -131,7 +135,8 @@ impl World<'_> {
     fn wait(&mut self, number: usize, running: usize, call: u32, ns: u64) {
         let now = self.processors[number].now;
         let process = &mut self.processes[running];
-        if CHILD_CALLS.contains(&call) {
+        let is_parent = process.children > 0 || process.children_ended > 0;
+        if CHILD_CALLS.contains(&call) || (is_parent && SIGNAL_CALLS.contains(&call)) {
             if process.children_ended > 0 {
                 process.children_ended -= 1;
             } else if process.children > 0 {
@@ -260,13 +265,12 @@ impl World<'_> {
     }
 
     fn set_break(&mut self, running: usize, space: SpaceId, end: u64) {
-        let Some((start, before)) = self.processes[running].heap else {
-            return;
-        };
+        // Recorders tell where a heap begins by where it first ends.
+        let (start, before) = self.processes[running].heap.unwrap_or((end, end));
         let end = end.max(start);
         if end > before {
             self.map_anonymous(space, before, end - before);
-        } else {
+        } else if end < before {
             self.unmap(space, end, before - end);
         }
         self.processes[running].heap = Some((start, end));

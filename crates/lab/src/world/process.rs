@@ -1,7 +1,7 @@
 //! Processes: how far each has come, and where its time went.
 
 use tidemark_core::id::SpaceId;
-use tidemark_trace::TimeUnit;
+use tidemark_trace::{Event, TimeUnit};
 
 use super::outcome::ProcessOutcome;
 use super::script::Course;
@@ -104,6 +104,14 @@ impl<'a> Process<'a> {
         assert_eq!(self.state, State::Unborn);
         (self.state, self.since) = (State::Ready, now);
         self.outcome.start_ns = now;
+    }
+
+    /// Passes over what a recorder says a forked process has mapped from the start: it has it from
+    /// its parent, contents and all.
+    pub(super) fn skip_inherited(&mut self) {
+        let is_told = |event: &(u64, Event)| matches!(event, (0, Event::Map { .. }));
+        let rest = &self.course.events[self.next_event..];
+        self.next_event += rest.iter().take_while(|event| is_told(event)).count();
     }
 
     /// Comes to be in another state. Time on a processor is booked as it is spent, by

@@ -28,6 +28,10 @@ pub struct Scenario {
     pub load: Option<String>,
     /// What is to be watched.
     pub watch: Watch,
+    /// Whether time is counted in faults, each of which is over, with all that follows from it,
+    /// before a program goes on. A page that is mapped counts as modified. Wants a system that
+    /// [`System::in_step`](super::System::in_step) has made, and disks without delays.
+    pub is_in_step: bool,
 }
 
 impl Scenario {
@@ -54,6 +58,7 @@ impl Scenario {
             policy: None,
             load: None,
             watch: Watch::default(),
+            is_in_step: false,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a memory system is: a policy, how memory is run, and what its machine's work costs.
 
+use tidemark_core::time::{STEP_NS, STEP_TICK_NS};
 use tidemark_core::vm::Config;
 
 use crate::analysis::simulate::MachineKind;
@@ -27,6 +28,24 @@ pub struct System {
     pub eyes: MachineKind,
     /// How often the memory is told the time, in nanoseconds; 0: never.
     pub tick_ns: u64,
+}
+
+impl System {
+    /// The same with a clock that goes by faults alone, for [`Scenario::is_in_step`].
+    ///
+    /// [`Scenario::is_in_step`]: super::Scenario::is_in_step
+    pub fn in_step(&self) -> System {
+        System {
+            costs: Costs {
+                instruction_ps: 0,
+                reference_ps: 0,
+                fault_ns: STEP_NS,
+                ..Costs::FREE
+            },
+            tick_ns: STEP_TICK_NS,
+            ..self.clone()
+        }
+    }
 }
 
 /// What work costs, in processor time.

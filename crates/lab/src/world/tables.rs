@@ -183,11 +183,13 @@ pub(super) struct Tables {
     /// What mappings that are gone knew of their frame's page.
     was_referenced: Vec<bool>,
     was_modified: Vec<bool>,
+    /// Whether what is mapped for writing counts as modified.
+    is_suspicious: bool,
     work: Work,
 }
 
 impl Tables {
-    pub(super) fn new(kind: MachineKind, frames: u32) -> Tables {
+    pub(super) fn new(kind: MachineKind, frames: u32, is_suspicious: bool) -> Tables {
         assert!(frames < 1 << FRAME_BITS);
         let frames = frames as usize;
         Tables {
@@ -198,6 +200,7 @@ impl Tables {
             spare: NONE,
             was_referenced: vec![false; frames],
             was_modified: vec![false; frames],
+            is_suspicious,
             work: Work::default(),
         }
     }
@@ -345,6 +348,7 @@ impl Machine for Tables {
         let bits = match rights {
             Rights::None => unreachable!("what is entered can be used"),
             Rights::Read => PRESENT | frame.0,
+            Rights::Write if self.is_suspicious => PRESENT | WRITABLE | MODIFIED | frame.0,
             Rights::Write => PRESENT | WRITABLE | frame.0,
         };
         let entry = *self.entry(space.0, place);

@@ -1,5 +1,6 @@
 //! Answering program threads.
 
+use super::step::MAPPED_BYTES_LEAST;
 use super::{Engine, page_of, pages_in};
 use crate::requests::{Ask, Requests, Taken};
 use crate::sys::PAGE;
@@ -17,6 +18,9 @@ impl Engine {
 
     fn answer_ask(&mut self, requests: &Requests, taken: Taken, ask: Ask) {
         match ask {
+            Ask::Map { bytes, .. } if self.setup.is_in_step && bytes < MAPPED_BYTES_LEAST => {
+                requests.answer(taken, 0);
+            }
             Ask::Map { start, bytes } => {
                 self.take_over_new(start, start + bytes);
                 requests.answer(taken, 0);

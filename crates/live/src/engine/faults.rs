@@ -86,7 +86,7 @@ impl Engine {
         }
     }
 
-    fn serve(&mut self, arrival: Arrival) {
+    pub(super) fn serve(&mut self, arrival: Arrival) {
         let at = page_of(arrival.address);
         let frame = self.vm.frame_at(self.space, at);
         if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {

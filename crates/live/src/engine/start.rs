@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::policy::{Sees, registry};
-use tidemark_core::time::Time;
+use tidemark_core::time::{STEP_TICK_NS, Time};
 use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
@@ -44,6 +44,8 @@ pub struct Setup {
     pub policy: String,
     /// Whether faults are served by the threads that meet them.
     pub is_in_thread: bool,
+    /// Whether the program waits at each fault until all that follows from it is over.
+    pub is_in_step: bool,
     /// Faults to inject into the store.
     pub faults: FaultPlan,
     /// Where decisions are logged, without a supervisor.
@@ -115,6 +117,7 @@ impl Setup {
             swap_bytes: number(control::SWAP_BYTES)?.unwrap_or(DEFAULT_SWAP_BYTES),
             policy,
             is_in_thread,
+            is_in_step: std::env::var_os(control::IN_STEP).is_some(),
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
             counters: std::env::var_os(control::COUNTERS).map(PathBuf::from),
@@ -185,6 +188,9 @@ impl Engine {
         let mut machine =
             LiveMachine::with_features(frames_max, setup.features()).map_err(Trouble::Machine)?;
         machine.set_hand(hand);
+        if setup.is_in_step {
+            machine.keep_step();
+        }
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
         let (decisions, sampling) = setup.begin_log(lent.decisions, lent.control.as_ref())?;
@@ -235,7 +241,10 @@ impl Engine {
             swap_file,
             has_store: true,
             now: now(),
-            next_tick: Time(0),
+            next_tick: match setup.is_in_step {
+                true => Time(STEP_TICK_NS),
+                false => Time(0),
+            },
             budget,
             setup,
         };
@@ -246,7 +255,9 @@ impl Engine {
     /// Takes over what is present already, before the program goes on.
     pub fn take_first_look(&mut self) {
         self.now = now();
-        self.scan();
+        if !self.setup.is_in_step {
+            self.scan();
+        }
         self.publish();
     }
 
@@ -302,6 +313,9 @@ impl Engine {
         self.machine
             .reopen(self.setup.features())
             .map_err(Trouble::Machine)?;
+        if self.setup.is_in_step {
+            self.machine.keep_step();
+        }
         self.scanner
             .reopen()
             .map_err(call("reading the child's mappings"))?;

@@ -1,23 +1,23 @@
 //! The loop: one turn takes in all that has happened and starts all that follows from it.
 
 use std::fmt::Write;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_core::pager::{Direction, Place};
 use tidemark_core::time::Time;
 
-use super::{Engine, Log, Trouble, now};
+use super::{Engine, Log, Trouble, Wakers, Woken, now};
 use crate::requests::Requests;
 use crate::shared::{Cluster, Counter};
-use crate::sys::{Errno, signal, socket};
+use crate::sys::{Errno, signal};
 
 /// The core learns of time this often while it works ...
 const TICK_NS: u64 = 10_000_000;
 /// ... and the engine sleeps no longer than this, whatever happens.
 const SLEEP_NS_MOST: u64 = 250_000_000;
 /// The pause before something is tried again that the kernel refused for now.
-const RETRY_NS: u64 = 200_000;
+pub(super) const RETRY_NS: u64 = 200_000;
 /// How soon the store is looked at in in-thread mode.
 const STORE_NS: u64 = 1_000_000;
 /// Decisions are written when so many bytes have come together, or when there is nothing else to
@@ -26,10 +26,12 @@ const LOG_BYTES: usize = 16 << 10;
 
 impl Engine {
     /// One turn of the loop, frozen or not. Answers how long there is nothing to do unless
-    /// something happens: see [`sleep`].
+    /// something happens: see [`Sleeper`](super::Sleeper).
     pub fn turn(&mut self, requests: &Requests) -> u64 {
         let pause_ns = if self.freeze.is_frozen() {
             self.turn_frozen(requests)
+        } else if self.setup.is_in_step {
+            self.work_in_step(requests)
         } else {
             self.work(requests)
         };
@@ -43,12 +45,13 @@ impl Engine {
 
     /// What to sleep on.
     pub fn wakers(&self) -> Wakers {
-        let store = (!self.setup.is_in_thread).then(|| self.store.as_fd().as_raw_fd());
+        let is_in_thread = self.setup.is_in_thread;
         Wakers {
             program: self.machine.program().as_fd().as_raw_fd(),
-            store,
+            store: (!is_in_thread).then(|| self.store.as_fd().as_raw_fd()),
             doorbell: self.doorbell.as_raw_fd(),
             control: self.control.as_ref().map(AsRawFd::as_raw_fd),
+            is_awaited: !is_in_thread && self.vm.faults_pending() > 0,
         }
     }
 
@@ -126,7 +129,7 @@ impl Engine {
         self.note_decisions();
     }
 
-    fn start_transfers(&mut self) -> bool {
+    pub(super) fn start_transfers(&mut self) -> bool {
         let mut has_started = false;
         while let Some(request) = self.vm.poll_request() {
             let Place::Swap { first } = request.place else {
@@ -164,7 +167,7 @@ impl Engine {
     }
 
     /// Takes over the budget that the supervisor has set.
-    fn follow_budget(&mut self) {
+    pub(super) fn follow_budget(&mut self) {
         let record = self.record();
         let least = self.vm.config().reserve + 1;
         let wanted = self.shared.process(record).budget();
@@ -175,7 +178,7 @@ impl Engine {
         }
     }
 
-    fn note_decisions(&mut self) {
+    pub(super) fn note_decisions(&mut self) {
         let Some(log) = &mut self.decisions else {
             return;
         };
@@ -188,7 +191,7 @@ impl Engine {
         }
     }
 
-    fn pause(&mut self, now: Time) -> u64 {
+    pub(super) fn pause(&mut self, now: Time) -> u64 {
         let is_retrying =
             self.machine.has_deferred() || self.waiting.has_again() || !self.changes.is_settled();
         if is_retrying {
@@ -215,39 +218,6 @@ impl Engine {
             Err(Errno::AGAIN | Errno::INTR) => {}
             Ok(_) | Err(_) => self.control = None,
         }
-    }
-}
-
-/// The files that an engine sleeps on, by number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wakers {
-    program: RawFd,
-    store: Option<RawFd>,
-    doorbell: RawFd,
-    control: Option<RawFd>,
-}
-
-/// Why a sleep ended. The other reasons are found by looking.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Woken {
-    by_doorbell: bool,
-    by_control: bool,
-}
-
-/// Sleeps until something happens, or for so long. It needs no engine, so that other threads may
-/// use that meanwhile.
-pub fn sleep(wakers: Wakers, pause_ns: u64) -> Woken {
-    let files = [
-        Some(wakers.program),
-        Some(wakers.doorbell),
-        wakers.store,
-        wakers.control,
-    ];
-    // A sleep that fails for any reason is a short one.
-    let ready = socket::wait_readable_raw(files, pause_ns).unwrap_or(0);
-    Woken {
-        by_doorbell: ready & 2 != 0,
-        by_control: ready & 8 != 0,
     }
 }
 

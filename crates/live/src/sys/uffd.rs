@@ -24,6 +24,8 @@ const COPY: Opcode = opcode::read_write::<raw::uffdio_copy>(GROUP, raw::_UFFDIO_
 const ZEROPAGE: Opcode =
     opcode::read_write::<raw::uffdio_zeropage>(GROUP, raw::_UFFDIO_ZEROPAGE as u8);
 const MOVE: Opcode = opcode::read_write::<raw::uffdio_move>(GROUP, raw::_UFFDIO_MOVE as u8);
+/// `UFFDIO_MOVE_MODE_DONTWAKE` (Linux `include/uapi/linux/userfaultfd.h`).
+const MOVE_QUIETLY: u64 = 1;
 const CONTINUE: Opcode =
     opcode::read_write::<raw::uffdio_continue>(GROUP, raw::_UFFDIO_CONTINUE as u8);
 const POISON: Opcode = opcode::read_write::<raw::uffdio_poison>(GROUP, raw::_UFFDIO_POISON as u8);
@@ -237,6 +239,8 @@ impl Messages {
 #[derive(Debug)]
 pub struct Uffd {
     fd: OwnedFd,
+    /// Whether who waits for a page is left waiting when it comes.
+    is_quiet: bool,
 }
 
 impl Uffd {
@@ -246,7 +250,7 @@ impl Uffd {
         if lacking != Features::NONE {
             return Err(OpenError::Lacks { missing: lacking });
         }
-        let uffd = Uffd { fd: open_fd()? };
+        let uffd = Uffd::of(open_fd()?);
         uffd.shake_hands(features)
             .map_err(|error| OpenError::Refused { error })?;
         Ok(uffd)
@@ -257,13 +261,23 @@ impl Uffd {
         use std::os::fd::FromRawFd;
         // SAFETY: the kernel has made this descriptor for whoever read the message, once.
         let fd = unsafe { OwnedFd::from_raw_fd(number) };
-        Uffd { fd }
+        Uffd::of(fd)
+    }
+
+    /// Leaves who waits for a page waiting when it has come, until [`wake`](Self::wake).
+    pub fn be_quiet(&mut self) {
+        self.is_quiet = true;
+    }
+
+    fn of(fd: OwnedFd) -> Uffd {
+        let is_quiet = false;
+        Uffd { fd, is_quiet }
     }
 
     /// What the kernel offers.
     pub fn offered() -> Result<Features, OpenError> {
         // A handshake can be had once per descriptor, so that asking takes one of its own.
-        let asking = Uffd { fd: open_fd()? };
+        let asking = Uffd::of(open_fd()?);
         asking
             .shake_hands(Features::NONE)
             .map_err(|error| OpenError::Refused { error })
@@ -336,7 +350,10 @@ impl Uffd {
             dst: to as u64,
             src: from as u64,
             len: bytes as u64,
-            mode: 0,
+            mode: match self.is_quiet {
+                true => u64::from(raw::UFFDIO_COPY_MODE_DONTWAKE),
+                false => 0,
+            },
             copy: 0,
         };
         // SAFETY: opcode and argument type belong together; the kernel writes only to missing
@@ -383,7 +400,7 @@ impl Uffd {
     /// Moves pages from `from` to missing ones at `to`, a registered range, and wakes whoever
     /// waits there.
     pub fn move_pages(&self, to: usize, from: usize, bytes: usize) -> Progress {
-        move_range(self.fd.as_fd(), to, from, bytes)
+        move_range(self.fd.as_fd(), to, from, bytes, self.is_quiet)
     }
 
     /// Reads the messages that are there; none is not an error.
@@ -422,15 +439,24 @@ impl AsFd for Uffd {
 /// Moves one page as [`Uffd::move_pages`] does, for a signal handler that knows the descriptor
 /// alone. It makes one system call.
 pub(crate) fn move_page(fd: BorrowedFd<'_>, to: usize, from: usize) -> Progress {
-    move_range(fd, to, from, super::PAGE)
+    move_range(fd, to, from, super::PAGE, false)
 }
 
-fn move_range(fd: BorrowedFd<'_>, to: usize, from: usize, bytes: usize) -> Progress {
+fn move_range(
+    fd: BorrowedFd<'_>,
+    to: usize,
+    from: usize,
+    bytes: usize,
+    is_quiet: bool,
+) -> Progress {
     let mut argument = raw::uffdio_move {
         dst: to as u64,
         src: from as u64,
         len: bytes as u64,
-        mode: 0,
+        mode: match is_quiet {
+            true => MOVE_QUIETLY,
+            false => 0,
+        },
         move_: 0,
     };
     // SAFETY: as for `copy`; source pages are the program's or the pool's, which hold no

@@ -7,6 +7,7 @@ use super::*;
 const READ: Rights = Rights(Rights::READ.0 | Rights::EXECUTE.0);
 const WRITE: Rights = Rights(Rights::READ.0 | Rights::WRITE.0);
 const WAIT4: u32 = 61;
+const PSELECT6: u32 = 270;
 
 /// What a process does: uses pages, or has something happen.
 enum Deed {
@@ -228,6 +229,21 @@ fn think_time_passes_without_a_processor() {
 }
 
 #[test]
+fn a_parent_waits_for_the_signal_of_a_child_and_others_for_their_time() {
+    let (call, ns) = (PSELECT6, 5_000_000_000);
+    let wait = || Deed::Event(Event::Wait { call, ns });
+    let fork = || Deed::Event(Event::Fork { child: 2 });
+    let parent = vec![start(1, 0), fork(), wait(), exit()];
+    let mut child = vec![start(2, 1), map(1, 1, WRITE, "")];
+    child.extend((0..1_000).map(|_| Store(1)));
+    child.push(exit());
+    let family = script(vec![parent, child]);
+    assert_eq!(outcome_of(&fifo(), 16, &[family]).elapsed_ns, 1_000_000);
+    let alone = script(vec![vec![start(1, 0), wait(), exit()]]);
+    assert_eq!(outcome_of(&fifo(), 16, &[alone]).elapsed_ns, ns);
+}
+
+#[test]
 fn memory_that_grows_shrinks_and_moves_keeps_what_it_holds() {
     let mut deeds = vec![start(1, 0), map(100, 8, WRITE, "")];
     deeds.extend((100..108).map(Store));
@@ -258,6 +274,28 @@ fn memory_that_grows_shrinks_and_moves_keeps_what_it_holds() {
     let outcome = outcome_of(&fifo(), 64, &[script(vec![deeds])]);
     assert_eq!(outcome.counters.zero_fills, 8 + 8 + 1);
     assert_eq!(outcome.irregular, 0);
+}
+
+#[test]
+fn a_heap_begins_where_it_is_first_told_to_end_and_grows_as_one() {
+    let mut deeds = vec![start(1, 0), map(10, 1, WRITE, "")];
+    deeds.extend([50, 54, 58, 52].map(|end| Deed::Event(Event::Break { end })));
+    deeds.extend([Store(50), Store(51)]);
+    let outcome = outcome_of(&fifo(), 64, &[script(vec![deeds])]);
+    assert_eq!((outcome.irregular, outcome.counters.zero_fills), (0, 2));
+}
+
+#[test]
+fn a_child_has_what_its_parent_had_though_its_recording_begins_with_mappings() {
+    let mut parent = vec![start(1, 0), map(100, 8, WRITE, "")];
+    parent.extend((100..108).map(Store));
+    parent.push(Deed::Event(Event::Fork { child: 2 }));
+    parent.push(exit());
+    let mut child = vec![start(2, 1), map(100, 8, WRITE, "")];
+    child.extend((100..108).map(Load));
+    child.push(exit());
+    let outcome = outcome_of(&fifo(), 64, &[script(vec![parent, child])]);
+    assert_eq!((outcome.counters.zero_fills, outcome.irregular), (8, 0));
 }
 
 #[test]

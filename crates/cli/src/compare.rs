@@ -1,0 +1,167 @@
+//! `tidemark compare`: a prediction beside what comes of it.
+//!
+//! [`plan`] is what is asked for. A program is recorded, replayed in the lab on the system that our
+//! live engine is, and run live; [`steps`] starts the commands that do so. What they come to makes
+//! a record, which the report draws.
+//!
+//! In step ([`Plan::is_in_step`]) lab and live see the same: the program has the same allocator in
+//! the recording and live, its C library uses the instructions that Valgrind knows, and both
+//! sides take one decision after the other. Their logs must be the same then.
+
+mod plan;
+mod steps;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use tidemark_lab::study::Replay;
+use tidemark_report::terminal;
+use tidemark_results::compare::{Case, CompareRecord, Counts, Decisions, SCHEMA};
+
+use crate::exit::{Exit, Refusal};
+use crate::{output, replay};
+use plan::Plan;
+use steps::Steps;
+
+/// Predicts what a program needs in less memory, runs it so, and sets one beside the other
+///
+/// PROGRAM is recorded under Valgrind, replayed in the lab, and run live in each amount of memory
+/// with each policy. It gets no input, and its output is thrown away.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 0, or 1 if decisions were compared and differ, or 2 if it could \
+    not be done."
+)]
+pub struct Arguments {
+    /// The amounts of memory: in pages (`4096`), with a unit (`16M`), or as a share of all the
+    /// managed memory that the program uses (`50%`)
+    #[arg(short, long, value_name = "SIZE,…")]
+    memory: String,
+    /// The policies, of those that can run live
+    #[arg(
+        long,
+        value_name = "NAME,…",
+        value_delimiter = ',',
+        default_value = crate::run::plan::POLICY_DEFAULT
+    )]
+    policy: Vec<String>,
+    /// Keep the trace in FILE; if it is there already, it is taken in place of a recording
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Record every change of page, not a page once in 1000 instructions
+    #[arg(long)]
+    exact: bool,
+    /// Run the lab and the program in step, and compare their decisions one by one; for programs
+    /// of one thread
+    #[arg(long)]
+    in_step: bool,
+    /// How often each live run is made; medians are compared
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    runs: u32,
+    /// The disk that the prediction assumes, as for `tidemark replay`
+    #[arg(long, value_name = "DISK", default_value = "ssd")]
+    disk: String,
+    /// The folder for the swap file of live runs, as for `tidemark run`
+    #[arg(long, value_name = "PATH")]
+    swap: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true)]
+    program: Vec<OsString>,
+}
+
+/// Records, predicts, runs and compares.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let plan = Plan::new(&arguments)?;
+    let steps = Steps::new(&plan)?;
+    let trace = steps.record()?;
+    let read = Replay::read_managed(
+        std::slice::from_ref(&trace),
+        false,
+        Some(plan.extent()),
+        &mut |_, _| (),
+    );
+    let read = read.map_err(|(path, error)| {
+        let name = path.display().to_string();
+        replay::unreadable(&name, &error)
+    })?;
+    let sizes = plan.memory_pages(&read)?;
+    let mut cases = vec![];
+    let mut facts = None;
+    for policy in &plan.policies {
+        steps.say(&format!("replaying, {policy}"));
+        for &memory_pages in &sizes {
+            let order = plan.order(policy, memory_pages);
+            let replayed = read.run(&order, &|_, _| ());
+            let replayed =
+                replayed.map_err(|error| replay::unrunnable(&error, read.page_bytes()))?;
+            let found = &replayed.record.runs[0];
+            cases.push(Case {
+                policy: (*policy).into(),
+                memory_bytes: found.memory_bytes,
+                optimal_page_ins: found.optimal_page_ins,
+                predicted: Counts::of_replay(found, read.page_bytes()),
+                live: vec![],
+                decisions: None,
+            });
+            run_live(
+                &steps,
+                &plan,
+                cases.last_mut().expect("just put there"),
+                &replayed.decisions,
+            )?;
+            facts = Some(replayed.record);
+        }
+    }
+    let facts = facts.expect("there is a policy and a size");
+    let trace = facts.traces.first().expect("there is one trace");
+    let record = CompareRecord {
+        schema: SCHEMA.into(),
+        tidemark: env!("CARGO_PKG_VERSION").into(),
+        command: plan.words(),
+        page_bytes: facts.page_bytes,
+        records: trace.records,
+        footprint_pages: facts.footprint_pages,
+        processes: trace.processes,
+        disk: plan.disk.name.clone(),
+        is_in_step: plan.is_in_step,
+        cases,
+        notes: plan.notes(),
+    };
+    match arguments.json {
+        true => output::print(&record.to_json()),
+        false => output::print(&terminal::compare(&record)),
+    }
+    let mut all = record
+        .cases
+        .iter()
+        .filter_map(|case| case.decisions.as_ref());
+    Ok(
+        match all.any(|decisions| decisions.first_difference.is_some()) {
+            true => Exit::Found,
+            false => Exit::Fine,
+        },
+    )
+}
+
+/// Runs the program live as often as is wanted, and compares the decisions of the first run.
+fn run_live(
+    steps: &Steps<'_>,
+    plan: &Plan<'_>,
+    case: &mut Case,
+    predicted: &str,
+) -> Result<(), Refusal> {
+    for number in 1..=plan.runs {
+        let (counts, log) = steps.run_live(&case.policy, case.memory_bytes, number)?;
+        case.live.push(counts);
+        if let Some(log) = log
+            && case.decisions.is_none()
+        {
+            case.decisions = Some(Decisions::of_logs(predicted, &log));
+        }
+    }
+    Ok(())
+}

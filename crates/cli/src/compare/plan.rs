@@ -1,0 +1,151 @@
+//! What a comparison is asked for, checked before anything is started.
+
+use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
+use tidemark_lab::systems::plain::TIDEMARK;
+use tidemark_lab::world::{PolicyChoice, Scheduler, Watch};
+use tidemark_trace::private::Extent;
+
+use super::Arguments;
+use crate::exit::{Refusal, refuse};
+use crate::run::plan::MEMORY_BYTES_MIN;
+use crate::run::program;
+use crate::views::parse_memory;
+use crate::{host, policies, replay};
+
+/// The longest turn while others wait.
+const QUANTUM_NS: u64 = 10_000_000;
+/// The seed of a live engine's policy.
+const SEED: u64 = 1;
+/// The most live runs of one case.
+const RUNS_MAX: u32 = 100;
+
+/// What is asked for.
+pub struct Plan<'a> {
+    /// As it was said.
+    pub arguments: &'a Arguments,
+    /// The policies.
+    pub policies: Vec<&'static str>,
+    /// The disk that the prediction assumes.
+    pub disk: NamedDisk,
+    /// Whether the program waits at each fault until all is over, live and in the lab.
+    pub is_in_step: bool,
+    /// How often each live run is made.
+    pub runs: u32,
+}
+
+impl<'a> Plan<'a> {
+    /// The plan, if it can be one.
+    pub fn new(arguments: &'a Arguments) -> Result<Plan<'a>, Refusal> {
+        if !(1..=RUNS_MAX).contains(&arguments.runs) {
+            refuse!("`--runs {}`: takes 1 to {RUNS_MAX}", arguments.runs);
+        }
+        let mut policies = vec![];
+        for name in arguments.policy.iter().map(|name| name.trim()) {
+            let found = policies::find_live(name)
+                .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?;
+            policies.push(found.name);
+        }
+        let plan = Plan {
+            arguments,
+            policies,
+            disk: replay::parse_disk("--disk", &arguments.disk)?,
+            is_in_step: arguments.in_step,
+            runs: arguments.runs,
+        };
+        // Whatever the program uses, these must be sizes.
+        plan.parse_sizes(1 << 40)?;
+        let path = program::find(&arguments.program[0])?;
+        if let Some(obstacle) = program::find_obstacle(&path) {
+            refuse!("`{}` {}", path.display(), obstacle.reason());
+        }
+        if let Some(lack) = host::find_lack(false) {
+            refuse!("{}; `{}`", lack.what, lack.remedy);
+        }
+        Ok(plan)
+    }
+
+    /// Which memory is managed.
+    pub fn extent(&self) -> Extent {
+        match self.is_in_step {
+            true => Extent::Large,
+            false => Extent::All,
+        }
+    }
+
+    /// The sizes of memory, each once, rising.
+    pub fn memory_pages(&self, replay: &Replay) -> Result<Vec<u32>, Refusal> {
+        self.parse_sizes(replay.footprint_pages(1) * replay.page_bytes())
+    }
+
+    /// What the lab is to run.
+    pub fn order(&self, policy: &str, memory_pages: u32) -> ReplayOrder {
+        let quantum_ns = QUANTUM_NS;
+        ReplayOrder {
+            systems: vec![TIDEMARK.clone()],
+            memory_pages: vec![memory_pages],
+            wired_pages: 0,
+            copies: 1,
+            processors: 1,
+            scheduler: Scheduler::RoundRobin { quantum_ns },
+            swap_disk: self.disk.clone(),
+            file_disk: None,
+            seed: SEED,
+            policy: Some(PolicyChoice {
+                name: policy.into(),
+                knobs: vec![],
+            }),
+            load: None,
+            watch: Watch {
+                sample_ns: 0,
+                is_logging: self.is_in_step,
+            },
+        }
+    }
+
+    /// The program and its arguments.
+    pub fn words(&self) -> Vec<String> {
+        let words = self.arguments.program.iter();
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    /// What may surprise a reader of the numbers.
+    pub fn notes(&self) -> Vec<String> {
+        let told: &[&str] = match self.is_in_step {
+            true => &[
+                "in step: time goes by faults, mapped pages count as modified, and only mappings \
+                 of 4 MiB or more are managed (the allocator's pool is one); elapsed times mean \
+                 nothing",
+                "pages are named by object and index: object 0 is the pool, others are what the \
+                 program maps itself, in order",
+            ],
+            false => &[
+                "the lab goes by stores where live goes by contents: what is written anew with \
+                 what it held, or with zeros, is paged out in the lab alone",
+            ],
+        };
+        told.iter().map(|note| (*note).to_owned()).collect()
+    }
+
+    fn parse_sizes(&self, whole_bytes: u64) -> Result<Vec<u32>, Refusal> {
+        const PAGE_BYTES: u64 = tidemark_core::id::PAGE_BYTES;
+        let mut sizes = vec![];
+        for part in self.arguments.memory.split(',').map(str::trim) {
+            let pages = parse_memory("--memory", part, PAGE_BYTES, whole_bytes)?;
+            if pages < MEMORY_BYTES_MIN / PAGE_BYTES {
+                refuse!(
+                    "`--memory {part}`: too small; the least that a program runs in is {}M",
+                    MEMORY_BYTES_MIN >> 20
+                );
+            }
+            match u32::try_from(pages) {
+                Ok(pages) if pages < 1 << 31 => sizes.push(pages),
+                _ => refuse!("`--memory {part}`: too large; the most is 2147483647 pages"),
+            }
+        }
+        sizes.sort_unstable();
+        sizes.dedup();
+        Ok(sizes)
+    }
+}

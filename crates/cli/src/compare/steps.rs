@@ -1,0 +1,175 @@
+//! The steps of a comparison that are commands of their own: recording, and live runs.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tidemark_live::control;
+use tidemark_results::RunRecord;
+use tidemark_results::compare::Counts;
+
+use super::plan::Plan;
+use crate::bench::child;
+use crate::bench::interrupt::Interrupt;
+use crate::exit::{Refusal, refuse};
+use crate::host;
+use crate::run::plan::{STEP_POOL_BYTES, preload};
+use crate::run::program::plain;
+
+/// How long one step may take.
+const LIMIT: Duration = Duration::from_secs(4 * 3600);
+/// What the C library is told of the processor in step: nothing that Valgrind does not have, so
+/// that the same variants of its functions run in both.
+const TUNABLES: &str = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,\
+    -AVX512DQ,-ERMS,-FSRM";
+/// Hash tables of Python then have the same order in both, and its memory is the allocator's.
+const PYTHON: [&str; 2] = ["PYTHONHASHSEED=0", "PYTHONMALLOC=malloc"];
+
+/// A place to work, and the commands.
+pub struct Steps<'a> {
+    plan: &'a Plan<'a>,
+    tidemark: PathBuf,
+    folder: PathBuf,
+    interrupt: Interrupt,
+}
+
+impl<'a> Steps<'a> {
+    /// Makes a folder for what the steps leave, which goes with this value.
+    pub fn new(plan: &'a Plan<'a>) -> Result<Steps<'a>, Refusal> {
+        let name = format!("tidemark-compare-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        if let Err(error) = std::fs::create_dir(&folder) {
+            refuse!("`{}`: {}", folder.display(), plain(&error));
+        }
+        let Ok(tidemark) = std::env::current_exe() else {
+            refuse!("this command's own file can't be found; call it by its path");
+        };
+        Ok(Steps {
+            plan,
+            tidemark,
+            folder,
+            interrupt: Interrupt::catch()?,
+        })
+    }
+
+    /// Says on stderr what is being done.
+    pub fn say(&self, what: &str) {
+        eprintln!("tidemark: {what}");
+    }
+
+    /// Records the program, unless there is a trace of it.
+    pub fn record(&self) -> Result<PathBuf, Refusal> {
+        let arguments = self.plan.arguments;
+        let trace = match &arguments.trace {
+            Some(path) if path.exists() => return Ok(path.clone()),
+            Some(path) => path.clone(),
+            None => self.folder.join("trace.tide"),
+        };
+        self.say("recording");
+        let mut command = self.begin();
+        if self.plan.is_in_step {
+            let shim = host::find_shim()?;
+            let libraries = preload(host::find_pool(&shim)?, Some(shim.into()));
+            command.push(set("LD_PRELOAD", &libraries));
+            let bytes = STEP_POOL_BYTES.to_string();
+            command.push(set(control::POOL, OsStr::new(&bytes)));
+        }
+        command.push(self.tidemark.clone().into());
+        command.extend(["record".into(), "-o".into(), trace.clone().into()]);
+        if arguments.exact || self.plan.is_in_step {
+            command.push("--exact".into());
+        }
+        self.run(command, "recording")?;
+        Ok(trace)
+    }
+
+    /// Runs the program live. Answers what it came to, and in step its log of decisions.
+    pub fn run_live(
+        &self,
+        policy: &str,
+        memory_bytes: u64,
+        number: u32,
+    ) -> Result<(Counts, Option<String>), Refusal> {
+        let memory = tidemark_results::text::bytes(memory_bytes);
+        let which = match self.plan.runs {
+            1 => String::new(),
+            runs => format!(", {number} of {runs}"),
+        };
+        self.say(&format!("running, {policy} in {memory}{which}"));
+        let (statistics, log) = (self.folder.join("run.json"), self.folder.join("log"));
+        let mut command = self.begin();
+        command.push(self.tidemark.clone().into());
+        command.extend(["run", "--policy", policy].map(OsString::from));
+        // In bytes: a number alone would be that of pages.
+        command.extend(["--memory".into(), memory_bytes.to_string().into()]);
+        command.extend(["--stats".into(), statistics.clone().into()]);
+        if let Some(path) = &self.plan.arguments.swap {
+            command.extend(["--swap".into(), path.into()]);
+        }
+        if self.plan.is_in_step {
+            command
+                .extend(["--in-step", "--malloc", "pool", "--log-decisions"].map(OsString::from));
+            command.push(log.clone().into());
+        }
+        self.run(command, "live")?;
+        let counts = read_counts(&statistics)?;
+        let log = self.plan.is_in_step.then(|| read(&log)).transpose()?;
+        Ok((counts, log))
+    }
+
+    /// How each command begins: with the environment of the program.
+    fn begin(&self) -> Vec<OsString> {
+        let mut command: Vec<OsString> = vec!["env".into()];
+        if self.plan.is_in_step {
+            command.push(TUNABLES.into());
+            command.extend(PYTHON.map(OsString::from));
+        }
+        command
+    }
+
+    /// Runs a command of ours with the program behind it.
+    fn run(&self, mut command: Vec<OsString>, what: &str) -> Result<(), Refusal> {
+        command.push("--".into());
+        command.extend(self.plan.arguments.program.iter().cloned());
+        match child::run(&command, LIMIT, &self.interrupt) {
+            Ok(_) => Ok(()),
+            Err(reason) => refuse!("{what}: {reason}"),
+        }
+    }
+}
+
+impl Drop for Steps<'_> {
+    fn drop(&mut self) {
+        // What can't be removed is left to whoever sweeps temporary files.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn set(name: &str, value: &OsStr) -> OsString {
+    let mut word = OsString::from(name);
+    word.push("=");
+    word.push(value);
+    word
+}
+
+fn read(path: &Path) -> Result<String, Refusal> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
+    }
+}
+
+fn read_counts(path: &Path) -> Result<Counts, Refusal> {
+    let record: RunRecord = match serde_json::from_str(&read(path)?) {
+        Ok(record) => record,
+        Err(error) => refuse!("`{}`: {error}", path.display()),
+    };
+    let page_bytes = tidemark_core::id::PAGE_BYTES;
+    // Several processes need not have been at their peaks at the same time.
+    let peaks = record
+        .processes
+        .iter()
+        .map(|process| process.statistics.frames_peak);
+    let peak = peaks.sum::<u64>().min(record.memory_bytes / page_bytes);
+    Ok(Counts::of_live(&record.total, peak, page_bytes))
+}

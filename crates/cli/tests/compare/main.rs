@@ -1,0 +1,167 @@
+//! `tidemark compare`: in step the lab and a live run decide alike, byte for byte; out of step they
+//! come to much the same.
+
+#[path = "../programs/needs.rs"]
+#[allow(dead_code)]
+mod needs;
+#[path = "../recorder/recording.rs"]
+#[allow(dead_code)]
+mod recording;
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../recorder/tool.rs"]
+#[allow(dead_code)]
+mod tool;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use support::{Folder, stderr};
+
+const SOURCE: &str = include_str!("walk.c");
+/// As many pages as the program of these tests walks over: twice the least memory there is.
+const PAGES: &str = "2048";
+
+/// Compiles the program, if all is there that it takes to record it and to run it.
+fn program(folder: &Folder) -> Option<(&'static Path, String)> {
+    if !needs::are_met(&["cc", "valgrind"]) {
+        return None;
+    }
+    let recorder = tool::recorder()?;
+    let (source, program) = (folder.path("walk.c"), folder.path("walk"));
+    std::fs::write(&source, SOURCE).unwrap();
+    let compiled = Command::new("cc")
+        .args(["-O1", "-o", &program, &source])
+        .status();
+    assert!(compiled.unwrap().success());
+    Some((recorder, program))
+}
+
+fn compare(recorder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(needs::tidemark());
+    command
+        .arg("compare")
+        .args(arguments)
+        .env("TIDEMARK_RECORDER", recorder)
+        .stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn record_of(output: &Output) -> Value {
+    assert!(
+        output.status.code().is_some_and(|code| code < 2),
+        "{}",
+        stderr(output)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The policies that can run live, as the command lists them.
+fn live_policies() -> String {
+    let listed = tool::finish(Command::new(needs::tidemark()).args(["policies", "--json"]));
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let policies = listed["policies"].as_array().unwrap().iter();
+    // These see what no program shows.
+    let is_shown = |policy: &&Value| policy["sees"] != "references" && policy["sees"] != "future";
+    let names: Vec<&str> = policies
+        .filter(is_shown)
+        .map(|policy| policy["name"].as_str().unwrap())
+        .collect();
+    assert!(names.len() > 20, "{names:?}");
+    names.join(",")
+}
+
+#[test]
+fn in_step_every_policy_decides_live_as_in_the_lab() {
+    let folder = Folder::new("compare-in-step");
+    let Some((recorder, program)) = program(&folder) else {
+        return;
+    };
+    let policies = live_policies();
+    let options = [
+        "--in-step",
+        "--json",
+        "--memory",
+        "4M",
+        "--policy",
+        &policies,
+    ];
+    let record = record_of(&compare(
+        recorder,
+        &[&options[..], &["--", &program, PAGES]].concat(),
+    ));
+    let cases = record["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), policies.split(',').count());
+    for case in cases {
+        let decisions = &case["decisions"];
+        assert_eq!(decisions["first_difference"], Value::Null, "{case}");
+        assert_eq!(decisions["predicted"], decisions["live"], "{case}");
+        assert!(decisions["live"].as_u64().unwrap() > 4000, "{case}");
+        let (predicted, live) = (&case["predicted"], &case["live"][0]);
+        for count in ["page_ins", "page_outs", "soft_faults", "zero_fills"] {
+            assert_eq!(predicted[count], live[count], "{count}: {case}");
+        }
+    }
+}
+
+#[test]
+fn out_of_step_a_prediction_is_near() {
+    let folder = Folder::new("compare-near");
+    let Some((recorder, program)) = program(&folder) else {
+        return;
+    };
+    let trace = folder.path("kept.tide");
+    let options = ["--memory", "60%", "--runs", "3", "--trace", &trace];
+    let arguments = [&options[..], &["--json", "--", &program, PAGES]].concat();
+    let record = record_of(&compare(recorder, &arguments));
+    let case = &record["cases"][0];
+    assert_eq!(case["live"].as_array().unwrap().len(), 3);
+    let page_ins = |counts: &Value| counts["page_ins"].as_f64().unwrap();
+    let predicted = page_ins(&case["predicted"]);
+    assert!(predicted > 1000.0, "{case}");
+    for live in case["live"].as_array().unwrap() {
+        let share = predicted / page_ins(live);
+        assert!((0.5..2.0).contains(&share), "{case}");
+    }
+    assert!(page_ins(&case["predicted"]) >= case["optimal_page_ins"].as_f64().unwrap());
+    // The trace is kept, and taken again: nothing is recorded.
+    let told = compare(recorder, &[&options[..], &["--", &program, PAGES]].concat());
+    assert!(!stderr(&told).contains("recording"), "{}", stderr(&told));
+    let text = String::from_utf8_lossy(&told.stdout);
+    for part in ["page-ins", "difference", "optimum", "note: "] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}
+
+#[test]
+fn another_program_s_trace_shows_where_the_decisions_part() {
+    let folder = Folder::new("compare-part");
+    let Some((recorder, program)) = program(&folder) else {
+        return;
+    };
+    let trace = folder.path("kept.tide");
+    let options = [
+        "--in-step",
+        "--memory",
+        "4M",
+        "--policy",
+        "fifo",
+        "--trace",
+        &trace,
+        "--",
+    ];
+    let output = compare(recorder, &[&options[..], &[&program, PAGES]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = compare(recorder, &[&options[..], &[&program, "2000"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let text = String::from_utf8_lossy(&output.stdout);
+    for part in [
+        "decisions: they part at",
+        "    both  ",
+        "    lab   ",
+        "    live  ",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}

@@ -1,0 +1,134 @@
+//! In step: a program waits at each fault until all that follows from it is over.
+//!
+//! What an engine decides depends on when transfers end and on what the program has touched
+//! meanwhile. In step neither matters: transfers are answered in the order in which they were
+//! asked for, the clock goes by faults alone ([`STEP_NS`]), and a thread that has faulted is woken
+//! when nothing is left to be done. So the decisions follow from the program's references, and the
+//! lab can come to the same ones (`tidemark replay --in-step`), for a program of one thread.
+//!
+//! Nor may it matter when memory is found, or what the engine's start maps. Managed are mappings
+//! of at least [`MAPPED_BYTES_LEAST`] that the program asks for: the pool of `--malloc pool`, and
+//! what is as large.
+//!
+//! # Invariants
+//! 1. No transfer is under way when a thread goes on.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+
+use tidemark_core::id::Ticket;
+use tidemark_core::pager::Reply;
+use tidemark_core::time::{STEP_NS, STEP_TICK_NS, Time};
+
+use super::faults::Arrival;
+use super::turn::RETRY_NS;
+use super::{Engine, Trouble, now, page_of};
+use crate::requests::Requests;
+use crate::shared::Counter;
+use crate::sys::socket;
+
+/// Smaller mappings are left alone in step. The filter that the lab takes for traces has the same
+/// number (`tidemark_trace::private`).
+pub const MAPPED_BYTES_LEAST: usize = 4 << 20;
+/// How long the store may take for what it was asked last.
+const ANSWER_NS_MAX: u64 = 60_000_000_000;
+
+impl Engine {
+    /// One turn of the loop, in step.
+    pub(super) fn work_in_step(&mut self, requests: &Requests) -> u64 {
+        let began = now();
+        if !self.settle_changes() {
+            return RETRY_NS;
+        }
+        self.waiting.requeue_all();
+        let mut left = self.waiting.arrived.len();
+        while let Some(arrival) = self.waiting.arrived.pop_front().filter(|_| left > 0) {
+            left -= 1;
+            self.take_step(arrival);
+        }
+        self.answer_asks(requests);
+        if self.freeze.is_frozen() {
+            return 0;
+        }
+        self.follow_budget();
+        self.carry_out();
+        self.end_transfers();
+        self.machine.retry_deferred();
+        self.place.follow(&mut self.gauges);
+        self.publish();
+        let end = now();
+        self.gauges.add(Counter::EngineNs, end.since_ns(began));
+        self.pause(end)
+    }
+
+    /// Serves a fault and does all that follows from it, before its thread goes on.
+    fn take_step(&mut self, arrival: Arrival) {
+        self.place.note_fault(arrival.thread, &self.managed);
+        self.now = self.step_time();
+        self.serve(arrival);
+        self.conclude();
+        self.end_transfers();
+        while self.next_tick <= self.step_time() {
+            self.now = self.next_tick;
+            self.vm.handle_tick(self.now, &mut self.machine);
+            self.conclude();
+            self.end_transfers();
+            self.next_tick = self.next_tick.after_ns(STEP_TICK_NS);
+        }
+        self.machine.wake(page_of(arrival.address));
+    }
+
+    /// The time, which each fault takes further by as much.
+    fn step_time(&self) -> Time {
+        Time(self.vm.counters().faults * STEP_NS)
+    }
+
+    /// Carries out what the core wants, and has it make room for whoever comes next.
+    fn conclude(&mut self) {
+        self.carry_out();
+        self.vm.handle_idle(self.now, &mut self.machine);
+        self.carry_out();
+    }
+
+    fn carry_out(&mut self) {
+        while self.start_transfers() {
+            self.handle_events();
+        }
+        self.handle_events();
+        self.note_decisions();
+    }
+
+    /// Waits for every transfer, and brings the answers to the core in the order of the questions.
+    fn end_transfers(&mut self) {
+        let mut replies: BTreeMap<Ticket, Reply> = BTreeMap::new();
+        while self.vm.transfers_pending() > 0 {
+            self.await_replies(&mut replies);
+            let (_, reply) = replies.pop_first().expect("every transfer has an answer");
+            self.vm.handle_reply(self.now, &mut self.machine, reply);
+            self.conclude();
+        }
+    }
+
+    /// Waits until there is an answer to each transfer.
+    fn await_replies(&mut self, replies: &mut BTreeMap<Ticket, Reply>) {
+        let end = now().after_ns(ANSWER_NS_MAX);
+        loop {
+            let what = "collecting finished transfers";
+            if let Err(error) = self.store.reap(&mut self.machine) {
+                self.end_for(&Trouble::Call { what, error });
+            }
+            while let Some(reply) = self.store.next_reply() {
+                replies.insert(reply.ticket, reply);
+            }
+            if replies.len() >= self.vm.transfers_pending() {
+                return;
+            }
+            if now() > end {
+                let error = crate::sys::Errno::TIMEDOUT;
+                self.end_for(&Trouble::Call { what, error });
+            }
+            // Whatever the wait answers, the loop looks for itself.
+            let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Comparisons: what a recording foretold of a program in given amounts of memory, and what came
+//! of it.
+//!
+//! A [`CompareRecord`] has a [`Case`] for each policy and size of memory, policies first. Counts
+//! are of pages of [`CompareRecord::page_bytes`] unless they are called requests.
+
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::{from_json, to_json};
+use crate::record::Statistics;
+use crate::replay::Run;
+
+/// The name and version of the record's layout.
+pub const SCHEMA: &str = "tidemark.compare.v1";
+
+/// What `tidemark compare` finds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CompareRecord {
+    /// The layout: [`SCHEMA`].
+    pub schema: String,
+    /// The version of the command that wrote the record.
+    pub tidemark: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The size of a page in bytes.
+    pub page_bytes: u64,
+    /// References on record, to memory that is managed.
+    pub records: u64,
+    /// The pages of managed memory that the program uses, those of each process counted apart.
+    pub footprint_pages: u64,
+    /// The processes on record.
+    pub processes: u64,
+    /// The disk that the prediction assumes.
+    pub disk: String,
+    /// Whether lab and live were in step: see `docs/decisions/0046-the-lab-and-live-in-step.md`.
+    pub is_in_step: bool,
+    /// The cases.
+    pub cases: Vec<Case>,
+    /// What may surprise a reader of the numbers.
+    pub notes: Vec<String>,
+}
+
+/// A policy in one size of memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// The policy.
+    pub policy: String,
+    /// The size of memory.
+    pub memory_bytes: u64,
+    /// The fewest page-ins any policy could have had, a page at a time.
+    pub optimal_page_ins: u64,
+    /// What the lab foretells.
+    pub predicted: Counts,
+    /// What live runs came to, in their order.
+    pub live: Vec<Counts>,
+    /// How the decisions of the two compare, where they were in step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<Decisions>,
+}
+
+/// What a program came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Pages read from the store, read-ahead included.
+    pub page_ins: u64,
+    /// Requests that those reads took.
+    pub page_in_requests: u64,
+    /// Pages written to the store.
+    pub page_outs: u64,
+    /// Requests that those writes took.
+    pub page_out_requests: u64,
+    /// Faults on pages that were in memory, unmapped.
+    pub soft_faults: u64,
+    /// First touches that were answered with zeros.
+    pub zero_fills: u64,
+    /// Pages read ahead that were used.
+    pub read_ahead_used: u64,
+    /// Pages read ahead that left unused.
+    pub read_ahead_wasted: u64,
+    /// Pages that left without a write because the store had them.
+    pub clean_drops: u64,
+    /// The most memory that was resident of what is managed.
+    pub peak_bytes: u64,
+    /// From start to end, in seconds.
+    pub elapsed_s: f64,
+}
+
+/// Two logs of decisions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decisions {
+    /// How many decisions the lab took.
+    pub predicted: u64,
+    /// How many were taken live.
+    pub live: u64,
+    /// Where they part first; `None`: nowhere.
+    pub first_difference: Option<Difference>,
+}
+
+/// Where two logs part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The line, counted from 1.
+    pub line: u64,
+    /// The lines before it, which are the same.
+    pub before: Vec<String>,
+    /// The lab's line and those that follow.
+    pub predicted: Vec<String>,
+    /// The live run's.
+    pub live: Vec<String>,
+}
+
+/// A row of a comparison: what it is called, and where it stands in [`Counts`].
+pub type Row = (&'static str, fn(&Counts) -> f64);
+
+/// Everything there is to compare, in the order of a table.
+pub const ROWS: [Row; 11] = [
+    ("page-ins", |counts| counts.page_ins as f64),
+    ("page-in requests", |counts| counts.page_in_requests as f64),
+    ("page-outs", |counts| counts.page_outs as f64),
+    ("page-out requests", |counts| {
+        counts.page_out_requests as f64
+    }),
+    ("soft faults", |counts| counts.soft_faults as f64),
+    ("zero fills", |counts| counts.zero_fills as f64),
+    ("read ahead, used", |counts| counts.read_ahead_used as f64),
+    ("read ahead, wasted", |counts| {
+        counts.read_ahead_wasted as f64
+    }),
+    ("clean drops", |counts| counts.clean_drops as f64),
+    ("peak resident", |counts| counts.peak_bytes as f64),
+    ("elapsed", |counts| counts.elapsed_s),
+];
+
+impl CompareRecord {
+    /// The record as JSON, on one line.
+    pub fn to_json(&self) -> String {
+        to_json(self)
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// With what is wrong with it.
+    pub fn from_json(text: &str) -> Result<CompareRecord, String> {
+        from_json(text, SCHEMA)
+    }
+}
+
+impl Case {
+    /// The median of what live runs came to. Of an even number, the lower of the two in the
+    /// middle. Zero if there was none.
+    pub fn median(&self, part: fn(&Counts) -> f64) -> f64 {
+        let mut all: Vec<f64> = self.live.iter().map(part).collect();
+        all.sort_by(f64::total_cmp);
+        let middle = all.len().saturating_sub(1) / 2;
+        all.get(middle).copied().unwrap_or(0.0)
+    }
+
+    /// The least and the most that live runs came to.
+    pub fn spread(&self, part: fn(&Counts) -> f64) -> (f64, f64) {
+        let all = self.live.iter().map(part);
+        all.fold((f64::INFINITY, 0.0), |(least, most), value| {
+            (value.min(least), value.max(most))
+        })
+    }
+
+    /// How far the prediction is from the median, as a share of that; `None` where that is
+    /// nothing and the prediction something.
+    pub fn difference(&self, part: fn(&Counts) -> f64) -> Option<f64> {
+        let (predicted, live) = (part(&self.predicted), self.median(part));
+        match (predicted == live, live == 0.0) {
+            (true, _) => Some(0.0),
+            (false, true) => None,
+            (false, false) => Some((predicted - live) / live),
+        }
+    }
+}
+
+impl Counts {
+    /// Of a replay, with pages of so many bytes.
+    pub fn of_replay(run: &Run, page_bytes: u64) -> Counts {
+        Counts {
+            page_ins: run.page_ins,
+            page_in_requests: run.page_in_requests,
+            page_outs: run.page_outs,
+            page_out_requests: run.page_out_requests,
+            soft_faults: run.soft_faults,
+            zero_fills: run.zero_fills,
+            read_ahead_used: run.read_ahead_used,
+            read_ahead_wasted: run.read_ahead_wasted,
+            clean_drops: run.clean_drops,
+            peak_bytes: run.frames_peak * page_bytes,
+            elapsed_s: run.elapsed_s,
+        }
+    }
+
+    /// Of a live run, all its processes together, of which at most `memory_bytes` were resident.
+    pub fn of_live(total: &Statistics, frames_peak: u64, page_bytes: u64) -> Counts {
+        Counts {
+            page_ins: total.page_ins,
+            page_in_requests: total.page_in_requests,
+            page_outs: total.page_outs,
+            page_out_requests: total.page_out_requests,
+            soft_faults: total.soft_faults,
+            zero_fills: total.zero_fills,
+            read_ahead_used: total.read_ahead_used,
+            read_ahead_wasted: total.read_ahead_wasted,
+            clean_drops: total.clean_drops,
+            peak_bytes: frames_peak * page_bytes,
+            elapsed_s: total.elapsed_s,
+        }
+    }
+}
+
+impl Decisions {
+    /// How many lines of context a difference has on either side.
+    pub const CONTEXT: usize = 5;
+
+    /// Compares two logs, a decision a line.
+    pub fn of_logs(predicted: &str, live: &str) -> Decisions {
+        let (lab, fact): (Vec<&str>, Vec<&str>) =
+            (predicted.lines().collect(), live.lines().collect());
+        let shared = lab
+            .iter()
+            .zip(&fact)
+            .take_while(|(one, other)| one == other);
+        let at = shared.count();
+        let part = |lines: &[&str], from: usize, to: usize| {
+            let to = to.min(lines.len());
+            let part = lines.get(from.min(to)..to).unwrap_or_default();
+            part.iter().map(|line| (*line).to_owned()).collect()
+        };
+        let is_same = at == lab.len() && at == fact.len();
+        let context = Decisions::CONTEXT;
+        let difference = Difference {
+            line: at as u64 + 1,
+            before: part(&lab, at.saturating_sub(context), at),
+            predicted: part(&lab, at, at + context),
+            live: part(&fact, at, at + context),
+        };
+        Decisions {
+            predicted: lab.len() as u64,
+            live: fact.len() as u64,
+            first_difference: (!is_same).then_some(difference),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(predicted: u64, live: &[u64]) -> Case {
+        let counts = |page_ins| Counts {
+            page_ins,
+            ..Counts::default()
+        };
+        Case {
+            policy: "clock".into(),
+            memory_bytes: 1 << 20,
+            optimal_page_ins: 1,
+            predicted: counts(predicted),
+            live: live.iter().map(|&page_ins| counts(page_ins)).collect(),
+            decisions: None,
+        }
+    }
+
+    #[test]
+    fn a_prediction_is_set_beside_the_median() {
+        let page_ins = ROWS[0].1;
+        let case_of_three = case(95, &[100, 400, 90]);
+        assert_eq!(case_of_three.median(page_ins), 100.0);
+        assert_eq!(case_of_three.spread(page_ins), (90.0, 400.0));
+        assert_eq!(case_of_three.difference(page_ins), Some(-0.05));
+        assert_eq!(case(0, &[0]).difference(page_ins), Some(0.0));
+        assert_eq!(case(1, &[0]).difference(page_ins), None);
+        assert_eq!(case(1, &[3, 1]).median(page_ins), 1.0);
+    }
+
+    #[test]
+    fn logs_are_the_same_or_part_at_a_line() {
+        let same = Decisions::of_logs("a\nb\n", "a\nb\n");
+        assert_eq!((same.predicted, same.live), (2, 2));
+        assert_eq!(same.first_difference, None);
+        let parted = Decisions::of_logs("a\nb\nc\n", "a\nb\n").first_difference;
+        let parted = parted.expect("one goes on");
+        assert_eq!((parted.line, parted.before.len()), (3, 2));
+        assert_eq!(
+            (parted.predicted, parted.live),
+            (vec!["c".to_owned()], vec![])
+        );
+        let first = Decisions::of_logs("x", "y").first_difference;
+        assert_eq!(first.expect("nothing is shared").line, 1);
+    }
+
+    #[test]
+    fn a_record_survives_its_text() {
+        let record = CompareRecord {
+            schema: SCHEMA.into(),
+            tidemark: "0".into(),
+            command: vec!["sort".into()],
+            page_bytes: 4096,
+            records: 5,
+            footprint_pages: 3,
+            processes: 1,
+            disk: "ssd".into(),
+            is_in_step: true,
+            cases: vec![case(1, &[1])],
+            notes: vec![],
+        };
+        let text = record.to_json();
+        assert_eq!(CompareRecord::from_json(&text), Ok(record));
+        assert!(CompareRecord::from_json(&text.replace("compare.v1", "x")).is_err());
+    }
+}

@@ -1,0 +1,544 @@
+//! What of a program's memory a live engine manages: private anonymous memory.
+//!
+//! Recorded are all references: to code, stacks, files, shared memory. [`PrivateMemory`] takes
+//! away what is none of an engine's business, so that what is left can be set beside a live run. It
+//! goes by the rules of `tidemark run`: the small zeroed data at the end of a loaded file and the
+//! stacks of threads, known by the guard below them, are left out.
+//!
+//! # Invariants
+//! 1. A block that has been kept tells the same times as before: what passed between two records
+//!    that stay is the gap between them (a gap of more than 32 bits is cut to that).
+//! 2. Ranges of a process do not overlap.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Block, Event, Header, Rights};
+use crate::regions::HEAP;
+
+/// Zeroed data at the end of a loaded file is not managed up to this size.
+const FILE_TAIL_BYTES: u64 = 4 << 20;
+/// A guard below a stack is at most this large.
+const GUARD_BYTES_MAX: u64 = 64 << 10;
+/// In step, mappings are managed from this size on: `MAPPED_BYTES_LEAST` of the live engine.
+const LARGE_BYTES_LEAST: u64 = 4 << 20;
+/// How many answers are remembered for a process.
+const RECENT: usize = 1 << 12;
+
+/// Which private anonymous memory stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    All,
+    /// What is mapped in pieces of at least 4 MiB. It is what there is in step, where time is
+    /// counted in faults and nobody waits for the world: an engine learns of such pieces before
+    /// their first touch, and can do without finding the others.
+    Large,
+}
+
+/// Takes a trace's blocks in their order, and takes other memory out of them.
+#[derive(Debug)]
+pub struct PrivateMemory {
+    extent: Extent,
+    page_bytes: u64,
+    processes: BTreeMap<u32, Process>,
+    has_maps: bool,
+}
+
+/// What is mapped in a process.
+#[derive(Debug)]
+struct Process {
+    /// By first page. What is not listed is not mapped, or not known to be.
+    ranges: BTreeMap<u64, Range>,
+    /// Where the heap begins and ends.
+    heap: Option<(u64, u64)>,
+    /// Answers for pages, by their lowest bits.
+    recent: Vec<(u64, bool)>,
+    /// Its time at the last record that stayed.
+    ended: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    end: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Private and anonymous.
+    Managed,
+    /// The same, without any rights yet.
+    Reserved,
+    /// A file's.
+    File,
+    /// None of the engine's business for another reason.
+    Other,
+}
+
+impl Kind {
+    fn is_managed(self) -> bool {
+        matches!(self, Kind::Managed | Kind::Reserved)
+    }
+}
+
+impl PrivateMemory {
+    /// Starts with a trace's header.
+    pub fn new(header: &Header, extent: Extent) -> PrivateMemory {
+        PrivateMemory {
+            extent,
+            page_bytes: header.page_bytes,
+            processes: BTreeMap::new(),
+            has_maps: false,
+        }
+    }
+
+    /// Whether the blocks so far said what is mapped where. Without that nothing is taken out.
+    pub fn has_maps(&self) -> bool {
+        self.has_maps
+    }
+
+    /// Takes the records and events of other memory out of `block`, the next of the trace.
+    pub fn keep(&mut self, block: &mut Block) {
+        let has_maps = |block: &Block| {
+            let mut events = block.events.iter();
+            events.any(|placed| matches!(placed.event, Event::Map { .. }))
+        };
+        if !self.has_maps && !has_maps(block) {
+            return;
+        }
+        self.has_maps = true;
+        let (extent, page_bytes) = (self.extent, self.page_bytes);
+        let process = self.processes.entry(block.process);
+        let process = process.or_insert_with(Process::new);
+        let mut time = block.time_start;
+        let mut last = *process.ended.get_or_insert(time);
+        let (mut kept, mut read) = (0, 0);
+        let events = std::mem::take(&mut block.events);
+        let time_start = last;
+        for mut placed in events {
+            for at in read..placed.after as usize {
+                time += u64::from(block.gaps[at]);
+                process.pass(block, at, time, (&mut kept, &mut last));
+            }
+            read = placed.after as usize;
+            let event = process.follow(placed.event, extent, page_bytes);
+            if let Some(event) = event {
+                (placed.after, placed.event) = (kept as u32, event);
+                placed.time = placed.time.max(last);
+                block.events.push(placed);
+            }
+        }
+        for at in read..block.len() {
+            time += u64::from(block.gaps[at]);
+            process.pass(block, at, time, (&mut kept, &mut last));
+        }
+        block.pages.truncate(kept);
+        block.kinds.truncate(kept);
+        block.gaps.truncate(kept);
+        block.time_start = time_start;
+        process.ended = Some(last);
+    }
+}
+
+impl Process {
+    fn new() -> Process {
+        Process {
+            ranges: BTreeMap::new(),
+            heap: None,
+            recent: vec![(u64::MAX, false); RECENT],
+            ended: None,
+        }
+    }
+
+    /// Moves the record at `at` to the end of those kept, if it is to stay.
+    fn pass(
+        &mut self,
+        block: &mut Block,
+        at: usize,
+        time: u64,
+        (kept, last): (&mut usize, &mut u64),
+    ) {
+        let page = block.pages[at];
+        if !self.is_managed(page) {
+            return;
+        }
+        let gap = u32::try_from(time - *last).unwrap_or(u32::MAX);
+        block.pages[*kept] = page;
+        block.kinds[*kept] = block.kinds[at];
+        block.gaps[*kept] = gap;
+        *last += u64::from(gap);
+        *kept += 1;
+    }
+
+    fn is_managed(&mut self, page: u64) -> bool {
+        let slot = page as usize % RECENT;
+        let (known, answer) = self.recent[slot];
+        if known == page {
+            return answer;
+        }
+        let range = self.ranges.range(..=page).next_back();
+        let range = range.filter(|(_, range)| page < range.end);
+        let answer = range.is_some_and(|(_, range)| range.kind.is_managed());
+        self.recent[slot] = (page, answer);
+        answer
+    }
+
+    /// Takes in what happened; what of it concerns managed memory, or none.
+    fn follow(&mut self, event: Event, extent: Extent, page_bytes: u64) -> Option<Event> {
+        match event {
+            Event::Map { .. } => self.map(event, extent, page_bytes),
+            Event::Unmap { start, pages } => self.unmap(start, pages),
+            Event::Remap {
+                from,
+                from_pages,
+                to,
+                to_pages,
+            } => self.remap((from, from_pages), (to, to_pages)),
+            Event::Protect {
+                start,
+                pages,
+                rights,
+            } => self.protect(start, pages, rights, page_bytes),
+            Event::Break { end } => self.set_break(end, extent),
+            Event::StackGrowth { start, pages } => self.unmap(start, pages),
+            // What is waited for takes no step.
+            Event::Wait { .. } => (extent == Extent::All).then_some(event),
+            Event::Exec { .. } => {
+                self.ranges.clear();
+                self.heap = None;
+                self.forget();
+                Some(event)
+            }
+            Event::Start { .. }
+            | Event::ThreadStart { .. }
+            | Event::ThreadExit { .. }
+            | Event::ThreadSwitch { .. }
+            | Event::Fork { .. }
+            | Event::Mark { .. }
+            | Event::Exit { .. }
+            | Event::Killed { .. } => Some(event),
+        }
+    }
+
+    fn map(&mut self, event: Event, extent: Extent, page_bytes: u64) -> Option<Event> {
+        let Event::Map {
+            start,
+            pages,
+            rights,
+            is_shared,
+            file,
+            ..
+        } = &event
+        else {
+            return None;
+        };
+        let (start, pages) = (*start, *pages);
+        let kind = match file.as_str() {
+            _ if *is_shared => Kind::Other,
+            HEAP => heap_kind(extent),
+            "" => self.judge(start, pages, *rights, extent, page_bytes),
+            name if name.starts_with('[') => Kind::Other,
+            _ => Kind::File,
+        };
+        if file == HEAP {
+            self.heap = Some((start, start + pages));
+        }
+        let is_taken = self.cut(start, start + pages);
+        let end = start + pages;
+        self.ranges.insert(start, Range { end, kind });
+        match kind.is_managed() {
+            // An engine leaves rights to the program: to it, all memory can be written.
+            true => Some(Event::Map {
+                start,
+                pages,
+                rights: Rights(Rights::READ.0 | Rights::WRITE.0),
+                is_shared: false,
+                file: if file == HEAP { HEAP } else { "" }.into(),
+                offset: 0,
+            }),
+            false => is_taken.then_some(Event::Unmap { start, pages }),
+        }
+    }
+
+    /// What an anonymous mapping is, going by itself and by what is below it.
+    fn judge(
+        &self,
+        start: u64,
+        pages: u64,
+        rights: Rights,
+        extent: Extent,
+        page_bytes: u64,
+    ) -> Kind {
+        let bytes = pages.saturating_mul(page_bytes);
+        let below = self.ranges.range(..start).next_back();
+        let below = below.filter(|(_, range)| range.end == start);
+        let is_guard = |(&first, range): (&u64, &Range)| {
+            range.kind == Kind::Reserved && (start - first) * page_bytes <= GUARD_BYTES_MAX
+        };
+        let is_file = below.is_some_and(|(_, range)| range.kind == Kind::File);
+        if rights.0 & Rights::EXECUTE.0 != 0
+            || is_file && bytes <= FILE_TAIL_BYTES
+            || rights.0 != 0 && below.is_some_and(is_guard)
+            || extent == Extent::Large && bytes < LARGE_BYTES_LEAST
+        {
+            return Kind::Other;
+        }
+        match rights.0 {
+            0 => Kind::Reserved,
+            _ => Kind::Managed,
+        }
+    }
+
+    fn unmap(&mut self, start: u64, pages: u64) -> Option<Event> {
+        let is_taken = self.cut(start, start.saturating_add(pages));
+        is_taken.then_some(Event::Unmap { start, pages })
+    }
+
+    fn remap(&mut self, from: (u64, u64), to: (u64, u64)) -> Option<Event> {
+        let before = self.ranges.range(..=from.0).next_back();
+        let before = before.filter(|(_, range)| from.0 < range.end);
+        let kind = before.map_or(Kind::Other, |(_, range)| range.kind);
+        self.cut(from.0, from.0.saturating_add(from.1));
+        let is_taken = self.cut(to.0, to.0.saturating_add(to.1));
+        let end = to.0.saturating_add(to.1);
+        self.ranges.insert(to.0, Range { end, kind });
+        let (start, pages) = to;
+        match kind.is_managed() {
+            true => Some(Event::Remap {
+                from: from.0,
+                from_pages: from.1,
+                to: to.0,
+                to_pages: to.1,
+            }),
+            false => is_taken.then_some(Event::Unmap { start, pages }),
+        }
+    }
+
+    /// A reservation that is opened but for a guard below becomes a thread's stack.
+    fn protect(
+        &mut self,
+        start: u64,
+        pages: u64,
+        rights: Rights,
+        page_bytes: u64,
+    ) -> Option<Event> {
+        let (&first, &found) = self.ranges.range(..=start).next_back()?;
+        if found.kind != Kind::Reserved || rights.0 == 0 || start >= found.end {
+            return None;
+        }
+        let guard_bytes = (start - first) * page_bytes;
+        let end = start.saturating_add(pages);
+        let is_stack = (1..=GUARD_BYTES_MAX).contains(&guard_bytes) && end == found.end;
+        if !is_stack {
+            return None;
+        }
+        self.cut(start, end);
+        let kind = Kind::Other;
+        self.ranges.insert(start, Range { end, kind });
+        Some(Event::Unmap { start, pages })
+    }
+
+    /// The first that is said of a heap nobody mapped is where it begins.
+    fn set_break(&mut self, end: u64, extent: Extent) -> Option<Event> {
+        let (start, before) = self.heap.unwrap_or((end, end));
+        let end = end.max(start);
+        self.cut(start, before.max(end));
+        if start < end {
+            let kind = heap_kind(extent);
+            self.ranges.insert(start, Range { end, kind });
+        }
+        self.heap = Some((start, end));
+        (extent == Extent::All).then_some(Event::Break { end })
+    }
+
+    /// Takes the pages from `start` to before `end` away from whatever they belong to; whether any
+    /// of them was managed.
+    fn cut(&mut self, start: u64, end: u64) -> bool {
+        self.forget();
+        self.split(start);
+        self.split(end);
+        let inside = self.ranges.range(start..end.max(start));
+        let inside: Vec<(u64, Range)> = inside.map(|(&at, &range)| (at, range)).collect();
+        for (at, _) in &inside {
+            self.ranges.remove(at);
+        }
+        inside.iter().any(|(_, range)| range.kind.is_managed())
+    }
+
+    /// Makes two ranges of one that has `at` inside.
+    fn split(&mut self, at: u64) {
+        if let Some((_, range)) = self.ranges.range_mut(..at).next_back()
+            && range.end > at
+        {
+            let behind = *range;
+            range.end = at;
+            self.ranges.insert(at, behind);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.recent.fill((u64::MAX, false));
+    }
+}
+
+/// The heap grows in small pieces.
+fn heap_kind(extent: Extent) -> Kind {
+    match extent {
+        Extent::All => Kind::Managed,
+        Extent::Large => Kind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Granularity, Kinds, Placed, TimeUnit};
+
+    const HEADER_PAGE: u64 = 4096;
+
+    fn memory(extent: Extent) -> PrivateMemory {
+        let header = Header {
+            page_bytes: HEADER_PAGE,
+            granularity: Granularity::Exact,
+            time: TimeUnit::Instructions,
+            source: String::new(),
+            command: Vec::new(),
+        };
+        PrivateMemory::new(&header, extent)
+    }
+
+    fn map(start: u64, pages: u64, file: &str, rights: u8) -> Event {
+        Event::Map {
+            start,
+            pages,
+            rights: Rights(rights),
+            is_shared: false,
+            file: file.into(),
+            offset: 0,
+        }
+    }
+
+    /// A block of these events, then of these pages, each after 10 units of time.
+    fn block(events: Vec<Event>, pages: &[u64]) -> Block {
+        let mut block = Block {
+            time_start: 100,
+            ..Block::default()
+        };
+        let placed = |event| Placed {
+            after: 0,
+            time: 100,
+            event,
+        };
+        block.events = events.into_iter().map(placed).collect();
+        pages
+            .iter()
+            .for_each(|&page| block.push(page, Kinds::STORE, 10));
+        block
+    }
+
+    fn kept(extent: Extent, events: Vec<Event>, pages: &[u64]) -> Block {
+        let mut block = block(events, pages);
+        memory(extent).keep(&mut block);
+        block.check().unwrap();
+        block
+    }
+
+    #[test]
+    fn files_stacks_and_their_tails_go_and_time_stays() {
+        let events = vec![
+            map(10, 10, "/bin/x", 5),
+            map(20, 4, "", 3),
+            map(100, 50, "", 3),
+            map(200, 8, "[stack]", 3),
+            map(300, 40, "", 7),
+        ];
+        let block = kept(Extent::All, events, &[10, 100, 21, 200, 149, 150, 300, 101]);
+        assert_eq!(block.pages, [100, 149, 101]);
+        assert_eq!(block.gaps, [20, 30, 30]);
+        let maps = block.events.iter().map(|placed| &placed.event);
+        assert_eq!(maps.collect::<Vec<_>>(), [&map(100, 50, "", 3)]);
+    }
+
+    #[test]
+    fn time_passes_on_to_the_next_block() {
+        let mut memory = memory(Extent::All);
+        let mut first = block(vec![map(5, 5, "", 3)], &[5, 90, 91]);
+        let mut next = block(vec![], &[92, 6]);
+        next.time_start = first.time_end();
+        memory.keep(&mut first);
+        memory.keep(&mut next);
+        assert_eq!((first.pages, first.gaps), (vec![5], vec![10]));
+        assert_eq!((next.time_start, next.gaps), (110, vec![40]));
+    }
+
+    #[test]
+    fn the_heap_begins_where_it_is_first_told_to_end() {
+        let events = [50, 60, 55].map(|end| Event::Break { end });
+        let block = kept(
+            Extent::All,
+            [vec![map(5, 5, "", 3)], events.into()].concat(),
+            &[49, 50, 54, 55],
+        );
+        assert_eq!(block.pages, [50, 54]);
+        assert_eq!(block.events.len(), 4);
+    }
+
+    #[test]
+    fn what_opens_above_a_guard_is_a_stack() {
+        let open = |start, pages| Event::Protect {
+            start,
+            pages,
+            rights: Rights(3),
+        };
+        let events = vec![
+            map(10, 100, "", 0),
+            open(11, 99),
+            map(200, 100, "", 0),
+            open(200, 9),
+        ];
+        let block = kept(Extent::All, events, &[20, 200, 208]);
+        assert_eq!(block.pages, [200, 208]);
+    }
+
+    #[test]
+    fn small_pieces_are_left_out_in_step() {
+        let events = vec![
+            map(10, 1023, "", 3),
+            map(5000, 1024, "", 3),
+            Event::Break { end: 9000 },
+            Event::Break { end: 99_000 },
+        ];
+        let block = kept(Extent::Large, events, &[10, 5000, 6023, 9510]);
+        assert_eq!(block.pages, [5000, 6023]);
+        assert_eq!(block.events.len(), 1);
+    }
+
+    #[test]
+    fn memory_that_moves_or_is_covered_is_followed() {
+        let remap = Event::Remap {
+            from: 10,
+            from_pages: 5,
+            to: 30,
+            to_pages: 9,
+        };
+        let events = vec![map(10, 5, "", 3), remap, map(32, 2, "/lib/y", 1)];
+        let block = kept(Extent::All, events, &[10, 31, 32, 38]);
+        assert_eq!(block.pages, [31, 38]);
+        let last = &block.events[2].event;
+        assert_eq!(
+            *last,
+            Event::Unmap {
+                start: 32,
+                pages: 2
+            }
+        );
+    }
+
+    #[test]
+    fn without_mappings_nothing_is_taken_out() {
+        let before = block(vec![], &[1, 2]);
+        let mut after = before.clone();
+        memory(Extent::All).keep(&mut after);
+        assert_eq!(before, after);
+    }
+}
