@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::vm::Counters;
 
+use super::trouble::say;
 use super::{Engine, now};
 use crate::shared::Counter;
 use crate::store::Tally;
@@ -155,7 +156,22 @@ impl Engine {
         if let Some(path) = self.setup.counters.clone() {
             self.write_counters(&path);
         }
+        self.tell_setbacks(true);
         self.murmur("ends");
+    }
+
+    /// Says once what went wrong with a policy from a file, for nothing else would show it: when it
+    /// is called no more, or at the end.
+    pub(super) fn tell_setbacks(&mut self, is_end: bool) {
+        let policy = &self.setup.policy;
+        if !self.has_told_setbacks
+            && let Some(setbacks) = tidemark_plugin::setbacks(policy)
+            && setbacks != tidemark_plugin::Setbacks::default()
+            && (is_end || setbacks.given_up > 0)
+        {
+            self.has_told_setbacks = true;
+            say(&format!("`{policy}`: {setbacks}"));
+        }
     }
 
     /// Writes the counters as lines of a name and a number.
