@@ -66,9 +66,7 @@ pub fn find_live(name: &str) -> Result<&'static Description, Refusal> {
 /// Says on stderr which of the policies `names` are modules that failed, and how often.
 pub fn tell_setbacks(names: &[String]) {
     for name in names.iter().map(|name| name.trim()) {
-        if let Some(setbacks) = tidemark_plugin::setbacks(name)
-            && setbacks != tidemark_plugin::Setbacks::default()
-        {
+        if let Some(setbacks) = tidemark_plugin::take_news(name, true) {
             eprintln!("tidemark: `{name}`: {setbacks}");
         }
     }

@@ -34,8 +34,8 @@ pub const SWAP_PATH: &str = "TIDEMARK_SWAP_PATH";
 pub const SWAP_BYTES: &str = "TIDEMARK_SWAP_BYTES";
 /// The name of the replacement policy, or of a file with one. The engine's default if absent.
 pub const POLICY: &str = "TIDEMARK_POLICY";
-/// Where the module of a [`POLICY`] lies that is the name of a file, in binary form. The file of that
-/// name if absent.
+/// Where the module of a [`POLICY`] lies that is the name of a file, in binary form. The file of
+/// that name if absent.
 pub const POLICY_FILE: &str = "TIDEMARK_POLICY_FILE";
 /// How faults are served: [`MODE_THREAD`] (the default) or [`MODE_IN_THREAD`].
 pub const MODE: &str = "TIDEMARK_MODE";

@@ -99,7 +99,6 @@ pub struct Engine {
     has_store: bool,
     now: Time,
     next_tick: Time,
-    has_told_setbacks: bool,
     /// The budget the core has been told.
     budget: u32,
 }

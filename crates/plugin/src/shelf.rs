@@ -5,7 +5,7 @@
 //! grows, by what a command line can name.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tidemark_core::policy::registry::{self, BuildError};
@@ -67,6 +67,7 @@ pub struct Counts {
     trapped: AtomicU64,
     misnamed: AtomicU64,
     given_up: AtomicU64,
+    is_told: AtomicBool,
 }
 
 impl Counts {
@@ -177,6 +178,16 @@ pub fn binary(name: &str) -> Option<&'static [u8]> {
 /// What has gone wrong with the module `name` so far. `None` if it has not been loaded.
 pub fn setbacks(name: &str) -> Option<Setbacks> {
     find_kept(name).map(|kept| kept.counts.read())
+}
+
+/// What is to be said of the module `name`, if anything has gone wrong: once, when it is first
+/// called no more, or when all `is_over`.
+pub fn take_news(name: &str, is_over: bool) -> Option<Setbacks> {
+    let counts = &find_kept(name)?.counts;
+    let setbacks = counts.read();
+    let is_news = setbacks.given_up > 0 || is_over && setbacks != Setbacks::default();
+    let is_first = is_news && !counts.is_told.swap(true, Ordering::Relaxed);
+    is_first.then_some(setbacks)
 }
 
 fn find_kept(name: &str) -> Option<&'static Kept> {

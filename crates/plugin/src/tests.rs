@@ -8,7 +8,7 @@ use tidemark_model::cache::{Cache, MachineKind, Misses, replay};
 use tidemark_model::conformance::policy::{Candidate, POLICY};
 use tidemark_model::{demand, traces};
 
-use crate::{Setbacks, build, keep, load, setbacks};
+use crate::{Setbacks, build, keep, load, setbacks, take_news};
 
 const CLOCK: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -43,17 +43,11 @@ fn refusal(name: &str, parts: &[&str]) -> String {
 }
 
 fn policy(name: &str, frames: u32) -> Box<dyn Policy> {
-    build(name, frames, frames, 1, &[])
-        .ok()
-        .expect("it has been loaded")
+    build(name, frames, frames, 1, &[]).expect("it has been loaded")
 }
 
 fn expect_conformance(name: &str) {
-    let build = |frames, seed| {
-        build(name, frames, frames, seed, &[])
-            .ok()
-            .expect("it is known")
-    };
+    let build = |frames, seed| build(name, frames, frames, seed, &[]).expect("it is known");
     for (test, run) in POLICY {
         println!("{name}: {test}");
         run(Candidate {
@@ -128,6 +122,7 @@ fn the_clock_from_a_file_keeps_the_contract() {
     load(CLOCK).unwrap();
     expect_conformance(CLOCK);
     assert_eq!(setbacks(CLOCK), Some(Setbacks::default()));
+    assert_eq!(take_news(CLOCK, true), None);
 }
 
 #[test]
@@ -164,6 +159,13 @@ fn a_call_without_an_end_is_stopped_and_the_oldest_page_leaves() {
     let counted = setbacks("loop.wasm").unwrap();
     assert_eq!((counted.stopped, counted.trapped), (16, 0));
     assert_eq!((counted.misnamed, counted.given_up), (0, 1));
+    let told = take_news("loop.wasm", false).unwrap().to_string();
+    assert!(
+        told.starts_with("16 calls were stopped, 0 trapped"),
+        "{told}"
+    );
+    assert!(told.ends_with("it was called no more"), "{told}");
+    assert_eq!(take_news("loop.wasm", true), None, "once");
     expect_conformance("loop.wasm");
 }
 
@@ -219,6 +221,8 @@ fn a_frame_that_can_t_leave_is_not_taken_for_an_answer() {
             (evictions, 0),
             "{name}"
         );
+        assert_eq!(take_news(name, false), None, "{name}");
+        assert_eq!(take_news(name, true), Some(counted), "{name}");
         expect_conformance(name);
     }
     // The frame is there, and holds a page; but not one that may leave.

@@ -160,16 +160,10 @@ impl Engine {
         self.murmur("ends");
     }
 
-    /// Says once what went wrong with a policy from a file, for nothing else would show it: when it
-    /// is called no more, or at the end.
-    pub(super) fn tell_setbacks(&mut self, is_end: bool) {
+    /// Says what went wrong with a policy from a file: nothing else would show it.
+    pub(super) fn tell_setbacks(&self, is_end: bool) {
         let policy = &self.setup.policy;
-        if !self.has_told_setbacks
-            && let Some(setbacks) = tidemark_plugin::setbacks(policy)
-            && setbacks != tidemark_plugin::Setbacks::default()
-            && (is_end || setbacks.given_up > 0)
-        {
-            self.has_told_setbacks = true;
+        if let Some(setbacks) = tidemark_plugin::take_news(policy, is_end) {
             say(&format!("`{policy}`: {setbacks}"));
         }
     }

@@ -252,7 +252,6 @@ impl Engine {
             swap_file,
             has_store: true,
             now: now(),
-            has_told_setbacks: false,
             next_tick: match setup.is_in_step {
                 true => Time(STEP_TICK_NS),
                 false => Time(0),

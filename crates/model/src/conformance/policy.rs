@@ -16,8 +16,11 @@ pub struct Candidate<'a> {
     pub build: &'a dyn Fn(u32, u64) -> Box<dyn Policy>,
 }
 
+/// A named test of policies.
+pub type PolicyTest = (&'static str, fn(Candidate<'_>));
+
 /// Every test, by name.
-pub const POLICY: &[(&str, fn(Candidate<'_>))] = &[
+pub const POLICY: &[PolicyTest] = &[
     (
         "an_empty_memory_has_nothing_to_give",
         an_empty_memory_has_nothing_to_give,
