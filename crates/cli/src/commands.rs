@@ -36,6 +36,7 @@ commands! {
     Replay = replay;
     Compare = compare;
     Systems = systems;
+    Experiment = experiment;
     Info = info;
     Import = import;
     Export = export;

@@ -1,6 +1,6 @@
 //! `tidemark replay`: recorded programs on whole memory systems, in several sizes of memory.
 
-mod plan;
+pub mod plan;
 
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -52,9 +52,22 @@ impl Vm {
         rights: Rights,
     ) -> Result<(), MapError> {
         self.check_vacant(space, at, pages)?;
-        if self.extend_region(space, at, pages, rights) {
-            return Ok(());
+        match self.extend_region(space, at, pages, rights) {
+            true => Ok(()),
+            false => self.map_apart(space, at, pages, rights),
         }
+    }
+
+    /// The same as an object of its own, whatever it is beside: what a program maps in pieces is
+    /// then the same wherever the pieces come to lie.
+    pub fn map_apart(
+        &mut self,
+        space: SpaceId,
+        at: VirtPage,
+        pages: u64,
+        rights: Rights,
+    ) -> Result<(), MapError> {
+        self.check_vacant(space, at, pages)?;
         let object = self.objects.create(Keeper::Swap);
         self.insert_region(space, Region::private(at, pages, (object, 0), rights));
         Ok(())

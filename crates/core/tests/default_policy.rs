@@ -66,6 +66,25 @@ fn a_change_of_phase_costs_little_more_than_by_the_clock() {
 }
 
 #[test]
+fn a_loop_is_told_from_a_law_with_a_long_tail_after_memory_was_filled() {
+    // Pages that left during the fill come back in both. Only in the loop none of them left lately.
+    let trace: Vec<u64> = (0..8192).chain(zipf(22, 8192, 32_768)).collect();
+    let [ours, clock] = ["tidemark", "clock"]
+        .map(|policy| run(policy, Config::clustered(2048, 2048), &trace).page_ins);
+    assert!(ours <= clock, "{ours} {clock}");
+}
+
+#[test]
+fn the_first_pages_to_leave_are_those_that_were_not_used_since_they_came() {
+    // Two pages are used all along, between pages that are used once. Memory gets full once.
+    let trace: Vec<u64> = (2..130).flat_map(|page| [0, page, 1]).collect();
+    let counters = run("tidemark", Config::demand(100), &trace);
+    assert_eq!((counters.zero_fills, counters.page_ins), (130, 0));
+    let blind = run("fifo", Config::demand(100), &trace);
+    assert_eq!(blind.page_ins, 2);
+}
+
+#[test]
 fn finding_out_costs_less_than_six_soft_faults_for_ten_misses_when_nothing_can_be_learnt() {
     let counters = run("tidemark", Config::demand(2048), &uniform(6, 4096, 100_000));
     let came = counters.page_ins + counters.zero_fills;

@@ -5,7 +5,10 @@
 //! granted (how long a page-in lasts, which windows are shown) is an argument here, and stands in
 //! the record.
 
+mod ample;
+pub mod claims;
 mod curves;
+pub mod lifetimes;
 mod order;
 mod policies;
 mod replay;
@@ -13,6 +16,7 @@ mod runs;
 mod sampled;
 mod space_time;
 mod time;
+mod trial;
 
 use std::path::Path;
 
@@ -31,6 +35,7 @@ use crate::analysis::{Choice, Loading, References};
 pub use order::{Assumed, CurveOrder, Sizes};
 pub use policies::{Named, UnknownPolicy};
 pub use replay::{NamedDisk, Replay, ReplayOrder, Replayed, Unreadable, Unrunnable};
+pub use trial::{METRICS, Trial, count_peak_pages, run_trials};
 
 /// The version that records are written by.
 const VERSION: &str = env!("CARGO_PKG_VERSION");

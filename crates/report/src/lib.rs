@@ -3,7 +3,7 @@
 //! Sees the records of `tidemark-results` and nothing else: every view is a pure function of them.
 //!
 //! [`picture`] draws for files (SVG, PNG), [`terminal`] for terminals, [`page`] for browsers, as
-//! does [`replay`]. They
+//! do [`replay`] and [`experiment`]. They
 //! share how values become places ([`axis`]), numbers ([`numbers`]), colours ([`colours`]) and
 //! sentences ([`words`]), how a map is laid out ([`raster`]), and its table ([`regions`]).
 
@@ -11,6 +11,7 @@
 
 pub mod axis;
 pub mod colours;
+pub mod experiment;
 pub mod numbers;
 pub mod page;
 pub mod picture;

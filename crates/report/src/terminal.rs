@@ -6,12 +6,14 @@
 mod canvas;
 mod compare;
 mod curves;
+mod experiment;
 mod map;
 mod replay;
 mod sizes;
 
 pub use compare::compare;
 pub use curves::curves;
+pub use experiment::experiments;
 pub use map::map;
 pub use replay::replay;
 pub use sizes::sizes;

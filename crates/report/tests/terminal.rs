@@ -6,7 +6,7 @@ mod sample;
 
 use std::path::Path;
 
-use tidemark_report::terminal::{Screen, curves, map, sizes};
+use tidemark_report::terminal::{Screen, curves, experiments, map, sizes};
 
 fn expect_golden(name: &str, drawn: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -80,4 +80,9 @@ fn nothing_recorded_is_drawn_as_nothing() {
     let mut empty = sample::curves();
     empty.curves.clear();
     assert!(curves(&empty, screen).contains("misses by memory"));
+}
+
+#[test]
+fn experiments_as_tables() {
+    expect_golden("experiments.txt", &experiments(&sample::experiments()));
 }

@@ -2,8 +2,8 @@
 //!
 //! [`record`] holds the types: they are the statistics file of `tidemark run`, field by field.
 //! [`analysis`] has the records of what was found out about traces, [`replay`] those of traces that
-//! were run on whole memory systems,
-//! [`compare`] of predictions beside what came of them.
+//! were run on whole memory systems, [`compare`] of predictions beside what came of them,
+//! [`experiment`] of published measurements made again, and [`dated`] where and when.
 //! [`host`] is the record of what a host permits. [`histogram`] counts by size. [`text`] draws
 //! tables; every view is a pure function of a record.
 //!
@@ -15,6 +15,8 @@
 
 pub mod analysis;
 pub mod compare;
+pub mod dated;
+pub mod experiment;
 pub mod histogram;
 pub mod host;
 pub mod record;

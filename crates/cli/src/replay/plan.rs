@@ -141,7 +141,8 @@ fn parse_systems(names: &[String]) -> Result<Vec<System>, Refusal> {
     Ok(chosen)
 }
 
-fn check_load(name: &str) -> Result<(), Refusal> {
+/// Refuses a load control that there is not.
+pub fn check_load(name: &str) -> Result<(), Refusal> {
     if load::registry::find(name).is_some() {
         return Ok(());
     }
@@ -150,7 +151,8 @@ fn check_load(name: &str) -> Result<(), Refusal> {
     Err(unknown("--load", name, "load control", &all))
 }
 
-fn parse_scheduler(name: &str) -> Result<Scheduler, Refusal> {
+/// Who runs next.
+pub fn parse_scheduler(name: &str) -> Result<Scheduler, Refusal> {
     let quantum_ns = QUANTUM_NS;
     match name {
         "round-robin" => Ok(Scheduler::RoundRobin { quantum_ns }),

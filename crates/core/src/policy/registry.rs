@@ -270,8 +270,8 @@ pub(crate) fn resolve_knobs<'a>(
 }
 
 /// Those of the names `known` that differ from `name` by little, nearest first.
-pub fn collect_near(name: &str, known: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
-    let mut names: Vec<(usize, &'static str)> = Vec::new();
+pub fn collect_near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut names: Vec<(usize, &str)> = Vec::new();
     for known in known {
         let edits = count_edits(name, known);
         let is_part = name.len() >= 4 && known.contains(name);

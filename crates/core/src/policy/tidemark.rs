@@ -22,8 +22,17 @@
 //! How many pages are cold adapts, so that whatever leaves next is missed equally seldom. Two
 //! rates are kept: how often a page comes back that left as cold a short while ago, and how often
 //! a hot page that has been idle for longer than a cold one stays is used after all. While the
-//! first is higher, cold pages leave too early and more are kept; while the second is, fewer. In
-//! a loop the first is nothing: its pages stay away for a whole round.
+//! first is higher, cold pages leave too early and more are kept; while the second is, fewer.
+//!
+//! At first nothing is known, and most pages are cold: then memory is *open*, and nearly a queue by
+//! age of last use, which is what most programs are served best by. A third of it is on trial and a
+//! quarter of the hot pages is watched; of the oldest cold page and the oldest hot one, the one that
+//! has been idle for longer leaves. Trials begin before memory is full, so that the first page to
+//! leave is not just the first that came.
+//!
+//! A loop larger than memory betrays itself: pages come back that left long ago, while none that
+//! left just now does, and none on trial is used. Then what is in memory becomes hot as it is, and newcomers pass through the
+//! least number of cold pages.
 //!
 //! Pages that came while memory was filling are hot because there was room, and for no better
 //! reason. As long as none of their uses has been seen, they leave more readily than others.
@@ -32,7 +41,8 @@
 //! From CLOCK-Pro: no bits and no common clock of all pages, but queues; a page's first use is
 //! absorbed; distances are compared by number, not by which hand is where; the number of cold
 //! pages follows two measured rates. Why this shape and these numbers:
-//! `docs/decisions/0009-default-policy.md` and `0025-cold-pages-by-rates-of-return.md`.
+//! `docs/decisions/0009-default-policy.md`, `0025-cold-pages-by-rates-of-return.md` and
+//! `0050-open-until-a-loop-shows.md`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -102,7 +112,11 @@ const LISTS: u8 = 4;
 /// The share of cold pages that is on trial, and the most it may be of memory, in thousandths.
 /// The more pages are on trial, the nearer to LRU, and the more soft faults.
 const TRIAL_OF_COLD: u64 = 750;
-const TRIAL_MOST: u64 = 250;
+const TRIAL_MOST: u64 = 333;
+/// The share of hot pages that is watched while memory is open, in thousandths.
+const WATCHED_OPEN: u64 = 250;
+/// Trials begin when less than this share of memory is free.
+const FREE_PART: u64 = 4;
 
 /// The time that stands for no time at all.
 const UNKNOWN: u64 = 0;
@@ -123,7 +137,20 @@ const STEP_MOST: u64 = 64;
 /// has been seen to use to leave in its place.
 const UNTRIED_FAVOUR: u128 = 4;
 
-/// The most pages unmapped for each choice, on trial and watched: bounds a choice's time.
+/// A hot page leaves though there are few cold ones only if it has been idle for at least four
+/// fifths of what the oldest cold page has; and, while memory is open, a hot page leaves though
+/// there are cold ones enough if it has been idle for more than five quarters of that. Cold
+/// pages are timed from their coming, hot ones from when they were unmapped, which is less exact.
+const IDLE_LEAST: (u64, u64) = (4, 5);
+const IDLE_MOST: (u64, u64) = (5, 4);
+/// A loop shows when pages that left long ago come back so many times as often as pages on trial
+/// are used and as those come back that left just now, and when this share of memory has come back.
+const LOOP_FACTOR: u128 = 10;
+const LOOP_PART: u64 = 64;
+const LOOP_LEAST: u64 = 2;
+
+/// The most pages unmapped for each choice, on trial and watched, and the most that become hot for
+/// each arrival: bounds an event's time.
 const UNMAPS_MAX: u32 = 256;
 
 /// The most credit there can be, in arrivals, and the least, in thousandths of memory: a program
@@ -159,6 +186,8 @@ struct Tidemark {
     untried: Vec<bool>,
     rates: Rates,
     cold_target: u64,
+    /// Whether cold pages are to become hot until no more than the target are left.
+    is_closing: bool,
     /// How many more arrivals than not have asked for more cold pages since the last step.
     drift: i64,
     watched_target: u64,
@@ -169,11 +198,17 @@ struct Tidemark {
     price: i64,
 }
 
-/// How often pages that could have left, or have just left, are used: cold and hot ones.
+/// How often pages that could have left, or have left, are used.
 #[derive(Default)]
 struct Rates {
+    /// Of pages that left as cold a short while ago.
     cold: Rate,
+    /// Of pages that left as hot a short while ago, or could have.
     hot: Rate,
+    /// Of pages on trial.
+    trial: Rate,
+    /// Of pages that left longer ago.
+    far: Rate,
 }
 
 /// Uses for each page and arrival, with the past fading.
@@ -202,7 +237,8 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         arrivals_counted: 0,
         untried: vec![false; frames_max as usize],
         rates: Rates::default(),
-        cold_target: 0,
+        cold_target: u64::MAX,
+        is_closing: false,
         drift: 0,
         watched_target: 0,
         credit: 0,
@@ -230,7 +266,11 @@ impl Policy for Tidemark {
         self.ahead[frame.index()] = is_ahead;
         self.events[frame.index()] = self.event;
         let is_near = if is_ahead {
-            // Its return is judged when it is seen to be used.
+            // Its return is judged when it is seen to be used. Only pages of runs come ahead, and
+            // most of those are.
+            if found.is_some_and(|found| !found.is_recent) {
+                self.rates.far.note_use();
+            }
             self.seen[frame.index()] = found.map_or(UNKNOWN, |found| found.ghost.seen);
             false
         } else {
@@ -239,7 +279,7 @@ impl Policy for Tidemark {
         };
         // While there is room for hot pages, anyone may be one: whoever comes first is as likely
         // as whoever comes later to be used again, and need not be read again.
-        let has_room = self.hot() + self.cold_target < self.capacity;
+        let has_room = self.has_room();
         self.untried[frame.index()] = !is_near && self.is_filling();
         let list = if is_near || has_room { HOT } else { FRESH };
         self.queues.push_back(list, frame.0);
@@ -254,11 +294,8 @@ impl Policy for Tidemark {
         }
         self.leaving += 1;
         // Of a page that came ahead and was not rescued nobody knows whether it was used. What was
-        // known of it before still holds.
+        // known of it before still holds, and that it was here.
         let seen = self.seen[frame.index()];
-        if seen == UNKNOWN {
-            return;
-        }
         while u64::from(self.ghosts.len()) >= self.frames {
             self.ghosts.drop_oldest();
         }
@@ -280,20 +317,23 @@ impl Policy for Tidemark {
         };
         let distance = self.arrivals - self.seen[frame.index()];
         self.seen[frame.index()] = self.arrivals;
-        self.ahead[frame.index()] = false;
+        // A page that came ahead of its use has waited for its first one.
+        let was_ahead = core::mem::take(&mut self.ahead[frame.index()]);
         self.untried[frame.index()] = false;
         self.events[frame.index()] = self.event;
+        if list == TRIAL && !was_ahead {
+            self.rates.trial.note_use();
+        }
         match list {
             WATCHED => {
                 if distance > self.cold() {
                     self.rates.hot.note_use();
                 }
                 self.watched_target = self.watched_target.saturating_sub(1);
-                let debt_most = (self.frames as i64 * DEBT_MOST / 1000).max(DEBT_LEAST);
-                self.credit = (self.credit - self.price).max(-debt_most);
+                self.credit = (self.credit - self.price).max(-self.debt_most());
                 self.queues.move_to_back(HOT, frame.0);
             }
-            FRESH | TRIAL if self.is_nearer(distance) => {
+            FRESH | TRIAL if self.is_nearer(distance) || self.has_room() => {
                 self.queues.move_to_back(HOT, frame.0);
             }
             FRESH | TRIAL => self.queues.move_to_back(FRESH, frame.0),
@@ -302,24 +342,28 @@ impl Policy for Tidemark {
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
-        if self.event_time != probe.now() {
-            self.event_time = probe.now();
-            self.event += 1;
-        }
+        self.note_event(probe.now());
         self.note_capacity();
         self.put_on_trial(probe);
         self.watch(probe);
-        let is_cold_enough =
-            self.hot() + self.cold_target <= self.capacity || self.cold() >= self.cold_target;
-        let is_cold_due =
-            is_cold_enough && !self.is_cold_too_young() && !self.is_untried_one_worse();
-        let order = match is_cold_due {
+        let order = match self.is_cold_due() {
             true => [TRIAL, FRESH, WATCHED, HOT],
             false => [WATCHED, HOT, TRIAL, FRESH],
         };
         order
             .into_iter()
             .find_map(|list| pull(&mut self.queues, list, probe))
+    }
+
+    /// Names nothing: a soft fault or an arrival is over, and the oldest pages go on trial in time.
+    fn trim(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        let is_nearly_full = u64::from(probe.frames_free()) < self.frames / FREE_PART;
+        if is_nearly_full && self.is_filling() {
+            self.note_event(probe.now());
+            self.put_on_trial(probe);
+            self.watch(probe);
+        }
+        None
     }
 
     fn resize(&mut self, frames: u32) {
@@ -342,8 +386,10 @@ impl Policy for Tidemark {
 impl Tidemark {
     /// Says whether a page that came back on demand is hot, and learns from it.
     fn judge_return(&mut self, found: Found) -> bool {
-        if found.is_recent {
-            self.rates.of(found.ghost.was_hot).note_use();
+        match (found.is_recent, found.ghost.was_hot) {
+            (true, true) => self.rates.hot.note_use(),
+            (true, false) => self.rates.cold.note_use(),
+            (false, _) => self.rates.far.note_use(),
         }
         self.is_nearer(self.arrivals - found.ghost.seen)
     }
@@ -354,12 +400,27 @@ impl Tidemark {
         let watched = u64::from(self.queues.length(WATCHED));
         // Pages come to be watched at an even pace, so that so many have been idle for that long.
         let idle_longer = watched * idle.saturating_sub(stay) / idle.max(1);
+        let (cold, hot) = (self.ghosts.recent(false), self.ghosts.recent(true));
+        let far = u64::from(self.ghosts.len()) - cold - hot;
+        let trial = u64::from(self.queues.length(TRIAL));
         let fading = u64::BITS - (self.frames / RATE_PART).leading_zeros();
-        let cold = self.ghosts.recent(false);
-        let hot = self.ghosts.recent(true) + idle_longer;
         self.rates.cold.pass(cold, fading);
-        self.rates.hot.pass(hot, fading);
-        self.drift += if self.rates.is_cold_higher(1) { 1 } else { -1 };
+        self.rates.hot.pass(hot + idle_longer, fading);
+        self.rates.far.pass(far, fading);
+        self.rates.trial.pass(trial, fading);
+        if self.is_looping() {
+            self.cold_target = self.cold_least();
+            self.is_closing = true;
+            self.drift = 0;
+        }
+        self.close();
+        self.move_target();
+    }
+
+    /// Moves the number of cold pages by what the rates say. While they say nothing, it stays.
+    fn move_target(&mut self) {
+        self.drift += i64::from(self.rates.is_cold_higher(1));
+        self.drift -= i64::from(self.rates.hot.is_higher(&self.rates.cold, 1));
         if self.drift.abs() < ARRIVALS_A_PAGE * self.step() {
             return;
         }
@@ -369,9 +430,78 @@ impl Tidemark {
         self.drift = 0;
     }
 
+    /// Whether pages come round in a loop that is larger than memory, though memory is full and
+    /// more than the least number of pages is cold.
+    fn is_looping(&self) -> bool {
+        let least = (self.frames / LOOP_PART).max(LOOP_LEAST);
+        let Rates {
+            cold, far, trial, ..
+        } = &self.rates;
+        far.uses >= least * Rate::USE
+            && !trial.is_higher(far, LOOP_FACTOR)
+            && !cold.is_higher(far, LOOP_FACTOR)
+            && self.cold_target > self.cold_least()
+            && !self.is_filling()
+    }
+
+    /// Makes the oldest cold pages hot, as long as there are more than are wanted.
+    fn close(&mut self) {
+        for _ in 0..UNMAPS_MAX {
+            self.is_closing &= self.cold() > self.cold_target;
+            let oldest = self.queues.front(TRIAL).or(self.queues.front(FRESH));
+            let Some(frame) = oldest.filter(|_| self.is_closing) else {
+                return;
+            };
+            self.queues.move_to_back(HOT, frame);
+        }
+    }
+
     /// By how many pages the number of cold pages moves.
     fn step(&self) -> i64 {
         (self.frames / STEP_PART).clamp(1, STEP_MOST) as i64
+    }
+
+    /// Whether a cold page is to leave next, rather than a hot one.
+    fn is_cold_due(&self) -> bool {
+        if self.is_cold_too_young() {
+            return false;
+        }
+        let (idle, age) = (self.idle(), self.cold_age());
+        if idle * IDLE_LEAST.1 < age * IDLE_LEAST.0 {
+            return true;
+        }
+        let is_cold_enough =
+            self.hot() + self.cold_target <= self.capacity || self.cold() >= self.cold_target;
+        let is_hot_older = self.is_open() && idle * IDLE_MOST.1 > age * IDLE_MOST.0;
+        is_cold_enough && !is_hot_older && !self.is_untried_one_worse()
+    }
+
+    /// Whether most of memory is for cold pages: what was used last matters more than what was
+    /// used twice.
+    fn is_open(&self) -> bool {
+        self.cold_target * 2 > self.frames
+    }
+
+    /// How many arrivals may be owed for watching: none while memory is open, when it matters most
+    /// which pages are idle.
+    fn debt_most(&self) -> i64 {
+        match self.is_open() {
+            true => 0,
+            false => (self.frames as i64 * DEBT_MOST / 1000).max(DEBT_LEAST),
+        }
+    }
+
+    /// Whether there is room for hot pages.
+    fn has_room(&self) -> bool {
+        self.hot() + self.cold_target < self.capacity
+    }
+
+    /// Numbers events: whatever happens at one time is one.
+    fn note_event(&mut self, now: Time) {
+        if self.event_time != now {
+            self.event_time = now;
+            self.event += 1;
+        }
     }
 
     /// Whether the hot page that is watched longest has only been kept because there was room,
@@ -426,6 +556,9 @@ impl Tidemark {
             .watched_target
             .min(self.frames)
             .max(hot * self.watched_least / 1000);
+        if self.is_open() {
+            self.watched_target = self.watched_target.max(hot * WATCHED_OPEN / 1000);
+        }
         for _ in 0..UNMAPS_MAX {
             let is_enough = u64::from(self.queues.length(WATCHED)) >= self.watched_target.min(hot);
             if is_enough || self.credit <= 0 {
@@ -464,6 +597,12 @@ impl Tidemark {
         frame.map_or(0, |frame| self.arrivals - self.seen[frame as usize])
     }
 
+    /// How long ago the oldest cold page came, or was last rescued.
+    fn cold_age(&self) -> u64 {
+        let frame = self.queues.front(TRIAL).or(self.queues.front(FRESH));
+        frame.map_or(0, |frame| self.arrivals - self.seen[frame as usize])
+    }
+
     fn hot(&self) -> u64 {
         u64::from(self.queues.length(HOT)) + u64::from(self.queues.length(WATCHED))
     }
@@ -484,18 +623,9 @@ impl Tidemark {
 }
 
 impl Rates {
-    fn of(&mut self, was_hot: bool) -> &mut Rate {
-        match was_hot {
-            true => &mut self.hot,
-            false => &mut self.cold,
-        }
-    }
-
-    /// Whether cold pages are used more often than hot ones, or so many times less.
+    /// Whether so many times the rate of cold pages is more than that of hot ones.
     fn is_cold_higher(&self, times: u128) -> bool {
-        let cold = u128::from(self.cold.uses) * u128::from(self.hot.exposure);
-        let hot = u128::from(self.hot.uses) * u128::from(self.cold.exposure);
-        cold * times > hot
+        self.cold.is_higher(&self.hot, times)
     }
 }
 
@@ -506,6 +636,12 @@ impl Rate {
 
     fn note_use(&mut self) {
         self.uses += Rate::USE;
+    }
+
+    /// Whether so many times this rate is more than `other`.
+    fn is_higher(&self, other: &Rate, times: u128) -> bool {
+        let (uses, exposure) = (u128::from(self.uses), u128::from(self.exposure));
+        uses * u128::from(other.exposure) * times > u128::from(other.uses) * exposure
     }
 
     /// One arrival later, during which `pages` could have been used.

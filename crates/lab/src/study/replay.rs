@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
-use tidemark_core::vm::Config;
 use tidemark_results::replay::{ReplayMachine, ReplayRecord, ReplayTrace, SCHEMA};
 use tidemark_trace::container::Ending;
 use tidemark_trace::private::{Extent, PrivateMemory};
 use tidemark_trace::{Block, Error, Header, Reader, TimeUnit};
 
+use super::ample;
 use super::order::Assumed;
 use super::runs::{Terms, run_record};
 use super::{Progress, VERSION, time_unit};
@@ -26,16 +26,14 @@ use crate::analysis::optimum::{collect_next_uses, count_misses};
 use crate::analysis::{Choice, Loading, References};
 use crate::world::script::Writing;
 use crate::world::{
-    self, Costs, DiskModel, Disks, MachineKind, Outcome, PolicyChoice, Program, Scenario,
-    Scheduler, Script, System, Watch, WorldError,
+    self, DiskModel, Disks, Outcome, PolicyChoice, Program, Scenario, Scheduler, Script, System,
+    Watch, WorldError,
 };
 
 /// The most references whose optimum is counted.
 const REFERENCES_MAX: usize = 1 << 30;
 /// More pages than this do not fit a swap store.
 const PAGES_MAX: u64 = 1 << 30;
-/// Frames that a run in ample memory has beside those for its pages.
-const FRAMES_SPARE: u64 = 1024;
 
 /// Is told of the progress of runs, by whichever thread has made one: what is being done, and the
 /// share that is done, from 0 to 1.
@@ -50,8 +48,8 @@ pub struct Replay {
     /// How many pages all programs use, those of each process counted apart.
     pages: u64,
     page_bytes: u64,
-    /// Whether time is counted in faults: see [`Scenario::is_in_step`].
-    is_in_step: bool,
+    /// The memory that is managed; `None`: everything.
+    extent: Option<Extent>,
     notes: Vec<String>,
 }
 
@@ -173,7 +171,7 @@ impl Replay {
             next_uses: vec![],
             pages: 0,
             page_bytes: 4096,
-            is_in_step: extent == Some(Extent::Large),
+            extent,
             notes: vec![],
         };
         let mut strings: Vec<References> = vec![];
@@ -203,6 +201,11 @@ impl Replay {
     /// How many pages so many copies of all programs use, those of each process counted apart.
     pub fn footprint_pages(&self, copies: u32) -> u64 {
         self.pages * u64::from(copies)
+    }
+
+    /// Whether runs are in step: see [`Scenario::is_in_step`].
+    fn is_in_step(&self) -> bool {
+        self.extent == Some(Extent::Large)
     }
 
     /// The size of a page, in bytes.
@@ -363,7 +366,7 @@ impl Replay {
         order: &ReplayOrder,
         memory_pages: u32,
     ) -> Result<Outcome, Unrunnable> {
-        let disks = match self.is_in_step {
+        let disks = match self.is_in_step() {
             true => Disks {
                 swap: DiskModel::INSTANT,
                 files: None,
@@ -373,7 +376,7 @@ impl Replay {
                 files: order.file_disk.as_ref().map(|disk| disk.model.clone()),
             },
         };
-        let system = match self.is_in_step {
+        let system = match self.is_in_step() {
             true => system.in_step(),
             false => system.clone(),
         };
@@ -386,7 +389,8 @@ impl Replay {
             policy: order.policy.clone(),
             load: order.load.clone(),
             watch: order.watch,
-            is_in_step: self.is_in_step,
+            is_apart: self.extent.is_some(),
+            is_in_step: self.is_in_step(),
             ..Scenario::new(memory_pages, self.programs(order.copies))
         };
         world::run(&system, &scenario).map_err(|error| Unrunnable::World {
@@ -413,18 +417,12 @@ impl Replay {
 
     /// The page-ins that remain in ample memory, one page at a time.
     fn unavoidable_page_ins(&self, order: &ReplayOrder) -> Result<u64, Unrunnable> {
-        let frames = self.footprint_pages(order.copies) + FRAMES_SPARE;
-        let memory_pages = u32::try_from(frames).expect("the pages fit a swap store");
-        let scenario = Scenario {
-            disks: Disks {
-                swap: DiskModel::INSTANT,
-                files: None,
-            },
-            ..Scenario::new(memory_pages, self.programs(order.copies))
-        };
-        let outcome = world::run(&AMPLE, &scenario).map_err(|error| Unrunnable::World {
-            system: AMPLE.name,
-            memory_pages,
+        let pages = self.footprint_pages(order.copies);
+        let scenario = ample::scenario(pages, self.programs(order.copies));
+        let outcome = world::run(&ample::SYSTEM, &scenario);
+        let outcome = outcome.map_err(|error| Unrunnable::World {
+            system: ample::SYSTEM.name,
+            memory_pages: scenario.memory_pages,
             error,
         })?;
         Ok(outcome.counters.page_ins)
@@ -475,20 +473,6 @@ impl ReplayOrder {
         }
     }
 }
-
-/// A system that does nothing but read what is not there.
-const AMPLE: System = System {
-    name: "ample memory",
-    summary: "a page at a time",
-    lineage: &[],
-    policy: "fifo",
-    knobs: &[],
-    config: Config::demand,
-    costs: Costs::FREE,
-    load: "none",
-    eyes: MachineKind::Bits,
-    tick_ns: 0,
-};
 
 /// The references of several programs, each as far along in its own time as the others, and how
 /// many pages there are.

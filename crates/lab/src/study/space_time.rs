@@ -95,7 +95,8 @@ fn likely_windows(curve: &Curve, trace: &TraceFacts, costs: &Costs) -> Option<(V
     let estimate = |point: &Point| {
         let returns = point.misses.saturating_sub(trace.pages) as f64;
         let elapsed_ns = trace.time as f64 * costs.tick_ns + returns * costs.page_in_ns;
-        point.memory_pages() * elapsed_ns
+        // Who waits for a page holds it, however small its window.
+        point.memory_pages().max(1.0) * elapsed_ns
     };
     let points = curve.points.iter();
     let windows: Option<Vec<u64>> = points.clone().map(|point| point.window).collect();

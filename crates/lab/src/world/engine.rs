@@ -93,7 +93,7 @@ impl<'a> World<'a> {
     pub(super) fn new(system: &'a System, scenario: &'a Scenario) -> Result<World<'a>, WorldError> {
         check(scenario)?;
         let frames = scenario.memory_pages - scenario.wired_pages;
-        let mut config = (system.config)(frames);
+        let mut config = scenario.clusters.apply((system.config)(frames));
         config.is_logging = scenario.watch.is_logging;
         let policy = build_policy(system, scenario, config.frames_max)?;
         let sees = policy.describe().sees;
@@ -133,6 +133,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn run(mut self) -> Result<Outcome, WorldError> {
+        let limit_ns = self.scenario.limit_ns;
         loop {
             self.dispatch();
             if self.alive == 0 && self.awaited == 0 {
@@ -140,6 +141,14 @@ impl<'a> World<'a> {
             }
             let behind = self.find_behind();
             let event = self.next_event();
+            let moments = behind.map(|number| self.processors[number].now);
+            let next = moments.into_iter().chain(event).min();
+            if next
+                .zip(limit_ns)
+                .is_some_and(|(next, limit_ns)| next >= limit_ns)
+            {
+                return Ok(self.cut());
+            }
             match (behind, event) {
                 (Some(number), Some(at)) if at > self.processors[number].now => {
                     self.step(number, at);
@@ -427,7 +436,9 @@ fn build_load(system: &System, scenario: &Scenario) -> Result<Box<dyn LoadContro
     let name = scenario.load.as_deref().unwrap_or(system.load);
     let unknown = || WorldError::UnknownLoad { name: name.into() };
     let entry = load::registry::find(name).ok_or_else(unknown)?;
-    Ok(entry.build(&[]).expect("the defaults are in range"))
+    let knobs = scenario.load_knobs.iter();
+    let knobs: Vec<(&str, u64)> = knobs.map(|(name, value)| (name.as_str(), *value)).collect();
+    entry.build(&knobs).map_err(refused)
 }
 
 fn build_policy(
@@ -446,8 +457,11 @@ fn build_policy(
         }
         None => (system.policy, system.knobs.iter().map(own).collect()),
     };
-    let built = tidemark_plugin::build(name, frames, frames, scenario.seed, &knobs);
-    built.map_err(|error| match error {
+    tidemark_plugin::build(name, frames, frames, scenario.seed, &knobs).map_err(refused)
+}
+
+fn refused(error: BuildError<'_>) -> WorldError {
+    match error {
         BuildError::UnknownPolicy { name } => WorldError::UnknownPolicy { name: name.into() },
         BuildError::UnknownKnob { name } => WorldError::UnknownKnob { name: name.into() },
         BuildError::OutOfRange { knob, value } => WorldError::KnobOutOfRange {
@@ -456,5 +470,5 @@ fn build_policy(
             min: knob.min,
             max: knob.max,
         },
-    })
+    }
 }

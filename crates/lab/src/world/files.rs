@@ -3,6 +3,7 @@
 //! Each file is one external object, whoever maps it. A space of its own maps all of them, so that
 //! pages stay cached when the last program that mapped their file is gone.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tidemark_core::id::{ObjectId, PagerId, SpaceId, VirtPage};
@@ -22,7 +23,7 @@ pub(super) struct Files {
 
 impl Files {
     /// Lays out files one after the other, from `first` on: names, and how many pages each has.
-    pub(super) fn new(vm: &mut Vm, sizes: &BTreeMap<&str, u64>, first: u64) -> Files {
+    pub(super) fn new(vm: &mut Vm, sizes: &BTreeMap<Cow<'_, str>, u64>, first: u64) -> Files {
         let cache = vm.create_space();
         // Nobody runs there.
         let (order, is_active) = (u64::MAX, false);
@@ -32,9 +33,9 @@ impl Files {
             places: Vec::new(),
         };
         let mut place = first;
-        for (&name, &pages) in sizes {
+        for (name, &pages) in sizes {
             let object = files.create(vm, cache);
-            files.by_name.insert(name.to_owned(), object);
+            files.by_name.insert(name.to_string(), object);
             files.places.push(place);
             place += pages;
         }

@@ -1,5 +1,6 @@
 //! The kernel's part: faults, requests to disks, replies, and what the core has to say.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tidemark_core::fault::{Access, Event, Fault, Resolution};
@@ -109,6 +110,8 @@ impl World<'_> {
     fn conclude(&mut self, now: u64) -> u64 {
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.vm.handle_idle(Time(now), &mut self.tables);
+        let used = self.vm.frames().in_use();
+        self.tally.frames_used_max = self.tally.frames_used_max.max(used);
         cost_ns + self.take_kernel_ns() + self.drain(now)
     }
 
@@ -233,10 +236,10 @@ impl World<'_> {
 
 /// The disks of a scenario, and its files laid out on theirs. On one disk they stand behind swap.
 pub(super) fn build_disks(vm: &mut Vm, scenario: &Scenario, slots: u64) -> (Vec<Disk>, Files) {
-    let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
-    for program in &scenario.programs {
-        for (name, &pages) in &program.script.files {
-            let known = sizes.entry(name).or_insert(0);
+    let mut sizes: BTreeMap<Cow<'_, str>, u64> = BTreeMap::new();
+    for (number, program) in scenario.programs.iter().enumerate() {
+        for (path, &pages) in &program.script.files {
+            let known = sizes.entry(program.file_key(number, path)).or_insert(0);
             *known = (*known).max(pages);
         }
     }

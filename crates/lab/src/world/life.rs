@@ -2,6 +2,7 @@
 
 use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::machine::Rights;
+use tidemark_core::space::Advice;
 use tidemark_trace::Event;
 use tidemark_trace::regions::HEAP;
 
@@ -24,14 +25,8 @@ impl World<'_> {
     /// Brings a process to life that nobody forks.
     pub(super) fn bear(&mut self, process: usize, now: u64) {
         let space = self.vm.create_space();
-        let found = &self.processes[process];
-        if !self.script_of(found.program).has_maps() {
-            let all = self
-                .vm
-                .map_anonymous(space, VirtPage(0), ALL_PAGES, Rights::Write);
-            all.expect("a new space is empty");
-        }
         self.enliven(process, space, now);
+        self.map_all(process);
     }
 
     /// Does what a process does between two records.
@@ -172,7 +167,8 @@ impl World<'_> {
             let all = self
                 .vm
                 .map_anonymous(space, VirtPage(0), ALL_PAGES, Rights::Write);
-            all.expect("all was unmapped");
+            all.expect("nothing else is mapped");
+            self.advise(space, 0, ALL_PAGES);
         }
     }
 
@@ -227,9 +223,10 @@ impl World<'_> {
         self.unmap(space, *start, *pages);
         let (at, rights) = (VirtPage(*start), rights_of(*rights));
         let mapped = if is_file(file) {
-            let program = self.processes[running].program;
-            let first = offset / self.script_of(program).page_bytes();
-            let object = self.files.object(file);
+            let number = self.processes[running].program;
+            let first = offset / self.script_of(number).page_bytes();
+            let program = &self.scenario.programs[number];
+            let object = self.files.object(&program.file_key(number, file));
             match is_shared {
                 true => self.vm.map_object(space, at, *pages, object, first, rights),
                 false => self
@@ -238,10 +235,24 @@ impl World<'_> {
             }
         } else if *is_shared {
             self.vm.map_shared(space, at, *pages, rights).map(|_| ())
+        } else if self.scenario.is_apart {
+            self.vm.map_apart(space, at, *pages, rights)
         } else {
             self.vm.map_anonymous(space, at, *pages, rights)
         };
         self.tally.irregular += u64::from(mapped.is_err());
+        self.advise(space, *start, *pages);
+    }
+
+    /// Says of new memory what its program says of all its memory.
+    fn advise(&mut self, space: SpaceId, start: u64, pages: u64) {
+        let Some(owner) = self.owner_of(space) else {
+            return;
+        };
+        let advice = self.scenario.programs[self.processes[owner].program].advice;
+        if advice != Advice::Normal {
+            self.vm.advise(space, VirtPage(start), pages, advice);
+        }
     }
 
     fn unmap(&mut self, space: SpaceId, start: u64, pages: u64) {
@@ -281,6 +292,7 @@ impl World<'_> {
         let at = VirtPage(start);
         let mapped = self.vm.map_anonymous(space, at, pages, Rights::Write);
         self.tally.irregular += u64::from(mapped.is_err());
+        self.advise(space, start, pages);
     }
 
     fn script_of(&self, program: usize) -> &Script {

@@ -35,11 +35,11 @@ pub use crate::analysis::simulate::MachineKind;
 pub use disk::{DiskModel, DiskUse};
 pub use error::WorldError;
 pub use outcome::{Outcome, ProcessOutcome, ProgramOutcome, Sample};
-pub use scenario::{Disks, PolicyChoice, Program, Scenario, Scheduler, Watch};
+pub use scenario::{Clusters, Disks, PolicyChoice, Program, Scenario, Scheduler, Watch};
 pub use script::{Script, Writing};
 pub use system::{Costs, System};
 
-/// Runs a scenario on a system until its last program has ended.
+/// Runs a scenario on a system until its last program has ended, or until its limit.
 ///
 /// Work: a few nanoseconds a record, and a few microseconds a fault. Memory: 40 bytes a frame,
 /// 4 bytes for each page a process uses, and the scripts, which are shared.

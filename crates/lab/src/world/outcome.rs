@@ -16,6 +16,9 @@ pub struct Outcome {
     pub policy: String,
     /// The load control that was in force.
     pub load: String,
+    /// Whether every program came to its end. If not, all numbers are of what was done until the
+    /// scenario's limit.
+    pub is_complete: bool,
     /// From the start of the first program to the end of the last.
     pub elapsed_ns: u64,
     /// Time processors spent in programs, added up.
@@ -45,6 +48,10 @@ pub struct Outcome {
     pub mappings: u64,
     /// The most bytes that chains of the reverse map held.
     pub reverse_map_bytes_max: u64,
+    /// The most entries of page tables there were at one time.
+    pub mappings_max: u64,
+    /// The most frames that were in use at one time.
+    pub frames_used_max: u32,
     /// Uses of pages that the trace does not say are mapped, or mapped so. They were let pass.
     pub irregular: u64,
     /// The programs, in the order of the scenario.

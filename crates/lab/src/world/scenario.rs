@@ -1,6 +1,10 @@
 //! What is run on a system: programs, and the rest of the machine.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+
+use tidemark_core::space::Advice;
+use tidemark_core::vm::Config;
 
 use super::disk::DiskModel;
 use super::script::Script;
@@ -26,8 +30,17 @@ pub struct Scenario {
     pub policy: Option<PolicyChoice>,
     /// A load control in place of the system's own, by name.
     pub load: Option<String>,
+    /// The load control's knobs, where they differ from their defaults.
+    pub load_knobs: Vec<(String, u64)>,
+    /// Requests of other sizes than the system's own.
+    pub clusters: Clusters,
+    /// When the run is given up, in simulated time; `None`: never.
+    pub limit_ns: Option<u64>,
     /// What is to be watched.
     pub watch: Watch,
+    /// Whether each anonymous mapping is memory of its own, even where it continues another. A
+    /// kernel that maps downwards gives neighbours that a recorder, which maps upwards, has not.
+    pub is_apart: bool,
     /// Whether time is counted in faults, each of which is over, with all that follows from it,
     /// before a program goes on. A page that is mapped counts as modified. Wants a system that
     /// [`System::in_step`](super::System::in_step) has made, and disks without delays.
@@ -57,7 +70,11 @@ impl Scenario {
             seed: 1,
             policy: None,
             load: None,
+            load_knobs: Vec::new(),
+            clusters: Clusters::default(),
+            limit_ns: None,
             watch: Watch::default(),
+            is_apart: false,
             is_in_step: false,
         }
     }
@@ -75,6 +92,11 @@ pub struct Program {
     /// Its share of the processors against the others': [`Program::WEIGHT`] is the usual. Scales
     /// quanta where turns are taken, and the clock by which turns are given where that is fair.
     pub weight: u32,
+    /// How it says it will use all its memory, whatever it did when it was recorded.
+    pub advice: Advice,
+    /// Files with this in their path are its own, though other programs have some of that name:
+    /// copies of a program that are to work in folders of their own.
+    pub own_files: Option<String>,
 }
 
 impl Program {
@@ -88,6 +110,16 @@ impl Program {
             script,
             start_ns: 0,
             weight: Program::WEIGHT,
+            advice: Advice::Normal,
+            own_files: None,
+        }
+    }
+
+    /// What tells the file at `path` from all others, for the program of this `number`.
+    pub(super) fn file_key<'a>(&self, number: usize, path: &'a str) -> Cow<'a, str> {
+        match &self.own_files {
+            Some(part) if path.contains(part) => Cow::Owned(format!("{path} of {number}")),
+            _ => Cow::Borrowed(path),
         }
     }
 }
@@ -114,6 +146,31 @@ pub struct Disks {
     pub swap: DiskModel,
     /// Where files are; `None`: on the same disk.
     pub files: Option<DiskModel>,
+}
+
+/// How many pages go in one request, where that is not to be as the system has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clusters {
+    /// The most pages in one request.
+    pub most: Option<u32>,
+    /// How many pages are read around a fault that belongs to no stream.
+    pub around: Option<u32>,
+    /// How far reads run in front of a sequential reader; 0: not at all.
+    pub ahead: Option<u32>,
+}
+
+impl Clusters {
+    /// The system's way with memory, with requests of these sizes.
+    pub(super) fn apply(&self, config: Config) -> Config {
+        let cluster_pages = self.most.unwrap_or(config.cluster_pages);
+        let around = self.around.unwrap_or(config.default_cluster_pages);
+        Config {
+            cluster_pages,
+            default_cluster_pages: around.min(cluster_pages),
+            ahead_pages_max: self.ahead.unwrap_or(config.ahead_pages_max),
+            ..config
+        }
+    }
 }
 
 /// A policy and its knobs.

@@ -186,6 +186,9 @@ pub(super) struct Tables {
     /// Whether what is mapped for writing counts as modified.
     is_suspicious: bool,
     work: Work,
+    /// Entries there are, and the most there have been.
+    mapped: u64,
+    mapped_max: u64,
 }
 
 impl Tables {
@@ -202,6 +205,8 @@ impl Tables {
             was_modified: vec![false; frames],
             is_suspicious,
             work: Work::default(),
+            mapped: 0,
+            mapped_max: 0,
         }
     }
 
@@ -231,6 +236,11 @@ impl Tables {
         self.tables[space.0 as usize]
             .as_ref()
             .map_or(0, Table::mapped)
+    }
+
+    /// The most entries there have been at one time, in all tables together.
+    pub(super) fn mapped_max(&self) -> u64 {
+        self.mapped_max
     }
 
     /// What has been done since this was last taken.
@@ -265,6 +275,14 @@ impl Tables {
         &mut table.expect("mappings stand in tables").entries[place as usize]
     }
 
+    /// Counts an entry that has been made.
+    fn count_entry(&mut self, space: SpaceId) {
+        self.table(space).mapped += 1;
+        self.mapped += 1;
+        self.mapped_max = self.mapped_max.max(self.mapped);
+        self.work.mappings += 1;
+    }
+
     /// Removes the mapping of `frame` at `place` from its table, keeping what its bits say.
     fn clear(&mut self, frame: FrameId, space: u32, place: u32) {
         let entry = std::mem::take(self.entry(space, place));
@@ -273,6 +291,7 @@ impl Tables {
         self.was_modified[frame.index()] |= entry & MODIFIED != 0;
         let table = self.tables[space as usize].as_mut();
         table.expect("just used").mapped -= 1;
+        self.mapped -= 1;
         self.work.mappings += 1;
     }
 
@@ -359,9 +378,8 @@ impl Machine for Tables {
             return;
         }
         *self.entry(space.0, place) = bits;
-        self.table(space).mapped += 1;
+        self.count_entry(space);
         self.link(frame, space.0, place);
-        self.work.mappings += 1;
     }
 
     fn restrict(&mut self, frame: FrameId, rights: Rights) {
@@ -461,9 +479,8 @@ impl Machine for Tables {
         }
         assert!(self.unmap_one(frame, space.0, old));
         *self.entry(space.0, new) = entry;
-        self.table(space).mapped += 1;
+        self.count_entry(space);
         self.link(frame, space.0, new);
-        self.work.mappings += 1;
     }
 
     fn retire(&mut self, frame: FrameId) {

@@ -12,6 +12,7 @@ use crate::analysis::References;
 use crate::analysis::simulate::{Job, simulate_all};
 
 mod lives;
+mod terms;
 
 /// Policies that trim or clean, and measure nothing.
 const TRIMMING: [&str; 5] = ["vms", "nt", "linux-rmap13b", "linux-rmap15", "freebsd"];

@@ -23,6 +23,7 @@ pub(super) struct Tally {
     pub(super) switches: u64,
     pub(super) mappings: u64,
     pub(super) irregular: u64,
+    pub(super) frames_used_max: u32,
 }
 
 /// The samples taken so far. Their number is bounded, however long the run.
@@ -81,6 +82,21 @@ impl World<'_> {
         self.samples.push(sample);
     }
 
+    /// The outcome, when the limit has come before everybody has ended.
+    pub(super) fn cut(mut self) -> Outcome {
+        self.vm.check();
+        self.tables.check();
+        let now = self.scenario.limit_ns.unwrap_or(u64::MAX);
+        for process in &mut self.processes {
+            if process.space.is_some() {
+                process.shift(State::Ended, now);
+                process.outcome.end_ns = process.since();
+                process.outcome.records = process.next_record as u64;
+            }
+        }
+        self.outcome(false)
+    }
+
     /// The outcome, when everybody has ended.
     pub(super) fn finish(self) -> Outcome {
         self.vm.check();
@@ -93,6 +109,10 @@ impl World<'_> {
             frames.resident_external(),
             "somebody left pages behind"
         );
+        self.outcome(true)
+    }
+
+    fn outcome(self, is_complete: bool) -> Outcome {
         let programs = self.collect_programs();
         let start_ns = programs.iter().map(|program| program.start_ns).min();
         let end_ns = programs.iter().map(|program| program.end_ns).max();
@@ -103,6 +123,7 @@ impl World<'_> {
             system: self.system.name,
             policy: self.vm.policy().describe().name.to_owned(),
             load: self.vm.load_control().describe().name.to_owned(),
+            is_complete,
             elapsed_ns,
             user_ns: tally.user_ns,
             system_ns: tally.system_ns,
@@ -117,6 +138,8 @@ impl World<'_> {
             switches: tally.switches,
             mappings: tally.mappings,
             reverse_map_bytes_max: self.vm.reverse_map_bytes().1,
+            mappings_max: self.tables.mapped_max(),
+            frames_used_max: tally.frames_used_max,
             irregular: tally.irregular,
             programs,
             disks: self.disks.iter().map(|disk| disk.usage().clone()).collect(),

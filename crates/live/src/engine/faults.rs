@@ -251,7 +251,10 @@ impl Engine {
         // What the core may still believe to be there is of a mapping that is gone.
         self.vm.unmap(&mut self.machine, self.space, at, pages);
         let rights = tidemark_core::machine::Rights::Write;
-        let mapped = self.vm.map_anonymous(self.space, at, pages, rights);
+        let mapped = match self.setup.is_in_step {
+            true => self.vm.map_apart(self.space, at, pages, rights),
+            false => self.vm.map_anonymous(self.space, at, pages, rights),
+        };
         mapped.expect("the range has just been unmapped");
         self.managed.insert(start, end);
         self.adoption.add(start, end);

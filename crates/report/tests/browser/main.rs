@@ -7,6 +7,7 @@ mod sample;
 use std::path::{Path, PathBuf};
 
 use devtools::Browser;
+use tidemark_report::experiment;
 use tidemark_report::page::page;
 use tidemark_report::replay;
 
@@ -289,4 +290,67 @@ fn the_theme_follows_the_system_and_the_switch(browser: &mut Browser) {
     assert_eq!(browser.evaluate(ground), "rgb(13, 17, 23)");
     browser.evaluate("document.getElementById('theme').click()");
     assert_eq!(browser.evaluate(ground), "rgb(255, 255, 255)");
+}
+
+/// Writes the page of made-up experiments and opens it.
+fn open_experiments(browser: &mut Browser, name: &str) {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, experiment::page(&sample::experiments())).unwrap();
+    browser.open(&path, "");
+}
+
+#[test]
+fn a_page_of_experiments_on_a_desk() {
+    let Some(mut browser) = browser("experiments-desk") else {
+        return;
+    };
+    browser.show_as(1280, 900, "light", false);
+    open_experiments(&mut browser, "experiments-desk.html");
+    browser.screenshot("experiments-light.png");
+    let verdicts = browser
+        .evaluate("[...document.querySelectorAll('.verdict')].map((e) => e.textContent).join()");
+    assert_eq!(
+        verdicts,
+        "reproduced,partly,not reproduced,not measured,reproduced"
+    );
+    // Lines are drawn within their picture, and a run that was given up is told.
+    let lines = browser.evaluate("document.querySelectorAll('figure svg polyline').length");
+    assert_eq!(lines, 2);
+    let outside = browser.evaluate(
+        "[...document.querySelectorAll('figure svg circle')].filter((e) => e.cx.baseVal.value < 0 \
+         || e.cx.baseVal.value > 560 || e.cy.baseVal.value < 0 || e.cy.baseVal.value > 300).length",
+    );
+    assert_eq!(outside, 0);
+    let cut = browser.evaluate("document.querySelectorAll('.bars i.cut').length");
+    assert_eq!(cut, 1);
+    let link = browser.evaluate(
+        "document.querySelector('#contents a').getAttribute('href') === '#' + \
+         document.querySelectorAll('section')[1].id",
+    );
+    assert_eq!(link, true);
+    let dark = browser.evaluate(
+        "(document.getElementById('theme').click(), document.getElementById('theme').click(), \
+         getComputedStyle(document.body).backgroundColor)",
+    );
+    assert_eq!(dark, "rgb(13, 17, 23)");
+    browser.screenshot("experiments-dark.png");
+    expect_quiet(&browser);
+}
+
+#[test]
+fn a_page_of_experiments_on_a_phone() {
+    let Some(mut browser) = browser("experiments-phone") else {
+        return;
+    };
+    browser.show_as(360, 740, "dark", true);
+    open_experiments(&mut browser, "experiments-phone.html");
+    browser.screenshot("experiments-phone-dark.png");
+    let hidden = browser.evaluate(
+        "[...document.querySelectorAll('.verdict')].filter((e) => \
+         e.getBoundingClientRect().right > 361).length",
+    );
+    assert_eq!(hidden, 0, "a verdict is out of sight");
+    let width = browser.evaluate("document.documentElement.scrollWidth");
+    assert_eq!(width, 360, "the page is wider than the window");
+    expect_quiet(&browser);
 }

@@ -8,6 +8,11 @@ use tidemark_results::analysis::phases::{self, Level, Phase, PhasesRecord};
 use tidemark_results::analysis::report::{self, ReportRecord, SpaceTime, SpaceTimes};
 use tidemark_results::analysis::wss::{self, SizeBucket, WindowSizes, WssRecord};
 use tidemark_results::analysis::{Accuracy, Mark, TimeUnit, TraceFacts};
+use tidemark_results::dated::Machine;
+use tidemark_results::experiment::{
+    self, Bound, Ending, ExperimentRecord, ExperimentsRecord, Finding, Form, LeftOut, Measurement,
+    PictureOrder, ProgramFacts, Value, Verdict,
+};
 use tidemark_results::replay::{
     self, DiskRun, ProgramRun, ReplayMachine, ReplayRecord, ReplayTrace, Run, TimeLine,
 };
@@ -432,5 +437,136 @@ fn replay_trace(name: &str) -> ReplayTrace {
         pages: 800,
         processes: 1,
         has_mappings: true,
+    }
+}
+
+/// Two systems in two sizes of memory, and a claim of every verdict.
+pub fn experiments() -> ExperimentsRecord {
+    ExperimentsRecord {
+        schema: experiment::SCHEMA.into(),
+        tidemark: VERSION.into(),
+        date: "2026-11-21T07:30Z".into(),
+        commit: Some("0123456789ab".into()),
+        machine: Machine {
+            kernel: "6.12.0 x86_64".into(),
+            processor: Some("a processor".into()),
+            processors: 2,
+            memory_bytes: 1 << 34,
+        },
+        mode: "quick".into(),
+        experiments: vec![experiment()],
+        left_out: vec![LeftOut {
+            name: "image".into(),
+            reason: "`convert` is not installed; as root: `apt-get install imagemagick`".into(),
+        }],
+    }
+}
+
+fn experiment() -> ExperimentRecord {
+    ExperimentRecord {
+        name: "three-compilers".into(),
+        title: "Three compilers in too little memory".into(),
+        source: "A 2025".into(),
+        claimed: "Page-ins fall to a twelfth <b>or so</b>.".into(),
+        differs: vec!["an eighth of the memory".into()],
+        programs: vec![ProgramFacts {
+            name: "compile".into(),
+            command: vec!["g++".into(), "-O2".into()],
+            records: 1_000_000,
+            pages: 40_000,
+            processes: 3,
+            ..ProgramFacts::default()
+        }],
+        machine: "1 processor, round-robin, swap on hdd".into(),
+        peak_bytes: 300 << 20,
+        measurements: vec![
+            measurement("old", 64 << 20, 20_000.0, Ending::GivenUp),
+            measurement("old", 128 << 20, 700.0, Ending::Complete),
+            measurement("new", 64 << 20, 900.0, Ending::Complete),
+            measurement("new", 128 << 20, 190.0, Ending::Complete),
+        ],
+        findings: findings(),
+        pictures: vec![picture("elapsed_s", "memory"), picture("page_ins", "runs")],
+        notes: vec![],
+        took_s: 12.5,
+    }
+}
+
+fn findings() -> Vec<Finding> {
+    vec![
+        finding(
+            "page-ins",
+            Form::Ratio,
+            Some(12.37),
+            Some(9.1),
+            Verdict::Reproduced,
+        ),
+        Finding {
+            bound: Bound::AtLeast,
+            reason: Some("the disk of this machine is quicker".into()),
+            ..finding(
+                "elapsed",
+                Form::Ratio,
+                Some(3.6),
+                Some(22.0),
+                Verdict::Partly,
+            )
+        },
+        finding("page-outs", Form::Ratio, Some(7.0), Some(0.9), Verdict::Not),
+        finding("the slope", Form::Slope, Some(-4.0), None, Verdict::Unknown),
+        finding(
+            "who is quicker",
+            Form::Order,
+            None,
+            None,
+            Verdict::Reproduced,
+        ),
+    ]
+}
+
+fn measurement(run: &str, memory_bytes: u64, elapsed_s: f64, ending: Ending) -> Measurement {
+    Measurement {
+        run: run.into(),
+        memory: format!("{} %", memory_bytes >> 20),
+        memory_bytes,
+        times: 1,
+        ending,
+        metrics: [("elapsed_s", elapsed_s), ("page_ins", elapsed_s * 800.0)]
+            .map(|(name, value)| (name.to_owned(), value))
+            .into(),
+    }
+}
+
+fn finding(
+    claim: &str,
+    form: Form,
+    published: Option<f64>,
+    ours: Option<f64>,
+    verdict: Verdict,
+) -> Finding {
+    let value = |run: &str| Value {
+        of: run.into(),
+        value: Some(run.len() as f64 * 1000.0),
+        ending: Ending::Complete,
+    };
+    Finding {
+        claim: claim.into(),
+        strength: "strong".into(),
+        form,
+        metric: "page_ins".into(),
+        published,
+        ours,
+        values: ["old", "new"].map(value).into(),
+        verdict,
+        ..Finding::default()
+    }
+}
+
+fn picture(metric: &str, across: &str) -> PictureOrder {
+    PictureOrder {
+        title: format!("{metric} by {across}"),
+        metric: metric.into(),
+        across: across.into(),
+        runs: vec![],
     }
 }

@@ -116,6 +116,28 @@ fn text_is_read_once_for_all_who_run_it_and_stays_when_they_are_gone() {
 }
 
 #[test]
+fn copies_may_have_files_of_their_own() {
+    let deeds = vec![
+        start(1, 0),
+        map(100, 4, READ, "/bin/x"),
+        map(200, 4, READ, "/work/clients/y"),
+        Load(100),
+        Load(200),
+        exit(),
+    ];
+    let script = script(vec![deeds]);
+    let ins = |own_files: Option<&str>| {
+        let copy = || Program {
+            own_files: own_files.map(String::from),
+            ..Program::new("copy", Arc::clone(&script))
+        };
+        let scenario = Scenario::new(64, vec![copy(), copy()]);
+        run(&fifo(), &scenario).unwrap().file_ins
+    };
+    assert_eq!((ins(None), ins(Some("/clients/"))), (2, 3));
+}
+
+#[test]
 fn a_store_to_a_private_file_mapping_copies_the_page_and_leaves_the_file_alone() {
     let deeds = vec![
         start(1, 0),

@@ -1,0 +1,191 @@
+//! `tidemark experiment`: published measurements, made again, and how ours compare.
+//!
+//! [`catalog`] knows the experiments, [`file`] what can be said in one, [`plan`] looks up what one
+//! names, [`workload`] makes its traces, [`run`] makes its runs and has its claims judged.
+
+mod catalog;
+mod file;
+mod plan;
+mod run;
+mod workload;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use tidemark_report::{experiment, terminal};
+use tidemark_results::experiment::{ExperimentRecord, ExperimentsRecord, LeftOut, SCHEMA};
+use tidemark_results::text;
+
+use self::catalog::Catalog;
+use self::plan::{Mode, Plan};
+use self::workload::Workshop;
+use crate::exit::{Exit, Refusal, refuse};
+use crate::{dated, output, views};
+
+/// Makes published measurements again, and says how ours compare
+///
+/// Each experiment is a file of bench/experiments. It names real programs, which are recorded where
+/// their traces are missing; the systems that run them in the lab; and what was claimed.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 0 if every experiment was made, 1 if some had to be left \
+    out, 2 if none could be made."
+)]
+pub struct Arguments {
+    /// The experiments, of those that `--list` shows
+    #[arg(value_name = "NAME", required_unless_present_any = ["all", "list"])]
+    names: Vec<String>,
+    /// Make all of them
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// Only list what there is
+    #[arg(long, conflicts_with_all = ["names", "all"])]
+    list: bool,
+    /// Few sizes and short programs: minutes (the default)
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// Every size: hours
+    #[arg(long)]
+    full: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print the findings as CSV
+    #[arg(long)]
+    csv: bool,
+    /// Write a page with every table and picture to this file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Where traces are kept, and looked for [default: in the user's cache]
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// Write a dated record into this folder
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// Take the experiments of this folder in place of those that are built in
+    #[arg(long, value_name = "DIR")]
+    experiments: Option<PathBuf>,
+}
+
+/// Makes the experiments, or lists them.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let catalog = Catalog::new(arguments.experiments.as_deref())?;
+    let names: Vec<String> = match arguments.names.is_empty() {
+        true => catalog.names().map(String::from).collect(),
+        false => arguments.names.clone(),
+    };
+    if arguments.list {
+        return list(&catalog, &names, arguments.json);
+    }
+    let mode = match arguments.full {
+        true => Mode::Full,
+        false => Mode::Quick,
+    };
+    // A name or a file that is wrong is to be told before hours of work.
+    let plans = names.iter().map(|name| {
+        let plan = Plan::new(name, catalog.read(name)?, mode)?;
+        Ok((name.as_str(), plan))
+    });
+    let plans: Vec<(&str, Plan)> = plans.collect::<Result<_, Refusal>>()?;
+    let folder = arguments.traces.clone();
+    let folder = folder.unwrap_or_else(Workshop::usual_folder);
+    if let Err(error) = std::fs::create_dir_all(&folder) {
+        refuse!("`--traces {}`: {error}", folder.display());
+    }
+    let workshop = Workshop {
+        folder,
+        catalog: &catalog,
+        mode,
+    };
+    let record = make_all(&plans, &workshop)?;
+    give(&arguments, &record)
+}
+
+fn make_all(plans: &[(&str, Plan)], workshop: &Workshop<'_>) -> Result<ExperimentsRecord, Refusal> {
+    let mut record = ExperimentsRecord {
+        schema: SCHEMA.into(),
+        tidemark: env!("CARGO_PKG_VERSION").into(),
+        date: dated::now(),
+        commit: dated::commit(),
+        machine: dated::machine(),
+        mode: match workshop.mode {
+            Mode::Quick => "quick".into(),
+            Mode::Full => "full".into(),
+        },
+        experiments: vec![],
+        left_out: vec![],
+    };
+    for (number, (name, plan)) in plans.iter().enumerate() {
+        let runs = plan.trials.len();
+        eprintln!("{} of {}: {name}, {runs} runs", number + 1, plans.len());
+        match make(name, plan, workshop) {
+            Ok(made) => record.experiments.push(made),
+            Err(refusal) if plans.len() == 1 => refuse!("experiment `{name}`: {refusal}"),
+            Err(refusal) => {
+                eprintln!("{name} is left out: {refusal}");
+                record.left_out.push(LeftOut {
+                    name: (*name).to_owned(),
+                    reason: refusal.to_string(),
+                });
+            }
+        }
+    }
+    match record.experiments.is_empty() {
+        true => refuse!("no experiment could be made; each says why above"),
+        false => Ok(record),
+    }
+}
+
+fn make(name: &str, plan: &Plan, workshop: &Workshop<'_>) -> Result<ExperimentRecord, Refusal> {
+    let begin = Instant::now();
+    let traces = plan.file.trace.iter().map(|trace| workshop.trace(trace));
+    let traces: Vec<PathBuf> = traces.collect::<Result<_, _>>()?;
+    let mut record = run::make(name, plan, &traces)?;
+    record.took_s = begin.elapsed().as_secs_f64();
+    Ok(record)
+}
+
+fn give(arguments: &Arguments, record: &ExperimentsRecord) -> Result<Exit, Refusal> {
+    if let Some(path) = &arguments.html {
+        views::write(path, experiment::page(record).as_bytes())?;
+    }
+    if let Some(folder) = &arguments.record {
+        dated::write(folder, &record.date, "-experiments", &record.to_json())?;
+    }
+    if arguments.json {
+        output::print(&record.to_json());
+    } else if arguments.csv {
+        output::print(&record.to_csv());
+    } else {
+        output::print(&terminal::experiments(record));
+    }
+    match record.left_out.is_empty() {
+        true => Ok(Exit::Fine),
+        false => Ok(Exit::Found),
+    }
+}
+
+fn list(catalog: &Catalog, names: &[String], is_json: bool) -> Result<Exit, Refusal> {
+    let files = names.iter().map(|name| Ok((name, catalog.read(name)?)));
+    let files: Vec<_> = files.collect::<Result<_, Refusal>>()?;
+    if is_json {
+        let all = files.iter().map(|(name, file)| {
+            let (title, source, claimed) = (&file.title, &file.source, &file.claimed);
+            serde_json::json!({
+                "name": name, "title": title, "source": source, "claimed": claimed,
+            })
+        });
+        let all: Vec<_> = all.collect();
+        let all =
+            serde_json::json!({ "schema": "tidemark.experiment-list.v1", "experiments": all });
+        output::print(&format!("{all:#}\n"));
+        return Ok(Exit::Fine);
+    }
+    let mut table = text::table(&["experiment", "published", "what it is"], 3);
+    for (name, file) in &files {
+        table.add_row([name.as_str(), &file.source, &file.title]);
+    }
+    output::print(&format!("{table}\n"));
+    Ok(Exit::Fine)
+}

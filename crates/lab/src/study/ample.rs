@@ -1,0 +1,37 @@
+//! Ample memory: a system that does nothing but read what is not there, for counting.
+
+use tidemark_core::vm::Config;
+
+use crate::world::{Costs, DiskModel, Disks, MachineKind, Program, Scenario, System};
+
+/// Frames beside those for pages.
+const FRAMES_SPARE: u64 = 1024;
+
+/// The system: a page at a time, and nothing costs anything.
+pub const SYSTEM: System = System {
+    name: "ample memory",
+    summary: "a page at a time",
+    lineage: &[],
+    policy: "fifo",
+    knobs: &[],
+    config: Config::demand,
+    costs: Costs::FREE,
+    load: "none",
+    eyes: MachineKind::Bits,
+    tick_ns: 0,
+};
+
+/// Programs that use `pages` pages in all, with room for each of them, and disks that take no
+/// time.
+///
+/// - Needs: the pages fit a swap store.
+pub fn scenario(pages: u64, programs: Vec<Program>) -> Scenario {
+    let memory_pages = u32::try_from(pages + FRAMES_SPARE).expect("the pages fit a swap store");
+    Scenario {
+        disks: Disks {
+            swap: DiskModel::INSTANT,
+            files: None,
+        },
+        ..Scenario::new(memory_pages, programs)
+    }
+}

@@ -1,0 +1,251 @@
+//! Trials: single runs of the world, and what is measured of them, by name.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+use tidemark_results::experiment::{Ending, Measurement};
+use tidemark_results::replay::Run;
+
+use super::ample;
+use super::replay::Told;
+use super::runs::{Terms, run_record};
+use crate::world::{self, Outcome, Program, Scenario, Scheduler, System, WorldError};
+
+/// Programs whose own times are measured are at most so many.
+const PROGRAMS_TOLD: usize = 16;
+
+/// What is measured of a run, and what it means. Times are simulated.
+pub const METRICS: &[(&str, &str)] = &[
+    (
+        "elapsed_s",
+        "from the first start to the last end, in seconds",
+    ),
+    (
+        "turnaround_s",
+        "from start to end, the mean over programs, in seconds",
+    ),
+    ("throughput", "programs that ended in an hour"),
+    ("records_per_s", "references done in a second"),
+    ("processor_s", "what processors worked, in seconds"),
+    ("user_s", "the part of it in programs"),
+    ("system_s", "the part of it in the kernel"),
+    (
+        "policy_s",
+        "the part of that which answers the policy's questions",
+    ),
+    ("page_ins", "pages read"),
+    ("page_outs", "pages written"),
+    ("page_in_requests", "requests that reads took"),
+    ("page_out_requests", "requests that writes took"),
+    ("swap_ins", "pages read from swap"),
+    ("swap_outs", "pages written to swap"),
+    ("file_ins", "pages of files read"),
+    ("file_outs", "pages of files written"),
+    ("soft_faults", "faults on resident pages"),
+    ("zero_fills", "first touches"),
+    ("copies", "private copies"),
+    ("reactivations", "pages touched on their way out"),
+    ("clean_drops", "pages that left without a write"),
+    ("read_ahead_used", "pages read ahead and used"),
+    ("read_ahead_wasted", "pages read ahead and gone unused"),
+    (
+        "read_ahead_accuracy",
+        "the share of pages read ahead that was used",
+    ),
+    ("questions", "frames the policy asked about"),
+    ("refusals", "choices that were turned down"),
+    ("stalls", "faults that waited for a frame"),
+    ("messages", "messages to pagers"),
+    ("switches", "changes of process"),
+    ("suspended_s", "time programs were suspended, added up"),
+    ("page_wait_s", "time programs waited for pages, added up"),
+    ("faults", "faults taken"),
+    ("mappings_max", "entries of page tables at one time"),
+    (
+        "chain_bytes_max",
+        "memory of reverse-map chains, with the direct pointer",
+    ),
+    ("chain_share_max", "the same over all memory"),
+    (
+        "undirected_bytes_max",
+        "memory of chains if single mappings took a node of 8 bytes, too",
+    ),
+    ("fairness", "Jain's index of processor time over time"),
+    ("killed", "processes that memory could not serve"),
+];
+
+/// Bytes of a chain's node, as it was when reverse maps were new: two pointers of 32 bits.
+const NODE_BYTES: f64 = 8.0;
+
+/// One run to be made.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// What it is called.
+    pub run: String,
+    /// Its size of memory, as it was asked for.
+    pub memory: String,
+    /// How many times as many copies of each program.
+    pub times: u32,
+    /// The system.
+    pub system: System,
+    /// The rest.
+    pub scenario: Scenario,
+}
+
+/// Makes the trials, on every processor.
+///
+/// # Errors
+/// With the place of a trial that can't be run, and why.
+pub fn run_trials(
+    trials: &[Trial],
+    progress: &Told<'_>,
+) -> Result<Vec<Measurement>, (usize, WorldError)> {
+    let done = AtomicUsize::new(0);
+    progress("replaying", 0.0);
+    let numbered = trials.par_iter().enumerate().with_max_len(1);
+    let measured = numbered.map(|(place, trial)| {
+        let measured = trial.run().map_err(|error| (place, error));
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        progress("replaying", done as f64 / trials.len() as f64);
+        measured
+    });
+    measured.collect()
+}
+
+/// The most pages these programs have in memory at one time, if there is enough and disks take no
+/// time: their own, and those of files that somebody has used.
+///
+/// # Errors
+/// If they can't be run at all.
+pub fn count_peak_pages(
+    programs: Vec<Program>,
+    processors: u32,
+    scheduler: Scheduler,
+) -> Result<u32, WorldError> {
+    let pages: u64 = programs.iter().map(|program| program.script.pages()).sum();
+    let scenario = Scenario {
+        processors,
+        scheduler,
+        ..ample::scenario(pages, programs)
+    };
+    Ok(world::run(&ample::SYSTEM, &scenario)?.frames_used_max)
+}
+
+impl Trial {
+    fn run(&self) -> Result<Measurement, WorldError> {
+        let page_bytes = self.scenario.programs.first();
+        let page_bytes = page_bytes.map_or(4096, |program| program.script.page_bytes());
+        let memory_pages = self.scenario.memory_pages;
+        let measurement = |ending, metrics| Measurement {
+            run: self.run.clone(),
+            memory: self.memory.clone(),
+            memory_bytes: u64::from(memory_pages) * page_bytes,
+            times: self.times,
+            ending,
+            metrics,
+        };
+        let outcome = match world::run(&self.system, &self.scenario) {
+            Ok(outcome) => outcome,
+            Err(WorldError::Stuck { .. }) => {
+                return Ok(measurement(Ending::Stuck, BTreeMap::new()));
+            }
+            Err(error) => return Err(error),
+        };
+        let run = run_record(
+            &outcome,
+            &Terms {
+                memory_pages,
+                page_bytes,
+                optimal_page_ins: 0,
+                has_time_line: false,
+            },
+        );
+        let killed: u64 = run.programs.iter().map(|program| program.killed).sum();
+        let ending = match (outcome.is_complete, killed) {
+            (false, _) => Ending::GivenUp,
+            (true, 0) => Ending::Complete,
+            (true, _) => Ending::Killed,
+        };
+        Ok(measurement(ending, metrics(&run, &outcome)))
+    }
+}
+
+fn metrics(run: &Run, outcome: &Outcome) -> BTreeMap<String, f64> {
+    let mut metrics: BTreeMap<String, f64> = counts(run)
+        .into_iter()
+        .map(|(name, count)| (name.to_owned(), count as f64))
+        .collect();
+    let sum = |part: fn(&tidemark_results::replay::ProgramRun) -> f64| {
+        run.programs.iter().map(part).sum::<f64>()
+    };
+    let used = &run.processor;
+    let elapsed_s = run.elapsed_s.max(1e-9);
+    let programs = run.programs.len().max(1) as f64;
+    let memory_bytes = run.memory_bytes.max(1) as f64;
+    let chain_bytes = run.reverse_map_bytes_max as f64;
+    let entries = outcome.mappings_max as f64;
+    let rates = [
+        ("elapsed_s", run.elapsed_s),
+        ("turnaround_s", sum(|p| p.end_s - p.start_s) / programs),
+        ("throughput", programs * 3600.0 / elapsed_s),
+        ("records_per_s", sum(|p| p.records as f64) / elapsed_s),
+        ("processor_s", used.user_s + used.system_s),
+        ("user_s", used.user_s),
+        ("system_s", used.system_s),
+        ("policy_s", used.policy_s),
+        ("suspended_s", sum(|p| p.suspended_s)),
+        ("page_wait_s", sum(|p| p.page_wait_s)),
+        ("faults", sum(|p| p.faults as f64)),
+        ("killed", sum(|p| p.killed as f64)),
+        ("mappings_max", entries),
+        ("chain_bytes_max", chain_bytes),
+        ("chain_share_max", chain_bytes / memory_bytes),
+        ("undirected_bytes_max", entries * NODE_BYTES),
+        ("fairness", run.fairness),
+    ];
+    metrics.extend(rates.map(|(name, value)| (name.to_owned(), value)));
+    let ahead = (run.read_ahead_used + run.read_ahead_wasted) as f64;
+    if ahead > 0.0 {
+        let accuracy = run.read_ahead_used as f64 / ahead;
+        metrics.insert("read_ahead_accuracy".into(), accuracy);
+    }
+    if run.programs.len() <= PROGRAMS_TOLD {
+        for program in &run.programs {
+            let own = [
+                ("elapsed_s", program.end_s - program.start_s),
+                ("page_wait_s", program.page_wait_s),
+                ("faults", program.faults as f64),
+            ];
+            metrics
+                .extend(own.map(|(metric, value)| (format!("{metric}.{}", program.name), value)));
+        }
+    }
+    metrics
+}
+
+fn counts(run: &Run) -> [(&'static str, u64); 21] {
+    [
+        ("page_ins", run.page_ins),
+        ("page_outs", run.page_outs),
+        ("page_in_requests", run.page_in_requests),
+        ("page_out_requests", run.page_out_requests),
+        ("swap_ins", run.swap_ins),
+        ("swap_outs", run.swap_outs),
+        ("file_ins", run.file_ins),
+        ("file_outs", run.file_outs),
+        ("soft_faults", run.soft_faults),
+        ("zero_fills", run.zero_fills),
+        ("copies", run.copies),
+        ("reactivations", run.reactivations),
+        ("clean_drops", run.clean_drops),
+        ("read_ahead_used", run.read_ahead_used),
+        ("read_ahead_wasted", run.read_ahead_wasted),
+        ("questions", run.questions),
+        ("refusals", run.refusals),
+        ("stalls", run.stalls),
+        ("messages", run.messages),
+        ("switches", run.switches),
+        ("irregular", run.irregular),
+    ]
+}

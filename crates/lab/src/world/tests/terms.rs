@@ -1,0 +1,126 @@
+//! What a scenario may have in place of its system's own.
+
+use tidemark_core::space::Advice;
+
+use super::*;
+
+fn sweeps(laps: u64) -> Program {
+    program((0..laps).flat_map(|_| 0..400).collect())
+}
+
+#[test]
+fn a_run_is_given_up_at_its_limit() {
+    let system = costly("fifo");
+    let whole = Scenario::new(100, vec![sweeps(3)]);
+    let all = run(&system, &whole).unwrap();
+    assert!(all.is_complete);
+    let half = Scenario {
+        limit_ns: Some(all.elapsed_ns / 2),
+        ..whole.clone()
+    };
+    let cut = run(&system, &half).unwrap();
+    assert!(!cut.is_complete);
+    assert_eq!(cut.elapsed_ns, all.elapsed_ns / 2);
+    assert!(cut.counters.page_ins > 0 && cut.counters.page_ins < all.counters.page_ins);
+    let done = cut.programs[0].sum(|process| process.records);
+    assert!(done > 0 && done < 1200, "{done}");
+    let ample = Scenario {
+        limit_ns: Some(all.elapsed_ns + 1),
+        ..whole
+    };
+    assert_eq!(run(&system, &ample).unwrap(), all);
+}
+
+#[test]
+fn a_limit_holds_for_many_programs_and_processors() {
+    let system = costly("clock");
+    let scenario = Scenario {
+        processors: 2,
+        limit_ns: Some(30_000_000),
+        ..Scenario::new(200, vec![sweeps(4), sweeps(4), sweeps(4)])
+    };
+    let cut = run(&system, &scenario).unwrap();
+    assert!(!cut.is_complete);
+    for program in &cut.programs {
+        assert!(program.end_ns >= 30_000_000, "{program:?}");
+    }
+}
+
+#[test]
+fn requests_have_the_size_that_is_asked_for() {
+    let system = costly("fifo");
+    let scenario = Scenario::new(100, vec![sweeps(3)]);
+    let own = run(&system, &scenario).unwrap().counters;
+    assert!(own.page_in_requests < own.page_ins);
+    let single = Scenario {
+        clusters: Clusters {
+            most: Some(1),
+            around: None,
+            ahead: Some(0),
+        },
+        ..scenario
+    };
+    let counters = run(&system, &single).unwrap().counters;
+    assert_eq!(counters.page_in_requests, counters.page_ins);
+    assert_eq!(counters.page_out_requests, counters.page_outs);
+}
+
+#[test]
+fn what_a_program_says_of_its_memory_is_heard() {
+    // Every third page, which is no stream that could be detected.
+    let pages = |laps: u64| (0..laps).flat_map(|lap| (0..130).map(move |n| n * 3 + lap % 3));
+    let advised = |advice| {
+        let program = Program {
+            advice,
+            ..program(pages(9).collect())
+        };
+        let scenario = Scenario::new(100, vec![program]);
+        run(&costly("fifo"), &scenario).unwrap().counters
+    };
+    let (normal, random) = (advised(Advice::Normal), advised(Advice::Random));
+    let sequential = advised(Advice::Sequential);
+    assert_eq!(random.page_in_requests, random.page_ins);
+    assert!(
+        sequential.ahead_used > normal.ahead_used,
+        "{sequential:?} {normal:?}"
+    );
+}
+
+#[test]
+fn a_load_control_takes_its_knobs() {
+    let with = |knobs: Vec<(String, u64)>| {
+        let scenario = Scenario {
+            load: Some("clock-pressure".into()),
+            load_knobs: knobs,
+            ..Scenario::new(200, vec![sweeps(2), sweeps(2)])
+        };
+        run(&costly("clock"), &scenario)
+    };
+    assert!(with(vec![("who".into(), 2)]).is_ok());
+    let error = with(vec![("who".into(), 9)]).unwrap_err();
+    assert!(matches!(error, WorldError::KnobOutOfRange { value: 9, .. }));
+    let error = with(vec![("whose".into(), 1)]).unwrap_err();
+    assert_eq!(
+        error,
+        WorldError::UnknownKnob {
+            name: "whose".into()
+        }
+    );
+}
+
+#[test]
+fn the_most_that_was_in_use_is_counted() {
+    let outcome = run(
+        &plain("fifo", MachineKind::Bits),
+        &instant(1000, vec![sweeps(2)]),
+    )
+    .unwrap();
+    assert_eq!(outcome.mappings_max, 400);
+    assert!((400..=1000).contains(&outcome.frames_used_max));
+    let outcome = run(
+        &plain("fifo", MachineKind::Bits),
+        &instant(100, vec![sweeps(2)]),
+    )
+    .unwrap();
+    assert!(outcome.mappings_max <= 100 && outcome.frames_used_max <= 100);
+}

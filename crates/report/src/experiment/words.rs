@@ -1,0 +1,124 @@
+//! Findings in words.
+
+use tidemark_results::experiment::{Bound, Ending, ExperimentsRecord, Finding, Form, Verdict};
+
+use super::in_words;
+use crate::numbers::digits;
+
+/// How many claims came out how.
+pub fn summary(record: &ExperimentsRecord) -> String {
+    let count = |verdict| -> usize {
+        let experiments = record.experiments.iter();
+        experiments
+            .map(|experiment| experiment.count(verdict))
+            .sum()
+    };
+    let all: usize = record
+        .experiments
+        .iter()
+        .map(|experiment| experiment.findings.len())
+        .sum();
+    let plural = |count: usize, word: &str| match count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    };
+    let mut text = format!(
+        "{}: of {}, {} reproduced, {} partly, {} not",
+        plural(record.experiments.len(), "experiment"),
+        plural(all, "claim"),
+        count(Verdict::Reproduced),
+        count(Verdict::Partly),
+        count(Verdict::Not),
+    );
+    match count(Verdict::Unknown) {
+        0 => {}
+        unknown => text.push_str(&format!(", {unknown} not measured")),
+    }
+    text
+}
+
+/// What was published, as it is shown.
+pub fn published(finding: &Finding) -> String {
+    let number = finding.published.map(digits).unwrap_or_default();
+    match finding.form {
+        Form::Ratio => finding.published.map(ratio).unwrap_or_default(),
+        Form::Order => {
+            let names = finding.values.iter().map(|value| value.of.as_str());
+            names.collect::<Vec<_>>().join(" < ")
+        }
+        Form::Equal => format!("the same, within {number} ×"),
+        Form::Value => number,
+        Form::Slope => format!("slope {number}"),
+        Form::AtMost => format!("at most {number}"),
+        Form::AtLeast => format!("at least {number}"),
+        Form::Unfinished => "never ends".into(),
+    }
+}
+
+/// What was found, as it is shown.
+pub fn found(finding: &Finding) -> String {
+    let bound = match finding.bound {
+        Bound::Exact => "",
+        Bound::AtLeast => "≥ ",
+        Bound::AtMost => "≤ ",
+    };
+    let first = finding.values.first().map(|value| value.ending);
+    match (finding.form, finding.ours) {
+        (Form::Order, _) if finding.verdict == Verdict::Unknown => "–".into(),
+        (Form::Order, _) => {
+            let mut values: Vec<_> = finding.values.iter().collect();
+            values.sort_by(|a, b| a.value.unwrap_or(0.0).total_cmp(&b.value.unwrap_or(0.0)));
+            let names = values.iter().map(|value| value.of.as_str());
+            names.collect::<Vec<_>>().join(" < ")
+        }
+        (Form::Unfinished, ours) => match (first, ours) {
+            (Some(cut @ (Ending::GivenUp | Ending::Stuck)), _) => ending(cut).into(),
+            (_, Some(ratio)) => format!("ends, after {} × the time", digits(ratio)),
+            _ => "ends".into(),
+        },
+        (_, None) => match finding.values.as_slice() {
+            [of, over] if of.value > Some(0.0) && over.value == Some(0.0) => {
+                "none at all to divide by".into()
+            }
+            _ => "–".into(),
+        },
+        (Form::Ratio | Form::Equal, Some(ours)) => format!("{bound}{}", ratio(ours)),
+        (Form::Slope, Some(ours)) => format!("slope {}", digits(ours)),
+        (Form::Value | Form::AtMost | Form::AtLeast, Some(ours)) => {
+            format!("{bound}{}", digits(ours))
+        }
+    }
+}
+
+/// A ratio; one near 1 with so many digits that its difference from 1 has some.
+fn ratio(value: f64) -> String {
+    match value {
+        _ if (0.5..2.0).contains(&value) => format!("{value:.3} ×"),
+        _ => format!("{} ×", digits(value)),
+    }
+}
+
+/// The values that it was found from.
+pub fn measured(finding: &Finding) -> String {
+    let values = finding.values.iter().map(|value| {
+        let amount = value
+            .value
+            .map_or("–".into(), |v| in_words(&finding.metric, v));
+        let cut = match value.ending {
+            Ending::Complete => String::new(),
+            other => format!(" ({})", ending(other)),
+        };
+        format!("{} {amount}{cut}", value.of)
+    });
+    values.collect::<Vec<_>>().join(", ")
+}
+
+/// How a run ended, in words.
+pub fn ending(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Complete => "complete",
+        Ending::GivenUp => "did not complete",
+        Ending::Stuck => "got stuck",
+        Ending::Killed => "ran out of memory",
+    }
+}

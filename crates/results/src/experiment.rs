@@ -1,0 +1,348 @@
+//! Experiments: published measurements made again, and how ours compare.
+//!
+//! An [`ExperimentRecord`] has [`Measurement`]s, each a set of named numbers of one run, and
+//! [`Finding`]s: claims with what was published, what was found, and a [`Verdict`] by one rule for
+//! all.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::{csv_field, csv_option, from_json, to_json};
+use crate::dated::Machine;
+
+/// The name and version of the record's layout.
+pub const SCHEMA: &str = "tidemark.experiments.v1";
+
+/// What `tidemark experiment` finds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExperimentsRecord {
+    /// The layout: [`SCHEMA`].
+    pub schema: String,
+    /// The version of the command that wrote the record.
+    pub tidemark: String,
+    /// When it began: `2026-11-21T07:30Z`.
+    pub date: String,
+    /// The commit of the working folder, where it is one.
+    pub commit: Option<String>,
+    /// Where it ran.
+    pub machine: Machine,
+    /// `quick` or `full`.
+    pub mode: String,
+    /// The experiments, in the order they were asked for.
+    pub experiments: Vec<ExperimentRecord>,
+    /// Those that could not be made here.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// An experiment that could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub name: String,
+    /// Why, and what would help.
+    pub reason: String,
+}
+
+/// One experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExperimentRecord {
+    /// Its name on the command line.
+    pub name: String,
+    /// What it is, in a line.
+    pub title: String,
+    /// Where the measurement was published.
+    pub source: String,
+    /// What was claimed there.
+    pub claimed: String,
+    /// What is not as it was there.
+    pub differs: Vec<String>,
+    /// What ran.
+    pub programs: Vec<ProgramFacts>,
+    /// What it ran on, in words.
+    pub machine: String,
+    /// The memory in use at one time at most, where there is enough of it, in bytes.
+    pub peak_bytes: u64,
+    /// What was measured.
+    pub measurements: Vec<Measurement>,
+    /// What was claimed, and what was found.
+    pub findings: Vec<Finding>,
+    /// Which pictures are drawn of the measurements.
+    pub pictures: Vec<PictureOrder>,
+    /// What may surprise a reader of the numbers.
+    pub notes: Vec<String>,
+    /// How long it took here, in seconds of real time.
+    pub took_s: f64,
+}
+
+/// A program that ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramFacts {
+    /// What the experiment calls it.
+    pub name: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// References on record.
+    pub records: u64,
+    /// Pages used, those of each process counted apart.
+    pub pages: u64,
+    /// Its processes.
+    pub processes: u64,
+    /// The version of the tool and the way it was recorded.
+    pub source: String,
+}
+
+/// The numbers of one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// What claims call the run.
+    pub run: String,
+    /// The size of memory as the experiment names it.
+    pub memory: String,
+    /// The same in bytes.
+    pub memory_bytes: u64,
+    /// How many times as many copies as the experiment names.
+    pub times: u32,
+    /// How it ended.
+    pub ending: Ending,
+    /// The numbers by name. Those of a run that did not come to its end are of what it did until
+    /// then.
+    pub metrics: BTreeMap<String, f64>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// Every program came to its end.
+    #[default]
+    Complete,
+    /// It was given up at its limit of simulated time.
+    GivenUp,
+    /// Nobody could go on.
+    Stuck,
+    /// Processes were ended because memory could not serve them.
+    Killed,
+}
+
+/// A claim, and what was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// What was claimed, in a line.
+    pub claim: String,
+    /// `strong`, `weak` or `qualitative`.
+    pub strength: String,
+    /// By which rule the two are compared.
+    pub form: Form,
+    /// What was looked at of each run.
+    pub metric: String,
+    /// The number that was published: a ratio, a value, a slope or a bound. Of [`Form::Equal`] the
+    /// factor within which it holds.
+    pub published: Option<f64>,
+    /// The number that was found in its place; none where there is nothing to divide by.
+    pub ours: Option<f64>,
+    /// Which way the number may be off, since a run did not come to its end.
+    pub bound: Bound,
+    /// What was measured, in the order of the claim.
+    pub values: Vec<Value>,
+    /// How they compare.
+    pub verdict: Verdict,
+    /// What was found to be the reason.
+    pub reason: Option<String>,
+}
+
+/// By which rule a claim is judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// One value over another.
+    #[default]
+    Ratio,
+    /// Values that rise.
+    Order,
+    /// Two values that are the same, but for a factor.
+    Equal,
+    /// A value, but for a factor.
+    Value,
+    /// The exponent by which values follow the size of memory.
+    Slope,
+    /// A value, or one over another, that is at most what was published.
+    AtMost,
+    /// One that is at least what was published.
+    AtLeast,
+    /// A run that does not come to its end.
+    Unfinished,
+}
+
+impl Form {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Form::Ratio => "ratio",
+            Form::Order => "order",
+            Form::Equal => "equal",
+            Form::Value => "value",
+            Form::Slope => "slope",
+            Form::AtMost => "at-most",
+            Form::AtLeast => "at-least",
+            Form::Unfinished => "unfinished",
+        }
+    }
+}
+
+/// Which way a number may be off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// It is what it is.
+    #[default]
+    Exact,
+    /// It would be more, had the run come to its end.
+    AtLeast,
+    /// It would be less.
+    AtMost,
+}
+
+/// One measured value of a finding.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Value {
+    /// The run, and where in it, in words.
+    pub of: String,
+    /// The value; none where the run has none.
+    pub value: Option<f64>,
+    /// How the run ended.
+    pub ending: Ending,
+}
+
+/// How a finding compares with its claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The direction is that of the claim, and so is the size, but for a factor of 3.2 at most.
+    Reproduced,
+    /// The direction is that of the claim, or most of an order.
+    Partly,
+    /// Neither.
+    Not,
+    /// It could not be computed.
+    #[default]
+    Unknown,
+}
+
+impl Verdict {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Reproduced => "reproduced",
+            Verdict::Partly => "partly",
+            Verdict::Not => "not reproduced",
+            Verdict::Unknown => "not measured",
+        }
+    }
+}
+
+/// A picture to be drawn of measurements.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PictureOrder {
+    /// What it shows.
+    pub title: String,
+    /// The metric that stands upwards.
+    pub metric: String,
+    /// What stands across: `runs`, `memory` or `times`.
+    pub across: String,
+    /// Which runs; all if none is named.
+    pub runs: Vec<String>,
+}
+
+impl ExperimentsRecord {
+    /// The record as it stands in a file.
+    pub fn to_json(&self) -> String {
+        to_json(self)
+    }
+
+    /// Reads a record back.
+    ///
+    /// # Errors
+    /// The text is not a record, or one of another schema.
+    pub fn from_json(text: &str) -> Result<ExperimentsRecord, String> {
+        from_json(text, SCHEMA)
+    }
+
+    /// The findings of all experiments, a line each.
+    pub fn to_csv(&self) -> String {
+        let mut text =
+            String::from("experiment,claim,strength,form,metric,published,ours,verdict\n");
+        for experiment in &self.experiments {
+            for finding in &experiment.findings {
+                let words = [&experiment.name, &finding.claim, &finding.strength];
+                text.push_str(&format!(
+                    "{},{},{},{},{},{}\n",
+                    words.map(|word| csv_field(word)).join(","),
+                    finding.form.word(),
+                    csv_field(&finding.metric),
+                    csv_option(finding.published),
+                    csv_option(finding.ours),
+                    finding.verdict.word(),
+                ));
+            }
+        }
+        text
+    }
+}
+
+impl ExperimentRecord {
+    /// How many findings have this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        let findings = self.findings.iter();
+        findings.filter(|found| found.verdict == verdict).count()
+    }
+
+    /// The runs, in the order they stand in.
+    pub fn runs(&self) -> Vec<&str> {
+        let mut runs: Vec<&str> = vec![];
+        for measurement in &self.measurements {
+            if !runs.contains(&measurement.run.as_str()) {
+                runs.push(&measurement.run);
+            }
+        }
+        runs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_reads_back_and_a_line_has_every_column() {
+        let finding = Finding {
+            claim: "page-ins, one over the other".into(),
+            published: Some(12.37),
+            verdict: Verdict::Partly,
+            ..Finding::default()
+        };
+        let record = ExperimentsRecord {
+            schema: SCHEMA.into(),
+            tidemark: "0.1.0".into(),
+            date: "2026-11-21T07:30Z".into(),
+            commit: None,
+            machine: Machine::default(),
+            mode: "quick".into(),
+            experiments: vec![ExperimentRecord {
+                name: "x".into(),
+                findings: vec![finding],
+                measurements: vec![Measurement {
+                    metrics: [("page_ins".into(), 7.0)].into(),
+                    ..Measurement::default()
+                }],
+                ..ExperimentRecord::default()
+            }],
+            left_out: vec![],
+        };
+        assert_eq!(
+            record.to_csv().lines().last(),
+            Some("x,\"page-ins, one over the other\",,ratio,,12.37,,partly")
+        );
+        assert_eq!(ExperimentsRecord::from_json(&record.to_json()), Ok(record));
+    }
+}
