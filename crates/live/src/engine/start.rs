@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_core::policy::{Sees, registry};
+use tidemark_core::policy::{Description, Sees};
 use tidemark_core::time::{STEP_TICK_NS, Time};
 use tidemark_core::vm::{Config, Vm};
 
@@ -84,7 +84,7 @@ impl Setup {
             }
         };
         let policy = text(control::POLICY).unwrap_or_else(|| DEFAULT_POLICY.into());
-        let found = registry::find(&policy).map(|entry| entry.description.sees);
+        let found = find_policy(&policy).map(|description| description.sees);
         if !found.is_some_and(Sees::is_shown_live) {
             return Err(Trouble::BadSetting {
                 name: control::POLICY,
@@ -165,6 +165,17 @@ impl Setup {
     }
 }
 
+/// The policy called `name`, which may be in a file. Reads that here, on a thread of the program,
+/// where a file can still be named.
+fn find_policy(name: &str) -> Option<&'static Description> {
+    if !tidemark_plugin::is_file(name) {
+        return tidemark_plugin::find(name);
+    }
+    let path = std::env::var_os(control::POLICY_FILE).unwrap_or_else(|| name.into());
+    let bytes = std::fs::read(path).ok()?;
+    tidemark_plugin::keep(name, bytes).ok()
+}
+
 /// What an engine is given to work with.
 struct Lent {
     shared: Arc<Shared>,
@@ -202,7 +213,7 @@ impl Engine {
             },
             ..clustered
         };
-        let policy = registry::build(&setup.policy, frames_max, budget, 1, &[]);
+        let policy = tidemark_plugin::build(&setup.policy, frames_max, budget, 1, &[]);
         let policy = policy.expect("the name was looked up when the environment was read");
         let mut vm = Vm::new(config, policy, Box::new(slots));
         let space = vm.create_space();
