@@ -65,6 +65,9 @@ pub struct Arguments {
     /// The folder for the swap file of live runs, as for `tidemark run`
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
+    /// The size of the swap file of live runs, as for `tidemark run`
+    #[arg(long, value_name = "SIZE")]
+    swap_size: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -135,16 +138,18 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         true => output::print(&record.to_json()),
         false => output::print(&terminal::compare(&record)),
     }
+    Ok(exit_of(&record))
+}
+
+fn exit_of(record: &CompareRecord) -> Exit {
     let mut all = record
         .cases
         .iter()
         .filter_map(|case| case.decisions.as_ref());
-    Ok(
-        match all.any(|decisions| decisions.first_difference.is_some()) {
-            true => Exit::Found,
-            false => Exit::Fine,
-        },
-    )
+    match all.any(|decisions| decisions.first_difference.is_some()) {
+        true => Exit::Found,
+        false => Exit::Fine,
+    }
 }
 
 /// Runs the program live as often as is wanted, and compares the decisions of the first run.

@@ -5,6 +5,7 @@ use tidemark_lab::study::{Assumed, CurveOrder, Named, Sizes, Wanted};
 use tidemark_report::{picture, terminal};
 
 use crate::exit::{Exit, Refusal, refuse};
+use crate::policies;
 use crate::views::{Forms, Progress, Source, Views, parse_sampling, parse_sizes};
 
 /// Shows how often a program misses in every size of memory, and how much it needs
@@ -12,7 +13,8 @@ use crate::views::{Forms, Progress, Source, Views, parse_sampling, parse_sizes};
 pub struct Arguments {
     #[command(flatten)]
     source: Source,
-    /// The policies: lru, ws, vmin, opt, pff, and any that `tidemark policies` lists
+    /// The policies: lru, ws, vmin, opt, pff, any that `tidemark policies` lists, and any file
+    /// (.wasm, .wat)
     /// (default: lru,ws,vmin,opt; with --sample, lru)
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     policies: Vec<String>,
@@ -73,6 +75,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     };
     let record = study.curves(&order, &mut |what, part| progress.show(what, part));
     drop(progress);
+    policies::tell_setbacks(&arguments.policies);
     arguments.forms.give(&Views {
         json: &|| record.to_json(),
         csv: &|| record.to_csv(),
@@ -90,18 +93,21 @@ fn parse_policies(names: &[String], is_sampled: bool) -> Result<Vec<Named>, Refu
     if names.is_empty() {
         return Ok(usual.into());
     }
-    let policies = names.iter().map(|name| {
+    let named = names.iter().map(|name| {
+        if tidemark_plugin::is_file(name.trim()) {
+            policies::find(name.trim())?;
+        }
         let named = name.trim().parse::<Named>();
         named.map_err(|unknown| Refusal::new(unknown.to_string()))
     });
-    let policies = policies.collect::<Result<Vec<Named>, Refusal>>()?;
-    let exact = policies.iter().find(|named| **named != Named::Lru);
+    let named = named.collect::<Result<Vec<Named>, Refusal>>()?;
+    let exact = named.iter().find(|named| **named != Named::Lru);
     match exact {
         Some(named) if is_sampled => refuse!(
             "`--policies {}`: only `lru` can be estimated from a sample; leave out `--sample`",
             named.name()
         ),
-        _ => Ok(policies),
+        _ => Ok(named),
     }
 }
 

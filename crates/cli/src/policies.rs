@@ -10,7 +10,7 @@ use crate::output;
 /// Lists the replacement policies
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Describe this policy in full: its lineage and its knobs
+    /// Describe this policy in full: its lineage and its knobs. A name, or a file (.wasm, .wat)
     name: Option<String>,
     /// Print JSON
     #[arg(long)]
@@ -34,8 +34,12 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     Ok(Exit::Fine)
 }
 
-/// The policy called `name`, or a refusal with the names that are near.
+/// The policy called `name`, or a refusal with the names that are near. The name of a file stands
+/// for the module in it.
 pub fn find(name: &str) -> Result<&'static Description, Refusal> {
+    if tidemark_plugin::is_file(name) {
+        return tidemark_plugin::load(name).map_err(|error| Refusal::new(error.to_string()));
+    }
     if let Some(entry) = registry::find(name) {
         return Ok(entry.description);
     }
@@ -57,6 +61,15 @@ pub fn find_live(name: &str) -> Result<&'static Description, Refusal> {
         "`{name}` must see {shown}, which no running program shows; `tidemark curve --policies \
          {name}` simulates it"
     )))
+}
+
+/// Says on stderr which of the policies `names` are modules that failed, and how often.
+pub fn tell_setbacks(names: &[String]) {
+    for name in names.iter().map(|name| name.trim()) {
+        if let Some(setbacks) = tidemark_plugin::take_news(name, true) {
+            eprintln!("tidemark: `{name}`: {setbacks}");
+        }
+    }
 }
 
 /// What to do about a name that is unknown: one of those that are `near`, or the subcommand that

@@ -15,7 +15,7 @@ use tidemark_trace::private::Extent;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output;
-use crate::policies::hint;
+use crate::policies::{self, hint};
 use crate::views::{self, Progress};
 use plan::Plan;
 
@@ -39,7 +39,7 @@ pub struct Arguments {
         default_value = "tidemark"
     )]
     system: Vec<String>,
-    /// This policy in place of the systems' own
+    /// This policy in place of the systems' own: a name, or a file (.wasm, .wat)
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     /// This load control in place of the systems' own
@@ -132,6 +132,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let replayed = replay.run(&order, &show);
     let replayed = replayed.map_err(|error| unrunnable(&error, replay.page_bytes()))?;
     drop(shown);
+    policies::tell_setbacks(arguments.policy.as_slice());
     give(&arguments, &replayed)
 }
 

@@ -42,7 +42,7 @@ pub struct Arguments {
     /// The memory all processes may use together: `512M`, `1.5G`, `50%` (of the machine's)
     #[arg(long, value_name = "SIZE")]
     memory: String,
-    /// The replacement policy; `tidemark policies` lists them
+    /// The replacement policy; `tidemark policies` lists them. Or a file (.wasm, .wat)
     #[arg(long, value_name = "NAME", default_value = plan::POLICY_DEFAULT)]
     policy: String,
     /// The folder for the swap file; without it $TIDEMARK_SWAP_DIR, /var/tmp or the working folder

@@ -159,6 +159,11 @@ impl<List: ListNumber> Queues<List> {
         some(self.links[member as usize].next)
     }
 
+    /// How many members there can be: their numbers are below that.
+    pub fn members_max(&self) -> u32 {
+        self.links.len() as u32
+    }
+
     /// How many lists there are.
     pub fn lists(&self) -> usize {
         self.ends.len()

@@ -32,8 +32,11 @@ pub const MEMORY: &str = "TIDEMARK_MEMORY_BYTES";
 pub const SWAP_PATH: &str = "TIDEMARK_SWAP_PATH";
 /// The swap store's size in bytes, used only without a supervisor. 4 GiB if absent.
 pub const SWAP_BYTES: &str = "TIDEMARK_SWAP_BYTES";
-/// The name of the replacement policy. The engine's default if absent.
+/// The name of the replacement policy, or of a file with one. The engine's default if absent.
 pub const POLICY: &str = "TIDEMARK_POLICY";
+/// Where the module of a [`POLICY`] lies that is the name of a file, in binary form. The file of
+/// that name if absent.
+pub const POLICY_FILE: &str = "TIDEMARK_POLICY_FILE";
 /// How faults are served: [`MODE_THREAD`] (the default) or [`MODE_IN_THREAD`].
 pub const MODE: &str = "TIDEMARK_MODE";
 /// Faults are served by the engine's thread.

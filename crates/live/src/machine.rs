@@ -207,11 +207,14 @@ impl LiveMachine {
         })
     }
 
-    /// Works in step: who waits for a page is left waiting until [`wake`](Self::wake), and pages
-    /// that were in the program count as modified, whatever they hold.
-    pub fn keep_step(&mut self) {
-        self.program.be_quiet();
-        self.is_suspicious = true;
+    /// Works in step if `is_wanted`: who waits for a page is left waiting until
+    /// [`wake`](Self::wake), and pages that were in the program count as modified, whatever they
+    /// hold.
+    pub fn keep_step_if(&mut self, is_wanted: bool) {
+        if is_wanted {
+            self.program.be_quiet();
+            self.is_suspicious = true;
+        }
     }
 
     /// Opens new userfaultfds in a forked child, where the old descriptors mean nothing. The

@@ -1,4 +1,4 @@
-//! What every machine and every pager must pass.
+//! What every machine, every pager and every [`policy`] must pass.
 //!
 //! The suites know only the contracts. A machine under test shows its program side as a
 //! [`ProgramSide`]; a pager under test lets the suite see its frames as a [`Depot`]. Each test is
@@ -9,6 +9,8 @@ use tidemark_core::machine::{Machine, Rights};
 use tidemark_core::pager::{Direction, Outcome, Pager, Place, Reply, Request};
 
 use crate::physical::Stamp;
+
+pub mod policy;
 
 /// A machine with programs on it.
 pub trait ProgramSide: Machine {

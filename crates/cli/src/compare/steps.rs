@@ -106,6 +106,9 @@ impl<'a> Steps<'a> {
         if let Some(path) = &self.plan.arguments.swap {
             command.extend(["--swap".into(), path.into()]);
         }
+        if let Some(size) = &self.plan.arguments.swap_size {
+            command.extend(["--swap-size", size].map(OsString::from));
+        }
         if self.plan.is_in_step {
             command
                 .extend(["--in-step", "--malloc", "pool", "--log-decisions"].map(OsString::from));

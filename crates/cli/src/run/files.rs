@@ -118,6 +118,15 @@ impl PrivateFolder {
         }
     }
 
+    /// Puts a file with these `bytes` into the folder. Says its path.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Refusal> {
+        let path = self.path.join(name);
+        match std::fs::write(&path, bytes) {
+            Ok(()) => Ok(path),
+            Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
+        }
+    }
+
     /// Listens on a socket in the folder. Says its path, too.
     pub fn listen(&self) -> Result<(UnixListener, PathBuf), Refusal> {
         let path = self.path.join("control");

@@ -54,6 +54,8 @@ pub struct Management {
     pub swap: Swap,
     decisions: Option<OwnedFd>,
     environment: Vec<(&'static str, OsString)>,
+    /// The policy's module, if it is one.
+    module: Option<&'static [u8]>,
 }
 
 impl Plan {
@@ -143,6 +145,7 @@ impl Management {
             swap,
             decisions,
             environment,
+            module: tidemark_plugin::binary(policy),
         })
     }
 
@@ -163,8 +166,13 @@ impl Management {
         command
             .env_remove(control::POOL)
             .env_remove(control::IN_STEP)
+            .env_remove(control::POLICY_FILE)
             .envs(self.environment)
             .env(control::CONTROL, socket);
+        if let Some(module) = self.module {
+            // Where the program finds it from any folder, as it is now.
+            command.env(control::POLICY_FILE, folder.put("policy.wasm", module)?);
+        }
         Ok((
             Tree::new(shared, self.swap.file, self.decisions, listener),
             folder,

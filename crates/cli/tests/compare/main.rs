@@ -41,7 +41,7 @@ fn program(folder: &Folder) -> Option<(&'static Path, String)> {
 fn compare(recorder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(needs::tidemark());
     command
-        .arg("compare")
+        .args(["compare", "--swap-size", "256M"])
         .args(arguments)
         .env("TIDEMARK_RECORDER", recorder)
         .stdin(Stdio::null());
@@ -113,7 +113,7 @@ fn out_of_step_a_prediction_is_near() {
     };
     let trace = folder.path("kept.tide");
     let options = ["--memory", "60%", "--runs", "3", "--trace", &trace];
-    let arguments = [&options[..], &["--json", "--", &program, PAGES]].concat();
+    let arguments = [&options[..], &["--json", "--", &program, PAGES, "map"]].concat();
     let record = record_of(&compare(recorder, &arguments));
     let case = &record["cases"][0];
     assert_eq!(case["live"].as_array().unwrap().len(), 3);
@@ -126,7 +126,10 @@ fn out_of_step_a_prediction_is_near() {
     }
     assert!(page_ins(&case["predicted"]) >= case["optimal_page_ins"].as_f64().unwrap());
     // The trace is kept, and taken again: nothing is recorded.
-    let told = compare(recorder, &[&options[..], &["--", &program, PAGES]].concat());
+    let told = compare(
+        recorder,
+        &[&options[..], &["--", &program, PAGES, "map"]].concat(),
+    );
     assert!(!stderr(&told).contains("recording"), "{}", stderr(&told));
     let text = String::from_utf8_lossy(&told.stdout);
     for part in ["page-ins", "difference", "optimum", "note: "] {

@@ -24,15 +24,15 @@
 //! a hot page that has been idle for longer than a cold one stays is used after all. While the
 //! first is higher, cold pages leave too early and more are kept; while the second is, fewer.
 //!
-//! At first nothing is known, and most pages are cold: then memory is *open*, and nearly a queue by
-//! age of last use, which is what most programs are served best by. A third of it is on trial and a
-//! quarter of the hot pages is watched; of the oldest cold page and the oldest hot one, the one that
-//! has been idle for longer leaves. Trials begin before memory is full, so that the first page to
-//! leave is not just the first that came.
+//! At first nothing is known, and most pages are cold: then memory is *open*, and nearly a queue
+//! by age of last use, which is what most programs are served best by. A third of it is on trial
+//! and a quarter of the hot pages is watched; of the oldest cold page and the oldest hot one, the
+//! one that has been idle for longer leaves. Trials begin before memory is full, so that the first
+//! page to leave is not just the first that came.
 //!
 //! A loop larger than memory betrays itself: pages come back that left long ago, while none that
-//! left just now does, and none on trial is used. Then what is in memory becomes hot as it is, and newcomers pass through the
-//! least number of cold pages.
+//! left just now does, and none on trial is used. Then what is in memory becomes hot as it is, and
+//! newcomers pass through the least number of cold pages.
 //!
 //! Pages that came while memory was filling are hot because there was room, and for no better
 //! reason. As long as none of their uses has been seen, they leave more readily than others.

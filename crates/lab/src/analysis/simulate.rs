@@ -1,4 +1,5 @@
-//! Any policy of the core's registry at chosen sizes, by simulation on every processor.
+//! Any policy, of the core's registry or from a file, at chosen sizes, by simulation on every
+//! processor.
 //!
 //! The memory asks the policy only when it is full, moves one page at a time and waits for nobody:
 //! what published miss counts are made with. A hit sets a bit and stays out of the policy, unless
@@ -7,7 +8,7 @@
 use rayon::prelude::*;
 use tidemark_core::frame::{Frames, State};
 use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
-use tidemark_core::policy::registry::{self, BuildError};
+use tidemark_core::policy::registry::BuildError;
 use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe, Sees};
 use tidemark_core::reverse::ReverseMap;
 use tidemark_core::time::Time;
@@ -22,7 +23,7 @@ use super::references::{Name, References};
 /// What to simulate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job<'a> {
-    /// The policy's name in the registry.
+    /// The policy's name in the registry, or that of a file that has been loaded.
     pub policy: &'a str,
     /// Its knobs, where they differ from their defaults.
     pub knobs: Vec<(&'a str, u64)>,
@@ -63,7 +64,7 @@ pub fn simulate_all<'a>(
         .map(|job| {
             // A memory that holds every page never asks.
             let frames = job.frames.min(references.page_count).max(1);
-            let policy = registry::build(job.policy, frames, frames, job.seed, &job.knobs)?;
+            let policy = tidemark_plugin::build(job.policy, frames, frames, job.seed, &job.knobs)?;
             Ok(simulate(policy, frames, job.eyes, &references.pages, &ids))
         })
         .collect()
@@ -331,6 +332,7 @@ impl Memory<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidemark_core::policy::registry;
     use tidemark_model::cache::replay;
     use tidemark_model::traces;
 

@@ -1,5 +1,5 @@
-//! The policies that a curve can be of: those with an analysis of their own, and every registered
-//! one, by simulation.
+//! The policies that a curve can be of: those with an analysis of their own, and every other, by
+//! simulation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ pub enum Named {
     Opt,
     /// The page-fault frequency policy.
     Pff,
-    /// A policy of the registry.
+    /// A policy of the registry, or from a file that has been loaded.
     Simulated(&'static str),
 }
 
@@ -61,8 +61,8 @@ impl FromStr for Named {
             "vmin" => Ok(Named::Vmin),
             "opt" => Ok(Named::Opt),
             "pff" => Ok(Named::Pff),
-            other => match registry::find(other) {
-                Some(entry) => Ok(Named::Simulated(entry.description.name)),
+            other => match tidemark_plugin::find(other) {
+                Some(description) => Ok(Named::Simulated(description.name)),
                 None => Err(UnknownPolicy(other.to_owned())),
             },
         }

@@ -16,7 +16,7 @@ use tidemark_core::decision::Decision;
 use tidemark_core::id::SpaceId;
 use tidemark_core::load::{self, LoadControl};
 use tidemark_core::policy::Sees;
-use tidemark_core::policy::registry::{self, BuildError};
+use tidemark_core::policy::registry::BuildError;
 use tidemark_core::vm::Vm;
 
 use super::disk::Disk;
@@ -457,7 +457,7 @@ fn build_policy(
         }
         None => (system.policy, system.knobs.iter().map(own).collect()),
     };
-    registry::build(name, frames, frames, scenario.seed, &knobs).map_err(refused)
+    tidemark_plugin::build(name, frames, frames, scenario.seed, &knobs).map_err(refused)
 }
 
 fn refused(error: BuildError<'_>) -> WorldError {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::vm::Counters;
 
+use super::trouble::say;
 use super::{Engine, now};
 use crate::shared::Counter;
 use crate::store::Tally;
@@ -155,7 +156,16 @@ impl Engine {
         if let Some(path) = self.setup.counters.clone() {
             self.write_counters(&path);
         }
+        self.tell_setbacks(true);
         self.murmur("ends");
+    }
+
+    /// Says what went wrong with a policy from a file: nothing else would show it.
+    pub(super) fn tell_setbacks(&self, is_end: bool) {
+        let policy = &self.setup.policy;
+        if let Some(setbacks) = tidemark_plugin::take_news(policy, is_end) {
+            say(&format!("`{policy}`: {setbacks}"));
+        }
     }
 
     /// Writes the counters as lines of a name and a number.

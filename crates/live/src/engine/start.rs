@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_core::policy::{Sees, registry};
+use tidemark_core::policy::{Description, Sees};
 use tidemark_core::time::{STEP_TICK_NS, Time};
 use tidemark_core::vm::{Config, Vm};
 
@@ -84,7 +84,7 @@ impl Setup {
             }
         };
         let policy = text(control::POLICY).unwrap_or_else(|| DEFAULT_POLICY.into());
-        let found = registry::find(&policy).map(|entry| entry.description.sees);
+        let found = find_policy(&policy).map(|description| description.sees);
         if !found.is_some_and(Sees::is_shown_live) {
             return Err(Trouble::BadSetting {
                 name: control::POLICY,
@@ -165,6 +165,17 @@ impl Setup {
     }
 }
 
+/// The policy called `name`, which may be in a file. Reads that here, on a thread of the program,
+/// where a file can still be named.
+fn find_policy(name: &str) -> Option<&'static Description> {
+    if !tidemark_plugin::is_file(name) {
+        return tidemark_plugin::find(name);
+    }
+    let path = std::env::var_os(control::POLICY_FILE).unwrap_or_else(|| name.into());
+    let bytes = std::fs::read(path).ok()?;
+    tidemark_plugin::keep(name, bytes).ok()
+}
+
 /// What an engine is given to work with.
 struct Lent {
     shared: Arc<Shared>,
@@ -188,9 +199,7 @@ impl Engine {
         let mut machine =
             LiveMachine::with_features(frames_max, setup.features()).map_err(Trouble::Machine)?;
         machine.set_hand(hand);
-        if setup.is_in_step {
-            machine.keep_step();
-        }
+        machine.keep_step_if(setup.is_in_step);
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
         let (decisions, sampling) = setup.begin_log(lent.decisions, lent.control.as_ref())?;
@@ -204,7 +213,7 @@ impl Engine {
             },
             ..clustered
         };
-        let policy = registry::build(&setup.policy, frames_max, budget, 1, &[]);
+        let policy = tidemark_plugin::build(&setup.policy, frames_max, budget, 1, &[]);
         let policy = policy.expect("the name was looked up when the environment was read");
         let mut vm = Vm::new(config, policy, Box::new(slots));
         let space = vm.create_space();
@@ -241,10 +250,8 @@ impl Engine {
             swap_file,
             has_store: true,
             now: now(),
-            next_tick: match setup.is_in_step {
-                true => Time(STEP_TICK_NS),
-                false => Time(0),
-            },
+            // In step the first tick comes when it is due.
+            next_tick: Time(u64::from(setup.is_in_step) * STEP_TICK_NS),
             budget,
             setup,
         };
@@ -313,9 +320,7 @@ impl Engine {
         self.machine
             .reopen(self.setup.features())
             .map_err(Trouble::Machine)?;
-        if self.setup.is_in_step {
-            self.machine.keep_step();
-        }
+        self.machine.keep_step_if(self.setup.is_in_step);
         self.scanner
             .reopen()
             .map_err(call("reading the child's mappings"))?;

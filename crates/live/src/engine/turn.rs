@@ -85,6 +85,7 @@ impl Engine {
         if self.now >= self.next_tick {
             self.vm.handle_tick(self.now, &mut self.machine);
             self.next_tick = self.now.after_ns(TICK_NS);
+            self.tell_setbacks(false);
         }
         self.sample();
         self.carry_on();

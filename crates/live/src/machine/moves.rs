@@ -5,6 +5,8 @@
 //! A call must stay inside one mapping of the program, and a run knows nothing of mappings. When
 //! the kernel refuses a run for that, it is tried by halves.
 
+use std::time::Duration;
+
 use tidemark_core::id::{FrameId, VirtPage};
 use tidemark_core::machine::Setback;
 
@@ -15,7 +17,11 @@ use crate::sys::uffd::{Progress, Stop};
 
 /// How often a page that the kernel is working on is tried again at once.
 const TRIES_AT_ONCE: u32 = 16;
-/// The same for a page that is to be dropped: another process may be sharing it just then.
+/// How often, and after what pauses, a page is tried again in step that the kernel holds.
+const TRIES_IN_STEP: u32 = 4000;
+const PAUSE_IN_STEP: Duration = Duration::from_micros(50);
+/// How often a page that is to be dropped is tried again at once: another process may be sharing
+/// it just then.
 const TRIES_TO_DROP: u32 = 100_000;
 /// How often an enter is tried again over time where nothing is registered. A message about the
 /// range, which is on its way, ends it sooner.
@@ -141,6 +147,14 @@ impl LiveMachine {
                         .hand
                         .is_some_and(|hand| hand.make_own(from, (run.len() - done) * PAGE));
                     tries = if is_own { 1 } else { TRIES_AT_ONCE };
+                    continue;
+                }
+                // The kernel holds it for a moment, which in step must not matter.
+                Progress::Nothing(Stop::Busy)
+                    if self.is_suspicious && tries < TRIES_AT_ONCE + TRIES_IN_STEP =>
+                {
+                    std::thread::sleep(PAUSE_IN_STEP);
+                    tries += 1;
                     continue;
                 }
                 // No message is read meanwhile: nothing of the run can leave in this settle.
