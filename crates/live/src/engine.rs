@@ -27,7 +27,6 @@ mod here;
 mod place;
 mod publish;
 mod sampling;
-mod sleep;
 mod start;
 mod step;
 mod trouble;
@@ -35,9 +34,9 @@ mod turn;
 
 pub use fork::REST_LIMIT;
 pub use here::{Lock, Token, Told};
-pub use sleep::{Sleeper, Wakers, Woken};
 pub use start::Setup;
 pub use trouble::{Trouble, say};
+pub use turn::{Wakers, Woken, sleep};
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -25,7 +25,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidemark_live::engine::{Engine, Lock, Setup, Sleeper, Trouble, say};
+use tidemark_live::engine::{Engine, Lock, Setup, Trouble, say, sleep};
 use tidemark_live::hand::Hand;
 use tidemark_live::requests::Requests;
 use tidemark_live::sys::{futex, memory, signal};
@@ -236,10 +236,9 @@ extern "C" fn run_engine() -> ! {
 
 /// Turns the engine for ever.
 fn serve() -> ! {
-    let mut sleeper = Sleeper::default();
     loop {
         let (pause_ns, wakers) = with_engine(|engine| (engine.turn(&REQUESTS), engine.wakers()));
-        let woken = sleeper.sleep(wakers, pause_ns);
+        let woken = sleep(wakers, pause_ns);
         with_engine(|engine| engine.wake(woken));
     }
 }

@@ -1,16 +1,16 @@
 //! The loop: one turn takes in all that has happened and starts all that follows from it.
 
 use std::fmt::Write;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_core::pager::{Direction, Place};
 use tidemark_core::time::Time;
 
-use super::{Engine, Log, Trouble, Wakers, Woken, now};
+use super::{Engine, Log, Trouble, now};
 use crate::requests::Requests;
 use crate::shared::{Cluster, Counter};
-use crate::sys::{Errno, signal};
+use crate::sys::{Errno, signal, socket};
 
 /// The core learns of time this often while it works ...
 const TICK_NS: u64 = 10_000_000;
@@ -26,7 +26,7 @@ const LOG_BYTES: usize = 16 << 10;
 
 impl Engine {
     /// One turn of the loop, frozen or not. Answers how long there is nothing to do unless
-    /// something happens: see [`Sleeper`](super::Sleeper).
+    /// something happens: see [`sleep`].
     pub fn turn(&mut self, requests: &Requests) -> u64 {
         let pause_ns = if self.freeze.is_frozen() {
             self.turn_frozen(requests)
@@ -45,13 +45,12 @@ impl Engine {
 
     /// What to sleep on.
     pub fn wakers(&self) -> Wakers {
-        let is_in_thread = self.setup.is_in_thread;
+        let store = (!self.setup.is_in_thread).then(|| self.store.as_fd().as_raw_fd());
         Wakers {
             program: self.machine.program().as_fd().as_raw_fd(),
-            store: (!is_in_thread).then(|| self.store.as_fd().as_raw_fd()),
+            store,
             doorbell: self.doorbell.as_raw_fd(),
             control: self.control.as_ref().map(AsRawFd::as_raw_fd),
-            is_awaited: !is_in_thread && self.vm.faults_pending() > 0,
         }
     }
 
@@ -219,6 +218,39 @@ impl Engine {
             Err(Errno::AGAIN | Errno::INTR) => {}
             Ok(_) | Err(_) => self.control = None,
         }
+    }
+}
+
+/// The files that an engine sleeps on, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wakers {
+    program: RawFd,
+    store: Option<RawFd>,
+    doorbell: RawFd,
+    control: Option<RawFd>,
+}
+
+/// Why a sleep ended. The other reasons are found by looking.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Woken {
+    by_doorbell: bool,
+    by_control: bool,
+}
+
+/// Sleeps until something happens, or for so long. It needs no engine, so that other threads may
+/// use that meanwhile.
+pub fn sleep(wakers: Wakers, pause_ns: u64) -> Woken {
+    let files = [
+        Some(wakers.program),
+        Some(wakers.doorbell),
+        wakers.store,
+        wakers.control,
+    ];
+    // A sleep that fails for any reason is a short one.
+    let ready = socket::wait_readable_raw(files, pause_ns).unwrap_or(0);
+    Woken {
+        by_doorbell: ready & 2 != 0,
+        by_control: ready & 8 != 0,
     }
 }
 
