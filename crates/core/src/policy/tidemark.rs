@@ -417,10 +417,13 @@ impl Tidemark {
         self.move_target();
     }
 
-    /// Moves the number of cold pages by what the rates say. While they say nothing, it stays.
+    /// Moves the number of cold pages by what the rates say. While they say nothing, it stays if
+    /// memory is open; else it falls, since what made it rise is over: the turn of a walk, say.
     fn move_target(&mut self) {
-        self.drift += i64::from(self.rates.is_cold_higher(1));
-        self.drift -= i64::from(self.rates.hot.is_higher(&self.rates.cold, 1));
+        let is_cold_higher = self.rates.is_cold_higher(1);
+        let is_hot_higher = self.rates.hot.is_higher(&self.rates.cold, 1);
+        self.drift += i64::from(is_cold_higher);
+        self.drift -= i64::from(is_hot_higher || !is_cold_higher && !self.is_open());
         if self.drift.abs() < ARRIVALS_A_PAGE * self.step() {
             return;
         }
