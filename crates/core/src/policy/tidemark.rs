@@ -265,6 +265,12 @@ impl Policy for Tidemark {
         let is_ahead = matches!(arrival.cause, Cause::Prefetched | Cause::ZeroAhead);
         self.ahead[frame.index()] = is_ahead;
         self.events[frame.index()] = self.event;
+        // What is read and forgotten has been away for longer than all that is remembered: a loop
+        // of twice memory leaves nothing else to tell it by. (A file's page may be new.)
+        let is_read = matches!(arrival.cause, Cause::Fetched | Cause::Prefetched);
+        if found.is_none() && is_read && !arrival.is_external {
+            self.rates.far.note_use();
+        }
         let is_near = if is_ahead {
             // Its return is judged when it is seen to be used. Only pages of runs come ahead, and
             // most of those are.
