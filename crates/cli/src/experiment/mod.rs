@@ -1,7 +1,7 @@
 //! `tidemark experiment`: published measurements, made again, and how ours compare.
 //!
-//! [`catalog`] knows the experiments, [`mod@file`] what can be said in one, [`plan`] looks up what one
-//! names, [`workload`] makes its traces, [`mod@run`] makes its runs and has its claims judged.
+//! [`catalog`] knows the experiments, [`mod@file`] what can be said in one, [`plan`] looks up what
+//! one names, [`workload`] makes its traces, [`mod@run`] makes its runs and has its claims judged.
 
 mod catalog;
 mod file;
