@@ -18,6 +18,7 @@ pub mod model;
 mod page_set;
 pub mod private;
 pub mod regions;
+mod spans;
 pub mod summary;
 
 pub use appender::{Appender, Repeats};

@@ -8,12 +8,12 @@
 //! # Invariants
 //! 1. A block that has been kept tells the same times as before: what passed between two records
 //!    that stay is the gap between them (a gap of more than 32 bits is cut to that).
-//! 2. Ranges of a process do not overlap.
 
 use std::collections::BTreeMap;
 
 use crate::model::{Block, Event, Header, Rights};
 use crate::regions::HEAP;
+use crate::spans::Spans;
 
 /// Zeroed data at the end of a loaded file is not managed up to this size.
 const FILE_TAIL_BYTES: u64 = 4 << 20;
@@ -47,20 +47,14 @@ pub struct PrivateMemory {
 /// What is mapped in a process.
 #[derive(Debug)]
 struct Process {
-    /// By first page. What is not listed is not mapped, or not known to be.
-    ranges: BTreeMap<u64, Range>,
+    /// What is not listed is not mapped, or not known to be.
+    spans: Spans<Kind>,
     /// Where the heap begins and ends.
     heap: Option<(u64, u64)>,
     /// Answers for pages, by their lowest bits.
     recent: Vec<(u64, bool)>,
     /// Its time at the last record that stayed.
     ended: Option<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
-    end: u64,
-    kind: Kind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +137,7 @@ impl PrivateMemory {
 impl Process {
     fn new() -> Process {
         Process {
-            ranges: BTreeMap::new(),
+            spans: Spans::default(),
             heap: None,
             recent: vec![(u64::MAX, false); RECENT],
             ended: None,
@@ -176,9 +170,8 @@ impl Process {
         if known == page {
             return answer;
         }
-        let range = self.ranges.range(..=page).next_back();
-        let range = range.filter(|(_, range)| page < range.end);
-        let answer = range.is_some_and(|(_, range)| range.kind.is_managed());
+        let found = self.spans.find(page);
+        let answer = found.is_some_and(|(_, kind)| kind.is_managed());
         self.recent[slot] = (page, answer);
         answer
     }
@@ -204,7 +197,7 @@ impl Process {
             // What is waited for takes no step.
             Event::Wait { .. } => (extent == Extent::All).then_some(event),
             Event::Exec { .. } => {
-                self.ranges.clear();
+                self.spans.clear();
                 self.heap = None;
                 self.forget();
                 Some(event)
@@ -243,9 +236,7 @@ impl Process {
         if file == HEAP {
             self.heap = Some((start, start + pages));
         }
-        let is_taken = self.cut(start, start + pages);
-        let end = start + pages;
-        self.ranges.insert(start, Range { end, kind });
+        let is_taken = self.put(start, start + pages, kind);
         match kind.is_managed() {
             // An engine leaves rights to the program: to it, all memory can be written.
             true => Some(Event::Map {
@@ -270,15 +261,15 @@ impl Process {
         page_bytes: u64,
     ) -> Kind {
         let bytes = pages.saturating_mul(page_bytes);
-        let below = self.ranges.range(..start).next_back();
-        let below = below.filter(|(_, range)| range.end == start);
-        let is_guard = |(&first, range): (&u64, &Range)| {
-            range.kind == Kind::Reserved && (start - first) * page_bytes <= GUARD_BYTES_MAX
-        };
-        let is_file = below.is_some_and(|(_, range)| range.kind == Kind::File);
+        let below = start.checked_sub(1).and_then(|last| self.spans.find(last));
+        let below = below.filter(|(place, _)| place.end == start);
+        let is_file = matches!(below, Some((_, Kind::File)));
+        let is_guard = below.is_some_and(|(place, kind)| {
+            *kind == Kind::Reserved && (start - place.start) * page_bytes <= GUARD_BYTES_MAX
+        });
         if rights.0 & Rights::EXECUTE.0 != 0
             || is_file && bytes <= FILE_TAIL_BYTES
-            || rights.0 != 0 && below.is_some_and(is_guard)
+            || rights.0 != 0 && is_guard
             || extent == Extent::Large && bytes < LARGE_BYTES_LEAST
         {
             return Kind::Other;
@@ -295,13 +286,10 @@ impl Process {
     }
 
     fn remap(&mut self, from: (u64, u64), to: (u64, u64)) -> Option<Event> {
-        let before = self.ranges.range(..=from.0).next_back();
-        let before = before.filter(|(_, range)| from.0 < range.end);
-        let kind = before.map_or(Kind::Other, |(_, range)| range.kind);
+        let moved = self.spans.find(from.0);
+        let kind = moved.map_or(Kind::Other, |(_, kind)| *kind);
         self.cut(from.0, from.0.saturating_add(from.1));
-        let is_taken = self.cut(to.0, to.0.saturating_add(to.1));
-        let end = to.0.saturating_add(to.1);
-        self.ranges.insert(to.0, Range { end, kind });
+        let is_taken = self.put(to.0, to.0.saturating_add(to.1), kind);
         let (start, pages) = to;
         match kind.is_managed() {
             true => Some(Event::Remap {
@@ -322,19 +310,17 @@ impl Process {
         rights: Rights,
         page_bytes: u64,
     ) -> Option<Event> {
-        let (&first, &found) = self.ranges.range(..=start).next_back()?;
-        if found.kind != Kind::Reserved || rights.0 == 0 || start >= found.end {
+        let (place, kind) = self.spans.find(start)?;
+        if *kind != Kind::Reserved || rights.0 == 0 {
             return None;
         }
-        let guard_bytes = (start - first) * page_bytes;
+        let guard_bytes = (start - place.start) * page_bytes;
         let end = start.saturating_add(pages);
-        let is_stack = (1..=GUARD_BYTES_MAX).contains(&guard_bytes) && end == found.end;
+        let is_stack = (1..=GUARD_BYTES_MAX).contains(&guard_bytes) && end == place.end;
         if !is_stack {
             return None;
         }
-        self.cut(start, end);
-        let kind = Kind::Other;
-        self.ranges.insert(start, Range { end, kind });
+        self.put(start, end, Kind::Other);
         Some(Event::Unmap { start, pages })
     }
 
@@ -343,37 +329,24 @@ impl Process {
         let (start, before) = self.heap.unwrap_or((end, end));
         let end = end.max(start);
         self.cut(start, before.max(end));
-        if start < end {
-            let kind = heap_kind(extent);
-            self.ranges.insert(start, Range { end, kind });
-        }
+        self.put(start, end, heap_kind(extent));
         self.heap = Some((start, end));
         (extent == Extent::All).then_some(Event::Break { end })
+    }
+
+    /// Has the pages from `start` to before `end` be of that kind; whether any was managed.
+    fn put(&mut self, start: u64, end: u64, kind: Kind) -> bool {
+        let was_managed = self.cut(start, end);
+        self.spans.insert(start, end, kind);
+        was_managed
     }
 
     /// Takes the pages from `start` to before `end` away from whatever they belong to; whether any
     /// of them was managed.
     fn cut(&mut self, start: u64, end: u64) -> bool {
         self.forget();
-        self.split(start);
-        self.split(end);
-        let inside = self.ranges.range(start..end.max(start));
-        let inside: Vec<(u64, Range)> = inside.map(|(&at, &range)| (at, range)).collect();
-        for (at, _) in &inside {
-            self.ranges.remove(at);
-        }
-        inside.iter().any(|(_, range)| range.kind.is_managed())
-    }
-
-    /// Makes two ranges of one that has `at` inside.
-    fn split(&mut self, at: u64) {
-        if let Some((_, range)) = self.ranges.range_mut(..at).next_back()
-            && range.end > at
-        {
-            let behind = *range;
-            range.end = at;
-            self.ranges.insert(at, behind);
-        }
+        let removed = self.spans.cut(start, end);
+        removed.iter().any(|kind| kind.is_managed())
     }
 
     fn forget(&mut self) {

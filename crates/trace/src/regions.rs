@@ -1,9 +1,9 @@
 //! Which mapping a page belongs to, as the events of its process tell.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{Event, Rights};
+use crate::spans::Spans;
 
 /// The name of memory that belongs to no file and has no other name.
 pub const ANONYMOUS: &str = "[anonymous]";
@@ -17,16 +17,12 @@ pub const STACK: &str = "[stack]";
 /// The mappings of a process. No two overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Regions {
-    by_start: BTreeMap<u64, Region>,
+    spans: Spans<Region>,
 }
 
 /// A mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// Its first page.
-    pub start: u64,
-    /// The first page behind it.
-    pub end: u64,
     /// Its file, [`HEAP`], [`STACK`] or [`ANONYMOUS`].
     pub name: Arc<str>,
     /// What may be done with it.
@@ -45,14 +41,16 @@ impl Regions {
                 ..
             } => {
                 let name = if file.is_empty() { ANONYMOUS } else { file };
-                self.insert(Region {
-                    start: *start,
-                    end: start.saturating_add(*pages),
+                let region = Region {
                     name: name.into(),
                     rights: *rights,
-                });
+                };
+                let end = start.saturating_add(*pages);
+                self.spans.insert(*start, end, region);
             }
-            Event::Unmap { start, pages } => self.cut(*start, start.saturating_add(*pages)),
+            Event::Unmap { start, pages } => {
+                self.spans.cut(*start, start.saturating_add(*pages));
+            }
             Event::Remap {
                 from,
                 from_pages,
@@ -63,10 +61,14 @@ impl Regions {
                 start,
                 pages,
                 rights,
-            } => self.protect(*start, start.saturating_add(*pages), *rights),
+            } => {
+                let end = start.saturating_add(*pages);
+                let protect = |region: &mut Region| region.rights = *rights;
+                self.spans.change(*start, end, protect);
+            }
             Event::Break { end } => self.set_break(*end),
             Event::StackGrowth { start, pages } => self.grow_stack(*start, *pages),
-            Event::Exec { .. } => self.by_start.clear(),
+            Event::Exec { .. } => self.spans.clear(),
             Event::Start { .. }
             | Event::ThreadStart { .. }
             | Event::ThreadExit { .. }
@@ -82,95 +84,47 @@ impl Regions {
 
     /// The mapping that `page` belongs to.
     pub fn find(&self, page: u64) -> Option<&Region> {
-        let (_, region) = self.by_start.range(..=page).next_back()?;
-        (page < region.end).then_some(region)
+        self.spans.find(page).map(|(_, region)| region)
     }
 
-    /// The mappings, by their places.
-    pub fn iter(&self) -> impl Iterator<Item = &Region> {
-        self.by_start.values()
-    }
-
-    fn insert(&mut self, region: Region) {
-        if region.start < region.end {
-            self.cut(region.start, region.end);
-            self.by_start.insert(region.start, region);
-        }
-    }
-
-    /// Takes the pages from `start` to before `end` away from whatever they belong to.
-    fn cut(&mut self, start: u64, end: u64) {
-        self.split(start);
-        self.split(end);
-        let inside: Vec<u64> = self
-            .by_start
-            .range(start..end.max(start))
-            .map(|(&at, _)| at)
-            .collect();
-        for at in inside {
-            self.by_start.remove(&at);
-        }
-    }
-
-    /// Makes two regions of one that has `at` inside.
-    fn split(&mut self, at: u64) {
-        let Some((_, region)) = self.by_start.range_mut(..at).next_back() else {
-            return;
-        };
-        if region.end > at {
-            let mut behind = region.clone();
-            region.end = at;
-            behind.start = at;
-            self.by_start.insert(at, behind);
-        }
+    /// How many mappings there are.
+    pub fn count(&self) -> usize {
+        self.spans.iter().count()
     }
 
     fn remap(&mut self, from: (u64, u64), to: (u64, u64)) {
         let moved = self.find(from.0).cloned();
-        self.cut(from.0, from.0.saturating_add(from.1));
-        let (name, rights) = moved.map_or((ANONYMOUS.into(), Rights::default()), |region| {
-            (region.name, region.rights)
-        });
-        self.insert(Region {
-            start: to.0,
-            end: to.0.saturating_add(to.1),
-            name,
-            rights,
-        });
-    }
-
-    fn protect(&mut self, start: u64, end: u64, rights: Rights) {
-        self.split(start);
-        self.split(end);
-        for (_, region) in self.by_start.range_mut(start..end.max(start)) {
-            region.rights = rights;
-        }
+        self.spans.cut(from.0, from.0.saturating_add(from.1));
+        let region = moved.unwrap_or_else(|| Region::named(ANONYMOUS));
+        self.spans.insert(to.0, to.0.saturating_add(to.1), region);
     }
 
     fn set_break(&mut self, end: u64) {
-        let heap = self
-            .by_start
-            .values()
-            .find(|region| &*region.name == HEAP)
-            .cloned();
-        if let Some(heap) = heap {
-            self.cut(heap.start, heap.end.max(end));
-            self.insert(Region { end, ..heap });
+        let mut heaps = self.spans.iter();
+        let heap = heaps.find(|(_, region)| &*region.name == HEAP);
+        let heap = heap.map(|(place, region)| (place, region.clone()));
+        drop(heaps);
+        if let Some((place, region)) = heap {
+            self.spans.cut(place.start, place.end.max(end));
+            self.spans.insert(place.start, end, region);
         }
     }
 
     fn grow_stack(&mut self, start: u64, pages: u64) {
         let end = start.saturating_add(pages);
         let above = self.find(end).cloned();
-        let (name, rights) = above.map_or((STACK.into(), Rights::default()), |region| {
-            (region.name, region.rights)
-        });
-        self.insert(Region {
-            start,
-            end,
-            name,
-            rights,
-        });
+        let region = above.unwrap_or_else(|| Region::named(STACK));
+        self.spans.insert(start, end, region);
+    }
+}
+
+impl Region {
+    /// One of which nothing else is known.
+    fn named(name: &str) -> Region {
+        Region {
+            name: name.into(),
+            rights: Rights::default(),
+        }
     }
 }
 
@@ -194,9 +148,9 @@ mod tests {
         events.iter().for_each(|event| {
             regions.apply(event);
         });
-        regions
-            .iter()
-            .map(|region| (region.start, region.end, region.name.to_string()))
+        let spans = regions.spans.iter();
+        spans
+            .map(|(place, region)| (place.start, place.end, region.name.to_string()))
             .collect()
     }
 

@@ -183,7 +183,7 @@ impl Summary {
             }
             if let Some(parent) = find_parent(&accounts, &block, inherited_max) {
                 let regions = parent.regions.clone();
-                inherited_max -= regions.iter().count();
+                inherited_max -= regions.count();
                 accounts[process].regions = regions;
                 accounts[process].has_regions = true;
                 recent.forget();
@@ -413,7 +413,7 @@ fn find_parent<'a>(
         .iter()
         .rev()
         .find(|account| account.summary.pid == Some(parent))?;
-    (found.has_regions && found.regions.iter().count() <= regions_max).then_some(found)
+    (found.has_regions && found.regions.count() <= regions_max).then_some(found)
 }
 
 #[cfg(test)]
