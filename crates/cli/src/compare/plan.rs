@@ -3,7 +3,8 @@
 use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
 use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_lab::world::{PolicyChoice, Scheduler, Watch};
-use tidemark_trace::private::Extent;
+use tidemark_live::engine::MAPPED_BYTES_LEAST;
+use tidemark_trace::private::{Extent, LARGE_BYTES_LEAST};
 
 use super::Arguments;
 use crate::exit::{Refusal, refuse};
@@ -18,6 +19,8 @@ const QUANTUM_NS: u64 = 10_000_000;
 const SEED: u64 = 1;
 /// The most live runs of one case.
 const RUNS_MAX: u32 = 100;
+// The lab and the live engine leave the same mappings alone in step.
+const _: () = assert!(MAPPED_BYTES_LEAST as u64 == LARGE_BYTES_LEAST);
 
 /// What is asked for.
 pub struct Plan<'a> {
