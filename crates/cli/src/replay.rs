@@ -139,7 +139,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
 fn give(arguments: &Arguments, replayed: &Replayed) -> Result<Exit, Refusal> {
     let record = &replayed.record;
     if let Some(path) = &arguments.log_decisions {
-        views::write(path, replayed.decisions.as_bytes())?;
+        views::write(path, replayed.decisions[0].as_bytes())?;
     }
     if let Some(path) = &arguments.html {
         views::write(path, replay::page(record).as_bytes())?;
