@@ -2,15 +2,20 @@
 
 use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
 use tidemark_lab::systems::plain::TIDEMARK;
-use tidemark_lab::world::{PolicyChoice, Scheduler, Watch};
+use tidemark_lab::world::disk::table::Table;
+use tidemark_lab::world::{DiskModel, PolicyChoice, Scheduler, Watch};
 use tidemark_trace::private::Extent;
 
 use super::Arguments;
+use crate::doctor::calibrate;
 use crate::exit::{Refusal, refuse};
 use crate::run::plan::MEMORY_BYTES_MIN;
 use crate::run::program;
 use crate::views::parse_memory;
 use crate::{host, policies, replay};
+
+/// The disk that is measured where live runs swap.
+pub const MEASURED: &str = "measured";
 
 /// The longest turn while others wait.
 const QUANTUM_NS: u64 = 10_000_000;
@@ -48,7 +53,7 @@ impl<'a> Plan<'a> {
         let plan = Plan {
             arguments,
             policies,
-            disk: replay::parse_disk("--disk", &arguments.disk)?,
+            disk: find_disk(arguments)?,
             is_in_step: arguments.in_step,
             runs: arguments.runs,
         };
@@ -148,4 +153,24 @@ impl<'a> Plan<'a> {
         sizes.dedup();
         Ok(sizes)
     }
+}
+
+/// The disk that is asked for.
+fn find_disk(arguments: &Arguments) -> Result<NamedDisk, Refusal> {
+    if arguments.disk != MEASURED {
+        return replay::parse_disk("--disk", &arguments.disk);
+    }
+    let name = MEASURED.into();
+    if arguments.in_step {
+        // Nobody waits for a disk in step.
+        let model = DiskModel::INSTANT;
+        return Ok(NamedDisk { name, model });
+    }
+    let measured = calibrate::measure_swap(arguments.swap.as_deref());
+    let table = match &measured {
+        Ok(latencies) => Table::from_latencies(latencies),
+        Err(error) => refuse!("`--disk {MEASURED}`: {error}; name another, like `--disk ssd`"),
+    };
+    let model = DiskModel::Table(table.expect("reads and writes are measured"));
+    Ok(NamedDisk { name, model })
 }
