@@ -97,12 +97,9 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let mut facts = None;
     for policy in &plan.policies {
         steps.say(&format!("replaying, {policy}"));
-        for &memory_pages in &sizes {
-            let order = plan.order(policy, memory_pages);
-            let replayed = read.run(&order, &|_, _| ());
-            let replayed =
-                replayed.map_err(|error| replay::unrunnable(&error, read.page_bytes()))?;
-            let found = &replayed.record.runs[0];
+        let replayed = read.run(&plan.order(policy, &sizes), &|_, _| ());
+        let replayed = replayed.map_err(|error| replay::unrunnable(&error, read.page_bytes()))?;
+        for (found, decisions) in replayed.record.runs.iter().zip(&replayed.decisions) {
             cases.push(Case {
                 policy: (*policy).into(),
                 memory_bytes: found.memory_bytes,
@@ -115,10 +112,10 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
                 &steps,
                 &plan,
                 cases.last_mut().expect("just put there"),
-                &replayed.decisions,
+                decisions,
             )?;
-            facts = Some(replayed.record);
         }
+        facts = Some(replayed.record);
     }
     let facts = facts.expect("there is a policy and a size");
     let trace = facts.traces.first().expect("there is one trace");

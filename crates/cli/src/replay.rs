@@ -139,7 +139,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
 fn give(arguments: &Arguments, replayed: &Replayed) -> Result<Exit, Refusal> {
     let record = &replayed.record;
     if let Some(path) = &arguments.log_decisions {
-        views::write(path, replayed.decisions.as_bytes())?;
+        views::write(path, replayed.decisions[0].as_bytes())?;
     }
     if let Some(path) = &arguments.html {
         views::write(path, replay::page(record).as_bytes())?;
@@ -193,10 +193,6 @@ pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
             min,
             max,
         } => format!("`{system}`: its knob {name} is {value}; needs {min} to {max}"),
-        WorldError::NeedsFuture { policy } => format!(
-            "`--policy {policy}`: sees the future, which a memory system can't; \
-             `tidemark curve` has its curve"
-        ),
         WorldError::UnknownLoad { name } => {
             format!("`{system}`: no load control is called `{name}`")
         }

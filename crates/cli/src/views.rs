@@ -15,7 +15,7 @@ use tidemark_report::terminal::Screen;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output;
 
-pub use amounts::{parse_amounts, parse_memory, parse_sampling, parse_sizes};
+pub use amounts::{parse_amounts, parse_memories, parse_memory, parse_sampling, parse_sizes};
 pub use progress::Progress;
 
 /// The trace that is shown.

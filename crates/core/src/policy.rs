@@ -23,6 +23,7 @@ pub mod clock_pro;
 mod clocks;
 pub mod dclock;
 mod directory;
+pub mod eelru;
 pub mod fifo;
 pub mod freebsd;
 mod ghosts;

@@ -52,10 +52,10 @@ impl Vm {
         rights: Rights,
     ) -> Result<(), MapError> {
         self.check_vacant(space, at, pages)?;
-        match self.extend_region(space, at, pages, rights) {
-            true => Ok(()),
-            false => self.map_apart(space, at, pages, rights),
+        if !self.extend_region(space, at, pages, rights) {
+            self.insert_apart(space, at, pages, rights);
         }
+        Ok(())
     }
 
     /// The same as an object of its own, whatever it is beside: what a program maps in pieces is
@@ -68,8 +68,7 @@ impl Vm {
         rights: Rights,
     ) -> Result<(), MapError> {
         self.check_vacant(space, at, pages)?;
-        let object = self.objects.create(Keeper::Swap);
-        self.insert_region(space, Region::private(at, pages, (object, 0), rights));
+        self.insert_apart(space, at, pages, rights);
         Ok(())
     }
 
@@ -322,6 +321,11 @@ impl Vm {
             .get_mut(space)
             .expect("a space in use exists")
             .regions
+    }
+
+    fn insert_apart(&mut self, space: SpaceId, at: VirtPage, pages: u64, rights: Rights) {
+        let object = self.objects.create(Keeper::Swap);
+        self.insert_region(space, Region::private(at, pages, (object, 0), rights));
     }
 
     fn check_vacant(&self, space: SpaceId, at: VirtPage, pages: u64) -> Result<(), MapError> {

@@ -35,6 +35,7 @@ mod turn;
 pub use fork::REST_LIMIT;
 pub use here::{Lock, Token, Told};
 pub use start::Setup;
+pub use step::MAPPED_BYTES_LEAST;
 pub use trouble::{Trouble, say};
 pub use turn::{Wakers, Woken, sleep};
 

@@ -6,10 +6,12 @@
 //! # What is managed
 //! Private anonymous memory, the heap included, unless it is executable, the engine's own, a
 //! stack, or the small end of a loaded file's data. Memory without any rights is taken over once
-//! it has stood for two scans: allocators open such reservations bit by bit, whereas the C library
-//! opens a new thread's stack at once.
+//! it has stood for a while: allocators open such reservations bit by bit, whereas the C library
+//! opens a new thread's stack at once, as soon as the thread that makes it has a processor.
 
 use std::os::fd::OwnedFd;
+
+use tidemark_core::time::Time;
 
 use crate::ranges::Ranges;
 use crate::sys::maps::{Area, Kind, Maps};
@@ -20,6 +22,8 @@ use crate::sys::{Errno, memory, thread};
 const FILE_TAIL_BYTES: usize = 4 << 20;
 /// Smaller reservations without rights are guards.
 const RESERVED_BYTES_LEAST: usize = 1 << 20;
+/// How long larger ones must have stood to be taken over.
+const RESERVED_NS_LEAST: u64 = 500_000_000;
 /// A guard below a stack is at most this large.
 const GUARD_BYTES_MAX: usize = 64 << 10;
 /// Memory above a guard is a stack only from this size on.
@@ -48,8 +52,18 @@ pub struct Scanner {
     excluded: Ranges,
     /// What could not be registered.
     refused: Ranges,
-    /// Reservations without rights seen by the last scan.
-    reserved: Ranges,
+    /// Reservations without rights seen by the last scan, and since when they stand.
+    reserved: Vec<Reservation>,
+    /// Threads whose stacks could not be found yet.
+    stackless: Vec<u32>,
+}
+
+/// Memory without any rights.
+#[derive(Clone, Copy, Debug)]
+struct Reservation {
+    start: usize,
+    end: usize,
+    since: Time,
 }
 
 impl Scanner {
@@ -63,7 +77,8 @@ impl Scanner {
             threads_known: Vec::with_capacity(64),
             excluded: Ranges::new(),
             refused: Ranges::new(),
-            reserved: Ranges::new(),
+            reserved: Vec::new(),
+            stackless: Vec::new(),
         })
     }
 
@@ -73,6 +88,7 @@ impl Scanner {
         std::mem::forget(std::mem::replace(&mut self.maps, Maps::open()?));
         std::mem::forget(std::mem::replace(&mut self.statm, open_statm()?));
         self.threads_known.clear();
+        self.stackless.clear();
         Ok(())
     }
 
@@ -93,10 +109,10 @@ impl Scanner {
     }
 
     /// Judges the mappings last read, given what is managed already.
-    pub fn find(&mut self, managed: &Ranges) -> Found {
+    pub fn find(&mut self, managed: &Ranges, now: Time) -> Found {
         self.find_stacks();
         let mut found = Found::default();
-        let mut reserved = Ranges::new();
+        let mut reserved = Vec::new();
         let mut below: Option<Area> = None;
         for area in std::mem::take(&mut self.areas) {
             match self.judge(area, below) {
@@ -106,10 +122,12 @@ impl Scanner {
                 }
                 Verdict::ManageLater => {
                     found.anonymous.insert(area.start, area.end);
-                    reserved.insert(area.start, area.end);
-                    if self.reserved.collect_gaps(area.start, area.end).is_empty() {
+                    let since = self.reserved_since(area).unwrap_or(now);
+                    if now.since_ns(since) >= RESERVED_NS_LEAST {
                         self.collect_fresh(area, managed, &mut found.fresh);
                     }
+                    let (start, end) = (area.start, area.end);
+                    reserved.push(Reservation { start, end, since });
                 }
                 Verdict::PassThrough => {
                     if area.kind != Kind::File && !area.is_shared {
@@ -173,7 +191,8 @@ impl Scanner {
     pub fn forget(&mut self, start: usize, end: usize) {
         self.excluded.remove(start, end);
         self.refused.remove(start, end);
-        self.reserved.remove(start, end);
+        self.reserved
+            .retain(|known| known.end <= start || end <= known.start);
     }
 
     /// The parts of `start..end` that are neither the engine's own nor passed through.
@@ -209,11 +228,15 @@ impl Scanner {
             return;
         }
         self.threads.sort_unstable();
+        let stackless = std::mem::take(&mut self.stackless);
         for &number in &self.threads {
-            if self.threads_known.binary_search(&number).is_ok() {
+            let is_known = self.threads_known.binary_search(&number).is_ok();
+            if is_known && !stackless.contains(&number) {
                 continue;
             }
             let Some(block) = thread::robust_list_head(number) else {
+                // So new that it has not said yet where its block lies.
+                self.stackless.push(number);
                 continue;
             };
             let area = self
@@ -225,6 +248,12 @@ impl Scanner {
             }
         }
         std::mem::swap(&mut self.threads, &mut self.threads_known);
+    }
+
+    /// Since when a reservation stands; `None` if it was not there at the last scan.
+    fn reserved_since(&self, area: Area) -> Option<Time> {
+        let covers = |known: &&Reservation| known.start <= area.start && area.end <= known.end;
+        self.reserved.iter().find(covers).map(|known| known.since)
     }
 
     fn judge(&self, area: Area, below: Option<Area>) -> Verdict {
@@ -299,8 +328,12 @@ mod tests {
     }
 
     fn scan(scanner: &mut Scanner, areas: &[Area], managed: &Ranges) -> Found {
+        scan_at(scanner, areas, managed, Time(0))
+    }
+
+    fn scan_at(scanner: &mut Scanner, areas: &[Area], managed: &Ranges, now: Time) -> Found {
         scanner.areas = areas.to_vec();
-        scanner.find(managed)
+        scanner.find(managed, now)
     }
 
     #[test]
@@ -332,14 +365,21 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_is_taken_over_when_it_has_stood_for_two_scans() {
+    fn a_reservation_is_taken_over_when_it_has_stood_for_a_while() {
         let mut scanner = Scanner::new().unwrap();
         let areas = [area(0x100000, 0x900000, "", Kind::Anonymous)];
-        assert_eq!(scan(&mut scanner, &areas, &Ranges::new()).fresh, []);
+        let managed = Ranges::new();
+        let mut fresh_at = |now| scan_at(&mut scanner, &areas, &managed, Time(now)).fresh;
+        assert_eq!(fresh_at(1_000), []);
         assert_eq!(
-            scan(&mut scanner, &areas, &Ranges::new()).fresh,
-            [(0x100000, 0x900000)]
+            fresh_at(RESERVED_NS_LEAST),
+            [],
+            "a stack may be in the making"
         );
+        assert_eq!(fresh_at(1_000 + RESERVED_NS_LEAST), [(0x100000, 0x900000)]);
+        scanner.forget(0x200000, 0x300000);
+        let later = Time(2 * RESERVED_NS_LEAST);
+        assert_eq!(scan_at(&mut scanner, &areas, &managed, later).fresh, []);
     }
 
     #[test]

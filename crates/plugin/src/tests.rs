@@ -5,7 +5,7 @@ use tidemark_core::policy::registry::BuildError;
 use tidemark_core::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
 use tidemark_core::vm::Config;
 use tidemark_model::cache::{Cache, MachineKind, Misses, replay};
-use tidemark_model::conformance::policy::{Candidate, POLICY};
+use tidemark_model::conformance::policy::Candidate;
 use tidemark_model::{demand, traces};
 
 use crate::{Setbacks, build, keep, load, setbacks, take_news};
@@ -48,13 +48,8 @@ fn policy(name: &str, frames: u32) -> Box<dyn Policy> {
 
 fn expect_conformance(name: &str) {
     let build = |frames, seed| build(name, frames, frames, seed, &[]).expect("it is known");
-    for (test, run) in POLICY {
-        println!("{name}: {test}");
-        run(Candidate {
-            name,
-            build: &build,
-        });
-    }
+    let build = &build;
+    Candidate { name, build }.check();
 }
 
 /// A loop over more pages than fit, under the policy `name`.

@@ -53,10 +53,7 @@ pub fn page(record: &ExperimentsRecord) -> String {
         "{} · {} mode{commit} · {} of {processor} · Linux {}",
         record.date,
         record.mode,
-        match machine.processors {
-            1 => "1 processor".to_owned(),
-            several => format!("{several} processors"),
-        },
+        text::processors(machine.processors),
         machine.kernel
     );
     let parts = vec![

@@ -116,10 +116,7 @@ pub fn replayed(record: &ReplayRecord) -> String {
 /// The machine that programs were replayed on.
 pub fn machine(record: &ReplayRecord) -> String {
     let machine = &record.machine;
-    let processors = match machine.processors {
-        1 => "1 processor".to_owned(),
-        several => format!("{several} processors"),
-    };
+    let processors = text::processors(machine.processors as usize);
     let files = machine.file_disk.as_ref();
     let files = files.map_or_else(String::new, |disk| format!(", files on {disk}"));
     let wired = match machine.wired_bytes {

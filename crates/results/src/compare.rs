@@ -32,7 +32,7 @@ pub struct CompareRecord {
     pub processes: u64,
     /// The disk that the prediction assumes.
     pub disk: String,
-    /// Whether lab and live were in step: see `docs/decisions/0046-the-lab-and-live-in-step.md`.
+    /// Whether lab and live were in step: see `docs/decisions/0046-lab-and-live-in-step.md`.
     pub is_in_step: bool,
     /// The cases.
     pub cases: Vec<Case>,

@@ -55,6 +55,14 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// "1 processor", "40 processors".
+pub fn processors(number: usize) -> String {
+    match number {
+        1 => "1 processor".to_owned(),
+        several => format!("{several} processors"),
+    }
+}
+
 /// A table with rules between head and body, whose columns other than the first few
 /// (`columns_left`) hold numbers.
 pub fn table(columns: &[&str], columns_left: usize) -> Table {

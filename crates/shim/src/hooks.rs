@@ -10,7 +10,7 @@ use std::time::Duration;
 use tidemark_live::engine::{REST_LIMIT, say};
 use tidemark_live::requests::Ask;
 use tidemark_live::sys::maps::{Kind, Maps};
-use tidemark_live::sys::{PAGE, signal, thread};
+use tidemark_live::sys::{PAGE, memory, signal, thread};
 
 use crate::{CHILD, REQUESTS};
 
@@ -239,6 +239,7 @@ fn touch_for_child() {
         _IO_list_unlock();
     }
     touch_arenas();
+    touch_control_blocks();
     // This thread's own stack, should it be managed memory: a little on both sides of here.
     let here = &raw const FORK_LOCK as usize;
     let mut marker = 0u8;
@@ -262,8 +263,30 @@ fn touch_arenas() {
         }
         let first = area.start.next_multiple_of(HEAP_BYTES);
         for head in (first..area.end).step_by(HEAP_BYTES).take(HEADS_MAX) {
-            // By way of the kernel: another thread may have unmapped it by now.
-            let _ = thread::read_own_memory(head, &mut [0]);
+            // The engine's memory may be part of the mapping: holes in it are to stay holes.
+            if !memory::overlaps_own(head, head + 1) {
+                // By way of the kernel: another thread may have unmapped it by now.
+                let _ = thread::read_own_memory(head, &mut [0]);
+            }
+        }
+    });
+}
+
+/// The control blocks of all threads, which the C library walks in the child to free their stacks.
+/// They lie at the tops of those, and a stack may be managed: one without a guard, say, that was
+/// kept for the next thread when its own had ended.
+fn touch_control_blocks() {
+    // Threads that could not be listed are as safe as they were.
+    let _ = thread::visit_threads(|number| {
+        let Some(list) = thread::robust_list_head(number) else {
+            return;
+        };
+        let first = list.saturating_sub(BLOCK_BYTES_BEFORE_LIST);
+        for at in [first, list.saturating_add(BLOCK_BYTES_FROM_LIST)] {
+            if !memory::overlaps_own(at, at.saturating_add(1)) {
+                // By way of the kernel: the thread may have ended by now.
+                let _ = thread::read_own_memory(at, &mut [0]);
+            }
         }
     });
 }
@@ -272,6 +295,10 @@ fn touch_arenas() {
 const HEAP_BYTES: usize = 64 << 20;
 /// The most heads touched in one mapping: more would be another allocator's.
 const HEADS_MAX: usize = 64;
+/// How much of the C library's `struct pthread` lies before its list of robust locks, at most, ...
+const BLOCK_BYTES_BEFORE_LIST: usize = 0x300;
+/// ... and from it on: `struct pthread` is smaller than a page in all.
+const BLOCK_BYTES_FROM_LIST: usize = 0x600;
 
 /// The size of the C library's `struct _IO_FILE_plus` with its lock beside it, at least.
 const STREAM_BYTES: usize = 232;

@@ -19,8 +19,8 @@ use crate::spans::Spans;
 const FILE_TAIL_BYTES: u64 = 4 << 20;
 /// A guard below a stack is at most this large.
 const GUARD_BYTES_MAX: u64 = 64 << 10;
-/// In step, mappings are managed from this size on: `MAPPED_BYTES_LEAST` of the live engine.
-const LARGE_BYTES_LEAST: u64 = 4 << 20;
+/// In step, mappings are managed from this size on: as in the live engine.
+pub const LARGE_BYTES_LEAST: u64 = 4 << 20;
 /// How many answers are remembered for a process.
 const RECENT: usize = 1 << 12;
 

@@ -4,25 +4,26 @@ use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
 use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_lab::world::disk::table::Table;
 use tidemark_lab::world::{DiskModel, PolicyChoice, Scheduler, Watch};
-use tidemark_trace::private::Extent;
+use tidemark_live::engine::MAPPED_BYTES_LEAST;
+use tidemark_trace::private::{Extent, LARGE_BYTES_LEAST};
 
 use super::Arguments;
 use crate::doctor::calibrate;
 use crate::exit::{Refusal, refuse};
 use crate::run::plan::MEMORY_BYTES_MIN;
 use crate::run::program;
-use crate::views::parse_memory;
+use crate::views::parse_memories;
 use crate::{host, policies, replay};
 
 /// The disk that is measured where live runs swap.
 pub const MEASURED: &str = "measured";
 
-/// The longest turn while others wait.
-const QUANTUM_NS: u64 = 10_000_000;
 /// The seed of a live engine's policy.
 const SEED: u64 = 1;
 /// The most live runs of one case.
 const RUNS_MAX: u32 = 100;
+// The lab and the live engine leave the same mappings alone in step.
+const _: () = assert!(MAPPED_BYTES_LEAST as u64 == LARGE_BYTES_LEAST);
 
 /// What is asked for.
 pub struct Plan<'a> {
@@ -83,15 +84,14 @@ impl<'a> Plan<'a> {
     }
 
     /// What the lab is to run.
-    pub fn order(&self, policy: &str, memory_pages: u32) -> ReplayOrder {
-        let quantum_ns = QUANTUM_NS;
+    pub fn order(&self, policy: &str, memory_pages: &[u32]) -> ReplayOrder {
         ReplayOrder {
             systems: vec![TIDEMARK.clone()],
-            memory_pages: vec![memory_pages],
+            memory_pages: memory_pages.to_vec(),
             wired_pages: 0,
             copies: 1,
             processors: 1,
-            scheduler: Scheduler::RoundRobin { quantum_ns },
+            scheduler: Scheduler::default(),
             swap_disk: self.disk.clone(),
             file_disk: None,
             seed: SEED,
@@ -135,22 +135,15 @@ impl<'a> Plan<'a> {
 
     fn parse_sizes(&self, whole_bytes: u64) -> Result<Vec<u32>, Refusal> {
         const PAGE_BYTES: u64 = tidemark_core::id::PAGE_BYTES;
-        let mut sizes = vec![];
-        for part in self.arguments.memory.split(',').map(str::trim) {
-            let pages = parse_memory("--memory", part, PAGE_BYTES, whole_bytes)?;
-            if pages < MEMORY_BYTES_MIN / PAGE_BYTES {
-                refuse!(
-                    "`--memory {part}`: too small; the least that a program runs in is {}M",
-                    MEMORY_BYTES_MIN >> 20
-                );
-            }
-            match u32::try_from(pages) {
-                Ok(pages) if pages < 1 << 31 => sizes.push(pages),
-                _ => refuse!("`--memory {part}`: too large; the most is 2147483647 pages"),
-            }
+        let memory = &self.arguments.memory;
+        let sizes = parse_memories("--memory", memory, PAGE_BYTES, whole_bytes)?;
+        let least = sizes.first().map_or(0, |&pages| u64::from(pages));
+        if least < MEMORY_BYTES_MIN / PAGE_BYTES {
+            refuse!(
+                "`--memory {memory}`: too small; the least that a program runs in is {}M",
+                MEMORY_BYTES_MIN >> 20
+            );
         }
-        sizes.sort_unstable();
-        sizes.dedup();
         Ok(sizes)
     }
 }

@@ -22,6 +22,7 @@ macro_rules! embedded {
 static EXPERIMENTS: &[(&str, &str)] = embedded! {
     "experiments", ".toml",
     "tcm3"
+    "sng10"
     "image-round-trip"
     "make-j32"
     "make-j2"

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use tidemark_results::experiment::Form;
 
 /// An experiment as it is written down.
 #[derive(Clone, Debug, Deserialize)]
@@ -247,7 +248,7 @@ pub struct Claim {
     /// What was claimed, in a line.
     pub text: String,
     /// What is compared, and by which rule.
-    pub kind: ClaimKind,
+    pub kind: Form,
     /// What is looked at of each run.
     pub metric: String,
     /// Of the divisor, if that is another.
@@ -272,28 +273,6 @@ pub struct Claim {
     /// Why it came out so, for each verdict it may come out with.
     #[serde(default)]
     pub reason: Reasons,
-}
-
-/// By which rule a claim is judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClaimKind {
-    /// `of` over `over` against `published`.
-    Ratio,
-    /// The runs of `order`, rising.
-    Order,
-    /// `of` and `over` differ by no more than the factor `within`.
-    Equal,
-    /// `of` against `published`, by the factor `within`.
-    Value,
-    /// The exponent of the metric by memory (or by copies), of all measurements of `of`.
-    Slope,
-    /// `of` (over `over`) is at most `published`.
-    AtMost,
-    /// `of` (over `over`) is at least `published`.
-    AtLeast,
-    /// `of` does not come to its end.
-    Unfinished,
 }
 
 /// How much weight a claim has.

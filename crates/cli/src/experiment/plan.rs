@@ -7,9 +7,9 @@ use tidemark_lab::study::claims::{self, By, Rule};
 use tidemark_lab::study::lifetimes::CURVE_METRICS;
 use tidemark_lab::systems::machines::{self, on};
 use tidemark_lab::world::{Clusters, Costs, PolicyChoice, Scheduler, System};
-use tidemark_results::experiment::PictureOrder;
+use tidemark_results::experiment::{Form, PictureOrder};
 
-use super::file::{Across, Claim, ClaimKind, File, Kind, Program, Run, Strength};
+use super::file::{Across, Claim, File, Kind, Program, Run, Strength};
 use crate::exit::{Refusal, refuse};
 use crate::replay::plan::{check_load, parse_disk, parse_scheduler};
 use crate::systems::find;
@@ -327,29 +327,29 @@ impl Sight<'_> {
             None => refuse!("needs `published`: a number"),
         };
         Ok(match claim.kind {
-            ClaimKind::Ratio => Rule::Ratio {
+            Form::Ratio => Rule::Ratio {
                 of: of()?,
                 over: over()?,
                 published: published()?,
             },
-            ClaimKind::Order => match &claim.order {
+            Form::Order => match &claim.order {
                 Some(names) if names.len() > 1 => {
                     let places = names.iter().map(|name| place(name));
                     Rule::Order(places.collect::<Result<_, _>>()?)
                 }
                 _ => refuse!("needs `order`: the names of two runs or more"),
             },
-            ClaimKind::Equal => Rule::Equal {
+            Form::Equal => Rule::Equal {
                 of: of()?,
                 over: over()?,
                 within: claim.within.unwrap_or(1.02),
             },
-            ClaimKind::Value => Rule::Value {
+            Form::Value => Rule::Value {
                 of: of()?,
                 published: published()?,
                 within: claim.within.unwrap_or(1.25),
             },
-            ClaimKind::Slope => {
+            Form::Slope => {
                 let (places, by) = find_slope(claim, trials)?;
                 let published = published()?;
                 Rule::Slope {
@@ -358,17 +358,17 @@ impl Sight<'_> {
                     published,
                 }
             }
-            ClaimKind::AtMost => Rule::AtMost {
+            Form::AtMost => Rule::AtMost {
                 of: of()?,
                 over: maybe_over()?,
                 published: published()?,
             },
-            ClaimKind::AtLeast => Rule::AtLeast {
+            Form::AtLeast => Rule::AtLeast {
                 of: of()?,
                 over: maybe_over()?,
                 published: published()?,
             },
-            ClaimKind::Unfinished => Rule::Unfinished {
+            Form::Unfinished => Rule::Unfinished {
                 of: of()?,
                 over: maybe_over()?,
             },

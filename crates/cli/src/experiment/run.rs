@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use tidemark_lab::study::claims::judge;
 use tidemark_lab::study::lifetimes::{Wish, measure_curves};
@@ -11,6 +10,7 @@ use tidemark_lab::study::{
 };
 use tidemark_lab::world::{self, Disks, Scenario, Script, WorldError};
 use tidemark_results::experiment::{ExperimentRecord, ProgramFacts};
+use tidemark_results::text;
 use tidemark_trace::Reader;
 
 use super::file::{File, Kind, Program};
@@ -28,7 +28,6 @@ struct Read {
 
 /// Makes the experiment. `traces` are the files of the traces, in their order.
 pub fn make(name: &str, plan: &Plan, traces: &[PathBuf]) -> Result<ExperimentRecord, Refusal> {
-    let begin = Instant::now();
     let file = &plan.file;
     let mut record = ExperimentRecord {
         name: name.into(),
@@ -53,7 +52,6 @@ pub fn make(name: &str, plan: &Plan, traces: &[PathBuf]) -> Result<ExperimentRec
     record.findings = findings
         .map(|claim| judge(claim, &record.measurements))
         .collect();
-    record.took_s = begin.elapsed().as_secs_f64();
     Ok(record)
 }
 
@@ -179,13 +177,7 @@ fn read(name: &str, path: &Path) -> Result<Read, Refusal> {
 fn trial(draft: &Draft, file: &File, reads: &[Read], peak_bytes: u64) -> Result<Trial, Refusal> {
     let terms = draft.terms.as_ref().expect("every replay has terms");
     let page_bytes = reads[0].script.page_bytes();
-    let pages = |key: &str, text: &str| {
-        let pages = parse_memory(key, text, page_bytes, peak_bytes)?;
-        match u32::try_from(pages) {
-            Ok(pages) if pages < 1 << 31 => Ok(pages),
-            _ => refuse!("`{key} {text}`: too large; the most is 2147483647 pages"),
-        }
-    };
+    let pages = |key: &str, text: &str| parse_memory(key, text, page_bytes, peak_bytes);
     let limit_ns = (file.machine.limit_hours * 3.6e12) as u64;
     let programs = programs(&terms.programs, draft.times, reads);
     Ok(Trial {
@@ -240,10 +232,7 @@ fn programs(programs: &[Program], times: u32, reads: &[Read]) -> Vec<world::Prog
 
 fn machine(file: &File, terms: &Terms) -> String {
     let machine = &file.machine;
-    let processors = match terms.processors {
-        1 => "1 processor".to_owned(),
-        several => format!("{several} processors"),
-    };
+    let processors = text::processors(terms.processors as usize);
     let files = match &machine.file_disk {
         Some(disk) => format!(", files on {disk}"),
         None => String::new(),

@@ -15,10 +15,8 @@ use super::{Arguments, check_count, unknown};
 use crate::exit::{Refusal, refuse};
 use crate::policies;
 use crate::systems::find;
-use crate::views::parse_memory;
+use crate::views::{parse_memories, parse_memory};
 
-/// The longest turn while others wait.
-const QUANTUM_NS: u64 = 10_000_000;
 /// How far apart samples are taken at first; they are thinned out as a run goes on.
 const SAMPLE_NS: u64 = 10_000;
 /// The most processors, and copies of each program.
@@ -101,27 +99,11 @@ impl<'a> Plan<'a> {
 
     /// The sizes of memory, each once, rising.
     fn parse_memory(&self, whole_bytes: u64, page_bytes: u64) -> Result<Vec<u32>, Refusal> {
-        let mut sizes = vec![];
-        for part in self.arguments.memory.split(',').map(str::trim) {
-            let pages = parse_memory("--memory", part, page_bytes, whole_bytes)?;
-            match u32::try_from(pages) {
-                Ok(0) => refuse!("`--memory {part}`: less than a page; give more"),
-                Ok(pages) if pages < 1 << 31 => sizes.push(pages),
-                _ => refuse!("`--memory {part}`: too large; the most is 2147483647 pages"),
-            }
-        }
-        sizes.sort_unstable();
-        sizes.dedup();
-        Ok(sizes)
+        parse_memories("--memory", &self.arguments.memory, page_bytes, whole_bytes)
     }
 
     fn parse_wired(&self, whole_bytes: u64, page_bytes: u64) -> Result<u32, Refusal> {
-        let text = &self.arguments.wired;
-        let pages = parse_memory("--wired", text, page_bytes, whole_bytes)?;
-        match u32::try_from(pages) {
-            Ok(pages) => Ok(pages),
-            Err(_) => refuse!("`--wired {text}`: too large; the most is 4294967295 pages"),
-        }
+        parse_memory("--wired", &self.arguments.wired, page_bytes, whole_bytes)
     }
 }
 
@@ -153,7 +135,7 @@ pub fn check_load(name: &str) -> Result<(), Refusal> {
 
 /// Who runs next.
 pub fn parse_scheduler(name: &str) -> Result<Scheduler, Refusal> {
-    let quantum_ns = QUANTUM_NS;
+    let quantum_ns = Scheduler::QUANTUM_NS;
     match name {
         "round-robin" => Ok(Scheduler::RoundRobin { quantum_ns }),
         "fair" => Ok(Scheduler::Fair { quantum_ns }),

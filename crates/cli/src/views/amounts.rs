@@ -6,6 +6,9 @@ use tidemark_lab::study::Sizes;
 use crate::exit::{Refusal, refuse};
 use crate::size;
 
+/// The most pages that memory has: frames are counted in 31 bits.
+const PAGES_MAX: u32 = (1 << 31) - 1;
+
 /// The sizes that `--at` asks for: pages, or sizes with a unit, or `all`.
 pub fn parse_sizes(text: &str, page_bytes: u64) -> Result<Sizes, Refusal> {
     if text.trim() == "all" {
@@ -16,10 +19,29 @@ pub fn parse_sizes(text: &str, page_bytes: u64) -> Result<Sizes, Refusal> {
         let memory = size::physical_memory_bytes();
         match parse_memory("--at", part, page_bytes, memory)? {
             0 => refuse!("`--at {part}`: less than a page; give pages (`4096`) or memory (`16M`)"),
-            pages => sizes.push(pages),
+            pages => sizes.push(u64::from(pages)),
         }
     }
     Ok(Sizes::At(sizes))
+}
+
+/// Sizes of memory in pages, each once, rising; as [`parse_memory`] reads each.
+pub fn parse_memories(
+    option: &str,
+    text: &str,
+    page_bytes: u64,
+    whole_bytes: u64,
+) -> Result<Vec<u32>, Refusal> {
+    let mut sizes = vec![];
+    for part in text.split(',').map(str::trim) {
+        match parse_memory(option, part, page_bytes, whole_bytes)? {
+            0 => refuse!("`{option} {part}`: less than a page; give more"),
+            pages => sizes.push(pages),
+        }
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    Ok(sizes)
 }
 
 /// A size of memory in pages: a number of them, or a size with a unit; a percentage is of
@@ -29,17 +51,20 @@ pub fn parse_memory(
     text: &str,
     page_bytes: u64,
     whole_bytes: u64,
-) -> Result<u64, Refusal> {
+) -> Result<u32, Refusal> {
     let is_count = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match is_count.then(|| text.parse()) {
+    let pages = match is_count.then(|| text.parse()) {
         // A small whole is not to lose a page to the rounding of its hundredth.
         None if text.ends_with('%') => {
             let hundredfold = size::parse(option, text, whole_bytes.saturating_mul(100))?;
-            Ok(hundredfold / 100 / page_bytes)
+            hundredfold / 100 / page_bytes
         }
-        None => Ok(size::parse(option, text, whole_bytes)? / page_bytes),
-        Some(Ok(pages)) => Ok(pages),
-        Some(Err(_)) => refuse!("`{option} {text}`: too many pages"),
+        None => size::parse(option, text, whole_bytes)? / page_bytes,
+        Some(parsed) => parsed.unwrap_or(u64::MAX),
+    };
+    match u32::try_from(pages) {
+        Ok(pages) if pages <= PAGES_MAX => Ok(pages),
+        _ => refuse!("`{option} {text}`: too large; the most is {PAGES_MAX} pages"),
     }
 }
 

@@ -2,6 +2,7 @@
  * and child check and change all of it, and each must see its own. Prints one line each. */
 #define _GNU_SOURCE
 #include <linux/sched.h>
+#include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -61,10 +62,32 @@ static long own_call(long number, long a, long b, long c, long d, long e) {
 #endif
 }
 
+static void *end_at_once(void *argument) { return argument; }
+
+static void *stay(void *argument) {
+    for (;;) pause();
+    return argument;
+}
+
+/* Threads that stay, on stacks without guards that ended threads have left: such a stack looks like
+ * any memory, and is managed once it has been seen. The C library walks their control blocks in a
+ * forked child. */
+static void start_threads(void) {
+    pthread_t threads[4];
+    pthread_attr_t unguarded;
+    pthread_attr_init(&unguarded);
+    pthread_attr_setguardsize(&unguarded, 0);
+    pthread_attr_setstacksize(&unguarded, 1 << 20);
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], &unguarded, end_at_once, 0);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+    sleep(2); /* Until they have been seen. */
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], &unguarded, stay, 0);
+}
+
 static pid_t start(const char *way) {
     struct clone_args arguments = {.exit_signal = SIGCHLD};
     pid_t id = -1;
-    if (!strcmp(way, "fork")) id = fork();
+    if (!strcmp(way, "fork") || !strcmp(way, "fork-threads")) id = fork();
     else if (!strcmp(way, "_Fork")) id = _Fork();
     else if (!strcmp(way, "clone-call")) id = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     else if (!strcmp(way, "clone3-call")) id = syscall(SYS_clone3, &arguments, sizeof arguments);
@@ -94,6 +117,7 @@ static pid_t start(const char *way) {
 }
 
 int main(int count, char **words) {
+    if (!strcmp(words[count - 1], "fork-threads")) start_threads();
     pages = malloc(sizeof *pages * PAGES);
     fill(0, 1, 1);
     for (int turn = 0; turn < 2; turn++) {

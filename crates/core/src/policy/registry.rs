@@ -8,7 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{Description, Policy};
-use super::{arc, car, clock_pro, lirs, lru, mru, opt, s3_fifo, sieve, slru, two_q};
+use super::{arc, car, clock_pro, eelru, lirs, lru, mru, opt, s3_fifo, sieve, slru, two_q};
 use super::{clock, fifo, gnumach, mach3, mach86, random, tidemark};
 use super::{dclock, freebsd, linux_classzone, linux_modern, linux_rmap13b, linux_rmap15};
 use super::{mglru, netbsd, netbsd_clock_pro, osf_mk};
@@ -131,6 +131,10 @@ static ENTRIES: &[Entry] = &[
     Entry {
         description: &slru::DESCRIPTION,
         build: slru::build,
+    },
+    Entry {
+        description: &eelru::DESCRIPTION,
+        build: eelru::build,
     },
     Entry {
         description: &two_q::DESCRIPTION,

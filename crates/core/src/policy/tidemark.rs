@@ -265,18 +265,19 @@ impl Policy for Tidemark {
         let is_ahead = matches!(arrival.cause, Cause::Prefetched | Cause::ZeroAhead);
         self.ahead[frame.index()] = is_ahead;
         self.events[frame.index()] = self.event;
-        // What is read and forgotten has been away for longer than all that is remembered: a loop
-        // of twice memory leaves nothing else to tell it by. (A file's page may be new.)
         let is_read = matches!(arrival.cause, Cause::Fetched | Cause::Prefetched);
-        if found.is_none() && is_read && !arrival.is_external {
+        let is_far = match &found {
+            // What is read and forgotten has been away for longer than all that is remembered: a
+            // loop of twice memory leaves nothing else to tell it by. (A file's page may be new.)
+            None => is_read && !arrival.is_external,
+            // The return of others is judged when they are seen to be used. Only pages of runs
+            // come ahead, and most of those are.
+            Some(found) => is_ahead && !found.is_recent,
+        };
+        if is_far {
             self.rates.far.note_use();
         }
         let is_near = if is_ahead {
-            // Its return is judged when it is seen to be used. Only pages of runs come ahead, and
-            // most of those are.
-            if found.is_some_and(|found| !found.is_recent) {
-                self.rates.far.note_use();
-            }
             self.seen[frame.index()] = found.map_or(UNKNOWN, |found| found.ghost.seen);
             false
         } else {

@@ -96,7 +96,6 @@ pub struct NamedDisk {
 struct Reading {
     is_partial: bool,
     has_others: bool,
-    extent: Option<Extent>,
 }
 
 /// What runs came to.
@@ -104,8 +103,8 @@ struct Reading {
 pub struct Replayed {
     /// The record of all.
     pub record: ReplayRecord,
-    /// The decisions of the first run, a line each, if they were wanted.
-    pub decisions: String,
+    /// The decisions of each of its runs, a line each, if they were wanted.
+    pub decisions: Vec<String>,
 }
 
 /// A trace that can't be replayed.
@@ -180,7 +179,6 @@ impl Replay {
             let reading = Reading {
                 is_partial,
                 has_others: paths.len() > 1,
-                extent,
             };
             let string = replay.read_one(path, reading, progress);
             let string = string.map_err(|error| (path.clone(), Unreadable::Trace(error)))?;
@@ -244,9 +242,6 @@ impl Replay {
             };
             run_record(outcome, &terms)
         });
-        let mut decisions = String::new();
-        let written = outcomes[0].write_decisions(&mut decisions);
-        written.expect("memory takes every line");
         Ok(Replayed {
             record: ReplayRecord {
                 schema: SCHEMA.into(),
@@ -260,7 +255,7 @@ impl Replay {
                 optimum: self.optimum_in_words(order.copies),
                 notes: self.notes.clone(),
             },
-            decisions,
+            decisions: outcomes.iter().map(decisions_in_words).collect(),
         })
     }
 
@@ -287,7 +282,7 @@ impl Replay {
             Choice::All,
         );
         let mut block = Block::default();
-        let mut private = reading
+        let mut private = self
             .extent
             .map(|extent| PrivateMemory::new(&header, extent));
         while reader.next_block(&mut block)? {
@@ -315,7 +310,7 @@ impl Replay {
             self.notes
                 .push(format!("{}: the recording was cut short", trace.name));
         }
-        if reading.extent.is_some() && trace.has_mappings {
+        if self.extent.is_some() && trace.has_mappings {
             let name = &trace.name;
             self.notes.push(format!(
                 "{name}: private anonymous memory alone, as a live run manages it"
@@ -345,19 +340,9 @@ impl Replay {
             .iter()
             .flat_map(|system| sizes.iter().map(move |size| (system, *size)));
         let jobs: Vec<(&System, u32)> = jobs.collect();
-        let done = AtomicUsize::new(0);
-        let all = jobs.len() as f64;
-        progress("replaying", 0.0);
-        let outcomes = jobs
-            .par_iter()
-            .with_max_len(1)
-            .map(|(system, memory_pages)| {
-                let outcome = self.run_one(system, order, *memory_pages);
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                progress("replaying", done as f64 / all);
-                outcome
-            });
-        outcomes.collect()
+        sweep(&jobs, progress, |_, (system, memory_pages)| {
+            self.run_one(system, order, *memory_pages)
+        })
     }
 
     fn run_one(
@@ -454,6 +439,32 @@ impl Replay {
         }
         words
     }
+}
+
+/// Makes all runs of `jobs`, on every processor. Answers what they came to, in order, or why one of
+/// them can't be made.
+pub(super) fn sweep<J: Sync, T: Send, E: Send>(
+    jobs: &[J],
+    progress: &Told<'_>,
+    run: impl Fn(usize, &J) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
+    let done = AtomicUsize::new(0);
+    progress("replaying", 0.0);
+    let numbered = jobs.par_iter().enumerate().with_max_len(1);
+    let results = numbered.map(|(place, job)| {
+        let result = run(place, job);
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        progress("replaying", done as f64 / jobs.len() as f64);
+        result
+    });
+    results.collect()
+}
+
+fn decisions_in_words(outcome: &Outcome) -> String {
+    let mut decisions = String::new();
+    let written = outcome.write_decisions(&mut decisions);
+    written.expect("memory takes every line");
+    decisions
 }
 
 impl ReplayOrder {

@@ -1,14 +1,12 @@
 //! Trials: single runs of the world, and what is measured of them, by name.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rayon::prelude::*;
 use tidemark_results::experiment::{Ending, Measurement};
 use tidemark_results::replay::Run;
 
 use super::ample;
-use super::replay::Told;
+use super::replay::{Told, sweep};
 use super::runs::{Terms, run_record};
 use crate::world::{self, Outcome, Program, Scenario, Scheduler, System, WorldError};
 
@@ -101,16 +99,9 @@ pub fn run_trials(
     trials: &[Trial],
     progress: &Told<'_>,
 ) -> Result<Vec<Measurement>, (usize, WorldError)> {
-    let done = AtomicUsize::new(0);
-    progress("replaying", 0.0);
-    let numbered = trials.par_iter().enumerate().with_max_len(1);
-    let measured = numbered.map(|(place, trial)| {
-        let measured = trial.run().map_err(|error| (place, error));
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        progress("replaying", done as f64 / trials.len() as f64);
-        measured
-    });
-    measured.collect()
+    sweep(trials, progress, |place, trial| {
+        trial.run().map_err(|error| (place, error))
+    })
 }
 
 /// The most pages these programs have in memory at one time, if there is enough and disks take no

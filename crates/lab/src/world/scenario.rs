@@ -56,9 +56,7 @@ impl Scenario {
             wired_pages: 0,
             programs,
             processors: 1,
-            scheduler: Scheduler::RoundRobin {
-                quantum_ns: 10_000_000,
-            },
+            scheduler: Scheduler::default(),
             disks: Disks {
                 swap: DiskModel::Fixed {
                     request_ns: 5_000_000,
@@ -137,6 +135,19 @@ pub enum Scheduler {
         /// The longest turn while others wait.
         quantum_ns: u64,
     },
+}
+
+impl Scheduler {
+    /// The longest turn where nothing else is asked for.
+    pub const QUANTUM_NS: u64 = 10_000_000;
+}
+
+impl Default for Scheduler {
+    fn default() -> Scheduler {
+        Scheduler::RoundRobin {
+            quantum_ns: Scheduler::QUANTUM_NS,
+        }
+    }
 }
 
 /// What pages are kept on.

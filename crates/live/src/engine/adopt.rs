@@ -148,7 +148,7 @@ impl Engine {
             self.adoption.hasten_scan();
             return;
         }
-        let found = self.scanner.find(&self.managed);
+        let found = self.scanner.find(&self.managed, self.now);
         self.note_threads();
         self.gauges
             .set(Counter::UnmanagedBytes, found.unmanaged_bytes as u64);

@@ -72,17 +72,16 @@ impl Waiting {
 }
 
 impl Engine {
-    /// Serves every fault that has arrived.
-    pub(super) fn serve_arrived(&mut self) {
+    /// Has `serve` see to every fault that has arrived.
+    pub(super) fn serve_arrived(&mut self, serve: fn(&mut Engine, Arrival)) {
         self.waiting.requeue_all();
-        let mut left = self.waiting.arrived.len();
-        while left > 0 {
-            left -= 1;
+        // As many as there are now: what must wait is put at the end again.
+        for _ in 0..self.waiting.arrived.len() {
             let Some(arrival) = self.waiting.arrived.pop_front() else {
                 break;
             };
             self.place.note_fault(arrival.thread, &self.managed);
-            self.serve(arrival);
+            serve(self, arrival);
         }
     }
 

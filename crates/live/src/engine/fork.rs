@@ -342,7 +342,7 @@ impl Engine {
         self.scanner
             .read()
             .map_err(call("reading the child's mappings"))?;
-        let anonymous = self.scanner.find(&self.managed).anonymous;
+        let anonymous = self.scanner.find(&self.managed, self.now).anonymous;
         let managed: Vec<(usize, usize)> = self.managed.iter().collect();
         for (start, end) in managed {
             let mut next = start;

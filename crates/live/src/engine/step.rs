@@ -21,14 +21,14 @@ use tidemark_core::pager::Reply;
 use tidemark_core::time::{STEP_NS, STEP_TICK_NS, Time};
 
 use super::faults::Arrival;
-use super::turn::RETRY_NS;
+use super::turn::{REAPING, RETRY_NS};
 use super::{Engine, Trouble, now, page_of};
 use crate::requests::Requests;
 use crate::shared::Counter;
 use crate::sys::socket;
 
-/// Smaller mappings are left alone in step. The filter that the lab takes for traces has the same
-/// number (`tidemark_trace::private`).
+/// Smaller mappings are left alone in step. The filter that the lab takes for traces leaves out
+/// the same ones.
 pub const MAPPED_BYTES_LEAST: usize = 4 << 20;
 /// How long the store may take for what it was asked last.
 const ANSWER_NS_MAX: u64 = 60_000_000_000;
@@ -40,12 +40,7 @@ impl Engine {
         if !self.settle_changes() {
             return RETRY_NS;
         }
-        self.waiting.requeue_all();
-        let mut left = self.waiting.arrived.len();
-        while let Some(arrival) = self.waiting.arrived.pop_front().filter(|_| left > 0) {
-            left -= 1;
-            self.take_step(arrival);
-        }
+        self.serve_arrived(Engine::take_step);
         self.answer_asks(requests);
         if self.freeze.is_frozen() {
             return 0;
@@ -63,7 +58,6 @@ impl Engine {
 
     /// Serves a fault and does all that follows from it, before its thread goes on.
     fn take_step(&mut self, arrival: Arrival) {
-        self.place.note_fault(arrival.thread, &self.managed);
         self.now = self.step_time();
         self.serve(arrival);
         self.conclude();
@@ -113,10 +107,7 @@ impl Engine {
     fn await_replies(&mut self, replies: &mut BTreeMap<Ticket, Reply>) {
         let end = now().after_ns(ANSWER_NS_MAX);
         loop {
-            let what = "collecting finished transfers";
-            if let Err(error) = self.store.reap(&mut self.machine) {
-                self.end_for(&Trouble::Call { what, error });
-            }
+            self.reap();
             while let Some(reply) = self.store.next_reply() {
                 replies.insert(reply.ticket, reply);
             }
@@ -125,7 +116,10 @@ impl Engine {
             }
             if now() > end {
                 let error = crate::sys::Errno::TIMEDOUT;
-                self.end_for(&Trouble::Call { what, error });
+                self.end_for(&Trouble::Call {
+                    what: REAPING,
+                    error,
+                });
             }
             // Whatever the wait answers, the loop looks for itself.
             let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));

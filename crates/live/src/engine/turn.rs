@@ -18,6 +18,8 @@ const TICK_NS: u64 = 10_000_000;
 const SLEEP_NS_MOST: u64 = 250_000_000;
 /// The pause before something is tried again that the kernel refused for now.
 pub(super) const RETRY_NS: u64 = 200_000;
+/// What is said to have failed when the store can't tell what it has done.
+pub(super) const REAPING: &str = "collecting finished transfers";
 /// How soon the store is looked at in in-thread mode.
 const STORE_NS: u64 = 1_000_000;
 /// Decisions are written when so many bytes have come together, or when there is nothing else to
@@ -70,7 +72,7 @@ impl Engine {
         if !self.settle_changes() {
             return RETRY_NS;
         }
-        self.serve_arrived();
+        self.serve_arrived(Engine::serve);
         self.collect_replies();
         self.carry_on();
         self.make_room();
@@ -97,14 +99,19 @@ impl Engine {
 
     /// Brings the store's answers to the core.
     pub(super) fn collect_replies(&mut self) {
-        if let Err(error) = self.store.reap(&mut self.machine) {
-            self.end_for(&Trouble::Call {
-                what: "collecting finished transfers",
-                error,
-            });
-        }
+        self.reap();
         while let Some(reply) = self.store.next_reply() {
             self.vm.handle_reply(self.now, &mut self.machine, reply);
+        }
+    }
+
+    /// Has the store look which transfers are over.
+    pub(super) fn reap(&mut self) {
+        if let Err(error) = self.store.reap(&mut self.machine) {
+            self.end_for(&Trouble::Call {
+                what: REAPING,
+                error,
+            });
         }
     }
 

@@ -65,11 +65,20 @@ impl LiveMachine {
                         "slot {} keeps its page: {stop:?}",
                         page.0
                     );
-                    // Shared since a fork, or a page of zeros that reading has left.
-                    self.pool.unshare(page);
+                    if stop == Stop::Present {
+                        // Something has read the tip, and left a page of zeros there.
+                        self.empty_tip();
+                    } else {
+                        // Shared since a fork, or a page of zeros that reading has left.
+                        self.pool.unshare(page);
+                    }
                 }
             }
         }
+        self.empty_tip();
+    }
+
+    fn empty_tip(&mut self) {
         let emptied = self.tip.drop_contents();
         emptied.expect("the tip is plain memory of this process");
     }

@@ -688,3 +688,20 @@ fn a_copy_holds_what_the_original_held() {
     world.unmap(1);
     assert!(world.machine.take_modified(FrameId(1)));
 }
+
+#[test]
+fn a_tip_that_somebody_has_read_still_takes_pages_to_drop() {
+    let Some(mut world) = World::new(2, 2) else {
+        return;
+    };
+    world.enter_zeros(0, 0, 2);
+    (0..2).for_each(|frame| world.machine.restrict(FrameId(frame), Rights::None));
+    world.settle();
+    // As a debugger does, or whoever looks through all memory.
+    assert_eq!(world.machine.tip.get(0), 0);
+    world.machine.retire(FrameId(0));
+    world.machine.retire(FrameId(1));
+    world.settle();
+    assert_eq!(world.machine.sum(FrameId(1)), ZERO_SUM);
+    world.machine.check();
+}

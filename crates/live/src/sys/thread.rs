@@ -205,23 +205,24 @@ pub fn robust_list_head(thread: u32) -> Option<usize> {
     (answer == 0 && head != 0).then_some(head)
 }
 
-/// The threads of this process, by number, through `/proc/self/task`.
+/// The threads of this process, by number, in no order.
 pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
-    use rustix::fs::{Mode, OFlags, RawDir};
     into.clear();
+    visit_threads(|thread| into.push(thread))
+}
+
+/// Visits the threads of this process, by number, through `/proc/self/task`. Allocates nothing.
+pub fn visit_threads(mut visit: impl FnMut(u32)) -> Result<(), Errno> {
+    use rustix::fs::{Mode, OFlags, RawDir};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let tasks = rustix::fs::open("/proc/self/task", flags, Mode::empty())?;
     let mut space = [std::mem::MaybeUninit::<u8>::uninit(); 2048];
     let mut entries = RawDir::new(&tasks, &mut space);
     while let Some(entry) = entries.next() {
         let entry = entry?;
-        if let Some(thread) = entry
-            .file_name()
-            .to_str()
-            .ok()
-            .and_then(|name| name.parse().ok())
-        {
-            into.push(thread);
+        let name = entry.file_name().to_str().ok();
+        if let Some(thread) = name.and_then(|name| name.parse().ok()) {
+            visit(thread);
         }
     }
     Ok(())

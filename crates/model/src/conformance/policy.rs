@@ -17,10 +17,10 @@ pub struct Candidate<'a> {
 }
 
 /// A named test of policies.
-pub type PolicyTest = (&'static str, fn(Candidate<'_>));
+type PolicyTest = (&'static str, fn(Candidate<'_>));
 
 /// Every test, by name.
-pub const POLICY: &[PolicyTest] = &[
+const POLICY: &[PolicyTest] = &[
     (
         "an_empty_memory_has_nothing_to_give",
         an_empty_memory_has_nothing_to_give,
@@ -53,6 +53,17 @@ const STEPS: u32 = 4000;
 const KINDS: [MachineKind; 2] = [MachineKind::Bits, MachineKind::SoftFaults];
 
 impl Candidate<'_> {
+    /// Puts it to every test, each of which it names before.
+    ///
+    /// # Panics
+    /// If it fails one.
+    pub fn check(self) {
+        for (test, run) in POLICY {
+            println!("{}: {test}", self.name);
+            run(self);
+        }
+    }
+
     fn policy(self, seed: u64) -> Box<dyn Policy> {
         (self.build)(FRAMES, seed)
     }
