@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod contention;
 pub mod study;
 pub mod systems;
 pub mod world;

@@ -9,6 +9,7 @@ mod ample;
 pub mod claims;
 mod curves;
 pub mod lifetimes;
+pub mod locks;
 mod order;
 mod policies;
 mod replay;

@@ -60,6 +60,16 @@ pub const YEAR_1995: Costs = Costs {
     ..PRESENT
 };
 
+/// The machine of a year: `present`, `2002` or `1995`.
+pub fn of_year(year: &str) -> Option<Costs> {
+    match year {
+        "present" => Some(PRESENT),
+        "2002" => Some(YEAR_2002),
+        "1995" => Some(YEAR_1995),
+        _ => None,
+    }
+}
+
 /// What a system's work costs on another machine: the machine's times, and the system's messages.
 pub const fn on(machine: Costs, system: Costs) -> Costs {
     Costs {
