@@ -13,7 +13,7 @@ use super::child;
 use super::contender::{Contender, PAGE_CLUSTERS, Rival, inside_group, under_own};
 use super::interrupt::Interrupt;
 use super::kernel::{KernelSwap, SwapCounters, drop_caches, vmstat};
-use super::plan::Plan;
+use super::plan::{Plan, ReadAhead};
 use super::record::{BenchRecord, ContenderRecord, LeftOut, PageCluster, SCHEMA, Sample};
 use crate::exit::Refusal;
 use crate::workload::array::PAGE_BYTES;
@@ -143,7 +143,10 @@ impl<'a> Bench<'a> {
                 let bytes = self.plan.touched_bytes().max(4 * self.plan.memory_bytes);
                 let swap = KernelSwap::start(&self.plan.folder, bytes + bytes / 4 + (64 << 20))?;
                 let mut page_clusters = vec![swap.page_cluster_default()];
-                page_clusters.extend(PAGE_CLUSTERS);
+                match self.plan.read_ahead {
+                    ReadAhead::Host => {}
+                    ReadAhead::Best => page_clusters.extend(PAGE_CLUSTERS),
+                }
                 page_clusters.sort_unstable();
                 page_clusters.dedup();
                 self.swap = Some(swap);
@@ -254,12 +257,18 @@ impl<'a> Bench<'a> {
         option("--bytes", plan.size_bytes.to_string().into());
         option("--procs", plan.procs.to_string().into());
         option("--seed", plan.seed.to_string().into());
-        option("--scratch", self.scratch.path.clone().into());
+        let prepared = plan.prepared.as_ref();
+        let scratch = prepared.map_or(&self.scratch.path, |prepared| &prepared.folder);
+        option("--scratch", scratch.into());
         if let Some(laps) = plan.laps {
             option("--laps", laps.to_string().into());
         }
         if *contender == Contender::Mmap {
             command.push("--mapped".into());
+        }
+        if let Some(prepared) = prepared {
+            command.push("--".into());
+            command.extend(prepared.words.iter().cloned());
         }
         command
     }

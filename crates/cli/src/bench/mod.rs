@@ -7,13 +7,13 @@
 
 mod cgroup;
 pub mod child;
-mod contender;
+pub mod contender;
 pub mod interrupt;
 mod kernel;
-mod measure;
+pub mod measure;
 mod optimal;
-mod plan;
-mod record;
+pub mod plan;
+pub mod record;
 mod render;
 mod suite;
 
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use self::contender::{Contender, Rival};
 use self::interrupt::Interrupt;
-use self::plan::Plan;
+use self::plan::{Plan, ReadAhead};
 use self::record::BenchRecord;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::workload::Workload;
@@ -168,6 +168,8 @@ fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
             false => own_contenders(&arguments.policy, arguments.in_thread)?,
         },
         rivals: arguments.against.clone(),
+        read_ahead: ReadAhead::Best,
+        prepared: None,
         limit: Duration::from_secs(arguments.limit),
         folder,
     })

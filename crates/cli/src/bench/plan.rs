@@ -1,5 +1,6 @@
 //! The plan of a benchmark: everything that was asked for, checked.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +12,24 @@ use crate::workload::array::PAGE_BYTES;
 
 /// The least array that is worth measuring, and the least memory.
 const BYTES_MIN: u64 = 1 << 20;
+
+/// A program of somebody else's that is ready to run.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The folder with what it needs.
+    pub folder: PathBuf,
+    /// The program and its arguments.
+    pub words: Vec<OsString>,
+}
+
+/// With which read-ahead the kernel's swap takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadAhead {
+    /// The host's own.
+    Host,
+    /// The host's own, and whichever is best.
+    Best,
+}
 
 /// What to run, in what memory, how often and by whom.
 #[derive(Clone, Debug)]
@@ -33,6 +52,10 @@ pub struct Plan {
     pub own: Vec<Contender>,
     /// What they are measured against.
     pub rivals: Vec<Rival>,
+    /// The read-ahead of the kernel's swap.
+    pub read_ahead: ReadAhead,
+    /// What [`Workload::Program`] runs.
+    pub prepared: Option<Prepared>,
     /// How long one run may take; whoever takes longer is given up.
     pub limit: Duration,
     /// Where swap files and scratch files lie.
@@ -51,6 +74,9 @@ impl Plan {
         }
         if self.workload.shape().is_some() && size / PAGE_BYTES > u64::from(u32::MAX) / 2 {
             refuse!("`--size` is {size} bytes; the most is 8T");
+        }
+        if self.workload == Workload::Program {
+            refuse!("`program` is what `tidemark experiment` runs; name another workload");
         }
         if self.procs == 0 || self.procs > 256 {
             refuse!("`--procs` is {}; it must be from 1 to 256", self.procs);

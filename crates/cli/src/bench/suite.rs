@@ -11,7 +11,7 @@ use tidemark_results::dated::Machine;
 use super::contender::Rival;
 use super::interrupt::Interrupt;
 use super::measure::measure;
-use super::plan::Plan;
+use super::plan::{Plan, ReadAhead};
 use super::record::BenchRecord;
 use super::{ROUNDS_DEFAULT, json, own_contenders, parse_size, render, verdict};
 use crate::dated;
@@ -184,6 +184,8 @@ fn plan_of(case: &Case, options: &Options) -> Result<Plan, Refusal> {
         rounds: options.rounds.or(case.rounds).unwrap_or(ROUNDS_DEFAULT),
         own: own_contenders(&case.policy, case.in_thread)?,
         rivals: case.against.clone(),
+        read_ahead: ReadAhead::Best,
+        prepared: None,
         limit: options.limit,
         folder: options.folder.clone(),
     };

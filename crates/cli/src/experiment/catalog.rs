@@ -32,6 +32,9 @@ static EXPERIMENTS: &[(&str, &str)] = embedded! {
     "nonaim"
     "working-sets"
     "build-memory"
+    "locks"
+    "tcm3-live"
+    "sheeptest-live"
 };
 
 /// Name and text of each file of `bench/workloads`.

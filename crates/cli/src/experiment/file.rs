@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use tidemark_results::experiment::Form;
 
+use super::locks::{Locks, RunLocks};
+
 /// An experiment as it is written down.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +38,9 @@ pub struct File {
     /// What is measured beyond the quick mode.
     #[serde(default)]
     pub full: Full,
+    /// Of `locks`: what there is to be done, and what steps take.
+    #[serde(default)]
+    pub locks: Locks,
     /// Where traces come from.
     pub trace: Vec<Trace>,
     /// What runs at the same time; one of each trace if none is named.
@@ -63,6 +68,10 @@ pub enum Kind {
     Replay,
     /// One program's curves, by policy.
     Curves,
+    /// Processors that want the same locks.
+    Locks,
+    /// Programs in limited memory on this machine.
+    Live,
 }
 
 /// What programs run on.
@@ -195,7 +204,8 @@ pub struct Program {
 pub struct Run {
     /// What claims call it; the system's name if none is given.
     pub name: Option<String>,
-    /// The system. Of curves: the policy.
+    /// The system. Of curves: the policy. Of locks there is none.
+    #[serde(default)]
     pub system: String,
     /// A policy in place of the system's.
     pub policy: Option<String>,
@@ -227,6 +237,8 @@ pub struct Run {
     pub file_disk: Option<String>,
     /// Another number of processors.
     pub cpus: Option<u32>,
+    /// Of `locks`: how a system shares what processors share.
+    pub locks: Option<RunLocks>,
 }
 
 /// How many pages go in one request.

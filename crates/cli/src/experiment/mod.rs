@@ -1,10 +1,13 @@
 //! `tidemark experiment`: published measurements, made again, and how ours compare.
 //!
 //! [`catalog`] knows the experiments, [`mod@file`] what can be said in one, [`plan`] looks up what
-//! one names, [`workload`] makes its traces, [`mod@run`] makes its runs and has its claims judged.
+//! one names, [`workload`] makes its traces, [`mod@run`] makes its runs and has its claims judged;
+//! [`locks`] and [`live`] make those that are no replays.
 
 mod catalog;
 mod file;
+mod live;
+mod locks;
 mod plan;
 mod run;
 mod workload;
@@ -139,9 +142,7 @@ fn make_all(plans: &[(&str, Plan)], workshop: &Workshop<'_>) -> Result<Experimen
 
 fn make(name: &str, plan: &Plan, workshop: &Workshop<'_>) -> Result<ExperimentRecord, Refusal> {
     let begin = Instant::now();
-    let traces = plan.file.trace.iter().map(|trace| workshop.trace(trace));
-    let traces: Vec<PathBuf> = traces.collect::<Result<_, _>>()?;
-    let mut record = run::make(name, plan, &traces)?;
+    let mut record = run::make(name, plan, workshop)?;
     record.took_s = begin.elapsed().as_secs_f64();
     Ok(record)
 }

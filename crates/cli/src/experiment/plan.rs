@@ -5,11 +5,13 @@ use tidemark_lab::study::METRICS;
 use tidemark_lab::study::NamedDisk;
 use tidemark_lab::study::claims::{self, By, Rule};
 use tidemark_lab::study::lifetimes::CURVE_METRICS;
+use tidemark_lab::study::locks::LOCK_METRICS;
 use tidemark_lab::systems::machines::{self, on};
 use tidemark_lab::world::{Clusters, Costs, PolicyChoice, Scheduler, System};
 use tidemark_results::experiment::{Form, PictureOrder};
 
 use super::file::{Across, Claim, File, Kind, Program, Run, Strength};
+use super::{live, locks};
 use crate::exit::{Refusal, refuse};
 use crate::replay::plan::{check_load, parse_disk, parse_scheduler};
 use crate::systems::find;
@@ -138,6 +140,15 @@ impl Sight<'_> {
                         .map_err(|_| Refusal::new(format!("`{}`: no such policy", run.system)))?;
                     None
                 }
+                Kind::Locks => {
+                    self.machine_costs()?;
+                    locks::check(self.file, run)?;
+                    None
+                }
+                Kind::Live => {
+                    live::check(self.file, run)?;
+                    None
+                }
             };
             for times in self.times(run) {
                 for memory in self.memory(run)? {
@@ -162,6 +173,10 @@ impl Sight<'_> {
             Mode::Quick => None,
         };
         let memory = run.memory.as_ref().or(full).unwrap_or(&self.file.memory);
+        if self.file.kind == Kind::Locks {
+            // All files and all of the programs are in memory.
+            return Ok(vec!["ample".to_owned()]);
+        }
         if memory.is_empty() {
             refuse!("no size of `memory` is given");
         }
@@ -242,9 +257,7 @@ impl Sight<'_> {
     fn costs(&self, system: &System, run: &Run) -> Result<Costs, Refusal> {
         let mut costs = match self.file.machine.year.as_str() {
             "present" => system.costs,
-            "2002" => on(machines::YEAR_2002, system.costs),
-            "1995" => on(machines::YEAR_1995, system.costs),
-            other => refuse!("`year` is {other}; there are present, 2002, 1995"),
+            _ => on(self.machine_costs()?, system.costs),
         };
         for (name, &ns) in &run.costs {
             let place = match name.as_str() {
@@ -265,6 +278,14 @@ impl Sight<'_> {
             *place = ns;
         }
         Ok(costs)
+    }
+
+    fn machine_costs(&self) -> Result<Costs, Refusal> {
+        let year = &self.file.machine.year;
+        match machines::of_year(year) {
+            Some(costs) => Ok(costs),
+            None => refuse!("`year` is {year}; there are present, 2002, 1995"),
+        }
     }
 
     fn check_program(&self, program: &Program) -> Result<(), Refusal> {
@@ -402,6 +423,8 @@ impl Sight<'_> {
         let known = match self.file.kind {
             Kind::Replay => METRICS,
             Kind::Curves => CURVE_METRICS,
+            Kind::Locks => LOCK_METRICS,
+            Kind::Live => live::METRICS,
         };
         let plain = metric.split('.').next().unwrap_or(metric);
         if known.iter().any(|(name, _)| *name == plain) {

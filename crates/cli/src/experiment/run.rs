@@ -15,20 +15,30 @@ use tidemark_trace::Reader;
 
 use super::file::{File, Kind, Program};
 use super::plan::{Draft, Plan, Terms, parse_advice, usual_programs};
+use super::workload::Workshop;
+use super::{live, locks};
 use crate::exit::{Refusal, refuse};
 use crate::replay::unrunnable;
 use crate::views::{Progress, parse_memory};
 
 /// A trace that has been read.
-struct Read {
+pub struct Read {
     name: String,
-    script: Arc<Script>,
-    facts: ProgramFacts,
+    /// What its processes do.
+    pub script: Arc<Script>,
+    /// What ran.
+    pub facts: ProgramFacts,
 }
 
-/// Makes the experiment. `traces` are the files of the traces, in their order.
-pub fn make(name: &str, plan: &Plan, traces: &[PathBuf]) -> Result<ExperimentRecord, Refusal> {
+/// Makes the experiment, its traces first.
+pub fn make(name: &str, plan: &Plan, workshop: &Workshop<'_>) -> Result<ExperimentRecord, Refusal> {
     let file = &plan.file;
+    let traces = match file.kind {
+        Kind::Replay | Kind::Curves | Kind::Locks => file.trace.iter(),
+        Kind::Live => [].iter(),
+    };
+    let traces = traces.map(|trace| workshop.trace(trace));
+    let traces: Vec<PathBuf> = traces.collect::<Result<_, _>>()?;
     let mut record = ExperimentRecord {
         name: name.into(),
         title: file.title.clone(),
@@ -45,8 +55,10 @@ pub fn make(name: &str, plan: &Plan, traces: &[PathBuf]) -> Result<ExperimentRec
         }
     };
     match file.kind {
-        Kind::Replay => replay(&mut record, plan, traces, &show)?,
+        Kind::Replay => replay(&mut record, plan, &traces, &show)?,
         Kind::Curves => curves(&mut record, plan, &traces[0], &show)?,
+        Kind::Locks => locks::make(&mut record, plan, &traces[0], &show)?,
+        Kind::Live => live::make(&mut record, plan, workshop)?,
     }
     let findings = plan.claims.iter();
     record.findings = findings
@@ -152,7 +164,8 @@ fn curves(
     Ok(())
 }
 
-fn read(name: &str, path: &Path) -> Result<Read, Refusal> {
+/// Reads a trace, and what is told of it.
+pub fn read(name: &str, path: &Path) -> Result<Read, Refusal> {
     let opened = Reader::open(path).and_then(|mut reader| {
         let script = Script::read(&mut reader)?;
         reader.check_ending()?;

@@ -13,6 +13,7 @@ use std::time::Instant;
 use super::catalog::Catalog;
 use super::file::{Need, Trace};
 use super::plan::Mode;
+use crate::bench::plan::Prepared;
 use crate::exit::{Refusal, refuse};
 use crate::run::program::{self, plain};
 
@@ -35,6 +36,18 @@ struct Recipe {
     prepare: Vec<Vec<String>>,
 }
 
+/// A folder that a program runs in, gone when it is over.
+pub struct Work {
+    path: PathBuf,
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // What stays behind is removed when the folder is wanted again.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
 impl Workshop<'_> {
     /// The folder for traces unless another is named: the user's cache.
     pub fn usual_folder() -> PathBuf {
@@ -48,13 +61,7 @@ impl Workshop<'_> {
     /// The trace's file, made if it is missing.
     pub fn trace(&self, trace: &Trace) -> Result<PathBuf, Refusal> {
         let recipe = self.recipe(trace)?;
-        let mut files = vec![];
-        for name in &trace.files {
-            match self.catalog.workload_file(name) {
-                Some(contents) => files.push((name.as_str(), contents)),
-                None => refuse!("`files`: there is no `{name}` in bench/workloads"),
-            }
-        }
+        let files = self.files(trace)?;
         let print = fingerprint(&format!(
             "{recipe:?} {:?} {:?} {files:?}",
             trace.options, trace.environment
@@ -64,6 +71,42 @@ impl Workshop<'_> {
         if path.is_file() {
             return Ok(path);
         }
+        let work = self.open(trace, &files, &stem)?;
+        let made = prepare(trace, &recipe, &work.path)
+            .and_then(|()| make_trace(trace, &recipe, &work.path, &path));
+        made.map(|()| path)
+    }
+
+    /// The trace's program, ready to run by itself, and the folder it runs in.
+    pub fn prepare(&self, trace: &Trace) -> Result<(Prepared, Work), Refusal> {
+        let recipe = self.recipe(trace)?;
+        if recipe.verb != "record" {
+            refuse!("trace `{}`: needs `record`: a program to run", trace.name);
+        }
+        let files = self.files(trace)?;
+        let stem = format!("{}-live-{}", trace.name, std::process::id());
+        let work = self.open(trace, &files, &stem)?;
+        prepare(trace, &recipe, &work.path)?;
+        let prepared = Prepared {
+            folder: work.path.clone(),
+            words: recipe.words.iter().map(Into::into).collect(),
+        };
+        Ok((prepared, work))
+    }
+
+    fn files<'t>(&self, trace: &'t Trace) -> Result<Vec<(&'t str, Vec<u8>)>, Refusal> {
+        let each = trace
+            .files
+            .iter()
+            .map(|name| match self.catalog.workload_file(name) {
+                Some(contents) => Ok((name.as_str(), contents)),
+                None => refuse!("`files`: there is no `{name}` in bench/workloads"),
+            });
+        each.collect()
+    }
+
+    /// A folder of its own with the trace's files.
+    fn open(&self, trace: &Trace, files: &[(&str, Vec<u8>)], stem: &str) -> Result<Work, Refusal> {
         trace.needs.iter().try_for_each(check_need)?;
         let make = || -> std::io::Result<PathBuf> {
             let work = self.folder.join(format!("{stem}.work"));
@@ -75,13 +118,13 @@ impl Workshop<'_> {
                 .try_for_each(|(name, contents)| fs::write(work.join(name), contents))?;
             work.canonicalize()
         };
-        let work = make().map_err(|error| {
-            let folder = self.folder.display();
-            Refusal::new(format!("`--traces {folder}`: {}", plain(&error)))
-        })?;
-        let made = make_trace(trace, &recipe, &work, &path);
-        let _ = fs::remove_dir_all(&work);
-        made.map(|()| path)
+        match make() {
+            Ok(path) => Ok(Work { path }),
+            Err(error) => {
+                let folder = self.folder.display();
+                refuse!("`--traces {folder}`: {}", plain(&error))
+            }
+        }
     }
 
     fn recipe(&self, trace: &Trace) -> Result<Recipe, Refusal> {
@@ -126,14 +169,9 @@ fn check_need(need: &Need) -> Result<(), Refusal> {
     }
 }
 
-fn make_trace(trace: &Trace, recipe: &Recipe, work: &Path, path: &Path) -> Result<(), Refusal> {
-    let begin = Instant::now();
+/// Runs the commands that come before a program.
+fn prepare(trace: &Trace, recipe: &Recipe, work: &Path) -> Result<(), Refusal> {
     let name = &trace.name;
-    eprintln!("{name}: {} {}", recipe.verb, recipe.words.join(" "));
-    let own = match std::env::current_exe() {
-        Ok(own) => own,
-        Err(error) => refuse!("this command's own file can't be found: {}", plain(&error)),
-    };
     for words in &recipe.prepare {
         let Some((program, arguments)) = words.split_first() else {
             refuse!("trace `{name}`: `prepare` has a command without words");
@@ -142,6 +180,17 @@ fn make_trace(trace: &Trace, recipe: &Recipe, work: &Path, path: &Path) -> Resul
         command.args(arguments);
         run_in(work, trace, &mut command, &words.join(" "))?;
     }
+    Ok(())
+}
+
+fn make_trace(trace: &Trace, recipe: &Recipe, work: &Path, path: &Path) -> Result<(), Refusal> {
+    let begin = Instant::now();
+    let name = &trace.name;
+    eprintln!("{name}: {} {}", recipe.verb, recipe.words.join(" "));
+    let own = match std::env::current_exe() {
+        Ok(own) => own,
+        Err(error) => refuse!("this command's own file can't be found: {}", plain(&error)),
+    };
     let part = path.with_extension("part");
     let mut command = Command::new(own);
     command.arg(recipe.verb);

@@ -11,6 +11,7 @@ pub mod programs;
 mod random;
 mod team;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use self::array::{PAGE_BYTES, follow_on_file, follow_on_heap};
@@ -38,6 +39,9 @@ pub enum Workload {
     Build,
     /// Sort a generated text in memory with GNU sort.
     Sort,
+    /// Run the program that is named, in a copy of the scratch folder.
+    #[value(hide = true)]
+    Program,
 }
 
 /// Run one of the measured workloads by itself
@@ -67,6 +71,9 @@ pub struct Arguments {
     /// Says `ready`, then starts when a line comes on standard input.
     #[arg(long)]
     pub on_signal: bool,
+    /// The program to run, and its arguments.
+    #[arg(last = true)]
+    pub words: Vec<OsString>,
 }
 
 impl Workload {
@@ -79,7 +86,7 @@ impl Workload {
             Workload::Random => Some(Shape::Random),
             Workload::Zipf => Some(Shape::Zipf),
             Workload::Phases => Some(Shape::Phases),
-            Workload::Build | Workload::Sort => None,
+            Workload::Build | Workload::Sort | Workload::Program => None,
         }
     }
 
@@ -94,6 +101,7 @@ impl Workload {
             Workload::Phases => "phases",
             Workload::Build => "build",
             Workload::Sort => "sort",
+            Workload::Program => "program",
         }
     }
 
@@ -121,8 +129,17 @@ fn measure(arguments: &Arguments) -> Result<WorkloadOutcome, String> {
     if arguments.procs > 1 {
         return team::measure(arguments);
     }
+    let folder = match (arguments.workload, &arguments.scratch) {
+        (Workload::Program, Some(scratch)) => {
+            Some(programs::prepare_copy(scratch, arguments.seed)?)
+        }
+        _ => None,
+    };
     if arguments.on_signal {
         team::wait_for_signal()?;
+    }
+    if let Some(folder) = folder {
+        return programs::program(&folder, &arguments.words);
     }
     if let Some(pattern) =
         arguments

@@ -1,8 +1,9 @@
 //! Real programs as workloads: a C++ compiler and GNU sort.
 
-use std::fs::File;
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
@@ -69,6 +70,55 @@ pub fn sort(scratch: &Path, bytes: u64) -> Result<WorkloadOutcome, String> {
     time_to_file(command, &sorted)
 }
 
+/// Where a program's standard output goes, in its own folder.
+const OUTPUT: &str = ".output";
+
+/// Copies the files of `scratch` into a folder of its own in it, so that programs that run at the
+/// same time keep out of each other's way.
+pub fn prepare_copy(scratch: &Path, number: u64) -> Result<PathBuf, String> {
+    let folder = scratch.join(format!("run-{number}"));
+    let copy = || -> std::io::Result<()> {
+        // What a contender before has left there.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder)?;
+        for entry in fs::read_dir(scratch)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                fs::copy(entry.path(), folder.join(entry.file_name()))?;
+            }
+        }
+        Ok(())
+    };
+    match copy() {
+        Ok(()) => Ok(folder),
+        Err(error) => Err(format!("{}: {error}", folder.display())),
+    }
+}
+
+/// Runs a program in its folder. The checksum is that of all files that lie there afterwards, its
+/// output included.
+pub fn program(folder: &Path, words: &[OsString]) -> Result<WorkloadOutcome, String> {
+    let told = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let Some((name, arguments)) = words.split_first() else {
+        return Err("`program` needs a program after `--`".to_owned());
+    };
+    let output = folder.join(OUTPUT);
+    let mut command = Command::new(name);
+    command.args(arguments).current_dir(folder);
+    command.stdout(File::create(&output).map_err(told)?);
+    let mut outcome = time_to_file(command, &output)?;
+    let files = fs::read_dir(folder).map_err(told)?;
+    let files = files.map(|entry| entry.map(|entry| entry.path()));
+    let mut files: Vec<PathBuf> = files.collect::<Result<_, _>>().map_err(told)?;
+    files.sort();
+    let mut checksum = 0u64;
+    for file in files.iter().filter(|file| file.is_file()) {
+        checksum = mix(checksum ^ checksum_of(file).map_err(told)?);
+    }
+    outcome.checksum = format!("{checksum:016x}");
+    Ok(outcome)
+}
+
 fn time_to_file(mut command: Command, output: &Path) -> Result<WorkloadOutcome, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let start = Instant::now();
@@ -121,6 +171,26 @@ fn checksum_of(path: &Path) -> std::io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_runs_in_a_copy_and_its_output_counts() {
+        let scratch = std::env::temp_dir().join(format!("tidemark-copy-{}", std::process::id()));
+        fs::create_dir_all(&scratch).expect("the temporary folder can be written");
+        fs::write(scratch.join("in"), "abc").expect("a file can be written");
+        let run = |number, script: &str| {
+            let folder = prepare_copy(&scratch, number).expect("the folder can be copied");
+            let words = ["sh", "-c", script].map(OsString::from);
+            program(&folder, &words)
+        };
+        let first = run(1, "cat in; cp in out").expect("it runs");
+        let other = run(2, "cat in; cp in out").expect("it runs");
+        let less = run(3, "cp in out").expect("it runs");
+        assert_eq!(first.checksum, other.checksum);
+        assert_ne!(first.checksum, less.checksum);
+        assert!(!scratch.join("out").exists());
+        assert!(run(4, "exit 3").is_err() && program(&scratch, &[]).is_err());
+        fs::remove_dir_all(&scratch).expect("the folder can be removed");
+    }
 
     #[test]
     fn sorting_gives_the_same_output_each_time() {

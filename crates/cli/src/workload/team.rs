@@ -7,8 +7,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use clap::ValueEnum;
-
 use super::Arguments;
 use super::outcome::WorkloadOutcome;
 
@@ -93,14 +91,10 @@ impl Drop for Team {
 fn start_member(arguments: &Arguments, number: u32) -> Result<Child, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("no path to this program: {error}"))?;
-    let name = arguments
-        .workload
-        .to_possible_value()
-        .expect("no workload is skipped");
     let mut command = Command::new(program);
     command
         .arg("workload")
-        .arg(name.get_name())
+        .arg(arguments.workload.name())
         .arg("--on-signal");
     command.arg("--bytes").arg(arguments.bytes.to_string());
     command
@@ -114,6 +108,9 @@ fn start_member(arguments: &Arguments, number: u32) -> Result<Child, String> {
     }
     if arguments.mapped {
         command.arg("--mapped");
+    }
+    if !arguments.words.is_empty() {
+        command.arg("--").args(&arguments.words);
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command
