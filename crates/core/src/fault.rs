@@ -13,7 +13,7 @@ use crate::frame::State;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage, Waiter};
 use crate::machine::{Machine, Rights, Setback};
 use crate::object::{Entry, Keeper};
-use crate::policy::{Arrival, Cause};
+use crate::policy::{Arrival, Cause, KernelUse};
 use crate::reclaim::Need;
 use crate::run::PageRun;
 use crate::space::{Advice, Region};
@@ -30,6 +30,24 @@ pub enum Access {
     Read,
     /// To write.
     Write,
+    /// To write all of the page. Through a [window](Vm::map_window) nothing is read for it; else
+    /// the same as `Write`.
+    Overwrite,
+}
+
+impl Access {
+    /// The rights it needs.
+    pub fn needed(self) -> Rights {
+        match self {
+            Access::Read => Rights::Read,
+            Access::Write | Access::Overwrite => Rights::Write,
+        }
+    }
+
+    /// Whether the page is another afterwards.
+    pub fn is_store(self) -> bool {
+        self.needed() == Rights::Write
+    }
 }
 
 /// A touch that the machine could not carry out.
@@ -154,6 +172,22 @@ impl Vm {
         if let Some(space) = self.spaces.get_mut(fault.space) {
             space.faults += 1;
         }
+        self.attend(machine, fault)
+    }
+
+    /// Brings a page of a file into memory whose bytes a system call copies: `at` lies in a
+    /// [window](Self::map_window) of `space`. Where that has to wait, the copy counts as made when
+    /// the [`Event`] says that it is over. It is no fault of a program, and is not counted as one.
+    ///
+    /// Work: as [`handle_fault`](Self::handle_fault).
+    pub fn handle_copy(&mut self, now: Time, machine: &mut dyn Machine, copy: Fault) -> Resolution {
+        self.now = now;
+        self.release_served();
+        self.attend(machine, copy)
+    }
+
+    /// Serves a fault for the first time.
+    fn attend(&mut self, machine: &mut dyn Machine, fault: Fault) -> Resolution {
         self.pass_clock(fault.space);
         let step = self.serve(machine, fault, false);
         machine.settle();
@@ -235,16 +269,11 @@ impl Vm {
         else {
             return Step::Invalid;
         };
-        let needed = if fault.access == Access::Write {
-            Rights::Write
-        } else {
-            Rights::Read
-        };
-        if region.rights < needed {
+        if region.rights < fault.access.needed() {
             return Step::Invalid;
         }
         let mut region = region;
-        if region.needs_copy && fault.access == Access::Write {
+        if region.needs_copy && fault.access.is_store() {
             region = self.shadow_region(fault.space, region);
         }
         let found = self.find_page(region.object, region.index_at(fault.at));
@@ -259,6 +288,7 @@ impl Vm {
         }
         match (found.entry.frame(), found.entry.slot()) {
             (Some(frame), _) => match self.frames.state(frame) {
+                State::Resident if region.is_window => self.serve_window(machine, scene, frame),
                 State::Resident => self.serve_resident(machine, scene, frame),
                 State::Filling => {
                     self.advance_stream(machine, scene);
@@ -271,6 +301,9 @@ impl Vm {
                 State::Free | State::Retired => unreachable!("a page table names frames in use"),
             },
             (None, Some(_)) => self.start_page_in(machine, scene),
+            (None, None) if region.is_window && fault.access == Access::Overwrite => {
+                self.begin_page(machine, scene)
+            }
             (None, None) if self.objects.get(found.page.object).is_external() => {
                 self.start_page_in(machine, scene)
             }
@@ -368,18 +401,10 @@ impl Vm {
             found,
             is_retry,
         } = scene;
-        if found.is_below && fault.access == Access::Write {
+        if found.is_below && fault.access.is_store() {
             return self.copy_up(machine, scene, frame);
         }
-        let was_marker = self.frames.is_marker(frame);
-        let was_ahead = self.frames.take_ahead(frame);
-        if was_marker || was_ahead {
-            // Read-ahead may make room: not with the page that is being served, and not by looking
-            // for its use before there was any.
-            self.frames.wire(frame);
-            self.advance_stream(machine, scene);
-            self.frames.unwire(frame);
-        }
+        let was_ahead = self.meet_ahead(machine, scene, frame);
         let may_write = !found.is_below && !region.needs_copy;
         let rights = if may_write {
             region.rights
@@ -391,9 +416,6 @@ impl Vm {
         self.frames.set_owner(frame, fault.space);
         let was_aside = self.frames.is_aside(frame);
         self.frames.set_aside(frame, false);
-        if was_ahead {
-            self.counters.ahead_used += 1;
-        }
         if !is_retry {
             self.counters.soft_faults += 1;
             self.log(Decision::Soft(found.page));
@@ -402,6 +424,53 @@ impl Vm {
             self.policy.page_rescued(frame);
         }
         Step::Resolved
+    }
+
+    /// The kernel copies bytes to or from a page of a file, and maps it nowhere.
+    fn serve_window(&mut self, machine: &mut dyn Machine, scene: Scene, frame: FrameId) -> Step {
+        let Scene {
+            fault, is_retry, ..
+        } = scene;
+        let was_ahead = self.meet_ahead(machine, scene, frame);
+        self.frames.set_owner(frame, fault.space);
+        self.frames.set_aside(frame, false);
+        if fault.access.is_store() {
+            self.frames.set_dirty(frame, true);
+        }
+        let kernel_use = match is_retry && !was_ahead {
+            true => KernelUse::First,
+            false => KernelUse::Again,
+        };
+        if !self.policy.page_copied(frame, kernel_use) && kernel_use == KernelUse::Again {
+            self.frames.vouch(frame);
+        }
+        Step::Resolved
+    }
+
+    /// A page of a file is about to be written whole: it needs a frame, and no contents.
+    fn begin_page(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
+        let Some(frame) = self.take_frame(machine, Need::Awaited) else {
+            return Step::Stall;
+        };
+        self.occupy(frame, scene.found.page, scene.fault.space, Cause::Fetched);
+        self.frames.set_dirty(frame, true);
+        self.policy.page_copied(frame, KernelUse::First);
+        Step::Resolved
+    }
+
+    /// Whether a page that is being served came ahead of its use; its reader is followed.
+    fn meet_ahead(&mut self, machine: &mut dyn Machine, scene: Scene, frame: FrameId) -> bool {
+        let was_marker = self.frames.is_marker(frame);
+        let was_ahead = self.frames.take_ahead(frame);
+        if was_marker || was_ahead {
+            // Read-ahead may make room: not with the page that is being served, and not by looking
+            // for its use before there was any.
+            self.frames.wire(frame);
+            self.advance_stream(machine, scene);
+            self.frames.unwire(frame);
+        }
+        self.counters.ahead_used += u64::from(was_ahead);
+        was_ahead
     }
 
     /// A write to a page that shows through from below: gives the writer a copy of its own.
@@ -737,7 +806,10 @@ impl Vm {
             first,
             pages: got,
         };
-        let is_mapped = is_stream && self.config.is_ahead_mapped && !scene.found.is_below;
+        let is_mapped = is_stream
+            && self.config.is_ahead_mapped
+            && !scene.found.is_below
+            && !scene.region.is_window;
         let place = self.place_of(run);
         let base = scene.fault.at.0.wrapping_sub(scene.found.page.index);
         let origin = crate::transfer::Origin {
