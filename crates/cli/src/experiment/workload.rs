@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use tidemark_trace::container::VERSION;
+
 use super::catalog::Catalog;
 use super::file::{Need, Trace};
 use super::plan::Mode;
@@ -56,7 +58,7 @@ impl Workshop<'_> {
             }
         }
         let print = fingerprint(&format!(
-            "{recipe:?} {:?} {:?} {files:?}",
+            "{recipe:?} {:?} {:?} {files:?} {VERSION}",
             trace.options, trace.environment
         ));
         let stem = format!("{}-{print:016x}", trace.name);
