@@ -4,6 +4,7 @@
 //! transfer, or for a free frame, and is served again when that has come. Serving again is always
 //! right: nothing about a waiting fault is remembered but the fault itself.
 //!
+//! What system calls copy through windows is in [`window`](crate::window);
 //! [`cluster`](crate::cluster) says how many pages come along, [`reclaim`](crate::reclaim) makes
 //! room, [`transfer`](crate::transfer) ends what is started here.
 
@@ -13,7 +14,7 @@ use crate::frame::State;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage, Waiter};
 use crate::machine::{Machine, Rights, Setback};
 use crate::object::{Entry, Keeper};
-use crate::policy::{Arrival, Cause, KernelUse};
+use crate::policy::{Arrival, Cause};
 use crate::reclaim::Need;
 use crate::run::PageRun;
 use crate::space::{Advice, Region};
@@ -129,11 +130,11 @@ pub(crate) enum Step {
 
 /// A fault's surroundings: the region it fell in and where its page is.
 #[derive(Clone, Copy)]
-struct Scene {
-    fault: Fault,
+pub(crate) struct Scene {
+    pub(crate) fault: Fault,
     region: Region,
-    found: Found,
-    is_retry: bool,
+    pub(crate) found: Found,
+    pub(crate) is_retry: bool,
 }
 
 impl Scene {
@@ -175,19 +176,8 @@ impl Vm {
         self.attend(machine, fault)
     }
 
-    /// Brings a page of a file into memory whose bytes a system call copies: `at` lies in a
-    /// [window](Self::map_window) of `space`. Where that has to wait, the copy counts as made when
-    /// the [`Event`] says that it is over. It is no fault of a program, and is not counted as one.
-    ///
-    /// Work: as [`handle_fault`](Self::handle_fault).
-    pub fn handle_copy(&mut self, now: Time, machine: &mut dyn Machine, copy: Fault) -> Resolution {
-        self.now = now;
-        self.release_served();
-        self.attend(machine, copy)
-    }
-
     /// Serves a fault for the first time.
-    fn attend(&mut self, machine: &mut dyn Machine, fault: Fault) -> Resolution {
+    pub(crate) fn attend(&mut self, machine: &mut dyn Machine, fault: Fault) -> Resolution {
         self.pass_clock(fault.space);
         let step = self.serve(machine, fault, false);
         machine.settle();
@@ -426,40 +416,13 @@ impl Vm {
         Step::Resolved
     }
 
-    /// The kernel copies bytes to or from a page of a file, and maps it nowhere.
-    fn serve_window(&mut self, machine: &mut dyn Machine, scene: Scene, frame: FrameId) -> Step {
-        let Scene {
-            fault, is_retry, ..
-        } = scene;
-        let was_ahead = self.meet_ahead(machine, scene, frame);
-        self.frames.set_owner(frame, fault.space);
-        self.frames.set_aside(frame, false);
-        if fault.access.is_store() {
-            self.frames.set_dirty(frame, true);
-        }
-        let kernel_use = match is_retry && !was_ahead {
-            true => KernelUse::First,
-            false => KernelUse::Again,
-        };
-        if !self.policy.page_copied(frame, kernel_use) && kernel_use == KernelUse::Again {
-            self.frames.vouch(frame);
-        }
-        Step::Resolved
-    }
-
-    /// A page of a file is about to be written whole: it needs a frame, and no contents.
-    fn begin_page(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
-        let Some(frame) = self.take_frame(machine, Need::Awaited) else {
-            return Step::Stall;
-        };
-        self.occupy(frame, scene.found.page, scene.fault.space, Cause::Fetched);
-        self.frames.set_dirty(frame, true);
-        self.policy.page_copied(frame, KernelUse::First);
-        Step::Resolved
-    }
-
     /// Whether a page that is being served came ahead of its use; its reader is followed.
-    fn meet_ahead(&mut self, machine: &mut dyn Machine, scene: Scene, frame: FrameId) -> bool {
+    pub(crate) fn meet_ahead(
+        &mut self,
+        machine: &mut dyn Machine,
+        scene: Scene,
+        frame: FrameId,
+    ) -> bool {
         let was_marker = self.frames.is_marker(frame);
         let was_ahead = self.frames.take_ahead(frame);
         if was_marker || was_ahead {
@@ -499,12 +462,7 @@ impl Vm {
 
     /// A touch of anonymous memory that has no contents yet.
     fn zero_fill(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
-        let Scene {
-            fault,
-            region,
-            found,
-            ..
-        } = scene;
+        let (fault, region, found) = (scene.fault, scene.region, scene.found);
         let (object, index) = (found.page.object, found.page.index);
         let room = self.config.zero_ahead_pages_max;
         let stream = self.follow(found.page, region.advice, room.max(1));

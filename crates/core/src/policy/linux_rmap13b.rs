@@ -16,9 +16,9 @@
 //!
 //! # Departures
 //! There is one zone, and no process has a limit of its own. The marks that depend on memory are
-//! at most an eighth of it: the kernel never ran in so little that they were more. The daemon runs once for each 32 pages and
-//! not each time that an allocation wakes it. Where it would go round again and again until some
-//! page has become old enough, the ages are counted down at once.
+//! at most an eighth of it: the kernel never ran in so little that they were more. The daemon runs
+//! once for each 32 pages and not each time that an allocation wakes it. Where it would go round
+//! again and again until some page has become old enough, the ages are counted down at once.
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -212,20 +212,7 @@ fn take_fields(bytes: &mut &[u8], tag: u8) -> Option<Event> {
         KILLED => Event::Killed {
             signal: take_small(bytes)?,
         },
-        FILE_READ => Event::FileRead {
-            offset: varint::take(bytes)?,
-            bytes: varint::take(bytes)?,
-            file: take_text(bytes)?,
-        },
-        FILE_WRITE => Event::FileWrite {
-            offset: varint::take(bytes)?,
-            bytes: varint::take(bytes)?,
-            file: take_text(bytes)?,
-        },
-        FILE_CUT => Event::FileCut {
-            bytes: varint::take(bytes)?,
-            file: take_text(bytes)?,
-        },
+        FILE_READ | FILE_WRITE | FILE_CUT => take_file(bytes, tag)?,
         _ => return None,
     })
 }
@@ -242,6 +229,31 @@ fn take_map(bytes: &mut &[u8]) -> Option<Event> {
         is_shared: rights & SHARED != 0,
         file: take_text(bytes)?,
         offset,
+    })
+}
+
+fn take_file(bytes: &mut &[u8], tag: u8) -> Option<Event> {
+    if tag == FILE_CUT {
+        let bytes_left = varint::take(bytes)?;
+        let file = take_text(bytes)?;
+        return Some(Event::FileCut {
+            file,
+            bytes: bytes_left,
+        });
+    }
+    let (offset, moved) = (varint::take(bytes)?, varint::take(bytes)?);
+    let file = take_text(bytes)?;
+    Some(match tag {
+        FILE_READ => Event::FileRead {
+            file,
+            offset,
+            bytes: moved,
+        },
+        _ => Event::FileWrite {
+            file,
+            offset,
+            bytes: moved,
+        },
     })
 }
 
