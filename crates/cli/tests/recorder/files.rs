@@ -116,6 +116,8 @@ fn reads_writes_and_cuts_are_recorded_to_the_byte() {
     ];
     let expected = expected.map(|(what, name, offset, bytes)| (what, name.into(), offset, bytes));
     for mode in [&["--quantum", "1000000"][..], &["--exact"]] {
+        // What it is renamed over would be cut.
+        let _ = std::fs::remove_file(folder.path("three"));
         let arguments = [mode, &["--", &program, place]].concat();
         let (_, recording) = recorded(&folder, recorder, &arguments);
         let events = recording.only().events.iter();
