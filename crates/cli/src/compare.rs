@@ -21,7 +21,7 @@ use tidemark_results::compare::{Case, CompareRecord, Counts, Decisions, SCHEMA};
 
 use crate::exit::{Exit, Refusal};
 use crate::{output, replay};
-use plan::Plan;
+use plan::{MEASURED, Plan};
 use steps::Steps;
 
 /// Predicts what a program needs in less memory, runs it so, and sets one beside the other
@@ -59,8 +59,9 @@ pub struct Arguments {
     /// How often each live run is made; medians are compared
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: u32,
-    /// The disk that the prediction assumes, as for `tidemark replay`
-    #[arg(long, value_name = "DISK", default_value = "ssd")]
+    /// The disk that the prediction assumes: `measured`, which is the one that live runs swap to,
+    /// tried out first; or as for `tidemark replay`
+    #[arg(long, value_name = "DISK", default_value = MEASURED)]
     disk: String,
     /// The folder for the swap file of live runs, as for `tidemark run`
     #[arg(long, value_name = "PATH")]

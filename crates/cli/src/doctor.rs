@@ -1,6 +1,6 @@
 //! `tidemark doctor`: what this host permits, what is missing, and the command that would give it.
 
-mod calibrate;
+pub mod calibrate;
 mod checks;
 
 use std::path::PathBuf;

@@ -193,10 +193,6 @@ pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
             min,
             max,
         } => format!("`{system}`: its knob {name} is {value}; needs {min} to {max}"),
-        WorldError::NeedsFuture { policy } => format!(
-            "`--policy {policy}`: sees the future, which a memory system can't; \
-             `tidemark curve` has its curve"
-        ),
         WorldError::UnknownLoad { name } => {
             format!("`{system}`: no load control is called `{name}`")
         }

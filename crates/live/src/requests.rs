@@ -9,7 +9,8 @@
 //! 2. The engine answers every posted request, or the asking thread gives up on its time limit.
 //!    A slot that was given up on is freed by the engine.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::sys::{futex, signal};
@@ -77,6 +78,8 @@ pub struct Requests {
     slots: [Slot; SLOTS],
     /// The engine's thread; zero while there is none.
     engine: AtomicU32,
+    /// The number of the timer that is its doorbell; less than zero: a signal is.
+    timer: AtomicI32,
     /// The process it belongs to. A child that was forked by a system call of its own has a copy
     /// of this table, and no engine.
     process: AtomicU32,
@@ -92,12 +95,15 @@ impl Requests {
         Requests {
             slots: [const { Slot::new() }; SLOTS],
             engine: AtomicU32::new(0),
+            timer: AtomicI32::new(-1),
             process: AtomicU32::new(0),
         }
     }
 
-    /// Names the thread that answers from now on; zero: nobody.
-    pub fn set_engine(&self, thread: u32) {
+    /// Names the thread that answers from now on, and the timer that is its doorbell, if one is.
+    /// Zero: nobody answers.
+    pub fn set_engine(&self, thread: u32, timer: Option<RawFd>) {
+        self.timer.store(timer.unwrap_or(-1), Ordering::Release);
         self.process.store(own_process(), Ordering::Release);
         self.engine.store(thread, Ordering::Release);
     }
@@ -134,8 +140,7 @@ impl Requests {
         slot.first.store(first, Ordering::Relaxed);
         slot.second.store(second, Ordering::Relaxed);
         slot.state.store(POSTED, Ordering::Release);
-        let rung = signal::ring(engine);
-        let mut waits_left = if rung.is_ok() {
+        let mut waits_left = if self.ring(engine) {
             limit.as_millis() / 10 + 1
         } else {
             0
@@ -159,6 +164,18 @@ impl Requests {
         let answer = slot.answer.load(Ordering::Relaxed);
         slot.state.store(FREE, Ordering::Release);
         Some(answer)
+    }
+
+    /// Rings the doorbell. False if there is nobody to hear it.
+    fn ring(&self, engine: u32) -> bool {
+        match self.timer.load(Ordering::Acquire) {
+            ..0 => signal::ring(engine).is_ok(),
+            timer => {
+                // An engine whose timer the program has closed looks without being asked.
+                let _ = signal::ring_timer(timer);
+                true
+            }
+        }
     }
 
     /// Takes the next posted request. Engine only.
@@ -278,7 +295,7 @@ mod tests {
         is_ready.recv().unwrap();
         // The doorbell's signal would end a thread that does not block it: ring a thread number
         // that this process has not.
-        TABLE.set_engine(1);
+        TABLE.set_engine(1, None);
         let slot = &TABLE.slots[0];
         let (kind, first, second) = pack(Ask::Map {
             start: 4096,

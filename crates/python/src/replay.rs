@@ -157,9 +157,6 @@ fn told(error: &Unrunnable) -> String {
         WorldError::UnknownKnob { name } | WorldError::KnobOutOfRange { name, .. } => {
             format!("`{system}` can't have its knob `{name}`")
         }
-        WorldError::NeedsFuture { policy } => {
-            format!("`policy` is `{policy}`; needs one without foresight")
-        }
         WorldError::UnknownLoad { name } => format!("no load control is called `{name}`"),
         WorldError::MemoryTooSmall {
             wired_pages,

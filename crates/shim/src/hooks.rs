@@ -199,7 +199,7 @@ pub(crate) fn resume_child() {
         }
         FORKING_THREAD.store(0, Ordering::Release);
         FORK_LOCK.store(false, Ordering::Release);
-        REQUESTS.set_engine(0);
+        REQUESTS.set_engine(0, None);
         // SAFETY: the parent's threads do not exist here, so that the berths are free.
         let started = unsafe { crate::start_threads(crate::run_engine_in_child) };
         if started.is_err() {

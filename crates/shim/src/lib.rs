@@ -229,7 +229,7 @@ extern "C" fn run_engine() -> ! {
         sigbus::install();
     }
     engine.take_first_look();
-    REQUESTS.set_engine(tidemark_live::sys::thread::current());
+    REQUESTS.set_engine(tidemark_live::sys::thread::current(), engine.bell());
     set_stage(WORKING);
     serve()
 }
@@ -281,7 +281,7 @@ extern "C" fn run_engine_in_child() -> ! {
         complain(&trouble, "a forked process runs unmanaged");
         rest(None);
     }
-    REQUESTS.set_engine(tidemark_live::sys::thread::current());
+    REQUESTS.set_engine(tidemark_live::sys::thread::current(), engine.bell());
     set_stage(WORKING);
     serve()
 }

@@ -151,6 +151,14 @@ fn in_thread_mode_serves_the_same_programs() {
 }
 
 #[test]
+fn in_thread_mode_no_signal_wakes_the_engine() {
+    let mode = [(control::MODE, control::MODE_IN_THREAD)];
+    if let Some(ran) = run("program_signals_itself", 16, &mode) {
+        assert!(ran.status.success(), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn parent_and_child_of_a_fork_each_keep_their_own() {
     let Some(ran) = run("program_forks", 16, &[]) else {
         return;
@@ -250,6 +258,40 @@ fn program_scans() {
             *word = value(at, round + 1);
         }
     }
+}
+
+/// Gets as many signals as in-thread mode has faults, and watches how often other threads sleep.
+#[test]
+#[ignore = "a program that the tests above run"]
+fn program_signals_itself() {
+    const SIGNALS: u64 = 100_000;
+    extern "C" fn take(_: i32) {}
+    // SAFETY: the handler does nothing.
+    unsafe { libc::signal(libc::SIGUSR1, take as *const () as libc::sighandler_t) };
+    let before = sleeps_of_others();
+    for _ in 0..SIGNALS {
+        // SAFETY: it is handled above.
+        unsafe { libc::raise(libc::SIGUSR1) };
+    }
+    let sleeps = sleeps_of_others() - before;
+    assert!(sleeps < SIGNALS / 20, "{sleeps} sleeps");
+}
+
+/// How often the threads beside this one have gone to sleep.
+fn sleeps_of_others() -> u64 {
+    // SAFETY: takes no arguments.
+    let own = unsafe { libc::gettid() }.to_string();
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let others = tasks.filter(|task| task.file_name().to_str() != Some(&own));
+    let count = |status: String| {
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        line.map_or(0, |count| count.trim().parse().unwrap())
+    };
+    let statuses =
+        others.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok());
+    statuses.map(count).sum()
 }
 
 /// Four threads with 12 MiB each, touched out of order.

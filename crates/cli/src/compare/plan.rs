@@ -2,16 +2,21 @@
 
 use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
 use tidemark_lab::systems::plain::TIDEMARK;
-use tidemark_lab::world::{PolicyChoice, Scheduler, Watch};
+use tidemark_lab::world::disk::table::Table;
+use tidemark_lab::world::{DiskModel, PolicyChoice, Scheduler, Watch};
 use tidemark_live::engine::MAPPED_BYTES_LEAST;
 use tidemark_trace::private::{Extent, LARGE_BYTES_LEAST};
 
 use super::Arguments;
+use crate::doctor::calibrate;
 use crate::exit::{Refusal, refuse};
 use crate::run::plan::MEMORY_BYTES_MIN;
 use crate::run::program;
 use crate::views::parse_memories;
 use crate::{host, policies, replay};
+
+/// The disk that is measured where live runs swap.
+pub const MEASURED: &str = "measured";
 
 /// The seed of a live engine's policy.
 const SEED: u64 = 1;
@@ -49,7 +54,7 @@ impl<'a> Plan<'a> {
         let plan = Plan {
             arguments,
             policies,
-            disk: replay::parse_disk("--disk", &arguments.disk)?,
+            disk: find_disk(arguments)?,
             is_in_step: arguments.in_step,
             runs: arguments.runs,
         };
@@ -141,4 +146,24 @@ impl<'a> Plan<'a> {
         }
         Ok(sizes)
     }
+}
+
+/// The disk that is asked for.
+fn find_disk(arguments: &Arguments) -> Result<NamedDisk, Refusal> {
+    if arguments.disk != MEASURED {
+        return replay::parse_disk("--disk", &arguments.disk);
+    }
+    let name = MEASURED.into();
+    if arguments.in_step {
+        // Nobody waits for a disk in step.
+        let model = DiskModel::INSTANT;
+        return Ok(NamedDisk { name, model });
+    }
+    let measured = calibrate::measure_swap(arguments.swap.as_deref());
+    let table = match &measured {
+        Ok(latencies) => Table::from_latencies(latencies),
+        Err(error) => refuse!("`--disk {MEASURED}`: {error}; name another, like `--disk ssd`"),
+    };
+    let model = DiskModel::Table(table.expect("reads and writes are measured"));
+    Ok(NamedDisk { name, model })
 }

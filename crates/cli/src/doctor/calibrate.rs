@@ -20,8 +20,16 @@ const FILE_BYTES: u64 = 64 << 20;
 /// The size of a large transfer: 64 pages, as much as the core asks for at a time.
 const CLUSTER_BYTES: usize = 256 << 10;
 
-/// How many small transfers are made, all over the file.
-const SMALL_READS: u64 = 500;
+/// The size of a small transfer.
+const PAGE_BYTES: usize = 4096;
+
+/// How many small reads are under way at a time where they are beside each other, and how many
+/// each reader makes.
+const READERS: usize = 8;
+const READS_OF_ONE: usize = 60;
+
+/// How many small transfers of a kind are made, all over the file.
+const SMALL_TRANSFERS: u64 = 500;
 
 /// Measures everything that can be measured here, with swap in `folder`.
 pub fn measure(folder: Option<&Path>) -> Vec<Latency> {
@@ -44,25 +52,23 @@ pub fn measure(folder: Option<&Path>) -> Vec<Latency> {
         "move, 64 pages at a time, per page",
         measure::moves(64, 200),
     );
-    match measure_transfers(folder) {
+    match measure_swap(folder) {
         Ok(transfers) => latencies.extend(transfers),
         Err(error) => eprintln!("tidemark: transfers can't be measured: {error}"),
     }
     latencies
 }
 
-/// Writes and reads a swap file, one transfer at a time.
-fn measure_transfers(folder: Option<&Path>) -> std::io::Result<Vec<Latency>> {
+/// Writes and reads a swap file in `folder`: transfers one at a time, and small reads beside each
+/// other.
+///
+/// # Errors
+/// If there is no room for such a file, or a transfer fails.
+pub fn measure_swap(folder: Option<&Path>) -> std::io::Result<Vec<Latency>> {
     let swap = swap::create(folder, Some(FILE_BYTES), FILE_BYTES)
         .map_err(|refusal| std::io::Error::other(refusal.to_string()))?;
     let file = File::from(swap.file);
     let mut cluster = Aligned::new();
-    let mut time = |transfer: &mut dyn FnMut(&mut [u8]) -> std::io::Result<()>| {
-        let start = Instant::now();
-        transfer(&mut cluster.0).map(|()| start.elapsed().as_nanos() as u64)
-    };
-    let clusters = 0..FILE_BYTES / CLUSTER_BYTES as u64;
-    let at = |cluster: u64| cluster * CLUSTER_BYTES as u64;
     // Something other than zeros, which some disks do not store.
     let noise = |bytes: &mut [u8], seed: u64| {
         bytes
@@ -70,31 +76,72 @@ fn measure_transfers(folder: Option<&Path>) -> std::io::Result<Vec<Latency>> {
             .enumerate()
             .for_each(|(i, byte)| *byte = (i as u64 * 31 + seed) as u8);
     };
+    let clusters = 0..FILE_BYTES / CLUSTER_BYTES as u64;
     let mut writes = vec![];
     for index in clusters.clone() {
-        writes.push(time(&mut |bytes| {
-            noise(bytes, index);
-            file.write_all_at(bytes, at(index))
+        noise(&mut cluster.0, index);
+        writes.push(time(|| {
+            file.write_all_at(&cluster.0, index * CLUSTER_BYTES as u64)
         })?);
     }
     let mut reads = vec![];
     for index in clusters {
-        reads.push(time(&mut |bytes| file.read_exact_at(bytes, at(index)))?);
-    }
-    let mut small = vec![];
-    for index in 0..SMALL_READS {
-        // A stride that is prime to the file's pages visits them all over the place.
-        let page = index * 7919 % (FILE_BYTES / 4096);
-        small.push(time(&mut |bytes| {
-            file.read_exact_at(&mut bytes[..4096], page * 4096)
+        reads.push(time(|| {
+            file.read_exact_at(&mut cluster.0, index * CLUSTER_BYTES as u64)
         })?);
     }
+    let (mut small_writes, mut small_reads) = (vec![], vec![]);
+    for index in 0..SMALL_TRANSFERS {
+        let page = &mut cluster.0[..PAGE_BYTES];
+        small_writes.push(time(|| file.write_all_at(page, offset_of(index)))?);
+    }
+    for index in 0..SMALL_TRANSFERS {
+        let page = &mut cluster.0[..PAGE_BYTES];
+        small_reads.push(time(|| file.read_exact_at(page, offset_of(index)))?);
+    }
+    let beside = read_beside(&file)?;
     let latencies = [
         with_rate("write of 256 KiB", writes, CLUSTER_BYTES),
         with_rate("read of 256 KiB", reads, CLUSTER_BYTES),
-        with_rate("read of 4 KiB", small, 4096),
+        with_rate("write of 4 KiB", small_writes, PAGE_BYTES),
+        with_rate("read of 4 KiB", small_reads, PAGE_BYTES),
+        Latency::of_samples("read of 4 KiB, 8 at a time", beside),
     ];
     Ok(latencies.into_iter().flatten().collect())
+}
+
+/// How long each of many small reads takes while others are under way.
+fn read_beside(file: &File) -> std::io::Result<Vec<u64>> {
+    let read_some = |first: u64| {
+        let mut cluster = Aligned::new();
+        let indices = (first..).step_by(READERS).take(READS_OF_ONE);
+        let samples = indices.map(|index| {
+            let page = &mut cluster.0[..PAGE_BYTES];
+            time(|| file.read_exact_at(page, offset_of(index)))
+        });
+        samples.collect::<std::io::Result<Vec<u64>>>()
+    };
+    std::thread::scope(|scope| {
+        let readers = (0..READERS as u64).map(|first| scope.spawn(move || read_some(first)));
+        let readers: Vec<_> = readers.collect();
+        let mut all = vec![];
+        for reader in readers {
+            all.extend(reader.join().expect("a reader does not panic")?);
+        }
+        Ok(all)
+    })
+}
+
+/// The place of a small transfer: a stride that is prime to the file's pages visits them all over
+/// the place.
+fn offset_of(index: u64) -> u64 {
+    index * 7919 % (FILE_BYTES / PAGE_BYTES as u64) * PAGE_BYTES as u64
+}
+
+/// How many nanoseconds a transfer takes.
+fn time(transfer: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<u64> {
+    let start = Instant::now();
+    transfer().map(|()| start.elapsed().as_nanos() as u64)
 }
 
 fn with_rate(name: &str, samples_ns: Vec<u64>, transfer_bytes: usize) -> Option<Latency> {

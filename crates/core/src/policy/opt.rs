@@ -76,7 +76,10 @@ impl Policy for Opt {
 
     fn page_foreseen(&mut self, frame: FrameId, next: u64) {
         self.next_uses[frame.index()] = next;
-        self.settle(self.places[frame.index()] as usize, frame.0);
+        // A page that is on its way out may still be in use.
+        if self.places[frame.index()] != NONE {
+            self.settle(self.places[frame.index()] as usize, frame.0);
+        }
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {

@@ -97,10 +97,6 @@ impl<'a> World<'a> {
         config.is_logging = scenario.watch.is_logging;
         let policy = build_policy(system, scenario, config.frames_max)?;
         let sees = policy.describe().sees;
-        if sees == Sees::Future {
-            let policy = policy.describe().name.to_owned();
-            return Err(WorldError::NeedsFuture { policy });
-        }
         let slots = count_slots(scenario);
         let frames_max = config.frames_max;
         let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
@@ -336,9 +332,14 @@ impl<'a> World<'a> {
         let space = process.space.expect("a running process has a space");
         let table = self.tables.table(space);
         let is_watching = self.sees >= Sees::References;
+        let course = process.course;
+        let waits = match self.sees {
+            Sees::Future => course.waits(),
+            _ => &[],
+        };
         let end = process.records_end();
         if let Some(was_resident) = process.after_fault.take() {
-            let record = process.course.records[process.next_record];
+            let record = course.records[process.next_record];
             let Some(frame) = table.run_again(record, was_resident) else {
                 process.is_faulting = true;
                 return;
@@ -347,19 +348,28 @@ impl<'a> World<'a> {
                 self.vm.handle_clock(space, process.ticks());
                 self.vm.handle_reference(frame);
             }
+            if let Some(&wait) = waits.get(process.next_record) {
+                self.vm
+                    .handle_foresight(frame, process.ticks_at_use(0, wait));
+            }
             process.next_record += 1;
             process.gap_spent = 0;
         }
-        let records = &process.course.records[process.next_record..end];
+        let records = &course.records[process.next_record..end];
         let span_ns = until - self.processors[number].now;
         let credit = process.gap_spent;
         let units_max = process.units_in(span_ns).saturating_add(credit);
         let ran = if is_watching {
             let process = &*process;
+            let mut waits = waits.iter().skip(process.next_record);
             table.run(records, units_max, |frame, units| {
-                self.vm
-                    .handle_clock(space, process.ticks_after(units - credit));
+                let units = units - credit;
+                self.vm.handle_clock(space, process.ticks_after(units));
                 self.vm.handle_reference(frame);
+                if let Some(&wait) = waits.next() {
+                    self.vm
+                        .handle_foresight(frame, process.ticks_at_use(units, wait));
+                }
             })
         } else {
             table.run(records, units_max, |_, _| ())

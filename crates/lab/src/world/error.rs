@@ -28,11 +28,6 @@ pub enum WorldError {
         /// The greatest it can have.
         max: u64,
     },
-    /// The policy wants to see the future, which is not shown here.
-    NeedsFuture {
-        /// Its name.
-        policy: String,
-    },
     /// No load control has that name.
     UnknownLoad {
         /// The name that was asked for.

@@ -5,7 +5,7 @@ use tidemark_trace::{Event, TimeUnit};
 
 use super::copies::Copying;
 use super::outcome::ProcessOutcome;
-use super::script::Course;
+use super::script::{Course, NO_USE};
 use super::system::Costs;
 
 /// What a process is doing.
@@ -176,6 +176,15 @@ impl<'a> Process<'a> {
     pub(super) fn ticks_after(&self, units: u64) -> u64 {
         let ps = u128::from(units) * u128::from(self.unit_ps) + u128::from(self.carry_ps);
         (u128::from(self.outcome.user_ns) + ps / 1000) as u64 / 1000
+    }
+
+    /// Its own time when the page of a record is used again, if that is so long after so many
+    /// units more; [`NO_USE`] stays what it is.
+    pub(super) fn ticks_at_use(&self, units: u64, wait: u64) -> u64 {
+        match wait {
+            NO_USE => NO_USE,
+            _ => self.ticks_after(units.saturating_add(wait)),
+        }
     }
 
     /// Books time in the kernel.

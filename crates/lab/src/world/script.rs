@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use tidemark_trace::{Block, Error, Event, Granularity, Header, Kinds, Reader, TimeUnit};
 
@@ -21,6 +22,8 @@ use crate::analysis::references::Numbers;
 
 /// How many neighbouring pages are numbered together.
 pub(crate) const CHUNK: u64 = 16;
+/// How long a page waits for its next use that has none.
+pub(crate) const NO_USE: u64 = u64::MAX;
 /// Where a record keeps whether it stores.
 const STORES: u32 = 1 << 31;
 /// Virtual page numbers that fit the core's spaces.
@@ -66,6 +69,8 @@ pub(crate) struct Course {
     pub(crate) bases: Vec<u64>,
     /// Which pages of each chunk are used, a bit each.
     used: Vec<u16>,
+    /// For each record how much later its page is used again, once somebody has asked.
+    waits: OnceLock<Vec<u64>>,
 }
 
 impl Course {
@@ -79,7 +84,28 @@ impl Course {
             numbers: Numbers::new(),
             bases: Vec::new(),
             used: Vec::new(),
+            waits: OnceLock::new(),
         }
+    }
+
+    /// For each record how much of the process's time passes until its page is used again, in the
+    /// script's unit: [`NO_USE`] if it never is. Takes as much memory as the records, from the
+    /// first call on.
+    pub(crate) fn waits(&self) -> &[u64] {
+        self.waits.get_or_init(|| {
+            let mut waits = vec![NO_USE; self.records.len()];
+            // The time from each page's next use to the end, of those that have one.
+            let mut uses = vec![NO_USE; self.bases.len() * CHUNK as usize];
+            let mut left = 0;
+            for (record, wait) in self.records.iter().zip(&mut waits).rev() {
+                let used = std::mem::replace(&mut uses[record.place() as usize], left);
+                if used != NO_USE {
+                    *wait = left - used;
+                }
+                left += u64::from(record.gap);
+            }
+            waits
+        })
     }
 
     /// The address of a place.
@@ -422,6 +448,14 @@ mod tests {
             .map(|record| record.is_store())
             .collect();
         assert_eq!(stores, [true, true, false, false]);
+    }
+
+    #[test]
+    fn a_use_knows_how_long_its_page_waits_for_the_next() {
+        let uses = [(7, 1), (8, 10), (7, 100), (7, 0), (9, 1000)];
+        let uses = uses.map(|(page, gap)| (page, Kinds::LOAD, gap));
+        let script = Script::from_uses(TimeUnit::Instructions, uses);
+        assert_eq!(script.courses[0].waits(), [110, NO_USE, 0, NO_USE, NO_USE]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tidemark_core::time::Time;
 
-use super::{Engine, Trouble, address_of, feed, now, page_of, pages_in};
+use super::{Engine, Setup, Trouble, address_of, feed, now, page_of, pages_in};
 use crate::machine::Probe;
 use crate::requests::{Ask, Requests, Taken};
 use crate::shared::{ProcessIndex, State};
@@ -365,8 +365,12 @@ impl Engine {
     }
 
     /// The doorbell is this thread's from now on.
-    pub(super) fn open_doorbell() -> Result<std::os::fd::OwnedFd, Trouble> {
-        signal::doorbell().map_err(|error| Trouble::Call {
+    pub(super) fn open_doorbell(setup: &Setup) -> Result<std::os::fd::OwnedFd, Trouble> {
+        let opened = match setup.is_in_thread {
+            true => signal::timer(),
+            false => signal::doorbell(),
+        };
+        opened.map_err(|error| Trouble::Call {
             what: "making a doorbell",
             error,
         })

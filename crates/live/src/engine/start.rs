@@ -242,7 +242,7 @@ impl Engine {
             shared: lent.shared,
             record,
             control: lent.control,
-            doorbell: Engine::open_doorbell()?,
+            doorbell: Engine::open_doorbell(&setup)?,
             decisions,
             sampling,
             own_thread: thread::current(),
@@ -315,7 +315,7 @@ impl Engine {
             .reopen(swap, self.setup.means())
             .map_err(call("going on with the swap store"))?;
         self.has_store = true;
-        let doorbell = Engine::open_doorbell()?;
+        let doorbell = Engine::open_doorbell(&self.setup)?;
         std::mem::forget(std::mem::replace(&mut self.doorbell, doorbell));
         self.machine
             .reopen(self.setup.features())

@@ -56,6 +56,11 @@ impl Engine {
         }
     }
 
+    /// The number of the timer to ring for this engine, if its doorbell is one.
+    pub fn bell(&self) -> Option<RawFd> {
+        self.setup.is_in_thread.then(|| self.doorbell.as_raw_fd())
+    }
+
     /// Takes in why a sleep ended.
     pub fn wake(&mut self, woken: Woken) {
         if woken.by_doorbell {

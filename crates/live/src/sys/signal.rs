@@ -1,6 +1,10 @@
-//! Signals: the doorbell that program threads ring, and how an engine ends its process.
+//! The doorbell that program threads ring, and how an engine ends its process.
+//!
+//! There are two kinds. A *signal* reaches an engine whose files the program's threads can't name.
+//! But whoever polls for signals is woken by any that the process is sent, and in in-thread mode
+//! every fault is one: there the doorbell is a *timer*, in the file table that all share.
 
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use super::Errno;
 
@@ -28,9 +32,42 @@ pub fn ring(thread: u32) -> Result<(), Errno> {
     send(thread, DOORBELL)
 }
 
+/// Makes a timer for a doorbell.
+pub fn timer() -> Result<OwnedFd, Errno> {
+    let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+    // SAFETY: takes no pointers.
+    let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) };
+    if fd < 0 {
+        return Err(last_error());
+    }
+    // SAFETY: the kernel has just made this descriptor for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Rings a doorbell that is the timer of this number. Should the program have closed it, another
+/// file of that number comes to no harm.
+pub fn ring_timer(number: RawFd) -> Result<(), Errno> {
+    let zero = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let at_once = libc::itimerspec {
+        it_interval: zero,
+        it_value: libc::timespec { tv_nsec: 1, ..zero },
+    };
+    // SAFETY: reads the live times it is given.
+    let answer =
+        unsafe { libc::timerfd_settime(number, 0, &raw const at_once, std::ptr::null_mut()) };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(last_error())
+    }
+}
+
 /// Silences the doorbell.
 pub fn take_rings(doorbell: &OwnedFd) {
-    // The size of a `signalfd_siginfo`.
+    // The size of a `signalfd_siginfo`; a timer's count needs less.
     let mut bytes = [0u8; 128];
     while rustix::io::read(doorbell, &mut bytes).is_ok_and(|count| count > 0) {}
 }
@@ -73,4 +110,29 @@ fn send(thread: u32, signal: i32) -> Result<(), Errno> {
 fn last_error() -> Errno {
     // SAFETY: libc gives the address of the calling thread's error number.
     Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::{AsFd, AsRawFd};
+
+    use super::*;
+    use crate::sys::socket::wait_readable;
+
+    #[test]
+    fn a_timer_rings_at_once_and_until_it_is_taken() {
+        let bell = timer().unwrap();
+        let is_heard = |limit_ns| wait_readable(&[bell.as_fd()], Some(limit_ns)) == Ok(1);
+        assert!(!is_heard(0));
+        ring_timer(bell.as_raw_fd()).unwrap();
+        assert!(is_heard(10_000_000_000));
+        take_rings(&bell);
+        assert!(!is_heard(1_000_000));
+    }
+
+    #[test]
+    fn another_file_of_a_timers_number_is_left_alone() {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(ring_timer(file.as_raw_fd()), Err(Errno::INVAL));
+    }
 }

@@ -27,18 +27,21 @@ pub struct Point {
 }
 
 /// What `doctor` calls its measurements, and how many pages of 4 KiB each moves.
-const MEASURED: [(&str, Direction, u32); 3] = [
+const MEASURED: [(&str, Direction, u32); 4] = [
     ("read of 4 KiB", Direction::Fetch, 1),
     ("read of 256 KiB", Direction::Fetch, 64),
+    ("write of 4 KiB", Direction::Store, 1),
     ("write of 256 KiB", Direction::Store, 64),
 ];
+/// The first of them, made beside others of its kind, and how many are under way then.
+const BESIDE: (&str, f64) = ("read of 4 KiB, 8 at a time", 8.0);
 
 impl Table {
     /// The disk that `tidemark doctor --calibrate` has measured; `None` if its record has no reads
     /// or no writes.
     pub fn from_latencies(latencies: &[Latency]) -> Option<Table> {
         let mut table = Table {
-            channels: 1,
+            channels: count_channels(latencies),
             reads: Vec::new(),
             writes: Vec::new(),
         };
@@ -83,6 +86,20 @@ impl Table {
             (None, None) => 0,
         }
     }
+}
+
+/// How many reads a disk serves at a time: as many as are under way when they take no longer for
+/// it, fewer as they do. One where that has not been measured.
+fn count_channels(latencies: &[Latency]) -> u32 {
+    let p50_us = |name: &str| {
+        let found = latencies.iter().find(|latency| latency.name == name);
+        found.map(|latency| latency.p50_us)
+    };
+    let (alone, beside) = (p50_us(MEASURED[0].0), p50_us(BESIDE.0));
+    let channels = alone.zip(beside).map_or(1.0, |(alone, beside)| {
+        BESIDE.1 * alone / beside.max(f64::MIN_POSITIVE)
+    });
+    channels.round().clamp(1.0, BESIDE.1) as u32
 }
 
 impl Point {

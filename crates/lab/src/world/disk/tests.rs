@@ -149,4 +149,31 @@ fn a_measured_disk_takes_what_was_measured() {
     assert!((850_000..1_100_000).contains(&slow), "{slow}");
     // Half way between the sizes.
     assert_eq!(draw(Direction::Fetch, 32).0, 247_619);
+    assert_eq!(table.channels, 1);
+}
+
+#[test]
+fn a_measured_disk_serves_as_many_at_a_time_as_take_no_longer_so() {
+    let latency = |name: &str, p50_us| tidemark_results::host::Latency {
+        name: name.into(),
+        p50_us,
+        p99_us: p50_us,
+        samples: 100,
+        rate: None,
+    };
+    let channels = |beside_us| {
+        let latencies = [
+            latency("read of 4 KiB", 100.0),
+            latency("read of 4 KiB, 8 at a time", beside_us),
+            latency("write of 4 KiB", 50.0),
+            latency("write of 256 KiB", 500.0),
+        ];
+        let table = table::Table::from_latencies(&latencies).unwrap();
+        let small = table.draw_ns(Direction::Store, 1, &mut Random::new(3));
+        assert_eq!(small, 50_000);
+        table.channels
+    };
+    assert_eq!(channels(90.0), 8);
+    assert_eq!(channels(200.0), 4);
+    assert_eq!(channels(5000.0), 1);
 }
