@@ -25,6 +25,7 @@
 #include "pub_tool_vkiscnums.h"
 
 #include "events.h"
+#include "files.h"
 #include "log.h"
 #include "tidemark.h"
 #include "translate.h"
@@ -63,25 +64,10 @@ static void write_text(LogKind kind, UInt argument, const HChar* text)
    log_text(words, text);
 }
 
-/* The length of the text at `address` in the program's memory, or -1 if it isn't all there. */
-static Word find_text_length(Addr address)
-{
-   SizeT length = 0;
-   for (; length < TEXT_BYTES_MAX; length++) {
-      Addr at = address + length;
-      if ((length == 0 || at % PAGE_BYTES == 0)
-          && !VG_(am_is_valid_for_client)(at, 1, VKI_PROT_READ))
-         return -1;
-      if (*(HChar*)at == 0)
-         return length;
-   }
-   return -1;
-}
-
 static void write_program_text(LogKind kind, UInt argument, Addr address)
 {
    HChar text[TEXT_BYTES_MAX];
-   Word length = find_text_length(address);
+   Word length = files_find_text_length(address);
    if (length < 0)
       return;
    VG_(memcpy)(text, (HChar*)address, length);
@@ -265,7 +251,7 @@ static void on_kernel_read_text(CorePart part, ThreadId thread, const HChar* wha
 {
    (void)thread;
    (void)what;
-   Word length = is_of_kernel(part) ? find_text_length(start) : -1;
+   Word length = is_of_kernel(part) ? files_find_text_length(start) : -1;
    if (length >= 0)
       write_kernel_access(ACCESS_LOAD, start, length + 1);
 }
@@ -399,6 +385,7 @@ static void before_call(ThreadId thread, UInt call, UWord* words, UInt count)
    default:
       break;
    }
+   files_before_call(thread, call, words);
    log_publish();
    calls[thread].threads_run = threads_run;
    calls[thread].began_ns = log_now_ns();
@@ -454,8 +441,11 @@ static void after_call(ThreadId thread, UInt call, UWord* words, UInt count, Sys
 {
    (void)count;
    Bool is_done = !sr_isError(result);
+   /* How long one waits for a file is for whoever simulates the cache to say. */
+   Bool is_of_cache = False;
    if (is_done) {
       write_change(call, words, sr_Res(result));
+      is_of_cache = files_after_call(thread, call, words, sr_Res(result));
       if (calls[thread].write_start != 0)
          write_kernel_access(ACCESS_LOAD, words[1], sr_Res(result));
       if (is_fork(call, words) && sr_Res(result) != 0)
@@ -468,7 +458,8 @@ static void after_call(ThreadId thread, UInt call, UWord* words, UInt count, Sys
    calls[thread].write_start = 0;
    /* While another thread ran, the process was not waiting. */
    ULong waited_ns = log_now_ns() - calls[thread].began_ns;
-   if (may_wait(call) && calls[thread].threads_run == threads_run && waited_ns >= WAIT_NS_MIN) {
+   Bool has_waited = calls[thread].threads_run == threads_run && waited_ns >= WAIT_NS_MIN;
+   if (may_wait(call) && !is_of_cache && has_waited) {
       ULong* entry = log_entry(LOG_WAIT, call, 1);
       entry[0] = waited_ns;
    }

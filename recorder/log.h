@@ -35,8 +35,13 @@ typedef enum {
    LOG_EXIT = 17,
    LOG_FATAL = 18,
    LOG_KERNEL = 19,
-   LOG_CUT = 20
+   LOG_CUT = 20,
+   /* 21 to 23 are written by engines. */
+   LOG_FILE = 24
 } LogKind;
+
+/* What an entry of kind `LOG_FILE` tells of: its argument. */
+enum { FILE_READ = 0, FILE_WRITE = 1, FILE_CUT = 2 };
 
 /* Kinds of access: the bits of a record's `kinds`. */
 enum { ACCESS_FETCH = 1, ACCESS_LOAD = 2, ACCESS_STORE = 4, ACCESS_KERNEL = 8 };

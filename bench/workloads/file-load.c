@@ -1,5 +1,5 @@
 /* What an office's worth of a file server's day is to memory: files are made, written, read
- * again, some of them often, and cut short, all through mappings.
+ * again, some of them often, and cut short, all by system calls.
  *
  *     file-load ROUNDS FILES KILOBYTES
  *
@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,26 +24,25 @@ static unsigned long chance(unsigned long below)
 }
 
 struct file {
-    volatile char *start;
+    int opened;
     long pages;
 };
+
+static char bytes[PAGE];
 
 static void make(struct file *file, int number, long pages)
 {
     char name[64];
     snprintf(name, sizeof name, "clients/file-%d", number);
-    int opened = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (opened < 0 || ftruncate(opened, pages * PAGE))
-        exit(1);
-    if (file->start)
-        munmap((void *)file->start, file->pages * PAGE);
-    file->start = mmap(0, pages * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
-    if (file->start == MAP_FAILED)
+    if (file->opened)
+        close(file->opened);
+    file->opened = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (file->opened < 0)
         exit(1);
     file->pages = pages;
-    close(opened);
     for (long page = 0; page < pages; page++)
-        file->start[page * PAGE] = 1;
+        if (write(file->opened, bytes, PAGE) != PAGE)
+            exit(1);
 }
 
 int main(int count, char **words)
@@ -69,13 +67,13 @@ int main(int count, char **words)
             continue;
         }
         for (long page = 0; page < file->pages; page++) {
-            if (what < 7)
-                sum += file->start[page * PAGE];
-            else
-                file->start[page * PAGE] = (char)round;
+            long done = what < 7 ? pread(file->opened, bytes, PAGE, page * PAGE)
+                                 : pwrite(file->opened, bytes, PAGE, page * PAGE);
+            if (done != PAGE)
+                return 1;
             /* The work of copying the page to or from a request. */
             for (int byte = 1; byte < 512; byte++)
-                sum += byte ^ round;
+                sum += bytes[byte] ^ round;
         }
     }
     return sum == 42;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tidemark_results::text::{bytes, count, table};
-use tidemark_trace::summary::{End, ProcessSummary, Summary};
+use tidemark_trace::summary::{End, FileCounts, ProcessSummary, Summary};
 use tidemark_trace::{Granularity, TimeUnit};
 
 use crate::exit::{Exit, Refusal};
@@ -88,12 +88,33 @@ fn view(name: &str, summary: &Summary) -> String {
             }
         ),
     );
+    text.push_str(&files(summary));
     text.push_str(&format!("\n{}\n", processes(summary)));
     for process in &summary.processes {
         text.push_str(&regions(process));
     }
     text.push_str(&phases(summary));
     text
+}
+
+/// What system calls moved; nothing where there was none.
+fn files(summary: &Summary) -> String {
+    let sum = |part: fn(&FileCounts) -> u64| -> u64 {
+        let parts = summary.processes.iter().map(|process| part(&process.files));
+        parts.sum()
+    };
+    let (reads, writes) = (sum(|files| files.reads), sum(|files| files.writes));
+    if reads + writes == 0 {
+        return String::new();
+    }
+    format!(
+        "  {:<10} {} read in {} events, {} written in {}, by system calls\n",
+        "files",
+        bytes(sum(|files| files.bytes_read)),
+        count(reads),
+        bytes(sum(|files| files.bytes_written)),
+        count(writes)
+    )
 }
 
 fn granularity(granularity: Granularity, time: TimeUnit) -> String {

@@ -13,6 +13,7 @@ mod collector;
 mod live;
 mod log;
 mod members;
+mod moves;
 mod plan;
 mod process;
 mod progress;

@@ -4,6 +4,7 @@
 //! transfer, or for a free frame, and is served again when that has come. Serving again is always
 //! right: nothing about a waiting fault is remembered but the fault itself.
 //!
+//! What system calls copy through windows is in [`window`](crate::window);
 //! [`cluster`](crate::cluster) says how many pages come along, [`reclaim`](crate::reclaim) makes
 //! room, [`transfer`](crate::transfer) ends what is started here.
 
@@ -30,6 +31,24 @@ pub enum Access {
     Read,
     /// To write.
     Write,
+    /// To write all of the page. Through a [window](Vm::map_window) nothing is read for it; else
+    /// the same as `Write`.
+    Overwrite,
+}
+
+impl Access {
+    /// The rights it needs.
+    pub fn needed(self) -> Rights {
+        match self {
+            Access::Read => Rights::Read,
+            Access::Write | Access::Overwrite => Rights::Write,
+        }
+    }
+
+    /// Whether the page is another afterwards.
+    pub fn is_store(self) -> bool {
+        self.needed() == Rights::Write
+    }
 }
 
 /// A touch that the machine could not carry out.
@@ -111,11 +130,11 @@ pub(crate) enum Step {
 
 /// A fault's surroundings: the region it fell in and where its page is.
 #[derive(Clone, Copy)]
-struct Scene {
-    fault: Fault,
+pub(crate) struct Scene {
+    pub(crate) fault: Fault,
     region: Region,
-    found: Found,
-    is_retry: bool,
+    pub(crate) found: Found,
+    pub(crate) is_retry: bool,
 }
 
 impl Scene {
@@ -154,6 +173,11 @@ impl Vm {
         if let Some(space) = self.spaces.get_mut(fault.space) {
             space.faults += 1;
         }
+        self.attend(machine, fault)
+    }
+
+    /// Serves a fault for the first time.
+    pub(crate) fn attend(&mut self, machine: &mut dyn Machine, fault: Fault) -> Resolution {
         self.pass_clock(fault.space);
         let step = self.serve(machine, fault, false);
         machine.settle();
@@ -235,16 +259,11 @@ impl Vm {
         else {
             return Step::Invalid;
         };
-        let needed = if fault.access == Access::Write {
-            Rights::Write
-        } else {
-            Rights::Read
-        };
-        if region.rights < needed {
+        if region.rights < fault.access.needed() {
             return Step::Invalid;
         }
         let mut region = region;
-        if region.needs_copy && fault.access == Access::Write {
+        if region.needs_copy && fault.access.is_store() {
             region = self.shadow_region(fault.space, region);
         }
         let found = self.find_page(region.object, region.index_at(fault.at));
@@ -259,6 +278,7 @@ impl Vm {
         }
         match (found.entry.frame(), found.entry.slot()) {
             (Some(frame), _) => match self.frames.state(frame) {
+                State::Resident if region.is_window => self.serve_window(machine, scene, frame),
                 State::Resident => self.serve_resident(machine, scene, frame),
                 State::Filling => {
                     self.advance_stream(machine, scene);
@@ -271,6 +291,9 @@ impl Vm {
                 State::Free | State::Retired => unreachable!("a page table names frames in use"),
             },
             (None, Some(_)) => self.start_page_in(machine, scene),
+            (None, None) if region.is_window && fault.access == Access::Overwrite => {
+                self.begin_page(machine, scene)
+            }
             (None, None) if self.objects.get(found.page.object).is_external() => {
                 self.start_page_in(machine, scene)
             }
@@ -368,18 +391,10 @@ impl Vm {
             found,
             is_retry,
         } = scene;
-        if found.is_below && fault.access == Access::Write {
+        if found.is_below && fault.access.is_store() {
             return self.copy_up(machine, scene, frame);
         }
-        let was_marker = self.frames.is_marker(frame);
-        let was_ahead = self.frames.take_ahead(frame);
-        if was_marker || was_ahead {
-            // Read-ahead may make room: not with the page that is being served, and not by looking
-            // for its use before there was any.
-            self.frames.wire(frame);
-            self.advance_stream(machine, scene);
-            self.frames.unwire(frame);
-        }
+        let was_ahead = self.meet_ahead(machine, scene, frame);
         let may_write = !found.is_below && !region.needs_copy;
         let rights = if may_write {
             region.rights
@@ -391,9 +406,6 @@ impl Vm {
         self.frames.set_owner(frame, fault.space);
         let was_aside = self.frames.is_aside(frame);
         self.frames.set_aside(frame, false);
-        if was_ahead {
-            self.counters.ahead_used += 1;
-        }
         if !is_retry {
             self.counters.soft_faults += 1;
             self.log(Decision::Soft(found.page));
@@ -402,6 +414,26 @@ impl Vm {
             self.policy.page_rescued(frame);
         }
         Step::Resolved
+    }
+
+    /// Whether a page that is being served came ahead of its use; its reader is followed.
+    pub(crate) fn meet_ahead(
+        &mut self,
+        machine: &mut dyn Machine,
+        scene: Scene,
+        frame: FrameId,
+    ) -> bool {
+        let was_marker = self.frames.is_marker(frame);
+        let was_ahead = self.frames.take_ahead(frame);
+        if was_marker || was_ahead {
+            // Read-ahead may make room: not with the page that is being served, and not by looking
+            // for its use before there was any.
+            self.frames.wire(frame);
+            self.advance_stream(machine, scene);
+            self.frames.unwire(frame);
+        }
+        self.counters.ahead_used += u64::from(was_ahead);
+        was_ahead
     }
 
     /// A write to a page that shows through from below: gives the writer a copy of its own.
@@ -430,12 +462,7 @@ impl Vm {
 
     /// A touch of anonymous memory that has no contents yet.
     fn zero_fill(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
-        let Scene {
-            fault,
-            region,
-            found,
-            ..
-        } = scene;
+        let (fault, region, found) = (scene.fault, scene.region, scene.found);
         let (object, index) = (found.page.object, found.page.index);
         let room = self.config.zero_ahead_pages_max;
         let stream = self.follow(found.page, region.advice, room.max(1));
@@ -737,7 +764,10 @@ impl Vm {
             first,
             pages: got,
         };
-        let is_mapped = is_stream && self.config.is_ahead_mapped && !scene.found.is_below;
+        let is_mapped = is_stream
+            && self.config.is_ahead_mapped
+            && !scene.found.is_below
+            && !scene.region.is_window;
         let place = self.place_of(run);
         let base = scene.fault.at.0.wrapping_sub(scene.found.page.index);
         let origin = crate::transfer::Origin {

@@ -36,3 +36,4 @@ pub mod time;
 pub mod transfer;
 mod trim;
 pub mod vm;
+mod window;

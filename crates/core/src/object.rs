@@ -68,6 +68,8 @@ pub(crate) struct Object {
     pub(crate) size: u64,
     /// How many regions of each space map it.
     regions: BTreeMap<SpaceId, u32>,
+    /// How many of those are windows, through which no program sees it.
+    pub(crate) windows: u32,
     /// How many objects shadow it.
     shadowers: u32,
     leaves: BTreeMap<u64, Box<Leaf>>,
@@ -120,6 +122,13 @@ impl Object {
     /// Whether exactly one region maps it and nothing shadows it.
     pub(crate) fn has_one_region(&self) -> bool {
         self.shadowers == 0 && self.regions.values().sum::<u32>() == 1
+    }
+
+    /// Whether a program maps it, or a private copy of it.
+    pub(crate) fn is_mapped(&self) -> bool {
+        let spaces = self.regions.len() as u32;
+        let is_held = || self.regions.values().sum::<u32>() > self.windows;
+        self.shadowers > 0 || spaces > self.windows || is_held()
     }
 
     /// Whether it has neither a frame nor a slot for its page `index`.
@@ -177,6 +186,7 @@ impl Objects {
             shadow: None,
             size: u64::MAX,
             regions: BTreeMap::new(),
+            windows: 0,
             shadowers: 0,
             leaves: BTreeMap::new(),
         };

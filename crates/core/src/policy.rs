@@ -7,6 +7,7 @@
 use crate::frame::{Frames, State};
 use crate::id::{FrameId, PageId, SpaceId, VirtPage};
 use crate::machine::{Machine, Rights};
+use crate::object::Objects;
 use crate::reverse::{Mapping, ReverseMap};
 use crate::time::Time;
 
@@ -76,6 +77,17 @@ pub trait Policy: Send {
     /// Learns that a program touched the page in `frame` while it was resident but unmapped: a
     /// soft fault. The page is mapped again when this is called.
     fn page_rescued(&mut self, _frame: FrameId) {}
+
+    /// Learns that a system call copied bytes to or from the page in `frame`, which no program need
+    /// map: a page of a file in the kernel's cache. Answers whether that is all it wants to know;
+    /// if not, its next question about the frame is answered yes, unless this was the
+    /// [first](KernelUse::First) use. For most it is a touch like any other.
+    fn page_copied(&mut self, frame: FrameId, kernel_use: KernelUse) -> bool {
+        if kernel_use == KernelUse::Again {
+            self.page_rescued(frame);
+        }
+        false
+    }
 
     /// Learns that a program wants `page`, which is not resident, before room is made for it. It
     /// may be told again before the page comes, and the page may never come.
@@ -204,7 +216,7 @@ pub enum Cause {
     ZeroFill,
     /// Zeroed ahead of its first touch because its neighbours were touched in order.
     ZeroAhead,
-    /// Read because a program waits for it.
+    /// Read because a program waits for it; or a page of a file that is about to be written whole.
     Fetched,
     /// Read along with another page; nobody has touched it yet.
     Prefetched,
@@ -216,6 +228,15 @@ pub enum Cause {
     Kept,
     /// Written because the policy wanted it [clean](Policy::clean). Not mapped.
     Cleaned,
+}
+
+/// Which use of a page by a system call this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KernelUse {
+    /// The one for which the page has come.
+    First,
+    /// The page was there.
+    Again,
 }
 
 /// A page's coming, as a policy learns of it.
@@ -249,6 +270,7 @@ pub struct Probe<'a> {
     pub(crate) laundry: u32,
     pub(crate) places: Option<&'a mut ReverseMap>,
     pub(crate) protected: Option<SpaceId>,
+    pub(crate) objects: Option<&'a Objects>,
 }
 
 impl<'a> Probe<'a> {
@@ -268,6 +290,7 @@ impl<'a> Probe<'a> {
             laundry,
             places: None,
             protected: None,
+            objects: None,
         }
     }
 
@@ -371,6 +394,17 @@ impl Probe<'_> {
     pub fn is_mapped(&self, frame: FrameId) -> bool {
         let places = self.places.as_deref();
         places.is_some_and(|places| places.count_standing(frame) > 0)
+    }
+
+    /// Whether the page in `frame` is a program's: private memory, or of a file that some program
+    /// maps now. Not so are files that have only been read and written by system calls. Where
+    /// nobody knows, yes.
+    pub fn is_in_use(&self, frame: FrameId) -> bool {
+        let page = self.frames.page(frame);
+        page.zip(self.objects).is_none_or(|(page, objects)| {
+            let object = objects.get(page.object);
+            !object.is_external() || object.is_mapped()
+        })
     }
 
     /// How many frames hold nothing.

@@ -199,6 +199,7 @@ impl Vm {
             laundry: self.laundry,
             places: Some(&mut self.reverse),
             protected: self.protected,
+            objects: Some(&self.objects),
         };
         ask(&mut *self.policy, &mut probe)
     }

@@ -110,6 +110,57 @@ impl Vm {
         Ok(())
     }
 
+    /// Makes an external object that is kept though no program maps it: the cache of a file. `at`
+    /// in `space` names it to whoever keeps it, for as long as that stays mapped.
+    pub fn keep_external(
+        &mut self,
+        space: SpaceId,
+        at: VirtPage,
+        pages: u64,
+        pager: PagerId,
+    ) -> Result<ObjectId, MapError> {
+        self.check_vacant(space, at, pages)?;
+        let object = self.objects.create(Keeper::External(pager));
+        self.map_window(space, at, pages, object)?;
+        Ok(object)
+    }
+
+    /// Opens a window on the first pages of an external object that is kept or mapped somewhere:
+    /// faults there are the kernel's, which copies bytes for a system call. It maps nothing, a
+    /// fault is over when its page is in memory, and the object counts as no more in use for it.
+    pub fn map_window(
+        &mut self,
+        space: SpaceId,
+        at: VirtPage,
+        pages: u64,
+        object: ObjectId,
+    ) -> Result<(), MapError> {
+        self.check_vacant(space, at, pages)?;
+        assert!(self.objects.get(object).is_external());
+        self.insert_region(
+            space,
+            Region {
+                inherit: Inherit::Share,
+                is_window: true,
+                ..Region::private(at, pages, (object, 0), Rights::Write)
+            },
+        );
+        Ok(())
+    }
+
+    /// Lets the pages of an external object go, from `first` on: the file was cut there, and what
+    /// they hold need not be written.
+    ///
+    /// Work: the pages that go.
+    pub fn cut_external(&mut self, machine: &mut dyn Machine, object: ObjectId, first: u64) {
+        assert!(self.objects.get(object).is_external());
+        for (index, _) in self.objects.get(object).collect(first, u64::MAX) {
+            self.remove_page(machine, PageId { object, index });
+        }
+        machine.settle();
+        self.absorb_setbacks(machine);
+    }
+
     /// Maps a private copy of pages of an object that is mapped somewhere already, from its page
     /// `first` on: what is written here is seen nowhere else. A fork copies them.
     pub fn map_private(
@@ -154,6 +205,7 @@ impl Vm {
         for region in self.carve(space, at, pages) {
             self.give_up_pages(machine, space, &region);
             self.regions_of(space).remove(&region.start);
+            self.objects.get_mut(region.object).windows -= u32::from(region.is_window);
             if self.objects.let_go(region.object, space) {
                 self.destroy_object(machine, region.object);
             } else {
@@ -368,6 +420,7 @@ impl Vm {
 
     fn insert_region(&mut self, space: SpaceId, region: Region) {
         self.objects.hold(region.object, space);
+        self.objects.get_mut(region.object).windows += u32::from(region.is_window);
         self.regions_of(space).insert(region.start, region);
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Region {
     pub(crate) advice: Advice,
     /// The object is shared for reading with the other side of a fork: a write shadows it first.
     pub(crate) needs_copy: bool,
+    /// No program sees it: through it the kernel copies bytes of a file, or keeps the file.
+    pub(crate) is_window: bool,
 }
 
 impl Region {
@@ -66,6 +68,7 @@ impl Region {
             inherit: Inherit::Copy,
             advice: Advice::Normal,
             needs_copy: false,
+            is_window: false,
         }
     }
 

@@ -76,6 +76,7 @@ pub mod kind {
     pub const CLOCK: u8 = 21;
     pub const TOUCH: u8 = 22;
     pub const WINDOW: u8 = 23;
+    pub const FILE: u8 = 24;
 }
 
 /// The file of a log with nothing in it yet: for the writer to open, and the reader.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tidemark_core::id::{FrameId, PageId, SpaceId};
-use tidemark_core::policy::{Arrival, Departure, Description, Policy, Probe};
+use tidemark_core::policy::{Arrival, Departure, Description, KernelUse, Policy, Probe};
 
 /// A policy that checks what it hears and what the one inside answers.
 pub struct Witness {
@@ -58,6 +58,10 @@ impl Policy for Witness {
         let old = self.entered.remove(&frame);
         assert!(old.is_some(), "{page:?} leaves {frame:?}, where none is");
         self.inner.page_left(frame, page, departure);
+    }
+
+    fn page_copied(&mut self, frame: FrameId, kernel_use: KernelUse) -> bool {
+        self.inner.page_copied(frame, kernel_use)
     }
 
     fn page_rescued(&mut self, frame: FrameId) {

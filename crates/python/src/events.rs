@@ -35,6 +35,9 @@ pub fn name(event: &Event) -> &'static str {
         Event::Mark { .. } => "mark",
         Event::Exit { .. } => "exit",
         Event::Killed { .. } => "killed",
+        Event::FileRead { .. } => "file_read",
+        Event::FileWrite { .. } => "file_write",
+        Event::FileCut { .. } => "file_cut",
     }
 }
 
@@ -88,7 +91,10 @@ pub fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict
         | Event::Wait { .. }
         | Event::Mark { .. }
         | Event::Exit { .. }
-        | Event::Killed { .. } => set_plain(&fields, event)?,
+        | Event::Killed { .. }
+        | Event::FileRead { .. }
+        | Event::FileWrite { .. }
+        | Event::FileCut { .. } => set_plain(&fields, event)?,
     }
     Ok(fields)
 }
@@ -118,6 +124,24 @@ fn set_plain(fields: &Bound<'_, PyDict>, event: &Event) -> PyResult<()> {
         Event::Mark { name } => fields.set_item("name", name),
         Event::Exit { status } => fields.set_item("status", status),
         Event::Killed { signal } => fields.set_item("signal", signal),
+        Event::FileRead {
+            file,
+            offset,
+            bytes,
+        }
+        | Event::FileWrite {
+            file,
+            offset,
+            bytes,
+        } => {
+            fields.set_item("file", file)?;
+            fields.set_item("offset", offset)?;
+            fields.set_item("bytes", bytes)
+        }
+        Event::FileCut { file, bytes } => {
+            fields.set_item("file", file)?;
+            fields.set_item("bytes", bytes)
+        }
         Event::Map { .. }
         | Event::Unmap { .. }
         | Event::Remap { .. }

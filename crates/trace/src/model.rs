@@ -241,7 +241,8 @@ pub enum Flaw {
         /// The event it is in.
         event: usize,
     },
-    /// A range ends beyond the last page that 64 bits can number, or has rights that are none.
+    /// A range ends beyond the last page or byte that 64 bits can number, or has rights that are
+    /// none.
     RangeTooLarge {
         /// The event it is in.
         event: usize,
@@ -377,6 +378,32 @@ pub enum Event {
         /// The signal's number.
         signal: u32,
     },
+    /// System calls gave the process bytes of a file: through the system's cache of files, not
+    /// through a mapping. Calls that go on where the one before ended may be one event.
+    FileRead {
+        /// The file, named as in [`Event::Map`].
+        file: String,
+        /// Where in the file the bytes begin.
+        offset: u64,
+        /// How many they are.
+        bytes: u64,
+    },
+    /// System calls put bytes of the process into a file, in the same way.
+    FileWrite {
+        /// The file, named as in [`Event::Map`].
+        file: String,
+        /// Where in the file the bytes begin.
+        offset: u64,
+        /// How many they are.
+        bytes: u64,
+    },
+    /// A file was cut to a length; to 0 also where its last name was removed.
+    FileCut {
+        /// The file, named as in [`Event::Map`].
+        file: String,
+        /// Its length now, in bytes.
+        bytes: u64,
+    },
 }
 
 impl Event {
@@ -387,6 +414,20 @@ impl Event {
                 (program.as_str(), [(0, 0); 2], Rights::default())
             }
             Event::Mark { name } => (name.as_str(), [(0, 0); 2], Rights::default()),
+            Event::FileRead {
+                file,
+                offset,
+                bytes,
+            }
+            | Event::FileWrite {
+                file,
+                offset,
+                bytes,
+            } => {
+                let ranges = [(*offset, *bytes), (0, 0)];
+                (file.as_str(), ranges, Rights::default())
+            }
+            Event::FileCut { file, .. } => (file.as_str(), [(0, 0); 2], Rights::default()),
             Event::Map {
                 start,
                 pages,

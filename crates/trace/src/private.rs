@@ -196,6 +196,8 @@ impl Process {
             Event::StackGrowth { start, pages } => self.unmap(start, pages),
             // What is waited for takes no step.
             Event::Wait { .. } => (extent == Extent::All).then_some(event),
+            // The system's cache of files is none of an engine's business.
+            Event::FileRead { .. } | Event::FileWrite { .. } | Event::FileCut { .. } => None,
             Event::Exec { .. } => {
                 self.spans.clear();
                 self.heap = None;

@@ -77,7 +77,10 @@ impl Regions {
             | Event::Wait { .. }
             | Event::Mark { .. }
             | Event::Exit { .. }
-            | Event::Killed { .. } => return false,
+            | Event::Killed { .. }
+            | Event::FileRead { .. }
+            | Event::FileWrite { .. }
+            | Event::FileCut { .. } => return false,
         }
         true
     }

@@ -71,6 +71,33 @@ pub struct ProcessSummary {
     pub kinds: KindCounts,
     /// The mappings, those with most records first. Empty where no mapping is in the trace.
     pub regions: Vec<RegionSummary>,
+    /// What went to and from files by system calls.
+    pub files: FileCounts,
+}
+
+/// What went to and from files by system calls, and so not through mappings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FileCounts {
+    /// The number of events that tell of reads; one may be of several calls.
+    pub reads: u64,
+    /// The bytes read.
+    pub bytes_read: u64,
+    /// The number of events that tell of writes.
+    pub writes: u64,
+    /// The bytes written.
+    pub bytes_written: u64,
+}
+
+impl FileCounts {
+    fn note_read(&mut self, bytes: u64) {
+        self.reads += 1;
+        self.bytes_read = self.bytes_read.saturating_add(bytes);
+    }
+
+    fn note_write(&mut self, bytes: u64) {
+        self.writes += 1;
+        self.bytes_written = self.bytes_written.saturating_add(bytes);
+    }
 }
 
 /// How many records have each kind of access.
@@ -328,6 +355,8 @@ impl Account {
             Event::ThreadExit { .. } => self.threads = self.threads.saturating_sub(1),
             Event::Exit { status } => summary.end = Some(End::Status(*status)),
             Event::Killed { signal } => summary.end = Some(End::Signal(*signal)),
+            Event::FileRead { bytes, .. } => summary.files.note_read(*bytes),
+            Event::FileWrite { bytes, .. } => summary.files.note_write(*bytes),
             Event::Map { .. }
             | Event::Unmap { .. }
             | Event::Remap { .. }
@@ -337,7 +366,8 @@ impl Account {
             | Event::ThreadSwitch { .. }
             | Event::Fork { .. }
             | Event::Wait { .. }
-            | Event::Mark { .. } => {}
+            | Event::Mark { .. }
+            | Event::FileCut { .. } => {}
         }
         is_change
     }

@@ -1,9 +1,14 @@
 //! A file of each version that was ever written must always open, and say the same.
 
-use tidemark_trace::{Block, Blocks, Ending, Granularity, Reader, TimeUnit, Unpacker};
+use tidemark_trace::{
+    Block, Blocks, Ending, Event, Granularity, Header, Reader, TimeUnit, Unpacker,
+};
 
 /// Version 1: a block with every event and the largest numbers, and 40,000 records of `python3`.
 const V1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/v1.tide");
+
+/// Version 2: two processes, every event, the largest numbers.
+const V2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/v2.tide");
 
 /// FNV-1a over whole numbers, of all that blocks hold.
 fn fingerprint(blocks: &[Block]) -> u64 {
@@ -28,28 +33,49 @@ fn fingerprint(blocks: &[Block]) -> u64 {
     hash
 }
 
-#[test]
-fn version_1_opens() {
-    let mut reader = Reader::open(V1).unwrap();
-    assert_eq!(reader.header().page_bytes, 4096);
-    assert_eq!(reader.header().granularity, Granularity::Quantum(1000));
-    assert_eq!(reader.header().time, TimeUnit::Instructions);
-    assert_eq!(reader.header().command, ["python3", "-c", "größe"]);
+/// All blocks of the file at `path`, which reading by number must give too.
+fn read_both_ways(path: &str) -> (Header, Vec<Block>) {
+    let mut reader = Reader::open(path).unwrap();
     let mut blocks = vec![Block::default()];
     while reader.next_block(blocks.last_mut().unwrap()).unwrap() {
         blocks.push(Block::default());
     }
     blocks.pop();
     assert_eq!(reader.ending(), Ending::Complete);
-    let records: usize = blocks.iter().map(Block::len).sum();
-    let events: usize = blocks.iter().map(|block| block.events.len()).sum();
-    assert_eq!((blocks.len(), records, events), (4, 40_043, 17));
-    assert_eq!(fingerprint(&blocks), 11_377_697_828_625_531_193);
-    let by_number = Blocks::open(V1).unwrap();
+    let by_number = Blocks::open(path).unwrap();
     let mut unpacker = Unpacker::new().unwrap();
     let mut block = Block::default();
     for (number, expected) in blocks.iter().enumerate() {
         by_number.read(number, &mut unpacker, &mut block).unwrap();
         assert_eq!(block, *expected);
     }
+    (reader.header().clone(), blocks)
+}
+
+/// How many blocks, records and events there are.
+fn counts(blocks: &[Block]) -> (usize, usize, usize) {
+    let records = blocks.iter().map(Block::len).sum();
+    let events = blocks.iter().map(|block| block.events.len()).sum();
+    (blocks.len(), records, events)
+}
+
+#[test]
+fn version_1_opens() {
+    let (header, blocks) = read_both_ways(V1);
+    assert_eq!(header.page_bytes, 4096);
+    assert_eq!(header.granularity, Granularity::Quantum(1000));
+    assert_eq!(header.time, TimeUnit::Instructions);
+    assert_eq!(header.command, ["python3", "-c", "größe"]);
+    assert_eq!(counts(&blocks), (4, 40_043, 17));
+    assert_eq!(fingerprint(&blocks), 11_377_697_828_625_531_193);
+}
+
+#[test]
+fn version_2_opens() {
+    let (header, blocks) = read_both_ways(V2);
+    assert_eq!(header.page_bytes, 4096);
+    assert_eq!(counts(&blocks), (3, 43, 20));
+    assert_eq!(fingerprint(&blocks), 11_728_778_771_393_685_868);
+    let cut = |event: &Event| matches!(event, Event::FileCut { bytes: 4097, .. });
+    assert!(blocks[0].events.iter().any(|placed| cut(&placed.event)));
 }

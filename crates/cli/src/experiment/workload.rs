@@ -1,14 +1,16 @@
 //! Workloads: the traces of an experiment, recorded or generated where they are missing.
 //!
 //! A trace lies in its folder under a name made of all that goes into it, so that a change of the
-//! experiment's file makes another. It appears under that name only when it is whole. Programs run
-//! in a folder of their own beside it, which is gone afterwards.
+//! experiment's file, or of what traces tell, makes another. It appears under that name only when
+//! it is whole. Programs run in a folder of their own beside it, which is gone afterwards.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
+
+use tidemark_trace::container::VERSION;
 
 use super::catalog::Catalog;
 use super::file::{Need, Trace};
@@ -63,7 +65,7 @@ impl Workshop<'_> {
         let recipe = self.recipe(trace)?;
         let files = self.files(trace)?;
         let print = fingerprint(&format!(
-            "{recipe:?} {:?} {:?} {files:?}",
+            "{recipe:?} {:?} {:?} {files:?} {VERSION}",
             trace.options, trace.environment
         ));
         let stem = format!("{}-{print:016x}", trace.name);

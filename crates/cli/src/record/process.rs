@@ -214,6 +214,7 @@ impl Process {
                 self.reducer.settle_exact();
                 self.reducer.event(Event::ThreadSwitch { thread: argument });
             }
+            kind::FILE => self.file(argument, word(0), word(1), tail(2)),
             kind::EXEC => self.executing = Some(tail(0)),
             kind::EXEC_FAILED => self.executing = None,
             kind::FATAL => self.is_fatal = true,
@@ -227,6 +228,25 @@ impl Process {
                     self.reducer.event(event);
                 }
             }
+        }
+    }
+
+    /// What a system call did with a file: reads it, writes it, or cuts it.
+    fn file(&mut self, what: u32, offset: u64, bytes: u64, file: String) {
+        // No file is longer; a log that is damaged may say so.
+        let bytes = bytes.min(u64::MAX - offset);
+        match what {
+            0 => self.reducer.moved(Event::FileRead {
+                file,
+                offset,
+                bytes,
+            }),
+            1 => self.reducer.moved(Event::FileWrite {
+                file,
+                offset,
+                bytes,
+            }),
+            _ => self.reducer.event(Event::FileCut { file, bytes }),
         }
     }
 

@@ -11,6 +11,7 @@
 use tidemark_trace::{Event, Kinds};
 
 use super::log::Words;
+use super::moves::{self, Joint};
 use super::runs::{NOWHERE, Run, Step};
 use super::sheet::Sheet;
 
@@ -171,6 +172,17 @@ impl Reducer {
             self.sheet.event(event, self.time);
         } else {
             self.waiting.push((open, self.time, event));
+        }
+    }
+
+    /// Takes in what a system call has read from a file or written to it.
+    pub fn moved(&mut self, event: Event) {
+        let waiting = self.waiting.iter_mut().map(|(.., event)| event);
+        let inside = Joint::Inside(1 << self.page_shift);
+        let is_joined = moves::join(waiting, &event, Joint::Anywhere)
+            || self.waiting.is_empty() && moves::join(self.sheet.events(), &event, inside);
+        if !is_joined {
+            self.event(event);
         }
     }
 

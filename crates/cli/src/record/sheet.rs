@@ -153,6 +153,11 @@ impl Sheet {
         });
     }
 
+    /// The events that are not in a finished block yet.
+    pub fn events(&mut self) -> impl DoubleEndedIterator<Item = &mut Event> {
+        self.block.events.iter_mut().map(|placed| &mut placed.event)
+    }
+
     /// Makes sure that the block at hand has room for so many records more. False if no block has.
     #[inline]
     pub fn make_room(&mut self, records: usize) -> bool {

@@ -3,10 +3,12 @@
 //! - [`lackey`]: its records are those that Valgrind's own, slow, full trace gives.
 //! - [`processes`]: forks, programs executed, threads, signals, marks.
 //! - [`memory`]: mappings, the stack, and the memory that the kernel touches.
+//! - [`files`]: what system calls read and write.
 //! - [`kills`]: whatever is killed, the trace opens up to then.
 //!
 //! Each test has a time limit, and skips if Valgrind is not installed.
 
+mod files;
 mod kills;
 mod lackey;
 mod memory;

@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 
 use super::pull::pull_any;
 use super::registry::Settings;
-use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use super::{Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId, SpaceId, VirtPage};
 use crate::queue::Queues;
 
@@ -161,6 +161,14 @@ impl Policy for Classzone {
         }
     }
 
+    fn page_copied(&mut self, frame: FrameId, kernel_use: KernelUse) -> bool {
+        // `mark_page_accessed`. The first use is counted when the page comes.
+        if kernel_use == KernelUse::Again {
+            self.mark_accessed(frame);
+        }
+        true
+    }
+
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         self.walks = 0;
         let mut tries = 0;
@@ -237,7 +245,9 @@ impl Classzone {
         match self.search {
             Search::Reverse => {
                 let was_marked = core::mem::take(&mut self.is_referenced[frame.index()]);
-                if !probe.take_referenced(frame) && !was_marked {
+                let was_used = probe.take_referenced(frame) || was_marked;
+                // What nobody maps becomes active by being copied again, and not here.
+                if !was_used || !probe.is_in_use(frame) {
                     return Some(frame);
                 }
                 self.queues.move_to_back(ACTIVE, frame.0);
@@ -422,5 +432,18 @@ mod tests {
         policy.page_rescued(FrameId(0));
         bench.touch(&[0]);
         assert_eq!(bench.evict_one(&mut *policy), Some(1));
+    }
+
+    #[test]
+    fn copies_by_system_calls_are_uses() {
+        let mut bench = Bench::new(64);
+        let mut policy = build_reverse(&settings(64, &[]));
+        (0..64).for_each(|number| bench.bring(&mut *policy, number, Cause::Copied));
+        assert!(policy.page_copied(FrameId(0), KernelUse::First));
+        assert!(policy.page_copied(FrameId(1), KernelUse::Again));
+        assert!(policy.page_copied(FrameId(2), KernelUse::Again));
+        assert!(policy.page_copied(FrameId(2), KernelUse::Again));
+        let left: Vec<_> = (0..3).map(|_| bench.evict_one(&mut *policy)).collect();
+        assert_eq!(left, [Some(0), Some(3), Some(4)]);
     }
 }

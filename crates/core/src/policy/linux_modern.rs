@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use super::ghosts::{Ghost, Ghosts};
 use super::pull::pull_any;
 use super::registry::Settings;
-use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use super::{Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -185,6 +185,19 @@ impl Policy for LinuxModern {
             self.ghosts.remember(ghost, self.frames);
             self.age += 1;
         }
+    }
+
+    fn page_copied(&mut self, frame: FrameId, _kernel_use: KernelUse) -> bool {
+        // `folio_mark_accessed`: the second use makes it active.
+        let page = &mut self.pages[frame.index()];
+        let kind = usize::from(page.is_file);
+        let is_idle = self.queues.list_of(frame.0) == Some(inactive(kind));
+        if core::mem::replace(&mut page.is_referenced, true) && is_idle {
+            page.is_referenced = false;
+            self.queues.move_to_back(active(kind), frame.0);
+            self.age += 1;
+        }
+        true
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
@@ -594,5 +607,16 @@ mod tests {
         // At the last priority everything is looked at.
         policy.cycle.priority = 0;
         assert_eq!(policy.shares(&bench.probe()), ([1, 1], 1));
+    }
+
+    #[test]
+    fn the_second_copy_by_a_system_call_makes_a_page_active() {
+        let mut bench = Bench::new(4);
+        let mut policy = LinuxModern::new(&settings(4, &[60, 1]));
+        bench.bring(&mut policy, 0, Cause::Fetched);
+        assert!(policy.page_copied(FrameId(0), KernelUse::First));
+        assert_eq!(policy.queues.list_of(0), Some(INACTIVE_ANON));
+        assert!(policy.page_copied(FrameId(0), KernelUse::Again));
+        assert_eq!(policy.queues.list_of(0), Some(ACTIVE_ANON));
     }
 }

@@ -7,17 +7,18 @@
 //! go at any moment. So pages leave in the order of their ages, and their mappings are found from
 //! the page.
 //!
+//! A page of a file that no program has mapped has no age: it becomes inactive as soon as it is
+//! looked at, and no use makes it active again.
+//!
 //! While fewer pages are free or clean than there should be, dirty ones are written, all there
 //! are: what is on its way does not count. That is why this writes far more than it frees, and
 //! reads hardly anything again.
 //!
 //! # Departures
 //! There is one zone, and no process has a limit of its own. The marks that depend on memory are
-//! at most an eighth of it: the kernel never ran in so little that they were more. A page of a file
-//! that nobody has mapped ages like any other; the kernel gives it up as soon as it looks at it,
-//! but a policy does not know who has a file mapped. The daemon runs once for each 32 pages and
-//! not each time that an allocation wakes it. Where it would go round again and again until some
-//! page has become old enough, the ages are counted down at once.
+//! at most an eighth of it: the kernel never ran in so little that they were more. The daemon runs
+//! once for each 32 pages and not each time that an allocation wakes it. Where it would go round
+//! again and again until some page has become old enough, the ages are counted down at once.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -203,7 +204,7 @@ impl Rmap13b {
             let frame = FrameId(self.queues.front(DIRTY)?);
             if !probe.may_leave(frame) {
                 self.queues.move_to_back(DIRTY, frame.0);
-            } else if probe.take_referenced(frame) {
+            } else if probe.take_referenced(frame) && probe.is_in_use(frame) {
                 self.ages[frame.index()] = self.start;
                 self.queues.move_to_back(ACTIVE, frame.0);
             } else {
@@ -234,9 +235,11 @@ impl Rmap13b {
                 return;
             };
             let age = &mut self.ages[frame.index()];
-            *age = match probe.take_referenced(frame) {
-                true => age.saturating_add(self.up).min(self.most),
-                false => age.saturating_sub(self.down),
+            // `page_mapping_inuse`: what nobody has mapped does not age, it goes.
+            *age = match probe.is_in_use(frame).then(|| probe.take_referenced(frame)) {
+                None => 0,
+                Some(true) => age.saturating_add(self.up).min(self.most),
+                Some(false) => age.saturating_sub(self.down),
             };
             self.settle_age(frame, probe);
         }

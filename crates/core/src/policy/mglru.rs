@@ -25,7 +25,7 @@ use alloc::vec::Vec;
 use super::ghosts::{Ghost, Ghosts};
 use super::pull::pull_any;
 use super::registry::Settings;
-use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use super::{Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -51,7 +51,7 @@ const LISTS: u8 = 8;
 const ANON: usize = 0;
 const FILE: usize = 1;
 const KINDS: usize = 2;
-/// Pages that came back never, or before.
+/// Pages that came back never and were used once by system calls, and others.
 const TIERS: usize = 2;
 /// MIN_LRU_BATCH: fewer refaults than that say nothing.
 const REFAULTS_LEAST: u64 = 64;
@@ -60,6 +60,7 @@ const REFAULTS_LEAST: u64 = 64;
 struct Page {
     kind: usize,
     generation: u64,
+    /// Is of the second tier.
     has_refaulted: bool,
 }
 
@@ -164,6 +165,12 @@ impl Policy for Mglru {
 
     fn page_rescued(&mut self, frame: FrameId) {
         self.place(frame, self.youngest);
+    }
+
+    fn page_copied(&mut self, frame: FrameId, kernel_use: KernelUse) -> bool {
+        // Uses through descriptors make a tier, not a generation.
+        self.pages[frame.index()].has_refaulted |= kernel_use == KernelUse::Again;
+        true
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {

@@ -6,6 +6,9 @@ use crate::world::{Costs, DiskModel, Disks, MachineKind, Program, Scenario, Syst
 
 /// Frames beside those for pages.
 const FRAMES_SPARE: u64 = 1024;
+/// A cache of files that are read and written by system calls is not taken to need more than
+/// this many pages, 16 GiB of 4 KiB: a trace may say that a file is of any length.
+const COPIED_PAGES_MAX: u64 = 1 << 22;
 
 /// The system: a page at a time, and nothing costs anything.
 pub const SYSTEM: System = System {
@@ -21,12 +24,15 @@ pub const SYSTEM: System = System {
     tick_ns: 0,
 };
 
-/// Programs that use `pages` pages in all, with room for each of them, and disks that take no
-/// time.
+/// Programs that use `pages` pages in all, with room for each of them and for the files that their
+/// system calls copy, and disks that take no time.
 ///
 /// - Needs: the pages fit a swap store.
 pub fn scenario(pages: u64, programs: Vec<Program>) -> Scenario {
-    let memory_pages = u32::try_from(pages + FRAMES_SPARE).expect("the pages fit a swap store");
+    let copied = programs.iter().map(|program| program.script.copied_pages());
+    let copied = copied.fold(0, u64::saturating_add).min(COPIED_PAGES_MAX);
+    let memory_pages =
+        u32::try_from(pages + copied + FRAMES_SPARE).expect("the pages fit a swap store");
     Scenario {
         disks: Disks {
             swap: DiskModel::INSTANT,

@@ -313,6 +313,8 @@ impl<'a> World<'a> {
         let process = &self.processes[running];
         if process.is_faulting {
             self.take_fault(number, running);
+        } else if process.copying.is_some() {
+            self.copy_page(number, running);
         } else if process.next_record >= process.records_end() {
             self.act(number, running);
         } else {

@@ -1,24 +1,35 @@
-//! Files: what mapped files and programs' text are read from.
+//! Files: what mapped files and programs' text are read from, and what system calls read and write.
 //!
-//! Each file is one external object, whoever maps it. A space of its own maps all of them, so that
-//! pages stay cached when the last program that mapped their file is gone.
+//! Each file is one external object, whoever maps it or copies from it: there is one cache. A space
+//! of its own keeps all of them, so that pages stay cached when the last program that used their
+//! file is gone, until their frames are wanted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tidemark_core::id::{ObjectId, PagerId, SpaceId, VirtPage};
 use tidemark_core::load::Turn;
-use tidemark_core::machine::Rights;
 use tidemark_core::vm::Vm;
 
 /// How many pages a file may have.
-const FILE_PAGES: u64 = 1 << 30;
+pub(super) const FILE_PAGES: u64 = 1 << 30;
 
 /// The files of a world.
 pub(super) struct Files {
-    by_name: BTreeMap<String, ObjectId>,
+    by_name: BTreeMap<String, File>,
     /// Where each begins on its disk, in pages, by its pager's number.
     places: Vec<u64>,
+}
+
+/// A file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct File {
+    /// Its pages.
+    pub(super) object: ObjectId,
+    /// How many it ever has.
+    pub(super) pages: u64,
+    /// Its length in bytes: all that may ever be read, until it has been cut for the first time.
+    pub(super) length: u64,
 }
 
 impl Files {
@@ -35,18 +46,31 @@ impl Files {
         let mut place = first;
         for (name, &pages) in sizes {
             let object = files.create(vm, cache);
-            files.by_name.insert(name.to_string(), object);
+            let length = u64::MAX;
+            let file = File {
+                object,
+                pages,
+                length,
+            };
+            files.by_name.insert(name.to_string(), file);
             files.places.push(place);
             place += pages;
         }
         files
     }
 
-    /// The object of a file.
+    /// A file.
     ///
-    /// - Needs: the file was among those laid out.
-    pub(super) fn object(&self, name: &str) -> ObjectId {
+    /// - Needs: it was among those laid out.
+    pub(super) fn find(&self, name: &str) -> File {
         self.by_name[name]
+    }
+
+    /// Changes the length of a file that was among those laid out.
+    pub(super) fn set_length(&mut self, name: &str, length: u64) {
+        let file = self.by_name.get_mut(name);
+        file.expect("files are laid out before they are used")
+            .length = length;
     }
 
     /// Where a page of a file is on its disk.
@@ -57,7 +81,7 @@ impl Files {
     fn create(&mut self, vm: &mut Vm, cache: SpaceId) -> ObjectId {
         let number = self.places.len() as u32;
         let at = VirtPage(u64::from(number) * FILE_PAGES);
-        vm.map_external(cache, at, FILE_PAGES, PagerId(number), 0, Rights::Read)
+        vm.keep_external(cache, at, FILE_PAGES, PagerId(number))
             .expect("there are fewer files than a space has room for")
     }
 }

@@ -107,7 +107,7 @@ impl World<'_> {
 
     /// Carries out what a fault or a reply came to, then has room made for whoever comes next.
     /// Answers what all of it cost.
-    fn conclude(&mut self, now: u64) -> u64 {
+    pub(super) fn conclude(&mut self, now: u64) -> u64 {
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.vm.handle_idle(Time(now), &mut self.tables);
         let used = self.vm.frames().in_use();
@@ -204,10 +204,7 @@ impl World<'_> {
         self.tally.irregular += 1;
         let (space, at) = (fault.space, fault.at);
         if self.vm.map_anonymous(space, at, 1, Rights::Write).is_err() {
-            let needed = match fault.access {
-                Access::Read => Rights::Read,
-                Access::Write => Rights::Write,
-            };
+            let needed = fault.access.needed();
             self.vm.protect(&mut self.tables, space, at, 1, needed);
         }
     }

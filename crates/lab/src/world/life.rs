@@ -6,6 +6,7 @@ use tidemark_core::space::Advice;
 use tidemark_trace::Event;
 use tidemark_trace::regions::HEAP;
 
+use super::copies::Copying;
 use super::engine::{Alarm, World};
 use super::process::{Process, State};
 use super::scenario::Scenario;
@@ -40,6 +41,17 @@ impl World<'_> {
         process.next_event += 1;
         match event {
             Event::Fork { child } => self.fork(number, running, *child),
+            Event::FileRead {
+                file,
+                offset,
+                bytes,
+            } => self.begin_copy(running, Copying::reading(file, *offset, *bytes)),
+            Event::FileWrite {
+                file,
+                offset,
+                bytes,
+            } => self.begin_copy(running, Copying::writing(file, *offset, *bytes)),
+            Event::FileCut { file, bytes } => self.cut_file(running, file, *bytes),
             Event::Wait { call, ns } => self.wait(number, running, *call, *ns),
             Event::Exit { .. } | Event::Killed { .. } => return self.end_running(number, running),
             Event::Exec { program } => {
@@ -201,7 +213,10 @@ impl World<'_> {
             | Event::Wait { .. }
             | Event::Mark { .. }
             | Event::Exit { .. }
-            | Event::Killed { .. } => {}
+            | Event::Killed { .. }
+            | Event::FileRead { .. }
+            | Event::FileWrite { .. }
+            | Event::FileCut { .. } => {}
         }
     }
 
@@ -226,7 +241,7 @@ impl World<'_> {
             let number = self.processes[running].program;
             let first = offset / self.script_of(number).page_bytes();
             let program = &self.scenario.programs[number];
-            let object = self.files.object(&program.file_key(number, file));
+            let object = self.files.find(&program.file_key(number, file)).object;
             match is_shared {
                 true => self.vm.map_object(space, at, *pages, object, first, rights),
                 false => self

@@ -9,11 +9,15 @@
 //! - A hit stays out of the core and costs a few nanoseconds: a processor runs records of its
 //!   process against the page table of its space until one faults, its turn ends, or something
 //!   else is due.
+//! - A system call that reads or writes a file copies page by page from the same pages that
+//!   programs map: one that is not in memory is read first, one that was written is written back
+//!   when its frame is wanted.
 //! - Time on a processor is the trace's own time by [`Costs`], and what the kernel does for the
 //!   process. Work that belongs to nobody, such as taking in a disk's reply, is done by the first
 //!   processor, whatever it was doing.
 //! - Several processors see each other's work within 20 microseconds.
 
+mod copies;
 pub mod disk;
 mod engine;
 pub mod error;

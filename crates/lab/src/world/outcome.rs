@@ -54,6 +54,8 @@ pub struct Outcome {
     pub frames_used_max: u32,
     /// Uses of pages that the trace does not say are mapped, or mapped so. They were let pass.
     pub irregular: u64,
+    /// Bytes of files that system calls copied to and from programs.
+    pub bytes_copied: u64,
     /// The programs, in the order of the scenario.
     pub programs: Vec<ProgramOutcome>,
     /// The disks: swap, and files if those are on another.
@@ -121,7 +123,7 @@ pub struct ProcessOutcome {
     pub suspended_ns: u64,
     /// Faults taken.
     pub faults: u64,
-    /// Faults it had to wait for.
+    /// Faults it had to wait for, and pages of files that a system call had to wait for.
     pub waits: u64,
     /// Records done.
     pub records: u64,

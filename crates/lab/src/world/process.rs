@@ -3,6 +3,7 @@
 use tidemark_core::id::SpaceId;
 use tidemark_trace::{Event, TimeUnit};
 
+use super::copies::Copying;
 use super::outcome::ProcessOutcome;
 use super::script::{Course, NO_USE};
 use super::system::Costs;
@@ -46,6 +47,8 @@ pub(super) struct Process<'a> {
     pub(super) is_faulting: bool,
     /// A fault on the next record is over, and whether its page was in memory all along.
     pub(super) after_fault: Option<bool>,
+    /// A system call copies bytes of a file for it.
+    pub(super) copying: Option<Copying<'a>>,
     /// Load control wants it stopped.
     pub(super) is_suspended: bool,
     pub(super) children: u32,
@@ -81,6 +84,7 @@ impl<'a> Process<'a> {
             next_event: 0,
             is_faulting: false,
             after_fault: None,
+            copying: None,
             is_suspended: false,
             children: 0,
             children_ended: 0,

@@ -165,8 +165,9 @@ impl Course {
 #[derive(Clone, Debug)]
 pub struct Script {
     pub(crate) courses: Vec<Course>,
-    /// The files that are mapped, and how many pages each has at least.
+    /// The files that are mapped, read and written, and how many pages each has at least.
     pub(crate) files: BTreeMap<String, u64>,
+    copied_pages: u64,
     time: TimeUnit,
     page_bytes: u64,
     has_maps: bool,
@@ -237,6 +238,12 @@ impl Script {
         self.courses.iter().map(Course::pages).sum()
     }
 
+    /// How many pages of files system calls read and write, at most: files that are written anew
+    /// count once, at their longest.
+    pub fn copied_pages(&self) -> u64 {
+        self.copied_pages
+    }
+
     /// Whether the trace says what is mapped where.
     pub fn has_maps(&self) -> bool {
         self.has_maps
@@ -267,6 +274,8 @@ impl Script {
 pub struct Writing {
     courses: Vec<Course>,
     files: BTreeMap<String, u64>,
+    /// How many pages of each file are copied, those copied again counted again.
+    copied: BTreeMap<String, u64>,
     time: TimeUnit,
     page_bytes: u64,
     has_maps: bool,
@@ -278,6 +287,7 @@ impl Writing {
         Writing {
             courses: Vec::new(),
             files: BTreeMap::new(),
+            copied: BTreeMap::new(),
             time: header.time,
             page_bytes: header.page_bytes,
             has_maps: false,
@@ -313,7 +323,10 @@ impl Writing {
                 course.fold();
             }
         }
+        let copied = self.copied.iter();
+        let copied = copied.map(|(file, &pages)| pages.min(self.files[file]));
         Script {
+            copied_pages: copied.fold(0, u64::saturating_add),
             courses: self.courses,
             files: self.files,
             time: self.time,
@@ -354,21 +367,50 @@ impl Writing {
             | Event::Exec { .. }
             | Event::Wait { .. }
             | Event::Exit { .. }
-            | Event::Killed { .. } => course.events.push((after, event.clone())),
+            | Event::Killed { .. }
+            | Event::FileRead { .. }
+            | Event::FileWrite { .. }
+            | Event::FileCut { .. } => course.events.push((after, event.clone())),
         }
-        if let Event::Map {
-            pages,
-            file,
-            offset,
-            ..
-        } = event
-        {
-            self.has_maps = true;
-            if is_file(file) {
-                let end = offset / self.page_bytes + pages;
-                let known = self.files.entry(file.clone()).or_insert(0);
-                *known = (*known).max(end);
+        self.measure(event);
+    }
+
+    /// Learns of files from an event, and how long each is at least.
+    fn measure(&mut self, event: &Event) {
+        let (file, pages) = match event {
+            Event::Map {
+                pages,
+                file,
+                offset,
+                ..
+            } => {
+                self.has_maps = true;
+                (file, offset / self.page_bytes + pages)
             }
+            Event::FileRead {
+                file,
+                offset,
+                bytes,
+            }
+            | Event::FileWrite {
+                file,
+                offset,
+                bytes,
+            } => {
+                let end = (offset + bytes).div_ceil(self.page_bytes);
+                if is_file(file) {
+                    let pages = end - offset / self.page_bytes;
+                    let known = self.copied.entry(file.clone()).or_insert(0);
+                    *known = known.saturating_add(pages);
+                }
+                (file, end)
+            }
+            Event::FileCut { file, .. } => (file, 0),
+            _ => return,
+        };
+        if is_file(file) {
+            let known = self.files.entry(file.clone()).or_insert(0);
+            *known = (*known).max(pages);
         }
     }
 }

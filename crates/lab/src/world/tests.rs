@@ -11,6 +11,7 @@ use super::*;
 use crate::analysis::References;
 use crate::analysis::simulate::{Job, simulate_all};
 
+mod copies;
 mod lives;
 mod terms;
 

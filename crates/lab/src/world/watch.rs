@@ -23,6 +23,7 @@ pub(super) struct Tally {
     pub(super) switches: u64,
     pub(super) mappings: u64,
     pub(super) irregular: u64,
+    pub(super) bytes_copied: u64,
     pub(super) frames_used_max: u32,
 }
 
@@ -141,6 +142,7 @@ impl World<'_> {
             mappings_max: self.tables.mapped_max(),
             frames_used_max: tally.frames_used_max,
             irregular: tally.irregular,
+            bytes_copied: tally.bytes_copied,
             programs,
             disks: self.disks.iter().map(|disk| disk.usage().clone()).collect(),
             samples: self.samples.taken,

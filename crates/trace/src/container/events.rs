@@ -23,6 +23,10 @@ const WAIT: u8 = 13;
 const MARK: u8 = 14;
 const EXIT: u8 = 15;
 const KILLED: u8 = 16;
+// Since version 2.
+const FILE_READ: u8 = 17;
+const FILE_WRITE: u8 = 18;
+const FILE_CUT: u8 = 19;
 
 /// A mapping whose stores reach others has this bit beside its rights.
 const SHARED: u64 = 8;
@@ -78,6 +82,9 @@ fn tag(event: &Event) -> u8 {
         Event::Mark { .. } => MARK,
         Event::Exit { .. } => EXIT,
         Event::Killed { .. } => KILLED,
+        Event::FileRead { .. } => FILE_READ,
+        Event::FileWrite { .. } => FILE_WRITE,
+        Event::FileCut { .. } => FILE_CUT,
     }
 }
 
@@ -127,6 +134,23 @@ fn put_fields(out: &mut Vec<u8>, event: &Event) {
         Event::Exit { status } => put(&[u64::from(*status)]),
         Event::Killed { signal } => put(&[u64::from(*signal)]),
         Event::Exec { program: text } | Event::Mark { name: text } => put_text(out, text),
+        Event::FileRead {
+            file,
+            offset,
+            bytes,
+        }
+        | Event::FileWrite {
+            file,
+            offset,
+            bytes,
+        } => {
+            put(&[*offset, *bytes]);
+            put_text(out, file);
+        }
+        Event::FileCut { file, bytes } => {
+            put(&[*bytes]);
+            put_text(out, file);
+        }
     }
 }
 
@@ -188,6 +212,7 @@ fn take_fields(bytes: &mut &[u8], tag: u8) -> Option<Event> {
         KILLED => Event::Killed {
             signal: take_small(bytes)?,
         },
+        FILE_READ | FILE_WRITE | FILE_CUT => take_file(bytes, tag)?,
         _ => return None,
     })
 }
@@ -204,6 +229,31 @@ fn take_map(bytes: &mut &[u8]) -> Option<Event> {
         is_shared: rights & SHARED != 0,
         file: take_text(bytes)?,
         offset,
+    })
+}
+
+fn take_file(bytes: &mut &[u8], tag: u8) -> Option<Event> {
+    if tag == FILE_CUT {
+        let bytes_left = varint::take(bytes)?;
+        let file = take_text(bytes)?;
+        return Some(Event::FileCut {
+            file,
+            bytes: bytes_left,
+        });
+    }
+    let (offset, moved) = (varint::take(bytes)?, varint::take(bytes)?);
+    let file = take_text(bytes)?;
+    Some(match tag {
+        FILE_READ => Event::FileRead {
+            file,
+            offset,
+            bytes: moved,
+        },
+        _ => Event::FileWrite {
+            file,
+            offset,
+            bytes: moved,
+        },
     })
 }
 

@@ -10,7 +10,7 @@ use crate::model::{Block, Granularity, Header};
 use super::varint;
 
 /// The newest version of the format, and the one that is written.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The longest header a reader takes, in bytes.
 pub const HEADER_BYTES_MAX: usize = 8 << 20;
@@ -254,7 +254,7 @@ fn check_prelude(bytes: &[u8]) -> Result<(), Error> {
     }
     match number32(&bytes[MAGIC.len()..]) {
         0 => Err(Error::corrupt(MAGIC.len() as u64, Piece::Frame)),
-        VERSION => Ok(()),
+        1..=VERSION => Ok(()),
         version => Err(Error::at(
             Place::Byte(MAGIC.len() as u64),
             ErrorKind::TooNew { version },

@@ -148,6 +148,20 @@ fn events() -> Vec<Event> {
         Event::Mark { name: text() },
         Event::Exit { status: 3 },
         Event::Killed { signal: 9 },
+        Event::FileRead {
+            file: text(),
+            offset: 1 << 40,
+            bytes: 8192,
+        },
+        Event::FileWrite {
+            file: text(),
+            offset: u64::MAX,
+            bytes: 0,
+        },
+        Event::FileCut {
+            file: text(),
+            bytes: 4097,
+        },
     ]
 }
 
@@ -160,7 +174,7 @@ fn any_block() -> impl Strategy<Value = Block> {
         let pages = proptest::collection::vec(any::<u64>(), records);
         let kinds = proptest::collection::vec(0..16_u8, records);
         let gaps = proptest::collection::vec(0..=gap, records);
-        let places = proptest::collection::vec((0..=records as u32, 0..17_usize), 0..9);
+        let places = proptest::collection::vec((0..=records as u32, 0..20_usize), 0..9);
         (pages, kinds, gaps, places).prop_map(move |(mut pages, kinds, gaps, mut places)| {
             pages
                 .iter_mut()
@@ -356,10 +370,10 @@ fn other_files_are_told_apart() {
 #[test]
 fn a_newer_version_says_so() {
     let mut bytes = write(&sample());
-    bytes[8] = 2;
+    bytes[8] = 3;
     let error = read(&bytes).unwrap_err().to_string();
     assert!(
-        error.contains("a trace of version 2; this program reads up to 1"),
+        error.contains("a trace of version 3; this program reads up to 2"),
         "{error}"
     );
 }

@@ -105,7 +105,10 @@ impl Places {
             | Event::Fork { .. }
             | Event::Wait { .. }
             | Event::Exit { .. }
-            | Event::Killed { .. } => {}
+            | Event::Killed { .. }
+            | Event::FileRead { .. }
+            | Event::FileWrite { .. }
+            | Event::FileCut { .. } => {}
         }
         None
     }

@@ -4,13 +4,13 @@ use tidemark_trace::{Block, Event, Granularity, Header, Kinds, Placed, Rights, T
 
 use super::*;
 
-const READ: Rights = Rights(Rights::READ.0 | Rights::EXECUTE.0);
-const WRITE: Rights = Rights(Rights::READ.0 | Rights::WRITE.0);
+pub(super) const READ: Rights = Rights(Rights::READ.0 | Rights::EXECUTE.0);
+pub(super) const WRITE: Rights = Rights(Rights::READ.0 | Rights::WRITE.0);
 const WAIT4: u32 = 61;
 const PSELECT6: u32 = 270;
 
 /// What a process does: uses pages, or has something happen.
-enum Deed {
+pub(super) enum Deed {
     Load(u64),
     Store(u64),
     Event(Event),
@@ -18,7 +18,7 @@ enum Deed {
 
 use Deed::{Load, Store};
 
-fn start(pid: u32, parent: u32) -> Deed {
+pub(super) fn start(pid: u32, parent: u32) -> Deed {
     let program = format!("program {pid}");
     Deed::Event(Event::Start {
         pid,
@@ -27,7 +27,7 @@ fn start(pid: u32, parent: u32) -> Deed {
     })
 }
 
-fn map(start: u64, pages: u64, rights: Rights, file: &str) -> Deed {
+pub(super) fn map(start: u64, pages: u64, rights: Rights, file: &str) -> Deed {
     Deed::Event(Event::Map {
         start,
         pages,
@@ -38,12 +38,12 @@ fn map(start: u64, pages: u64, rights: Rights, file: &str) -> Deed {
     })
 }
 
-fn exit() -> Deed {
+pub(super) fn exit() -> Deed {
     Deed::Event(Event::Exit { status: 0 })
 }
 
 /// A trace of processes, each given by its deeds; a unit of time passes before each use.
-fn script(processes: Vec<Vec<Deed>>) -> Arc<Script> {
+pub(super) fn script(processes: Vec<Vec<Deed>>) -> Arc<Script> {
     let mut writing = Writing::new(&Header {
         page_bytes: 4096,
         granularity: Granularity::Exact,
@@ -73,7 +73,7 @@ fn script(processes: Vec<Vec<Deed>>) -> Arc<Script> {
     Arc::new(writing.finish())
 }
 
-fn outcome_of(system: &System, frames: u32, scripts: &[Arc<Script>]) -> Outcome {
+pub(super) fn outcome_of(system: &System, frames: u32, scripts: &[Arc<Script>]) -> Outcome {
     let programs = scripts.iter().map(|s| Program::new("test", Arc::clone(s)));
     let outcome = run(system, &Scenario::new(frames, programs.collect()));
     let outcome = outcome.unwrap();
@@ -81,7 +81,7 @@ fn outcome_of(system: &System, frames: u32, scripts: &[Arc<Script>]) -> Outcome 
     outcome
 }
 
-fn fifo() -> System {
+pub(super) fn fifo() -> System {
     plain("fifo", MachineKind::Bits)
 }
 

@@ -1,0 +1,139 @@
+//! Moves: what system calls read from files and write to them, a few events for many calls.
+
+use tidemark_trace::Event;
+
+/// How many events back one is looked for that a move goes on from: a program may read one file
+/// and write another, by turns.
+const BACK: usize = 4;
+
+/// Whether events are made one where the first ended on the border of a page too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Joint {
+    /// Anywhere: both are in one quantum.
+    Anywhere,
+    /// Only inside a page of this many bytes: so that whoever reads byte by byte makes no more
+    /// than an event for each page.
+    Inside(u64),
+}
+
+/// Makes `moved` a part of one of the last of `events` that it goes on from, if there is one.
+pub fn join<'a>(
+    events: impl DoubleEndedIterator<Item = &'a mut Event>,
+    moved: &Event,
+    joint: Joint,
+) -> bool {
+    for before in events.rev().take(BACK) {
+        let is_reading = matches!(before, Event::FileRead { .. });
+        let Some((file, start, length)) = parts(before) else {
+            return false;
+        };
+        let end = start.saturating_add(*length);
+        let is_inside = match joint {
+            Joint::Anywhere => true,
+            Joint::Inside(page_bytes) => !end.is_multiple_of(page_bytes),
+        };
+        if let Event::FileRead {
+            file: other,
+            offset,
+            bytes,
+        }
+        | Event::FileWrite {
+            file: other,
+            offset,
+            bytes,
+        } = moved
+            && is_reading == matches!(moved, Event::FileRead { .. })
+            && (file, end) == (other, *offset)
+            && is_inside
+        {
+            *length += bytes;
+            return true;
+        }
+    }
+    false
+}
+
+/// File, offset and length of a move.
+fn parts(event: &mut Event) -> Option<(&String, u64, &mut u64)> {
+    match event {
+        Event::FileRead {
+            file,
+            offset,
+            bytes,
+        }
+        | Event::FileWrite {
+            file,
+            offset,
+            bytes,
+        } => Some((file, *offset, bytes)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(file: &str, offset: u64, bytes: u64) -> Event {
+        let file = file.into();
+        Event::FileRead {
+            file,
+            offset,
+            bytes,
+        }
+    }
+
+    fn write(file: &str, offset: u64, bytes: u64) -> Event {
+        let file = file.into();
+        Event::FileWrite {
+            file,
+            offset,
+            bytes,
+        }
+    }
+
+    fn joined(moves: &[Event], joint: Joint) -> Vec<Event> {
+        let mut events: Vec<Event> = Vec::new();
+        for moved in moves {
+            if !join(events.iter_mut(), moved, joint) {
+                events.push(moved.clone());
+            }
+        }
+        events
+    }
+
+    #[test]
+    fn what_goes_on_from_another_is_one_with_it() {
+        let moves = [
+            read("a", 0, 100),
+            write("b", 0, 50),
+            read("a", 100, 3996),
+            write("b", 50, 1),
+            read("a", 4096, 1),
+            read("a", 4098, 1),
+        ];
+        let expected = [read("a", 0, 4097), write("b", 0, 51), read("a", 4098, 1)];
+        assert_eq!(joined(&moves, Joint::Anywhere), expected);
+    }
+
+    #[test]
+    fn inside_pages_only_there_is_an_event_for_each() {
+        let moves: Vec<Event> = (0..10_000).map(|at| read("a", at, 1)).collect();
+        let expected = [
+            read("a", 0, 4096),
+            read("a", 4096, 4096),
+            read("a", 8192, 1808),
+        ];
+        assert_eq!(joined(&moves, Joint::Inside(4096)), expected);
+    }
+
+    #[test]
+    fn nothing_is_joined_across_a_cut() {
+        let cut = Event::FileCut {
+            file: "a".into(),
+            bytes: 0,
+        };
+        let moves = [write("a", 0, 5), cut, write("a", 5, 5)];
+        assert_eq!(joined(&moves, Joint::Anywhere), moves);
+    }
+}

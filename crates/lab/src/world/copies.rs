@@ -1,0 +1,204 @@
+//! Copies: what system calls read from files and write to them, page by page.
+//!
+//! The pages are those that programs map: they come from the file's disk when they are wanted, with
+//! the system's read-ahead, stay until their frames are, and are written back when they leave. A
+//! page that is written whole, or lies behind the end of its file, is not read first.
+//!
+//! # What is left out
+//! Nobody writes back what was written while memory lasts, as systems do every few seconds.
+
+use tidemark_core::fault::{Access, Fault, Resolution};
+use tidemark_core::id::{SpaceId, VirtPage, Waiter};
+use tidemark_core::policy::Sees;
+use tidemark_core::time::Time;
+
+use super::engine::World;
+use super::files::FILE_PAGES;
+use super::process::State;
+use super::script::is_file;
+
+/// Where a process's space has the window through which the kernel copies: above all programs.
+const WINDOW: u64 = 1 << 51;
+
+/// A system call that copies bytes of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copying<'a> {
+    file: &'a str,
+    /// The first byte that is still to be copied, and the end.
+    next: u64,
+    end: u64,
+    direction: Direction,
+    /// The page of the next byte has been waited for.
+    is_served: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Direction {
+    FromFile,
+    ToFile,
+}
+
+/// What is copied in one go: within a page.
+#[derive(Clone, Copy)]
+struct Piece {
+    page: u64,
+    end: u64,
+    access: Access,
+}
+
+impl<'a> Copying<'a> {
+    /// So many bytes from a file.
+    pub(super) fn reading(file: &'a str, offset: u64, bytes: u64) -> Copying<'a> {
+        Copying {
+            file,
+            next: offset,
+            end: offset.saturating_add(bytes),
+            direction: Direction::FromFile,
+            is_served: false,
+        }
+    }
+
+    /// So many bytes to a file.
+    pub(super) fn writing(file: &'a str, offset: u64, bytes: u64) -> Copying<'a> {
+        Copying {
+            direction: Direction::ToFile,
+            ..Copying::reading(file, offset, bytes)
+        }
+    }
+
+    /// What is copied next, of a file of such a length.
+    fn piece(&self, page_bytes: u64, length: u64) -> Piece {
+        let page = self.next / page_bytes;
+        let (start, behind) = (page * page_bytes, (page + 1) * page_bytes);
+        let end = self.end.min(behind);
+        let is_whole = self.next == start && (end == behind || end >= length);
+        let access = match self.direction {
+            Direction::FromFile => Access::Read,
+            Direction::ToFile if is_whole || start >= length => Access::Overwrite,
+            Direction::ToFile => Access::Write,
+        };
+        Piece { page, end, access }
+    }
+}
+
+impl<'a> World<'a> {
+    /// Has a system call begin to copy.
+    pub(super) fn begin_copy(&mut self, running: usize, copying: Copying<'a>) {
+        let page_bytes = self.page_bytes_of(running);
+        let is_copied = is_file(copying.file) && copying.next < copying.end;
+        if !is_copied || copying.end.div_ceil(page_bytes) > FILE_PAGES {
+            self.tally.irregular += 1;
+            return;
+        }
+        let file = self.files.find(&self.key_of(running, copying.file));
+        let space = self.space_of(running);
+        let opened = self
+            .vm
+            .map_window(space, VirtPage(WINDOW), file.pages, file.object);
+        opened.expect("no program's memory is as high, and one call is made at a time");
+        self.processes[running].copying = Some(copying);
+    }
+
+    /// Has a system call copy what it wants of one page, or wait for that page.
+    pub(super) fn copy_page(&mut self, number: usize, running: usize) {
+        let now = self.processors[number].now;
+        let Some(copying) = self.processes[running].copying else {
+            return;
+        };
+        let page_bytes = self.page_bytes_of(running);
+        let length = self.files.find(&self.key_of(running, copying.file)).length;
+        let piece = copying.piece(page_bytes, length);
+        if !copying.is_served {
+            let copy = Fault {
+                space: self.space_of(running),
+                at: VirtPage(WINDOW + piece.page),
+                access: piece.access,
+                waiter: Waiter(running as u64),
+            };
+            let resolution = self.bring(running, copy, now);
+            let cost_ns = self.conclude(now);
+            self.charge(number, cost_ns);
+            if resolution == Resolution::Pending {
+                self.processors[number].running = None;
+                let ended = self.processors[number].now;
+                self.processes[running].put_off(ended);
+                return;
+            }
+        }
+        let bytes = piece.end - copying.next;
+        self.charge(number, self.system.costs.copy_ns * bytes / page_bytes);
+        self.tally.bytes_copied += bytes;
+        self.advance_copy(running, copying, piece.end);
+    }
+
+    /// Cuts a file. Its pages behind the cut go, and nothing of them is written.
+    pub(super) fn cut_file(&mut self, running: usize, name: &str, bytes: u64) {
+        if !is_file(name) {
+            return;
+        }
+        let key = self.key_of(running, name).into_owned();
+        let first = bytes.div_ceil(self.page_bytes_of(running));
+        let object = self.files.find(&key).object;
+        self.vm.cut_external(&mut self.tables, object, first);
+        self.files.set_length(&key, bytes);
+    }
+
+    /// Brings a page into memory for a copy, or has the process wait for it.
+    fn bring(&mut self, running: usize, copy: Fault, now: u64) -> Resolution {
+        let process = &mut self.processes[running];
+        if !self.scenario.is_in_step {
+            self.vm.handle_clock(copy.space, process.ticks());
+        }
+        let known = self.vm.frame_at(copy.space, copy.at);
+        if let Some(frame) = known.filter(|_| self.sees >= Sees::References) {
+            self.vm.handle_reference(frame);
+        }
+        let resolution = self.vm.handle_copy(Time(now), &mut self.tables, copy);
+        assert_ne!(resolution, Resolution::Invalid, "a window covers its file");
+        if resolution == Resolution::Pending {
+            let process = &mut self.processes[running];
+            process.outcome.waits += 1;
+            process.shift(State::Paging, now);
+            if let Some(copying) = &mut process.copying {
+                copying.is_served = true;
+            }
+        }
+        resolution
+    }
+
+    /// Notes that all before `next` has been copied; at the end, closes the window.
+    fn advance_copy(&mut self, running: usize, copying: Copying<'a>, next: u64) {
+        let key = self.key_of(running, copying.file).into_owned();
+        let file = self.files.find(&key);
+        if copying.direction == Direction::ToFile && next > file.length {
+            self.files.set_length(&key, next);
+        }
+        if next < copying.end {
+            self.processes[running].copying = Some(Copying {
+                next,
+                is_served: false,
+                ..copying
+            });
+            return;
+        }
+        self.processes[running].copying = None;
+        let space = self.space_of(running);
+        self.vm
+            .unmap(&mut self.tables, space, VirtPage(WINDOW), file.pages);
+    }
+
+    fn key_of(&self, running: usize, name: &'a str) -> std::borrow::Cow<'a, str> {
+        let number = self.processes[running].program;
+        self.scenario.programs[number].file_key(number, name)
+    }
+
+    fn space_of(&self, running: usize) -> SpaceId {
+        let space = self.processes[running].space;
+        space.expect("a running process has a space")
+    }
+
+    fn page_bytes_of(&self, running: usize) -> u64 {
+        let program = self.processes[running].program;
+        self.scenario.programs[program].script.page_bytes()
+    }
+}
