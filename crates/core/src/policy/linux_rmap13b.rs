@@ -30,6 +30,7 @@ use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
+use crate::time::Time;
 
 /// What `linux-rmap13b` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -66,6 +67,8 @@ const ACTIVE: u8 = 0;
 const DIRTY: u8 = 1;
 const CLEAN: u8 = 2;
 const LISTS: u8 = 3;
+/// How often pages are aged at least.
+const PERIOD_NS: u64 = 1_000_000_000;
 
 /// INACTIVE_FACTOR: a fifth of the pages is to be inactive.
 const INACTIVE_FACTOR: u64 = 5;
@@ -85,6 +88,8 @@ struct Rmap13b {
     /// Pages that may leave until the daemon runs again.
     batch_left: u32,
     frames: u64,
+    /// When pages were last aged though nobody needed a frame.
+    aged: Option<Time>,
 }
 
 /// Makes a `linux-rmap13b`.
@@ -104,6 +109,7 @@ impl Rmap13b {
             most,
             batch_left: 0,
             frames: settings.frames.into(),
+            aged: None,
         }
     }
 }
@@ -167,6 +173,11 @@ impl Policy for Rmap13b {
     }
 
     fn tick(&mut self, probe: &mut Probe<'_>) {
+        let now = probe.now();
+        if self.aged.is_some_and(|last| now.since_ns(last) < PERIOD_NS) {
+            return;
+        }
+        self.aged = Some(now);
         // Once a second, so that ages mean something when pages get short.
         let marks = Marks::new(self.frames);
         if self.inactive_short(marks.inactive_high(self), probe) > 0 {
