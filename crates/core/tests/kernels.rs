@@ -81,7 +81,10 @@ fn whoever_asks_before_a_page_leaves_keeps_the_text() {
 fn what_ages_each_second_does_so_however_often_it_is_told_of_time() {
     let questions = |ticks: u64| {
         let mut world = World::new();
-        world.frames(200).policy("linux-rmap13b").machine(Kind::Bits);
+        world
+            .frames(200)
+            .policy("linux-rmap13b")
+            .machine(Kind::Bits);
         world.write_all(0..190).tick();
         for _ in 0..ticks {
             // All in use, so that none comes to be inactive and ageing goes on.

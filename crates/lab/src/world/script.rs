@@ -18,6 +18,7 @@ use std::sync::OnceLock;
 
 use tidemark_trace::{Block, Error, Event, Granularity, Header, Kinds, Reader, TimeUnit};
 
+use super::files::FILE_PAGES;
 use crate::analysis::references::Numbers;
 
 /// How many neighbouring pages are numbered together.
@@ -385,7 +386,7 @@ impl Writing {
                 ..
             } => {
                 self.has_maps = true;
-                (file, offset / self.page_bytes + pages)
+                (file, (offset / self.page_bytes).saturating_add(*pages))
             }
             Event::FileRead {
                 file,
@@ -397,7 +398,7 @@ impl Writing {
                 offset,
                 bytes,
             } => {
-                let end = (offset + bytes).div_ceil(self.page_bytes);
+                let end = offset.saturating_add(*bytes).div_ceil(self.page_bytes);
                 if is_file(file) {
                     let pages = end - offset / self.page_bytes;
                     let known = self.copied.entry(file.clone()).or_insert(0);
@@ -410,7 +411,7 @@ impl Writing {
         };
         if is_file(file) {
             let known = self.files.entry(file.clone()).or_insert(0);
-            *known = (*known).max(pages);
+            *known = (*known).max(pages.min(FILE_PAGES));
         }
     }
 }
