@@ -6,9 +6,9 @@
 //! who waits how long comes out ([`Outcome`]).
 //!
 //! # What is modelled
-//! - The locks of NetBSD's UVM as [NETBSD18] measured it: one for the free pages, one for the page
-//!   queues, one for the windows through which files are read, one for each file's pages. A lock is
-//!   waited for awake, and goes to whoever has waited longest.
+//! - The locks of NetBSD's UVM as M. Guzik measured it (2018): one for the free pages, one for the
+//!   page queues, one for the windows through which files are read, one for each file's pages. A
+//!   lock is waited for awake, and goes to whoever has waited longest.
 //! - Cache lines: a lock and a counter lie in one. Whoever uses a line that another processor used
 //!   last waits until it has moved, and a line makes one move at a time. Where locks and counters
 //!   share a line, using one takes it from who uses the other.
