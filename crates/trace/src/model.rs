@@ -406,7 +406,43 @@ pub enum Event {
     },
 }
 
+/// Bytes of a file that system calls copied: what [`Event::FileRead`] and [`Event::FileWrite`]
+/// tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied<'a> {
+    /// The file.
+    pub file: &'a str,
+    /// Where in the file the bytes begin.
+    pub offset: u64,
+    /// How many they are.
+    pub bytes: u64,
+    /// Whether they went to the file.
+    pub is_write: bool,
+}
+
 impl Event {
+    /// The bytes of a file that it tells of, if it tells of any.
+    pub fn copied(&self) -> Option<Copied<'_>> {
+        match self {
+            Event::FileRead {
+                file,
+                offset,
+                bytes,
+            }
+            | Event::FileWrite {
+                file,
+                offset,
+                bytes,
+            } => Some(Copied {
+                file,
+                offset: *offset,
+                bytes: *bytes,
+                is_write: matches!(self, Event::FileWrite { .. }),
+            }),
+            _ => None,
+        }
+    }
+
     /// The event's own share of [`Block::check`]; `event` is its place in the block.
     fn check(&self, event: usize) -> Result<(), Flaw> {
         let (text, ranges, rights) = match self {

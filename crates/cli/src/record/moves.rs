@@ -22,52 +22,27 @@ pub fn join<'a>(
     moved: &Event,
     joint: Joint,
 ) -> bool {
+    let Some(next) = moved.copied() else {
+        return false;
+    };
     for before in events.rev().take(BACK) {
-        let is_reading = matches!(before, Event::FileRead { .. });
-        let Some((file, start, length)) = parts(before) else {
+        let Some(known) = before.copied() else {
             return false;
         };
-        let end = start.saturating_add(*length);
+        let end = known.offset.saturating_add(known.bytes);
         let is_inside = match joint {
             Joint::Anywhere => true,
             Joint::Inside(page_bytes) => !end.is_multiple_of(page_bytes),
         };
-        if let Event::FileRead {
-            file: other,
-            offset,
-            bytes,
-        }
-        | Event::FileWrite {
-            file: other,
-            offset,
-            bytes,
-        } = moved
-            && is_reading == matches!(moved, Event::FileRead { .. })
-            && (file, end) == (other, *offset)
-            && is_inside
-        {
-            *length += bytes;
+        let goes_on = (known.is_write, known.file, end) == (next.is_write, next.file, next.offset);
+        if goes_on && is_inside {
+            if let Event::FileRead { bytes, .. } | Event::FileWrite { bytes, .. } = before {
+                *bytes += next.bytes;
+            }
             return true;
         }
     }
     false
-}
-
-/// File, offset and length of a move.
-fn parts(event: &mut Event) -> Option<(&String, u64, &mut u64)> {
-    match event {
-        Event::FileRead {
-            file,
-            offset,
-            bytes,
-        }
-        | Event::FileWrite {
-            file,
-            offset,
-            bytes,
-        } => Some((file, *offset, bytes)),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use tidemark_trace::Event;
 
+use crate::recording::Recording;
 use crate::support::Folder;
 use crate::tool::{compile, recorded, recorder};
 
@@ -71,23 +72,24 @@ const BYTES: &str = r#"
 
 /// What an event says of a file in `folder`, by its name there.
 fn told(event: &Event, folder: &str) -> Option<(char, String, u64, u64)> {
-    let (what, file, offset, bytes) = match event {
-        Event::FileRead {
-            file,
-            offset,
-            bytes,
-        } => ('r', file, *offset, *bytes),
-        Event::FileWrite {
-            file,
-            offset,
-            bytes,
-        } => ('w', file, *offset, *bytes),
-        Event::FileCut { file, bytes } => ('c', file, 0, *bytes),
-        _ => return None,
+    let (what, file, offset, bytes) = match (event, event.copied()) {
+        (Event::FileCut { file, bytes }, _) => ('c', file.as_str(), 0, *bytes),
+        (_, Some(copied)) => {
+            let what = if copied.is_write { 'w' } else { 'r' };
+            (what, copied.file, copied.offset, copied.bytes)
+        }
+        (_, None) => return None,
     };
     // What the loader reads of libraries is no business of these tests.
     let name = file.strip_prefix(folder)?.trim_start_matches('/');
     Some((what, name.to_owned(), offset, bytes))
+}
+
+/// What a recording of one process says of files in `folder`, in order.
+fn all_told(recording: &Recording, folder: &str) -> Vec<(char, String, u64, u64)> {
+    let events = recording.only().events.iter();
+    let told = events.filter_map(|(.., event)| told(event, folder));
+    told.collect()
 }
 
 #[test]
@@ -120,11 +122,8 @@ fn reads_writes_and_cuts_are_recorded_to_the_byte() {
         let _ = std::fs::remove_file(folder.path("three"));
         let arguments = [mode, &["--", &program, place]].concat();
         let (_, recording) = recorded(&folder, recorder, &arguments);
-        let events = recording.only().events.iter();
-        let found: Vec<_> = events
-            .filter_map(|(.., event)| told(event, place))
-            .filter(|(_, name, ..)| name != "calls")
-            .collect();
+        let mut found = all_told(&recording, place);
+        found.retain(|(_, name, ..)| name != "calls");
         assert_eq!(found, expected, "{mode:?}");
         let strange = |event: &Event| match event {
             Event::FileRead { file, .. } => file.starts_with("/proc") || file.contains("pipe"),
@@ -147,11 +146,8 @@ fn who_reads_byte_by_byte_makes_few_events() {
     for mode in [&["--quantum", "1000"][..], &["--exact"]] {
         let arguments = [mode, &["--", &program, &file]].concat();
         let (_, recording) = recorded(&folder, recorder, &arguments);
-        let events = recording.only().events.iter();
-        let found: Vec<_> = events
-            .filter_map(|(.., event)| told(event, place.to_str().unwrap()))
-            .filter(|(_, name, ..)| name == "read")
-            .collect();
+        let mut found = all_told(&recording, place.to_str().unwrap());
+        found.retain(|(_, name, ..)| name == "read");
         let bytes: u64 = found.iter().map(|(.., bytes)| bytes).sum();
         assert_eq!(bytes, 9000, "{mode:?}");
         assert!(found.len() < 20, "{mode:?}: {}", found.len());

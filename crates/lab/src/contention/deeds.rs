@@ -67,17 +67,13 @@ pub(super) fn plan(
     let costs = &charges.costs;
     match deed {
         Deed::Compute(ns) => actions.push(Action::Compute(ns)),
-        Deed::Fill => {
+        Deed::Fill | Deed::Copy => {
             actions.extend([Action::Work(costs.fault_ns), Action::Count]);
             take_page(stock, setup, charges, actions);
-            actions.push(Action::Fill);
-            enqueue(1, stock, setup, charges, actions);
-            actions.push(Action::Work(costs.page_table_ns));
-        }
-        Deed::Copy => {
-            actions.extend([Action::Work(costs.fault_ns), Action::Count]);
-            take_page(stock, setup, charges, actions);
-            actions.push(Action::Work(costs.copy_ns));
+            actions.push(match deed {
+                Deed::Copy => Action::Work(costs.copy_ns),
+                _ => Action::Fill,
+            });
             enqueue(1, stock, setup, charges, actions);
             actions.push(Action::Work(costs.page_table_ns));
         }

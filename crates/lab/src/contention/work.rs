@@ -231,7 +231,12 @@ impl Reading {
                 };
                 self.inherited.insert(*child, child_held);
             }
-            Event::Remap { from, to, .. } => held.shift(event, *from, *to, deeds),
+            Event::Remap {
+                from,
+                from_pages,
+                to,
+                to_pages,
+            } => held.shift((*from, *from_pages), (*to, *to_pages), deeds),
             _ => {}
         }
         held.regions.apply(event);
@@ -269,16 +274,9 @@ impl Held {
     }
 
     /// Moves what is kept of a range, and gives back the rest of it.
-    fn shift(&mut self, event: &Event, from: u64, to: u64, deeds: &mut Deeds) {
-        let Event::Remap {
-            from_pages,
-            to_pages,
-            ..
-        } = event
-        else {
-            return;
-        };
-        let kept = *from_pages.min(to_pages);
+    fn shift(&mut self, from: (u64, u64), to: (u64, u64), deeds: &mut Deeds) {
+        let ((from, from_pages), (to, to_pages)) = (from, to);
+        let kept = from_pages.min(to_pages);
         self.cut(from + kept, from + from_pages, deeds);
         if from == to {
             return;

@@ -11,6 +11,7 @@ use tidemark_core::fault::{Access, Fault, Resolution};
 use tidemark_core::id::{SpaceId, VirtPage, Waiter};
 use tidemark_core::policy::Sees;
 use tidemark_core::time::Time;
+use tidemark_trace::Copied;
 
 use super::engine::World;
 use super::files::FILE_PAGES;
@@ -27,15 +28,9 @@ pub(super) struct Copying<'a> {
     /// The first byte that is still to be copied, and the end.
     next: u64,
     end: u64,
-    direction: Direction,
+    is_write: bool,
     /// The page of the next byte has been waited for.
     is_served: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Direction {
-    FromFile,
-    ToFile,
 }
 
 /// What is copied in one go: within a page.
@@ -47,22 +42,14 @@ struct Piece {
 }
 
 impl<'a> Copying<'a> {
-    /// So many bytes from a file.
-    pub(super) fn reading(file: &'a str, offset: u64, bytes: u64) -> Copying<'a> {
+    /// Begins with the first of the bytes.
+    pub(super) fn new(copied: Copied<'a>) -> Copying<'a> {
         Copying {
-            file,
-            next: offset,
-            end: offset.saturating_add(bytes),
-            direction: Direction::FromFile,
+            file: copied.file,
+            next: copied.offset,
+            end: copied.offset.saturating_add(copied.bytes),
+            is_write: copied.is_write,
             is_served: false,
-        }
-    }
-
-    /// So many bytes to a file.
-    pub(super) fn writing(file: &'a str, offset: u64, bytes: u64) -> Copying<'a> {
-        Copying {
-            direction: Direction::ToFile,
-            ..Copying::reading(file, offset, bytes)
         }
     }
 
@@ -72,10 +59,10 @@ impl<'a> Copying<'a> {
         let (start, behind) = (page * page_bytes, (page + 1) * page_bytes);
         let end = self.end.min(behind);
         let is_whole = self.next == start && (end == behind || end >= length);
-        let access = match self.direction {
-            Direction::FromFile => Access::Read,
-            Direction::ToFile if is_whole || start >= length => Access::Overwrite,
-            Direction::ToFile => Access::Write,
+        let access = match self.is_write {
+            false => Access::Read,
+            true if is_whole || start >= length => Access::Overwrite,
+            true => Access::Write,
         };
         Piece { page, end, access }
     }
@@ -170,7 +157,7 @@ impl<'a> World<'a> {
     fn advance_copy(&mut self, running: usize, copying: Copying<'a>, next: u64) {
         let key = self.key_of(running, copying.file).into_owned();
         let file = self.files.find(&key);
-        if copying.direction == Direction::ToFile && next > file.length {
+        if copying.is_write && next > file.length {
             self.files.set_length(&key, next);
         }
         if next < copying.end {

@@ -41,16 +41,10 @@ impl World<'_> {
         process.next_event += 1;
         match event {
             Event::Fork { child } => self.fork(number, running, *child),
-            Event::FileRead {
-                file,
-                offset,
-                bytes,
-            } => self.begin_copy(running, Copying::reading(file, *offset, *bytes)),
-            Event::FileWrite {
-                file,
-                offset,
-                bytes,
-            } => self.begin_copy(running, Copying::writing(file, *offset, *bytes)),
+            Event::FileRead { .. } | Event::FileWrite { .. } => {
+                let copied = event.copied().expect("it tells of bytes");
+                self.begin_copy(running, Copying::new(copied));
+            }
             Event::FileCut { file, bytes } => self.cut_file(running, file, *bytes),
             Event::Wait { call, ns } => self.wait(number, running, *call, *ns),
             Event::Exit { .. } | Event::Killed { .. } => return self.end_running(number, running),

@@ -16,7 +16,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use tidemark_trace::{Block, Error, Event, Granularity, Header, Kinds, Reader, TimeUnit};
+use tidemark_trace::{Block, Copied, Error, Event, Granularity, Header, Kinds, Reader, TimeUnit};
 
 use super::files::FILE_PAGES;
 use crate::analysis::references::Numbers;
@@ -386,33 +386,33 @@ impl Writing {
                 ..
             } => {
                 self.has_maps = true;
-                (file, (offset / self.page_bytes).saturating_add(*pages))
+                (
+                    file.as_str(),
+                    (offset / self.page_bytes).saturating_add(*pages),
+                )
             }
-            Event::FileRead {
-                file,
-                offset,
-                bytes,
-            }
-            | Event::FileWrite {
-                file,
-                offset,
-                bytes,
-            } => {
-                let end = offset.saturating_add(*bytes).div_ceil(self.page_bytes);
-                if is_file(file) {
-                    let pages = end - offset / self.page_bytes;
-                    let known = self.copied.entry(file.clone()).or_insert(0);
-                    *known = known.saturating_add(pages);
-                }
-                (file, end)
-            }
-            Event::FileCut { file, .. } => (file, 0),
-            _ => return,
+            Event::FileCut { file, .. } => (file.as_str(), 0),
+            _ => match event.copied() {
+                Some(copied) => (copied.file, self.measure_copied(copied)),
+                None => return,
+            },
         };
         if is_file(file) {
-            let known = self.files.entry(file.clone()).or_insert(0);
+            let known = self.files.entry(file.to_owned()).or_insert(0);
             *known = (*known).max(pages.min(FILE_PAGES));
         }
+    }
+
+    /// Counts the pages that system calls copy, and answers where in pages they end.
+    fn measure_copied(&mut self, copied: Copied<'_>) -> u64 {
+        let end = copied.offset.saturating_add(copied.bytes);
+        let end = end.div_ceil(self.page_bytes);
+        if is_file(copied.file) {
+            let pages = end - copied.offset / self.page_bytes;
+            let known = self.copied.entry(copied.file.to_owned()).or_insert(0);
+            *known = known.saturating_add(pages);
+        }
+        end
     }
 }
 
