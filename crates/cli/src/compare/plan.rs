@@ -135,16 +135,17 @@ impl<'a> Plan<'a> {
 
     fn parse_sizes(&self, whole_bytes: u64) -> Result<Vec<u32>, Refusal> {
         const PAGE_BYTES: u64 = tidemark_core::id::PAGE_BYTES;
+        let check = |part: &str, pages: u32| {
+            if u64::from(pages) < MEMORY_BYTES_MIN / PAGE_BYTES {
+                refuse!(
+                    "`--memory {part}`: too small; the least that a program runs in is {}M",
+                    MEMORY_BYTES_MIN >> 20
+                );
+            }
+            Ok(())
+        };
         let memory = &self.arguments.memory;
-        let sizes = parse_memories("--memory", memory, PAGE_BYTES, whole_bytes)?;
-        let least = sizes.first().map_or(0, |&pages| u64::from(pages));
-        if least < MEMORY_BYTES_MIN / PAGE_BYTES {
-            refuse!(
-                "`--memory {memory}`: too small; the least that a program runs in is {}M",
-                MEMORY_BYTES_MIN >> 20
-            );
-        }
-        Ok(sizes)
+        parse_memories("--memory", memory, PAGE_BYTES, whole_bytes, check)
     }
 }
 

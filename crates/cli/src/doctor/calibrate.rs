@@ -21,7 +21,7 @@ const FILE_BYTES: u64 = 64 << 20;
 const CLUSTER_BYTES: usize = 256 << 10;
 
 /// The size of a small transfer.
-const PAGE_BYTES: usize = 4096;
+const PAGE_BYTES: usize = tidemark_core::id::PAGE_BYTES as usize;
 
 /// How many small reads are under way at a time where they are beside each other, and how many
 /// each reader makes.

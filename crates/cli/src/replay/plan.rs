@@ -99,7 +99,12 @@ impl<'a> Plan<'a> {
 
     /// The sizes of memory, each once, rising.
     fn parse_memory(&self, whole_bytes: u64, page_bytes: u64) -> Result<Vec<u32>, Refusal> {
-        parse_memories("--memory", &self.arguments.memory, page_bytes, whole_bytes)
+        let check = |part: &str, pages: u32| match pages {
+            0 => refuse!("`--memory {part}`: less than a page; give more"),
+            _ => Ok(()),
+        };
+        let memory = &self.arguments.memory;
+        parse_memories("--memory", memory, page_bytes, whole_bytes, check)
     }
 
     fn parse_wired(&self, whole_bytes: u64, page_bytes: u64) -> Result<u32, Refusal> {

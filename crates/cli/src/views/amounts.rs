@@ -25,19 +25,20 @@ pub fn parse_sizes(text: &str, page_bytes: u64) -> Result<Sizes, Refusal> {
     Ok(Sizes::At(sizes))
 }
 
-/// Sizes of memory in pages, each once, rising; as [`parse_memory`] reads each.
+/// Sizes of memory in pages, each once, rising; as [`parse_memory`] reads each, if `check` has
+/// nothing against it.
 pub fn parse_memories(
     option: &str,
     text: &str,
     page_bytes: u64,
     whole_bytes: u64,
+    check: impl Fn(&str, u32) -> Result<(), Refusal>,
 ) -> Result<Vec<u32>, Refusal> {
     let mut sizes = vec![];
     for part in text.split(',').map(str::trim) {
-        match parse_memory(option, part, page_bytes, whole_bytes)? {
-            0 => refuse!("`{option} {part}`: less than a page; give more"),
-            pages => sizes.push(pages),
-        }
+        let pages = parse_memory(option, part, page_bytes, whole_bytes)?;
+        check(part, pages)?;
+        sizes.push(pages);
     }
     sizes.sort_unstable();
     sizes.dedup();
