@@ -76,8 +76,8 @@ fn draw_lines(order: &PictureOrder, lines: &Lines<'_>) -> Picture {
         spans: vec![],
         levels: vec![],
         marks: vec![],
-        across: lines.across.clone(),
-        up: lines.up.clone(),
+        across: lines.across,
+        up: lines.up,
     };
     let height = HEIGHT as f64 + chart.legend_height(WIDTH as f64);
     let mut picture = Picture::new(WIDTH, height.ceil() as usize);
