@@ -54,3 +54,11 @@ def test_what_can_not_be_replayed_is_one_line(trace_path: Path, tmp_path: Path) 
         tidemark.replay(trace_path, 100, copies=0)
     with pytest.raises(OSError):
         tidemark.replay(tmp_path / "none.tide", 100)
+
+
+def test_systems_that_treat_files_apart_need_to_know_which_they_are(trace_path: Path) -> None:
+    with pytest.raises(ValueError, match="`gnumach` treats files' pages apart, and `zipf` does not"):
+        tidemark.replay(trace_path, 400, ["clock", "gnumach"])
+    with pytest.raises(ValueError, match="`clock` treats files' pages apart"):
+        tidemark.replay(trace_path, 400, "clock", policy="mglru")
+    assert len(tidemark.replay(trace_path, 400, "gnumach", managed=True)) == 1

@@ -64,6 +64,7 @@ def replay(
     system: str | Sequence[str] = "tidemark",
     *,
     policy: str | None = None,
+    managed: bool = False,
     disk: str = "ssd",
     file_disk: str | None = None,
     copies: int = 1,
@@ -75,10 +76,12 @@ def replay(
     """Runs the programs recorded in the traces at `sources`, all at the same time, on each `system`
     in each amount of `memory`: in pages (`int`), or as a share of what they use (`float`).
 
-    `tidemark.systems()` lists the systems; `policy` takes the place of theirs. Swap is on `disk`,
-    files are on `file_disk` or the same: `hdd`, `ssd`, `nvme`, `instant` and others. `copies` of
-    each program run on so many `processors`; `wired` pages of memory are not theirs. With
-    `time_lines` each run in `record` has its `time_line`.
+    `tidemark.systems()` lists the systems; `policy` takes the place of theirs. If `managed`, only
+    the private anonymous memory counts that a live run manages: all of a trace that does not say
+    what is mapped, which systems that treat files' pages apart take in no other way. Swap is on
+    `disk`, files are on `file_disk` or the same: `hdd`, `ssd`, `nvme`, `instant` and others.
+    `copies` of each program run on so many `processors`; `wired` pages of memory are not theirs.
+    With `time_lines` each run in `record` has its `time_line`.
 
     Raises `OSError` if a file can't be read, and `ValueError` if it is no trace, or an argument or
     a run can't be.
@@ -91,6 +94,7 @@ def replay(
     machine = {
         "systems": [system] if isinstance(system, str) else list(system),
         "policy": policy,
+        "is_managed": managed,
         "disk": disk,
         "file_disk": file_disk,
         "copies": copies,

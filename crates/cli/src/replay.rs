@@ -178,6 +178,12 @@ pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
             let told = format!("the programs use {pages} pages; the most is {most}: run fewer");
             return Refusal::new(told);
         }
+        Unrunnable::NoMappings { system, trace } => {
+            return Refusal::new(format!(
+                "`{system}` treats files' pages apart, and `{trace}` does not say what is mapped; \
+                 `--managed anonymous` takes all of it for programs' own"
+            ));
+        }
     };
     let size = |pages: u32| bytes(u64::from(pages) * page_bytes);
     Refusal::new(match error {

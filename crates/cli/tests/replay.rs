@@ -286,3 +286,25 @@ fn what_can_not_be_replayed_is_refused_in_one_line() {
     writer.finish().unwrap();
     refused(&["--memory", "9M", SORT, &large], &["4 KiB and 64 KiB"]);
 }
+
+#[test]
+fn systems_that_treat_files_apart_refuse_traces_that_do_not_say_which_they_are() {
+    let folder = Folder::new("replay-unmapped");
+    let trace = folder.path("zipf.tide");
+    let made = tidemark(&["generate", "zipf", "--references", "10k", "-o", &trace]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let sized = ["replay", "--memory", "1M", &trace];
+    for more in [
+        &["--system", "clock,linux-mglru"][..],
+        &["--policy", "osf-mk"],
+    ] {
+        let output = tidemark(&[&sized, more].concat());
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+        let told = stderr(&output);
+        let is_clear = told.contains("treats files' pages apart, and `zipf` does not say")
+            && told.contains("`--managed anonymous`");
+        assert!(is_clear && told.lines().count() == 1, "{told}");
+        text(&[&sized, more, &["--managed", "anonymous"]].concat());
+    }
+    text(&[&sized[..], &["--system", "linux-mglru", "--policy", "lru"]].concat());
+}

@@ -34,6 +34,7 @@ use tidemark_core::machine::{Machine, Rights, Setback};
 
 use crate::hand::Hand;
 use crate::sys::memory::Mapping;
+use crate::sys::pagemap::Pagemap;
 use crate::sys::pool::Pool;
 use crate::sys::uffd::{Features, Mode, OpenError, Progress, Stop, Uffd};
 use crate::sys::{Errno, PAGE};
@@ -61,6 +62,8 @@ pub enum StartError {
         /// What the kernel answered.
         error: Errno,
     },
+    /// The list of this process's pages can't be opened.
+    Pages(Errno),
 }
 
 /// What stands at an address the machine believes mapped.
@@ -93,6 +96,8 @@ pub struct Tally {
     pub busy: u64,
     /// Found taken away.
     pub gone: u64,
+    /// Moved by the kernel without a word.
+    pub unsaid: u64,
     /// Left to the program, in mappings that pages can't be moved out of.
     pub disowned: u64,
     /// Enters put off because the address space was changing or a page was pinned.
@@ -107,6 +112,7 @@ pub struct LiveMachine {
     witness: Mapping,
     tip_uffd: Uffd,
     tip: Mapping,
+    pages: Pagemap,
     pool: Pool,
     slots: Vec<Slot>,
     entering: Vec<FrameId>,
@@ -172,6 +178,7 @@ impl LiveMachine {
         let tip = Mapping::anonymous(TIP_PAGES * PAGE).map_err(wrong)?;
         let program = open_program(features).map_err(StartError::Uffd)?;
         let tip_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
+        let pages = Pagemap::open().map_err(StartError::Pages)?;
         let register = || {
             tip.refuse_huge_pages()?;
             tip_uffd.register(tip.start(), tip.bytes(), Mode::MoveTarget)?;
@@ -194,6 +201,7 @@ impl LiveMachine {
             witness,
             tip_uffd,
             tip,
+            pages,
             pool,
             slots: vec![slot; frames as usize],
             entering: Vec::with_capacity(64),
@@ -222,6 +230,7 @@ impl LiveMachine {
     pub fn reopen(&mut self, features: Features) -> Result<(), StartError> {
         let program = open_program(features).map_err(StartError::Uffd)?;
         let tip_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
+        let pages = Pagemap::open().map_err(StartError::Pages)?;
         let register = || {
             let (tip, pool) = (&self.tip, &self.pool);
             tip_uffd.register(tip.start(), tip.bytes(), Mode::MoveTarget)?;
@@ -233,6 +242,7 @@ impl LiveMachine {
         // The numbers may be files of the program by now: they are not closed.
         std::mem::forget(std::mem::replace(&mut self.program, program));
         std::mem::forget(std::mem::replace(&mut self.tip_uffd, tip_uffd));
+        std::mem::forget(std::mem::replace(&mut self.pages, pages));
         Ok(())
     }
 
@@ -423,6 +433,11 @@ impl LiveMachine {
     /// The pool, to write into slots.
     pub fn pool_mut(&mut self) -> &mut Pool {
         &mut self.pool
+    }
+
+    /// The pages of this process.
+    pub fn pages(&self) -> &Pagemap {
+        &self.pages
     }
 
     /// The program's userfaultfd: to poll, and to read messages from.

@@ -8,6 +8,7 @@ use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder, Unreadable, Unrunnable
 use tidemark_lab::systems;
 use tidemark_lab::world::disk::presets;
 use tidemark_lab::world::{PolicyChoice, Scheduler, System, Watch, WorldError};
+use tidemark_trace::private::Extent;
 
 use crate::exceptions::{of_argument, of_trace};
 use crate::pool;
@@ -23,6 +24,7 @@ const SAMPLE_NS: u64 = 10_000;
 pub struct Machine {
     systems: Vec<String>,
     policy: Option<String>,
+    is_managed: bool,
     disk: String,
     file_disk: Option<String>,
     copies: u32,
@@ -43,7 +45,8 @@ pub fn replay(
     machine: Machine,
 ) -> PyResult<String> {
     let order = machine.order()?;
-    pool::compute(py, || run(&paths, pages, &shares, order))?
+    let extent = machine.is_managed.then_some(Extent::All);
+    pool::compute(py, || run(&paths, pages, &shares, extent, order))?
 }
 
 /// The names of the memory systems and one line about each.
@@ -59,9 +62,10 @@ fn run(
     paths: &[PathBuf],
     pages: Vec<u32>,
     shares: &[f64],
+    extent: Option<Extent>,
     mut order: ReplayOrder,
 ) -> PyResult<String> {
-    let replay = Replay::read(paths, false, &mut |_, _| {});
+    let replay = Replay::read_managed(paths, false, extent, &mut |_, _| {});
     let replay = replay.map_err(|(path, error)| match error {
         Unreadable::Trace(error) => of_trace(&path, &error),
         Unreadable::TooLong { references_max } => {
@@ -146,6 +150,12 @@ fn told(error: &Unrunnable) -> String {
         } => (system, memory_pages, error),
         Unrunnable::TooManyPages { pages, pages_max } => {
             return format!("`sources` use {pages} pages; the most is {pages_max}");
+        }
+        Unrunnable::NoMappings { system, trace } => {
+            return format!(
+                "`{system}` treats files' pages apart, and `{trace}` does not say what is mapped; \
+                 `managed=True` takes all of it for programs' own"
+            );
         }
     };
     match error {

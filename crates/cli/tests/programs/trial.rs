@@ -105,8 +105,9 @@ impl<'a> Trial<'a> {
         assert_eq!(
             outcome.status,
             native.status,
-            "{what}: it wrote:\n{}",
-            outcome.errors_text()
+            "{what}: it wrote:\n{}\nin all: {}",
+            outcome.errors_text(),
+            total.record["total"]
         );
         assert_same(
             &native.output,
@@ -135,6 +136,8 @@ impl<'a> Trial<'a> {
 
     fn dress(command: &mut Command, folder: &Path) {
         command.current_dir(folder).env("LC_ALL", "C");
+        // An interpreter that is ended by its own fault says where it was.
+        command.env("PYTHONFAULTHANDLER", "1");
     }
 }
 

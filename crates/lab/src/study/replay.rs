@@ -24,6 +24,7 @@ use super::runs::{Terms, run_record};
 use super::{Progress, VERSION, time_unit};
 use crate::analysis::optimum::{collect_next_uses, count_misses};
 use crate::analysis::{Choice, Loading, References};
+use crate::systems;
 use crate::world::script::Writing;
 use crate::world::{
     self, DiskModel, Disks, Outcome, PolicyChoice, Program, Scenario, Scheduler, Script, System,
@@ -138,6 +139,13 @@ pub enum Unrunnable {
         /// The most there may be.
         pages_max: u64,
     },
+    /// A system treats files' pages apart, and a trace does not say which are files'.
+    NoMappings {
+        /// The system.
+        system: &'static str,
+        /// The trace's name.
+        trace: String,
+    },
 }
 
 impl Replay {
@@ -221,6 +229,7 @@ impl Replay {
             let pages_max = PAGES_MAX;
             return Err(Unrunnable::TooManyPages { pages, pages_max });
         }
+        self.check_mappings(order)?;
         let outcomes = self.run_all(order, progress)?;
         progress("optimum", 0.0);
         let unavoidable = self.unavoidable_page_ins(order)?;
@@ -326,6 +335,24 @@ impl Replay {
         self.traces.push(trace);
         self.scripts.push(Arc::new(script));
         Ok(string)
+    }
+
+    /// Refuses systems for which a trace says too little. Where private memory alone was asked for,
+    /// a trace that tells nothing else is all of that.
+    fn check_mappings(&self, order: &ReplayOrder) -> Result<(), Unrunnable> {
+        let silent = self.traces.iter().find(|trace| !trace.has_mappings);
+        let Some(trace) = silent.filter(|_| self.extent.is_none()) else {
+            return Ok(());
+        };
+        let policy = order.policy.as_ref().map(|choice| choice.name.as_str());
+        let telling = |system: &&System| systems::tells_files(policy.unwrap_or(system.policy));
+        match order.systems.iter().find(telling) {
+            None => Ok(()),
+            Some(system) => Err(Unrunnable::NoMappings {
+                system: system.name,
+                trace: trace.name.clone(),
+            }),
+        }
     }
 
     /// Every system in every memory, systems first.

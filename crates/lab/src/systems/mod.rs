@@ -32,6 +32,23 @@ pub fn near(name: &str) -> Vec<&'static str> {
     registry::collect_near(name, ENTRIES.iter().map(|system| system.name))
 }
 
+/// Whether a policy treats pages of files otherwise than programs' own: what is replayed must say
+/// which is which.
+pub fn tells_files(policy: &str) -> bool {
+    TELL_FILES.contains(&policy)
+}
+
+static TELL_FILES: &[&str] = &[
+    "gnumach",
+    "gnumach-activity",
+    "gnumach-balanced",
+    "linux-modern",
+    "linux-rmap15",
+    "mglru",
+    "netbsd",
+    "osf-mk",
+];
+
 static ENTRIES: &[System] = &[
     plain::FIFO,
     plain::CLOCK,

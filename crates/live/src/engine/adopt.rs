@@ -46,7 +46,7 @@ impl Adoption {
         Adoption {
             unsettled: Ranges::new(),
             later: Vec::new(),
-            runs: Vec::with_capacity(crate::sys::maps::RUNS_MAX),
+            runs: Vec::with_capacity(crate::sys::pagemap::RUNS_MAX),
             next_look: Time(0),
             next_full: Time(0),
             pause_ns: SCAN_NS_LEAST,
@@ -165,7 +165,7 @@ impl Engine {
                 return;
             };
             let mut runs = std::mem::take(&mut self.adoption.runs);
-            let walked = self.scanner.maps().find_present(start, end, &mut runs);
+            let walked = self.machine.pages().find_present(start, end, &mut runs);
             let mut settled = walked.unwrap_or(end);
             // Chosen before the first is adopted: that may take the frames of others, and a page
             // that the core has sent away meanwhile must not pass for one that stands there.

@@ -205,7 +205,7 @@ impl Engine {
         self.freeze.is_frozen = false;
         let aside = std::mem::replace(&mut self.freeze.aside, Vec::with_capacity(ASIDE_MAX));
         for &address in &aside {
-            if self.scanner.maps().is_present(address).unwrap_or(false) {
+            if self.machine.pages().is_present(address).unwrap_or(false) {
                 // What stands there is newer than whatever the tables know.
                 self.vm
                     .discard(&mut self.machine, self.space, page_of(address), 1);

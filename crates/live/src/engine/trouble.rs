@@ -44,6 +44,9 @@ impl fmt::Display for Trouble {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Trouble::Machine(StartError::Uffd(error)) => show_open_error(*error, out),
+            Trouble::Machine(StartError::Pages(error)) => {
+                write!(out, "`/proc/self/pagemap` can't be opened: {error}")
+            }
             Trouble::Machine(StartError::Pool { frames, error }) => {
                 write!(out, "a frame pool of {frames} pages can't be had: {error}")
             }

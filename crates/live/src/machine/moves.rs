@@ -4,6 +4,11 @@
 //!
 //! A call must stay inside one mapping of the program, and a run knows nothing of mappings. When
 //! the kernel refuses a run for that, it is tried by halves.
+//!
+//! Linux 6.18 may move pages without a word. When an entry changes under its hands it begins a
+//! batch anew, moves it, takes the old answer for the new one, and comes to the same batch again,
+//! where it finds its own pages in the way (`move_pages` in `mm/userfaultfd.c` keeps `EAGAIN` in
+//! `err`). What such a call leaves is told by the place the page came from: there is nothing.
 
 use std::time::Duration;
 
@@ -142,6 +147,9 @@ impl LiveMachine {
             match self.program.move_pages(to, from, pages * PAGE) {
                 Progress::All => done += self.note_left(&run[done..done + pages]),
                 Progress::Part(bytes) => done += self.note_left(&run[done..done + bytes / PAGE]),
+                Progress::Nothing(Stop::Present) if self.has_left(from) => {
+                    done += self.note_left(&run[done..=done]);
+                }
                 Progress::Nothing(Stop::Unsuitable) if pages > 1 => {
                     pages_max = pages / 2;
                     continue;
@@ -184,6 +192,15 @@ impl LiveMachine {
             tries = 0;
             pages_max = (pages_max * 2).min(run.len());
         }
+    }
+
+    /// Whether a page that was refused because of another at its destination has left `from` all
+    /// the same: then the other is itself.
+    fn has_left(&mut self, from: usize) -> bool {
+        let has_left = self.pages.is_hole(from);
+        let has_left = has_left.expect("the kernel tells of this process's own pages");
+        self.tally.unsaid += u64::from(has_left);
+        has_left
     }
 
     /// Does what can be done at once about a page that would not leave; whether to try again.
@@ -250,6 +267,14 @@ impl LiveMachine {
                 Progress::All => done += self.note_moved_in(&run[done..done + pages]),
                 Progress::Part(bytes) => {
                     done += self.note_moved_in(&run[done..done + bytes / PAGE]);
+                }
+                Progress::Nothing(Stop::Present) if self.has_left(from) => {
+                    let at = self.slots[frame.index()].at;
+                    done += self.note_moved_in(&run[done..=done]);
+                    // In step, who waits is woken when the step is over.
+                    if !self.is_suspicious {
+                        self.wake(at);
+                    }
                 }
                 // Shared since a fork, unless it is pinned: a write makes it our own.
                 Progress::Nothing(Stop::Busy) if tries == 0 => {

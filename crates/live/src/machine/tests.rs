@@ -9,9 +9,10 @@ use tidemark_core::machine::{Machine, Rights, Setback};
 
 use super::*;
 use crate::sys::memory::{self, Mapping};
+use crate::sys::socket;
 use crate::sys::testing::{self, Turn, fill, is_filled, skip};
+use crate::sys::uffd::Progress;
 use crate::sys::uffd::{Message, Messages};
-use crate::sys::{maps::Maps, socket};
 
 const SPACE: SpaceId = SpaceId(0);
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -520,8 +521,8 @@ fn a_deferred_enter_can_be_taken_back_and_moved() {
     let mapped = [0, 1, 2].map(|frame| world.machine.mapped_at(FrameId(frame)));
     assert_eq!(mapped, [None, None, Some(to)]);
     assert!(is_filled(&world.region, 3, 0));
-    let maps = Maps::open().unwrap();
-    assert!(!maps.is_present(start).unwrap() && !maps.is_present(start + 2 * PAGE).unwrap());
+    let pages = world.machine.pages();
+    assert!(!pages.is_present(start).unwrap() && !pages.is_present(start + 2 * PAGE).unwrap());
 }
 
 #[test]
@@ -660,10 +661,9 @@ fn a_retired_frame_costs_no_memory() {
     world.enter_zeros(0, 0, 3);
     (0..3).for_each(|frame| world.machine.restrict(FrameId(frame), Rights::None));
     world.settle();
-    let maps = Maps::open().unwrap();
     let is_backed = |world: &World, frame| {
-        maps.is_present(world.machine.pool().address(FrameId(frame)))
-            .unwrap()
+        let slot = world.machine.pool().address(FrameId(frame));
+        world.machine.pages().is_present(slot).unwrap()
     };
     assert!((0..3).all(|frame| is_backed(&world, frame)));
     world.machine.retire(FrameId(1));
@@ -704,4 +704,47 @@ fn a_tip_that_somebody_has_read_still_takes_pages_to_drop() {
     world.settle();
     assert_eq!(world.machine.sum(FrameId(1)), ZERO_SUM);
     world.machine.check();
+}
+
+#[test]
+fn a_page_that_moves_without_a_word_is_not_lost() {
+    let Some(mut world) = World::new(4, 4) else {
+        return;
+    };
+    world.enter_zeros(0, 0, 4);
+    (0..4).for_each(|page| fill(&world.region, page, 60 + page as u8));
+    // What the kernel does in the midst of a call, and then refuses the call for.
+    let slip = |world: &World, page: usize, is_out: bool| {
+        let inside = world.region.start() + page * PAGE;
+        let slot = world.machine.pool().address(FrameId(page as u32));
+        let (to, from) = if is_out {
+            (slot, inside)
+        } else {
+            (inside, slot)
+        };
+        let moved = world.machine.program().move_pages(to, from, PAGE);
+        assert_eq!(moved, Progress::All);
+    };
+    (0..4).for_each(|frame| world.machine.restrict(FrameId(frame), Rights::None));
+    [1, 2].iter().for_each(|page| slip(&world, *page, true));
+    world.settle();
+    assert_eq!(world.machine.take_setback(), None);
+    let mut page = [0; PAGE];
+    for frame in 0..4 {
+        world.machine.pool().read(FrameId(frame), &mut page);
+        assert!(
+            page.iter()
+                .step_by(64)
+                .all(|byte| *byte == 60 + frame as u8)
+        );
+    }
+    for page in 0..4 {
+        let (at, frame) = (world.at(page), FrameId(page as u32));
+        world.machine.enter(SPACE, at, frame, Rights::Write);
+    }
+    slip(&world, 2, false);
+    world.settle();
+    assert_eq!(world.machine.take_setback(), None);
+    assert!((0..4).all(|page| is_filled(&world.region, page, 60 + page as u8)));
+    assert_eq!(world.machine.tally().unsaid, 3);
 }

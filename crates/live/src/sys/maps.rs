@@ -1,23 +1,20 @@
-//! What is mapped in this process, and which pages are present.
+//! What is mapped in this process.
 //!
 //! `/proc/self/maps` is read whole, through one buffer of own memory, because the list can change
-//! between two reads. Pages come from `PAGEMAP_SCAN` (Linux 6.7).
+//! between two reads.
 
 use std::os::fd::OwnedFd;
 
 use linux_raw_sys::general as raw;
 use linux_raw_sys::general::procmap_query_flags as Flag;
 use rustix::fs::{Mode, OFlags};
-use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Updater, opcode};
+use rustix::ioctl::{Opcode, Updater, opcode};
 
+use super::Errno;
 use super::memory::Table;
-use super::{Errno, PAGE};
 
-/// How many runs of pages one scan answers at most.
-pub const RUNS_MAX: usize = 256;
 const BUFFER_BYTES: usize = 64 * 1024;
 const NAME_BYTES: usize = 64;
-const SCAN: Opcode = opcode::read_write::<raw::pm_scan_arg>(b'f', 16);
 const QUERY: Opcode = opcode::read_write::<raw::procmap_query>(b'f', 17);
 
 /// What a mapping is, as far as its name tells.
@@ -56,20 +53,18 @@ pub struct Area {
     pub kind: Kind,
 }
 
-/// The reader of mappings and pages of this process. Keeps its files open and its buffer mapped.
+/// The reader of mappings of this process. Keeps its file open and its buffer mapped.
 pub struct Maps {
     maps: OwnedFd,
-    pagemap: OwnedFd,
     buffer: Table<u8>,
 }
 
 impl Maps {
-    /// Opens the files of this process. A forked child needs its own.
+    /// Opens the file of this process. A forked child needs its own.
     pub fn open() -> Result<Maps, Errno> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         Ok(Maps {
             maps: rustix::fs::open("/proc/self/maps", flags, Mode::empty())?,
-            pagemap: rustix::fs::open("/proc/self/pagemap", flags, Mode::empty())?,
             buffer: Table::new(BUFFER_BYTES)?,
         })
     }
@@ -132,45 +127,6 @@ impl Maps {
             (_, Some(error)) => Err(error),
         }
     }
-
-    /// Finds present pages in `start..end`, as runs in the order of addresses; at most
-    /// [`RUNS_MAX`] of them. Answers where to go on: `end` if all was walked.
-    pub fn find_present(
-        &self,
-        start: usize,
-        end: usize,
-        runs: &mut Vec<(usize, usize)>,
-    ) -> Result<usize, Errno> {
-        runs.clear();
-        let blank = raw::page_region {
-            start: 0,
-            end: 0,
-            categories: 0,
-        };
-        let mut regions = [blank; RUNS_MAX];
-        let mut argument = scan_argument(start, end, &mut regions);
-        // SAFETY: the argument names `regions`, which is live and as long as it says.
-        let found = unsafe { rustix::ioctl::ioctl(&self.pagemap, Scan(&mut argument))? };
-        for region in &regions[..found.min(RUNS_MAX)] {
-            runs.push((region.start as usize, region.end as usize));
-        }
-        Ok(argument.walk_end as usize)
-    }
-
-    /// Whether the page at `at` is present.
-    pub fn is_present(&self, at: usize) -> Result<bool, Errno> {
-        let blank = raw::page_region {
-            start: 0,
-            end: 0,
-            categories: 0,
-        };
-        let mut regions = [blank; 1];
-        let start = at & !(PAGE - 1);
-        let mut argument = scan_argument(start, start + PAGE, &mut regions);
-        // SAFETY: the argument names `regions`, which is live and as long as it says.
-        let found = unsafe { rustix::ioctl::ioctl(&self.pagemap, Scan(&mut argument))? };
-        Ok(found > 0)
-    }
 }
 
 impl Maps {
@@ -188,47 +144,6 @@ impl Maps {
         let answer =
             unsafe { rustix::ioctl::ioctl(&self.maps, Updater::<QUERY, _>::new(&mut query)) };
         (query, answer.err())
-    }
-}
-
-/// `PAGEMAP_SCAN`, which answers with a count.
-struct Scan<'a>(&'a mut raw::pm_scan_arg);
-
-// SAFETY: the opcode updates exactly this struct and answers with a count.
-unsafe impl Ioctl for Scan<'_> {
-    type Output = usize;
-    const IS_MUTATING: bool = true;
-
-    fn opcode(&self) -> Opcode {
-        SCAN
-    }
-
-    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
-        (&raw mut *self.0).cast()
-    }
-
-    unsafe fn output_from_ptr(
-        out: IoctlOutput,
-        _: *mut std::ffi::c_void,
-    ) -> rustix::io::Result<usize> {
-        Ok(usize::try_from(out).unwrap_or(0))
-    }
-}
-
-fn scan_argument(start: usize, end: usize, into: &mut [raw::page_region]) -> raw::pm_scan_arg {
-    raw::pm_scan_arg {
-        size: size_of::<raw::pm_scan_arg>() as u64,
-        flags: 0,
-        start: start as u64,
-        end: end as u64,
-        walk_end: 0,
-        vec: into.as_mut_ptr() as u64,
-        vec_len: into.len() as u64,
-        max_pages: 0,
-        category_inverted: 0,
-        category_mask: u64::from(raw::PAGE_IS_PRESENT),
-        category_anyof_mask: 0,
-        return_mask: u64::from(raw::PAGE_IS_PRESENT),
     }
 }
 
@@ -306,8 +221,8 @@ mod tests {
     }
 
     #[test]
-    fn own_mappings_are_found_and_their_present_pages_too() {
-        let own = super::super::memory::Mapping::anonymous(64 * PAGE).unwrap();
+    fn own_mappings_are_found() {
+        let own = super::super::memory::Mapping::anonymous(64 * crate::sys::PAGE).unwrap();
         let mut maps = Maps::open().unwrap();
         let mut seen = 0;
         maps.visit_areas(|area| {
@@ -319,16 +234,6 @@ mod tests {
             own.start() + 5,
             own.start() + 6
         ));
-        for page in [3, 4, 9] {
-            // SAFETY: the page lies in a mapping that only this test knows.
-            unsafe { own.as_ptr().add(page * PAGE).write_volatile(1) };
-        }
-        let mut runs = Vec::new();
-        let end = own.start() + own.bytes();
-        assert_eq!(maps.find_present(own.start(), end, &mut runs).unwrap(), end);
-        let at = |page: usize| own.start() + page * PAGE;
-        assert_eq!(runs, [(at(3), at(5)), (at(9), at(10))]);
-        assert!(maps.is_present(at(9)).unwrap() && !maps.is_present(at(10)).unwrap());
         match maps.find_area(own.start()) {
             Ok(area) => assert!(area.unwrap().start <= own.start()),
             Err(error) => assert_eq!(error, Errno::NOTTY, "only an old kernel may lack the call"),

@@ -15,6 +15,7 @@ pub mod futex;
 pub mod maps;
 pub mod measure;
 pub mod memory;
+pub mod pagemap;
 pub mod pidfd;
 pub mod pool;
 pub mod ring;

@@ -1,0 +1,139 @@
+//! Which pages of this process are there, by `PAGEMAP_SCAN` (Linux 6.7).
+
+use std::os::fd::OwnedFd;
+
+use linux_raw_sys::general as raw;
+use rustix::fs::{Mode, OFlags};
+use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, opcode};
+
+use super::{Errno, PAGE};
+
+/// How many runs of pages one scan answers at most.
+pub const RUNS_MAX: usize = 256;
+const SCAN: Opcode = opcode::read_write::<raw::pm_scan_arg>(b'f', 16);
+const BLANK: raw::page_region = raw::page_region {
+    start: 0,
+    end: 0,
+    categories: 0,
+};
+
+/// The pages of this process. Keeps its file open.
+#[derive(Debug)]
+pub struct Pagemap(OwnedFd);
+
+impl Pagemap {
+    /// Opens the file of this process. A forked child needs its own.
+    pub fn open() -> Result<Pagemap, Errno> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Ok(Pagemap(rustix::fs::open(
+            "/proc/self/pagemap",
+            flags,
+            Mode::empty(),
+        )?))
+    }
+
+    /// Finds present pages in `start..end`, as runs in the order of addresses; at most
+    /// [`RUNS_MAX`] of them. Answers where to go on: `end` if all was walked.
+    pub fn find_present(
+        &self,
+        start: usize,
+        end: usize,
+        runs: &mut Vec<(usize, usize)>,
+    ) -> Result<usize, Errno> {
+        runs.clear();
+        let mut regions = [BLANK; RUNS_MAX];
+        let (found, walk_end) = self.scan(start, end, raw::PAGE_IS_PRESENT, &mut regions)?;
+        for region in &regions[..found.min(RUNS_MAX)] {
+            runs.push((region.start as usize, region.end as usize));
+        }
+        Ok(walk_end)
+    }
+
+    /// Whether the page at `at` is present.
+    pub fn is_present(&self, at: usize) -> Result<bool, Errno> {
+        self.is_any(at, raw::PAGE_IS_PRESENT)
+    }
+
+    /// Whether there is nothing at `at`: no page, nor one that the host has swapped out.
+    pub fn is_hole(&self, at: usize) -> Result<bool, Errno> {
+        let kinds = raw::PAGE_IS_PRESENT | raw::PAGE_IS_SWAPPED;
+        self.is_any(at, kinds).map(|is_any| !is_any)
+    }
+
+    fn is_any(&self, at: usize, kinds: u32) -> Result<bool, Errno> {
+        let start = at & !(PAGE - 1);
+        let (found, _) = self.scan(start, start + PAGE, kinds, &mut [BLANK])?;
+        Ok(found > 0)
+    }
+
+    /// Finds pages of any of `kinds`; answers how many runs, and where the walk ended.
+    fn scan(
+        &self,
+        start: usize,
+        end: usize,
+        kinds: u32,
+        into: &mut [raw::page_region],
+    ) -> Result<(usize, usize), Errno> {
+        let mut argument = raw::pm_scan_arg {
+            size: size_of::<raw::pm_scan_arg>() as u64,
+            flags: 0,
+            start: start as u64,
+            end: end as u64,
+            walk_end: 0,
+            vec: into.as_mut_ptr() as u64,
+            vec_len: into.len() as u64,
+            max_pages: 0,
+            category_inverted: 0,
+            category_mask: 0,
+            category_anyof_mask: u64::from(kinds),
+            return_mask: u64::from(kinds),
+        };
+        // SAFETY: the argument names `into`, which is live and as long as it says.
+        let found = unsafe { rustix::ioctl::ioctl(&self.0, Scan(&mut argument))? };
+        Ok((found, argument.walk_end as usize))
+    }
+}
+
+/// `PAGEMAP_SCAN`, which answers with a count.
+struct Scan<'a>(&'a mut raw::pm_scan_arg);
+
+// SAFETY: the opcode updates exactly this struct and answers with a count.
+unsafe impl Ioctl for Scan<'_> {
+    type Output = usize;
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> Opcode {
+        SCAN
+    }
+
+    fn as_ptr(&mut self) -> *mut std::ffi::c_void {
+        (&raw mut *self.0).cast()
+    }
+
+    unsafe fn output_from_ptr(
+        out: IoctlOutput,
+        _: *mut std::ffi::c_void,
+    ) -> rustix::io::Result<usize> {
+        Ok(usize::try_from(out).unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::Mapping;
+    use super::*;
+
+    #[test]
+    fn pages_that_were_written_to_are_present() {
+        let own = Mapping::anonymous(64 * PAGE).unwrap();
+        let pages = Pagemap::open().unwrap();
+        [3, 4, 9].iter().for_each(|page| own.set(page * PAGE, 1));
+        let mut runs = Vec::new();
+        let end = own.start() + own.bytes();
+        assert_eq!(pages.find_present(own.start(), end, &mut runs), Ok(end));
+        let at = |page: usize| own.start() + page * PAGE;
+        assert_eq!(runs, [(at(3), at(5)), (at(9), at(10))]);
+        let asked = [9, 10].map(|page| (pages.is_present(at(page)), pages.is_hole(at(page))));
+        assert_eq!(asked, [(Ok(true), Ok(false)), (Ok(false), Ok(true))]);
+    }
+}
