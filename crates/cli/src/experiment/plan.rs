@@ -189,7 +189,8 @@ impl Sight<'_> {
             refuse!("no size of `memory` is given");
         }
         let mut memory = memory.clone();
-        if self.file.kind == Kind::Curves {
+        // To find the knee of a simulated policy takes a simulation for each of many sizes.
+        if self.file.kind == Kind::Curves && run.memory.is_none() {
             memory.extend(["knee", "best"].map(String::from));
         }
         Ok(memory)
