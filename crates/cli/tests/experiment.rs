@@ -25,6 +25,7 @@ disk = "hdd"
 
 [machine]
 limit_hours = 0.001
+repeats = 2
 
 [[claim]]
 text = "half the memory costs page-ins"
@@ -74,8 +75,9 @@ fn expect_refusal(arguments: &[&str], parts: &[&str]) {
 #[test]
 fn an_experiment_is_made_told_and_kept() {
     let folder = folder_with("experiment-made", "small.toml", SMALL);
-    let paths = ["experiments", "traces", "runs", "page.html"].map(|name| folder.path(name));
-    let [experiments, traces, runs, page] = &paths;
+    let names = ["experiments", "traces", "runs", "page.html", "pictures"];
+    let paths = names.map(|name| folder.path(name));
+    let [experiments, traces, runs, page, pictures] = &paths;
     let make = |more: &[&str]| {
         let common = [
             "experiment",
@@ -87,7 +89,7 @@ fn an_experiment_is_made_told_and_kept() {
         ];
         tidemark(&[&common[..], more].concat())
     };
-    let output = make(&["--html", page, "--record", runs]);
+    let output = make(&["--html", page, "--record", runs, "--pictures", pictures]);
     let told = String::from_utf8(output.stdout.clone()).unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     for part in [
@@ -100,6 +102,12 @@ fn an_experiment_is_made_told_and_kept() {
     }
     let html = std::fs::read_to_string(page).unwrap();
     assert!(html.contains("<polyline") && html.contains("Page-ins by memory"));
+    let picture = folder.0.join("pictures/small-page-ins-by-memory.svg");
+    assert!(
+        std::fs::read_to_string(picture)
+            .unwrap()
+            .starts_with("<svg")
+    );
     let kept: Vec<_> = std::fs::read_dir(runs)
         .unwrap()
         .map(|entry| entry.unwrap())
@@ -110,6 +118,13 @@ fn an_experiment_is_made_told_and_kept() {
     let record: Value = serde_json::from_slice(&std::fs::read(kept[0].path()).unwrap()).unwrap();
     assert_eq!(record["schema"], "tidemark.experiments.v1");
     assert_eq!(record["mode"], "quick");
+    let first = &record["experiments"][0]["measurements"][0]["metrics"];
+    assert!(first["elapsed_spread"].as_f64().unwrap() >= 1.0, "{first}");
+
+    // What is kept can be shown again.
+    let from = kept[0].path().display().to_string();
+    let shown = tidemark(&["experiment", "--from", &from]);
+    assert_eq!(String::from_utf8(shown.stdout).unwrap(), told);
 
     // The trace is there now, and the same comes out.
     let made: Vec<_> = std::fs::read_dir(traces).unwrap().collect();
@@ -140,6 +155,10 @@ fn what_there_is_can_be_listed() {
 #[test]
 fn what_can_not_be_made_is_refused_before_anything_is_done() {
     expect_refusal(&["experiment"], &["--help"]);
+    expect_refusal(
+        &["experiment", "--from", "/no/such"],
+        &["`--from /no/such`"],
+    );
     expect_refusal(
         &["experiment", "fork-strom"],
         &["did you mean `fork-storm`"],

@@ -2,8 +2,8 @@
 //!
 //! Its pictures are drawings in the page's own colours: they stand there without a script.
 
-mod bars;
-mod lines;
+pub(crate) mod bars;
+pub(crate) mod lines;
 mod words;
 
 use tidemark_results::experiment::{

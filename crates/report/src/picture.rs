@@ -5,6 +5,7 @@
 
 pub mod chart;
 pub mod curves;
+pub mod experiment;
 pub mod heat;
 pub mod sizes;
 

@@ -15,22 +15,35 @@ use super::interrupt::Interrupt;
 const END_LIMIT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
-/// Runs `command` and returns what it wrote to standard output. If it fails, the last line it
-/// complained with is part of the reason. After `limit` it is given up.
-pub fn run(command: &[OsString], limit: Duration, interrupt: &Interrupt) -> Result<String, String> {
-    let name = command[0].to_string_lossy().into_owned();
-    let mut child = Command::new(&command[0])
-        .args(&command[1..])
+/// Runs the words and returns what they wrote to standard output: see [`run_command`].
+pub fn run(words: &[OsString], limit: Duration, interrupt: &Interrupt) -> Result<String, String> {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).stdout(Stdio::piped());
+    run_command(&mut command, limit, interrupt)
+}
+
+/// Runs `command` and returns what it wrote to standard output, if that is a pipe. If it fails, the
+/// last line it complained with is part of the reason. After `limit` it is given up: whatever it
+/// has started in its process group ends with it.
+pub fn run_command(
+    command: &mut Command,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<String, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut child = command
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
         .map_err(|error| format!("`{name}` can't be started: {error}"))?;
-    let stdout = collect(child.stdout.take().expect("standard output is a pipe"));
+    let stdout = child.stdout.take().map(collect);
     let stderr = collect(child.stderr.take().expect("standard error is a pipe"));
     match wait(&mut child, limit, interrupt) {
-        Ok(()) => Ok(stdout.recv_timeout(END_LIMIT).unwrap_or_default()),
+        Ok(()) => {
+            let text = stdout.and_then(|stdout| stdout.recv_timeout(END_LIMIT).ok());
+            Ok(text.unwrap_or_default())
+        }
         Err(reason) => {
             let complaint = stderr.recv_timeout(END_LIMIT).unwrap_or_default();
             let last = complaint.lines().rfind(|line| !line.trim().is_empty());
@@ -91,4 +104,43 @@ fn end(child: &mut Child) {
     }
     let _ = child.kill();
     let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_ends_with_all_it_has_started() {
+        let pid_file = std::env::temp_dir().join(format!("child-limit-{}", std::process::id()));
+        let script = format!("sleep 60 & echo $! >{}; wait", pid_file.display());
+        let words = ["sh", "-c", &script].map(OsString::from);
+        let begin = Instant::now();
+        let told = run(&words, Duration::from_secs(1), &Interrupt::never()).unwrap_err();
+        assert!(told.contains("it took longer than 1 s"), "{told}");
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "nobody waited for the sleeper"
+        );
+        let pid = std::fs::read_to_string(&pid_file).unwrap();
+        std::fs::remove_file(&pid_file).unwrap();
+        let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+        // Whoever adopts orphans takes the dead one away soon, or never: a zombie has no memory.
+        let state = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero()));
+        assert!(
+            state.map_or(true, |sizes| sizes.starts_with("0 ")),
+            "the sleeper lives"
+        );
+    }
+
+    #[test]
+    fn what_a_command_wrote_is_returned_and_its_last_complaint_told() {
+        let run = |script: &str| {
+            let words = ["sh", "-c", script].map(OsString::from);
+            run(&words, Duration::from_secs(60), &Interrupt::never())
+        };
+        assert_eq!(run("echo one; echo two"), Ok("one\ntwo\n".to_owned()));
+        let told = run("echo first >&2; echo last >&2; exit 3").unwrap_err();
+        assert!(told.contains("exit status: 3: last"), "{told}");
+    }
 }

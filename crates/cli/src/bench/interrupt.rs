@@ -1,27 +1,85 @@
 //! Being told to stop, so that what was changed on the host is put back first.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
-use crate::exit::Refusal;
+use crate::exit::{Exit, Refusal};
 
-/// Whether somebody wants the benchmark to end.
+/// Whether somebody wants the command to end.
 #[derive(Clone)]
 pub struct Interrupt {
     is_wanted: Arc<AtomicBool>,
+    /// Whether a signal ends the command at once.
+    is_open: Arc<AtomicBool>,
+    /// How many hold signals back.
+    holds: Arc<Mutex<u32>>,
+}
+
+/// While one lives, signals only raise the flag.
+pub struct Hold<'a> {
+    interrupt: &'a Interrupt,
+}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        self.interrupt.change_holds(|holds| holds - 1);
+    }
 }
 
 impl Interrupt {
     /// From here on SIGINT, SIGTERM and SIGHUP only raise the flag.
     pub fn catch() -> Result<Interrupt, Refusal> {
-        let is_wanted = Arc::new(AtomicBool::new(false));
+        let interrupt = Interrupt::open()?;
+        interrupt.change_holds(|holds| holds + 1);
+        Ok(interrupt)
+    }
+
+    /// Signals end the command, as they do by themselves, but while there is a [`Hold`].
+    pub fn open() -> Result<Interrupt, Refusal> {
+        let interrupt = Interrupt {
+            is_wanted: Arc::default(),
+            is_open: Arc::new(AtomicBool::new(true)),
+            holds: Arc::default(),
+        };
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&is_wanted))
+            flag::register_conditional_default(signal, Arc::clone(&interrupt.is_open))
+                .and_then(|_| flag::register(signal, Arc::clone(&interrupt.is_wanted)))
                 .map_err(|error| Refusal::new(format!("signals can't be caught: {error}")))?;
         }
-        Ok(Interrupt { is_wanted })
+        Ok(interrupt)
+    }
+
+    /// Lets signals raise the flag alone: somebody has a program to end, or a host to put back.
+    /// Afterwards [`leave_if_wanted`](Interrupt::leave_if_wanted).
+    pub fn hold(&self) -> Hold<'_> {
+        self.change_holds(|holds| holds + 1);
+        Hold { interrupt: self }
+    }
+
+    /// Ends the command if a signal has come that nobody holds back any more.
+    pub fn leave_if_wanted(&self) {
+        if self.is_wanted() && self.is_open.load(Ordering::Relaxed) {
+            Exit::Signal(SIGINT).leave();
+        }
+    }
+
+    fn change_holds(&self, change: impl FnOnce(u32) -> u32) {
+        let mut holds = self.holds.lock().unwrap_or_else(PoisonError::into_inner);
+        *holds = change(*holds);
+        self.is_open.store(*holds == 0, Ordering::Relaxed);
+    }
+
+    /// One that no signal raises.
+    #[cfg(test)]
+    pub fn never() -> Interrupt {
+        Interrupt {
+            is_wanted: Arc::default(),
+            is_open: Arc::default(),
+            holds: Arc::default(),
+        }
     }
 
     /// Whether a signal has come.

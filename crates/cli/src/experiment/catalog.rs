@@ -34,6 +34,7 @@ static EXPERIMENTS: &[(&str, &str)] = embedded! {
     "build-memory"
     "locks"
     "tcm3-live"
+    "sng10-live"
     "sheeptest-live"
 };
 

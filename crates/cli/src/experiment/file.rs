@@ -94,6 +94,8 @@ pub struct Machine {
     pub limit_hours: f64,
     /// Where random numbers start.
     pub seed: u64,
+    /// How often each run is made, each time from the next seed and with a page less.
+    pub repeats: u32,
 }
 
 impl Default for Machine {
@@ -107,6 +109,7 @@ impl Default for Machine {
             year: "present".into(),
             limit_hours: 6.0,
             seed: 1,
+            repeats: 1,
         }
     }
 }
@@ -119,6 +122,8 @@ pub struct Full {
     pub memory: Option<Vec<String>>,
     /// How many times as many copies.
     pub times: Option<Vec<u32>>,
+    /// How often each run is made.
+    pub repeats: Option<u32>,
 }
 
 /// Where a trace comes from: a program that is recorded, or a pattern that is generated.
@@ -237,6 +242,8 @@ pub struct Run {
     pub file_disk: Option<String>,
     /// Another number of processors.
     pub cpus: Option<u32>,
+    /// How often it is made, in place of the machine's.
+    pub repeats: Option<u32>,
     /// Of `locks`: how a system shares what processors share.
     pub locks: Option<RunLocks>,
 }

@@ -13,7 +13,6 @@ use super::file::{File, Run};
 use super::plan::{Plan, usual_programs};
 use super::workload::Workshop;
 use crate::bench::contender::{Contender, Rival};
-use crate::bench::interrupt::Interrupt;
 use crate::bench::measure::measure;
 use crate::bench::plan::{Plan as Bench, Prepared, ReadAhead};
 use crate::bench::record::ContenderRecord;
@@ -62,7 +61,6 @@ pub fn make(
     let trace = file.trace.iter().find(|trace| trace.name == program.trace);
     let trace = trace.expect("the plan has looked it up");
     let (prepared, _work) = workshop.prepare(trace)?;
-    let interrupt = Interrupt::catch()?;
     let mut sizes: Vec<&str> = vec![];
     for draft in &plan.trials {
         if !sizes.contains(&draft.memory.as_str()) {
@@ -73,7 +71,11 @@ pub fn make(
         let drafts = plan.trials.iter().filter(|draft| draft.memory == memory);
         let names: Vec<&str> = drafts.map(|draft| draft.run.as_str()).collect();
         let bench = bench(&names, bytes(memory)?, program.copies, &prepared)?;
-        let found = measure(&bench, &interrupt)?;
+        let hold = workshop.interrupt.hold();
+        let found = measure(&bench, &workshop.interrupt);
+        drop(hold);
+        workshop.interrupt.leave_if_wanted();
+        let found = found?;
         for left_out in &found.left_out {
             let (name, reason) = (&left_out.name, &left_out.reason);
             record

@@ -8,14 +8,16 @@ mod catalog;
 mod file;
 mod live;
 mod locks;
+mod once;
 mod plan;
 mod run;
 mod workload;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
+use tidemark_report::picture::experiment::pictures;
 use tidemark_report::{experiment, terminal};
 use tidemark_results::experiment::{ExperimentRecord, ExperimentsRecord, LeftOut, SCHEMA};
 use tidemark_results::text;
@@ -37,11 +39,14 @@ use crate::{dated, output, views};
 )]
 pub struct Arguments {
     /// The experiments, of those that `--list` shows
-    #[arg(value_name = "NAME", required_unless_present_any = ["all", "list"])]
+    #[arg(value_name = "NAME", required_unless_present_any = ["all", "list", "from"])]
     names: Vec<String>,
     /// Make all of them
     #[arg(long, conflicts_with = "names")]
     all: bool,
+    /// Make none: show those of a record that is kept
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "all", "list", "record"])]
+    from: Option<PathBuf>,
     /// Only list what there is
     #[arg(long, conflicts_with_all = ["names", "all"])]
     list: bool,
@@ -60,6 +65,9 @@ pub struct Arguments {
     /// Write a page with every table and picture to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write each picture into this folder, as SVG
+    #[arg(long, value_name = "DIR")]
+    pictures: Option<PathBuf>,
     /// Where traces are kept, and looked for [default: in the user's cache]
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
@@ -73,6 +81,9 @@ pub struct Arguments {
 
 /// Makes the experiments, or lists them.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    if let Some(path) = &arguments.from {
+        return give(&arguments, &read(path)?);
+    }
     let catalog = Catalog::new(arguments.experiments.as_deref())?;
     let names: Vec<String> = match arguments.names.is_empty() {
         true => catalog.names().map(String::from).collect(),
@@ -93,16 +104,19 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let plans: Vec<(&str, Plan)> = plans.collect::<Result<_, Refusal>>()?;
     let folder = arguments.traces.clone();
     let folder = folder.unwrap_or_else(Workshop::usual_folder);
-    if let Err(error) = std::fs::create_dir_all(&folder) {
-        refuse!("`--traces {}`: {error}", folder.display());
-    }
-    let workshop = Workshop {
-        folder,
-        catalog: &catalog,
-        mode,
-    };
+    let workshop = Workshop::new(folder, &catalog, mode)?;
     let record = make_all(&plans, &workshop)?;
     give(&arguments, &record)
+}
+
+/// Reads a record that was kept.
+fn read(path: &Path) -> Result<ExperimentsRecord, Refusal> {
+    let shown = path.display();
+    match std::fs::read_to_string(path) {
+        Ok(text) => ExperimentsRecord::from_json(&text)
+            .map_err(|told| Refusal::new(format!("`--from {shown}`: {told}"))),
+        Err(error) => refuse!("`--from {shown}`: {error}; name a file like those of bench/runs"),
+    }
 }
 
 fn make_all(plans: &[(&str, Plan)], workshop: &Workshop<'_>) -> Result<ExperimentsRecord, Refusal> {
@@ -119,20 +133,31 @@ fn make_all(plans: &[(&str, Plan)], workshop: &Workshop<'_>) -> Result<Experimen
         experiments: vec![],
         left_out: vec![],
     };
-    for (number, (name, plan)) in plans.iter().enumerate() {
-        let runs = plan.trials.len();
-        eprintln!("{} of {}: {name}, {runs} runs", number + 1, plans.len());
-        match make(name, plan, workshop) {
-            Ok(made) => record.experiments.push(made),
-            Err(refusal) if plans.len() == 1 => refuse!("experiment `{name}`: {refusal}"),
-            Err(refusal) => {
-                eprintln!("{name} is left out: {refusal}");
-                record.left_out.push(LeftOut {
-                    name: (*name).to_owned(),
-                    reason: refusal.to_string(),
-                });
+    let mut number = 0;
+    // What is measured live has the machine to itself.
+    for group in plans.chunk_by(|(_, one), (_, other)| one.is_live() == other.is_live()) {
+        let recorded = group.iter().filter(|(_, plan)| !plan.is_live());
+        let traces: Vec<_> = recorded.flat_map(|(_, plan)| &plan.file.trace).collect();
+        let made: Result<(), Refusal> = workshop.ahead(&traces, || {
+            for (name, plan) in group {
+                number += 1;
+                let runs = plan.trials.len();
+                eprintln!("{number} of {}: {name}, {runs} runs", plans.len());
+                match make(name, plan, workshop) {
+                    Ok(made) => record.experiments.push(made),
+                    Err(refusal) if plans.len() == 1 => refuse!("experiment `{name}`: {refusal}"),
+                    Err(refusal) => {
+                        eprintln!("{name} is left out: {refusal}");
+                        record.left_out.push(LeftOut {
+                            name: (*name).to_owned(),
+                            reason: refusal.to_string(),
+                        });
+                    }
+                }
             }
-        }
+            Ok(())
+        });
+        made?;
     }
     match record.experiments.is_empty() {
         true => refuse!("no experiment could be made; each says why above"),
@@ -150,6 +175,15 @@ fn make(name: &str, plan: &Plan, workshop: &Workshop<'_>) -> Result<ExperimentRe
 fn give(arguments: &Arguments, record: &ExperimentsRecord) -> Result<Exit, Refusal> {
     if let Some(path) = &arguments.html {
         views::write(path, experiment::page(record).as_bytes())?;
+    }
+    if let Some(folder) = &arguments.pictures {
+        if let Err(error) = std::fs::create_dir_all(folder) {
+            refuse!("`--pictures {}`: {error}", folder.display());
+        }
+        for (name, picture) in record.experiments.iter().flat_map(pictures) {
+            let path = folder.join(format!("{name}.svg"));
+            views::write(&path, picture.to_svg().as_bytes())?;
+        }
     }
     if let Some(folder) = &arguments.record {
         dated::write(folder, &record.date, "-experiments", &record.to_json())?;

@@ -46,6 +46,8 @@ pub struct Draft {
     pub memory: String,
     /// How many times as many copies.
     pub times: u32,
+    /// How often it is made.
+    pub repeats: u32,
     /// What it runs on; of curves there is none.
     pub terms: Option<Terms>,
 }
@@ -94,6 +96,11 @@ impl Plan {
             pictures,
             file,
         })
+    }
+
+    /// Whether it runs on this machine, and not in the lab.
+    pub fn is_live(&self) -> bool {
+        self.file.kind == Kind::Live
     }
 }
 
@@ -156,6 +163,7 @@ impl Sight<'_> {
                         run: name.clone(),
                         memory,
                         times,
+                        repeats: self.repeats(run)?,
                         terms: terms.clone(),
                     });
                 }
@@ -181,7 +189,8 @@ impl Sight<'_> {
             refuse!("no size of `memory` is given");
         }
         let mut memory = memory.clone();
-        if self.file.kind == Kind::Curves {
+        // To find the knee of a simulated policy takes a simulation for each of many sizes.
+        if self.file.kind == Kind::Curves && run.memory.is_none() {
             memory.extend(["knee", "best"].map(String::from));
         }
         Ok(memory)
@@ -196,6 +205,18 @@ impl Sight<'_> {
         match times.is_empty() {
             true => vec![1],
             false => times.clone(),
+        }
+    }
+
+    fn repeats(&self, run: &Run) -> Result<u32, Refusal> {
+        let full = match self.mode {
+            Mode::Full => self.file.full.repeats,
+            Mode::Quick => None,
+        };
+        let usual = full.unwrap_or(self.file.machine.repeats);
+        match run.repeats.unwrap_or(usual) {
+            repeats @ 1..=1000 => Ok(repeats),
+            other => refuse!("`repeats` is {other}; takes 1 to 1000"),
         }
     }
 

@@ -112,7 +112,8 @@ fn replay(
         let told = fail(trial.system.name, trial.scenario.memory_pages, error);
         Refusal::new(format!("run `{}` in {}: {told}", trial.run, trial.memory))
     })?;
-    record.machine = machine(file, first);
+    let repeats = plan.trials.iter().map(|draft| draft.repeats).max();
+    record.machine = machine(file, first, repeats.unwrap_or(1));
     record.peak_bytes = peak_bytes;
     record.programs = reads.into_iter().map(|read| read.facts).collect();
     Ok(())
@@ -214,6 +215,7 @@ fn trial(draft: &Draft, file: &File, reads: &[Read], peak_bytes: u64) -> Result<
             ..Scenario::new(pages("memory", &draft.memory)?, programs)
         },
         system: terms.system.clone(),
+        repeats: draft.repeats,
     })
 }
 
@@ -243,7 +245,7 @@ fn programs(programs: &[Program], times: u32, reads: &[Read]) -> Vec<world::Prog
     each.collect()
 }
 
-fn machine(file: &File, terms: &Terms) -> String {
+fn machine(file: &File, terms: &Terms, repeats: u32) -> String {
     let machine = &file.machine;
     let processors = text::processors(terms.processors as usize);
     let files = match &machine.file_disk {
@@ -254,8 +256,12 @@ fn machine(file: &File, terms: &Terms) -> String {
         "present" => String::new(),
         year => format!(" of {year}"),
     };
+    let means = match repeats {
+        1 => String::new(),
+        _ => format!(", means of {repeats} runs"),
+    };
     format!(
-        "{processors}{year}, {}, swap on {}{files}, runs given up after {} h",
+        "{processors}{year}, {}, swap on {}{files}, runs given up after {} h{means}",
         machine.scheduler, machine.disk, machine.limit_hours
     )
 }

@@ -5,16 +5,20 @@
 //! it is whole. Programs run in a folder of their own beside it, which is gone afterwards.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use tidemark_trace::container::VERSION;
 
 use super::catalog::Catalog;
 use super::file::{Need, Trace};
+use super::once::Once;
 use super::plan::Mode;
+use crate::bench::child;
+use crate::bench::interrupt::Interrupt;
 use crate::bench::plan::Prepared;
 use crate::exit::{Refusal, refuse};
 use crate::run::program::{self, plain};
@@ -27,6 +31,9 @@ pub struct Workshop<'a> {
     pub catalog: &'a Catalog,
     /// Which traces are meant.
     pub mode: Mode,
+    /// Whether somebody wants the command to end.
+    pub interrupt: Interrupt,
+    made: Once,
 }
 
 /// How a trace is made in one mode.
@@ -37,6 +44,20 @@ struct Recipe {
     words: Vec<String>,
     prepare: Vec<Vec<String>>,
 }
+
+/// A trace to be made, and where it will lie.
+struct Task<'t> {
+    trace: &'t Trace,
+    recipe: Recipe,
+    files: Vec<(&'t str, Vec<u8>)>,
+    stem: String,
+    path: PathBuf,
+}
+
+/// How long a command may take, on a machine that has other work: ten times what the longest of
+/// the catalogue takes alone. What has not ended by then hangs.
+const QUICK_LIMIT: Duration = Duration::from_secs(30 * 60);
+const FULL_LIMIT: Duration = Duration::from_secs(4 * 3600);
 
 /// A folder that a program runs in, gone when it is over.
 pub struct Work {
@@ -50,7 +71,24 @@ impl Drop for Work {
     }
 }
 
-impl Workshop<'_> {
+impl<'a> Workshop<'a> {
+    /// A workshop that keeps its traces in `folder`.
+    pub fn new(folder: PathBuf, catalog: &'a Catalog, mode: Mode) -> Result<Self, Refusal> {
+        // Programs run elsewhere: a path from here would be another there.
+        let made = fs::create_dir_all(&folder).and_then(|()| folder.canonicalize());
+        let folder = match made {
+            Ok(folder) => folder,
+            Err(error) => refuse!("`--traces {}`: {}", folder.display(), plain(&error)),
+        };
+        Ok(Workshop {
+            folder,
+            catalog,
+            mode,
+            interrupt: Interrupt::open()?,
+            made: Once::default(),
+        })
+    }
+
     /// The folder for traces unless another is named: the user's cache.
     pub fn usual_folder() -> PathBuf {
         let is_set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -62,6 +100,37 @@ impl Workshop<'_> {
 
     /// The trace's file, made if it is missing.
     pub fn trace(&self, trace: &Trace) -> Result<PathBuf, Refusal> {
+        let task = self.task(trace)?;
+        self.made.make(&task.path, || self.carry_out(&task))?;
+        Ok(task.path)
+    }
+
+    /// Does `work` while another thread makes these traces, the first first, for when they are
+    /// wanted: a program that is recorded leaves a processor idle for most of the time.
+    pub fn ahead<T>(&self, traces: &[&Trace], work: impl FnOnce() -> T) -> T {
+        let is_over = AtomicBool::new(false);
+        let make_all = || {
+            for trace in traces {
+                if is_over.load(Ordering::Relaxed) || self.interrupt.is_wanted() {
+                    return;
+                }
+                // A refusal is told to whoever wants the trace.
+                if let Ok(task) = self.task(trace) {
+                    self.made.make_first(&task.path, || self.carry_out(&task));
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            if std::thread::available_parallelism().is_ok_and(|count| count.get() > 1) {
+                scope.spawn(make_all);
+            }
+            let done = work();
+            is_over.store(true, Ordering::Relaxed);
+            done
+        })
+    }
+
+    fn task<'t>(&self, trace: &'t Trace) -> Result<Task<'t>, Refusal> {
         let recipe = self.recipe(trace)?;
         let files = self.files(trace)?;
         let print = fingerprint(&format!(
@@ -69,14 +138,22 @@ impl Workshop<'_> {
             trace.options, trace.environment
         ));
         let stem = format!("{}-{print:016x}", trace.name);
-        let path = self.folder.join(format!("{stem}.tide"));
-        if path.is_file() {
-            return Ok(path);
+        Ok(Task {
+            path: self.folder.join(format!("{stem}.tide")),
+            trace,
+            recipe,
+            files,
+            stem,
+        })
+    }
+
+    fn carry_out(&self, task: &Task<'_>) -> Result<(), Refusal> {
+        if task.path.is_file() {
+            return Ok(());
         }
-        let work = self.open(trace, &files, &stem)?;
-        let made = prepare(trace, &recipe, &work.path)
-            .and_then(|()| make_trace(trace, &recipe, &work.path, &path));
-        made.map(|()| path)
+        let work = self.open(task.trace, &task.files, &task.stem)?;
+        self.prepare_in(task.trace, &task.recipe, &work.path)?;
+        self.make_trace(task, &work.path)
     }
 
     /// The trace's program, ready to run by itself, and the folder it runs in.
@@ -88,7 +165,7 @@ impl Workshop<'_> {
         let files = self.files(trace)?;
         let stem = format!("{}-live-{}", trace.name, std::process::id());
         let work = self.open(trace, &files, &stem)?;
-        prepare(trace, &recipe, &work.path)?;
+        self.prepare_in(trace, &recipe, &work.path)?;
         let prepared = Prepared {
             folder: work.path.clone(),
             words: recipe.words.iter().map(Into::into).collect(),
@@ -154,6 +231,71 @@ impl Workshop<'_> {
             prepare: prepare.clone(),
         })
     }
+
+    /// Runs the commands that come before a program.
+    fn prepare_in(&self, trace: &Trace, recipe: &Recipe, work: &Path) -> Result<(), Refusal> {
+        let name = &trace.name;
+        for words in &recipe.prepare {
+            let Some((program, arguments)) = words.split_first() else {
+                refuse!("trace `{name}`: `prepare` has a command without words");
+            };
+            let mut command = Command::new(program);
+            command.args(arguments);
+            self.run_in(work, trace, &mut command, &words.join(" "))?;
+        }
+        Ok(())
+    }
+
+    fn make_trace(&self, task: &Task<'_>, work: &Path) -> Result<(), Refusal> {
+        let begin = Instant::now();
+        let (recipe, path, name) = (&task.recipe, &task.path, &task.trace.name);
+        eprintln!("{name}: {} {}", recipe.verb, recipe.words.join(" "));
+        let own = match std::env::current_exe() {
+            Ok(own) => own,
+            Err(error) => refuse!("this command's own file can't be found: {}", plain(&error)),
+        };
+        let part = path.with_extension("part");
+        let mut command = Command::new(own);
+        command.arg(recipe.verb);
+        match recipe.verb {
+            "record" => command
+                .args(&task.trace.options)
+                .arg("-o")
+                .arg(&part)
+                .arg("--")
+                .args(&recipe.words),
+            _ => command.args(&recipe.words).arg("-o").arg(&part),
+        };
+        self.run_in(work, task.trace, &mut command, &recipe.words.join(" "))?;
+        if let Err(error) = fs::rename(&part, path) {
+            refuse!("`{}`: {}", path.display(), plain(&error));
+        }
+        eprintln!("{name}: made in {:.0} s", begin.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    /// Runs a command to its end in `work`. What it says on stderr is told if it fails.
+    fn run_in(
+        &self,
+        work: &Path,
+        trace: &Trace,
+        command: &mut Command,
+        told: &str,
+    ) -> Result<(), Refusal> {
+        let command = command.current_dir(work).envs(&trace.environment);
+        let limit = match self.mode {
+            Mode::Quick => QUICK_LIMIT,
+            Mode::Full => FULL_LIMIT,
+        };
+        let hold = self.interrupt.hold();
+        let ran = child::run_command(command.stdout(Stdio::null()), limit, &self.interrupt);
+        drop(hold);
+        self.interrupt.leave_if_wanted();
+        match ran {
+            Ok(_) => Ok(()),
+            Err(reason) => refuse!("trace `{}`: `{told}`: {reason}", trace.name),
+        }
+    }
 }
 
 fn check_need(need: &Need) -> Result<(), Refusal> {
@@ -169,73 +311,6 @@ fn check_need(need: &Need) -> Result<(), Refusal> {
         }
         _ => Ok(()),
     }
-}
-
-/// Runs the commands that come before a program.
-fn prepare(trace: &Trace, recipe: &Recipe, work: &Path) -> Result<(), Refusal> {
-    let name = &trace.name;
-    for words in &recipe.prepare {
-        let Some((program, arguments)) = words.split_first() else {
-            refuse!("trace `{name}`: `prepare` has a command without words");
-        };
-        let mut command = Command::new(program);
-        command.args(arguments);
-        run_in(work, trace, &mut command, &words.join(" "))?;
-    }
-    Ok(())
-}
-
-fn make_trace(trace: &Trace, recipe: &Recipe, work: &Path, path: &Path) -> Result<(), Refusal> {
-    let begin = Instant::now();
-    let name = &trace.name;
-    eprintln!("{name}: {} {}", recipe.verb, recipe.words.join(" "));
-    let own = match std::env::current_exe() {
-        Ok(own) => own,
-        Err(error) => refuse!("this command's own file can't be found: {}", plain(&error)),
-    };
-    let part = path.with_extension("part");
-    let mut command = Command::new(own);
-    command.arg(recipe.verb);
-    match recipe.verb {
-        "record" => command
-            .args(&trace.options)
-            .arg("-o")
-            .arg(&part)
-            .arg("--")
-            .args(&recipe.words),
-        _ => command.args(&recipe.words).arg("-o").arg(&part),
-    };
-    run_in(work, trace, &mut command, &recipe.words.join(" "))?;
-    if let Err(error) = fs::rename(&part, path) {
-        refuse!("`{}`: {}", path.display(), plain(&error));
-    }
-    eprintln!("{name}: made in {:.0} s", begin.elapsed().as_secs_f64());
-    Ok(())
-}
-
-/// Runs a command to its end in `work`. What it says on stderr is told if it fails.
-fn run_in(work: &Path, trace: &Trace, command: &mut Command, told: &str) -> Result<(), Refusal> {
-    let log = work.join(".stderr");
-    let spawned = File::create(&log).and_then(|file| {
-        let command = command.current_dir(work).envs(&trace.environment);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(file)
-            .status()
-    });
-    let status = match spawned {
-        Ok(status) if status.success() => return Ok(()),
-        Ok(status) => status.to_string(),
-        Err(error) => plain(&error),
-    };
-    let said = fs::read_to_string(&log).unwrap_or_default();
-    let last = said
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or_default();
-    refuse!("trace `{}`: `{told}` failed ({status}): {last}", trace.name)
 }
 
 /// A hash that stays the same on every machine (FNV-1a, 64 bits).

@@ -50,8 +50,44 @@ pub fn ratios(findings: &[Finding]) -> String {
     html + "</div></figure>"
 }
 
+/// A bar of a picture: what it stands for, and what is told of it.
+pub struct Bar {
+    /// The run, and its size and number of copies where there are several.
+    pub name: String,
+    /// How long it is.
+    pub value: f64,
+    /// The same in words, and how the run ended if not as it should.
+    pub told: String,
+    /// Whether the run did not come to its end.
+    pub is_cut: bool,
+}
+
 /// A bar for each run, in each size and number of copies.
 pub fn runs(order: &PictureOrder, measurements: &[Measurement]) -> String {
+    let bars = bars(order, measurements);
+    let most = bars.iter().map(|bar| bar.value).fold(1e-12, f64::max);
+    if bars.is_empty() {
+        return String::new();
+    }
+    let mut html = format!(
+        "<figure><figcaption>{}</figcaption><div class=\"bars\">",
+        escaped(&order.title)
+    );
+    for bar in bars {
+        let width = bar.value / most * 100.0;
+        let kind = if bar.is_cut { "cut" } else { "is" };
+        html.push_str(&format!(
+            "<span>{}</span><div><i class=\"{kind}\" style=\"width:{width:.2}%\"></i></div>\
+             <span>{}</span>",
+            escaped(&bar.name),
+            escaped(&bar.told),
+        ));
+    }
+    html + "</div></figure>"
+}
+
+/// The bars of a picture, in the order of the measurements.
+pub fn bars(order: &PictureOrder, measurements: &[Measurement]) -> Vec<Bar> {
     let shown = measurements.iter().filter_map(|measurement| {
         let is_wanted = order.runs.is_empty() || order.runs.contains(&measurement.run);
         let value = measurement.metrics.get(&order.metric);
@@ -60,21 +96,13 @@ pub fn runs(order: &PictureOrder, measurements: &[Measurement]) -> String {
             .map(|value| (measurement, *value))
     });
     let shown: Vec<(&Measurement, f64)> = shown.collect();
-    let most = shown.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-    if shown.is_empty() {
-        return String::new();
-    }
     let sizes = distinct(
         shown
             .iter()
             .map(|(measurement, _)| measurement.memory.clone()),
     );
     let times = distinct(shown.iter().map(|(measurement, _)| measurement.times));
-    let mut html = format!(
-        "<figure><figcaption>{}</figcaption><div class=\"bars\">",
-        escaped(&order.title)
-    );
-    for (measurement, value) in shown {
+    let bar = |(measurement, value): (&Measurement, f64)| {
         let mut name = measurement.run.clone();
         if sizes > 1 {
             name.push_str(&format!(" in {}", measurement.memory));
@@ -82,19 +110,18 @@ pub fn runs(order: &PictureOrder, measurements: &[Measurement]) -> String {
         if times > 1 {
             name.push_str(&format!(" × {}", measurement.times));
         }
-        let width = value / most.max(1e-12) * 100.0;
-        let (kind, told) = match measurement.ending {
-            Ending::Complete => ("is", String::new()),
-            other => ("cut", format!(", {}", ending(other))),
+        let told = match measurement.ending {
+            Ending::Complete => String::new(),
+            other => format!(", {}", ending(other)),
         };
-        html.push_str(&format!(
-            "<span>{}</span><div><i class=\"{kind}\" style=\"width:{width:.2}%\"></i></div>\
-             <span>{}{told}</span>",
-            escaped(&name),
-            escaped(&in_words(&order.metric, value)),
-        ));
-    }
-    html + "</div></figure>"
+        Bar {
+            name,
+            value,
+            told: in_words(&order.metric, value) + &told,
+            is_cut: measurement.ending != Ending::Complete,
+        }
+    };
+    shown.into_iter().map(bar).collect()
 }
 
 fn distinct<T: Ord>(values: impl Iterator<Item = T>) -> usize {

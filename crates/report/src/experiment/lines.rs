@@ -17,36 +17,68 @@ const WIDE: f64 = 20.0;
 /// Colours there are; further lines are dashed.
 const INKS: usize = 7;
 
-struct Line<'a> {
-    run: &'a str,
+/// One run's line.
+pub struct Line<'a> {
+    /// The run.
+    pub run: &'a str,
     /// Across, up, and whether the run came to its end.
-    points: Vec<(f64, f64, bool)>,
+    pub points: Vec<(f64, f64, bool)>,
+}
+
+/// The lines of a picture, and the axes they stand on.
+pub struct Lines<'a> {
+    /// One for each run.
+    pub lines: Vec<Line<'a>>,
+    /// The axis to the right.
+    pub across: Axis,
+    /// The axis upwards.
+    pub up: Axis,
+    quantity: Quantity,
+}
+
+impl<'a> Lines<'a> {
+    /// What a picture shows, if there is anything to show.
+    pub fn new(order: &PictureOrder, measurements: &'a [Measurement]) -> Option<Lines<'a>> {
+        let lines = collect(order, measurements);
+        let all = || lines.iter().flat_map(|line| &line.points);
+        all().next()?;
+        let range = |part: fn(&(f64, f64, bool)) -> f64| {
+            let values = all().map(part);
+            values.fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v)))
+        };
+        let (across, up) = (range(|point| point.0), range(|point| point.1));
+        let quantity = match order.across.as_str() {
+            "memory" => Quantity::Bytes,
+            _ => Quantity::Count,
+        };
+        let across = Axis::new(quantity, Spread::Logarithmic, across.0, across.1);
+        let up = match up.0 > 0.0 && up.1 / up.0 > WIDE {
+            true => Axis::new(Quantity::Count, Spread::Logarithmic, up.0 / 1.2, up.1 * 1.2),
+            false => Axis::new(Quantity::Count, Spread::Linear, 0.0, up.1 * 1.05),
+        };
+        Some(Lines {
+            lines,
+            across,
+            up,
+            quantity,
+        })
+    }
+
+    /// What runs to the right.
+    pub fn across_name(&self) -> &'static str {
+        match self.quantity {
+            Quantity::Bytes => "memory",
+            Quantity::Count | Quantity::Time(_) => "times as many programs",
+        }
+    }
 }
 
 /// The lines, with axes and a legend.
 pub fn draw(order: &PictureOrder, measurements: &[Measurement]) -> String {
-    let lines = collect(order, measurements);
-    let points: Vec<(f64, f64)> = lines
-        .iter()
-        .flat_map(|line| line.points.iter().map(|&(x, y, _)| (x, y)))
-        .collect();
-    if points.is_empty() {
+    let Some(shown) = Lines::new(order, measurements) else {
         return String::new();
-    }
-    let range = |part: fn(&(f64, f64)) -> f64| {
-        let values = points.iter().map(part);
-        values.fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v)))
     };
-    let (across, up) = (range(|point| point.0), range(|point| point.1));
-    let quantity = match order.across.as_str() {
-        "memory" => Quantity::Bytes,
-        _ => Quantity::Count,
-    };
-    let across = Axis::new(quantity, Spread::Logarithmic, across.0, across.1);
-    let up = match up.0 > 0.0 && up.1 / up.0 > WIDE {
-        true => Axis::new(Quantity::Count, Spread::Logarithmic, up.0 / 1.2, up.1 * 1.2),
-        false => Axis::new(Quantity::Count, Spread::Linear, 0.0, up.1 * 1.05),
-    };
+    let (across, up) = (&shown.across, &shown.up);
     let x = |value| LEFT + across.place(value) * (WIDTH - LEFT - RIGHT);
     let y = |value| HEIGHT - BELOW - up.place(value) * (HEIGHT - BELOW - EDGE);
     let mut svg = format!(
@@ -78,18 +110,15 @@ pub fn draw(order: &PictureOrder, measurements: &[Measurement]) -> String {
         "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
         (LEFT + WIDTH - RIGHT) / 2.0,
         HEIGHT - 5.0,
-        match quantity {
-            Quantity::Bytes => "memory",
-            Quantity::Count | Quantity::Time(_) => "times as many programs",
-        },
+        shown.across_name(),
     ));
-    for (number, line) in lines.iter().enumerate() {
+    for (number, line) in shown.lines.iter().enumerate() {
         svg.push_str(&stroke(number, line, &x, &y, &order.metric));
     }
     format!(
         "<figure><figcaption>{}</figcaption>{svg}</svg>{}</figure>",
         escaped(&order.title),
-        legend(&lines)
+        legend(&shown.lines)
     )
 }
 

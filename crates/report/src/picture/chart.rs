@@ -59,15 +59,19 @@ const RIGHT: f64 = 24.0;
 const ABOVE: f64 = 58.0;
 const BELOW: f64 = 56.0;
 const LETTERS: u32 = 12;
+/// From one line of the legend to the next.
+const LEGEND_LINE: f64 = 18.0;
+/// What stands between a name of the legend and the next: a stroke and gaps.
+const LEGEND_GAPS: [f64; 2] = [32.0, 16.0];
 
 impl Chart {
     /// Draws the chart into `area`.
     pub fn draw(&self, picture: &mut Picture, area: Area) {
         let inner = Area {
             x: area.x + LEFT,
-            y: area.y + ABOVE,
+            y: area.y + ABOVE + self.legend_height(area.width),
             width: area.width - LEFT - RIGHT,
-            height: area.height - ABOVE - BELOW,
+            height: area.height - ABOVE - self.legend_height(area.width) - BELOW,
         };
         for (from, until, tint) in &self.spans {
             let x = |value| inner.x + self.across.place(value).clamp(0.0, 1.0) * inner.width;
@@ -93,14 +97,34 @@ impl Chart {
     fn draw_title(&self, picture: &mut Picture, area: Area, inner: Area) {
         let lettering = Lettering::new(15).bold();
         picture.text(inner.x, area.y + 20.0, &self.title, lettering);
-        let mut x = inner.x;
-        let y = area.y + 43.0;
-        for series in self.series.iter().filter(|series| !series.name.is_empty()) {
+        for (series, (right, line)) in self.legend(inner.width) {
+            let (x, y) = (inner.x + right, area.y + 43.0 + line as f64 * LEGEND_LINE);
             let stroke = Stroke::new(series.colour, 3.0).dashed(series.is_dashed);
             picture.line(vec![(x, y - 4.0), (x + 26.0, y - 4.0)], stroke);
-            picture.text(x + 32.0, y, &series.name, Lettering::new(LETTERS));
-            x += 32.0 + text_width(&series.name, LETTERS) + 16.0;
+            picture.text(x + LEGEND_GAPS[0], y, &series.name, Lettering::new(LETTERS));
         }
+    }
+
+    /// How much higher than usual a chart of that width must be for its legend.
+    pub fn legend_height(&self, width: f64) -> f64 {
+        let legend = self.legend(width - LEFT - RIGHT);
+        legend.last().map_or(0, |(_, (_, line))| *line) as f64 * LEGEND_LINE
+    }
+
+    /// Where each name of the legend stands: how far to the right, and in which line.
+    fn legend(&self, width: f64) -> Vec<(&Series, (f64, usize))> {
+        let (mut right, mut line) = (0.0, 0);
+        let named = self.series.iter().filter(|series| !series.name.is_empty());
+        let placed = named.map(|series| {
+            let long = LEGEND_GAPS[0] + text_width(&series.name, LETTERS);
+            if right > 0.0 && right + long > width {
+                (right, line) = (0.0, line + 1);
+            }
+            let place = (right, line);
+            right += long + LEGEND_GAPS[1];
+            (series, place)
+        });
+        placed.collect()
     }
 
     fn draw_up(&self, picture: &mut Picture, inner: Area) {
@@ -248,6 +272,7 @@ fn thinned(spots: &[(f64, f64)]) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::axis::{Quantity, Spread};
 
     const INNER: Area = Area {
         x: 0.0,
@@ -255,6 +280,40 @@ mod tests {
         width: 10.0,
         height: 10.0,
     };
+
+    #[test]
+    fn a_legend_that_is_too_long_goes_on_in_the_next_line() {
+        let series = ["first", "second", "third"].map(|name| Series {
+            name: name.repeat(4),
+            colour: PAPER.text,
+            is_dashed: false,
+            width: 1.0,
+            points: vec![],
+            dot: None,
+        });
+        let axis = || Axis::new(Quantity::Count, Spread::Linear, 0.0, 1.0);
+        let chart = Chart {
+            title: String::new(),
+            across_name: String::new(),
+            across: axis(),
+            up: axis(),
+            series: series.into(),
+            spans: vec![],
+            levels: vec![],
+            marks: vec![],
+        };
+        let lines = |width| {
+            chart
+                .legend(width)
+                .iter()
+                .map(|(_, at)| at.1)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lines(2000.0), [0, 0, 0]);
+        assert_eq!(lines(420.0), [0, 0, 1]);
+        assert_eq!(lines(10.0), [0, 1, 2]);
+        assert!((chart.legend_height(10.0) - 36.0).abs() < 1e-9);
+    }
 
     #[test]
     fn lines_are_cut_at_the_edges() {
