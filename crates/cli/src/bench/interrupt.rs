@@ -18,8 +18,8 @@ pub struct Interrupt {
     holds: Arc<Mutex<u32>>,
 }
 
-/// While one lives, signals only raise the flag.
-pub struct Hold<'a> {
+/// While one lives, signals only raise the flag; also if whoever has it panics.
+struct Hold<'a> {
     interrupt: &'a Interrupt,
 }
 
@@ -37,7 +37,8 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Signals end the command, as they do by themselves, but while there is a [`Hold`].
+    /// Signals end the command, as they do by themselves, but while somebody is
+    /// [`holding`](Self::holding) them.
     pub fn open() -> Result<Interrupt, Refusal> {
         let interrupt = Interrupt {
             is_wanted: Arc::default(),
@@ -52,18 +53,17 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Lets signals raise the flag alone: somebody has a program to end, or a host to put back.
-    /// Afterwards [`leave_if_wanted`](Interrupt::leave_if_wanted).
-    pub fn hold(&self) -> Hold<'_> {
+    /// Does `body`, in which signals only raise the flag: it has a program to end, or a host to put
+    /// back. Then ends the command if one has come that nobody holds back any more.
+    pub fn holding<T>(&self, body: impl FnOnce() -> T) -> T {
         self.change_holds(|holds| holds + 1);
-        Hold { interrupt: self }
-    }
-
-    /// Ends the command if a signal has come that nobody holds back any more.
-    pub fn leave_if_wanted(&self) {
+        let hold = Hold { interrupt: self };
+        let value = body();
+        drop(hold);
         if self.is_wanted() && self.is_open.load(Ordering::Relaxed) {
             Exit::Signal(SIGINT).leave();
         }
+        value
     }
 
     fn change_holds(&self, change: impl FnOnce(u32) -> u32) {

@@ -71,11 +71,8 @@ pub fn make(
         let drafts = plan.trials.iter().filter(|draft| draft.memory == memory);
         let names: Vec<&str> = drafts.map(|draft| draft.run.as_str()).collect();
         let bench = bench(&names, bytes(memory)?, program.copies, &prepared)?;
-        let hold = workshop.interrupt.hold();
-        let found = measure(&bench, &workshop.interrupt);
-        drop(hold);
-        workshop.interrupt.leave_if_wanted();
-        let found = found?;
+        let interrupt = &workshop.interrupt;
+        let found = interrupt.holding(|| measure(&bench, interrupt))?;
         for left_out in &found.left_out {
             let (name, reason) = (&left_out.name, &left_out.reason);
             record

@@ -282,16 +282,14 @@ impl<'a> Workshop<'a> {
         command: &mut Command,
         told: &str,
     ) -> Result<(), Refusal> {
-        let command = command.current_dir(work).envs(&trace.environment);
+        command.current_dir(work).envs(&trace.environment);
+        command.stdout(Stdio::null());
         let limit = match self.mode {
             Mode::Quick => QUICK_LIMIT,
             Mode::Full => FULL_LIMIT,
         };
-        let hold = self.interrupt.hold();
-        let ran = child::run_command(command.stdout(Stdio::null()), limit, &self.interrupt);
-        drop(hold);
-        self.interrupt.leave_if_wanted();
-        match ran {
+        let interrupt = &self.interrupt;
+        match interrupt.holding(|| child::run_command(command, limit, interrupt)) {
             Ok(_) => Ok(()),
             Err(reason) => refuse!("trace `{}`: `{told}`: {reason}", trace.name),
         }
