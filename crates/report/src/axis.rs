@@ -177,7 +177,12 @@ mod tests {
     #[test]
     fn a_short_logarithmic_range_has_ticks_too() {
         let mib = f64::from(1 << 20);
-        let axis = Axis::new(Quantity::Bytes, Spread::Logarithmic, 72.0 * mib, 120.0 * mib);
+        let axis = Axis::new(
+            Quantity::Bytes,
+            Spread::Logarithmic,
+            72.0 * mib,
+            120.0 * mib,
+        );
         assert_eq!(axis.ticks(4), [80.0, 96.0, 112.0].map(|tick| tick * mib));
         let axis = Axis::new(Quantity::Count, Spread::Logarithmic, 40.0, 300.0);
         assert_eq!(axis.ticks(4), [50.0, 100.0, 200.0]);
