@@ -162,6 +162,14 @@ impl Vm {
         }
     }
 
+    /// The pages on their way to their pagers that the page daemon waits for.
+    pub(crate) fn laundry_awaited(&self) -> u32 {
+        match self.config.placement {
+            Placement::Together => self.laundry,
+            Placement::InPlace => self.laundry - self.frames.cleaning(),
+        }
+    }
+
     /// Whether a page that is being written and stays can be used meanwhile: it can be read.
     pub(crate) fn is_readable(&self, frame: FrameId, access: Access) -> bool {
         let in_place = self.config.placement == Placement::InPlace;

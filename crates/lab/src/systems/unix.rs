@@ -72,12 +72,12 @@ fn osf(frames: u32) -> Config {
         default_cluster_pages: 2,
         placement: Placement::InPlace,
         pacing: Some(Pacing {
-            pass_pages: 4,
-            // Ten clusters of four; writers go on at five.
-            wait_laundry: 40,
-            resume_laundry: 20,
+            pass_pages: 1,
+            // Ten clusters, of one page each that leaves; it goes on at five.
+            wait_laundry: 10,
+            resume_laundry: 5,
             wait_ns: 0,
-            wait_page_ns: 7_500_000,
+            wait_page_ns: 30_000_000,
             is_pausing: false,
         }),
         ..marks.config(frames)
