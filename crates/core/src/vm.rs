@@ -181,6 +181,8 @@ pub struct Vm {
     pub(crate) daemon: Daemon,
     /// Whose pages load control spares while others may go.
     pub(crate) protected: Option<SpaceId>,
+    /// The spaces that load control has told to stop.
+    pub(crate) suspended: Vec<SpaceId>,
     /// Spaces for which a page is being fetched that load control has not been told of.
     pub(crate) paging_in: Vec<SpaceId>,
     pub(crate) streams: Streams,
@@ -232,6 +234,7 @@ impl Vm {
             load: Box::new(Unlimited),
             daemon: Daemon::default(),
             protected: None,
+            suspended: Vec::new(),
             paging_in: Vec::new(),
             streams: Streams::new(),
             transfers: BTreeMap::new(),
