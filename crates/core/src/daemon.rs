@@ -5,21 +5,36 @@
 //! what is left, and use pages that the next pass then finds in use. [`Pacing`] says how; without
 //! it, [`reclaim`](crate::reclaim) does all at once.
 //!
+//! [`Passes`] are for daemons that work until enough is free, as Mach's and its descendants' do;
+//! FreeBSD's asks a [`controller`](crate::controller) how much to give up, ten times a second.
+//!
 //! # Invariants
 //! 1. A daemon that sleeps has no deadline.
 //! 2. Frames chosen in one call are at most [`ROUND_MAX`] and one pass.
 
+use crate::controller::{Controller, Gains};
 use crate::frame::State;
 use crate::machine::Machine;
 use crate::reclaim::{Need, ROUND_MAX};
 use crate::time::Time;
 use crate::vm::{Config, Vm};
 
-/// How the page daemon works and waits. Counts are in pages.
+/// How the page daemon works and waits.
 ///
 /// - Needs: `free_low` at least, and `free_high` more than the reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pacing {
+pub enum Pacing {
+    /// Pass after pass, until [`free_high`](crate::vm::Config::free_high) frames are free.
+    Passes(Passes),
+    /// What a controller asks for, once in each interval while less than
+    /// [`free_high`](crate::vm::Config::free_high) frames are free; and at once when no more than
+    /// [`free_low`](crate::vm::Config::free_low) are, unless the last time was in vain.
+    Controlled(Gains),
+}
+
+/// How passes go. Counts are in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Passes {
     /// The most pages one pass gives up.
     pub pass_pages: u32,
     /// The daemon waits after a pass when so many pages are on their way to their pagers, not
@@ -47,13 +62,20 @@ pub(crate) struct Daemon {
     was_fruitless: bool,
     /// Nobody gets a frame.
     is_paused: bool,
+    controller: Controller,
+    /// What the controller asked for and is still to be given up.
+    owed: u32,
 }
 
 impl Vm {
     /// When [`handle_deadline`](Self::handle_deadline) wants to be called next, if ever. It may be
     /// called late.
     pub fn poll_deadline(&self) -> Option<Time> {
-        self.daemon.is_awake.then_some(self.daemon.due)
+        let due = match self.daemon.owed {
+            0 => self.daemon.due,
+            _ => self.now,
+        };
+        self.daemon.is_awake.then_some(due)
     }
 
     /// Learns that a deadline has come.
@@ -73,27 +95,29 @@ impl Vm {
 
     /// Wakes the daemon if few frames are free, and has it make the passes that are due.
     pub(crate) fn pace(&mut self, machine: &mut dyn Machine, pacing: Pacing) {
+        match pacing {
+            Pacing::Passes(passes) => self.pace_passes(machine, passes),
+            Pacing::Controlled(gains) => self.pace_controlled(machine, &gains),
+        }
+    }
+
+    fn pace_passes(&mut self, machine: &mut dyn Machine, passes: Passes) {
         let free = self.frames.count(State::Free);
         if !self.daemon.is_awake {
             if free > self.free_marks().0 {
                 return;
             }
-            self.daemon = Daemon {
-                is_awake: true,
-                due: self.now,
-                was_fruitless: false,
-                is_paused: self.daemon.is_paused,
-            };
+            self.wake_daemon(self.now);
         }
         let is_early = self.now < self.daemon.due;
-        let is_washing = self.laundry_awaited() > pacing.resume_laundry;
+        let is_washing = self.laundry_awaited() > passes.resume_laundry;
         if is_early && (self.daemon.was_fruitless || is_washing) {
             return;
         }
         let mut left = ROUND_MAX;
         while self.daemon.is_awake && left > 0 {
-            left = left.saturating_sub(pacing.pass_pages.max(1));
-            if !self.make_pass(machine, pacing) {
+            left = left.saturating_sub(passes.pass_pages.max(1));
+            if !self.make_pass(machine, passes) {
                 return;
             }
         }
@@ -102,10 +126,14 @@ impl Vm {
     }
 
     /// Whether faults wait although frames are free. Notes that they must from now on, if `free`
-    /// says so.
+    /// says so. With a full store they never do: the daemon, which would end it, does nothing then.
     pub(crate) fn is_paused(&mut self, free: u32) -> bool {
-        let is_pausing = self.config.pacing.is_some_and(|pacing| pacing.is_pausing);
-        self.daemon.is_paused |= is_pausing && free <= self.config.reserve;
+        let is_pausing = match self.config.pacing {
+            Some(Pacing::Passes(passes)) => passes.is_pausing && !self.is_store_full,
+            Some(Pacing::Controlled(_)) | None => false,
+        };
+        let is_over = free > self.config.reserve && !self.daemon.is_paused;
+        self.daemon.is_paused = is_pausing && !is_over;
         self.daemon.is_paused
     }
 
@@ -123,8 +151,58 @@ impl Vm {
         (free_low.min(high - 1), high)
     }
 
+    fn wake_daemon(&mut self, due: Time) {
+        self.daemon = Daemon {
+            is_awake: true,
+            due,
+            was_fruitless: false,
+            ..self.daemon
+        };
+    }
+
+    /// Gives up what the controller asks for, if it is time to ask, or what is left of it.
+    fn pace_controlled(&mut self, machine: &mut dyn Machine, gains: &Gains) {
+        let free = self.frames.count(State::Free);
+        let (low, target) = self.free_marks();
+        if !self.daemon.is_awake {
+            if free >= target {
+                return;
+            }
+            self.daemon.controller = Controller::default();
+            let interval_ns = gains.interval_ns.max(1);
+            self.wake_daemon(Time(self.now.0.next_multiple_of(interval_ns)));
+        }
+        if self.daemon.owed == 0 {
+            let is_new = self.now >= self.daemon.due;
+            let is_urgent = free <= low && !self.daemon.was_fruitless;
+            if !is_new && !is_urgent {
+                return;
+            }
+            let owed = self.daemon.controller.ask(gains, target, free, is_new);
+            self.daemon.owed = owed;
+            self.daemon.was_fruitless = false;
+            if is_new {
+                self.daemon.due = self.now.after_ns(gains.interval_ns.max(1));
+            }
+            if owed == 0 {
+                self.daemon.is_awake = !self.daemon.controller.is_at_rest();
+                return;
+            }
+        }
+        let (pages, laundry) = (self.daemon.owed.min(ROUND_MAX), self.laundry);
+        self.reclaim(machine, pages);
+        let freed = self.frames.count(State::Free).saturating_sub(free);
+        let gone = freed + (self.laundry - laundry);
+        self.daemon.owed = match gone {
+            0 => 0,
+            _ => self.daemon.owed - pages,
+        };
+        // It waits for what is being written.
+        self.daemon.was_fruitless |= freed < pages;
+    }
+
     /// One pass, unless enough frames are free. Says whether the next may follow at once.
-    fn make_pass(&mut self, machine: &mut dyn Machine, pacing: Pacing) -> bool {
+    fn make_pass(&mut self, machine: &mut dyn Machine, passes: Passes) -> bool {
         let before = self.frames.count(State::Free);
         let (_, high) = self.free_marks();
         if before >= high {
@@ -132,14 +210,14 @@ impl Vm {
             return true;
         }
         let laundry = self.laundry;
-        self.reclaim(machine, pacing.pass_pages.min(high - before));
+        self.reclaim(machine, passes.pass_pages.min(high - before));
         let gained = self.frames.count(State::Free) - before + (self.laundry - laundry);
         self.daemon.was_fruitless = gained == 0 && self.laundry == 0;
         let awaited = self.laundry_awaited();
-        if gained > 0 && awaited < pacing.wait_laundry {
+        if gained > 0 && awaited < passes.wait_laundry {
             return true;
         }
-        let wait_ns = pacing.wait_ns + pacing.wait_page_ns * u64::from(awaited);
+        let wait_ns = passes.wait_ns + passes.wait_page_ns * u64::from(awaited);
         self.daemon.due = self.now.after_ns(wait_ns.max(1));
         false
     }

@@ -16,6 +16,7 @@ pub mod backing;
 pub mod bitmap;
 pub mod check;
 pub mod cluster;
+pub mod controller;
 pub mod daemon;
 pub mod decision;
 pub mod fault;

@@ -1,6 +1,7 @@
 //! Scenarios of the page daemon: what it does in a pass, and what it waits for.
 
-use tidemark_core::daemon::Pacing;
+use tidemark_core::controller::GAINS;
+use tidemark_core::daemon::{Pacing, Passes};
 use tidemark_core::frame::State;
 use tidemark_model::world::World;
 
@@ -8,14 +9,14 @@ fn paced() -> World {
     let mut world = World::new();
     world.frames(20).config(|config| {
         (config.free_low, config.free_high, config.reserve) = (4, 8, 2);
-        config.pacing = Some(Pacing {
+        config.pacing = Some(Pacing::Passes(Passes {
             pass_pages: 2,
             wait_laundry: 1,
             resume_laundry: 0,
             wait_ns: 50_000_000,
             wait_page_ns: 0,
             is_pausing: true,
-        });
+        }));
     });
     world
 }
@@ -55,4 +56,48 @@ fn who_comes_when_memory_is_nearly_gone_waits_until_the_daemon_is_done() {
     world.expect_frames(State::Free, 2);
     world.disk_goes_on().run();
     world.expect_waiting(0).expect_frames(State::Resident, 13);
+}
+
+#[test]
+fn nobody_waits_for_a_daemon_that_a_full_store_has_stopped() {
+    let mut world = paced();
+    world.swap_slots(1);
+    // Two are free, which is the reserve: all others wait, until the store is full.
+    world.write_all(0..18).disk_holds();
+    world.write(18).disk_goes_on().run();
+    world.discard(0, 10).stage().take_failures();
+    world.write(19).expect_waiting(0);
+    assert_eq!(world.stage().take_failures(), []);
+}
+
+fn controlled() -> World {
+    let mut world = World::new();
+    world.frames(200).config(|config| {
+        (config.free_low, config.free_high, config.reserve) = (36, 40, 2);
+        config.laundry_max = 64;
+        config.pacing = Some(Pacing::Controlled(GAINS));
+    });
+    world
+}
+
+#[test]
+fn a_controlled_daemon_gives_up_parts_of_what_is_missing_and_more_the_longer_it_is() {
+    let mut world = controlled();
+    world.write_all(0..160).disk_holds();
+    world.write_all(160..163).expect_frames(State::Leaving, 0);
+    // Four are missing, and it is urgent: 4 / 3 + 4 / 4 + 4 / 8.
+    world.write(163).expect_frames(State::Leaving, 2);
+    // As many are still missing an interval later: 4 / 3 + 8 / 4.
+    world.tick().expect_frames(State::Leaving, 5);
+}
+
+#[test]
+fn a_controlled_daemon_rests_when_enough_has_been_free_for_long() {
+    let mut world = controlled();
+    world.write_all(0..164).run();
+    (0..20).for_each(|_| {
+        world.tick().run();
+    });
+    assert!(world.stage().vm().frames().count(State::Free) >= 40);
+    assert_eq!(world.stage().vm().poll_deadline(), None);
 }

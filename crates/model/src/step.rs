@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-use tidemark_core::daemon::Pacing;
+use tidemark_core::controller::{GAINS, Gains};
+use tidemark_core::daemon::{Pacing, Passes};
 use tidemark_core::id::{FrameId, PagerId, SpaceId, VirtPage};
 use tidemark_core::load;
 use tidemark_core::machine::Rights;
@@ -258,14 +259,20 @@ fn draw_config(choices: &mut dyn Choices) -> Config {
 }
 
 fn draw_pacing(choices: &mut dyn Choices) -> Pacing {
-    Pacing {
+    if choices.chance(1, 3) {
+        return Pacing::Controlled(Gains {
+            interval_ns: 1 + choices.below(100_000_000),
+            ..GAINS
+        });
+    }
+    Pacing::Passes(Passes {
         pass_pages: 1 + choices.below(8) as u32,
         wait_laundry: 1 + choices.below(8) as u32,
         resume_laundry: choices.below(4) as u32,
         wait_ns: choices.below(100_000_000),
         wait_page_ns: choices.below(30_000_000),
         is_pausing: choices.chance(1, 2),
-    }
+    })
 }
 
 fn draw_temper(choices: &mut dyn Choices) -> Temper {

@@ -1,6 +1,6 @@
 //! Mach: from the first pager of 1986 to the three of GNU Mach.
 
-use tidemark_core::daemon::Pacing;
+use tidemark_core::daemon::{Pacing, Passes};
 use tidemark_core::vm::Config;
 
 use super::machines;
@@ -42,14 +42,14 @@ pub const MACH3: System = System {
     lineage: &["Mach 2.5 and 3.0, 1987-1991 (vm_pageout)"],
     policy: "mach3",
     config: |frames| Config {
-        pacing: Some(Pacing {
+        pacing: Some(Pacing::Passes(Passes {
             pass_pages: 1,
             wait_laundry: 10,
             resume_laundry: 5,
             wait_ns: 0,
             wait_page_ns: 30_000_000,
             is_pausing: false,
-        }),
+        })),
         ..Marks {
             reserve: 15,
             low: 25 + frames / 100,
@@ -104,14 +104,14 @@ fn gnumach(frames: u32) -> Config {
     };
     Config {
         laundry_max: 5,
-        pacing: Some(Pacing {
+        pacing: Some(Pacing::Passes(Passes {
             pass_pages: 5,
             wait_laundry: 1,
             resume_laundry: 0,
             wait_ns: 50_000_000,
             wait_page_ns: 0,
             is_pausing: true,
-        }),
+        })),
         ..Marks {
             reserve: mark(5, 500),
             low: mark(6, 600),

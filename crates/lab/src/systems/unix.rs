@@ -1,6 +1,7 @@
 //! The other Unix kernels: OSF's Mach, NetBSD, FreeBSD.
 
-use tidemark_core::daemon::Pacing;
+use tidemark_core::controller::GAINS;
+use tidemark_core::daemon::{Pacing, Passes};
 use tidemark_core::placement::Placement;
 use tidemark_core::vm::Config;
 
@@ -71,7 +72,7 @@ fn osf(frames: u32) -> Config {
         cluster_pages: 4,
         default_cluster_pages: 2,
         placement: Placement::InPlace,
-        pacing: Some(Pacing {
+        pacing: Some(Pacing::Passes(Passes {
             pass_pages: 1,
             // Ten clusters, of one page each that leaves; it goes on at five.
             wait_laundry: 10,
@@ -79,7 +80,7 @@ fn osf(frames: u32) -> Config {
             wait_ns: 0,
             wait_page_ns: 30_000_000,
             is_pausing: false,
-        }),
+        })),
         ..marks.config(frames)
     }
 }
@@ -114,6 +115,7 @@ fn freebsd(frames: u32) -> Config {
         cluster_pages: 32,
         default_cluster_pages: 8,
         ahead_pages_max: 32,
+        pacing: Some(Pacing::Controlled(GAINS)),
         ..marks.config(frames)
     }
 }
