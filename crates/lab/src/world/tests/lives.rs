@@ -391,15 +391,15 @@ fn two_processors_take_half_the_time_and_one_of_them_waits_for_no_disk() {
 #[test]
 fn a_swapper_stops_programs_that_do_not_fit_together_and_starves_none() {
     let system = crate::systems::find("osf-mk").expect("a system");
-    // Each walks to and fro over its own pages, ten in a millisecond; together they are twice
-    // what there is.
+    // Each walks to and fro over its own pages, ten in a millisecond; together they are nearly
+    // three times what there is.
     let walk = |rounds: u64| {
         let there = (0..rounds).flat_map(|_| (0..120).chain((0..120).rev()));
         let uses = there.map(|page| (page, Kinds::STORE, 100_000));
         let script = Script::from_uses(TimeUnit::Nanoseconds, uses);
         Program::new("walk", Arc::new(script))
     };
-    let programs = || (0..6).map(|_| walk(100)).collect();
+    let programs = || (0..9).map(|_| walk(100)).collect();
     let run_with = |load: &str| {
         let scenario = Scenario {
             load: Some(load.to_owned()),
