@@ -39,11 +39,14 @@ impl World<'_> {
         process.is_faulting = false;
         process.outcome.faults += 1;
         if !self.scenario.is_in_step {
-            self.vm.handle_clock(space, process.ticks());
+            self.memory.vm.handle_clock(space, process.ticks());
         }
-        let before = self.vm.counters().soft_faults;
-        let resolution = self.vm.handle_fault(Time(now), &mut self.tables, fault);
-        let was_resident = self.vm.counters().soft_faults > before;
+        let before = self.memory.vm.counters().soft_faults;
+        let resolution = self
+            .memory
+            .vm
+            .handle_fault(Time(now), &mut self.memory.tables, fault);
+        let was_resident = self.memory.vm.counters().soft_faults > before;
         let process = &mut self.processes[running];
         let mut cost_ns = self.system.costs.fault_ns;
         match resolution {
@@ -72,7 +75,9 @@ impl World<'_> {
     pub(super) fn take_reply(&mut self, now: u64, ticket: Ticket) {
         let outcome = Outcome::Done;
         let reply = Reply { ticket, outcome };
-        self.vm.handle_reply(Time(now), &mut self.tables, reply);
+        self.memory
+            .vm
+            .handle_reply(Time(now), &mut self.memory.tables, reply);
         let cost_ns = self.conclude(now);
         self.charge_nobody(now, cost_ns);
     }
@@ -82,6 +87,9 @@ impl World<'_> {
         for number in 0..self.processes.len() {
             let process = &self.processes[number];
             let Some(space) = process.space else { continue };
+            let memory = process.memory;
+            self.turn_to(memory);
+            let process = &self.processes[number];
             let is_active = process.state != State::Thinking;
             let order = match process.state {
                 // Who runs will be queued behind all others.
@@ -89,18 +97,30 @@ impl World<'_> {
                 _ => self.ready.order_of(number, process.fair_ns()),
             };
             if !self.scenario.is_in_step {
-                self.vm.handle_clock(space, process.ticks());
+                self.memory.vm.handle_clock(space, process.ticks());
             }
-            self.vm.handle_turn(space, Turn { order, is_active });
+            self.memory.vm.handle_turn(space, Turn { order, is_active });
         }
-        self.vm.handle_tick(Time(now), &mut self.tables);
-        let cost_ns = self.conclude(now);
-        self.charge_nobody(now, cost_ns);
+        for number in self.memory_numbers() {
+            self.turn_to(number);
+            let memory = &mut self.memory;
+            memory.vm.handle_tick(Time(now), &mut memory.tables);
+            let cost_ns = self.conclude(now);
+            self.charge_nobody(now, cost_ns);
+        }
     }
 
-    /// Has the page daemon go on.
+    /// Has the page daemon go on whose time it is.
     pub(super) fn wake_daemon(&mut self, now: u64) {
-        self.vm.handle_deadline(Time(now), &mut self.tables);
+        let mut due = self
+            .memories()
+            .filter(|memory| memory.deadline() == Some(now));
+        let number = due.next().expect("a daemon is due").number;
+        drop(due);
+        self.turn_to(number);
+        self.memory
+            .vm
+            .handle_deadline(Time(now), &mut self.memory.tables);
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.charge_nobody(now, cost_ns);
     }
@@ -109,8 +129,11 @@ impl World<'_> {
     /// Answers what all of it cost.
     pub(super) fn conclude(&mut self, now: u64) -> u64 {
         let cost_ns = self.take_kernel_ns() + self.drain(now);
-        self.vm.handle_idle(Time(now), &mut self.tables);
-        let used = self.vm.frames().in_use();
+        self.memory
+            .vm
+            .handle_idle(Time(now), &mut self.memory.tables);
+        let managed = self.memories().filter(|memory| memory.is_managed);
+        let used = managed.map(|memory| memory.vm.frames().in_use()).sum();
         self.tally.frames_used_max = self.tally.frames_used_max.max(used);
         cost_ns + self.take_kernel_ns() + self.drain(now)
     }
@@ -118,9 +141,9 @@ impl World<'_> {
     /// What the core's last call cost, requests apart.
     pub(super) fn take_kernel_ns(&mut self) -> u64 {
         let costs = &self.system.costs;
-        let work = self.tables.take_work();
-        let questions = self.vm.counters().questions - self.tally.questions;
-        self.tally.questions += questions;
+        let work = self.memory.tables.take_work();
+        let questions = self.memory.vm.counters().questions - self.memory.questions;
+        self.memory.questions += questions;
         self.tally.mappings += work.mappings;
         let policy_ns = questions * costs.question_ns;
         self.tally.policy_ns += policy_ns;
@@ -134,13 +157,13 @@ impl World<'_> {
     pub(super) fn drain(&mut self, now: u64) -> u64 {
         let mut cost_ns = 0;
         loop {
-            while let Some(request) = self.vm.poll_request() {
+            while let Some(request) = self.memory.vm.poll_request() {
                 cost_ns += self.submit(now, request);
             }
-            while let Some(decision) = self.vm.poll_decision() {
+            while let Some(decision) = self.memory.vm.poll_decision() {
                 self.decisions.push(decision);
             }
-            let Some(event) = self.vm.poll_event() else {
+            let Some(event) = self.memory.vm.poll_event() else {
                 return cost_ns;
             };
             self.take_word(now, event);
@@ -181,7 +204,7 @@ impl World<'_> {
                     Direction::Fetch => tally.file_ins += pages,
                     Direction::Store => tally.file_outs += pages,
                 }
-                let index = self.vm.pages_of(request.ticket)[0].index;
+                let index = self.memory.vm.pages_of(request.ticket)[0].index;
                 let address = self.files.place_of(pager, index);
                 let messages = costs.messages_per_file_request;
                 let disk = self.disks.len() - 1;
@@ -190,6 +213,7 @@ impl World<'_> {
         };
         tally.messages += u64::from(messages);
         let request = DiskRequest {
+            memory: self.memory.number,
             ticket: request.ticket,
             direction: request.direction,
             address,
@@ -203,9 +227,16 @@ impl World<'_> {
     fn permit(&mut self, fault: Fault) {
         self.tally.irregular += 1;
         let (space, at) = (fault.space, fault.at);
-        if self.vm.map_anonymous(space, at, 1, Rights::Write).is_err() {
+        if self
+            .memory
+            .vm
+            .map_anonymous(space, at, 1, Rights::Write)
+            .is_err()
+        {
             let needed = fault.access.needed();
-            self.vm.protect(&mut self.tables, space, at, 1, needed);
+            self.memory
+                .vm
+                .protect(&mut self.memory.tables, space, at, 1, needed);
         }
     }
 

@@ -32,6 +32,8 @@ pub(super) struct Process<'a> {
     pub(super) program: usize,
     pub(super) course: &'a Course,
     pub(super) space: Option<SpaceId>,
+    /// The number of the memory that its space is in.
+    pub(super) memory: u32,
     pub(super) parent: Option<usize>,
     pub(super) weight: u32,
     pub(super) state: State,
@@ -75,6 +77,7 @@ impl<'a> Process<'a> {
             program,
             course,
             space: None,
+            memory: 0,
             parent: None,
             weight: weight.max(1),
             state: State::Unborn,

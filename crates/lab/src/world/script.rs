@@ -152,7 +152,7 @@ impl Course {
         }
     }
 
-    fn pages(&self) -> u64 {
+    pub(super) fn pages(&self) -> u64 {
         let bits = self.used.iter().map(|used| u64::from(used.count_ones()));
         bits.sum()
     }

@@ -26,6 +26,9 @@ pub struct System {
     pub load: &'static str,
     /// What the policy's questions are answered from: reference bits, or soft faults.
     pub eyes: MachineKind,
+    /// Whether each process has a memory of its own where only its private memory is managed, as
+    /// an engine inside it has: see [`Scenario::is_divided`](super::Scenario::is_divided).
+    pub is_divided: bool,
     /// How often the memory is told the time, in nanoseconds; 0: never.
     pub tick_ns: u64,
 }
