@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tidemark_lab::study::Replay;
+use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_report::terminal;
 use tidemark_results::compare::{Case, CompareRecord, Counts, Decisions, SCHEMA};
 
@@ -93,11 +94,16 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         replay::unreadable(&name, &error)
     })?;
     let sizes = plan.memory_pages(&read)?;
+    let instruction_ps = match plan.is_in_step {
+        // Time goes by faults.
+        true => TIDEMARK.costs.instruction_ps,
+        false => instruction_ps(&read, steps.time_native()?),
+    };
     let mut cases = vec![];
     let mut facts = None;
     for policy in &plan.policies {
         steps.say(&format!("replaying, {policy}"));
-        let replayed = read.run(&plan.order(policy, &sizes), &|_, _| ());
+        let replayed = read.run(&plan.order(policy, &sizes, instruction_ps), &|_, _| ());
         let replayed = replayed.map_err(|error| replay::unrunnable(&error, read.page_bytes()))?;
         for (found, decisions) in replayed.record.runs.iter().zip(&replayed.decisions) {
             cases.push(Case {
@@ -128,6 +134,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         footprint_pages: facts.footprint_pages,
         processes: trace.processes,
         disk: plan.disk.name.clone(),
+        instruction_ps,
         is_in_step: plan.is_in_step,
         cases,
         notes: plan.notes(),
@@ -137,6 +144,15 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         false => output::print(&terminal::compare(&record)),
     }
     Ok(exit_of(&record))
+}
+
+/// What an instruction on record takes natively, in picoseconds.
+fn instruction_ps(read: &Replay, native_ns: u64) -> u64 {
+    let time_ps = u128::from(native_ns) * 1000;
+    match read.instructions() {
+        Some(count @ 1..) => ((time_ps / u128::from(count)) as u64).max(1),
+        Some(0) | None => TIDEMARK.costs.instruction_ps,
+    }
 }
 
 fn exit_of(record: &CompareRecord) -> Exit {

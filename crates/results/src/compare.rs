@@ -32,6 +32,9 @@ pub struct CompareRecord {
     pub processes: u64,
     /// The disk that the prediction assumes.
     pub disk: String,
+    /// What an instruction takes in the prediction, in picoseconds; 0 in older records.
+    #[serde(default)]
+    pub instruction_ps: u64,
     /// Whether lab and live were in step: see `docs/decisions/0046-lab-and-live-in-step.md`.
     pub is_in_step: bool,
     /// The cases.
@@ -304,6 +307,7 @@ mod tests {
             footprint_pages: 3,
             processes: 1,
             disk: "ssd".into(),
+            instruction_ps: 284,
             is_in_step: true,
             cases: vec![case(1, &[1])],
             notes: vec![],

@@ -83,10 +83,10 @@ impl<'a> Plan<'a> {
         self.parse_sizes(replay.footprint_pages(1) * replay.page_bytes())
     }
 
-    /// What the lab is to run.
-    pub fn order(&self, policy: &str, memory_pages: &[u32]) -> ReplayOrder {
+    /// What the lab is to run, where an instruction takes so many picoseconds.
+    pub fn order(&self, policy: &str, memory_pages: &[u32], instruction_ps: u64) -> ReplayOrder {
         ReplayOrder {
-            systems: vec![TIDEMARK.clone()],
+            systems: vec![TIDEMARK.with_instructions_of(instruction_ps)],
             memory_pages: memory_pages.to_vec(),
             wired_pages: 0,
             copies: 1,

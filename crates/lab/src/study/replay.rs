@@ -219,6 +219,16 @@ impl Replay {
         self.page_bytes
     }
 
+    /// How many instructions the programs take, all added up; `None` where a trace has another
+    /// measure of time.
+    pub fn instructions(&self) -> Option<u64> {
+        let of = |script: &Arc<Script>| {
+            let is_known = script.time() == TimeUnit::Instructions;
+            is_known.then(|| script.time_sum())
+        };
+        self.scripts.iter().map(of).sum()
+    }
+
     /// Makes the runs, on every processor.
     ///
     /// # Errors

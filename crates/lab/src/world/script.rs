@@ -255,6 +255,12 @@ impl Script {
         self.time
     }
 
+    /// How much time passes before the last use of a page, that of all processes added up.
+    pub fn time_sum(&self) -> u64 {
+        let records = self.courses.iter().flat_map(|course| &course.records);
+        records.map(|record| u64::from(record.gap)).sum()
+    }
+
     /// The size of a page, in bytes.
     pub fn page_bytes(&self) -> u64 {
         self.page_bytes

@@ -34,6 +34,17 @@ pub struct System {
 }
 
 impl System {
+    /// The same on a machine on which an instruction takes so many picoseconds.
+    pub fn with_instructions_of(&self, instruction_ps: u64) -> System {
+        System {
+            costs: Costs {
+                instruction_ps,
+                ..self.costs
+            },
+            ..self.clone()
+        }
+    }
+
     /// The same with a clock that goes by faults alone, for [`Scenario::is_in_step`].
     ///
     /// [`Scenario::is_in_step`]: super::Scenario::is_in_step

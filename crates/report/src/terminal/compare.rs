@@ -8,10 +8,15 @@ use crate::numbers;
 /// What was compared, a table for each case, and what the numbers mean.
 pub fn compare(record: &CompareRecord) -> String {
     let mut told = format!(
-        "{} · {} of managed memory\n",
+        "{} · {} of managed memory",
         record.command.join(" "),
         text::bytes(record.footprint_pages * record.page_bytes),
     );
+    if record.instruction_ps > 0 && !record.is_in_step {
+        let ns = record.instruction_ps as f64 / 1000.0;
+        told.push_str(&format!(" · {ns:.2} ns an instruction"));
+    }
+    told.push('\n');
     for case in &record.cases {
         told.push_str(&tell_case(case, record));
     }
@@ -122,6 +127,7 @@ mod tests {
             footprint_pages: 2048,
             processes: 1,
             disk: "ssd".into(),
+            instruction_ps: 284,
             is_in_step: decisions.is_some(),
             cases: vec![Case {
                 policy: "clock".into(),
@@ -139,7 +145,7 @@ mod tests {
     fn a_case_has_a_row_for_each_count() {
         let told = compare(&record(&[100, 110, 90], None));
         for part in [
-            "sort x · 8 MiB of managed memory",
+            "sort x · 8 MiB of managed memory · 0.28 ns an instruction\n",
             "clock in 4 MiB (50 %) · optimum 50 page-ins",
             "-5.0 %",
             "least",
