@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use tidemark_lab::study::Replay;
+use tidemark_lab::study::{Replay, Replayed};
 use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_report::terminal;
 use tidemark_results::compare::{Case, CompareRecord, Counts, Decisions, SCHEMA};
@@ -103,25 +103,18 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let mut facts = None;
     for policy in &plan.policies {
         steps.say(&format!("replaying, {policy}"));
-        let replayed = read.run(&plan.order(policy, &sizes, instruction_ps), &|_, _| ());
-        let replayed = replayed.map_err(|error| replay::unrunnable(&error, read.page_bytes()))?;
-        for (found, decisions) in replayed.record.runs.iter().zip(&replayed.decisions) {
-            cases.push(Case {
-                policy: (*policy).into(),
-                memory_bytes: found.memory_bytes,
-                optimal_page_ins: found.optimal_page_ins,
-                predicted: Counts::of_replay(found, read.page_bytes()),
-                live: vec![],
-                decisions: None,
-            });
-            run_live(
-                &steps,
-                &plan,
-                cases.last_mut().expect("just put there"),
-                decisions,
-            )?;
+        let mut draws = vec![];
+        for seed in plan.seeds() {
+            let order = plan.order(policy, &sizes, instruction_ps, seed);
+            let replayed = read.run(&order, &|_, _| ());
+            draws.push(replayed.map_err(|error| replay::unrunnable(&error, read.page_bytes()))?);
         }
-        facts = Some(replayed.record);
+        for (place, decisions) in draws[0].decisions.iter().enumerate() {
+            let mut case = predict(policy, &draws, place, read.page_bytes());
+            run_live(&steps, &plan, &mut case, decisions)?;
+            cases.push(case);
+        }
+        facts = draws.pop().map(|replayed| replayed.record);
     }
     let facts = facts.expect("there is a policy and a size");
     let trace = facts.traces.first().expect("there is one trace");
@@ -144,6 +137,26 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         false => output::print(&terminal::compare(&record)),
     }
     Ok(exit_of(&record))
+}
+
+/// What is predicted of the case at `place` of each replay.
+fn predict(policy: &str, draws: &[Replayed], place: usize, page_bytes: u64) -> Case {
+    let found = &draws[0].record.runs[place];
+    let counts = draws.iter().map(|replayed| {
+        let found = &replayed.record.runs[place];
+        Counts::of_replay(found, page_bytes)
+    });
+    let mut predictions: Vec<Counts> = counts.collect();
+    predictions.sort_by_key(|counts| counts.page_ins);
+    Case {
+        policy: policy.into(),
+        memory_bytes: found.memory_bytes,
+        optimal_page_ins: found.optimal_page_ins,
+        predicted: predictions[predictions.len() / 2],
+        predictions,
+        live: vec![],
+        decisions: None,
+    }
 }
 
 /// What an instruction on record takes natively, in picoseconds.

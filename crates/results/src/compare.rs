@@ -52,8 +52,11 @@ pub struct Case {
     pub memory_bytes: u64,
     /// The fewest page-ins any policy could have had, a page at a time.
     pub optimal_page_ins: u64,
-    /// What the lab foretells.
+    /// What the lab foretells: of several replays the one in the middle by page-ins.
     pub predicted: Counts,
+    /// What each replay came to, by page-ins. Each has a disk with delays of its own.
+    #[serde(default)]
+    pub predictions: Vec<Counts>,
     /// What live runs came to, in their order.
     pub live: Vec<Counts>,
     /// How the decisions of the two compare, where they were in step.
@@ -263,6 +266,7 @@ mod tests {
             memory_bytes: 1 << 20,
             optimal_page_ins: 1,
             predicted: counts(predicted),
+            predictions: vec![counts(predicted)],
             live: live.iter().map(|&page_ins| counts(page_ins)).collect(),
             decisions: None,
         }

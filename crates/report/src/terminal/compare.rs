@@ -42,6 +42,14 @@ fn tell_case(case: &Case, record: &CompareRecord) -> String {
         case.memory_bytes as f64 / whole_bytes as f64 * 100.0,
         text::count(case.optimal_page_ins),
     );
+    if let [least, .., most] = &case.predictions[..] {
+        told.push_str(&format!(
+            "page-ins of {} predictions, each with other delays of the disk: {} to {}\n",
+            case.predictions.len(),
+            text::count(least.page_ins),
+            text::count(most.page_ins),
+        ));
+    }
     if let Some(decisions) = &case.decisions {
         told.push_str(&tell_decisions(decisions));
     }
@@ -134,6 +142,7 @@ mod tests {
                 memory_bytes: 4 << 20,
                 optimal_page_ins: 50,
                 predicted: counts(95),
+                predictions: [92, 95, 99].map(counts).to_vec(),
                 live: live.iter().map(|&page_ins| counts(page_ins)).collect(),
                 decisions,
             }],
@@ -148,6 +157,7 @@ mod tests {
             "sort x · 8 MiB of managed memory · 0.28 ns an instruction\n",
             "clock in 4 MiB (50 %) · optimum 50 page-ins",
             "-5.0 %",
+            "page-ins of 3 predictions, each with other delays of the disk: 92 to 99\n",
             "least",
             "note: a note",
         ] {
