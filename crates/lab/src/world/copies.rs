@@ -8,7 +8,7 @@
 //! Nobody writes back what was written while memory lasts, as systems do every few seconds.
 
 use tidemark_core::fault::{Access, Fault, Resolution};
-use tidemark_core::id::{SpaceId, VirtPage, Waiter};
+use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::policy::Sees;
 use tidemark_core::time::Time;
 use tidemark_trace::Copied;
@@ -101,7 +101,7 @@ impl<'a> World<'a> {
                 space: self.space_of(running),
                 at: VirtPage(WINDOW + piece.page),
                 access: piece.access,
-                waiter: Waiter(running as u64),
+                waiter: self.processes[running].waiter(running),
             };
             let resolution = self.bring(running, copy, now);
             let cost_ns = self.conclude(now);

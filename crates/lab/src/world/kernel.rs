@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tidemark_core::fault::{Access, Event, Fault, Resolution};
-use tidemark_core::id::{SpaceId, Ticket, VirtPage, Waiter};
+use tidemark_core::id::{SpaceId, Ticket, VirtPage};
 use tidemark_core::load::Turn;
 use tidemark_core::machine::Rights;
 use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
@@ -16,6 +16,7 @@ use super::engine::World;
 use super::files::Files;
 use super::process::State;
 use super::scenario::Scenario;
+use super::strands::process_of;
 
 /// The disk of swap, and that of files if it is another.
 const SWAP: usize = 0;
@@ -34,7 +35,7 @@ impl World<'_> {
                 true => Access::Write,
                 false => Access::Read,
             },
-            waiter: Waiter(running as u64),
+            waiter: process.waiter(running),
         };
         process.is_faulting = false;
         process.outcome.faults += 1;
@@ -49,12 +50,18 @@ impl World<'_> {
         let was_resident = self.memory.vm.counters().soft_faults > before;
         let process = &mut self.processes[running];
         let mut cost_ns = self.system.costs.fault_ns;
+        let mut is_off = false;
         match resolution {
             Resolution::Resolved => process.after_fault = Some(was_resident),
             Resolution::Pending => {
                 process.outcome.waits += 1;
                 process.after_fault = Some(false);
-                process.shift(State::Paging, now);
+                is_off = !process.change_strand();
+                if is_off {
+                    process.shift(State::Paging, now);
+                } else {
+                    cost_ns += self.system.costs.switch_ns;
+                }
             }
             Resolution::Invalid => {
                 self.permit(fault);
@@ -63,7 +70,7 @@ impl World<'_> {
         }
         cost_ns += self.conclude(now);
         self.charge(number, cost_ns);
-        if resolution == Resolution::Pending {
+        if is_off {
             self.processors[number].running = None;
             // The process has waited from when the kernel was done with its fault.
             let ended = self.processors[number].now;
@@ -173,12 +180,13 @@ impl World<'_> {
     fn take_word(&mut self, now: u64, event: Event) {
         match event {
             Event::Resolved(fault) | Event::Retry(fault) => {
-                let process = fault.waiter.0 as usize;
+                let process = process_of(fault.waiter);
+                self.processes[process].serve_strand(fault.waiter);
                 if self.processes[process].state == State::Paging {
                     self.make_ready(process, now);
                 }
             }
-            Event::Failed(fault, _) => self.kill(fault.waiter.0 as usize, now),
+            Event::Failed(fault, _) => self.kill(process_of(fault.waiter), now),
             Event::StoreFull | Event::StoreFailed => {}
             Event::Suspend { space } => self.suspend(space, now),
             Event::Resume { space } => self.resume(space, now),

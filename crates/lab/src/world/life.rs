@@ -41,8 +41,9 @@ impl World<'_> {
         let now = self.processors[number].now;
         let process = &mut self.processes[running];
         let course = process.course;
-        let Some((_, event)) = course.events.get(process.next_event) else {
-            return self.end_running(number, running);
+        let (_, event_end) = process.strands.end();
+        let Some((_, event)) = course.events[..event_end].get(process.next_event) else {
+            return self.end_turn(number, running);
         };
         process.next_event += 1;
         match event {
@@ -84,6 +85,19 @@ impl World<'_> {
     pub(super) fn kill(&mut self, process: usize, now: u64) {
         self.processes[process].outcome.was_killed = true;
         self.end(process, now);
+    }
+
+    /// Goes on with another turn of the process, or waits, or ends it.
+    fn end_turn(&mut self, number: usize, running: usize) {
+        let process = &mut self.processes[running];
+        if process.is_last_turn() {
+            // Turns need not end in the order in which they began.
+            process.next_record = process.course.records.len();
+            return self.end_running(number, running);
+        }
+        if !process.end_turn() {
+            self.stop_running(number, State::Paging);
+        }
     }
 
     fn end_running(&mut self, number: usize, running: usize) {
@@ -341,8 +355,14 @@ pub(super) fn collect_processes<'a>(system: &System, scenario: &'a Scenario) -> 
             parent.events.iter().any(is_fork)
         };
         for course in &script.courses {
-            let mut process =
-                Process::new(number, course, program.weight, script.time(), &system.costs);
+            let mut process = Process::new(
+                number,
+                course,
+                program.weight,
+                script.time(),
+                &system.costs,
+                scenario.are_threads_overlapping,
+            );
             let is_parent = |other: &super::script::Course| {
                 course.pid != 0
                     && other.pid == course.parent

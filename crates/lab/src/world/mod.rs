@@ -33,6 +33,7 @@ mod ready;
 pub mod scenario;
 pub mod script;
 mod shares;
+mod strands;
 pub mod system;
 mod tables;
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::analysis::simulate::{Job, simulate_all};
 mod copies;
 mod lives;
 mod shares;
+mod strands;
 mod terms;
 
 /// Policies that trim or clean, and measure nothing.
