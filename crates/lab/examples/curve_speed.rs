@@ -1,13 +1,10 @@
 //! How many million references a second the fixed-space curves take, on one thread.
 //!
 //!     cargo run --release --example curve_speed -p tidemark-lab [-- REFERENCES]
-//!     … -- --growth REFERENCES
 //!     … -- --words FILE [--at N,N,…]
 //!
 //! The trace lies in memory. `program` draws depths in an LRU stack of 1,400 pages as python3 was
-//! seen to use them, change of page by change of page; `zipf` draws from a million pages. Then the
-//! cost of an LRU depth by the number of pages, which should grow no faster than its logarithm;
-//! with `--growth` that alone.
+//! seen to use them, change of page by change of page; `zipf` draws from a million pages.
 //! With `--words`, a file of page numbers (little-endian, 4 bytes each) is measured instead; with
 //! `--at`, its misses at those sizes are printed as `policy pages misses`. Times are processor time
 //! of the thread, best of three: what else runs on the machine shares caches, not the clock.
@@ -38,12 +35,6 @@ fn main() {
             print_misses(&References::from_pages(read_words(file)), sizes)
         }
         [] => measure_all(20_000_000),
-        ["--growth", count] => match count.parse() {
-            Ok(count) => measure_growth(count),
-            Err(_) => fail(&format!(
-                "`{count}` is no number of references; give one, like 1000"
-            )),
-        },
         [count] => match count.parse() {
             Ok(count) => measure_all(count),
             Err(_) => fail(&format!(
@@ -78,37 +69,6 @@ fn measure_all(references: usize) {
     measure("program", &References::from_pages(program));
     let zipf = traces::zipf(7, 1_000_000, references as u64);
     measure("zipf", &References::from_pages(zipf));
-    measure_growth(references);
-}
-
-fn measure_growth(references: usize) {
-    println!("\nLRU depths: ns a reference, and the same by the logarithm of pages");
-    let largest = references / 2;
-    let sizes = [10_000, 100_000, 1_000_000, 10_000_000];
-    for page_count in sizes
-        .into_iter()
-        .filter(|&size| size <= largest.max(10_000))
-    {
-        for (what, pages) in [
-            (
-                "zipf",
-                traces::zipf(3, page_count as u64, references as u64),
-            ),
-            (
-                "uniform",
-                traces::uniform(3, page_count as u64, references as u64),
-            ),
-        ] {
-            let string = References::from_pages(pages);
-            let (pages, page_count) = (&string.pages, string.page_count);
-            let rate = rate(pages.len(), || stack::count_depths(pages, page_count));
-            let (ns, steps) = (1e3 / rate, f64::from(page_count).ln());
-            println!(
-                "{what:<8} {page_count:>9} pages {ns:8.1} ns {:8.2}",
-                ns / steps
-            );
-        }
-    }
 }
 
 fn measure(name: &str, references: &References) {

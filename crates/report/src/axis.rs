@@ -111,8 +111,11 @@ impl Axis {
         let least = self.least.log(base);
         let most = self.most.log(base);
         let steps = ((most - least) / wanted.max(1) as f64).ceil().max(1.0);
-        if most - least < 1.5 && base > 2.0 {
-            return self.few_ratio_ticks();
+        if most - least < 1.5 {
+            return match self.quantity {
+                Quantity::Bytes => self.linear_ticks(wanted),
+                Quantity::Count | Quantity::Time(_) => self.few_ratio_ticks(),
+            };
         }
         let mut at = (least / steps - 1e-9).ceil() * steps;
         let mut ticks = vec![];
@@ -169,6 +172,20 @@ mod tests {
         assert_eq!(axis.ticks(8), [10.0, 100.0, 1e3, 1e4, 1e5, 1e6]);
         let axis = Axis::new(Quantity::Bytes, Spread::Logarithmic, 4096.0, 65536.0);
         assert_eq!(axis.ticks(5).len(), 5);
+    }
+
+    #[test]
+    fn a_short_logarithmic_range_has_ticks_too() {
+        let mib = f64::from(1 << 20);
+        let axis = Axis::new(
+            Quantity::Bytes,
+            Spread::Logarithmic,
+            72.0 * mib,
+            120.0 * mib,
+        );
+        assert_eq!(axis.ticks(4), [80.0, 96.0, 112.0].map(|tick| tick * mib));
+        let axis = Axis::new(Quantity::Count, Spread::Logarithmic, 40.0, 300.0);
+        assert_eq!(axis.ticks(4), [50.0, 100.0, 200.0]);
     }
 
     #[test]

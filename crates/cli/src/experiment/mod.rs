@@ -53,7 +53,7 @@ pub struct Arguments {
     /// Few sizes and short programs: minutes (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// Every size: hours
+    /// Every size, and long programs: most of an hour
     #[arg(long)]
     full: bool,
     /// Print JSON
@@ -186,7 +186,12 @@ fn give(arguments: &Arguments, record: &ExperimentsRecord) -> Result<Exit, Refus
         }
     }
     if let Some(folder) = &arguments.record {
-        dated::write(folder, &record.date, "-experiments", &record.to_json())?;
+        // A record in full may be begun in the minute of a quick one.
+        let ending = match record.mode.as_str() {
+            "full" => "-experiments-full",
+            _ => "-experiments",
+        };
+        dated::write(folder, &record.date, ending, &record.to_json())?;
     }
     if arguments.json {
         output::print(&record.to_json());

@@ -16,6 +16,7 @@
 //! 2. Each sum is the number of bits below it in `lines`; those in `newest` are in no sum.
 //! 3. No bit stands at or after `now`.
 
+use prefetch_index::prefetch_index;
 use rayon::prelude::*;
 
 use super::depths::Depths;
@@ -32,6 +33,11 @@ const FAN: usize = 16;
 const PLACES_MIN: u32 = LINE * FAN as u32;
 /// Tables of so many pages don't fit into a processor's nearest caches.
 const FAR_MIN: usize = 1 << 15;
+/// How many references before its turn a page's place is asked for, and the line it is in; and how
+/// many after it its depth is counted. Memory answers within the time of some ten references.
+const PLACE_AHEAD: usize = 64;
+const LINE_AHEAD: usize = 32;
+const COUNT_BEHIND: usize = 32;
 /// The most pages a stack holds.
 const PAGES_MAX: u32 = 1 << 30;
 
@@ -182,13 +188,15 @@ impl Stack {
         mut note: impl FnMut(u32),
     ) {
         let mut near = [[0_u64; WORD as usize]; 4];
+        let mut deep = Deep::new();
         let mut rest = pages;
         while !rest.is_empty() {
             let room = (WORD - self.now % WORD) as usize;
-            let (some, after) = rest.split_at(room.min(rest.len()));
-            self.refer_in_word::<FAR>(some, &mut near, depths, &mut note);
-            rest = after;
+            let count = room.min(rest.len());
+            self.refer_in_word::<FAR>(rest, count, &mut near, &mut deep, depths, &mut note);
+            rest = &rest[count..];
         }
+        deep.count_rest(&mut depths.found);
         for near in near {
             for (found, near) in depths.found[1..].iter_mut().zip(near) {
                 *found += near;
@@ -196,26 +204,26 @@ impl Stack {
         }
     }
 
-    /// As [`refer`](Self::refer), for pages that fit into the newest word. `FAR` says that the
-    /// tables are too large for the nearest caches.
+    /// As [`refer`](Self::refer), for the first `count` of `pages`, which fit into the newest word.
+    /// `FAR` says that the tables are too large for the nearest caches: then what later pages will
+    /// need is asked for in time.
     #[inline(always)]
     fn refer_in_word<const FAR: bool>(
         &mut self,
         pages: &[u32],
+        count: usize,
         near: &mut [[u64; 64]; 4],
+        deep: &mut Deep,
         depths: &mut Depths,
         note: &mut impl FnMut(u32),
     ) {
-        if FAR {
-            self.fetch(pages);
-        }
         let base = self.now & !(WORD - 1);
         let mut newest = self.newest;
         let mut now = self.now;
-        // Counted at the end, all at once, so that none waits for memory alone.
-        let mut deep = [0; WORD as usize];
-        let mut deep_count = 0;
-        for &page in pages {
+        for (at, &page) in pages[..count].iter().enumerate() {
+            if FAR {
+                self.fetch(&pages[at..]);
+            }
             let place = std::mem::replace(&mut self.last[page as usize], now);
             let bit = place.wrapping_sub(base);
             if bit < WORD {
@@ -225,8 +233,7 @@ impl Stack {
             } else if place != NEVER {
                 let depth = newest.count_ones() + self.take_older(place);
                 if FAR {
-                    deep[deep_count & 63] = depth;
-                    deep_count += 1;
+                    deep.put(depth, &mut depths.found);
                 } else {
                     depths.found[depth as usize] += 1;
                 }
@@ -237,9 +244,6 @@ impl Stack {
             newest |= 1 << (now % WORD);
             now += 1;
         }
-        for &depth in &deep[..deep_count] {
-            depths.found[depth as usize] += 1;
-        }
         self.newest = newest;
         self.now = now;
         if now.is_multiple_of(WORD) {
@@ -247,18 +251,16 @@ impl Stack {
         }
     }
 
-    /// Brings what `pages` will need into the processor's caches: many waits for memory at once
-    /// take hardly longer than one.
+    /// Asks for the place of a page that comes later, and, once that is there, for the line it is
+    /// in, so that both are in the processor's caches when their turn comes.
     #[inline(always)]
     fn fetch(&self, pages: &[u32]) {
-        let mut places = [NEVER; WORD as usize];
-        for (place, &page) in places.iter_mut().zip(pages) {
-            *place = self.last[page as usize];
+        if let Some(&page) = pages.get(PLACE_AHEAD) {
+            prefetch_index(&self.last, page as usize);
         }
-        let lines = places
-            .iter()
-            .filter_map(|place| self.lines.get((place / LINE) as usize));
-        std::hint::black_box(lines.fold(0, |all, line| all | line[0]));
+        if let Some(&page) = pages.get(LINE_AHEAD) {
+            prefetch_index(&self.lines, (self.last[page as usize] / LINE) as usize);
+        }
     }
 
     /// How many bits there are from `place` on. Clears the bit at `place`.
@@ -364,6 +366,40 @@ impl Stack {
             sums.as_flattened_mut()[..counts.len()].copy_from_slice(&counts);
             counts = sums.iter().map(|node| node.iter().sum()).collect();
         }
+    }
+}
+
+/// Depths that are still to be counted: each waits until its counter is in the processor's caches.
+/// A depth of 0, which no page has, stands for none.
+struct Deep {
+    depths: [u32; COUNT_BEHIND],
+    next: usize,
+}
+
+impl Deep {
+    fn new() -> Deep {
+        Deep {
+            depths: [0; COUNT_BEHIND],
+            next: 0,
+        }
+    }
+
+    /// Lets `depth` wait, and counts the one that has waited longest.
+    #[inline(always)]
+    fn put(&mut self, depth: u32, found: &mut [u64]) {
+        prefetch_index(&found, depth as usize);
+        let waited = &mut self.depths[self.next % COUNT_BEHIND];
+        found[std::mem::replace(waited, depth) as usize] += 1;
+        self.next += 1;
+    }
+
+    /// Counts those that wait.
+    #[inline(always)]
+    fn count_rest(&mut self, found: &mut [u64]) {
+        for depth in self.depths {
+            found[depth as usize] += 1;
+        }
+        found[0] = 0;
     }
 }
 
