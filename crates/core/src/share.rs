@@ -1,7 +1,7 @@
 //! Dividing frames among memories, where each process has a core of its own.
 //!
-//! A supervisor asks when somebody comes or goes, and from time to time; what comes of it is told to
-//! engines live, and set as limits in the lab.
+//! A supervisor asks when somebody comes or goes, and from time to time; what comes of it is told
+//! to engines live, and set as limits in the lab.
 //!
 //! Memory is divided equally when a process comes, and follows the need afterwards: what a process
 //! without page traffic does not use goes to those that page; what it uses goes slowly, so that its

@@ -54,9 +54,11 @@ fn a_thread_goes_on_while_another_waits() {
     assert!((360..=400).contains(&beside.counters.page_ins));
     let wait_ns = |outcome: &Outcome| outcome.programs[0].sum(|p| p.page_wait_ns);
     let (alone_ns, beside_ns) = (wait_ns(&alone), wait_ns(&beside));
+    // Alone, 400 reads of 5 ms and what they push out are waited for one by one.
+    let saved_ns = alone_ns - beside_ns;
     assert!(
-        2 * beside_ns < alone_ns + alone_ns / 5,
-        "{beside_ns} of {alone_ns}"
+        (1_000_000_000..2_000_000_000).contains(&saved_ns),
+        "{saved_ns}"
     );
 }
 
