@@ -1,8 +1,7 @@
 //! Backing: which slots of the swap store are in use, and by how many owners.
 //!
-//! A page that leaves gets a fresh slot, and pages that leave together get consecutive ones: one
-//! large write whatever their addresses (NetBSD `uvm_pdaemon.c` collects its swap clusters so).
-//! Where each page's slot is stands in its object's page table ([`object`](crate::object)).
+//! Which slot a page gets is for [`placement`](crate::placement) to say; where each page's slot is
+//! stands in its object's page table ([`object`](crate::object)).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -23,12 +22,32 @@ pub trait Slots: Send {
 
     /// How many slots are free.
     fn free(&self) -> u32;
+
+    /// Takes this very slot, with one owner, if it is free. A store whose slots can't be chosen
+    /// gives none.
+    fn claim(&mut self, _slot: SlotId) -> bool {
+        false
+    }
+
+    /// Finds `pages` free slots side by side, at a multiple of `pages`, and takes none of them. A
+    /// store whose slots can't be chosen finds none.
+    fn find_block(&mut self, _pages: u32) -> Option<SlotId> {
+        None
+    }
+
+    /// Whether a slot surely has one owner and no more, who may then write to it again.
+    fn has_one_owner(&self, _slot: SlotId) -> bool {
+        false
+    }
 }
 
 /// Slots that only this memory uses.
 pub struct LocalSlots {
     free: Bitmap,
     owners: Vec<u16>,
+    /// How large a block was looked for last, and a slot before which no block of that size is
+    /// free.
+    searched: (u32, u32),
 }
 
 impl LocalSlots {
@@ -39,6 +58,7 @@ impl LocalSlots {
         LocalSlots {
             free,
             owners: vec![0; slots as usize],
+            searched: (0, 0),
         }
     }
 }
@@ -61,11 +81,37 @@ impl Slots for LocalSlots {
         *owners -= 1;
         if *owners == 0 {
             self.free.insert(slot.0 as usize);
+            let (pages, before) = self.searched;
+            self.searched.1 = before.min(slot.0 - slot.0 % pages.max(1));
         }
     }
 
     fn free(&self) -> u32 {
         self.free.len() as u32
+    }
+
+    fn claim(&mut self, slot: SlotId) -> bool {
+        let is_free = (slot.0 as usize) < self.owners.len() && self.free.contains(slot.0 as usize);
+        if is_free {
+            self.free.remove(slot.0 as usize);
+            self.owners[slot.0 as usize] = 1;
+        }
+        is_free
+    }
+
+    fn find_block(&mut self, pages: u32) -> Option<SlotId> {
+        let from = match self.searched {
+            (before, from) if before == pages => from,
+            _ => 0,
+        };
+        let found = self.free.find_block(pages as usize, from as usize);
+        let end = self.owners.len();
+        self.searched = (pages, found.unwrap_or(end) as u32);
+        Some(SlotId(found? as u32))
+    }
+
+    fn has_one_owner(&self, slot: SlotId) -> bool {
+        self.owners[slot.0 as usize] == 1
     }
 }
 
@@ -83,5 +129,24 @@ mod tests {
         assert_eq!(slots.free(), 1);
         slots.release(slot);
         assert_eq!(slots.free(), 2);
+    }
+    #[test]
+    fn a_block_is_found_again_when_all_of_it_is_free() {
+        let mut slots = LocalSlots::new(10);
+        assert_eq!(slots.find_block(4), Some(SlotId(0)));
+        assert!(slots.claim(SlotId(1)) && !slots.claim(SlotId(1)) && slots.claim(SlotId(6)));
+        assert_eq!(slots.find_block(4), None);
+        assert_eq!(slots.find_block(2), Some(SlotId(2)));
+        slots.release(SlotId(1));
+        assert_eq!(slots.find_block(4), Some(SlotId(0)));
+        assert!(!slots.claim(SlotId(10)));
+    }
+
+    #[test]
+    fn a_slot_that_is_shared_is_not_one_owner_s() {
+        let mut slots = LocalSlots::new(4);
+        assert!(slots.claim(SlotId(2)) && slots.has_one_owner(SlotId(2)));
+        slots.share(SlotId(2));
+        assert!(!slots.has_one_owner(SlotId(2)));
     }
 }

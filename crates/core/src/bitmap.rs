@@ -65,6 +65,19 @@ impl Bitmap {
         Some((first, length))
     }
 
+    /// The first `size` members side by side, at a multiple of `size`, from `from` on.
+    pub fn find_block(&self, size: usize, from: usize) -> Option<usize> {
+        let mut at = from;
+        while let Some(member) = self.find_from(at) {
+            let first = member - member % size;
+            if first >= from && self.length_at(first, size) == size {
+                return Some(first);
+            }
+            at = first + size;
+        }
+        None
+    }
+
     /// Whether `number` is in the set.
     pub fn contains(&self, number: usize) -> bool {
         self.words[number / WORD] & (1 << (number % WORD)) != 0
@@ -165,6 +178,18 @@ mod tests {
         assert_eq!(set.take_run(100), Some((0, 70)));
         assert_eq!(set.take_run(100), Some((71, 59)));
         assert_eq!(set.take_run(1), None);
+    }
+
+    #[test]
+    fn a_block_lies_at_a_multiple_of_its_size_and_within_the_bound() {
+        let mut set = Bitmap::new(10);
+        (1..10).for_each(|number| set.insert(number));
+        assert_eq!(set.find_block(4, 0), Some(4));
+        assert_eq!(set.find_block(3, 0), Some(3));
+        assert_eq!(set.find_block(4, 5), None);
+        set.remove(6);
+        assert_eq!(set.find_block(4, 0), None);
+        assert_eq!(set.find_block(1, 6), Some(7));
     }
 
     #[test]

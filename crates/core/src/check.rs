@@ -3,8 +3,9 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use crate::frame::State;
-use crate::id::{FrameId, ObjectId, SlotId, Ticket};
-use crate::pager::Direction;
+use crate::id::{FrameId, ObjectId, PageId, SlotId, Ticket};
+use crate::pager::{Direction, Place};
+use crate::placement::Placement;
 use crate::vm::Vm;
 
 impl Vm {
@@ -14,8 +15,11 @@ impl Vm {
         self.policy.check();
         self.check_page_tables();
         self.check_transfers();
+        self.check_clusters();
         self.check_holders();
         self.check_slots();
+        let suspended = self.spaces.iter().filter(|(_, space)| space.is_suspended);
+        assert_eq!(suspended.count(), self.suspended.len());
         assert!(self.frames.usable() >= self.frames.limit() || self.frames.limit() == 0);
     }
 
@@ -66,6 +70,26 @@ impl Vm {
                 assert!(self.frames.ticket(frame) != Ticket(0));
                 assert!(moving.contains(&frame), "frame {number} waits for nothing");
             }
+        }
+    }
+
+    /// Where clusters have places, no request to the store reaches beyond one.
+    fn check_clusters(&self) {
+        if self.config.placement == Placement::Together {
+            return;
+        }
+        let cluster_of = |page: &PageId| (page.object, self.cluster_of(*page));
+        for transfer in self.transfers.values() {
+            let Place::Swap { first } = transfer.request().place else {
+                continue;
+            };
+            let (pages, last) = (transfer.pages(), first.0 + transfer.request().pages - 1);
+            let is_store = transfer.request().direction == Direction::Store;
+            assert!(!is_store || self.block_of(first) == self.block_of(SlotId(last)));
+            let is_one = pages
+                .windows(2)
+                .all(|w| cluster_of(&w[0]) == cluster_of(&w[1]));
+            assert!(is_one, "{pages:?} in one request");
         }
     }
 

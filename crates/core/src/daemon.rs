@@ -22,7 +22,8 @@ use crate::vm::{Config, Vm};
 pub struct Pacing {
     /// The most pages one pass gives up.
     pub pass_pages: u32,
-    /// The daemon waits after a pass when so many pages are on their way to their pagers, ...
+    /// The daemon waits after a pass when so many pages are on their way to their pagers, not
+    /// counting neighbours that are [written along](crate::placement::Placement::InPlace), ...
     pub wait_laundry: u32,
     /// ... until no more than so many are, ...
     pub resume_laundry: u32,
@@ -85,7 +86,8 @@ impl Vm {
             };
         }
         let is_early = self.now < self.daemon.due;
-        if is_early && (self.daemon.was_fruitless || self.laundry > pacing.resume_laundry) {
+        let is_washing = self.laundry_awaited() > pacing.resume_laundry;
+        if is_early && (self.daemon.was_fruitless || is_washing) {
             return;
         }
         let mut left = ROUND_MAX;
@@ -133,10 +135,11 @@ impl Vm {
         self.reclaim(machine, pacing.pass_pages.min(high - before));
         let gained = self.frames.count(State::Free) - before + (self.laundry - laundry);
         self.daemon.was_fruitless = gained == 0 && self.laundry == 0;
-        if gained > 0 && self.laundry < pacing.wait_laundry {
+        let awaited = self.laundry_awaited();
+        if gained > 0 && awaited < pacing.wait_laundry {
             return true;
         }
-        let wait_ns = pacing.wait_ns + pacing.wait_page_ns * u64::from(self.laundry);
+        let wait_ns = pacing.wait_ns + pacing.wait_page_ns * u64::from(awaited);
         self.daemon.due = self.now.after_ns(wait_ns.max(1));
         false
     }

@@ -13,7 +13,8 @@ use crate::decision::Decision;
 use crate::frame::State;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage, Waiter};
 use crate::machine::{Machine, Rights, Setback};
-use crate::object::{Entry, Keeper};
+use crate::object::Entry;
+use crate::placement::Placement;
 use crate::policy::{Arrival, Cause};
 use crate::reclaim::Need;
 use crate::run::PageRun;
@@ -151,9 +152,9 @@ impl Scene {
 
 /// Pages that move in one request.
 #[derive(Clone, Copy)]
-struct Group {
-    first: u64,
-    pages: u32,
+pub(crate) struct Group {
+    pub(crate) first: u64,
+    pub(crate) pages: u32,
 }
 
 impl Vm {
@@ -283,6 +284,9 @@ impl Vm {
                 State::Filling => {
                     self.advance_stream(machine, scene);
                     Step::Wait(self.frames.ticket(frame))
+                }
+                State::Leaving if !region.is_window && self.is_readable(frame, fault.access) => {
+                    self.serve_reading(machine, scene)
                 }
                 State::Leaving => {
                     self.frames.set_wanted(frame);
@@ -558,7 +562,10 @@ impl Vm {
         let index = scene.found.page.index;
         let advice = scene.region.advice;
         let cluster = self.config.cluster_pages;
-        let stream = self.follow(scene.found.page, advice, cluster);
+        let stream = match self.config.placement {
+            Placement::Together => self.follow(scene.found.page, advice, cluster),
+            Placement::InPlace => None,
+        };
         let window = stream.map_or(1, |number| self.streams.get(number).window);
         let is_following = window > 1;
         let group = if is_following {
@@ -684,7 +691,13 @@ impl Vm {
 
     /// How many pages from `index` on, itself included, can be had in one request: all with the
     /// pager, none in memory, and next to each other there too.
-    fn measure_stored(&self, scene: &Scene, index: u64, want: u32, heading: Heading) -> Group {
+    pub(crate) fn measure_stored(
+        &self,
+        scene: &Scene,
+        index: u64,
+        want: u32,
+        heading: Heading,
+    ) -> Group {
         let (low, high) = scene.reach();
         let object = self.objects.get(scene.found.page.object);
         let slot = object.entry(index).slot();
@@ -713,26 +726,6 @@ impl Vm {
             Heading::Down => index + 1 - u64::from(pages),
         };
         Group { first, pages }
-    }
-
-    /// The cluster around a page that belongs to no stream: its neighbours in an aligned block.
-    fn measure_around(&self, scene: &Scene, advice: Advice) -> Group {
-        let index = scene.found.page.index;
-        let block = match advice {
-            Advice::Random => 1,
-            _ => u64::from(
-                self.config
-                    .default_cluster_pages
-                    .min(self.config.cluster_pages),
-            ),
-        };
-        let start = index - index % block;
-        let up = self.measure_stored(scene, index, (start + block - index) as u32, Heading::Up);
-        let down = self.measure_stored(scene, index, (index - start + 1) as u32, Heading::Down);
-        Group {
-            first: down.first,
-            pages: down.pages + up.pages - 1,
-        }
     }
 
     /// Starts reading `group`, shortened to the frames there are. A group that contains `wanted`
@@ -781,19 +774,5 @@ impl Vm {
             None => Decision::Ahead(run),
         });
         Some(ticket)
-    }
-
-    fn place_of(&self, run: PageRun) -> crate::pager::Place {
-        let object = self.objects.get(run.object);
-        match object.keeper {
-            Keeper::External(pager) => crate::pager::Place::External { pager },
-            Keeper::Swap => {
-                let first = object
-                    .entry(run.first)
-                    .slot()
-                    .expect("a stored page has a slot");
-                crate::pager::Place::Swap { first }
-            }
-        }
     }
 }

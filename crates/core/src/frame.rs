@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket};
+use crate::policy::Cause;
 
 /// What a frame is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,8 +53,8 @@ struct Frame {
     is_aside: bool,
     /// Load control vouches that the page was used.
     is_vouched: bool,
-    /// Leaving to be written, and to stay afterwards.
-    is_cleaning: bool,
+    /// Leaving to be written, and to stay afterwards: as what it then comes back.
+    cleaning: Option<Cause>,
     /// The space whose fault last brought or mapped the page.
     owner: SpaceId,
     /// The page may not leave while this is not zero.
@@ -92,7 +93,7 @@ impl Frames {
             is_external: false,
             is_aside: false,
             is_vouched: false,
-            is_cleaning: false,
+            cleaning: None,
             owner: SpaceId(0),
             wires: 0,
             newer: NONE,
@@ -260,9 +261,10 @@ impl Frames {
         core::mem::take(&mut self.table[frame.index()].is_vouched)
     }
 
-    pub(crate) fn set_cleaning(&mut self, frame: FrameId) {
+    /// Has a leaving page stay when it is written, and come back as `back` says.
+    pub(crate) fn set_cleaning(&mut self, frame: FrameId, back: Cause) {
         assert!(self.state(frame) == State::Leaving && !self.is_cleaning(frame));
-        self.table[frame.index()].is_cleaning = true;
+        self.table[frame.index()].cleaning = Some(back);
         self.cleaning += 1;
     }
 
@@ -401,7 +403,12 @@ impl Frames {
     }
 
     pub(crate) fn is_cleaning(&self, frame: FrameId) -> bool {
-        self.table[frame.index()].is_cleaning
+        self.cleaned_as(frame).is_some()
+    }
+
+    /// As what a page comes back that is written and stays; `None` for all others.
+    pub(crate) fn cleaned_as(&self, frame: FrameId) -> Option<Cause> {
+        self.table[frame.index()].cleaning
     }
 
     pub(crate) fn is_wanted(&self, frame: FrameId) -> bool {
@@ -434,8 +441,8 @@ impl Frames {
             }
         }
         assert_eq!(owned, self.owned);
-        let cleaning = self.table.iter().filter(|entry| entry.is_cleaning).count();
-        assert_eq!(cleaning, self.cleaning as usize);
+        let cleaning = self.table.iter().filter(|entry| entry.cleaning.is_some());
+        assert_eq!(cleaning.count(), self.cleaning as usize);
         assert_eq!((counts, external), (self.counts, self.external));
         let mut length = 0;
         let (mut at, mut older) = (self.oldest, NONE);
@@ -449,8 +456,8 @@ impl Frames {
     }
 
     fn end_cleaning(&mut self, frame: FrameId) {
-        let was_cleaning = core::mem::take(&mut self.table[frame.index()].is_cleaning);
-        self.cleaning -= u32::from(was_cleaning);
+        let was_cleaning = self.table[frame.index()].cleaning.take();
+        self.cleaning -= u32::from(was_cleaning.is_some());
     }
 
     fn set_state(&mut self, frame: FrameId, state: State) {

@@ -25,6 +25,7 @@ pub mod load;
 pub mod machine;
 pub mod object;
 pub mod pager;
+pub mod placement;
 pub mod policy;
 pub mod queue;
 pub mod reclaim;

@@ -14,13 +14,14 @@
 use alloc::vec::Vec;
 
 use crate::decision::Decision;
-use crate::fault::{Event, Failure};
+use crate::fault::{Access, Event, Failure};
 use crate::frame::State;
 use crate::id::{FrameId, PageId, SlotId, Ticket};
 use crate::machine::Machine;
 use crate::object::Keeper;
 use crate::pager::Place;
-use crate::policy::{Cause, Departure, Policy, Probe};
+use crate::placement::Placement;
+use crate::policy::{Departure, Policy, Probe};
 use crate::run::PageRun;
 use crate::vm::Vm;
 
@@ -158,6 +159,10 @@ impl Vm {
                     self.release_frame(machine, frame);
                 }
                 State::Filling => transit = Some(self.frames.ticket(frame)),
+                // It may be mapped for reading, if it was to stay.
+                State::Leaving if self.is_readable(frame, Access::Read) => {
+                    self.leave_everywhere(machine, frame);
+                }
                 State::Leaving => {}
                 State::Free | State::Retired => unreachable!("a page table names frames in use"),
             }
@@ -178,6 +183,14 @@ impl Vm {
         self.held = self.held.filter(|&(_, held)| held != frame);
         if self.frames.free(frame) {
             machine.retire(frame);
+        }
+    }
+
+    fn leave_everywhere(&mut self, machine: &mut dyn Machine, frame: FrameId) {
+        let places: Vec<_> = self.reverse.iter(frame).collect();
+        self.reverse.clear(frame);
+        for (space, at) in places {
+            machine.leave(space, at, frame);
         }
     }
 
@@ -223,7 +236,9 @@ impl Vm {
     }
 
     /// Decides what becomes of pages that were just unmapped: dropped, written, or kept.
-    pub(crate) fn send_out(&mut self, machine: &mut dyn Machine, chosen: Vec<FrameId>) {
+    pub(crate) fn send_out(&mut self, machine: &mut dyn Machine, mut chosen: Vec<FrameId>) {
+        let neighbours = self.take_neighbours(machine, &chosen);
+        chosen.extend(neighbours);
         machine.settle();
         self.absorb_setbacks(machine);
         let mut modified = Vec::new();
@@ -240,8 +255,8 @@ impl Vm {
             if was_modified || self.frames.is_dirty(frame) {
                 self.frames.set_dirty(frame, true);
                 modified.push((page, frame));
-            } else if self.frames.is_cleaning(frame) {
-                self.put_back(frame, Cause::Cleaned);
+            } else if let Some(back) = self.frames.cleaned_as(frame) {
+                self.put_back(frame, back);
             } else {
                 self.drop_page(machine, page, frame);
             }
@@ -306,7 +321,11 @@ impl Vm {
                 Keeper::External(pager) => external.push((pager, page, frame)),
             }
         }
-        self.launder_internal(&internal);
+        let refused = match self.config.placement {
+            Placement::Together => self.launder_together(&internal),
+            Placement::InPlace => self.launder_in_place(&internal),
+        };
+        self.keep_refused(&refused);
         let mut rest = &external[..];
         while let Some(&(pager, first, _)) = rest.first() {
             let follows = |&(number, &(_, page, _)): &(usize, &(_, PageId, FrameId))| {
@@ -324,7 +343,9 @@ impl Vm {
         }
     }
 
-    fn launder_internal(&mut self, leaving: &[(PageId, FrameId)]) {
+    /// Starts writing pages of internal objects to fresh slots side by side. Answers those for
+    /// which there is none.
+    fn launder_together(&mut self, leaving: &[(PageId, FrameId)]) -> Vec<(PageId, FrameId)> {
         for &(page, _) in leaving {
             let object = self.objects.get_mut(page.object);
             if let Some(slot) = object.entry(page.index).slot() {
@@ -343,18 +364,23 @@ impl Vm {
             self.begin_store(cluster, Place::Swap { first });
             rest = others;
         }
-        if rest.is_empty() {
+        rest.to_vec()
+    }
+
+    /// Keeps pages that the store had no room for.
+    fn keep_refused(&mut self, refused: &[(PageId, FrameId)]) {
+        if refused.is_empty() {
             return;
         }
         if !self.is_store_full {
             self.is_store_full = true;
             self.events.push_back(Event::StoreFull);
         }
-        rest.iter().for_each(|&(_, frame)| self.keep(frame));
+        refused.iter().for_each(|&(_, frame)| self.keep(frame));
     }
 
     /// Slots for pages that leave; if there are none, those of pages in memory, which are copies.
-    fn allocate_slots(&mut self, want: u32) -> Option<(SlotId, u32)> {
+    pub(crate) fn allocate_slots(&mut self, want: u32) -> Option<(SlotId, u32)> {
         if let Some(found) = self.slots.allocate(want) {
             return Some(found);
         }
@@ -375,7 +401,7 @@ impl Vm {
         self.slots.allocate(want)
     }
 
-    fn log_page_outs(&mut self, cluster: &[(PageId, FrameId)]) {
+    pub(crate) fn log_page_outs(&mut self, cluster: &[(PageId, FrameId)]) {
         if !self.config.is_logging {
             return;
         }

@@ -67,6 +67,10 @@ impl Transfer {
             .chain(self.orphaned_slots.iter().copied())
     }
 
+    pub(crate) fn pages(&self) -> &[PageId] {
+        &self.pages
+    }
+
     pub(crate) fn frames(&self) -> &[FrameId] {
         &self.frames
     }
@@ -407,8 +411,8 @@ impl Vm {
             if self.frames.is_wanted(frame) {
                 self.counters.rescues += 1;
                 self.keep(frame);
-            } else if self.frames.is_cleaning(frame) {
-                self.put_back(frame, Cause::Cleaned);
+            } else if let Some(back) = self.frames.cleaned_as(frame) {
+                self.put_back(frame, back);
             } else {
                 self.objects
                     .get_mut(page.object)

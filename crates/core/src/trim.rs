@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use crate::id::FrameId;
 use crate::machine::{Machine, Rights};
-use crate::policy::{Departure, Policy, Probe};
+use crate::policy::{Cause, Departure, Policy, Probe};
 use crate::reclaim::ROUND_MAX;
 use crate::vm::Vm;
 
@@ -34,7 +34,7 @@ impl Vm {
         let is_cleaning = !unclean.is_empty();
         if is_cleaning {
             let frames = unclean.iter();
-            frames.for_each(|&frame| self.frames.set_cleaning(frame));
+            frames.for_each(|&frame| self.frames.set_cleaning(frame, Cause::Cleaned));
             self.send_out(machine, unclean);
         }
         if has_sent || is_cleaning || self.counters.questions != asked {

@@ -19,7 +19,7 @@ use crate::backing::Slots;
 use crate::cluster::Streams;
 use crate::daemon::{Daemon, Pacing};
 use crate::decision::Decision;
-use crate::fault::{Event, Fault};
+use crate::fault::{Access, Event, Fault};
 use crate::frame::{Frames, State};
 use crate::id::{FrameId, SlotId, SpaceId, Ticket, VirtPage};
 use crate::load::LoadControl;
@@ -27,6 +27,7 @@ use crate::load::unlimited::Unlimited;
 use crate::machine::Machine;
 use crate::object::Objects;
 use crate::pager::Request;
+use crate::placement::Placement;
 use crate::policy::Policy;
 use crate::reclaim::Need;
 use crate::reverse::ReverseMap;
@@ -58,6 +59,8 @@ pub struct Config {
     pub zero_ahead_pages_max: u32,
     /// How many pages are read around a fault that belongs to no stream; 1: itself alone.
     pub default_cluster_pages: u32,
+    /// How pages get their slots on the swap store, and whether clusters have places there.
+    pub placement: Placement,
     /// Whether pages read for a detected stream are mapped at once, but for one in each window
     /// whose soft fault tells that the reader has come that far. If not, all are left unmapped.
     pub is_ahead_mapped: bool,
@@ -82,6 +85,7 @@ impl Config {
             ahead_pages_max: 0,
             zero_ahead_pages_max: 0,
             default_cluster_pages: 1,
+            placement: Placement::Together,
             is_ahead_mapped: false,
             pacing: None,
             is_logging: false,
@@ -227,6 +231,8 @@ pub struct Vm {
     pub(crate) daemon: Daemon,
     /// Whose pages load control spares while others may go.
     pub(crate) protected: Option<SpaceId>,
+    /// The spaces that load control has told to stop.
+    pub(crate) suspended: Vec<SpaceId>,
     /// Spaces for which a page is being fetched that load control has not been told of.
     pub(crate) paging_in: Vec<SpaceId>,
     pub(crate) streams: Streams,
@@ -278,6 +284,7 @@ impl Vm {
             load: Box::new(Unlimited),
             daemon: Daemon::default(),
             protected: None,
+            suspended: Vec::new(),
             paging_in: Vec::new(),
             streams: Streams::new(),
             transfers: BTreeMap::new(),
@@ -386,6 +393,16 @@ impl Vm {
         let found = self.find_page(region.object, region.index_at(at));
         let frame = found.entry.frame()?;
         (self.frames.state(frame) == State::Resident).then_some(frame)
+    }
+
+    /// The frame that can be read at `at`: the page is resident there, or is being written and
+    /// stays.
+    pub fn readable_frame_at(&self, space: SpaceId, at: VirtPage) -> Option<FrameId> {
+        let region = self.spaces.get(space)?.find(at)?;
+        let found = self.find_page(region.object, region.index_at(at));
+        let frame = found.entry.frame()?;
+        let is_resident = self.frames.state(frame) == State::Resident;
+        (is_resident || self.is_readable(frame, Access::Read)).then_some(frame)
     }
 
     /// The slot that holds the page at `at`, if it is with the store and not resident.

@@ -2,9 +2,11 @@
 //!
 //! `TIDEMARK_LOCKSTEP_SEEDS` sets how many seeds run.
 
+use tidemark_core::placement::Placement;
 use tidemark_core::vm::Counters;
-use tidemark_model::lockstep::run_seeds;
-use tidemark_model::step::Weather;
+use tidemark_model::lockstep::{run_seeds, try_run};
+use tidemark_model::random::Random;
+use tidemark_model::step::{Plan, Weather};
 
 const STEPS: usize = 250;
 
@@ -50,4 +52,22 @@ fn reads_return_what_was_last_written() {
     expect("adoptions", |c| c.adoptions);
     expect("refusals by pinned pages", |c| c.busy);
     expect("stalls", |c| c.stalls);
+}
+
+#[test]
+fn reads_return_what_was_last_written_where_clusters_have_places() {
+    for weather in [Weather::Calm, Weather::Foul] {
+        let run_one = |seed| {
+            let mut plan = Plan::draw(&mut Random::new(seed), weather, STEPS);
+            plan.setup.config.placement = Placement::InPlace;
+            let counters = try_run(&plan);
+            counters.unwrap_or_else(|message| panic!("SEED={seed}: {message}\n{plan}"))
+        };
+        let runs: Vec<Counters> = (0..seeds()).map(run_one).collect();
+        let total = |count: fn(&Counters) -> u64| runs.iter().map(count).sum::<u64>();
+        let most = runs.len() as u64;
+        assert!(total(|c| c.page_outs) > total(|c| c.page_out_requests) + most);
+        assert!(total(|c| c.page_ins) > total(|c| c.page_in_requests) + most / 4);
+        assert!(total(|c| c.rescues) > most / 10 && total(|c| c.clean_drops) > most);
+    }
 }

@@ -394,21 +394,22 @@ impl SimSlots {
             ledger,
         }
     }
-}
 
-impl Slots for SimSlots {
-    fn allocate(&mut self, want: u32) -> Option<(SlotId, u32)> {
-        let (first, count) = self.slots.allocate(want)?;
-        let mut entries = self
-            .ledger
-            .entries
-            .lock()
-            .expect("nobody panics while holding it");
+    fn note_taken(&mut self, first: SlotId, count: u32) {
+        let entries = self.ledger.entries.lock();
+        let mut entries = entries.expect("nobody panics while holding it");
         for slot in first.0..first.0 + count {
             let old = self.owners.insert(SlotId(slot), 1);
             assert!(old.is_none(), "slot {slot} is handed out twice");
             entries.used.insert(SlotId(slot));
         }
+    }
+}
+
+impl Slots for SimSlots {
+    fn allocate(&mut self, want: u32) -> Option<(SlotId, u32)> {
+        let (first, count) = self.slots.allocate(want)?;
+        self.note_taken(first, count);
         Some((first, count))
     }
 
@@ -438,5 +439,21 @@ impl Slots for SimSlots {
 
     fn free(&self) -> u32 {
         self.slots.free()
+    }
+
+    fn claim(&mut self, slot: SlotId) -> bool {
+        let is_taken = self.slots.claim(slot);
+        if is_taken {
+            self.note_taken(slot, 1);
+        }
+        is_taken
+    }
+
+    fn find_block(&mut self, pages: u32) -> Option<SlotId> {
+        self.slots.find_block(pages)
+    }
+
+    fn has_one_owner(&self, slot: SlotId) -> bool {
+        self.slots.has_one_owner(slot)
     }
 }

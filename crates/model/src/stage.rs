@@ -738,11 +738,11 @@ impl Stage {
                 allowed >= Some(rights),
                 "{at:?} of {space:?}: {rights:?}, not {allowed:?}"
             );
-            assert_eq!(
-                self.vm.frame_at(space, at),
-                Some(frame),
-                "{at:?} of {space:?} is mapped"
-            );
+            let held = match rights {
+                Rights::Write => self.vm.frame_at(space, at),
+                Rights::Read | Rights::None => self.vm.readable_frame_at(space, at),
+            };
+            assert_eq!(held, Some(frame), "{at:?} of {space:?} is mapped");
         }
         let frames = self.vm.frames();
         for frame in (0..frames.len() as u32).map(FrameId) {
@@ -764,7 +764,7 @@ impl Stage {
         if self.is_unknown(space, at) || self.machine.is_wild(space, at) {
             return;
         }
-        let Some(frame) = self.vm.frame_at(space, at) else {
+        let Some(frame) = self.vm.readable_frame_at(space, at) else {
             return;
         };
         let held = self.machine.physical().contents(frame);

@@ -10,6 +10,7 @@ use tidemark_core::daemon::Pacing;
 use tidemark_core::id::{FrameId, PagerId, SpaceId, VirtPage};
 use tidemark_core::load;
 use tidemark_core::machine::Rights;
+use tidemark_core::placement::Placement;
 use tidemark_core::policy::{Knob, registry};
 use tidemark_core::space::Advice;
 use tidemark_core::vm::{Config, Counters};
@@ -249,6 +250,10 @@ fn draw_config(choices: &mut dyn Choices) -> Config {
         is_ahead_mapped: choices.chance(1, 2),
         is_logging: choices.chance(1, 2),
         pacing: (is_served && choices.chance(1, 3)).then(|| draw_pacing(choices)),
+        placement: match choices.chance(1, 3) {
+            true => Placement::InPlace,
+            false => Placement::Together,
+        },
     }
 }
 

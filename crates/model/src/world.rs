@@ -14,7 +14,7 @@
 
 use tidemark_core::fault::{Event, Failure};
 use tidemark_core::frame::State;
-use tidemark_core::id::{PagerId, SpaceId, VirtPage};
+use tidemark_core::id::{PagerId, SlotId, SpaceId, VirtPage};
 use tidemark_core::load::Turn;
 use tidemark_core::machine::Rights;
 use tidemark_core::space::Advice;
@@ -447,6 +447,17 @@ impl World {
     /// Expects that many slots of the swap store to be in use.
     pub fn expect_slots_used(&mut self, count: usize) -> &mut World {
         assert_eq!(self.stage().slots_used(), count, "slots in use");
+        self
+    }
+
+    /// Expects pages that are not in memory to be in these slots of the swap store.
+    pub fn expect_slots(&mut self, placed: impl IntoIterator<Item = (u64, u32)>) -> &mut World {
+        let space = self.space();
+        let vm = self.stage().vm();
+        for (page, slot) in placed {
+            let found = vm.slot_at(space, VirtPage(page));
+            assert_eq!(found, Some(SlotId(slot)), "the slot of page {page}");
+        }
         self
     }
 

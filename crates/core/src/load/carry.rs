@@ -103,6 +103,7 @@ impl Vm {
     /// A space is no more: neither the policy nor load control need remember it.
     pub(crate) fn forget_space(&mut self, space: SpaceId) {
         self.protected = self.protected.filter(|&protected| protected != space);
+        self.suspended.retain(|&suspended| suspended != space);
         self.load.space_ended(space);
         self.policy.space_ended(space);
     }
@@ -114,8 +115,8 @@ impl Vm {
             let found = self.spaces.get(space);
             found.is_some_and(|s| s.is_suspended && (s.is_swapped_out || !is_whole))
         };
-        let is_any = |space| goes(space) && self.frames.resident_of(space) > 0;
-        if want == 0 || !self.spaces.iter().any(|(space, _)| is_any(space)) {
+        let is_any = |&space: &SpaceId| goes(space) && self.frames.resident_of(space) > 0;
+        if want == 0 || !self.suspended.iter().any(is_any) {
             return Vec::new();
         }
         let frames = self.frames.iter_oldest().map(|(frame, _)| frame);
@@ -135,6 +136,7 @@ impl Vm {
                         continue;
                     };
                     (found.is_suspended, found.is_swapped_out) = (false, false);
+                    self.suspended.retain(|&suspended| suspended != space);
                     self.events.push_back(Event::Resume { space });
                 }
                 Verdict::Protect(space) => {
@@ -161,6 +163,9 @@ impl Vm {
 
     fn suspend(&mut self, space: SpaceId, is_swapped_out: bool) {
         if let Some(found) = self.spaces.get_mut(space) {
+            if !found.is_suspended {
+                self.suspended.push(space);
+            }
             found.is_suspended = true;
             found.is_swapped_out = is_swapped_out;
             self.events.push_back(Event::Suspend { space });

@@ -110,6 +110,10 @@ impl Policy for OsfMk {
             }
         };
         self.append(lists, frame);
+        // What stays has not come just now, and nobody has passed what is before it.
+        if matches!(arrival.cause, Cause::Kept | Cause::Cleaned) {
+            return;
+        }
         let passed = self.behind.enter(frame, arrival.page);
         if let Some(passed) = passed.filter(|_| self.is_deactivating_behind) {
             self.queues.move_to_back(PASSED, passed.0);

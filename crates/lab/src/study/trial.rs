@@ -233,13 +233,14 @@ fn metrics(run: &Run, outcome: &Outcome) -> BTreeMap<String, f64> {
     let used = &run.processor;
     let elapsed_s = run.elapsed_s.max(1e-9);
     let programs = run.programs.len().max(1) as f64;
+    let ended = outcome.programs.iter().filter(|p| p.has_ended()).count() as f64;
     let memory_bytes = run.memory_bytes.max(1) as f64;
     let chain_bytes = run.reverse_map_bytes_max as f64;
     let entries = outcome.mappings_max as f64;
     let rates = [
         ("elapsed_s", run.elapsed_s),
         ("turnaround_s", sum(|p| p.end_s - p.start_s) / programs),
-        ("throughput", programs * 3600.0 / elapsed_s),
+        ("throughput", ended * 3600.0 / elapsed_s),
         ("records_per_s", sum(|p| p.records as f64) / elapsed_s),
         ("processor_s", used.user_s + used.system_s),
         ("user_s", used.user_s),

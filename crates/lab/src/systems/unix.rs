@@ -1,6 +1,7 @@
 //! The other Unix kernels: OSF's Mach, NetBSD, FreeBSD.
 
 use tidemark_core::daemon::Pacing;
+use tidemark_core::placement::Placement;
 use tidemark_core::vm::Config;
 
 use super::mach::MACH3;
@@ -8,10 +9,10 @@ use super::marks::Marks;
 use super::plain::FIFO;
 use crate::world::System;
 
-/// OSF's Mach, with clusters and a task swapper.
+/// OSF's Mach, with clusters that have their places on the store, and a task swapper.
 ///
-/// Clusters of its page-outs are those of pages that leave in one pass; the original also cleans
-/// neighbours that stay.
+/// Neighbours that are written along are unmapped for it, and mapped again for reading when they
+/// are touched; the original takes the right to write from them.
 pub const OSF_MK: System = System {
     name: "osf-mk",
     summary: "Mach 3 with clusters of 4 pages, one page read ahead, and a task swapper",
@@ -69,13 +70,14 @@ fn osf(frames: u32) -> Config {
     Config {
         cluster_pages: 4,
         default_cluster_pages: 2,
+        placement: Placement::InPlace,
         pacing: Some(Pacing {
-            pass_pages: 4,
-            // Ten clusters of four; writers go on at five.
-            wait_laundry: 40,
-            resume_laundry: 20,
+            pass_pages: 1,
+            // Ten clusters, of one page each that leaves; it goes on at five.
+            wait_laundry: 10,
+            resume_laundry: 5,
             wait_ns: 0,
-            wait_page_ns: 7_500_000,
+            wait_page_ns: 30_000_000,
             is_pausing: false,
         }),
         ..marks.config(frames)

@@ -98,6 +98,11 @@ impl ProgramOutcome {
     pub fn sum(&self, part: impl Fn(&ProcessOutcome) -> u64) -> u64 {
         self.processes.iter().map(part).sum()
     }
+
+    /// Whether it has come to its end, whichever way.
+    pub fn has_ended(&self) -> bool {
+        !self.processes.is_empty() && !self.processes.iter().any(|process| process.was_cut)
+    }
 }
 
 /// What became of one process. Its times add up to its life.
@@ -129,6 +134,8 @@ pub struct ProcessOutcome {
     pub records: u64,
     /// Whether memory could not serve it, so that it was ended.
     pub was_killed: bool,
+    /// Whether it was still alive when the time was up.
+    pub was_cut: bool,
 }
 
 /// The state of the world at one moment.

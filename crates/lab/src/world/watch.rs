@@ -90,6 +90,7 @@ impl World<'_> {
                 process.shift(State::Ended, now);
                 process.outcome.end_ns = process.since();
                 process.outcome.records = process.next_record as u64;
+                process.outcome.was_cut = true;
             }
         }
         self.outcome(false)

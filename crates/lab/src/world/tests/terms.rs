@@ -24,6 +24,7 @@ fn a_run_is_given_up_at_its_limit() {
     assert!(cut.counters.page_ins > 0 && cut.counters.page_ins < all.counters.page_ins);
     let done = cut.programs[0].sum(|process| process.records);
     assert!(done > 0 && done < 1200, "{done}");
+    assert!(!cut.programs[0].has_ended() && all.programs[0].has_ended());
     let ample = Scenario {
         limit_ns: Some(all.elapsed_ns + 1),
         ..whole
