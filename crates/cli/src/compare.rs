@@ -15,7 +15,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use tidemark_lab::study::Replay;
+use tidemark_lab::study::{Replay, Replayed};
+use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_report::terminal;
 use tidemark_results::compare::{Case, CompareRecord, Counts, Decisions, SCHEMA};
 
@@ -93,29 +94,27 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         replay::unreadable(&name, &error)
     })?;
     let sizes = plan.memory_pages(&read)?;
+    let instruction_ps = match plan.is_in_step {
+        // Time goes by faults.
+        true => TIDEMARK.costs.instruction_ps,
+        false => instruction_ps(&read, steps.time_native()?),
+    };
     let mut cases = vec![];
     let mut facts = None;
     for policy in &plan.policies {
         steps.say(&format!("replaying, {policy}"));
-        let replayed = read.run(&plan.order(policy, &sizes), &|_, _| ());
-        let replayed = replayed.map_err(|error| replay::unrunnable(&error, read.page_bytes()))?;
-        for (found, decisions) in replayed.record.runs.iter().zip(&replayed.decisions) {
-            cases.push(Case {
-                policy: (*policy).into(),
-                memory_bytes: found.memory_bytes,
-                optimal_page_ins: found.optimal_page_ins,
-                predicted: Counts::of_replay(found, read.page_bytes()),
-                live: vec![],
-                decisions: None,
-            });
-            run_live(
-                &steps,
-                &plan,
-                cases.last_mut().expect("just put there"),
-                decisions,
-            )?;
+        let mut draws = vec![];
+        for seed in plan.seeds() {
+            let order = plan.order(policy, &sizes, instruction_ps, seed);
+            let replayed = read.run(&order, &|_, _| ());
+            draws.push(replayed.map_err(|error| replay::unrunnable(&error, read.page_bytes()))?);
         }
-        facts = Some(replayed.record);
+        for (place, decisions) in draws[0].decisions.iter().enumerate() {
+            let mut case = predict(policy, &draws, place, read.page_bytes());
+            run_live(&steps, &plan, &mut case, decisions)?;
+            cases.push(case);
+        }
+        facts = draws.pop().map(|replayed| replayed.record);
     }
     let facts = facts.expect("there is a policy and a size");
     let trace = facts.traces.first().expect("there is one trace");
@@ -128,6 +127,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         footprint_pages: facts.footprint_pages,
         processes: trace.processes,
         disk: plan.disk.name.clone(),
+        instruction_ps,
         is_in_step: plan.is_in_step,
         cases,
         notes: plan.notes(),
@@ -137,6 +137,35 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         false => output::print(&terminal::compare(&record)),
     }
     Ok(exit_of(&record))
+}
+
+/// What is predicted of the case at `place` of each replay.
+fn predict(policy: &str, draws: &[Replayed], place: usize, page_bytes: u64) -> Case {
+    let found = &draws[0].record.runs[place];
+    let counts = draws.iter().map(|replayed| {
+        let found = &replayed.record.runs[place];
+        Counts::of_replay(found, page_bytes)
+    });
+    let mut predictions: Vec<Counts> = counts.collect();
+    predictions.sort_by_key(|counts| counts.page_ins);
+    Case {
+        policy: policy.into(),
+        memory_bytes: found.memory_bytes,
+        optimal_page_ins: found.optimal_page_ins,
+        predicted: predictions[predictions.len() / 2],
+        predictions,
+        live: vec![],
+        decisions: None,
+    }
+}
+
+/// What an instruction on record takes natively, in picoseconds.
+fn instruction_ps(read: &Replay, native_ns: u64) -> u64 {
+    let time_ps = u128::from(native_ns) * 1000;
+    match read.instructions() {
+        Some(count @ 1..) => ((time_ps / u128::from(count)) as u64).max(1),
+        Some(0) | None => TIDEMARK.costs.instruction_ps,
+    }
 }
 
 fn exit_of(record: &CompareRecord) -> Exit {

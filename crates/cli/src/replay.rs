@@ -70,6 +70,9 @@ pub struct Arguments {
     /// Which memory there is: everything, or what `tidemark run` manages, which is anonymous
     #[arg(long, value_name = "WHAT", default_value = "everything")]
     managed: Managed,
+    /// What an instruction takes, in picoseconds, in place of what the system's machine takes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    instruction_ps: Option<u64>,
     /// Count time in faults, each of which is over before its program goes on, of the memory that
     /// `tidemark run --in-step` manages: what is decided then follows from the references alone
     #[arg(long, conflicts_with_all = ["managed", "disk", "file_disk"])]

@@ -4,7 +4,6 @@
 //! anything is started. [`supervisor`] starts the program and waits for it while [`tree`] serves
 //! its processes; [`budget`] divides memory among them. [`record`] makes the statistics.
 
-pub mod budget;
 pub mod files;
 pub mod plan;
 pub mod program;

@@ -33,6 +33,7 @@ pub mod reclaim;
 pub mod region;
 pub mod reverse;
 pub mod run;
+pub mod share;
 pub mod space;
 pub mod time;
 pub mod transfer;

@@ -158,6 +158,56 @@ pub struct Counters {
     pub frames_peak: u64,
 }
 
+impl Counters {
+    /// Adds what another memory has counted. Peaks add up to what both had at most.
+    pub fn add(&mut self, other: &Counters) {
+        let Counters {
+            faults,
+            zero_fills,
+            zero_aheads,
+            soft_faults,
+            cow_faults,
+            page_ins,
+            page_in_requests,
+            page_outs,
+            page_out_requests,
+            ahead_used,
+            ahead_wasted,
+            clean_drops,
+            zero_drops,
+            rescues,
+            adoptions,
+            busy,
+            refusals,
+            questions,
+            stalls,
+            failures,
+            frames_peak,
+        } = other;
+        self.faults += faults;
+        self.zero_fills += zero_fills;
+        self.zero_aheads += zero_aheads;
+        self.soft_faults += soft_faults;
+        self.cow_faults += cow_faults;
+        self.page_ins += page_ins;
+        self.page_in_requests += page_in_requests;
+        self.page_outs += page_outs;
+        self.page_out_requests += page_out_requests;
+        self.ahead_used += ahead_used;
+        self.ahead_wasted += ahead_wasted;
+        self.clean_drops += clean_drops;
+        self.zero_drops += zero_drops;
+        self.rescues += rescues;
+        self.adoptions += adoptions;
+        self.busy += busy;
+        self.refusals += refusals;
+        self.questions += questions;
+        self.stalls += stalls;
+        self.failures += failures;
+        self.frames_peak += frames_peak;
+    }
+}
+
 /// Where the contents of a page are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contents {

@@ -32,6 +32,9 @@ pub struct CompareRecord {
     pub processes: u64,
     /// The disk that the prediction assumes.
     pub disk: String,
+    /// What an instruction takes in the prediction, in picoseconds; 0 in older records.
+    #[serde(default)]
+    pub instruction_ps: u64,
     /// Whether lab and live were in step: see `docs/decisions/0046-lab-and-live-in-step.md`.
     pub is_in_step: bool,
     /// The cases.
@@ -49,8 +52,11 @@ pub struct Case {
     pub memory_bytes: u64,
     /// The fewest page-ins any policy could have had, a page at a time.
     pub optimal_page_ins: u64,
-    /// What the lab foretells.
+    /// What the lab foretells: of several replays the one in the middle by page-ins.
     pub predicted: Counts,
+    /// What each replay came to, by page-ins. Each has a disk with delays of its own.
+    #[serde(default)]
+    pub predictions: Vec<Counts>,
     /// What live runs came to, in their order.
     pub live: Vec<Counts>,
     /// How the decisions of the two compare, where they were in step.
@@ -260,6 +266,7 @@ mod tests {
             memory_bytes: 1 << 20,
             optimal_page_ins: 1,
             predicted: counts(predicted),
+            predictions: vec![counts(predicted)],
             live: live.iter().map(|&page_ins| counts(page_ins)).collect(),
             decisions: None,
         }
@@ -304,6 +311,7 @@ mod tests {
             footprint_pages: 3,
             processes: 1,
             disk: "ssd".into(),
+            instruction_ps: 284,
             is_in_step: true,
             cases: vec![case(1, &[1])],
             notes: vec![],

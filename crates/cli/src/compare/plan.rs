@@ -1,5 +1,7 @@
 //! What a comparison is asked for, checked before anything is started.
 
+use std::ops::RangeInclusive;
+
 use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
 use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_lab::world::disk::table::Table;
@@ -20,6 +22,8 @@ pub const MEASURED: &str = "measured";
 
 /// The seed of a live engine's policy.
 const SEED: u64 = 1;
+/// How many replays are made of each case: the disk's delays are not the same twice.
+const DRAWS: u64 = 5;
 /// The most live runs of one case.
 const RUNS_MAX: u32 = 100;
 // The lab and the live engine leave the same mappings alone in step.
@@ -83,10 +87,24 @@ impl<'a> Plan<'a> {
         self.parse_sizes(replay.footprint_pages(1) * replay.page_bytes())
     }
 
-    /// What the lab is to run.
-    pub fn order(&self, policy: &str, memory_pages: &[u32]) -> ReplayOrder {
+    /// Where the random numbers of each replay start. Disks draw their delays from them.
+    pub fn seeds(&self) -> RangeInclusive<u64> {
+        match self.is_in_step {
+            true => SEED..=SEED,
+            false => SEED..=DRAWS,
+        }
+    }
+
+    /// What the lab is to run, where an instruction takes so many picoseconds.
+    pub fn order(
+        &self,
+        policy: &str,
+        memory_pages: &[u32],
+        instruction_ps: u64,
+        seed: u64,
+    ) -> ReplayOrder {
         ReplayOrder {
-            systems: vec![TIDEMARK.clone()],
+            systems: vec![TIDEMARK.with_instructions_of(instruction_ps)],
             memory_pages: memory_pages.to_vec(),
             wired_pages: 0,
             copies: 1,
@@ -94,7 +112,7 @@ impl<'a> Plan<'a> {
             scheduler: Scheduler::default(),
             swap_disk: self.disk.clone(),
             file_disk: None,
-            seed: SEED,
+            seed,
             policy: Some(PolicyChoice {
                 name: policy.into(),
                 knobs: vec![],

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidemark_live::control;
+use tidemark_live::sys::measure;
 use tidemark_results::RunRecord;
 use tidemark_results::compare::Counts;
 
@@ -18,6 +19,8 @@ use crate::run::program::plain;
 
 /// How long one step may take.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
+/// How often the program is timed.
+const NATIVE_RUNS: usize = 3;
 /// What the C library is told of the processor in step: nothing that Valgrind does not have, so
 /// that the same variants of its functions run in both.
 const TUNABLES: &str = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,\
@@ -83,6 +86,19 @@ impl<'a> Steps<'a> {
         Ok(trace)
     }
 
+    /// How long the program runs in user mode natively, in nanoseconds: the median of a few runs.
+    pub fn time_native(&self) -> Result<u64, Refusal> {
+        self.say("timing");
+        let mut times = [0; NATIVE_RUNS];
+        for time in &mut times {
+            let before_ns = measure::children_user_ns();
+            self.run(self.begin(), "natively")?;
+            *time = measure::children_user_ns() - before_ns;
+        }
+        times.sort_unstable();
+        Ok(times[NATIVE_RUNS / 2])
+    }
+
     /// Runs the program live. Answers what it came to, and in step its log of decisions.
     pub fn run_live(
         &self,
@@ -130,7 +146,7 @@ impl<'a> Steps<'a> {
         command
     }
 
-    /// Runs a command of ours with the program behind it.
+    /// Runs a command with the program behind it.
     fn run(&self, mut command: Vec<OsString>, what: &str) -> Result<(), Refusal> {
         command.push("--".into());
         command.extend(self.plan.arguments.program.iter().cloned());

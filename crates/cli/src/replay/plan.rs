@@ -41,7 +41,11 @@ impl<'a> Plan<'a> {
                 refuse!("`{option} {number}`: the most is {MANY}");
             }
         }
-        let systems = parse_systems(&arguments.system)?;
+        let mut systems = parse_systems(&arguments.system)?;
+        if let Some(ps) = arguments.instruction_ps {
+            let each = systems.iter();
+            systems = each.map(|system| system.with_instructions_of(ps)).collect();
+        }
         if let Some(policy) = &arguments.policy {
             policies::find(policy)?;
         }

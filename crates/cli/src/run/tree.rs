@@ -12,21 +12,21 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+use tidemark_core::share::{self, FLOOR_FRAMES, FRAMES_MIN, Holder};
 use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
-use super::budget::{self, FLOOR_FRAMES, FRAMES_MIN, Holder};
 use super::{record, swap};
 
 /// How long the frames of others are waited for before a newcomer is turned away.
-const ADMISSION_LIMIT: Duration = Duration::from_secs(2);
+const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
 
 /// How often memory is divided anew.
-const DIVISION_INTERVAL: Duration = Duration::from_millis(200);
+const DIVISION_INTERVAL: Duration = Duration::from_nanos(share::INTERVAL_NS);
 
 /// How soon it is looked at again while frames are on their way from one process to another.
-const TRANSFER_INTERVAL: Duration = Duration::from_millis(2);
+const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
 
 /// How long a record claimed for a forked child waits for its hello. A child that was killed
 /// before it could say it would keep its swap slots otherwise.
@@ -326,7 +326,7 @@ impl Tree {
             .iter()
             .map(|member| member.holder(&self.shared))
             .collect();
-        let given = budget::divide(total, &holders);
+        let given = share::divide(total, &holders);
         let mut is_settled = given.iter().sum::<u64>() + given.len() as u64 >= total;
         let mut turned_away = vec![];
         for (place, (member, frames)) in self.members.iter_mut().zip(given).enumerate() {
@@ -527,8 +527,7 @@ impl Member {
         let process = shared.process(index);
         let count = |counter| process.counter(counter).load(Relaxed);
         let moved = count(Counter::PageIns) + count(Counter::PageOuts);
-        // Half of what was, half of what is: one quiet interval does not make a process idle.
-        self.pressure = (self.pressure + (moved - self.moved_pages)) / 2;
+        self.pressure = share::pressure(self.pressure, moved - self.moved_pages);
         self.moved_pages = moved;
     }
 

@@ -120,6 +120,13 @@ fn out_of_step_a_prediction_is_near() {
     let page_ins = |counts: &Value| counts["page_ins"].as_f64().unwrap();
     let predicted = page_ins(&case["predicted"]);
     assert!(predicted > 1000.0, "{case}");
+    // As fast as it ran natively; and so often, with the one in the middle for all.
+    let instruction_ps = record["instruction_ps"].as_u64().unwrap();
+    assert!((10..10_000).contains(&instruction_ps), "{record}");
+    let predictions = case["predictions"].as_array().unwrap();
+    let all: Vec<f64> = predictions.iter().map(page_ins).collect();
+    assert!(all.len() == 5 && all.is_sorted(), "{case}");
+    assert_eq!(all[2], predicted);
     for live in case["live"].as_array().unwrap() {
         let share = predicted / page_ins(live);
         assert!((0.5..2.0).contains(&share), "{case}");

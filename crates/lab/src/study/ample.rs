@@ -21,6 +21,7 @@ pub const SYSTEM: System = System {
     costs: Costs::FREE,
     load: "none",
     eyes: MachineKind::Bits,
+    is_divided: false,
     tick_ns: 0,
 };
 

@@ -219,6 +219,16 @@ impl Replay {
         self.page_bytes
     }
 
+    /// How many instructions the programs take, all added up; `None` where a trace has another
+    /// measure of time.
+    pub fn instructions(&self) -> Option<u64> {
+        let of = |script: &Arc<Script>| {
+            let is_known = script.time() == TimeUnit::Instructions;
+            is_known.then(|| script.time_sum())
+        };
+        self.scripts.iter().map(of).sum()
+    }
+
     /// Makes the runs, on every processor.
     ///
     /// # Errors
@@ -402,6 +412,8 @@ impl Replay {
             load: order.load.clone(),
             watch: order.watch,
             is_apart: self.extent.is_some(),
+            are_threads_overlapping: self.extent == Some(Extent::All) && system.is_divided,
+            is_divided: self.extent == Some(Extent::All) && system.is_divided,
             is_in_step: self.is_in_step(),
             ..Scenario::new(memory_pages, self.programs(order.copies))
         };

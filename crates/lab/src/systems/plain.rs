@@ -18,6 +18,7 @@ pub const FIFO: System = System {
     costs: machines::PRESENT,
     load: "none",
     eyes: MachineKind::Bits,
+    is_divided: false,
     tick_ns: SECOND_NS,
 };
 
@@ -55,5 +56,6 @@ pub const TIDEMARK: System = System {
     },
     load: "none",
     eyes: MachineKind::SoftFaults,
+    is_divided: true,
     tick_ns: SECOND_NS,
 };

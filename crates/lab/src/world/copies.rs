@@ -8,7 +8,7 @@
 //! Nobody writes back what was written while memory lasts, as systems do every few seconds.
 
 use tidemark_core::fault::{Access, Fault, Resolution};
-use tidemark_core::id::{SpaceId, VirtPage, Waiter};
+use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::policy::Sees;
 use tidemark_core::time::Time;
 use tidemark_trace::Copied;
@@ -80,6 +80,7 @@ impl<'a> World<'a> {
         let file = self.files.find(&self.key_of(running, copying.file));
         let space = self.space_of(running);
         let opened = self
+            .memory
             .vm
             .map_window(space, VirtPage(WINDOW), file.pages, file.object);
         opened.expect("no program's memory is as high, and one call is made at a time");
@@ -100,7 +101,7 @@ impl<'a> World<'a> {
                 space: self.space_of(running),
                 at: VirtPage(WINDOW + piece.page),
                 access: piece.access,
-                waiter: Waiter(running as u64),
+                waiter: self.processes[running].waiter(running),
             };
             let resolution = self.bring(running, copy, now);
             let cost_ns = self.conclude(now);
@@ -126,7 +127,9 @@ impl<'a> World<'a> {
         let key = self.key_of(running, name).into_owned();
         let first = bytes.div_ceil(self.page_bytes_of(running));
         let object = self.files.find(&key).object;
-        self.vm.cut_external(&mut self.tables, object, first);
+        self.memory
+            .vm
+            .cut_external(&mut self.memory.tables, object, first);
         self.files.set_length(&key, bytes);
     }
 
@@ -134,13 +137,16 @@ impl<'a> World<'a> {
     fn bring(&mut self, running: usize, copy: Fault, now: u64) -> Resolution {
         let process = &mut self.processes[running];
         if !self.scenario.is_in_step {
-            self.vm.handle_clock(copy.space, process.ticks());
+            self.memory.vm.handle_clock(copy.space, process.ticks());
         }
-        let known = self.vm.frame_at(copy.space, copy.at);
+        let known = self.memory.vm.frame_at(copy.space, copy.at);
         if let Some(frame) = known.filter(|_| self.sees >= Sees::References) {
-            self.vm.handle_reference(frame);
+            self.memory.vm.handle_reference(frame);
         }
-        let resolution = self.vm.handle_copy(Time(now), &mut self.tables, copy);
+        let resolution = self
+            .memory
+            .vm
+            .handle_copy(Time(now), &mut self.memory.tables, copy);
         assert_ne!(resolution, Resolution::Invalid, "a window covers its file");
         if resolution == Resolution::Pending {
             let process = &mut self.processes[running];
@@ -170,8 +176,9 @@ impl<'a> World<'a> {
         }
         self.processes[running].copying = None;
         let space = self.space_of(running);
-        self.vm
-            .unmap(&mut self.tables, space, VirtPage(WINDOW), file.pages);
+        self.memory
+            .vm
+            .unmap(&mut self.memory.tables, space, VirtPage(WINDOW), file.pages);
     }
 
     fn key_of(&self, running: usize, name: &'a str) -> std::borrow::Cow<'a, str> {

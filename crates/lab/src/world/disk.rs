@@ -71,6 +71,9 @@ pub struct DiskUse {
 /// A request, as a disk sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DiskRequest {
+    /// The number of the memory that asks.
+    pub(crate) memory: u32,
+    /// What the memory calls it.
     pub(crate) ticket: Ticket,
     pub(crate) direction: Direction,
     /// The first page's place on the disk, in pages.
@@ -79,6 +82,10 @@ pub(crate) struct DiskRequest {
 }
 
 impl DiskRequest {
+    fn asker(&self) -> Asker {
+        (self.memory, self.ticket)
+    }
+
     pub(crate) fn end(&self) -> u64 {
         self.address + u64::from(self.pages)
     }
@@ -95,7 +102,10 @@ struct Waiting {
 
 /// What is being served ends at a time, in the order of the starts, and has somebody waiting or
 /// not.
-type Serving = (u64, u64, Option<Ticket>);
+type Serving = (u64, u64, Option<Asker>);
+
+/// Who waits for a request: a memory by number, and its ticket.
+type Asker = (u32, Ticket);
 
 /// A disk at work.
 pub(crate) struct Disk {
@@ -160,14 +170,14 @@ impl Disk {
     /// it was the cache's.
     ///
     /// - Needs: something is being served, and is done by `now`.
-    pub(crate) fn finish(&mut self, now: u64) -> Option<Ticket> {
-        let (done, number, ticket) = self.serving.pop_first().expect("a request is being served");
+    pub(crate) fn finish(&mut self, now: u64) -> Option<Asker> {
+        let (done, number, asker) = self.serving.pop_first().expect("a request is being served");
         assert!(done <= now);
         if number > 0 {
             self.channels_used -= 1;
         }
         self.start(now);
-        ticket
+        asker
     }
 
     /// When the next is done.
@@ -178,7 +188,7 @@ impl Disk {
     /// How many requests wait or are being served, for whoever asked.
     pub(crate) fn depth(&self) -> u32 {
         let waiting = self.queue.iter().filter(|waiting| !waiting.is_answered);
-        let serving = self.serving.iter().filter(|(.., ticket)| ticket.is_some());
+        let serving = self.serving.iter().filter(|(.., asker)| asker.is_some());
         (waiting.count() + serving.count()) as u32
     }
 
@@ -198,7 +208,7 @@ impl Disk {
         self.cached += request.pages;
         let done = now + hdd.overhead_ns + hdd.cache_page_ns * u64::from(request.pages);
         // Number 0 marks what occupies no channel; the ticket keeps such entries apart.
-        self.serving.insert((done, 0, Some(request.ticket)));
+        self.serving.insert((done, 0, Some(request.asker())));
         true
     }
 
@@ -242,19 +252,19 @@ impl Disk {
     }
 
     fn begin(&mut self, now: u64, done: u64, waiting: Waiting) {
-        let ticket = match waiting.is_answered {
+        let asker = match waiting.is_answered {
             true => {
                 self.cached -= waiting.request.pages;
                 None
             }
             false => {
                 self.usage.queued_ns += now - waiting.since;
-                Some(waiting.request.ticket)
+                Some(waiting.request.asker())
             }
         };
         self.started += 1;
         self.channels_used += 1;
-        self.serving.insert((done, self.started, ticket));
+        self.serving.insert((done, self.started, asker));
     }
 
     /// The place in the queue of the next request above the arm, or of the lowest.

@@ -11,23 +11,21 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use tidemark_core::backing::LocalSlots;
 use tidemark_core::decision::Decision;
 use tidemark_core::id::SpaceId;
-use tidemark_core::load::{self, LoadControl};
 use tidemark_core::policy::Sees;
-use tidemark_core::policy::registry::BuildError;
-use tidemark_core::vm::Vm;
 
 use super::disk::Disk;
 use super::error::WorldError;
 use super::files::Files;
+use super::memory::{self, Memory};
 use super::outcome::Outcome;
 use super::process::{Process, State};
 use super::ready::Ready;
 use super::scenario::Scenario;
+use super::shares::Shares;
 use super::system::System;
-use super::tables::{Stop, Tables};
+use super::tables::Stop;
 use super::watch::{Samples, Tally};
 
 /// How far a processor may run ahead of the others.
@@ -36,10 +34,6 @@ const AHEAD_NS: u64 = 20_000;
 const STILL_NS: u64 = 3_600_000_000_000;
 /// The least memory that every system works in.
 pub(super) const FRAMES_MIN: u32 = 8;
-/// More slots than pages, so that a page can be written anew before its old slot is free.
-const SLOTS_SPARE: u64 = 1 << 16;
-/// The slots of the smallest swap file that a live run is given without being told otherwise.
-const SLOTS_IN_STEP: u64 = 1 << 20;
 
 /// Something that is due at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -50,6 +44,8 @@ pub(super) enum Alarm {
     Wake(usize),
     /// The memory is told the time.
     Tick,
+    /// Frames are divided among memories.
+    Divide,
     /// A sample is taken.
     Sample,
 }
@@ -67,12 +63,11 @@ pub(super) struct Processor {
 pub(super) struct World<'a> {
     pub(super) system: &'a System,
     pub(super) scenario: &'a Scenario,
-    pub(super) vm: Vm,
+    /// The memory at hand: of the process that goes on, or of the request that is over.
+    pub(super) memory: Memory,
+    pub(super) shares: Shares,
     pub(super) sees: Sees,
-    pub(super) tables: Tables,
     pub(super) processes: Vec<Process<'a>>,
-    /// Which process each space belongs to.
-    pub(super) owners: Vec<Option<usize>>,
     pub(super) processors: Vec<Processor>,
     pub(super) ready: Ready,
     pub(super) disks: Vec<Disk>,
@@ -93,20 +88,15 @@ impl<'a> World<'a> {
     pub(super) fn new(system: &'a System, scenario: &'a Scenario) -> Result<World<'a>, WorldError> {
         check(scenario)?;
         let frames = scenario.memory_pages - scenario.wired_pages;
-        let mut config = scenario.clusters.apply((system.config)(frames));
-        config.is_logging = scenario.watch.is_logging;
-        let policy = build_policy(system, scenario, config.frames_max)?;
-        let sees = policy.describe().sees;
-        let slots = count_slots(scenario);
-        let frames_max = config.frames_max;
-        let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
-        vm.set_load_control(build_load(system, scenario)?);
-        let (disks, files) = super::kernel::build_disks(&mut vm, scenario, u64::from(slots));
+        let mut memory = Memory::new(system, scenario, frames, frames)?;
+        let sees = memory.vm.policy().describe().sees;
+        let slots = u64::from(memory::count_slots(scenario));
+        let (disks, files) = super::kernel::build_disks(&mut memory.vm, scenario, slots);
         let processes = super::life::collect_processes(system, scenario);
         let mut world = World {
             sees,
-            tables: Tables::new(system.eyes, frames_max, scenario.is_in_step),
-            owners: Vec::new(),
+            shares: Shares::default(),
+            memory,
             processors: vec![Processor::default(); scenario.processors as usize],
             ready: Ready::new(scenario.scheduler, processes.len()),
             disks,
@@ -120,7 +110,6 @@ impl<'a> World<'a> {
             samples: Samples::new(scenario.watch.sample_ns),
             decisions: Vec::new(),
             processes,
-            vm,
             system,
             scenario,
         };
@@ -205,7 +194,7 @@ impl<'a> World<'a> {
 
     /// The process of a space.
     pub(super) fn owner_of(&self, space: SpaceId) -> Option<usize> {
-        *self.owners.get(space.0 as usize)?
+        *self.memory.owners.get(space.0 as usize)?
     }
 
     /// Gives idle processors to processes that want one.
@@ -244,7 +233,7 @@ impl<'a> World<'a> {
     fn next_event(&self) -> Option<u64> {
         let alarm = self.alarms.peek().map(|&Reverse((at, ..))| at);
         let disks = self.disks.iter().filter_map(Disk::next_done);
-        let daemon = self.vm.poll_deadline().map(|due| due.0);
+        let daemon = self.memories().filter_map(Memory::deadline).min();
         disks.chain(alarm).chain(daemon).min()
     }
 
@@ -254,7 +243,9 @@ impl<'a> World<'a> {
         let done = |disk: &Disk| disk.next_done() == Some(at);
         if let Some(number) = self.disks.iter().position(done) {
             self.moved_ns = at;
-            if let Some(ticket) = self.disks[number].finish(at) {
+            if let Some((memory, ticket)) = self.disks[number].finish(at)
+                && self.turn_to(memory)
+            {
                 self.take_reply(at, ticket);
             }
             return Ok(());
@@ -288,6 +279,7 @@ impl<'a> World<'a> {
                 self.set_alarm(at + self.system.tick_ns, alarm);
                 self.tick(at);
             }
+            Alarm::Divide => self.handle_division(at),
             Alarm::Sample => {
                 self.take_sample(at);
                 self.set_alarm(self.samples.next_ns(), alarm);
@@ -311,6 +303,9 @@ impl<'a> World<'a> {
             self.processors[number].turn_end = processor.now + turn_ns;
         }
         let process = &self.processes[running];
+        let is_there = self.turn_to(process.memory);
+        assert!(is_there, "who runs has a memory");
+        let process = &self.processes[running];
         if process.is_faulting {
             self.take_fault(number, running);
         } else if process.copying.is_some() {
@@ -330,7 +325,7 @@ impl<'a> World<'a> {
     fn run_records(&mut self, number: usize, running: usize, until: u64) {
         let process = &mut self.processes[running];
         let space = process.space.expect("a running process has a space");
-        let table = self.tables.table(space);
+        let table = self.memory.tables.table(space);
         let is_watching = self.sees >= Sees::References;
         let course = process.course;
         let waits = match self.sees {
@@ -345,11 +340,12 @@ impl<'a> World<'a> {
                 return;
             };
             if is_watching && was_resident {
-                self.vm.handle_clock(space, process.ticks());
-                self.vm.handle_reference(frame);
+                self.memory.vm.handle_clock(space, process.ticks());
+                self.memory.vm.handle_reference(frame);
             }
             if let Some(&wait) = waits.get(process.next_record) {
-                self.vm
+                self.memory
+                    .vm
                     .handle_foresight(frame, process.ticks_at_use(0, wait));
             }
             process.next_record += 1;
@@ -364,10 +360,13 @@ impl<'a> World<'a> {
             let mut waits = waits.iter().skip(process.next_record);
             table.run(records, units_max, |frame, units| {
                 let units = units - credit;
-                self.vm.handle_clock(space, process.ticks_after(units));
-                self.vm.handle_reference(frame);
+                self.memory
+                    .vm
+                    .handle_clock(space, process.ticks_after(units));
+                self.memory.vm.handle_reference(frame);
                 if let Some(&wait) = waits.next() {
-                    self.vm
+                    self.memory
+                        .vm
                         .handle_foresight(frame, process.ticks_at_use(units, wait));
                 }
             })
@@ -431,56 +430,5 @@ fn check(scenario: &Scenario) -> Result<(), WorldError> {
     match sizes.into_iter().find(|&other| other != one) {
         Some(other) => Err(WorldError::PageSizesDiffer { one, other }),
         None => Ok(()),
-    }
-}
-
-fn count_slots(scenario: &Scenario) -> u32 {
-    let pages: u64 = scenario.programs.iter().map(|p| p.script.pages()).sum();
-    let slots = match scenario.is_in_step {
-        // As many as there are where a live process begins anew at the first.
-        true => SLOTS_IN_STEP.max(2 * pages),
-        false => 2 * pages + SLOTS_SPARE,
-    };
-    u32::try_from(slots).expect("the pages fit a swap store")
-}
-
-fn build_load(system: &System, scenario: &Scenario) -> Result<Box<dyn LoadControl>, WorldError> {
-    let name = scenario.load.as_deref().unwrap_or(system.load);
-    let unknown = || WorldError::UnknownLoad { name: name.into() };
-    let entry = load::registry::find(name).ok_or_else(unknown)?;
-    let knobs = scenario.load_knobs.iter();
-    let knobs: Vec<(&str, u64)> = knobs.map(|(name, value)| (name.as_str(), *value)).collect();
-    entry.build(&knobs).map_err(refused)
-}
-
-fn build_policy(
-    system: &System,
-    scenario: &Scenario,
-    frames: u32,
-) -> Result<Box<dyn tidemark_core::policy::Policy>, WorldError> {
-    let own = |&(name, value): &(&'static str, u64)| (name, value);
-    let (name, knobs): (&str, Vec<(&str, u64)>) = match &scenario.policy {
-        Some(choice) => {
-            let knobs = choice
-                .knobs
-                .iter()
-                .map(|(name, value)| (name.as_str(), *value));
-            (&choice.name, knobs.collect())
-        }
-        None => (system.policy, system.knobs.iter().map(own).collect()),
-    };
-    tidemark_plugin::build(name, frames, frames, scenario.seed, &knobs).map_err(refused)
-}
-
-fn refused(error: BuildError<'_>) -> WorldError {
-    match error {
-        BuildError::UnknownPolicy { name } => WorldError::UnknownPolicy { name: name.into() },
-        BuildError::UnknownKnob { name } => WorldError::UnknownKnob { name: name.into() },
-        BuildError::OutOfRange { knob, value } => WorldError::KnobOutOfRange {
-            name: knob.name.into(),
-            value,
-            min: knob.min,
-            max: knob.max,
-        },
     }
 }

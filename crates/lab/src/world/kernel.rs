@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tidemark_core::fault::{Access, Event, Fault, Resolution};
-use tidemark_core::id::{SpaceId, Ticket, VirtPage, Waiter};
+use tidemark_core::id::{SpaceId, Ticket, VirtPage};
 use tidemark_core::load::Turn;
 use tidemark_core::machine::Rights;
 use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
@@ -16,6 +16,7 @@ use super::engine::World;
 use super::files::Files;
 use super::process::State;
 use super::scenario::Scenario;
+use super::strands::process_of;
 
 /// The disk of swap, and that of files if it is another.
 const SWAP: usize = 0;
@@ -34,24 +35,33 @@ impl World<'_> {
                 true => Access::Write,
                 false => Access::Read,
             },
-            waiter: Waiter(running as u64),
+            waiter: process.waiter(running),
         };
         process.is_faulting = false;
         process.outcome.faults += 1;
         if !self.scenario.is_in_step {
-            self.vm.handle_clock(space, process.ticks());
+            self.memory.vm.handle_clock(space, process.ticks());
         }
-        let before = self.vm.counters().soft_faults;
-        let resolution = self.vm.handle_fault(Time(now), &mut self.tables, fault);
-        let was_resident = self.vm.counters().soft_faults > before;
+        let before = self.memory.vm.counters().soft_faults;
+        let resolution = self
+            .memory
+            .vm
+            .handle_fault(Time(now), &mut self.memory.tables, fault);
+        let was_resident = self.memory.vm.counters().soft_faults > before;
         let process = &mut self.processes[running];
         let mut cost_ns = self.system.costs.fault_ns;
+        let mut is_off = false;
         match resolution {
             Resolution::Resolved => process.after_fault = Some(was_resident),
             Resolution::Pending => {
                 process.outcome.waits += 1;
                 process.after_fault = Some(false);
-                process.shift(State::Paging, now);
+                is_off = !process.change_strand();
+                if is_off {
+                    process.shift(State::Paging, now);
+                } else {
+                    cost_ns += self.system.costs.switch_ns;
+                }
             }
             Resolution::Invalid => {
                 self.permit(fault);
@@ -60,7 +70,7 @@ impl World<'_> {
         }
         cost_ns += self.conclude(now);
         self.charge(number, cost_ns);
-        if resolution == Resolution::Pending {
+        if is_off {
             self.processors[number].running = None;
             // The process has waited from when the kernel was done with its fault.
             let ended = self.processors[number].now;
@@ -72,7 +82,9 @@ impl World<'_> {
     pub(super) fn take_reply(&mut self, now: u64, ticket: Ticket) {
         let outcome = Outcome::Done;
         let reply = Reply { ticket, outcome };
-        self.vm.handle_reply(Time(now), &mut self.tables, reply);
+        self.memory
+            .vm
+            .handle_reply(Time(now), &mut self.memory.tables, reply);
         let cost_ns = self.conclude(now);
         self.charge_nobody(now, cost_ns);
     }
@@ -82,6 +94,9 @@ impl World<'_> {
         for number in 0..self.processes.len() {
             let process = &self.processes[number];
             let Some(space) = process.space else { continue };
+            let memory = process.memory;
+            self.turn_to(memory);
+            let process = &self.processes[number];
             let is_active = process.state != State::Thinking;
             let order = match process.state {
                 // Who runs will be queued behind all others.
@@ -89,18 +104,30 @@ impl World<'_> {
                 _ => self.ready.order_of(number, process.fair_ns()),
             };
             if !self.scenario.is_in_step {
-                self.vm.handle_clock(space, process.ticks());
+                self.memory.vm.handle_clock(space, process.ticks());
             }
-            self.vm.handle_turn(space, Turn { order, is_active });
+            self.memory.vm.handle_turn(space, Turn { order, is_active });
         }
-        self.vm.handle_tick(Time(now), &mut self.tables);
-        let cost_ns = self.conclude(now);
-        self.charge_nobody(now, cost_ns);
+        for number in self.memory_numbers() {
+            self.turn_to(number);
+            let memory = &mut self.memory;
+            memory.vm.handle_tick(Time(now), &mut memory.tables);
+            let cost_ns = self.conclude(now);
+            self.charge_nobody(now, cost_ns);
+        }
     }
 
-    /// Has the page daemon go on.
+    /// Has the page daemon go on whose time it is.
     pub(super) fn wake_daemon(&mut self, now: u64) {
-        self.vm.handle_deadline(Time(now), &mut self.tables);
+        let mut due = self
+            .memories()
+            .filter(|memory| memory.deadline() == Some(now));
+        let number = due.next().expect("a daemon is due").number;
+        drop(due);
+        self.turn_to(number);
+        self.memory
+            .vm
+            .handle_deadline(Time(now), &mut self.memory.tables);
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.charge_nobody(now, cost_ns);
     }
@@ -109,8 +136,11 @@ impl World<'_> {
     /// Answers what all of it cost.
     pub(super) fn conclude(&mut self, now: u64) -> u64 {
         let cost_ns = self.take_kernel_ns() + self.drain(now);
-        self.vm.handle_idle(Time(now), &mut self.tables);
-        let used = self.vm.frames().in_use();
+        self.memory
+            .vm
+            .handle_idle(Time(now), &mut self.memory.tables);
+        let managed = self.memories().filter(|memory| memory.is_managed);
+        let used = managed.map(|memory| memory.vm.frames().in_use()).sum();
         self.tally.frames_used_max = self.tally.frames_used_max.max(used);
         cost_ns + self.take_kernel_ns() + self.drain(now)
     }
@@ -118,9 +148,9 @@ impl World<'_> {
     /// What the core's last call cost, requests apart.
     pub(super) fn take_kernel_ns(&mut self) -> u64 {
         let costs = &self.system.costs;
-        let work = self.tables.take_work();
-        let questions = self.vm.counters().questions - self.tally.questions;
-        self.tally.questions += questions;
+        let work = self.memory.tables.take_work();
+        let questions = self.memory.vm.counters().questions - self.memory.questions;
+        self.memory.questions += questions;
         self.tally.mappings += work.mappings;
         let policy_ns = questions * costs.question_ns;
         self.tally.policy_ns += policy_ns;
@@ -134,13 +164,13 @@ impl World<'_> {
     pub(super) fn drain(&mut self, now: u64) -> u64 {
         let mut cost_ns = 0;
         loop {
-            while let Some(request) = self.vm.poll_request() {
+            while let Some(request) = self.memory.vm.poll_request() {
                 cost_ns += self.submit(now, request);
             }
-            while let Some(decision) = self.vm.poll_decision() {
+            while let Some(decision) = self.memory.vm.poll_decision() {
                 self.decisions.push(decision);
             }
-            let Some(event) = self.vm.poll_event() else {
+            let Some(event) = self.memory.vm.poll_event() else {
                 return cost_ns;
             };
             self.take_word(now, event);
@@ -150,12 +180,13 @@ impl World<'_> {
     fn take_word(&mut self, now: u64, event: Event) {
         match event {
             Event::Resolved(fault) | Event::Retry(fault) => {
-                let process = fault.waiter.0 as usize;
+                let process = process_of(fault.waiter);
+                self.processes[process].serve_strand(fault.waiter);
                 if self.processes[process].state == State::Paging {
                     self.make_ready(process, now);
                 }
             }
-            Event::Failed(fault, _) => self.kill(fault.waiter.0 as usize, now),
+            Event::Failed(fault, _) => self.kill(process_of(fault.waiter), now),
             Event::StoreFull | Event::StoreFailed => {}
             Event::Suspend { space } => self.suspend(space, now),
             Event::Resume { space } => self.resume(space, now),
@@ -181,7 +212,7 @@ impl World<'_> {
                     Direction::Fetch => tally.file_ins += pages,
                     Direction::Store => tally.file_outs += pages,
                 }
-                let index = self.vm.pages_of(request.ticket)[0].index;
+                let index = self.memory.vm.pages_of(request.ticket)[0].index;
                 let address = self.files.place_of(pager, index);
                 let messages = costs.messages_per_file_request;
                 let disk = self.disks.len() - 1;
@@ -190,6 +221,7 @@ impl World<'_> {
         };
         tally.messages += u64::from(messages);
         let request = DiskRequest {
+            memory: self.memory.number,
             ticket: request.ticket,
             direction: request.direction,
             address,
@@ -203,9 +235,16 @@ impl World<'_> {
     fn permit(&mut self, fault: Fault) {
         self.tally.irregular += 1;
         let (space, at) = (fault.space, fault.at);
-        if self.vm.map_anonymous(space, at, 1, Rights::Write).is_err() {
+        if self
+            .memory
+            .vm
+            .map_anonymous(space, at, 1, Rights::Write)
+            .is_err()
+        {
             let needed = fault.access.needed();
-            self.vm.protect(&mut self.tables, space, at, 1, needed);
+            self.memory
+                .vm
+                .protect(&mut self.memory.tables, space, at, 1, needed);
         }
     }
 

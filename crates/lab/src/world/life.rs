@@ -25,9 +25,15 @@ const SIGNAL_CALLS: [u32; 2] = [130, 270];
 impl World<'_> {
     /// Brings a process to life that nobody forks.
     pub(super) fn bear(&mut self, process: usize, now: u64) {
-        let space = self.vm.create_space();
-        self.enliven(process, space, now);
+        self.processes[process].begin(now);
+        self.alive += 1;
+        if self.scenario.is_divided {
+            return self.ask_for_memory(process, now);
+        }
+        let space = self.memory.vm.create_space();
+        self.settle_in(process, space);
         self.map_all(process);
+        self.make_ready(process, now);
     }
 
     /// Does what a process does between two records.
@@ -35,8 +41,9 @@ impl World<'_> {
         let now = self.processors[number].now;
         let process = &mut self.processes[running];
         let course = process.course;
-        let Some((_, event)) = course.events.get(process.next_event) else {
-            return self.end_running(number, running);
+        let (_, event_end) = process.strands.end();
+        let Some((_, event)) = course.events[..event_end].get(process.next_event) else {
+            return self.end_turn(number, running);
         };
         process.next_event += 1;
         match event {
@@ -51,10 +58,12 @@ impl World<'_> {
             Event::Exec { program } => {
                 process.outcome.program.clone_from(program);
                 process.heap = None;
-                let space = process.space.expect("a running process has a space");
-                self.vm
-                    .unmap(&mut self.tables, space, VirtPage(0), ALL_PAGES);
-                self.map_all(running);
+                if self.scenario.is_divided {
+                    self.leave_memory(running, now);
+                    self.ask_for_memory(running, now);
+                } else {
+                    self.begin_anew(running);
+                }
             }
             _ => {
                 let space = process.space.expect("a running process has a space");
@@ -78,6 +87,19 @@ impl World<'_> {
         self.end(process, now);
     }
 
+    /// Goes on with another turn of the process, or waits, or ends it.
+    fn end_turn(&mut self, number: usize, running: usize) {
+        let process = &mut self.processes[running];
+        if process.is_last_turn() {
+            // Turns need not end in the order in which they began.
+            process.next_record = process.course.records.len();
+            return self.end_running(number, running);
+        }
+        if !process.end_turn() {
+            self.stop_running(number, State::Paging);
+        }
+    }
+
     fn end_running(&mut self, number: usize, running: usize) {
         let now = self.processors[number].now;
         self.end(running, now);
@@ -93,11 +115,8 @@ impl World<'_> {
         found.shift(State::Ended, now);
         found.outcome.end_ns = found.since();
         found.outcome.records = found.next_record as u64;
-        let space = found.space.take().expect("a living process has a space");
         let parent = found.parent;
-        self.vm.destroy_space(&mut self.tables, space);
-        self.tables.destroy(space);
-        self.owners[space.0 as usize] = None;
+        self.leave_memory(process, now);
         self.alive -= 1;
         let Some(parent) = parent else { return };
         let found = &mut self.processes[parent];
@@ -124,11 +143,14 @@ impl World<'_> {
         let space = self.processes[running]
             .space
             .expect("a running process has a space");
-        let copy = self.vm.fork(&mut self.tables, space);
+        let copy = self.memory.vm.fork(&mut self.memory.tables, space);
         self.processes[child].heap = self.processes[running].heap;
         self.processes[child].skip_inherited();
         self.processes[running].children += 1;
-        self.enliven(child, copy, now);
+        self.processes[child].begin(now);
+        self.alive += 1;
+        self.settle_in(child, copy);
+        self.make_ready(child, now);
     }
 
     /// Waits for the world as long as the process did when it was recorded; for a child, until
@@ -150,27 +172,24 @@ impl World<'_> {
         self.set_alarm(now.saturating_add(ns), Alarm::Wake(running));
     }
 
-    fn enliven(&mut self, process: usize, space: SpaceId, now: u64) {
-        let number = space.0 as usize;
-        if self.owners.len() <= number {
-            self.owners.resize(number + 1, None);
-        }
-        self.owners[number] = Some(process);
-        let found = &mut self.processes[process];
-        self.tables.create(space, found.course);
-        found.space = Some(space);
-        found.begin(now);
-        let fair_ns = found.fair_ns();
-        self.alive += 1;
-        self.ready.push(process, fair_ns);
+    /// Empties a process's space for another program.
+    fn begin_anew(&mut self, running: usize) {
+        let space = self.processes[running].space;
+        let space = space.expect("a running process has a space");
+        let memory = &mut self.memory;
+        memory
+            .vm
+            .unmap(&mut memory.tables, space, VirtPage(0), ALL_PAGES);
+        self.map_all(running);
     }
 
     /// A trace without mappings has its processes use what they like.
-    fn map_all(&mut self, running: usize) {
+    pub(super) fn map_all(&mut self, running: usize) {
         let process = &self.processes[running];
         if !self.script_of(process.program).has_maps() {
             let space = process.space.expect("a running process has a space");
             let all = self
+                .memory
                 .vm
                 .map_anonymous(space, VirtPage(0), ALL_PAGES, Rights::Write);
             all.expect("nothing else is mapped");
@@ -194,7 +213,9 @@ impl World<'_> {
                 rights,
             } => {
                 let (at, rights) = (VirtPage(*start), rights_of(*rights));
-                self.vm.protect(&mut self.tables, space, at, *pages, rights);
+                self.memory
+                    .vm
+                    .protect(&mut self.memory.tables, space, at, *pages, rights);
             }
             Event::Break { end } => self.set_break(running, space, *end),
             Event::StackGrowth { start, pages } => self.map_anonymous(space, *start, *pages),
@@ -237,17 +258,24 @@ impl World<'_> {
             let program = &self.scenario.programs[number];
             let object = self.files.find(&program.file_key(number, file)).object;
             match is_shared {
-                true => self.vm.map_object(space, at, *pages, object, first, rights),
+                true => self
+                    .memory
+                    .vm
+                    .map_object(space, at, *pages, object, first, rights),
                 false => self
+                    .memory
                     .vm
                     .map_private(space, at, *pages, object, first, rights),
             }
         } else if *is_shared {
-            self.vm.map_shared(space, at, *pages, rights).map(|_| ())
+            self.memory
+                .vm
+                .map_shared(space, at, *pages, rights)
+                .map(|_| ())
         } else if self.scenario.is_apart {
-            self.vm.map_apart(space, at, *pages, rights)
+            self.memory.vm.map_apart(space, at, *pages, rights)
         } else {
-            self.vm.map_anonymous(space, at, *pages, rights)
+            self.memory.vm.map_anonymous(space, at, *pages, rights)
         };
         self.tally.irregular += u64::from(mapped.is_err());
         self.advise(space, *start, *pages);
@@ -260,20 +288,24 @@ impl World<'_> {
         };
         let advice = self.scenario.programs[self.processes[owner].program].advice;
         if advice != Advice::Normal {
-            self.vm.advise(space, VirtPage(start), pages, advice);
+            self.memory.vm.advise(space, VirtPage(start), pages, advice);
         }
     }
 
     fn unmap(&mut self, space: SpaceId, start: u64, pages: u64) {
         let at = VirtPage(start);
-        self.vm.unmap(&mut self.tables, space, at, pages);
+        self.memory
+            .vm
+            .unmap(&mut self.memory.tables, space, at, pages);
     }
 
     fn remap(&mut self, space: SpaceId, from: (u64, u64), to: (u64, u64)) {
         let kept = from.1.min(to.1);
         if from.0 != to.0 {
             let (old, new) = (VirtPage(from.0), VirtPage(to.0));
-            self.vm.remap(&mut self.tables, space, old, new, kept);
+            self.memory
+                .vm
+                .remap(&mut self.memory.tables, space, old, new, kept);
         }
         if from.1 > kept {
             self.unmap(space, from.0 + kept, from.1 - kept);
@@ -299,7 +331,10 @@ impl World<'_> {
     /// Maps memory that grows, where nothing is mapped yet.
     fn map_anonymous(&mut self, space: SpaceId, start: u64, pages: u64) {
         let at = VirtPage(start);
-        let mapped = self.vm.map_anonymous(space, at, pages, Rights::Write);
+        let mapped = self
+            .memory
+            .vm
+            .map_anonymous(space, at, pages, Rights::Write);
         self.tally.irregular += u64::from(mapped.is_err());
         self.advise(space, start, pages);
     }
@@ -320,8 +355,14 @@ pub(super) fn collect_processes<'a>(system: &System, scenario: &'a Scenario) -> 
             parent.events.iter().any(is_fork)
         };
         for course in &script.courses {
-            let mut process =
-                Process::new(number, course, program.weight, script.time(), &system.costs);
+            let mut process = Process::new(
+                number,
+                course,
+                program.weight,
+                script.time(),
+                &system.costs,
+                scenario.are_threads_overlapping,
+            );
             let is_parent = |other: &super::script::Course| {
                 course.pid != 0
                     && other.pid == course.parent

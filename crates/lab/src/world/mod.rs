@@ -15,6 +15,8 @@
 //! - Time on a processor is the trace's own time by [`Costs`], and what the kernel does for the
 //!   process. Work that belongs to nobody, such as taking in a disk's reply, is done by the first
 //!   processor, whatever it was doing.
+//! - All processes share one memory, or each program that is started has its own, and frames are
+//!   divided among them.
 //! - Several processors see each other's work within 20 microseconds.
 
 mod copies;
@@ -24,11 +26,14 @@ pub mod error;
 mod files;
 mod kernel;
 mod life;
+mod memory;
 pub mod outcome;
 mod process;
 mod ready;
 pub mod scenario;
 pub mod script;
+mod shares;
+mod strands;
 pub mod system;
 mod tables;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use tidemark_trace::{Event, TimeUnit};
 use super::copies::Copying;
 use super::outcome::ProcessOutcome;
 use super::script::{Course, NO_USE};
+use super::strands::Strands;
 use super::system::Costs;
 
 /// What a process is doing.
@@ -32,6 +33,8 @@ pub(super) struct Process<'a> {
     pub(super) program: usize,
     pub(super) course: &'a Course,
     pub(super) space: Option<SpaceId>,
+    /// The number of the memory that its space is in.
+    pub(super) memory: u32,
     pub(super) parent: Option<usize>,
     pub(super) weight: u32,
     pub(super) state: State,
@@ -47,6 +50,7 @@ pub(super) struct Process<'a> {
     pub(super) is_faulting: bool,
     /// A fault on the next record is over, and whether its page was in memory all along.
     pub(super) after_fault: Option<bool>,
+    pub(super) strands: Strands<'a>,
     /// A system call copies bytes of a file for it.
     pub(super) copying: Option<Copying<'a>>,
     /// Load control wants it stopped.
@@ -70,11 +74,13 @@ impl<'a> Process<'a> {
         weight: u32,
         time: TimeUnit,
         costs: &Costs,
+        are_overlapping: bool,
     ) -> Process<'a> {
         Process {
             program,
             course,
             space: None,
+            memory: 0,
             parent: None,
             weight: weight.max(1),
             state: State::Unborn,
@@ -84,6 +90,7 @@ impl<'a> Process<'a> {
             next_event: 0,
             is_faulting: false,
             after_fault: None,
+            strands: Strands::new(course, are_overlapping),
             copying: None,
             is_suspended: false,
             children: 0,
@@ -205,7 +212,8 @@ impl<'a> Process<'a> {
 
     /// How many records there are before the next event.
     pub(super) fn records_end(&self) -> usize {
-        let event = self.course.events.get(self.next_event);
-        event.map_or(self.course.records.len(), |&(after, _)| after as usize)
+        let (record_end, event_end) = self.strands.end();
+        let event = self.course.events[..event_end].get(self.next_event);
+        event.map_or(record_end, |&(after, _)| after as usize)
     }
 }

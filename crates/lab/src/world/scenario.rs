@@ -41,6 +41,12 @@ pub struct Scenario {
     /// Whether each anonymous mapping is memory of its own, even where it continues another. A
     /// kernel that maps downwards gives neighbours that a recorder, which maps upwards, has not.
     pub is_apart: bool,
+    /// Whether each program that is started or executed has a memory of its own, which frames are
+    /// divided among as `tidemark run` does it. If not, all processes share one.
+    pub is_divided: bool,
+    /// Whether a thread that waits for a page lets others of its process go on, as far as their
+    /// recording allows.
+    pub are_threads_overlapping: bool,
     /// Whether time is counted in faults, each of which is over, with all that follows from it,
     /// before a program goes on. A page that is mapped counts as modified. Wants a system that
     /// [`System::in_step`](super::System::in_step) has made, and disks without delays.
@@ -73,6 +79,8 @@ impl Scenario {
             limit_ns: None,
             watch: Watch::default(),
             is_apart: false,
+            is_divided: false,
+            are_threads_overlapping: false,
             is_in_step: false,
         }
     }

@@ -19,6 +19,7 @@ use std::sync::OnceLock;
 use tidemark_trace::{Block, Copied, Error, Event, Granularity, Header, Kinds, Reader, TimeUnit};
 
 use super::files::FILE_PAGES;
+use super::strands::is_of_process;
 use crate::analysis::references::Numbers;
 
 /// How many neighbouring pages are numbered together.
@@ -52,6 +53,18 @@ impl Record {
     }
 }
 
+/// What one thread does until another goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// The thread.
+    pub(crate) thread: u32,
+    /// How many records and events of the process are over when it is.
+    pub(crate) record_end: usize,
+    pub(crate) event_end: usize,
+    /// Whether something in it concerns the whole process.
+    pub(crate) is_alone: bool,
+}
+
 /// What one process does.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
@@ -64,6 +77,9 @@ pub(crate) struct Course {
     pub(crate) records: Vec<Record>,
     /// What happens after so many records.
     pub(crate) events: Vec<(u64, Event)>,
+    /// Its threads' turns, in order; and all of it as one.
+    pub(crate) turns: Vec<Turn>,
+    pub(crate) whole: Turn,
     /// From a chunk's address to its number.
     pub(crate) numbers: Numbers,
     /// The first page of each chunk.
@@ -82,6 +98,9 @@ impl Course {
             program: String::new(),
             records: Vec::new(),
             events: Vec::new(),
+            // Of nobody in particular, until a switch tells.
+            turns: vec![Turn::default()],
+            whole: Turn::default(),
             numbers: Numbers::new(),
             bases: Vec::new(),
             used: Vec::new(),
@@ -107,6 +126,45 @@ impl Course {
             }
             waits
         })
+    }
+
+    /// Begins a thread's turn after so many records.
+    fn switch(&mut self, thread: u32, after: u64) {
+        self.end_turn(after as usize);
+        self.turns.push(Turn {
+            thread,
+            ..Turn::default()
+        });
+    }
+
+    /// Ends the turn at hand. One in which nothing happened is none.
+    fn end_turn(&mut self, record_end: usize) {
+        let before = self.turns.len().checked_sub(2).map(|at| self.turns[at]);
+        let (record, event) = before.map_or((0, 0), |turn| (turn.record_end, turn.event_end));
+        let event_end = self.events.len();
+        let Some(turn) = self.turns.last_mut() else {
+            return;
+        };
+        if (record_end, event_end) == (record, event) {
+            self.turns.pop();
+            return;
+        }
+        (turn.record_end, turn.event_end) = (record_end, event_end);
+        let mut events = self.events[event..].iter();
+        turn.is_alone = events.any(|(_, event)| is_of_process(event));
+    }
+
+    /// Ends the last turn.
+    fn end_turns(&mut self) {
+        self.end_turn(self.records.len());
+        self.whole = Turn {
+            record_end: self.records.len(),
+            event_end: self.events.len(),
+            ..Turn::default()
+        };
+        if self.turns.is_empty() {
+            self.turns.push(self.whole);
+        }
     }
 
     /// The address of a place.
@@ -152,7 +210,7 @@ impl Course {
         }
     }
 
-    fn pages(&self) -> u64 {
+    pub(super) fn pages(&self) -> u64 {
         let bits = self.used.iter().map(|used| u64::from(used.count_ones()));
         bits.sum()
     }
@@ -255,6 +313,12 @@ impl Script {
         self.time
     }
 
+    /// How much time passes before the last use of a page, that of all processes added up.
+    pub fn time_sum(&self) -> u64 {
+        let records = self.courses.iter().flat_map(|course| &course.records);
+        records.map(|record| u64::from(record.gap)).sum()
+    }
+
     /// The size of a page, in bytes.
     pub fn page_bytes(&self) -> u64 {
         self.page_bytes
@@ -316,6 +380,7 @@ impl Writing {
     pub fn finish(mut self) -> Script {
         for course in &mut self.courses {
             course.records.shrink_to_fit();
+            course.end_turns();
             if self.has_maps {
                 continue;
             }
@@ -354,10 +419,8 @@ impl Writing {
                 (course.pid, course.parent) = (*pid, *parent);
                 course.program.clone_from(program);
             }
-            Event::ThreadStart { .. }
-            | Event::ThreadExit { .. }
-            | Event::ThreadSwitch { .. }
-            | Event::Mark { .. } => {}
+            Event::ThreadSwitch { thread } => course.switch(*thread, after),
+            Event::ThreadStart { .. } | Event::ThreadExit { .. } | Event::Mark { .. } => {}
             Event::Map { .. }
             | Event::Unmap { .. }
             | Event::Remap { .. }

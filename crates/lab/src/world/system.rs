@@ -26,11 +26,25 @@ pub struct System {
     pub load: &'static str,
     /// What the policy's questions are answered from: reference bits, or soft faults.
     pub eyes: MachineKind,
+    /// Whether each process has a memory of its own where only its private memory is managed, as
+    /// an engine inside it has: see [`Scenario::is_divided`](super::Scenario::is_divided).
+    pub is_divided: bool,
     /// How often the memory is told the time, in nanoseconds; 0: never.
     pub tick_ns: u64,
 }
 
 impl System {
+    /// The same on a machine on which an instruction takes so many picoseconds.
+    pub fn with_instructions_of(&self, instruction_ps: u64) -> System {
+        System {
+            costs: Costs {
+                instruction_ps,
+                ..self.costs
+            },
+            ..self.clone()
+        }
+    }
+
     /// The same with a clock that goes by faults alone, for [`Scenario::is_in_step`].
     ///
     /// [`Scenario::is_in_step`]: super::Scenario::is_in_step

@@ -13,6 +13,8 @@ use crate::analysis::simulate::{Job, simulate_all};
 
 mod copies;
 mod lives;
+mod shares;
+mod strands;
 mod terms;
 
 /// Policies that trim or clean, and measure nothing.
@@ -32,6 +34,7 @@ fn plain(policy: &'static str, eyes: MachineKind) -> System {
         costs: Costs::FREE,
         load: "none",
         eyes,
+        is_divided: false,
         tick_ns: 0,
     }
 }

@@ -1,8 +1,10 @@
 //! What is counted and sampled while the world runs, and the outcome made of it.
 
 use tidemark_core::frame::State as FrameState;
+use tidemark_core::vm::Vm;
 
 use super::engine::World;
+use super::memory::Memory;
 use super::outcome::{Outcome, ProcessOutcome, ProgramOutcome, Sample};
 use super::process::State;
 use super::scenario::Watch;
@@ -13,8 +15,6 @@ pub(super) struct Tally {
     pub(super) user_ns: u64,
     pub(super) system_ns: u64,
     pub(super) policy_ns: u64,
-    /// Questions whose cost has been booked.
-    pub(super) questions: u64,
     pub(super) swap_ins: u64,
     pub(super) swap_outs: u64,
     pub(super) file_ins: u64,
@@ -64,18 +64,16 @@ impl World<'_> {
     pub(super) fn take_sample(&mut self, now: u64) {
         let mut resident = vec![0; self.scenario.programs.len()];
         let mut ready = 0;
-        for process in &self.processes {
-            if let Some(space) = process.space {
-                resident[process.program] += self.tables.mapped(space);
-            }
+        for (number, process) in self.processes.iter().enumerate() {
+            resident[process.program] += self.mapped_by(number);
             ready += u32::from(process.state == State::Ready);
         }
-        let frames = self.vm.frames();
+        let sum = |part: fn(&Vm) -> u32| self.memories().map(|memory| part(&memory.vm)).sum();
         let sample = Sample {
             time_ns: now,
-            frames_free: frames.count(FrameState::Free),
-            laundry: self.vm.laundry(),
-            external: frames.resident_external(),
+            frames_free: sum(|vm| vm.frames().count(FrameState::Free)),
+            laundry: sum(Vm::laundry),
+            external: sum(|vm| vm.frames().resident_external()),
             resident,
             queues: self.disks.iter().map(|disk| disk.depth()).collect(),
             ready,
@@ -85,11 +83,10 @@ impl World<'_> {
 
     /// The outcome, when the limit has come before everybody has ended.
     pub(super) fn cut(mut self) -> Outcome {
-        self.vm.check();
-        self.tables.check();
+        self.memories().for_each(Memory::check);
         let now = self.scenario.limit_ns.unwrap_or(u64::MAX);
         for process in &mut self.processes {
-            if process.space.is_some() {
+            if !matches!(process.state, State::Unborn | State::Ended) {
                 process.shift(State::Ended, now);
                 process.outcome.end_ns = process.since();
                 process.outcome.records = process.next_record as u64;
@@ -101,16 +98,17 @@ impl World<'_> {
 
     /// The outcome, when everybody has ended.
     pub(super) fn finish(self) -> Outcome {
-        self.vm.check();
-        self.tables.check();
-        // Memory of processes goes with them; pages of files stay.
-        let frames = self.vm.frames();
-        let resident = frames.count(FrameState::Resident);
-        assert_eq!(
-            resident,
-            frames.resident_external(),
-            "somebody left pages behind"
-        );
+        for memory in self.memories() {
+            memory.check();
+            // Memory of processes goes with them; pages of files stay.
+            let frames = memory.vm.frames();
+            let resident = frames.count(FrameState::Resident);
+            assert_eq!(
+                resident,
+                frames.resident_external(),
+                "somebody left pages behind"
+            );
+        }
         self.outcome(true)
     }
 
@@ -121,17 +119,18 @@ impl World<'_> {
         let elapsed_ns = end_ns.unwrap_or(0) - start_ns.unwrap_or(0);
         let capacity_ns = elapsed_ns * self.processors.len() as u64;
         let tally = &self.tally;
+        let sums = self.sum_memories();
         Outcome {
             system: self.system.name,
-            policy: self.vm.policy().describe().name.to_owned(),
-            load: self.vm.load_control().describe().name.to_owned(),
+            policy: self.memory.vm.policy().describe().name.to_owned(),
+            load: self.memory.vm.load_control().describe().name.to_owned(),
             is_complete,
             elapsed_ns,
             user_ns: tally.user_ns,
             system_ns: tally.system_ns,
             idle_ns: capacity_ns.saturating_sub(tally.user_ns + tally.system_ns),
             policy_ns: tally.policy_ns,
-            counters: self.vm.counters().clone(),
+            counters: sums.counters,
             swap_ins: tally.swap_ins,
             swap_outs: tally.swap_outs,
             file_ins: tally.file_ins,
@@ -139,8 +138,8 @@ impl World<'_> {
             messages: tally.messages,
             switches: tally.switches,
             mappings: tally.mappings,
-            reverse_map_bytes_max: self.vm.reverse_map_bytes().1,
-            mappings_max: self.tables.mapped_max(),
+            reverse_map_bytes_max: sums.reverse_map_bytes_max,
+            mappings_max: sums.mappings_max,
             frames_used_max: tally.frames_used_max,
             irregular: tally.irregular,
             bytes_copied: tally.bytes_copied,

@@ -8,10 +8,15 @@ use crate::numbers;
 /// What was compared, a table for each case, and what the numbers mean.
 pub fn compare(record: &CompareRecord) -> String {
     let mut told = format!(
-        "{} · {} of managed memory\n",
+        "{} · {} of managed memory",
         record.command.join(" "),
         text::bytes(record.footprint_pages * record.page_bytes),
     );
+    if record.instruction_ps > 0 && !record.is_in_step {
+        let ns = record.instruction_ps as f64 / 1000.0;
+        told.push_str(&format!(" · {ns:.2} ns an instruction"));
+    }
+    told.push('\n');
     for case in &record.cases {
         told.push_str(&tell_case(case, record));
     }
@@ -37,6 +42,14 @@ fn tell_case(case: &Case, record: &CompareRecord) -> String {
         case.memory_bytes as f64 / whole_bytes as f64 * 100.0,
         text::count(case.optimal_page_ins),
     );
+    if let [least, .., most] = &case.predictions[..] {
+        told.push_str(&format!(
+            "page-ins of {} predictions, each with other delays of the disk: {} to {}\n",
+            case.predictions.len(),
+            text::count(least.page_ins),
+            text::count(most.page_ins),
+        ));
+    }
     if let Some(decisions) = &case.decisions {
         told.push_str(&tell_decisions(decisions));
     }
@@ -122,12 +135,14 @@ mod tests {
             footprint_pages: 2048,
             processes: 1,
             disk: "ssd".into(),
+            instruction_ps: 284,
             is_in_step: decisions.is_some(),
             cases: vec![Case {
                 policy: "clock".into(),
                 memory_bytes: 4 << 20,
                 optimal_page_ins: 50,
                 predicted: counts(95),
+                predictions: [92, 95, 99].map(counts).to_vec(),
                 live: live.iter().map(|&page_ins| counts(page_ins)).collect(),
                 decisions,
             }],
@@ -139,9 +154,10 @@ mod tests {
     fn a_case_has_a_row_for_each_count() {
         let told = compare(&record(&[100, 110, 90], None));
         for part in [
-            "sort x · 8 MiB of managed memory",
+            "sort x · 8 MiB of managed memory · 0.28 ns an instruction\n",
             "clock in 4 MiB (50 %) · optimum 50 page-ins",
             "-5.0 %",
+            "page-ins of 3 predictions, each with other delays of the disk: 92 to 99\n",
             "least",
             "note: a note",
         ] {

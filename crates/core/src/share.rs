@@ -1,4 +1,7 @@
-//! Dividing the memory budget among the processes of a run.
+//! Dividing frames among memories, where each process has a core of its own.
+//!
+//! A supervisor asks when somebody comes or goes, and from time to time; what comes of it is told
+//! to engines live, and set as limits in the lab.
 //!
 //! Memory is divided equally when a process comes, and follows the need afterwards: what a process
 //! without page traffic does not use goes to those that page; what it uses goes slowly, so that its
@@ -8,6 +11,18 @@
 //! 1. The sum of what processes hold never exceeds the total. What is taken from a process counts
 //!    as held until its engine has understood and the frames are free.
 //! 2. No process is asked to go below the floor, or below an equal share if that is less.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How often memory is divided anew, in nanoseconds.
+pub const INTERVAL_NS: u64 = 200_000_000;
+
+/// How soon it is looked at again while frames are on their way from one process to another.
+pub const TRANSFER_NS: u64 = 2_000_000;
+
+/// How long the frames of others are waited for before a newcomer is turned away.
+pub const ADMISSION_NS: u64 = 2_000_000_000;
 
 /// The least a process is left with while there is enough for all: room for transfers in flight.
 pub const FLOOR_FRAMES: u64 = 256;
@@ -55,6 +70,12 @@ impl Holder {
         let kept = self.resident + self.resident / 8 + SLACK_FRAMES;
         self.given.saturating_sub(kept.max(floor))
     }
+}
+
+/// How much a process pages, from what it was and how many pages it has moved since: half of each,
+/// as one quiet interval does not make a process idle.
+pub fn pressure(before: u64, moved: u64) -> u64 {
+    (before + moved) / 2
 }
 
 /// What each of `holders` is given from now on, of `total` frames.

@@ -1,0 +1,182 @@
+//! One memory of a world: a core, and the page tables under it.
+
+use tidemark_core::backing::LocalSlots;
+use tidemark_core::load::{self, LoadControl};
+use tidemark_core::policy::Policy;
+use tidemark_core::policy::registry::BuildError;
+use tidemark_core::share::{self, Holder};
+use tidemark_core::vm::{Counters, Vm};
+
+use super::error::WorldError;
+use super::scenario::Scenario;
+use super::system::System;
+use super::tables::Tables;
+
+/// More slots than pages, so that a page can be written anew before its old slot is free.
+const SLOTS_SPARE: u64 = 1 << 16;
+/// The slots of the smallest swap file that a live run is given without being told otherwise.
+const SLOTS_IN_STEP: u64 = 1 << 20;
+
+/// A core with its page tables, and who uses it.
+pub(super) struct Memory {
+    /// What it is called in requests to disks.
+    pub(super) number: u32,
+    pub(super) vm: Vm,
+    pub(super) tables: Tables,
+    /// Which process each space belongs to.
+    pub(super) owners: Vec<Option<usize>>,
+    /// How many processes use it.
+    pub(super) processes: u32,
+    /// Questions whose cost has been booked.
+    pub(super) questions: u64,
+    /// Whether its frames are of the world's, and what it does counts.
+    pub(super) is_managed: bool,
+    /// How many frames it was given.
+    given: u32,
+    /// Pages it had moved when that was last asked, and how much it paged by then.
+    moved_pages: u64,
+    pressure: u64,
+}
+
+impl Memory {
+    /// A memory that may use so many frames now, and `frames_max` at most.
+    ///
+    /// # Errors
+    /// If the policy or the load control can't be built.
+    pub(super) fn new(
+        system: &System,
+        scenario: &Scenario,
+        frames: u32,
+        frames_max: u32,
+    ) -> Result<Memory, WorldError> {
+        let mut config = scenario.clusters.apply((system.config)(frames));
+        config.is_logging = scenario.watch.is_logging;
+        config.frames_max = config.frames_max.max(frames_max);
+        let (most, limit) = (config.frames_max, config.frames_limit);
+        let policy = build_policy(system, scenario, most, limit)?;
+        let slots = LocalSlots::new(count_slots(scenario));
+        let mut vm = Vm::new(config, policy, Box::new(slots));
+        vm.set_load_control(build_load(system, scenario)?);
+        Ok(Memory {
+            number: 0,
+            vm,
+            tables: Tables::new(system.eyes, most, scenario.is_in_step),
+            owners: Vec::new(),
+            processes: 0,
+            questions: 0,
+            is_managed: true,
+            given: frames,
+            moved_pages: 0,
+            pressure: 0,
+        })
+    }
+
+    /// Sets what it is given, and answers whether that changes anything.
+    pub(super) fn give(&mut self, frames: u32) -> bool {
+        std::mem::replace(&mut self.given, frames) != frames
+    }
+
+    /// Learns how much it has paged since this was last asked.
+    pub(super) fn measure(&mut self) {
+        let counters = self.vm.counters();
+        let moved = counters.page_ins + counters.page_outs;
+        self.pressure = share::pressure(self.pressure, moved - self.moved_pages);
+        self.moved_pages = moved;
+    }
+
+    /// When its page daemon wants to go on.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.vm.poll_deadline().map(|due| due.0)
+    }
+
+    /// What the division of frames sees of it. It does at once what it is told.
+    pub(super) fn holder(&self) -> Holder {
+        Holder {
+            given: u64::from(self.given),
+            understood: u64::from(self.given),
+            resident: u64::from(self.vm.frames().in_use()),
+            pressure: self.pressure,
+        }
+    }
+
+    /// Panics if its tables contradict each other.
+    pub(super) fn check(&self) {
+        self.vm.check();
+        self.tables.check();
+    }
+}
+
+/// What memories have come to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    pub(super) counters: Counters,
+    /// The most that any of them had at one time.
+    pub(super) mappings_max: u64,
+    pub(super) reverse_map_bytes_max: u64,
+}
+
+impl Sums {
+    /// Adds what a memory has come to, if that counts.
+    pub(super) fn add(&mut self, memory: &Memory) {
+        if !memory.is_managed {
+            return;
+        }
+        self.counters.add(memory.vm.counters());
+        self.mappings_max = self.mappings_max.max(memory.tables.mapped_max());
+        let (_, bytes_max) = memory.vm.reverse_map_bytes();
+        self.reverse_map_bytes_max = self.reverse_map_bytes_max.max(bytes_max);
+    }
+}
+
+/// How many slots the swap store of each memory has.
+pub(super) fn count_slots(scenario: &Scenario) -> u32 {
+    let pages: u64 = scenario.programs.iter().map(|p| p.script.pages()).sum();
+    let slots = match scenario.is_in_step {
+        // As many as there are where a live process begins anew at the first.
+        true => SLOTS_IN_STEP.max(2 * pages),
+        false => 2 * pages + SLOTS_SPARE,
+    };
+    u32::try_from(slots).expect("the pages fit a swap store")
+}
+
+fn build_load(system: &System, scenario: &Scenario) -> Result<Box<dyn LoadControl>, WorldError> {
+    let name = scenario.load.as_deref().unwrap_or(system.load);
+    let unknown = || WorldError::UnknownLoad { name: name.into() };
+    let entry = load::registry::find(name).ok_or_else(unknown)?;
+    let knobs = scenario.load_knobs.iter();
+    let knobs: Vec<(&str, u64)> = knobs.map(|(name, value)| (name.as_str(), *value)).collect();
+    entry.build(&knobs).map_err(refused)
+}
+
+fn build_policy(
+    system: &System,
+    scenario: &Scenario,
+    frames_max: u32,
+    frames: u32,
+) -> Result<Box<dyn Policy>, WorldError> {
+    let own = |&(name, value): &(&'static str, u64)| (name, value);
+    let (name, knobs): (&str, Vec<(&str, u64)>) = match &scenario.policy {
+        Some(choice) => {
+            let knobs = choice
+                .knobs
+                .iter()
+                .map(|(name, value)| (name.as_str(), *value));
+            (&choice.name, knobs.collect())
+        }
+        None => (system.policy, system.knobs.iter().map(own).collect()),
+    };
+    tidemark_plugin::build(name, frames_max, frames, scenario.seed, &knobs).map_err(refused)
+}
+
+fn refused(error: BuildError<'_>) -> WorldError {
+    match error {
+        BuildError::UnknownPolicy { name } => WorldError::UnknownPolicy { name: name.into() },
+        BuildError::UnknownKnob { name } => WorldError::UnknownKnob { name: name.into() },
+        BuildError::OutOfRange { knob, value } => WorldError::KnobOutOfRange {
+            name: knob.name.into(),
+            value,
+            min: knob.min,
+            max: knob.max,
+        },
+    }
+}

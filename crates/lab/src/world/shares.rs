@@ -1,0 +1,244 @@
+//! Shares: whose memory is whose, and how many frames each may use.
+//!
+//! Usually all processes share one memory, as under a kernel. In a world that is divided
+//! ([`Scenario::is_divided`]) each program that is started or executed begins with a memory of its
+//! own, as under `tidemark run`, and [`tidemark_core::share`] says how many frames each is given:
+//! whenever somebody comes or goes, and at intervals. A forked child stays in its parent's memory
+//! until it executes something.
+//!
+//! # Invariants
+//! 1. One memory is at hand, `World::memory`; all others that are in use are parked.
+//! 2. A memory that nobody uses is dropped when another takes its place. Replies to it go nowhere.
+//! 3. A newcomer is [`State::Thinking`] and has no space.
+//!
+//! [`Scenario::is_divided`]: super::Scenario::is_divided
+
+use std::collections::BTreeMap;
+
+use tidemark_core::id::SpaceId;
+use tidemark_core::share::{
+    self, ADMISSION_NS, FLOOR_FRAMES, FRAMES_MIN, Holder, INTERVAL_NS, TRANSFER_NS,
+};
+use tidemark_core::time::Time;
+
+use super::engine::{Alarm, World};
+use super::memory::{Memory, Sums};
+use super::process::State;
+
+/// The memories that are not at hand, and how far their division is.
+#[derive(Default)]
+pub(super) struct Shares {
+    parked: BTreeMap<u32, Memory>,
+    /// What those came to that are gone.
+    past: Sums,
+    last_number: u32,
+    /// Processes that have no memory yet, and since when.
+    newcomers: Vec<(usize, u64)>,
+    /// Somebody has come or gone since frames were last divided.
+    is_asked: bool,
+    /// When it is time to look again.
+    next_ns: u64,
+    /// Since when frames have been on their way from one memory to another.
+    unsettled_since: Option<u64>,
+}
+
+impl Shares {
+    fn park(&mut self, memory: Memory) {
+        if memory.processes > 0 {
+            self.parked.insert(memory.number, memory);
+            return;
+        }
+        memory.check();
+        self.past.add(&memory);
+    }
+
+    /// Whether frames have been on their way for longer than is usual.
+    fn is_slow(&self, now: u64) -> bool {
+        let since = self.unsettled_since;
+        since.is_some_and(|since| now - since > ADMISSION_NS)
+    }
+}
+
+impl World<'_> {
+    /// Takes the memory of that number to hand. False if it is gone.
+    pub(super) fn turn_to(&mut self, number: u32) -> bool {
+        if self.memory.number == number {
+            return true;
+        }
+        let Some(memory) = self.shares.parked.remove(&number) else {
+            return false;
+        };
+        self.take_to_hand(memory);
+        true
+    }
+
+    /// All memories that are in use, and the one at hand.
+    pub(super) fn memories(&self) -> impl Iterator<Item = &Memory> {
+        std::iter::once(&self.memory).chain(self.shares.parked.values())
+    }
+
+    /// Their numbers, rising.
+    pub(super) fn memory_numbers(&self) -> Vec<u32> {
+        let mut numbers: Vec<u32> = self.memories().map(|memory| memory.number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// What all memories have come to, those that are gone too.
+    pub(super) fn sum_memories(&self) -> Sums {
+        let mut sums = self.shares.past.clone();
+        self.memories().for_each(|memory| sums.add(memory));
+        sums
+    }
+
+    /// How many pages a process has mapped.
+    pub(super) fn mapped_by(&self, process: usize) -> u32 {
+        let process = &self.processes[process];
+        let own = self.memories().find(|m| m.number == process.memory);
+        own.zip(process.space)
+            .map_or(0, |(memory, space)| memory.tables.mapped(space))
+    }
+
+    /// Has a process wait for a memory of its own.
+    ///
+    /// - Needs: it has no space.
+    pub(super) fn ask_for_memory(&mut self, process: usize, now: u64) {
+        assert!(self.processes[process].space.is_none());
+        self.processes[process].shift(State::Thinking, now);
+        self.shares.newcomers.push((process, now));
+        self.ask_for_division(now);
+    }
+
+    /// Gives a process a space in the memory at hand.
+    pub(super) fn settle_in(&mut self, process: usize, space: SpaceId) {
+        let number = space.0 as usize;
+        let owners = &mut self.memory.owners;
+        if owners.len() <= number {
+            owners.resize(number + 1, None);
+        }
+        owners[number] = Some(process);
+        let found = &mut self.processes[process];
+        self.memory.tables.create(space, found.course);
+        self.memory.processes += 1;
+        (found.space, found.memory) = (Some(space), self.memory.number);
+    }
+
+    /// Takes a process's space from it, and all that is mapped there.
+    ///
+    /// - Needs: its memory is at hand.
+    pub(super) fn leave_memory(&mut self, process: usize, now: u64) {
+        let space = self.processes[process].space.take();
+        let space = space.expect("a living process has a space");
+        let memory = &mut self.memory;
+        memory.vm.destroy_space(&mut memory.tables, space);
+        memory.tables.destroy(space);
+        memory.owners[space.0 as usize] = None;
+        memory.processes -= 1;
+        if self.scenario.is_divided && memory.processes == 0 {
+            self.ask_for_division(now);
+        }
+    }
+
+    /// Looks whether frames are to be divided anew, and divides them.
+    pub(super) fn handle_division(&mut self, now: u64) {
+        let is_due = now >= self.shares.next_ns;
+        if !std::mem::take(&mut self.shares.is_asked) && !is_due {
+            return;
+        }
+        if is_due && (self.shares.unsettled_since.is_none() || self.shares.is_slow(now)) {
+            self.memory.measure();
+            self.shares.parked.values_mut().for_each(Memory::measure);
+        }
+        self.divide(now);
+    }
+
+    fn ask_for_division(&mut self, now: u64) {
+        if !std::mem::replace(&mut self.shares.is_asked, true) {
+            self.set_alarm(now, Alarm::Divide);
+        }
+    }
+
+    /// Divides frames among all, and lets newcomers in for whom it suffices.
+    fn divide(&mut self, now: u64) {
+        let is_member = |memory: &&Memory| memory.is_managed && memory.processes > 0;
+        let mut members: Vec<(u32, Holder)> = self
+            .memories()
+            .filter(is_member)
+            .map(|memory| (memory.number, memory.holder()))
+            .collect();
+        members.sort_unstable_by_key(|&(number, _)| number);
+        let mut holders: Vec<Holder> = members.iter().map(|&(_, holder)| holder).collect();
+        let newcomers = std::mem::take(&mut self.shares.newcomers);
+        holders.extend(newcomers.iter().map(|_| Holder::NEW));
+        let total = self.scenario.memory_pages - self.scenario.wired_pages;
+        let fair = u64::from(total) / holders.len().max(1) as u64;
+        let given = share::divide(u64::from(total), &holders);
+        let shared = given.iter().sum::<u64>() + given.len() as u64;
+        for (&(number, _), &frames) in members.iter().zip(&given) {
+            self.set_limit(number, frames as u32, now);
+        }
+        for (newcomer, &frames) in newcomers.into_iter().zip(&given[members.len()..]) {
+            let (process, since) = newcomer;
+            if fair < FRAMES_MIN || now - since > ADMISSION_NS {
+                self.turn_away(process, now);
+            } else if frames >= FLOOR_FRAMES.min(fair) {
+                self.admit(process, (frames as u32, total), now);
+            } else {
+                self.shares.newcomers.push(newcomer);
+            }
+        }
+        let is_settled = shared >= u64::from(total) && self.shares.newcomers.is_empty();
+        self.plan_division(now, is_settled || holders.is_empty());
+    }
+
+    /// Decides when to look again: soon, while frames are on their way.
+    fn plan_division(&mut self, now: u64, is_settled: bool) {
+        let shares = &mut self.shares;
+        shares.unsettled_since = match is_settled {
+            true => None,
+            false => shares.unsettled_since.or(Some(now)),
+        };
+        let is_hurried = !is_settled && (!shares.is_slow(now) || !shares.newcomers.is_empty());
+        let interval = if is_hurried { TRANSFER_NS } else { INTERVAL_NS };
+        shares.next_ns = now + interval;
+        self.set_alarm(now + interval, Alarm::Divide);
+    }
+
+    fn set_limit(&mut self, number: u32, frames: u32, now: u64) {
+        assert!(self.turn_to(number), "members have a memory");
+        if !self.memory.give(frames) {
+            return;
+        }
+        let memory = &mut self.memory;
+        let limit = frames.max(memory.vm.config().reserve + 1);
+        memory.vm.handle_limit(Time(now), &mut memory.tables, limit);
+        let cost_ns = self.take_kernel_ns() + self.drain(now);
+        self.charge_nobody(now, cost_ns);
+    }
+
+    /// Begins a memory for a process: what it is given, and the most it can be.
+    fn admit(&mut self, process: usize, (frames, frames_max): (u32, u32), now: u64) {
+        let memory = Memory::new(self.system, self.scenario, frames, frames_max);
+        let mut memory = memory.expect("one like it was built before");
+        self.shares.last_number += 1;
+        memory.number = self.shares.last_number;
+        self.take_to_hand(memory);
+        let space = self.memory.vm.create_space();
+        self.settle_in(process, space);
+        self.map_all(process);
+        self.make_ready(process, now);
+    }
+
+    /// Lets a process run without being managed: in memory beside the world's, as much as it likes.
+    fn turn_away(&mut self, process: usize, now: u64) {
+        let pages = self.processes[process].course.pages() as u32;
+        let ample = pages.max(FRAMES_MIN as u32) * 2;
+        self.admit(process, (ample, ample), now);
+        self.memory.is_managed = false;
+    }
+
+    fn take_to_hand(&mut self, memory: Memory) {
+        let before = std::mem::replace(&mut self.memory, memory);
+        self.shares.park(before);
+    }
+}

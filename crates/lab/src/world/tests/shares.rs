@@ -1,0 +1,96 @@
+//! Processes with a memory each, and frames that go to whoever needs them.
+
+use super::lives::{Deed, WRITE, exit, map, outcome_of, script, start};
+use super::*;
+use tidemark_trace::Event;
+
+use Deed::Store;
+
+fn clustered() -> System {
+    costly("clock")
+}
+
+fn divided(frames: u32, scripts: &[Arc<Script>]) -> Outcome {
+    let programs = scripts.iter().map(|s| Program::new("test", Arc::clone(s)));
+    let scenario = Scenario {
+        is_divided: true,
+        ..Scenario::new(frames, programs.collect())
+    };
+    let outcome = run(&clustered(), &scenario).unwrap();
+    check_sums(&outcome, 1);
+    assert!(outcome.frames_used_max <= frames);
+    outcome
+}
+
+/// Stores to each of so many pages, in turn, so often.
+fn rounds(first: u64, pages: u64, count: usize) -> Vec<Deed> {
+    let round = |_| (first..first + pages).map(Store);
+    (0..count).flat_map(round).collect()
+}
+
+/// A process that has a little memory, starts another program, waits for it and goes on.
+fn driver(used: u64, child_pages: u64, child_rounds: usize) -> Arc<Script> {
+    let mut parent = vec![start(1, 0), map(100, used, WRITE, "")];
+    parent.extend(rounds(100, used, 1));
+    parent.push(Deed::Event(Event::Fork { child: 2 }));
+    let (call, ns) = (61, 1);
+    parent.push(Deed::Event(Event::Wait { call, ns }));
+    parent.extend(rounds(100, used, 1));
+    parent.push(exit());
+    let program = "/bin/child".to_owned();
+    let mut child = vec![start(2, 1), Deed::Event(Event::Exec { program })];
+    child.push(map(5000, child_pages, WRITE, ""));
+    child.extend(rounds(5000, child_pages, child_rounds));
+    child.push(exit());
+    script(vec![parent, child])
+}
+
+#[test]
+fn one_process_has_all_memory_to_itself() {
+    let mut deeds = vec![start(1, 0), map(100, 900, WRITE, "")];
+    deeds.extend(rounds(100, 900, 3));
+    let scripts = [script(vec![deeds])];
+    let common = outcome_of(&clustered(), 800, &scripts);
+    let own = divided(800, &scripts);
+    assert!(common.counters.page_ins > 0);
+    assert_eq!(own.counters, common.counters);
+    assert_eq!(own.elapsed_ns, common.elapsed_ns);
+}
+
+#[test]
+fn a_share_that_is_too_small_at_first_grows_at_the_next_division() {
+    // Both fit together, but not the child into a half: it pages until it is given what the
+    // parent leaves.
+    let scripts = [driver(100, 1200, 40)];
+    let common = outcome_of(&clustered(), 2000, &scripts);
+    assert_eq!(common.counters.page_ins, 0);
+    let own = divided(2000, &scripts);
+    // A round of what is missing in a half, and not 39.
+    let found = own.counters.page_ins;
+    assert!((200..1200).contains(&found), "{:?}", own.counters);
+    let pages: Vec<u64> = own.programs[0]
+        .processes
+        .iter()
+        .map(|p| p.records)
+        .collect();
+    assert_eq!(pages, [200, 48_000]);
+}
+
+#[test]
+fn what_the_parent_had_beyond_its_share_leaves_for_the_child() {
+    let scripts = [driver(1500, 1000, 1)];
+    let common = outcome_of(&clustered(), 2600, &scripts);
+    assert_eq!(common.counters.page_outs, 0);
+    let own = divided(2600, &scripts);
+    // The parent goes down to a half at once, and reads what left when it goes on.
+    assert!(own.counters.page_outs >= 200, "{:?}", own.counters);
+    assert!(own.counters.page_ins >= 100, "{:?}", own.counters);
+}
+
+#[test]
+fn a_process_for_which_nothing_is_left_runs_beside_the_others() {
+    let scripts: Vec<Arc<Script>> = (0..4).map(|_| driver(40, 300, 3)).collect();
+    let outcome = divided(200, &scripts);
+    let ended = outcome.programs.iter().map(|p| p.processes.len());
+    assert_eq!(ended.collect::<Vec<_>>(), [2; 4]);
+}
