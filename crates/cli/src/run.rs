@@ -2,7 +2,8 @@
 //!
 //! [`plan`] turns arguments into everything the run needs, or refuses with one line before
 //! anything is started. [`supervisor`] starts the program and waits for it while [`tree`] serves
-//! its processes; [`budget`] divides memory among them. [`record`] makes the statistics.
+//! its processes, among which it divides memory by the rules of [`tidemark_core::share`].
+//! [`record`] makes the statistics.
 
 pub mod files;
 pub mod plan;
