@@ -159,12 +159,15 @@ fn predict(policy: &str, draws: &[Replayed], place: usize, page_bytes: u64) -> C
     }
 }
 
-/// What an instruction on record takes natively, in picoseconds.
-fn instruction_ps(read: &Replay, native_ns: u64) -> u64 {
-    let time_ps = u128::from(native_ns) * 1000;
-    match read.instructions() {
-        Some(count @ 1..) => ((time_ps / u128::from(count)) as u64).max(1),
-        Some(0) | None => TIDEMARK.costs.instruction_ps,
+/// What an instruction on record takes natively, in picoseconds; the lab's own guess if that can't
+/// be told.
+fn instruction_ps(read: &Replay, native_ns: Option<u64>) -> u64 {
+    match (native_ns, read.instructions()) {
+        (Some(ns), Some(count @ 1..)) => {
+            let ps = u128::from(ns) * 1000 / u128::from(count);
+            (ps as u64).max(1)
+        }
+        _ => TIDEMARK.costs.instruction_ps,
     }
 }
 

@@ -19,8 +19,11 @@ use crate::run::program::plain;
 
 /// How long one step may take.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
-/// How often the program is timed.
-const NATIVE_RUNS: usize = 3;
+/// How often the program is timed: at least, at most, and until it has run for so long in all.
+/// Kernels sample what a program does a hundred times a second or more.
+const NATIVE_RUNS_MIN: u64 = 3;
+const NATIVE_RUNS_MAX: u64 = 50;
+const NATIVE_NS_MIN: u64 = 200_000_000;
 /// What the C library is told of the processor in step: nothing that Valgrind does not have, so
 /// that the same variants of its functions run in both.
 const TUNABLES: &str = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,\
@@ -86,17 +89,20 @@ impl<'a> Steps<'a> {
         Ok(trace)
     }
 
-    /// How long the program runs in user mode natively, in nanoseconds: the median of a few runs.
-    pub fn time_native(&self) -> Result<u64, Refusal> {
+    /// How long the program runs in user mode natively, in nanoseconds: the mean of a few runs, or
+    /// of so many that samples of what it does tell something. `None` if they don't even then.
+    pub fn time_native(&self) -> Result<Option<u64>, Refusal> {
         self.say("timing");
-        let mut times = [0; NATIVE_RUNS];
-        for time in &mut times {
-            let before_ns = measure::children_user_ns();
+        let before = measure::children_ns();
+        for runs in 1..=NATIVE_RUNS_MAX {
             self.run(self.begin(), "natively")?;
-            *time = measure::children_user_ns() - before_ns;
+            let (user, all) = measure::children_ns();
+            let (user_ns, all_ns) = (user - before.0, all - before.1);
+            if runs >= NATIVE_RUNS_MIN && all_ns >= NATIVE_NS_MIN {
+                return Ok((user_ns >= all_ns / 16).then_some(user_ns / runs));
+            }
         }
-        times.sort_unstable();
-        Ok(times[NATIVE_RUNS / 2])
+        Ok(None)
     }
 
     /// Runs the program live. Answers what it came to, and in step its log of decisions.
