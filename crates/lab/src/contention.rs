@@ -54,6 +54,9 @@ pub struct Setup {
     /// How many pages a processor takes from the free ones, puts back, or moves between queues,
     /// under one taking of the lock.
     pub batch: u32,
+    /// Whether each program has free pages and queues of its own for its private memory, which one
+    /// thread works on without a lock. Tidemark's have: files' pages stay with the kernel.
+    pub has_own_queues: bool,
 }
 
 /// What steps take, in nanoseconds.
@@ -74,6 +77,8 @@ pub struct Charges {
     pub shootdown_ns: u64,
     /// How long an idle processor that found a lock taken does other things.
     pub idle_ns: u64,
+    /// A fault for private memory where programs have queues of their own, in place of the costs'.
+    pub own_fault_ns: u64,
 }
 
 /// What waiting there was for one lock, or for all of a kind.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use tidemark_lab::contention::{Charges, Reads, Setup, Work};
 use tidemark_lab::study::locks::measure_locks;
 use tidemark_lab::systems::machines;
+use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_results::experiment::ExperimentRecord;
 
 use super::file::{File, Run};
@@ -70,6 +71,8 @@ pub struct RunLocks {
     pub aligned: bool,
     /// How many pages go under one taking of a lock.
     pub batch: u32,
+    /// Whether programs have free pages and queues of their own, as under Tidemark.
+    pub own_queues: bool,
     /// In place of the experiment's.
     pub shootdown_ns: Option<u64>,
 }
@@ -82,6 +85,7 @@ impl Default for RunLocks {
             idle_zeroing: false,
             aligned: true,
             batch: 1,
+            own_queues: false,
             shootdown_ns: None,
         }
     }
@@ -148,6 +152,7 @@ pub fn make(
             has_idle_zeroing: own.idle_zeroing,
             is_aligned: own.aligned,
             batch: own.batch,
+            has_own_queues: own.own_queues,
         };
         let charges = Charges {
             costs,
@@ -157,6 +162,7 @@ pub fn make(
             search_ns: locks.search_ns,
             shootdown_ns: own.shootdown_ns.unwrap_or(locks.shootdown_ns),
             idle_ns: locks.idle_ns,
+            own_fault_ns: TIDEMARK.costs.fault_ns,
         };
         let measured = measure_locks(&draft.run, &work, &setup, &charges);
         record.measurements.push(measured);

@@ -68,13 +68,17 @@ pub(super) fn plan(
     match deed {
         Deed::Compute(ns) => actions.push(Action::Compute(ns)),
         Deed::Fill | Deed::Copy => {
-            actions.extend([Action::Work(costs.fault_ns), Action::Count]);
+            let fault_ns = match setup.has_own_queues {
+                true => charges.own_fault_ns,
+                false => costs.fault_ns,
+            };
+            actions.extend([Action::Work(fault_ns), Action::Count]);
             take_page(stock, setup, charges, actions);
             actions.push(match deed {
                 Deed::Copy => Action::Work(costs.copy_ns),
                 _ => Action::Fill,
             });
-            enqueue(1, stock, setup, charges, actions);
+            enqueue_own(stock, setup, charges, actions);
             actions.push(Action::Work(costs.page_table_ns));
         }
         Deed::Map { file, pages } => {
@@ -105,7 +109,11 @@ pub(super) fn free_page(
     charges: &Charges,
     actions: &mut Vec<Action>,
 ) {
-    enqueue(1, stock, setup, charges, actions);
+    enqueue_own(stock, setup, charges, actions);
+    if setup.has_own_queues {
+        actions.extend([Action::Work(charges.list_ns), Action::Return]);
+        return;
+    }
     stock.to_return += 1;
     if stock.to_return < setup.batch {
         return;
@@ -127,11 +135,23 @@ pub(super) fn plan_zeroing(charges: &Charges, actions: &mut Vec<Action>) {
 }
 
 fn take_page(stock: &mut Stock, setup: &Setup, charges: &Charges, actions: &mut Vec<Action>) {
+    if setup.has_own_queues {
+        actions.push(Action::Work(charges.list_ns));
+        return;
+    }
     if stock.taken == 0 {
         under(Lock::Free, setup.batch, charges, actions);
         stock.taken = setup.batch;
     }
     stock.taken -= 1;
+}
+
+/// Moves a page of a program's own between queues.
+fn enqueue_own(stock: &mut Stock, setup: &Setup, charges: &Charges, actions: &mut Vec<Action>) {
+    match setup.has_own_queues {
+        true => actions.push(Action::Work(charges.list_ns)),
+        false => enqueue(1, stock, setup, charges, actions),
+    }
 }
 
 /// Moves pages between queues, or notes that they are to be moved.
@@ -189,6 +209,29 @@ mod tests {
     fn a_file_s_pages_are_queued_under_its_lock() {
         let map = Deed::Map { file: 3, pages: 8 };
         assert_eq!(takes(&[map], 1), [Lock::File(3), Lock::Queue]);
+    }
+
+    #[test]
+    fn queues_of_its_own_need_no_lock_but_a_file_s_pages_do() {
+        let (mut stock, mut actions) = (Stock::default(), vec![]);
+        let setup = Setup {
+            has_own_queues: true,
+            ..SETUP
+        };
+        let deeds = [Deed::Fill, Deed::Copy, Deed::Map { file: 3, pages: 8 }];
+        for deed in deeds {
+            plan(deed, &mut stock, &setup, &CHARGES, &mut actions);
+        }
+        free_page(&mut stock, &setup, &CHARGES, &mut actions);
+        let takes = actions
+            .iter()
+            .filter(|action| matches!(action, Action::Take(_)));
+        let expected = [Action::Take(Lock::File(3)), Action::Take(Lock::Queue)];
+        assert!(takes.eq(&expected));
+        let faults = actions
+            .iter()
+            .filter(|&&act| act == Action::Work(CHARGES.own_fault_ns));
+        assert_eq!(faults.count(), 2);
     }
 
     #[test]

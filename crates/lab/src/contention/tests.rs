@@ -12,6 +12,7 @@ pub(super) const SETUP: Setup = Setup {
     has_idle_zeroing: false,
     is_aligned: true,
     batch: 1,
+    has_own_queues: false,
 };
 
 pub(super) const CHARGES: Charges = Charges {
@@ -22,6 +23,7 @@ pub(super) const CHARGES: Charges = Charges {
     search_ns: 100,
     shootdown_ns: 1000,
     idle_ns: 500,
+    own_fault_ns: 7000,
 };
 
 fn work(job: Vec<Deed>, jobs: usize) -> Work {
