@@ -130,6 +130,7 @@ mod tests {
         slots.release(slot);
         assert_eq!(slots.free(), 2);
     }
+
     #[test]
     fn a_block_is_found_again_when_all_of_it_is_free() {
         let mut slots = LocalSlots::new(10);
