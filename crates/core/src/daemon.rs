@@ -9,7 +9,8 @@
 //! FreeBSD's asks a [`controller`](crate::controller) how much to give up, ten times a second.
 //!
 //! # Invariants
-//! 1. A daemon that sleeps has no deadline.
+//! 1. A daemon that sleeps has no deadline; nor has one that a full store keeps from its work while
+//!    nobody waits for it.
 //! 2. Frames chosen in one call are at most [`ROUND_MAX`] and one pass.
 
 use crate::controller::{Controller, Gains};
@@ -75,7 +76,8 @@ impl Vm {
             0 => self.daemon.due,
             _ => self.now,
         };
-        self.daemon.is_awake.then_some(due)
+        let is_kept = self.is_store_full && self.stalled.is_empty();
+        (self.daemon.is_awake && !is_kept).then_some(due)
     }
 
     /// Learns that a deadline has come.
@@ -178,7 +180,8 @@ impl Vm {
             if !is_new && !is_urgent {
                 return;
             }
-            let owed = self.daemon.controller.ask(gains, target, free, is_new);
+            let asked = self.daemon.controller.ask(gains, target, free, is_new);
+            let owed = asked.min(self.inactive_most(target));
             self.daemon.owed = owed;
             self.daemon.was_fruitless = false;
             if is_new {
@@ -199,6 +202,15 @@ impl Vm {
         };
         // It waits for what is being written.
         self.daemon.was_fruitless |= freed < pages;
+    }
+
+    /// How many pages one answer of the controller may take: those that are inactive, for a pass
+    /// of FreeBSD's takes no others, and it keeps no more so (`vm_pageout_worker`,
+    /// `v_inactive_target`). In a memory of which the target is a large part, the controller would
+    /// take all there is.
+    fn inactive_most(&self, target: u32) -> u32 {
+        let share = self.frames.limit() / 3;
+        (target.saturating_add(target / 2)).min(share).max(1)
     }
 
     /// One pass, unless enough frames are free. Says whether the next may follow at once.

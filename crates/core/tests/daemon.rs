@@ -70,6 +70,16 @@ fn nobody_waits_for_a_daemon_that_a_full_store_has_stopped() {
     assert_eq!(world.stage().take_failures(), []);
 }
 
+#[test]
+fn a_daemon_that_a_full_store_has_stopped_has_no_deadline() {
+    let mut world = paced();
+    world.swap_slots(1);
+    world.write_all(0..19).run();
+    world.stage().take_failures();
+    let vm = world.stage().vm();
+    assert!(vm.frames().count(State::Free) < 8 && vm.poll_deadline().is_none());
+}
+
 fn controlled() -> World {
     let mut world = World::new();
     world.frames(200).config(|config| {
@@ -89,6 +99,20 @@ fn a_controlled_daemon_gives_up_parts_of_what_is_missing_and_more_the_longer_it_
     world.write(163).expect_frames(State::Leaving, 2);
     // As many are still missing an interval later: 4 / 3 + 8 / 4.
     world.tick().expect_frames(State::Leaving, 5);
+}
+
+#[test]
+fn a_controlled_daemon_takes_no_more_at_once_than_is_kept_inactive() {
+    let mut world = controlled();
+    // What is to be free is half of memory, and none of it is.
+    world.frames(90).config(|config| {
+        (config.free_low, config.free_high) = (44, 45);
+    });
+    world.disk_holds().write_all(0..88);
+    // The controller's answers are 56 pages and more; a third of memory is inactive at most.
+    world.expect_frames(State::Leaving, 2);
+    world.tick().expect_frames(State::Leaving, 32);
+    world.tick().expect_frames(State::Leaving, 62);
 }
 
 #[test]
