@@ -14,7 +14,8 @@ use crate::support::{Folder, stderr};
 use crate::tool::{self, LIMIT, await_line, compile, end, finish};
 
 /// Stores to 300 pages, says so, and ends in the way it is told to: `e` by exit, `u` by _exit,
-/// `k` by SIGKILL, `s` by SIGSEGV, both after a while; `l` lasts, and writes to the file it is given each 100 ms.
+/// `k` by SIGKILL, `s` by SIGSEGV, both after a while; `l` lasts, and writes to the file it is
+/// given each 100 ms.
 const SOURCE: &str = r#"
     #include <signal.h>
     #include <stdio.h>

@@ -19,7 +19,8 @@ const ENDS: &str = r#"
     #include <unistd.h>
     int main(int count, char **words) {
         int step = atoi(words[2]);
-        char *at = mmap(0, 3000 * 4096L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *at = mmap(0, 3000 * 4096L, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         printf("%p\n", at);
         fflush(stdout);
         for (int page = 0; page < 3000; page += step) at[page * 4096L] = 1;
@@ -58,7 +59,8 @@ const FORKS: &str = r#"
     #include <sys/wait.h>
     #include <unistd.h>
     int main(void) {
-        char *at = mmap(0, 400 * 4096L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *at = mmap(0, 400 * 4096L, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         printf("%p\n", at);
         fflush(stdout);
         for (int page = 0; page < 100; page++) at[page * 4096L] = 1;

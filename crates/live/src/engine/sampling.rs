@@ -3,7 +3,8 @@
 //! At the end of a window every page that was touched in it is moved to the pool, in runs. The next
 //! touch of each is a soft fault, and makes one entry in the log: so does a first touch, and a
 //! page found present. A page that stays in the pool costs nothing, however many there are.
-//! First touches are found many at a time where that is possible: see [`neighbours`](super::neighbours).
+//! First touches are found many at a time where that is possible: see
+//! [`neighbours`](super::neighbours).
 //!
 //! A window whose sampling costs more than a tenth of its time goes on for as long again, if it
 //! may, and those after it are as long.
@@ -37,8 +38,9 @@ pub(super) const STORE: u8 = 4;
 const RIGHTS: u32 = 3;
 
 /// What a touch of a page that was moved out is taken to cost, in all: this engine's work, half of
-/// which the program waits for, and the fault itself (`docs/decisions/0033`).
-const RETOUCH_NS: u64 = 12_000;
+/// which the program waits for, and the fault itself. It is 12 us where processors are free, and
+/// 40 us and more where they are shared (`docs/decisions/0033`).
+const RETOUCH_NS: u64 = 20_000;
 /// A window goes on until it is this many times as long as what sampling has cost in it, and as
 /// what it will cost to have its pages moved out, as far as that can be told.
 const SHARE: u64 = 10;
