@@ -408,6 +408,8 @@ impl Vm {
             }
             self.frames.set_dirty(frame, false);
             self.objects.get_mut(page.object).set_slot(page.index, slot);
+            slot.into_iter()
+                .for_each(|slot| self.by_slot.note(slot, page));
             if self.frames.is_wanted(frame) {
                 self.counters.rescues += 1;
                 self.keep(frame);
