@@ -8,6 +8,8 @@
 //! [`cluster`](crate::cluster) says how many pages come along, [`reclaim`](crate::reclaim) makes
 //! room, [`transfer`](crate::transfer) ends what is started here.
 
+use alloc::vec::Vec;
+
 use crate::cluster::Heading;
 use crate::decision::Decision;
 use crate::frame::State;
@@ -608,7 +610,7 @@ impl Vm {
 
     /// Whether what is read with a page of an object is for [`swap_ahead`](crate::swap_ahead) to
     /// say.
-    fn reads_as_linux(&self, object: ObjectId) -> bool {
+    pub(crate) fn reads_as_linux(&self, object: ObjectId) -> bool {
         self.config.swap_ahead != SwapAhead::Streams
             && self.config.placement == Placement::Together
             && !self.objects.get(object).is_external()
@@ -758,7 +760,7 @@ impl Vm {
 
     /// Starts reading `run`, shortened to the frames there are. One that contains `wanted` keeps it
     /// and may take the last frame; one read ahead may not.
-    pub(crate) fn start_fetch(
+    fn start_fetch(
         &mut self,
         machine: &mut dyn Machine,
         scene: &Scene,
@@ -766,40 +768,51 @@ impl Vm {
         wanted: Option<u64>,
         is_stream: bool,
     ) -> Option<Ticket> {
-        let need = match wanted {
-            Some(_) => Need::Awaited,
-            None => Need::Ahead,
-        };
-        let frames = self.take_frames(machine, run.pages, need);
-        let got = frames.len() as u32;
-        if got == 0 {
-            return None;
-        }
-        let first = match wanted {
-            Some(index) if index >= run.first + u64::from(got) => index + 1 - u64::from(got),
-            _ => run.first,
-        };
-        let run = PageRun {
-            first,
-            pages: got,
-            ..run
-        };
         let is_mapped = is_stream
             && self.config.is_ahead_mapped
             && !scene.found.is_below
             && !scene.region.is_window;
-        let place = self.place_of(run);
-        let base = scene.fault.at.0.wrapping_sub(scene.found.page.index);
+        let object = run.object;
+        let wanted = wanted.map(|index| PageId { object, index });
+        self.fetch_pages(machine, scene, run.iter().collect(), wanted, is_mapped)
+    }
+
+    /// The same for pages that are beside each other with their pager, whatever they are of.
+    pub(crate) fn fetch_pages(
+        &mut self,
+        machine: &mut dyn Machine,
+        scene: &Scene,
+        mut pages: Vec<PageId>,
+        wanted: Option<PageId>,
+        is_mapped: bool,
+    ) -> Option<Ticket> {
+        let need = match wanted {
+            Some(_) => Need::Awaited,
+            None => Need::Ahead,
+        };
+        let frames = self.take_frames(machine, pages.len() as u32, need);
+        let got = frames.len();
+        if got == 0 {
+            return None;
+        }
+        let at = pages.iter().position(|&page| Some(page) == wanted);
+        let first = (at.unwrap_or(0) + 1).saturating_sub(got);
+        pages.truncate(first + got);
+        pages.drain(..first);
+        let place = self.place_of(pages[0]);
         let origin = crate::transfer::Origin {
             space: scene.fault.space,
-            base,
+            base: scene.fault.at.0.wrapping_sub(scene.found.page.index),
             is_mapped,
         };
-        let ticket = self.begin_fetch(run, frames, place, wanted, origin);
-        self.log(match wanted {
-            Some(_) => Decision::PageIn(run),
-            None => Decision::Ahead(run),
-        });
-        Some(ticket)
+        if self.config.is_logging {
+            for run in PageRun::divide(pages.iter().copied()) {
+                self.log(match wanted.filter(|&wanted| run.contains(wanted)) {
+                    Some(_) => Decision::PageIn(run),
+                    None => Decision::Ahead(run),
+                });
+            }
+        }
+        Some(self.begin_fetch(pages, frames, place, wanted, origin))
     }
 }

@@ -22,7 +22,6 @@ use alloc::vec::Vec;
 use crate::fault::{Scene, Step};
 use crate::id::{PageId, SlotId, VirtPage};
 use crate::machine::Machine;
-use crate::run::PageRun;
 use crate::vm::Vm;
 
 /// Pages that one page of page table maps, beyond which no window reaches.
@@ -159,30 +158,20 @@ impl Vm {
             SwapAhead::Slots(most) => self.collect_slots(wanted, most),
             SwapAhead::Addresses(most) => self.collect_around(scene, most),
         };
-        let mut runs = self.divide(&pages);
-        let is_wanted = |run: &PageRun| {
-            let pages = run.first..run.end();
-            run.object == wanted.object && pages.contains(&wanted.index)
+        let mut groups = self.divide(&pages);
+        let own = match groups.iter().position(|group| group.contains(&wanted)) {
+            Some(number) => groups.remove(number),
+            None => vec![wanted],
         };
-        let own = match runs.iter().position(is_wanted) {
-            Some(number) => runs.remove(number),
-            None => PageRun {
-                object: wanted.object,
-                first: wanted.index,
-                pages: 1,
-            },
-        };
-        let Some(ticket) = self.start_fetch(machine, scene, own, Some(wanted.index), false) else {
+        let Some(ticket) = self.fetch_pages(machine, scene, own, Some(wanted), false) else {
             return Step::Stall;
         };
         self.paging_in.push(scene.fault.space);
-        for run in runs {
-            // Making room for one may have sent another of them on its way.
-            let is_there = (run.first..run.end()).all(|index| {
-                let object = run.object;
-                self.is_fetchable(self.objects.entry(PageId { object, index }), false)
-            });
-            if is_there && self.start_fetch(machine, scene, run, None, false).is_none() {
+        for group in groups {
+            if self
+                .fetch_pages(machine, scene, group, None, false)
+                .is_none()
+            {
                 break;
             }
         }
@@ -253,30 +242,21 @@ impl Vm {
             .then_some(page)
     }
 
-    /// Divides pages into runs that can each be had in one request, without those in memory.
-    fn divide(&self, pages: &[PageId]) -> Vec<PageRun> {
-        let mut runs: Vec<PageRun> = Vec::new();
-        let mut last: Option<SlotId> = None;
+    /// Divides pages into groups that can each be had in one request, without those in memory.
+    fn divide(&self, pages: &[PageId]) -> Vec<Vec<PageId>> {
+        let mut groups: Vec<Vec<PageId>> = Vec::new();
+        let mut next = None;
         for &page in pages {
             let entry = self.objects.entry(page);
-            let Some(slot) = entry.slot().filter(|_| self.is_fetchable(entry, false)) else {
-                last = None;
-                continue;
-            };
-            let follows = last.is_some_and(|last| last.0 + 1 == slot.0);
-            match runs.last_mut() {
-                Some(run) if follows && run.object == page.object && run.end() == page.index => {
-                    run.pages += 1;
-                }
-                _ => runs.push(PageRun {
-                    object: page.object,
-                    first: page.index,
-                    pages: 1,
-                }),
+            let slot = entry.slot().filter(|_| self.is_fetchable(entry, false));
+            match (slot, groups.last_mut()) {
+                (Some(_), Some(group)) if slot == next => group.push(page),
+                (Some(_), _) => groups.push(vec![page]),
+                (None, _) => {}
             }
-            last = Some(slot);
+            next = slot.map(|slot| SlotId(slot.0 + 1));
         }
-        runs
+        groups
     }
 }
 
