@@ -203,11 +203,18 @@ impl Sampling {
         self.back = back.map_or(self.back, |back| back.min(ALL));
         let next_ns = self.touched.len() as u64 * RETOUCH_NS * self.back / ALL;
         let cost_ns = self.cost_ns.max(next_ns).saturating_mul(SHARE);
-        let is_dear = cost_ns > time.saturating_sub(self.window_began);
+        // Before the first, what stands there is that of a forked child's parent.
+        let is_first = self.window_end == 0;
+        let sampled_ns = match is_first {
+            true => self.window_ns,
+            false => time.saturating_sub(self.window_began),
+        };
         let longer_ns = self.window_ns.saturating_mul(2);
-        if is_dear && longer_ns <= self.windows.most_ns {
-            self.make_windows(longer_ns);
-            self.window_end = (time / longer_ns + 1) * longer_ns;
+        if cost_ns > sampled_ns && longer_ns <= self.windows.most_ns {
+            if !is_first {
+                self.make_windows(longer_ns);
+            }
+            self.window_end = (time / self.window_ns + 1) * self.window_ns;
             return;
         }
         self.window_end = (time / self.window_ns + 1) * self.window_ns;
