@@ -59,7 +59,7 @@ fn view(name: &str, summary: &Summary) -> String {
         line("command", header.command.join(" "));
     }
     line("pages", format!("of {}", bytes(header.page_bytes)));
-    line("kept", granularity(header.granularity, header.time));
+    line("kept", granularity(summary));
     let time = match header.time {
         TimeUnit::Nanoseconds => "in nanoseconds of processor time".into(),
         other => format!("in {}", other.noun()),
@@ -117,16 +117,23 @@ fn files(summary: &Summary) -> String {
     )
 }
 
-fn granularity(granularity: Granularity, time: TimeUnit) -> String {
-    match granularity {
+fn granularity(summary: &Summary) -> String {
+    let header = &summary.header;
+    match header.granularity {
         Granularity::Exact => "every change of page".into(),
         Granularity::Quantum(length) => {
-            format!("pages once in {} {}", count(length), time.noun())
+            format!("pages once in {} {}", count(length), header.time.noun())
         }
-        Granularity::Window(ns) => format!(
-            "pages once in windows of {} ns, at their first touches; later ones are not ordered",
-            count(ns)
-        ),
+        Granularity::Window(ns) => {
+            let longest = summary.processes.iter().filter_map(|it| it.window_ns).max();
+            let grown = longest.filter(|&longest| longest > ns);
+            let grown = grown.map_or(String::new(), |ns| format!(" up to {} ns", count(ns)));
+            format!(
+                "pages once in windows of {} ns{grown}, at their first touches; later ones are not \
+                 ordered",
+                count(ns)
+            )
+        }
     }
 }
 

@@ -75,7 +75,8 @@ pub struct Arguments {
     /// Record without Valgrind, by sampling: a page once in each window that touches it
     #[arg(long, conflicts_with_all = ["quantum", "exact"])]
     live: bool,
-    /// With --live, the length of a window in processor time; without it 100ms
+    /// With --live, the length of a window in processor time; auto, as without it, begins at
+    /// 100ms, and doubles while sampling takes more than a tenth of the time
     #[arg(long, value_name = "TIME", requires = "live")]
     window: Option<String>,
     /// With --live, how much memory each process has room for before it gets slower; without it 1G

@@ -24,7 +24,7 @@ use crate::frame::{Frames, State};
 use crate::id::{FrameId, SlotId, SpaceId, Ticket, VirtPage};
 use crate::load::LoadControl;
 use crate::load::unlimited::Unlimited;
-use crate::machine::Machine;
+use crate::machine::{Machine, Rights};
 use crate::object::Objects;
 use crate::pager::Request;
 use crate::placement::Placement;
@@ -424,6 +424,18 @@ impl Vm {
         } else {
             entry.slot()
         }
+    }
+
+    /// Whether the page at `at` may be written to and is nowhere yet: not in a frame, not with a
+    /// pager, and not on its way. Its contents are zeros.
+    pub fn is_blank(&self, space: SpaceId, at: VirtPage) -> bool {
+        let Some(region) = self.spaces.get(space).and_then(|it| it.find(at)) else {
+            return false;
+        };
+        let found = self.find_page(region.object, region.index_at(at));
+        let is_nowhere = found.entry.frame().is_none() && found.entry.slot().is_none();
+        let is_plain = !self.objects.get(found.page.object).is_external();
+        region.rights == Rights::Write && is_plain && is_nowhere
     }
 
     /// Calls `visit` for every page of `space` that is somewhere, in order of address, with where

@@ -88,7 +88,9 @@ impl Study {
         let mut mapper = Mapper::new(header.time, fineness);
         let mut sampler = wanted.sampling.as_ref().map(Sampler::new);
         let mut block = Block::default();
+        let mut granularity = header.granularity;
         while reader.next_block(&mut block)? {
+            granularity = granularity.after(&block);
             if wanted.references {
                 loading.take(&block);
             }
@@ -108,7 +110,7 @@ impl Study {
         let references = loading.finish();
         let map = mapper.finish();
         let touched: u64 = map.regions.iter().map(|region| region.touched).sum();
-        let mut facts = facts(&header);
+        let mut facts = facts(&header, granularity);
         facts.records = reader.index().records();
         facts.processes = u64::from(reader.index().processes());
         facts.is_cut = matches!(reader.ending(), Ending::Cut { .. });
@@ -197,15 +199,19 @@ impl Study {
     }
 }
 
-fn facts(header: &Header) -> TraceFacts {
+/// What the header says. `longest` is the granularity with the longest window of all.
+fn facts(header: &Header, longest: Granularity) -> TraceFacts {
     TraceFacts {
         source: header.source.clone(),
         command: header.command.clone(),
         page_bytes: header.page_bytes,
-        granularity: match header.granularity {
-            Granularity::Exact => "exact".into(),
-            Granularity::Quantum(units) => format!("quantum {units}"),
-            Granularity::Window(ns) => format!("window {ns}"),
+        granularity: match (header.granularity, longest) {
+            (Granularity::Exact, _) => "exact".into(),
+            (Granularity::Quantum(units), _) => format!("quantum {units}"),
+            (Granularity::Window(ns), Granularity::Window(most)) if most > ns => {
+                format!("window {ns} to {most}")
+            }
+            (Granularity::Window(ns), _) => format!("window {ns}"),
         },
         time_unit: time_unit(header.time),
         records: 0,

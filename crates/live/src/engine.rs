@@ -14,8 +14,8 @@
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
 //! [`here`] does so on the program's threads, [`asks`] answers them, [`fork`] goes through forks,
 //! [`feed`] makes up for those without warning, [`publish`] shows counters, [`place`] follows the
-//! program's processor, [`sampling`] records which pages are touched, [`step`] keeps the program
-//! in step, [`trouble`] says what went wrong.
+//! program's processor, [`sampling`] records which pages are touched, [`neighbours`] finds first
+//! touches many at a time, [`step`] keeps the program in step, [`trouble`] says what went wrong.
 
 mod adopt;
 mod asks;
@@ -24,6 +24,7 @@ mod faults;
 mod feed;
 mod fork;
 mod here;
+mod neighbours;
 mod place;
 mod publish;
 mod sampling;
@@ -34,6 +35,7 @@ mod turn;
 
 pub use fork::REST_LIMIT;
 pub use here::{Lock, Token, Told};
+pub use sampling::Windows;
 pub use start::Setup;
 pub use step::MAPPED_BYTES_LEAST;
 pub use trouble::{Trouble, say};

@@ -77,6 +77,7 @@ pub mod kind {
     pub const TOUCH: u8 = 22;
     pub const WINDOW: u8 = 23;
     pub const FILE: u8 = 24;
+    pub const WINDOW_LENGTH: u8 = 25;
 }
 
 /// The file of a log with nothing in it yet: for the writer to open, and the reader.

@@ -51,6 +51,8 @@ pub enum Ask {
     },
     /// The program ends: write down the final state.
     Finish,
+    /// The program is about to leave its memory: log what was touched in it.
+    CatchUp,
 }
 
 struct Slot {
@@ -246,6 +248,7 @@ fn pack(ask: Ask) -> (u32, u64, u64) {
         Ask::Abandon { child } => (4, child, 0),
         Ask::Finish => (5, 0, 0),
         Ask::Leave { start, bytes } => (6, start as u64, bytes as u64),
+        Ask::CatchUp => (7, 0, 0),
     }
 }
 
@@ -263,6 +266,7 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
             start: first as usize,
             bytes: second as usize,
         },
+        7 => Ask::CatchUp,
         _ => unreachable!("`pack` makes no other"),
     }
 }

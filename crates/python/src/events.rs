@@ -38,6 +38,7 @@ pub fn name(event: &Event) -> &'static str {
         Event::FileRead { .. } => "file_read",
         Event::FileWrite { .. } => "file_write",
         Event::FileCut { .. } => "file_cut",
+        Event::Windows { .. } => "windows",
     }
 }
 
@@ -94,7 +95,8 @@ pub fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict
         | Event::Killed { .. }
         | Event::FileRead { .. }
         | Event::FileWrite { .. }
-        | Event::FileCut { .. } => set_plain(&fields, event)?,
+        | Event::FileCut { .. }
+        | Event::Windows { .. } => set_plain(&fields, event)?,
     }
     Ok(fields)
 }
@@ -138,6 +140,7 @@ fn set_plain(fields: &Bound<'_, PyDict>, event: &Event) -> PyResult<()> {
             fields.set_item("offset", offset)?;
             fields.set_item("bytes", bytes)
         }
+        Event::Windows { ns } => fields.set_item("ns", ns),
         Event::FileCut { file, bytes } => {
             fields.set_item("file", file)?;
             fields.set_item("bytes", bytes)

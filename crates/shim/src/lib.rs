@@ -5,7 +5,7 @@
 //! does nothing at all.
 //!
 //! - [`hooks`] interposes what must be known at once, and falls through to the original; [`forks`]
-//!   the ways to fork that the C library has no hooks for.
+//!   the ways to fork that the C library has no hooks for, [`ends`] those to leave one's memory.
 //! - [`thread`] makes threads that the C library does not know.
 //! - [`heap`] is where everything in here allocates.
 //!
@@ -14,6 +14,7 @@
 //! 2. No function of the C library is called that maps or allocates, but in the constructor.
 //! 3. A panic ends the process with one line: a broken engine must not serve wrong pages.
 
+mod ends;
 mod forks;
 mod heap;
 mod hooks;
@@ -116,7 +117,10 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     let engine = Berth::new().map_err(call("making the engine's stack"))?;
     let hand = Berth::new().map_err(call("making a helper's stack"))?;
     let is_in_thread = setup.is_in_thread;
-    IS_RECORDED.store(setup.window_ns.is_some(), Ordering::Relaxed);
+    IS_RECORDED.store(setup.windows.is_some(), Ordering::Relaxed);
+    if setup.windows.is_some() {
+        ends::find_originals();
+    }
     // SAFETY: no engine runs yet, so this thread is the only user.
     unsafe {
         *PLACE.setup.get() = Some(setup);
@@ -258,6 +262,10 @@ fn is_in_thread() -> bool {
     IS_IN_THREAD.load(Ordering::Relaxed)
 }
 
+fn is_recorded() -> bool {
+    IS_RECORDED.load(Ordering::Relaxed)
+}
+
 /// The engine's thread in a forked child: its engine is a copy of the parent's.
 extern "C" fn run_engine_in_child() -> ! {
     close_files();
@@ -314,7 +322,7 @@ fn rest(trouble: Option<Trouble>) -> ! {
 /// Says why a process has no engine. What outlives a recording has none, and that is no trouble.
 fn complain(trouble: &Trouble, what: &str) {
     let is_over = matches!(trouble, Trouble::NoSupervisor { is_gone: true, .. });
-    if !(is_over && IS_RECORDED.load(Ordering::Relaxed)) {
+    if !(is_over && is_recorded()) {
         say(&format!("{trouble}; {what}"));
     }
 }

@@ -40,7 +40,8 @@ pub enum Granularity {
     /// One record per page, per kind of access, in each quantum of so many time units. Working
     /// sets and stack distances are exact to one quantum.
     Quantum(u64),
-    /// Pages touched in each window of so many nanoseconds, found by sampling.
+    /// Pages touched in each window of so many nanoseconds, found by sampling. In a header, of the
+    /// first window; [`Event::Windows`] tells of longer ones.
     Window(u64),
 }
 
@@ -98,6 +99,20 @@ pub struct Block {
     pub gaps: Vec<u32>,
     /// What happened between the records.
     pub events: Vec<Placed>,
+}
+
+impl Granularity {
+    /// What holds once `block` has been taken in, too: windows may have grown in it.
+    pub fn after(self, block: &Block) -> Granularity {
+        let Granularity::Window(ns) = self else {
+            return self;
+        };
+        let grown = block.events.iter().filter_map(|placed| match placed.event {
+            Event::Windows { ns } => Some(ns),
+            _ => None,
+        });
+        Granularity::Window(grown.fold(ns, u64::max))
+    }
 }
 
 impl Block {
@@ -404,6 +419,12 @@ pub enum Event {
         /// Its length now, in bytes.
         bytes: u64,
     },
+    /// The windows of this process are so long from now on, that which goes on included:
+    /// [`Granularity::Window`] tells how long they are at first.
+    Windows {
+        /// Their length in nanoseconds of processor time.
+        ns: u64,
+    },
 }
 
 /// Bytes of a file that system calls copied: what [`Event::FileRead`] and [`Event::FileWrite`]
@@ -495,7 +516,8 @@ impl Event {
             | Event::Fork { .. }
             | Event::Wait { .. }
             | Event::Exit { .. }
-            | Event::Killed { .. } => ("", [(0, 0); 2], Rights::default()),
+            | Event::Killed { .. }
+            | Event::Windows { .. } => ("", [(0, 0); 2], Rights::default()),
         };
         if text.len() > Block::TEXT_BYTES_MAX {
             return Err(Flaw::TextTooLong { event });

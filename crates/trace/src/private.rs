@@ -194,8 +194,8 @@ impl Process {
             } => self.protect(start, pages, rights, page_bytes),
             Event::Break { end } => self.set_break(end, extent),
             Event::StackGrowth { start, pages } => self.unmap(start, pages),
-            // What is waited for takes no step.
-            Event::Wait { .. } => (extent == Extent::All).then_some(event),
+            // Neither takes a step.
+            Event::Wait { .. } | Event::Windows { .. } => (extent == Extent::All).then_some(event),
             // The system's cache of files is none of an engine's business.
             Event::FileRead { .. } | Event::FileWrite { .. } | Event::FileCut { .. } => None,
             Event::Exec { .. } => {

@@ -80,7 +80,8 @@ impl Regions {
             | Event::Killed { .. }
             | Event::FileRead { .. }
             | Event::FileWrite { .. }
-            | Event::FileCut { .. } => return false,
+            | Event::FileCut { .. }
+            | Event::Windows { .. } => return false,
         }
         true
     }

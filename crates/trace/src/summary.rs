@@ -73,6 +73,9 @@ pub struct ProcessSummary {
     pub regions: Vec<RegionSummary>,
     /// What went to and from files by system calls.
     pub files: FileCounts,
+    /// The longest window, in nanoseconds; absent where all are as long as the header says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ns: Option<u64>,
 }
 
 /// What went to and from files by system calls, and so not through mappings.
@@ -368,6 +371,7 @@ impl Account {
             | Event::Wait { .. }
             | Event::Mark { .. }
             | Event::FileCut { .. } => {}
+            Event::Windows { ns } => summary.window_ns = summary.window_ns.max(Some(*ns)),
         }
         is_change
     }

@@ -13,6 +13,7 @@ use rustix::fs::MemfdFlags;
 use rustix::process::Pid;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_live::control;
+use tidemark_live::engine::Windows;
 use tidemark_live::shared::Shared;
 use tidemark_results::text;
 use tidemark_trace::{Granularity, Header, TimeUnit};
@@ -33,8 +34,10 @@ use crate::run::program::{self, plain};
 use crate::run::supervisor::exit_of;
 use crate::{host, size};
 
-/// Windows where none is asked for.
-const WINDOW: &str = "100ms";
+/// The first window where none is asked for, ...
+const WINDOW_NS: u64 = 100_000_000;
+/// ... and the longest.
+const WINDOW_NS_MOST: u64 = 3_600_000_000_000;
 /// Room where none is asked for. Tables are made for it in each process: 25 ms for a gibibyte.
 const ROOM: &str = "1G";
 /// The least room a process can be recorded in.
@@ -49,7 +52,7 @@ const POLICY: &str = "fifo";
 struct Plan {
     output: PathBuf,
     page_bytes: u64,
-    window_ns: u64,
+    windows: Windows,
     room_bytes: u64,
     shim: PathBuf,
     program: PathBuf,
@@ -150,7 +153,17 @@ fn notes(plan: &Plan, tally: Tally) -> Vec<String> {
 
 impl Plan {
     fn new(arguments: &Arguments) -> Result<Plan, Refusal> {
-        let window_ns = window::parse(arguments.window.as_deref().unwrap_or(WINDOW))?;
+        let windows = match arguments.window.as_deref() {
+            None | Some("auto") => Windows {
+                first_ns: WINDOW_NS,
+                most_ns: WINDOW_NS_MOST,
+            },
+            Some(asked) => {
+                let first_ns = window::parse(asked)?;
+                let most_ns = first_ns;
+                Windows { first_ns, most_ns }
+            }
+        };
         let page_bytes = find_page_bytes(&arguments.granularity)?;
         if page_bytes < PAGE_BYTES {
             refuse!(
@@ -182,7 +195,7 @@ impl Plan {
                 .clone()
                 .unwrap_or_else(|| output_for(&program)),
             page_bytes,
-            window_ns,
+            windows,
             room_bytes,
             shim: host::find_shim()?,
             program,
@@ -222,7 +235,8 @@ impl Plan {
             .env(control::MEMORY, self.room_bytes.to_string())
             .env(control::POLICY, POLICY)
             .env(control::MODE, control::MODE_THREAD)
-            .env(control::WINDOW, self.window_ns.to_string())
+            .env(control::WINDOW, self.windows.first_ns.to_string())
+            .env(control::WINDOW_MOST, self.windows.most_ns.to_string())
             .env(VARIABLE, &spool.path);
         command
     }
@@ -238,7 +252,7 @@ impl Plan {
     fn header(&self, arguments: &Arguments) -> Header {
         Header {
             page_bytes: self.page_bytes,
-            granularity: Granularity::Window(self.window_ns),
+            granularity: Granularity::Window(self.windows.first_ns),
             time: TimeUnit::Nanoseconds,
             source: format!("tidemark {}, live sampling", env!("CARGO_PKG_VERSION")),
             command: super::words_of(arguments),

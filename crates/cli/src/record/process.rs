@@ -209,6 +209,7 @@ impl Process {
             kind::CLOCK => self.reducer.time = self.reducer.time.max(word(0)),
             kind::TOUCH => self.reducer.touch(word(0), argument as u8 & Kinds::ALL.0),
             kind::WINDOW => self.reducer.settle(),
+            kind::WINDOW_LENGTH => self.reducer.event(Event::Windows { ns: word(0) }),
             kind::MARK => self.note(Event::Mark { name: tail(0) }),
             kind::THREAD_SWITCH => {
                 self.reducer.settle_exact();

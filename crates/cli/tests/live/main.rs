@@ -1,6 +1,7 @@
 //! Recording without Valgrind: what a program touches in a window is in the trace, once.
 //!
 //! - [`windows`]: programs whose phases are known.
+//! - [`neighbours`]: first touches that are found many at a time, and windows that grow.
 //! - [`processes`]: children, threads, programs executed, and what becomes of them.
 //! - [`kills`]: whatever is killed, the trace opens up to then.
 //! - [`uses`]: what the other commands make of such a trace, and what is refused.
@@ -8,6 +9,7 @@
 //! Each test has a time limit, and skips where userfaultfd is not permitted.
 
 mod kills;
+mod neighbours;
 mod processes;
 #[path = "../recorder/recording.rs"]
 #[allow(dead_code)]

@@ -121,11 +121,14 @@ const MOVES: &str = r#"
     #include <stdio.h>
     #include <sys/mman.h>
     #include <stdlib.h>
+    #include <unistd.h>
     int main(void) {
         long bytes = 64 * 4096L;
         char *from = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         char *to = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         for (long at = 0; at < bytes; at += 4096) from[at] = 1;
+        // What was written is looked for each 20 ms.
+        usleep(300000);
         to = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
         for (long at = 0; at < bytes; at += 4096) if (to[at] != 1) abort();
         printf("%p %p\n", from, to);

@@ -157,6 +157,7 @@ impl Loading {
         if !self.choice.takes(block.process) {
             return;
         }
+        self.references.granularity = self.references.granularity.after(block);
         self.select(block.process);
         self.pass_to(block.time_start);
         let mut start = 0;

@@ -231,7 +231,8 @@ impl World<'_> {
             | Event::Killed { .. }
             | Event::FileRead { .. }
             | Event::FileWrite { .. }
-            | Event::FileCut { .. } => {}
+            | Event::FileCut { .. }
+            | Event::Windows { .. } => {}
         }
     }
 

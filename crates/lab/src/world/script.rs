@@ -420,7 +420,10 @@ impl Writing {
                 course.program.clone_from(program);
             }
             Event::ThreadSwitch { thread } => course.switch(*thread, after),
-            Event::ThreadStart { .. } | Event::ThreadExit { .. } | Event::Mark { .. } => {}
+            Event::ThreadStart { .. }
+            | Event::ThreadExit { .. }
+            | Event::Mark { .. }
+            | Event::Windows { .. } => {}
             Event::Map { .. }
             | Event::Unmap { .. }
             | Event::Remap { .. }

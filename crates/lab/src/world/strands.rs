@@ -170,6 +170,7 @@ pub(super) fn is_of_process(event: &Event) -> bool {
         | Event::ThreadExit { .. }
         | Event::ThreadSwitch { .. }
         | Event::Mark { .. }
+        | Event::Windows { .. }
         | Event::Map { .. }
         | Event::Unmap { .. }
         | Event::Remap { .. }

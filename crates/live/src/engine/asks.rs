@@ -39,6 +39,10 @@ impl Engine {
                 self.abandon_child(child);
                 requests.answer(taken, 0);
             }
+            Ask::CatchUp => {
+                self.catch_up();
+                requests.answer(taken, 0);
+            }
             Ask::Finish => {
                 self.finish();
                 requests.answer(taken, 0);
@@ -64,6 +68,7 @@ impl Engine {
             );
             self.managed.remove(start, end);
             self.note_unmapped(start, end);
+            self.forget_neighbours(start, end);
         }
         for (start, end) in self.scanner.collect_free(start, end) {
             self.take_over(start, end);

@@ -54,6 +54,8 @@ struct Late {
     bytes: usize,
     /// What of it is managed, from its start.
     parts: Vec<(usize, usize)>,
+    /// What of it is blank.
+    blank: Vec<(usize, usize)>,
 }
 
 impl Changes {
@@ -201,11 +203,13 @@ impl Engine {
                 self.retry_late();
             }
             Message::Remove { start, end } => {
+                self.look_before_emptying(start, end);
                 let (at, pages) = (page_of(start), pages_in(start, end));
                 self.vm.discard(&mut self.machine, self.space, at, pages);
                 // The pages stand there until the program's thread has gone on; those that
                 // MADV_FREE leaves stay. They are looked for when it must have.
                 self.adoption.remove(start, end);
+                self.forget_neighbours(start, end);
                 for (from, to) in self.managed.collect_overlaps(start, end) {
                     self.adoption
                         .add_later(from.max(start), to.min(end), self.now);
@@ -236,6 +240,7 @@ impl Engine {
         self.managed.remove(start, end);
         self.note_unmapped(start, end);
         self.adoption.remove(start, end);
+        self.forget_neighbours(start, end);
         self.scanner.forget(start, end);
         // Something else may stand there by now.
         self.adoption.hasten_scan();
@@ -260,6 +265,7 @@ impl Engine {
         );
         self.managed.remove(from, from + bytes);
         self.adoption.remove(from, from + bytes);
+        let blank = self.pick_up_neighbours(from, to, bytes);
         self.scanner.forget(from, from + bytes);
         self.adoption.hasten_scan();
         Late {
@@ -268,6 +274,7 @@ impl Engine {
             to,
             bytes,
             parts,
+            blank,
         }
     }
 
@@ -292,6 +299,9 @@ impl Engine {
             self.managed.insert(to + start, to + end);
             // Pages may have been looked for at the old place after they had left it.
             self.adoption.add(to + start, to + end);
+        }
+        if let Some(sampling) = &mut self.sampling {
+            sampling.neighbours.lay_down(to, &late.blank);
         }
         self.note_moved(from, to, bytes);
         self.changes.unproven.push((to, to + bytes));

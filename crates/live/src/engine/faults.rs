@@ -37,6 +37,11 @@ impl Waiting {
         !self.again.is_empty()
     }
 
+    /// Has a fault looked at again in the next turn.
+    pub(super) fn put_off(&mut self, arrival: Arrival) {
+        self.again.push(arrival);
+    }
+
     /// Forgets all faults: their threads do not exist in a forked child.
     pub(super) fn clear(&mut self) {
         *self = Waiting::default();
@@ -93,6 +98,12 @@ impl Engine {
             return;
         }
         self.note_thread(arrival.thread);
+        if self.serve_blank(arrival) {
+            return;
+        }
+        if arrival.is_write {
+            self.map_neighbours(at);
+        }
         self.note_touch(at, arrival.is_write);
         let access = if arrival.is_write {
             Access::Write
@@ -120,6 +131,9 @@ impl Engine {
                     () => Latency::PageIn,
                 };
                 self.end_wait(arrival, Some(kind));
+                if kind == Latency::Soft {
+                    self.count_retouch();
+                }
                 self.note_standing(at);
             }
             Resolution::Pending => self.gauges.add(Counter::PageInFaults, 1),

@@ -83,6 +83,8 @@ impl Engine {
     /// of what it writes to: halved before, they hold no more together than this process might.
     pub(super) fn come_to_rest(&mut self) -> u64 {
         let half = self.halve_budget();
+        // What was written before the fork is this process's doing.
+        self.catch_up();
         let start = now();
         let (halved, end) = (start.after_ns(HALVING_NS_MAX), start.after_ns(REST_NS_MAX));
         loop {

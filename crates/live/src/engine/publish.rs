@@ -149,6 +149,7 @@ impl Engine {
 
     /// The program ends in an orderly way: writes down what is still in memory.
     pub(super) fn finish(&mut self) {
+        self.end_neighbours();
         self.publish();
         if let Some(log) = &mut self.decisions {
             log.flush();

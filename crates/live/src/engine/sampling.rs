@@ -3,6 +3,11 @@
 //! At the end of a window every page that was touched in it is moved to the pool, in runs. The next
 //! touch of each is a soft fault, and makes one entry in the log: so does a first touch, and a
 //! page found present. A page that stays in the pool costs nothing, however many there are.
+//! First touches are found many at a time where that is possible: see
+//! [`neighbours`](super::neighbours).
+//!
+//! A window whose sampling costs more than a tenth of its time goes on for as long again, if it
+//! may, and those after it are as long.
 //!
 //! Time is that of the program's processor: what the process has used, less what this engine has.
 //! A program that sleeps has no windows.
@@ -13,6 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tidemark_core::id::{FrameId, VirtPage};
 use tidemark_core::machine::{Machine, Rights};
 
+use super::neighbours::Neighbours;
 use super::{Engine, Trouble, address_of};
 use crate::reference_log::{LogWriter, kind, monotonic_ns};
 use crate::sys::maps::Kind;
@@ -27,14 +33,46 @@ const PUBLISHED_EVERY_NS: u64 = 250_000_000;
 const PAUSE_NS_LEAST: u64 = 200_000;
 /// Kinds of access in the log: as in traces.
 const LOAD: u8 = 2;
-const STORE: u8 = 4;
+pub(super) const STORE: u8 = 4;
 /// The rights of managed memory: it may be read and written.
 const RIGHTS: u32 = 3;
+
+/// What a touch of a page that was moved out is taken to cost, in all: this engine's work, half of
+/// which the program waits for, and the fault itself. It is 12 us where processors are free, and
+/// 40 us and more where they are shared (`docs/decisions/0033`).
+const RETOUCH_NS: u64 = 20_000;
+/// A window goes on until it is this many times as long as what sampling has cost in it, and as
+/// what it will cost to have its pages moved out, as far as that can be told.
+const SHARE: u64 = 10;
+/// Of the pages that are moved out, so many in [`ALL`] are taken to be touched again before any
+/// were.
+const BACK: u64 = 128;
+const ALL: u64 = 256;
+
+/// How long windows are, in nanoseconds of the program's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// At first.
+    pub first_ns: u64,
+    /// At most: they double while sampling costs more than a tenth of the time it samples.
+    pub most_ns: u64,
+}
 
 /// What is known of the window at hand.
 pub(super) struct Sampling {
     log: LogWriter,
+    windows: Windows,
+    /// How long windows are now.
     window_ns: u64,
+    /// What sampling has cost in this window.
+    cost_ns: u64,
+    /// Pages that were moved out at its beginning, and those of them that were touched again.
+    moved: u64,
+    retouched: u64,
+    /// The share of the second in the first in the last window, in [`ALL`].
+    back: u64,
+    /// The program's time at which the window began.
+    window_began: u64,
     /// The program's time at which the window ends.
     window_end: u64,
     /// The latest time told: clocks of several threads are not read at one moment.
@@ -54,6 +92,7 @@ pub(super) struct Sampling {
     threads_seen: u32,
     /// How many processors may run the program at a time.
     processors: u64,
+    pub(super) neighbours: Neighbours,
 }
 
 impl Sampling {
@@ -61,7 +100,7 @@ impl Sampling {
     pub(super) fn begin(
         file: OwnedFd,
         control: &OwnedFd,
-        window_ns: u64,
+        windows: Windows,
         name: &str,
     ) -> Result<Sampling, Trouble> {
         let call = |what| move |error| Trouble::Call { what, error };
@@ -72,7 +111,13 @@ impl Sampling {
         let allowed = thread::allowed().map_err(call("asking for processors"))?;
         let mut sampling = Sampling {
             log,
-            window_ns,
+            windows,
+            window_ns: windows.first_ns,
+            cost_ns: 0,
+            moved: 0,
+            retouched: 0,
+            back: BACK,
+            window_began: 0,
             window_end: 0,
             time: 0,
             is_told: false,
@@ -83,6 +128,7 @@ impl Sampling {
             threads: Vec::new(),
             threads_seen: 1,
             processors: u64::from(allowed.count()).max(1),
+            neighbours: Neighbours::new(),
         };
         sampling.hello(pid, name);
         Ok(sampling)
@@ -97,16 +143,26 @@ impl Sampling {
     ) -> Result<Sampling, Trouble> {
         let Sampling {
             log,
+            windows,
             window_ns,
             mut touched,
             leaving,
+            neighbours,
             ..
         } = self;
         log.abandon();
         // What the parent has still to move out stands in the child as well.
         touched.extend(leaving);
-        let fresh = Sampling::begin(file, control, window_ns, name)?;
-        Ok(Sampling { touched, ..fresh })
+        let fresh = Sampling::begin(file, control, windows, name)?;
+        let mut child = Sampling {
+            touched,
+            neighbours,
+            ..fresh
+        };
+        if window_ns > windows.first_ns {
+            child.make_windows(window_ns);
+        }
+        Ok(child)
     }
 
     /// Ends sampling in a forked child that has no log.
@@ -115,17 +171,12 @@ impl Sampling {
     }
 
     /// The program's time in this turn.
-    fn now(&mut self) -> u64 {
+    pub(super) fn now(&mut self) -> u64 {
         if self.is_told {
             return self.time;
         }
         self.is_told = true;
-        let of = |clock| {
-            let time = clock_gettime(clock);
-            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-        };
-        let own = of(ClockId::ThreadCPUTime);
-        let program = of(ClockId::ProcessCPUTime).saturating_sub(own);
+        let program = time_ns(ClockId::ProcessCPUTime).saturating_sub(own_time_ns());
         self.time = self.time.max(program);
         self.time
     }
@@ -145,6 +196,43 @@ impl Sampling {
         self.has_news = true;
     }
 
+    /// Ends the window, unless it goes on because sampling has cost too much in it.
+    fn end_window(&mut self) {
+        let time = self.now();
+        let back = (self.retouched * ALL).checked_div(self.moved);
+        self.back = back.map_or(self.back, |back| back.min(ALL));
+        let next_ns = self.touched.len() as u64 * RETOUCH_NS * self.back / ALL;
+        let cost_ns = self.cost_ns.max(next_ns).saturating_mul(SHARE);
+        // Before the first, what stands there is that of a forked child's parent.
+        let is_first = self.window_end == 0;
+        let sampled_ns = match is_first {
+            true => self.window_ns,
+            false => time.saturating_sub(self.window_began),
+        };
+        let longer_ns = self.window_ns.saturating_mul(2);
+        if cost_ns > sampled_ns && longer_ns <= self.windows.most_ns {
+            if !is_first {
+                self.make_windows(longer_ns);
+            }
+            self.window_end = (time / self.window_ns + 1) * self.window_ns;
+            return;
+        }
+        self.window_end = (time / self.window_ns + 1) * self.window_ns;
+        (self.window_began, self.cost_ns) = (time, 0);
+        (self.moved, self.retouched) = (0, 0);
+        if self.has_news || !self.touched.is_empty() {
+            self.event(kind::WINDOW, 0, &[], None);
+            self.publish();
+        }
+        self.leaving.append(&mut self.touched);
+    }
+
+    /// Says that windows are so long from now on.
+    fn make_windows(&mut self, window_ns: u64) {
+        self.window_ns = window_ns;
+        self.event(kind::WINDOW_LENGTH, 0, &[window_ns], None);
+    }
+
     fn publish(&mut self) {
         self.published_ns = monotonic_ns();
         self.log.publish(self.published_ns);
@@ -162,14 +250,18 @@ impl Engine {
             self.sampling = None;
             return;
         }
-        let time = sampling.now();
-        if time >= sampling.window_end {
-            sampling.window_end = (time / sampling.window_ns + 1) * sampling.window_ns;
-            if sampling.has_news || !sampling.touched.is_empty() {
-                sampling.event(kind::WINDOW, 0, &[], None);
-                sampling.publish();
-            }
-            sampling.leaving.append(&mut sampling.touched);
+        let is_due = sampling.now() >= sampling.window_end;
+        // What was written in a window has its record in it.
+        let is_known = match is_due {
+            true => self.find_written(),
+            false => true,
+        };
+        self.look_at_neighbours();
+        let Some(sampling) = &mut self.sampling else {
+            return;
+        };
+        if is_due && is_known {
+            sampling.end_window();
         }
         if sampling.has_news && monotonic_ns() > sampling.published_ns + PUBLISHED_EVERY_NS {
             sampling.publish();
@@ -191,6 +283,7 @@ impl Engine {
         if due.is_empty() {
             return;
         }
+        let began_ns = own_time_ns();
         for &frame in &due {
             if self.machine.is_mapped(frame) {
                 self.machine.restrict(frame, Rights::None);
@@ -198,10 +291,14 @@ impl Engine {
         }
         self.vm.handle_tick(self.now, &mut self.machine);
         // Pinned, or not to be moved just now: tried again at the end of the next window.
+        let touched_before = sampling.touched.len();
+        let count = due.len();
         let stayed = due
             .into_iter()
             .filter(|frame| self.machine.is_mapped(*frame));
         sampling.touched.extend(stayed);
+        sampling.moved += (count + touched_before - sampling.touched.len()) as u64;
+        sampling.cost_ns += own_time_ns().saturating_sub(began_ns);
     }
 
     /// How long there is nothing to sample, unless something happens.
@@ -212,12 +309,14 @@ impl Engine {
         if !sampling.leaving.is_empty() {
             return 0;
         }
+        let look_ns = sampling.neighbours.due().since_ns(super::now());
         if sampling.touched.is_empty() && !sampling.has_news {
-            return u64::MAX;
+            return look_ns;
         }
         let left = sampling.window_end.saturating_sub(sampling.time);
         let threads = sampling.threads.len() as u64 + 1;
-        (left / threads.min(sampling.processors)).max(PAUSE_NS_LEAST)
+        let left = (left / threads.min(sampling.processors)).max(PAUSE_NS_LEAST);
+        left.min(look_ns)
     }
 
     /// Logs a touch of the page at `at`. Call it before the thread that touches may go on: that may
@@ -242,7 +341,15 @@ impl Engine {
         self.note_standing(at);
     }
 
-    fn log_touch(&mut self, at: VirtPage, kinds: u8) {
+    /// Counts that a page was touched again which had been moved out.
+    pub(super) fn count_retouch(&mut self) {
+        if let Some(sampling) = &mut self.sampling {
+            sampling.cost_ns += RETOUCH_NS;
+            sampling.retouched += 1;
+        }
+    }
+
+    pub(super) fn log_touch(&mut self, at: VirtPage, kinds: u8) {
         if let Some(sampling) = &mut self.sampling {
             let time = sampling.now();
             sampling.log.touch(address_of(at), kinds, time);
@@ -322,6 +429,16 @@ impl Engine {
             sampling.publish();
         }
     }
+}
+
+/// The processor time that this engine has used.
+fn own_time_ns() -> u64 {
+    time_ns(ClockId::ThreadCPUTime)
+}
+
+fn time_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Whether a thread is the program's: the engine's own are known by their control blocks, the

@@ -12,7 +12,7 @@ use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
 use super::{
-    Adoption, Changes, Engine, Freeze, Gauges, Log, Place, Sampling, Trouble, Waiting, now,
+    Adoption, Changes, Engine, Freeze, Gauges, Log, Place, Sampling, Trouble, Waiting, Windows, now,
 };
 use crate::control::{self, Grant, GrantFiles, Hello};
 use crate::hand::Hand;
@@ -52,8 +52,8 @@ pub struct Setup {
     pub decisions: Option<PathBuf>,
     /// Where counters are written at the end.
     pub counters: Option<PathBuf>,
-    /// The length of a window, if references are to be recorded.
-    pub window_ns: Option<u64>,
+    /// The lengths of windows, if references are to be recorded.
+    pub windows: Option<Windows>,
     /// Whether to say what happens.
     pub is_verbose: bool,
     /// The program's short name.
@@ -121,7 +121,7 @@ impl Setup {
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
             counters: std::env::var_os(control::COUNTERS).map(PathBuf::from),
-            window_ns: number(control::WINDOW)?.filter(|&window| window > 0),
+            windows: windows()?,
             is_verbose: std::env::var_os(control::VERBOSE).is_some(),
             name: name.trim_end().into(),
             cpu_finder: CpuFinder::new(),
@@ -147,9 +147,9 @@ impl Setup {
         file: Option<OwnedFd>,
         control: Option<&OwnedFd>,
     ) -> Result<(Option<Log>, Option<Sampling>), Trouble> {
-        match (file, self.window_ns, control) {
-            (Some(file), Some(window_ns), Some(control)) => {
-                let sampling = Sampling::begin(file, control, window_ns, &self.name)?;
+        match (file, self.windows, control) {
+            (Some(file), Some(windows), Some(control)) => {
+                let sampling = Sampling::begin(file, control, windows, &self.name)?;
                 Ok((None, Some(sampling)))
             }
             (file, _, _) => Ok((file.map(Log::new), None)),
@@ -448,6 +448,15 @@ fn reopen_swap(parent: u32, engine: u32, number: i32) -> Result<OwnedFd, Trouble
 
 pub(super) fn parent_pid() -> u32 {
     rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
+}
+
+fn windows() -> Result<Option<Windows>, Trouble> {
+    let first = number(control::WINDOW)?.filter(|&window| window > 0);
+    let most = number(control::WINDOW_MOST)?;
+    Ok(first.map(|first_ns| Windows {
+        first_ns,
+        most_ns: most.unwrap_or(first_ns),
+    }))
 }
 
 fn text(name: &str) -> Option<String> {

@@ -49,6 +49,27 @@ impl Pagemap {
         Ok(walk_end)
     }
 
+    /// Finds in `start..end` the pages of zeros that all processes share (`blank`), and all other
+    /// pages there are (`own`), as runs in the order of addresses; at most [`RUNS_MAX`] of both.
+    /// Answers where to go on: `end` if all was walked.
+    pub fn find_own(
+        &self,
+        start: usize,
+        end: usize,
+        blank: &mut Vec<(usize, usize)>,
+        own: &mut Vec<(usize, usize)>,
+    ) -> Result<usize, Errno> {
+        let kinds = raw::PAGE_IS_PRESENT | raw::PAGE_IS_SWAPPED | raw::PAGE_IS_PFNZERO;
+        let mut regions = [BLANK; RUNS_MAX];
+        let (found, walk_end) = self.scan(start, end, kinds, &mut regions)?;
+        for region in &regions[..found.min(RUNS_MAX)] {
+            let is_blank = region.categories & u64::from(raw::PAGE_IS_PFNZERO) != 0;
+            let runs = if is_blank { &mut *blank } else { &mut *own };
+            runs.push((region.start as usize, region.end as usize));
+        }
+        Ok(walk_end)
+    }
+
     /// Whether the page at `at` is present.
     pub fn is_present(&self, at: usize) -> Result<bool, Errno> {
         self.is_any(at, raw::PAGE_IS_PRESENT)
@@ -122,6 +143,22 @@ unsafe impl Ioctl for Scan<'_> {
 mod tests {
     use super::super::memory::Mapping;
     use super::*;
+
+    #[test]
+    fn pages_that_were_read_are_told_from_those_that_were_written() {
+        let own = Mapping::anonymous(64 * PAGE).unwrap();
+        own.refuse_huge_pages().unwrap();
+        let pages = Pagemap::open().unwrap();
+        [2, 3, 4].iter().for_each(|page| _ = own.get(page * PAGE));
+        [3, 9].iter().for_each(|page| own.set(page * PAGE, 1));
+        let (mut blank, mut written) = (Vec::new(), Vec::new());
+        let end = own.start() + own.bytes();
+        let walked = pages.find_own(own.start(), end, &mut blank, &mut written);
+        assert_eq!(walked, Ok(end));
+        let at = |page: usize| own.start() + page * PAGE;
+        assert_eq!(blank, [(at(2), at(3)), (at(4), at(5))]);
+        assert_eq!(written, [(at(3), at(4)), (at(9), at(10))]);
+    }
 
     #[test]
     fn pages_that_were_written_to_are_present() {

@@ -27,6 +27,7 @@ const KILLED: u8 = 16;
 const FILE_READ: u8 = 17;
 const FILE_WRITE: u8 = 18;
 const FILE_CUT: u8 = 19;
+const WINDOWS: u8 = 20;
 
 /// A mapping whose stores reach others has this bit beside its rights.
 const SHARED: u64 = 8;
@@ -85,6 +86,7 @@ fn tag(event: &Event) -> u8 {
         Event::FileRead { .. } => FILE_READ,
         Event::FileWrite { .. } => FILE_WRITE,
         Event::FileCut { .. } => FILE_CUT,
+        Event::Windows { .. } => WINDOWS,
     }
 }
 
@@ -125,7 +127,7 @@ fn put_fields(out: &mut Vec<u8>, event: &Event) {
             pages,
             rights,
         } => put(&[*start, *pages, u64::from(rights.0)]),
-        Event::Break { end } => put(&[*end]),
+        Event::Break { end: number } | Event::Windows { ns: number } => put(&[*number]),
         Event::ThreadStart { thread }
         | Event::ThreadExit { thread }
         | Event::ThreadSwitch { thread } => put(&[u64::from(*thread)]),
@@ -213,6 +215,9 @@ fn take_fields(bytes: &mut &[u8], tag: u8) -> Option<Event> {
             signal: take_small(bytes)?,
         },
         FILE_READ | FILE_WRITE | FILE_CUT => take_file(bytes, tag)?,
+        WINDOWS => Event::Windows {
+            ns: varint::take(bytes)?,
+        },
         _ => return None,
     })
 }

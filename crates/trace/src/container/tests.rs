@@ -162,6 +162,7 @@ fn events() -> Vec<Event> {
             file: text(),
             bytes: 4097,
         },
+        Event::Windows { ns: 200_000_000 },
     ]
 }
 

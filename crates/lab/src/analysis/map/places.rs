@@ -108,7 +108,8 @@ impl Places {
             | Event::Killed { .. }
             | Event::FileRead { .. }
             | Event::FileWrite { .. }
-            | Event::FileCut { .. } => {}
+            | Event::FileCut { .. }
+            | Event::Windows { .. } => {}
         }
         None
     }

@@ -1,0 +1,111 @@
+//! The ways to leave one's memory: `_exit` and its like, and executing another program.
+//!
+//! While references are recorded, the engine looks now and then which pages were written to. What
+//! was written since the last look is lost with the memory; so it is asked to look once more. An
+//! orderly `exit` asks by way of the destructor. System calls made without the C library pass by.
+//!
+//! Arguments are passed on as they lie, in registers and on the stack: some of these functions
+//! take any number of them.
+
+use std::ffi::{CStr, c_int};
+use std::sync::atomic::AtomicUsize;
+
+use crate::hooks::{self, find_original};
+
+/// The names of what is interposed, in the order of [`FOUND`].
+const NAMES: [&CStr; 13] = [
+    c"_exit",
+    c"_Exit",
+    c"quick_exit",
+    c"abort",
+    c"execve",
+    c"execv",
+    c"execvp",
+    c"execvpe",
+    c"execl",
+    c"execlp",
+    c"execle",
+    c"fexecve",
+    c"execveat",
+];
+
+/// The functions behind ours; zero: not looked for yet, or not there.
+static FOUND: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
+
+/// Finds the originals. Most of them may be called where the dynamic linker may not be: in signal
+/// handlers, and in the forked child of a process with several threads.
+pub(crate) fn find_originals() {
+    for (name, found) in NAMES.iter().zip(&FOUND) {
+        find_original(found, name);
+    }
+}
+
+/// Has the engine look, and answers where to go on.
+extern "C" fn prepare(number: usize) -> usize {
+    hooks::catch_up();
+    let found = find_original(&FOUND[number], NAMES[number]);
+    let missing: extern "C" fn() -> c_int = fail;
+    if found == 0 { missing as usize } else { found }
+}
+
+/// Stands in for a function that the C library does not have.
+extern "C" fn fail() -> c_int {
+    // SAFETY: sets the calling thread's error number.
+    unsafe { *libc::__errno_location() = libc::ENOSYS };
+    -1
+}
+
+/// Interposes one function each, by its name and its number in [`NAMES`].
+#[cfg(target_arch = "x86_64")]
+macro_rules! interpose {
+    ($($name:ident $number:literal)*) => {$(
+        /// Interposes the function of this name.
+        ///
+        /// # Safety
+        /// As for the C library's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            std::arch::naked_asm!(
+                // What may hold arguments; seven words, which align the stack for the call.
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "push rax",
+                "mov edi, {number}",
+                "call {prepare}",
+                "mov r11, rax",
+                "pop rax",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "jmp r11",
+                number = const $number,
+                prepare = sym prepare,
+            )
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+interpose! {
+    _exit 0
+    _Exit 1
+    quick_exit 2
+    abort 3
+    execve 4
+    execv 5
+    execvp 6
+    execvpe 7
+    execl 8
+    execlp 9
+    execle 10
+    fexecve 11
+    execveat 12
+}
