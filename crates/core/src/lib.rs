@@ -20,6 +20,7 @@ pub mod controller;
 pub mod daemon;
 pub mod decision;
 pub mod fault;
+mod fetch;
 pub mod frame;
 pub mod id;
 pub mod load;

@@ -21,7 +21,8 @@
 use alloc::vec::Vec;
 
 use crate::cluster::Heading;
-use crate::fault::{Access, Group, Scene, Step};
+use crate::fault::{Access, Scene, Step};
+use crate::fetch::Group;
 use crate::frame::State;
 use crate::id::{FrameId, PageId, SlotId};
 use crate::machine::{Machine, Rights};
