@@ -5,8 +5,8 @@
 //! right: nothing about a waiting fault is remembered but the fault itself.
 //!
 //! What system calls copy through windows is in [`window`](crate::window);
-//! [`cluster`](crate::cluster) says how many pages come along, [`reclaim`](crate::reclaim) makes
-//! room, [`transfer`](crate::transfer) ends what is started here.
+//! [`fetch`](crate::fetch) says which pages come along, [`reclaim`](crate::reclaim) makes room,
+//! [`transfer`](crate::transfer) ends what is started here.
 
 use crate::cluster::Heading;
 use crate::decision::Decision;
