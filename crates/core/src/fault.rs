@@ -8,6 +8,8 @@
 //! [`cluster`](crate::cluster) says how many pages come along, [`reclaim`](crate::reclaim) makes
 //! room, [`transfer`](crate::transfer) ends what is started here.
 
+use alloc::vec::Vec;
+
 use crate::cluster::Heading;
 use crate::decision::Decision;
 use crate::frame::State;
@@ -19,6 +21,7 @@ use crate::policy::{Arrival, Cause};
 use crate::reclaim::Need;
 use crate::run::PageRun;
 use crate::space::{Advice, Region};
+use crate::swap_ahead::SwapAhead;
 use crate::time::Time;
 use crate::vm::Vm;
 
@@ -140,7 +143,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     /// The part of the found object that the region shows, as first index and end.
-    fn reach(&self) -> (u64, u64) {
+    pub(crate) fn reach(&self) -> (u64, u64) {
         let before = self.fault.at.0 - self.region.start;
         let first = self.found.page.index - before.min(self.found.page.index);
         (
@@ -155,6 +158,17 @@ impl Scene {
 pub(crate) struct Group {
     pub(crate) first: u64,
     pub(crate) pages: u32,
+}
+
+impl Group {
+    fn of(self, object: ObjectId) -> PageRun {
+        let Group { first, pages } = self;
+        PageRun {
+            object,
+            first,
+            pages,
+        }
+    }
 }
 
 impl Vm {
@@ -429,7 +443,11 @@ impl Vm {
     ) -> bool {
         let was_marker = self.frames.is_marker(frame);
         let was_ahead = self.frames.take_ahead(frame);
-        if was_marker || was_ahead {
+        if self.reads_as_linux(scene.found.page.object) {
+            if was_ahead {
+                self.note_swap_hit(&scene);
+            }
+        } else if was_marker || was_ahead {
             // Read-ahead may make room: not with the page that is being served, and not by looking
             // for its use before there was any.
             self.frames.wire(frame);
@@ -559,9 +577,12 @@ impl Vm {
 
     /// The wanted page is with its pager: reads it, and what is expected to be wanted next.
     fn start_page_in(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
-        let index = scene.found.page.index;
+        let PageId { object, index } = scene.found.page;
         let advice = scene.region.advice;
         let cluster = self.config.cluster_pages;
+        if self.reads_as_linux(object) {
+            return self.start_swap_in(machine, &scene);
+        }
         let stream = match self.config.placement {
             Placement::Together => self.follow(scene.found.page, advice, cluster),
             Placement::InPlace => None,
@@ -574,8 +595,8 @@ impl Vm {
         } else {
             self.measure_around(&scene, advice)
         };
-        let Some(ticket) = self.start_fetch(machine, &scene, group, Some(index), is_following)
-        else {
+        let run = group.of(object);
+        let Some(ticket) = self.start_fetch(machine, &scene, run, Some(index), is_following) else {
             return Step::Stall;
         };
         self.paging_in.push(scene.fault.space);
@@ -585,6 +606,14 @@ impl Vm {
             self.read_ahead(machine, &scene, number);
         }
         Step::Wait(ticket)
+    }
+
+    /// Whether what is read with a page of an object is for [`swap_ahead`](crate::swap_ahead) to
+    /// say.
+    pub(crate) fn reads_as_linux(&self, object: ObjectId) -> bool {
+        self.config.swap_ahead != SwapAhead::Streams
+            && self.config.placement == Placement::Together
+            && !self.objects.get(object).is_external()
     }
 
     /// A reader has come to a page that was read ahead for it: notes how far it is, and keeps the
@@ -642,7 +671,8 @@ impl Vm {
             self.streams.get_mut(number).cover(passed.0, passed.1);
             let Some(start) = start else { continue };
             let group = self.measure_stored(scene, start, cluster, stream.heading);
-            let Some(ticket) = self.start_fetch(machine, scene, group, None, true) else {
+            let run = group.of(scene.found.page.object);
+            let Some(ticket) = self.start_fetch(machine, scene, run, None, true) else {
                 return;
             };
             let run = self.transfers[&ticket].run();
@@ -685,7 +715,7 @@ impl Vm {
         }
     }
 
-    fn is_fetchable(&self, entry: Entry, is_external: bool) -> bool {
+    pub(crate) fn is_fetchable(&self, entry: Entry, is_external: bool) -> bool {
         entry.frame().is_none() && (entry.slot().is_some() || is_external)
     }
 
@@ -728,51 +758,61 @@ impl Vm {
         Group { first, pages }
     }
 
-    /// Starts reading `group`, shortened to the frames there are. A group that contains `wanted`
-    /// keeps it and may take the last frame; one read ahead may not.
+    /// Starts reading `run`, shortened to the frames there are. One that contains `wanted` keeps it
+    /// and may take the last frame; one read ahead may not.
     fn start_fetch(
         &mut self,
         machine: &mut dyn Machine,
         scene: &Scene,
-        group: Group,
+        run: PageRun,
         wanted: Option<u64>,
         is_stream: bool,
     ) -> Option<Ticket> {
-        let object = scene.found.page.object;
-        let need = match wanted {
-            Some(_) => Need::Awaited,
-            None => Need::Ahead,
-        };
-        let frames = self.take_frames(machine, group.pages, need);
-        let got = frames.len() as u32;
-        if got == 0 {
-            return None;
-        }
-        let first = match wanted {
-            Some(index) if index >= group.first + u64::from(got) => index + 1 - u64::from(got),
-            _ => group.first,
-        };
-        let run = PageRun {
-            object,
-            first,
-            pages: got,
-        };
         let is_mapped = is_stream
             && self.config.is_ahead_mapped
             && !scene.found.is_below
             && !scene.region.is_window;
-        let place = self.place_of(run);
-        let base = scene.fault.at.0.wrapping_sub(scene.found.page.index);
+        let object = run.object;
+        let wanted = wanted.map(|index| PageId { object, index });
+        self.fetch_pages(machine, scene, run.iter().collect(), wanted, is_mapped)
+    }
+
+    /// The same for pages that are beside each other with their pager, whatever they are of.
+    pub(crate) fn fetch_pages(
+        &mut self,
+        machine: &mut dyn Machine,
+        scene: &Scene,
+        mut pages: Vec<PageId>,
+        wanted: Option<PageId>,
+        is_mapped: bool,
+    ) -> Option<Ticket> {
+        let need = match wanted {
+            Some(_) => Need::Awaited,
+            None => Need::Ahead,
+        };
+        let frames = self.take_frames(machine, pages.len() as u32, need);
+        let got = frames.len();
+        if got == 0 {
+            return None;
+        }
+        let at = pages.iter().position(|&page| Some(page) == wanted);
+        let first = (at.unwrap_or(0) + 1).saturating_sub(got);
+        pages.truncate(first + got);
+        pages.drain(..first);
+        let place = self.place_of(pages[0]);
         let origin = crate::transfer::Origin {
             space: scene.fault.space,
-            base,
+            base: scene.fault.at.0.wrapping_sub(scene.found.page.index),
             is_mapped,
         };
-        let ticket = self.begin_fetch(run, frames, place, wanted, origin);
-        self.log(match wanted {
-            Some(_) => Decision::PageIn(run),
-            None => Decision::Ahead(run),
-        });
-        Some(ticket)
+        if self.config.is_logging {
+            for run in PageRun::divide(pages.iter().copied()) {
+                self.log(match wanted.filter(|&wanted| run.contains(wanted)) {
+                    Some(_) => Decision::PageIn(run),
+                    None => Decision::Ahead(run),
+                });
+            }
+        }
+        Some(self.begin_fetch(pages, frames, place, wanted, origin))
     }
 }

@@ -35,6 +35,7 @@ pub mod reverse;
 pub mod run;
 pub mod share;
 pub mod space;
+pub mod swap_ahead;
 pub mod time;
 pub mod transfer;
 mod trim;

@@ -28,7 +28,6 @@ use crate::machine::{Machine, Rights};
 use crate::object::Keeper;
 use crate::pager::{Direction, Place};
 use crate::policy::Cause;
-use crate::run::PageRun;
 use crate::space::Advice;
 use crate::vm::Vm;
 
@@ -147,14 +146,14 @@ impl Vm {
         }
     }
 
-    /// Where a run of pages is that can be had in one request.
-    pub(crate) fn place_of(&self, run: PageRun) -> Place {
-        let object = self.objects.get(run.object);
+    /// Where a request is made for a page, and for those beside it.
+    pub(crate) fn place_of(&self, page: PageId) -> Place {
+        let object = self.objects.get(page.object);
         match object.keeper {
             Keeper::External(pager) => Place::External { pager },
             Keeper::Swap => {
                 let first = object
-                    .entry(run.first)
+                    .entry(page.index)
                     .slot()
                     .expect("a stored page has a slot");
                 Place::Swap { first }

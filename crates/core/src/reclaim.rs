@@ -405,24 +405,8 @@ impl Vm {
         if !self.config.is_logging {
             return;
         }
-        let mut run: Option<PageRun> = None;
-        for &(page, _) in cluster {
-            run = match run {
-                Some(run) if run.object == page.object && run.end() == page.index => {
-                    Some(PageRun {
-                        pages: run.pages + 1,
-                        ..run
-                    })
-                }
-                other => {
-                    other
-                        .into_iter()
-                        .for_each(|run| self.log(Decision::PageOut(run)));
-                    Some(PageRun::one(page))
-                }
-            };
+        for run in PageRun::divide(cluster.iter().map(|&(page, _)| page)) {
+            self.log(Decision::PageOut(run));
         }
-        run.into_iter()
-            .for_each(|run| self.log(Decision::PageOut(run)));
     }
 }

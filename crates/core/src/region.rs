@@ -636,14 +636,15 @@ impl Vm {
         let object = self.objects.get_mut(above);
         object.set_frame(target, entry.frame());
         object.set_slot(target, entry.slot());
+        let page = PageId {
+            object: above,
+            index: target,
+        };
+        if let Some(slot) = entry.slot() {
+            self.by_slot.note(slot, page);
+        }
         if let Some(frame) = entry.frame() {
-            self.frames.rename(
-                frame,
-                PageId {
-                    object: above,
-                    index: target,
-                },
-            );
+            self.frames.rename(frame, page);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Runs: consecutive pages of one object, the unit in which pages move.
 
+use alloc::vec::Vec;
+
 use crate::id::{ObjectId, PageId};
 
 /// Consecutive pages of one object. Never empty.
@@ -21,6 +23,18 @@ impl PageRun {
             first: page.index,
             pages: 1,
         }
+    }
+
+    /// The runs that pages make, in their order.
+    pub fn divide(pages: impl IntoIterator<Item = PageId>) -> Vec<PageRun> {
+        let mut runs: Vec<PageRun> = Vec::new();
+        for page in pages {
+            match runs.last_mut() {
+                Some(run) if run.object == page.object && run.end() == page.index => run.pages += 1,
+                _ => runs.push(PageRun::one(page)),
+            }
+        }
+        runs
     }
 
     /// The index just past the last page.

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use crate::id::{ObjectId, SpaceId, VirtPage};
 use crate::load::Turn;
 use crate::machine::Rights;
+use crate::swap_ahead::Window;
 
 /// What a program says of how it will use memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -48,6 +49,8 @@ pub(crate) struct Region {
     pub(crate) needs_copy: bool,
     /// No program sees it: through it the kernel copies bytes of a file, or keeps the file.
     pub(crate) is_window: bool,
+    /// What was read around its last fault.
+    pub(crate) around: Window,
 }
 
 impl Region {
@@ -69,6 +72,7 @@ impl Region {
             advice: Advice::Normal,
             needs_copy: false,
             is_window: false,
+            around: Window::NEW,
         }
     }
 

@@ -35,14 +35,14 @@ pub(crate) struct Transfer {
     frames: Vec<FrameId>,
     waiters: Vec<Fault>,
     /// The page that was wanted, if any; the others of a fetch come ahead of their use.
-    wanted: Option<u64>,
+    wanted: Option<PageId>,
     origin: Option<Origin>,
     /// The slots of pages that were given up meanwhile, and that this transfer frees at its end.
     orphaned_slots: Vec<SlotId>,
 }
 
 impl Transfer {
-    /// The pages as a run. Fetches only: a store's pages need not be consecutive.
+    /// The pages as a run. For those of one walk only: others need not be consecutive.
     pub(crate) fn run(&self) -> PageRun {
         let first = self.pages[0];
         PageRun {
@@ -207,15 +207,15 @@ impl Vm {
 
     pub(crate) fn begin_fetch(
         &mut self,
-        run: PageRun,
+        pages: Vec<PageId>,
         frames: Vec<FrameId>,
         place: Place,
-        wanted: Option<u64>,
+        wanted: Option<PageId>,
         origin: Origin,
     ) -> Ticket {
         let ticket = self.take_ticket();
-        let is_external = self.objects.get(run.object).is_external();
-        for (page, &frame) in run.iter().zip(&frames) {
+        let is_external = matches!(place, Place::External { .. });
+        for (&page, &frame) in pages.iter().zip(&frames) {
             self.frames.fill(frame, page, is_external, ticket);
             self.objects
                 .get_mut(page.object)
@@ -225,10 +225,9 @@ impl Vm {
             ticket,
             direction: Direction::Fetch,
             place,
-            pages: run.pages,
+            pages: pages.len() as u32,
             is_urgent: wanted.is_some(),
         };
-        let pages = run.iter().collect();
         self.begin(Transfer {
             request,
             pages,
@@ -238,7 +237,7 @@ impl Vm {
             origin: Some(origin),
             orphaned_slots: Vec::new(),
         });
-        self.counters.page_ins += u64::from(run.pages);
+        self.counters.page_ins += u64::from(request.pages);
         self.counters.page_in_requests += 1;
         ticket
     }
@@ -305,7 +304,7 @@ impl Vm {
             }
             self.frames.set_owner(frame, origin.space);
             self.frames.settle(frame);
-            let is_wanted = transfer.wanted == Some(page.index);
+            let is_wanted = transfer.wanted == Some(page);
             let cause = if is_wanted {
                 Cause::Fetched
             } else {
@@ -335,7 +334,7 @@ impl Vm {
     /// will reach, in a group nobody waits for.
     fn marker_of(&self, transfer: &Transfer) -> Option<u64> {
         let run = transfer.run();
-        if transfer.wanted.is_some() {
+        if transfer.wanted.is_some() || self.reads_as_linux(run.object) {
             return None;
         }
         let stream = self
@@ -408,6 +407,8 @@ impl Vm {
             }
             self.frames.set_dirty(frame, false);
             self.objects.get_mut(page.object).set_slot(page.index, slot);
+            slot.into_iter()
+                .for_each(|slot| self.by_slot.note(slot, page));
             if self.frames.is_wanted(frame) {
                 self.counters.rescues += 1;
                 self.keep(frame);

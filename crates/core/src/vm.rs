@@ -32,6 +32,7 @@ use crate::policy::Policy;
 use crate::reclaim::Need;
 use crate::reverse::ReverseMap;
 use crate::space::{Region, Space, Spaces};
+use crate::swap_ahead::{BySlot, SwapAhead};
 use crate::time::Time;
 use crate::transfer::Transfer;
 
@@ -59,6 +60,9 @@ pub struct Config {
     pub zero_ahead_pages_max: u32,
     /// How many pages are read around a fault that belongs to no stream; 1: itself alone.
     pub default_cluster_pages: u32,
+    /// What is read from the swap store with a page that is wanted. Without effect
+    /// [in place](Placement::InPlace).
+    pub swap_ahead: SwapAhead,
     /// How pages get their slots on the swap store, and whether clusters have places there.
     pub placement: Placement,
     /// Whether pages read for a detected stream are mapped at once, but for one in each window
@@ -85,6 +89,7 @@ impl Config {
             ahead_pages_max: 0,
             zero_ahead_pages_max: 0,
             default_cluster_pages: 1,
+            swap_ahead: SwapAhead::Streams,
             placement: Placement::Together,
             is_ahead_mapped: false,
             pacing: None,
@@ -236,6 +241,7 @@ pub struct Vm {
     /// Spaces for which a page is being fetched that load control has not been told of.
     pub(crate) paging_in: Vec<SpaceId>,
     pub(crate) streams: Streams,
+    pub(crate) by_slot: BySlot,
     pub(crate) transfers: BTreeMap<Ticket, Transfer>,
     pub(crate) next_ticket: u64,
     /// Pages on their way to the store.
@@ -265,10 +271,13 @@ impl Vm {
         assert!(config.frames_limit <= config.frames_max);
         assert!(config.free_low <= config.free_high);
         assert!(config.cluster_pages >= 1 && config.default_cluster_pages >= 1);
+        let most = config.swap_ahead.pages_max().unwrap_or(1);
+        assert!(most.is_power_of_two() && most <= config.cluster_pages);
         assert!(config.reserve < config.frames_limit.max(1));
         // A fault may wait for the daemon only where that is awake, and leaves it a frame.
         let is_served = config.free_low >= config.reserve && config.free_high > config.reserve;
         assert!(config.pacing.is_none() || is_served);
+        let by_slot = BySlot::new(config.swap_ahead, slots.free());
         let mut reverse = ReverseMap::new(config.frames_max as usize);
         if policy.walks() {
             reverse.keep_standing();
@@ -287,6 +296,7 @@ impl Vm {
             suspended: Vec::new(),
             paging_in: Vec::new(),
             streams: Streams::new(),
+            by_slot,
             transfers: BTreeMap::new(),
             next_ticket: 1,
             laundry: 0,

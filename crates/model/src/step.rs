@@ -14,6 +14,7 @@ use tidemark_core::machine::Rights;
 use tidemark_core::placement::Placement;
 use tidemark_core::policy::{Knob, registry};
 use tidemark_core::space::Advice;
+use tidemark_core::swap_ahead::SwapAhead;
 use tidemark_core::vm::{Config, Counters};
 
 use crate::machine::Kind;
@@ -237,17 +238,25 @@ fn draw_config(choices: &mut dyn Choices) -> Config {
     let reserve = choices.below(2) as u32;
     let free_high = free_low + choices.below(u64::from(frames / 3) + 1) as u32;
     let is_served = free_low >= reserve && free_high > reserve;
+    let cluster_pages = 1 << choices.below(4);
+    let swap_ahead = match choices.below(6) {
+        0 => SwapAhead::Block(cluster_pages),
+        1 => SwapAhead::Slots(cluster_pages),
+        2 => SwapAhead::Addresses(cluster_pages),
+        _ => SwapAhead::Streams,
+    };
     Config {
         frames_max: frames,
         frames_limit: frames,
         free_low,
         free_high,
         reserve,
-        cluster_pages: 1 << choices.below(4),
+        cluster_pages,
         laundry_max: 1 + choices.below(16) as u32,
         ahead_pages_max: choices.below(17) as u32,
         zero_ahead_pages_max: choices.below(9) as u32,
         default_cluster_pages: 1 << choices.below(3),
+        swap_ahead,
         is_ahead_mapped: choices.chance(1, 2),
         is_logging: choices.chance(1, 2),
         pacing: (is_served && choices.chance(1, 3)).then(|| draw_pacing(choices)),

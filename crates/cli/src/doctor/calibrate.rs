@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Instant;
 
-use tidemark_live::sys::measure::{self, Failure, Placement};
+use tidemark_live::sys::measure::{self, Failure, Placement, Touch};
 use tidemark_results::host::Latency;
 use tidemark_results::text::bytes;
 
@@ -39,14 +39,17 @@ pub fn measure(folder: Option<&Path>) -> Vec<Latency> {
         Err(failure) => eprintln!("tidemark: {name} can't be measured: {failure:?}"),
     };
     add("zero-fill by the host", measure::host_zero_fills(PAGES));
-    let same = measure::thread_faults(PAGES, Placement::SameProcessor);
-    add("soft fault by a thread, same processor", same);
-    let other = measure::thread_faults(PAGES, Placement::OtherProcessor);
-    add("soft fault by a thread, other processor", other);
-    add(
-        "soft fault in the thread itself",
-        measure::in_thread_faults(PAGES),
-    );
+    for (touch, how) in [(Touch::Write, ""), (Touch::Read, ", reading")] {
+        for (placement, place) in [
+            (Placement::SameProcessor, "same processor"),
+            (Placement::OtherProcessor, "other processor"),
+        ] {
+            let samples = measure::thread_faults(PAGES, placement, touch);
+            add(&format!("soft fault by a thread, {place}{how}"), samples);
+        }
+        let samples = measure::in_thread_faults(PAGES, touch);
+        add(&format!("soft fault in the thread itself{how}"), samples);
+    }
     add("move, a page at a time, per page", measure::moves(1, 500));
     add(
         "move, 64 pages at a time, per page",

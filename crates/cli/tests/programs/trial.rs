@@ -1,5 +1,6 @@
 //! The comparison: one program natively, then in shares of the memory it needs.
 
+use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,9 @@ use super::child::{self, Outcome};
 use super::needs;
 use super::scratch::{Scratch, files_below};
 
-/// The shares of its native peak that a program runs in, in percent.
-const SHARES: [u64; 3] = [100, 50, 25];
+/// The shares of its native peak that a program runs in, in percent, unless
+/// `TIDEMARK_ACCEPTANCE_SHARES=50,25` names others.
+const SHARES: &str = "100,50,25";
 /// The least budget that is tried: below it, one system call's buffers and a few clusters fill it.
 const LEAST_BYTES: u64 = 4 << 20;
 
@@ -27,7 +29,7 @@ pub struct Trial<'a> {
 impl<'a> Trial<'a> {
     /// A trial of `arguments`, the first of which is the program.
     pub fn new<S: AsRef<str>>(name: &'a str, scratch: &'a Scratch, arguments: &[S]) -> Self {
-        let minutes = needs::size(5, 40);
+        let minutes = needs::size(5, 120);
         Self {
             name,
             arguments: arguments
@@ -49,7 +51,7 @@ impl<'a> Trial<'a> {
     /// Runs the program natively and in every share, and compares.
     pub fn compare(self) {
         let native = self.run_native();
-        for share in SHARES {
+        for share in shares() {
             self.run_share(share, &native);
         }
     }
@@ -139,6 +141,21 @@ impl<'a> Trial<'a> {
         // An interpreter that is ended by its own fault says where it was.
         command.env("PYTHONFAULTHANDLER", "1");
     }
+}
+
+fn shares() -> Vec<u64> {
+    let named = env::var("TIDEMARK_ACCEPTANCE_SHARES");
+    let parse = |share: &str| {
+        share
+            .parse()
+            .expect("shares are percents with commas between")
+    };
+    named
+        .as_deref()
+        .unwrap_or(SHARES)
+        .split(',')
+        .map(parse)
+        .collect()
 }
 
 /// What a run says of itself.

@@ -22,6 +22,7 @@ pub const SYSTEM: System = System {
     load: "none",
     eyes: MachineKind::Bits,
     is_divided: false,
+    swap_ahead_seeking: None,
     tick_ns: 0,
 };
 

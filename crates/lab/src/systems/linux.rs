@@ -5,6 +5,7 @@
 //! in its queue, and page-outs are made clusters of in the first place: one is as good as the
 //! other.
 
+use tidemark_core::swap_ahead::SwapAhead;
 use tidemark_core::vm::Config;
 
 use super::marks::Marks;
@@ -56,6 +57,7 @@ pub const MODERN: System = System {
     lineage: &["Linux 6.12 (mm/vmscan.c, mm/workingset.c)"],
     policy: "linux-modern",
     config: modern,
+    swap_ahead_seeking: Some(SwapAhead::Slots(AROUND)),
     ..FIFO
 };
 
@@ -68,15 +70,18 @@ pub const MGLRU: System = System {
     ..MODERN
 };
 
-/// Swap read-ahead: a block of 2^3 slots. File read-ahead of 2.4: up to 31 pages.
-const OLD_CLUSTERS: (u32, u32) = (8, 31);
-/// The same block at most, and 128 KiB of a file.
-const NEW_CLUSTERS: (u32, u32) = (8, 32);
+/// Read with a page that is wanted: 2^3 slots, and around a page of a file as many.
+const AROUND: u32 = 8;
+/// Swap read-ahead, and file read-ahead, of 2.4: a block, and up to 31 pages.
+const OLD_AHEAD: (SwapAhead, u32) = (SwapAhead::Block(AROUND), 31);
+/// Of the present: by address, but on disks that seek by slot, and 128 KiB of a file.
+const NEW_AHEAD: (SwapAhead, u32) = (SwapAhead::Addresses(AROUND), 32);
 
-fn clustered(config: Config, (around, ahead): (u32, u32), laundry_max: u32) -> Config {
+fn clustered(config: Config, (swap_ahead, ahead): (SwapAhead, u32), laundry_max: u32) -> Config {
     Config {
         cluster_pages: 32,
-        default_cluster_pages: around,
+        default_cluster_pages: AROUND,
+        swap_ahead,
         ahead_pages_max: ahead,
         laundry_max,
         ..config
@@ -91,7 +96,7 @@ fn classzone(frames: u32) -> Config {
         high: 3 * mask,
     };
     // A queue of 128 requests.
-    clustered(marks.config(frames), OLD_CLUSTERS, 128)
+    clustered(marks.config(frames), OLD_AHEAD, 128)
 }
 
 fn rmap13b(frames: u32) -> Config {
@@ -105,7 +110,7 @@ fn rmap13b(frames: u32) -> Config {
         low: extra + 2 * mask,
         high: extra + 3 * mask,
     };
-    clustered(marks.config(frames), OLD_CLUSTERS, u32::MAX)
+    clustered(marks.config(frames), OLD_AHEAD, u32::MAX)
 }
 
 fn modern(frames: u32) -> Config {
@@ -119,5 +124,5 @@ fn modern(frames: u32) -> Config {
         high: min + 2 * step,
     };
     // A queue of 256 requests.
-    clustered(marks.config(frames), NEW_CLUSTERS, 256)
+    clustered(marks.config(frames), NEW_AHEAD, 256)
 }

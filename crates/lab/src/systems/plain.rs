@@ -19,6 +19,7 @@ pub const FIFO: System = System {
     load: "none",
     eyes: MachineKind::Bits,
     is_divided: false,
+    swap_ahead_seeking: None,
     tick_ns: SECOND_NS,
 };
 
@@ -57,5 +58,6 @@ pub const TIDEMARK: System = System {
     load: "none",
     eyes: MachineKind::SoftFaults,
     is_divided: true,
+    swap_ahead_seeking: None,
     tick_ns: SECOND_NS,
 };

@@ -7,6 +7,7 @@ use tidemark_core::policy::registry::BuildError;
 use tidemark_core::share::{self, Holder};
 use tidemark_core::vm::{Counters, Vm};
 
+use super::disk::DiskModel;
 use super::error::WorldError;
 use super::scenario::Scenario;
 use super::system::System;
@@ -49,7 +50,13 @@ impl Memory {
         frames: u32,
         frames_max: u32,
     ) -> Result<Memory, WorldError> {
-        let mut config = scenario.clusters.apply((system.config)(frames));
+        let mut config = (system.config)(frames);
+        if let (Some(swap_ahead), DiskModel::Hdd(_)) =
+            (system.swap_ahead_seeking, &scenario.disks.swap)
+        {
+            config.swap_ahead = swap_ahead;
+        }
+        let mut config = scenario.clusters.apply(config);
         config.is_logging = scenario.watch.is_logging;
         config.frames_max = config.frames_max.max(frames_max);
         let (most, limit) = (config.frames_max, config.frames_limit);

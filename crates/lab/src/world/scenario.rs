@@ -183,9 +183,13 @@ impl Clusters {
     pub(super) fn apply(&self, config: Config) -> Config {
         let cluster_pages = self.most.unwrap_or(config.cluster_pages);
         let around = self.around.unwrap_or(config.default_cluster_pages);
+        let swap_around = self.around.or(config.swap_ahead.pages_max());
         Config {
             cluster_pages,
             default_cluster_pages: around.min(cluster_pages),
+            swap_ahead: config
+                .swap_ahead
+                .resized(swap_around.unwrap_or(1).min(cluster_pages)),
             ahead_pages_max: self.ahead.unwrap_or(config.ahead_pages_max),
             ..config
         }

@@ -1,5 +1,6 @@
 //! What a memory system is: a policy, how memory is run, and what its machine's work costs.
 
+use tidemark_core::swap_ahead::SwapAhead;
 use tidemark_core::time::{STEP_NS, STEP_TICK_NS};
 use tidemark_core::vm::Config;
 
@@ -20,6 +21,8 @@ pub struct System {
     pub knobs: &'static [(&'static str, u64)],
     /// How memory of so many frames is run: watermarks, clusters, laundry, read-ahead.
     pub config: fn(u32) -> Config,
+    /// What goes with a page from the swap store on a disk that seeks, if that is something else.
+    pub swap_ahead_seeking: Option<SwapAhead>,
     /// What the work of its machine and its kernel costs.
     pub costs: Costs,
     /// The name of its load control; `none` for none.

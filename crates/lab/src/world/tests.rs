@@ -35,6 +35,7 @@ fn plain(policy: &'static str, eyes: MachineKind) -> System {
         load: "none",
         eyes,
         is_divided: false,
+        swap_ahead_seeking: None,
         tick_ns: 0,
     }
 }

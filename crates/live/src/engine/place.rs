@@ -8,7 +8,7 @@ use crate::ranges::Ranges;
 use crate::shared::Counter;
 use crate::sys::thread::{self, CpuFinder};
 
-/// One fault in so many is looked at: to ask where a thread runs costs two system calls.
+/// One fault in so many is looked at: to ask where a thread runs costs three system calls.
 const SAMPLE_EVERY: u32 = 4;
 /// The engine moves when so many samples in a row came from the same other processor.
 const SAMPLES_AGREEING: u32 = 2;
@@ -46,9 +46,9 @@ impl Place {
             return;
         }
         // A control block in managed memory must not be read from here: it may be missing.
-        let is_safe = thread::robust_list_head(number)
-            .is_some_and(|block| !managed.contains(block) && !managed.contains(block + 4096));
-        let Some(cpu) = is_safe.then(|| finder.find(number)).flatten() else {
+        let head = thread::robust_list_head(number)
+            .filter(|block| !managed.contains(*block) && !managed.contains(block + 4096));
+        let Some(cpu) = head.and_then(|head| finder.find_by_head(head)) else {
             return;
         };
         self.agreeing = if cpu == self.last_cpu {

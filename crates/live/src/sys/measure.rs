@@ -23,6 +23,16 @@ pub enum Placement {
     OtherProcessor,
 }
 
+/// How pages are touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Touch {
+    /// Read.
+    Read,
+    /// Written: before the kernel tells anybody that the page is missing, it makes one of zeros,
+    /// which it then gives back.
+    Write,
+}
+
 /// Why a measurement could not be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
@@ -69,11 +79,15 @@ pub fn children_ns() -> (u64, u64) {
 pub fn host_zero_fills(pages: usize) -> Result<Vec<u64>, Failure> {
     let area = Mapping::anonymous(pages * PAGE)?;
     area.refuse_huge_pages()?;
-    Ok(touch_each(&area))
+    Ok(touch_each(&area, Touch::Write))
 }
 
 /// Touches of `pages` pages that a thread moves into place.
-pub fn thread_faults(pages: usize, placement: Placement) -> Result<Vec<u64>, Failure> {
+pub fn thread_faults(
+    pages: usize,
+    placement: Placement,
+    touch: Touch,
+) -> Result<Vec<u64>, Failure> {
     let setting = Setting::new(pages, Features::MOVE)?;
     let here = thread::current_cpu();
     let allowed = thread::allowed()?;
@@ -94,7 +108,7 @@ pub fn thread_faults(pages: usize, placement: Placement) -> Result<Vec<u64>, Fai
             setting.serve(is_over);
         });
         let _ = is_ready.recv();
-        let samples = touch_each(&setting.area);
+        let samples = touch_each(&setting.area, touch);
         is_over.store(true, Ordering::Release);
         samples
     });
@@ -104,7 +118,7 @@ pub fn thread_faults(pages: usize, placement: Placement) -> Result<Vec<u64>, Fai
 
 /// Touches of `pages` pages that the touching thread moves into place itself, in its handler of
 /// `SIGBUS`. Not for use in several threads at a time.
-pub fn in_thread_faults(pages: usize) -> Result<Vec<u64>, Failure> {
+pub fn in_thread_faults(pages: usize, touch: Touch) -> Result<Vec<u64>, Failure> {
     let setting = Setting::new(pages, Features::MOVE.and(Features::SIGBUS))?;
     SERVED.offset.store(
         setting.pool.start().wrapping_sub(setting.area.start()),
@@ -112,7 +126,7 @@ pub fn in_thread_faults(pages: usize) -> Result<Vec<u64>, Failure> {
     );
     SERVED.uffd.store(raw_fd(&setting.uffd), Ordering::Release);
     let before = set_handler(handler())?;
-    let samples = touch_each(&setting.area);
+    let samples = touch_each(&setting.area, touch);
     set_handler(before)?;
     SERVED.uffd.store(-1, Ordering::Release);
     Ok(samples)
@@ -206,13 +220,19 @@ static SERVED: Served = Served {
     offset: AtomicUsize::new(0),
 };
 
-/// Writes to each page of `area` and takes the time of each.
-fn touch_each(area: &Mapping) -> Vec<u64> {
+/// Touches each page of `area` and takes the time of each.
+fn touch_each(area: &Mapping, touch: Touch) -> Vec<u64> {
     let mut samples = Vec::with_capacity(area.bytes() / PAGE);
     for page in 0..area.bytes() / PAGE {
         let start = Instant::now();
         // SAFETY: the page lies within the mapping, which holds no Rust object.
-        unsafe { area.as_ptr().add(page * PAGE).write_volatile(1) };
+        unsafe {
+            let place = area.as_ptr().add(page * PAGE);
+            match touch {
+                Touch::Read => _ = place.read_volatile(),
+                Touch::Write => place.write_volatile(1),
+            }
+        };
         samples.push(start.elapsed().as_nanos() as u64);
     }
     samples
@@ -288,12 +308,14 @@ mod tests {
             return;
         }
         assert_eq!(
-            thread_faults(50, Placement::SameProcessor).unwrap().len(),
+            thread_faults(50, Placement::SameProcessor, Touch::Write)
+                .unwrap()
+                .len(),
             50
         );
-        assert_eq!(in_thread_faults(50).unwrap().len(), 50);
+        assert_eq!(in_thread_faults(50, Touch::Read).unwrap().len(), 50);
         assert_eq!(moves(16, 5).unwrap().len(), 10);
-        match thread_faults(50, Placement::OtherProcessor) {
+        match thread_faults(50, Placement::OtherProcessor, Touch::Write) {
             Ok(samples) => assert_eq!(samples.len(), 50),
             Err(failure) => assert_eq!(failure, Failure::OneProcessor),
         }

@@ -180,7 +180,11 @@ impl CpuFinder {
 
     /// The processor `thread` runs on or ran on last. A thread that ends meanwhile gives `None`.
     pub fn find(&self, thread: u32) -> Option<u32> {
-        let head = robust_list_head(thread)?;
+        self.find_by_head(robust_list_head(thread)?)
+    }
+
+    /// The same, of the thread whose [list of robust locks](robust_list_head) begins at `head`.
+    pub fn find_by_head(&self, head: usize) -> Option<u32> {
         let mut cpu = [0u8; 4];
         read_own_memory(head.wrapping_add_signed(self.offset), &mut cpu)?;
         let cpu = u32::from_ne_bytes(cpu);
