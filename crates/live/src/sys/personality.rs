@@ -12,11 +12,10 @@ pub fn keep_addresses() -> io::Result<()> {
     const ASK: libc::c_ulong = 0xffff_ffff;
     // SAFETY: a number in, a number out.
     let now = unsafe { libc::personality(ASK) };
+    let wanted = (now | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong;
     // SAFETY: as above.
-    match now >= 0
-        && unsafe { libc::personality((now | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong) } >= 0
-    {
-        true => Ok(()),
-        false => Err(io::Error::last_os_error()),
+    if now < 0 || unsafe { libc::personality(wanted) } < 0 {
+        return Err(io::Error::last_os_error());
     }
+    Ok(())
 }
