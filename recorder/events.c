@@ -27,6 +27,7 @@
 #include "events.h"
 #include "files.h"
 #include "log.h"
+#include "place.h"
 #include "tidemark.h"
 #include "translate.h"
 
@@ -371,6 +372,9 @@ static void before_call(ThreadId thread, UInt call, UWord* words, UInt count)
    (void)count;
    calls[thread].write_start = is_plain_write(call) ? words[1] : 0;
    switch (call) {
+   case __NR_mmap:
+      place_before_map((Int)words[4]);
+      break;
    case __NR_exit:
    case __NR_exit_group:
       has_exit_status = True;

@@ -23,7 +23,6 @@
 extern Int VG_(fcntl)(Int fd, Int command, Addr argument);
 
 #define PAGE_BYTES 4096UL
-#define NAME_BYTES_MAX 4096
 #define KIND_MASK 0170000
 #define KIND_REGULAR 0100000
 #define FLAG_DIRECT 040000
@@ -49,8 +48,7 @@ static Bool begins(const HChar* name, const HChar* with)
    return VG_(strncmp)(name, with, VG_(strlen)(with)) == 0;
 }
 
-/* The name of the file behind `fd`, if it is one that the kernel keeps in its cache. */
-static Bool find_name(Int fd, HChar* name, struct vg_stat* found)
+Bool files_find_name(Int fd, HChar* name, struct vg_stat* found)
 {
    HChar link[32];
    if (VG_(fstat)(fd, found) != 0 || (found->mode & KIND_MASK) != KIND_REGULAR)
@@ -109,7 +107,7 @@ static Bool note_move(UInt what, Int fd, Long offset, UWord bytes)
 {
    HChar name[NAME_BYTES_MAX];
    struct vg_stat found;
-   if (bytes == 0 || !find_name(fd, name, &found))
+   if (bytes == 0 || !files_find_name(fd, name, &found))
       return False;
    if (VG_(fcntl)(fd, VKI_F_GETFL, 0) & FLAG_DIRECT)
       return False;
@@ -134,7 +132,7 @@ static void note_cut(Int fd, UWord bytes)
 {
    HChar name[NAME_BYTES_MAX];
    struct vg_stat found;
-   if (find_name(fd, name, &found))
+   if (files_find_name(fd, name, &found))
       write_entry(FILE_CUT, 0, bytes, name);
 }
 
@@ -161,7 +159,7 @@ static void prepare_removal(ThreadId thread, Int folder, Addr path)
    Int fd = open_path(folder, path, FLAG_NOFOLLOW);
    if (fd < 0)
       return;
-   if (find_name(fd, removed, &found) && found.nlink == 1)
+   if (files_find_name(fd, removed, &found) && found.nlink == 1)
       removing = thread;
    VG_(close)(fd);
 }

@@ -7,6 +7,13 @@
 #define TIDEMARK_FILES_H
 
 #include "pub_tool_basics.h"
+#include "pub_tool_libcfile.h"
+
+#define NAME_BYTES_MAX 4096
+
+/* The name of the file behind `fd`, if it is one that the kernel keeps in its cache. `name` has
+   room for NAME_BYTES_MAX. */
+Bool files_find_name(Int fd, HChar* name, struct vg_stat* found);
 
 /* Notes what can't be known any more after `call`: which file a name that it removes has. */
 void files_before_call(ThreadId thread, UInt call, const UWord* words);

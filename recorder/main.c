@@ -15,6 +15,7 @@
 
 #include "events.h"
 #include "log.h"
+#include "place.h"
 #include "translate.h"
 
 static const HChar* spool = NULL;
@@ -39,6 +40,7 @@ static void open_log(void)
    if (spool == NULL)
       VG_(fmsg_bad_option)("--spool", "start the program through `tidemark record`\n");
    log_open(spool);
+   place_begin();
 }
 
 /* The program's mappings and stack are there when its first thread is about to run. */

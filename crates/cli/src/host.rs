@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tidemark_live::sys::Errno;
 use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
+use tidemark_live::sys::{Errno, personality};
 
 use crate::exit::{Refusal, refuse};
 
@@ -155,6 +155,14 @@ fn describe(error: OpenError, is_root: bool) -> Lack {
             what: format!("the userfaultfd handshake failed: {error}"),
             remedy: "boot Linux 6.8 or later".into(),
         },
+    }
+}
+
+/// Has what is started from here on find its mappings at the same addresses each time. Where that
+/// is forbidden, programs that hash addresses decide otherwise each time.
+pub fn keep_addresses() {
+    if let Err(error) = personality::keep_addresses() {
+        eprintln!("tidemark: addresses stay random, and what hashes them differs: {error}");
     }
 }
 

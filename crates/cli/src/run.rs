@@ -23,7 +23,7 @@ use tidemark_live::control;
 use tidemark_results::{Ending, RunRecord, SCHEMA, text};
 
 use crate::exit::{Exit, Refusal};
-use crate::keep;
+use crate::{host, keep};
 use plan::{Management, Plan};
 use supervisor::End;
 use tree::Books;
@@ -89,6 +89,9 @@ enum Malloc {
 /// Runs the program.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let plan = Plan::new(&arguments)?;
+    if arguments.in_step {
+        host::keep_addresses();
+    }
     let swap_bytes = plan
         .management
         .as_ref()

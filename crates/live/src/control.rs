@@ -65,6 +65,11 @@ pub const VERBOSE: &str = "TIDEMARK_VERBOSE";
 /// normally. For tests without a supervisor.
 pub const COUNTERS: &str = "TIDEMARK_COUNTERS";
 
+/// The file that a program in step writes at its end where its libraries lie, for [`LAYOUT`].
+pub const LAYOUT_WANTED: &str = "TIDEMARK_LAYOUT_WANTED";
+/// The file that tells the recorder where to put libraries: `recorder/place.c`.
+pub const LAYOUT: &str = "TIDEMARK_LAYOUT";
+
 /// The length of a [`Hello`] on the wire.
 pub const HELLO_BYTES: usize = 32;
 /// The length of a [`Grant`] on the wire.

@@ -6,6 +6,8 @@
 //!
 //! - [`hooks`] interposes what must be known at once, and falls through to the original; [`forks`]
 //!   the ways to fork that the C library has no hooks for, [`ends`] those to leave one's memory.
+//! - [`environment`] makes the variables of a program in step the same as in its recording.
+//! - [`layout`] is about where the libraries of such a program lie.
 //! - [`thread`] makes threads that the C library does not know.
 //! - [`heap`] is where everything in here allocates.
 //!
@@ -15,9 +17,11 @@
 //! 3. A panic ends the process with one line: a broken engine must not serve wrong pages.
 
 mod ends;
+mod environment;
 mod forks;
 mod heap;
 mod hooks;
+mod layout;
 mod sigbus;
 mod thread;
 
@@ -89,6 +93,25 @@ static DESTRUCTOR: extern "C" fn() = destruct;
 
 /// Runs before the program's own constructors and `main`.
 extern "C" fn construct() {
+    if !environment::is_in_step() {
+        return begin();
+    }
+    // SAFETY: the program's own code has not begun, and nobody else looks at variables.
+    unsafe { environment::unfold() };
+    let held = environment::is_live().then(layout::Held::take).flatten();
+    if held.is_some() {
+        layout::learn_whether_wanted();
+    }
+    begin();
+    if let Some(held) = held {
+        held.release();
+    }
+    // SAFETY: an engine's threads look at no variables, either.
+    unsafe { environment::fold() };
+}
+
+/// Starts an engine, if the environment asks for one.
+fn begin() {
     let setup = match Setup::from_environment() {
         None => return,
         Some(Ok(setup)) => setup,
@@ -104,6 +127,7 @@ extern "C" fn construct() {
 
 /// Runs after the program's `exit`.
 extern "C" fn destruct() {
+    layout::write_if_wanted();
     hooks::finish();
 }
 

@@ -28,6 +28,10 @@ const NATIVE_NS_MIN: u64 = 200_000_000;
 /// that the same variants of its functions run in both.
 const TUNABLES: &str = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,\
     -AVX512DQ,-ERMS,-FSRM";
+/// What live runs in step have in common.
+const IN_STEP: [&str; 3] = ["--in-step", "--malloc", "pool"];
+/// Memory in which a program's layout is learned: more than is used of it costs nothing.
+const AMPLE_BYTES: u64 = 1 << 30;
 /// Hash tables of Python then have the same order in both, and its memory is the allocator's.
 const PYTHON: [&str; 2] = ["PYTHONHASHSEED=0", "PYTHONMALLOC=malloc"];
 
@@ -50,6 +54,10 @@ impl<'a> Steps<'a> {
         let Ok(tidemark) = std::env::current_exe() else {
             refuse!("this command's own file can't be found; call it by its path");
         };
+        if plan.is_in_step {
+            // Recording and runs then have the same ones.
+            host::keep_addresses();
+        }
         Ok(Steps {
             plan,
             tidemark,
@@ -71,14 +79,22 @@ impl<'a> Steps<'a> {
             Some(path) => path.clone(),
             None => self.folder.join("trace.tide"),
         };
+        let layout = self
+            .plan
+            .is_in_step
+            .then(|| self.learn_layout())
+            .transpose()?;
         self.say("recording");
         let mut command = self.begin();
-        if self.plan.is_in_step {
+        if let Some(layout) = layout {
+            command.push(set(control::LAYOUT, layout.as_os_str()));
             let shim = host::find_shim()?;
             let libraries = preload(host::find_pool(&shim)?, Some(shim.into()));
             command.push(set("LD_PRELOAD", &libraries));
             let bytes = STEP_POOL_BYTES.to_string();
             command.push(set(control::POOL, OsStr::new(&bytes)));
+            // Without a supervisor no engine starts, but the environment is as live.
+            command.push(set(control::IN_STEP, OsStr::new("1")));
         }
         command.push(self.tidemark.clone().into());
         command.extend(["record".into(), "-o".into(), trace.clone().into()]);
@@ -87,6 +103,19 @@ impl<'a> Steps<'a> {
         }
         self.run(command, "recording")?;
         Ok(trace)
+    }
+
+    /// Runs the program live in ample memory, in step, for where its libraries lie. Answers the
+    /// file that says so.
+    fn learn_layout(&self) -> Result<PathBuf, Refusal> {
+        self.say("learning its layout");
+        let layout = self.folder.join("layout");
+        let mut command = self.begin();
+        command.push(set(control::LAYOUT_WANTED, layout.as_os_str()));
+        self.push_run(&mut command, AMPLE_BYTES);
+        command.extend(IN_STEP.map(OsString::from));
+        self.run(command, "learning its layout")?;
+        Ok(layout)
     }
 
     /// How long the program runs in user mode natively, in nanoseconds: the mean of a few runs, or
@@ -120,21 +149,12 @@ impl<'a> Steps<'a> {
         self.say(&format!("running, {policy} in {memory}{which}"));
         let (statistics, log) = (self.folder.join("run.json"), self.folder.join("log"));
         let mut command = self.begin();
-        command.push(self.tidemark.clone().into());
-        command.extend(["run", "--policy", policy].map(OsString::from));
-        // In bytes: a number alone would be that of pages.
-        command.extend(["--memory".into(), memory_bytes.to_string().into()]);
+        self.push_run(&mut command, memory_bytes);
+        command.extend(["--policy", policy].map(OsString::from));
         command.extend(["--stats".into(), statistics.clone().into()]);
-        if let Some(path) = &self.plan.arguments.swap {
-            command.extend(["--swap".into(), path.into()]);
-        }
-        if let Some(size) = &self.plan.arguments.swap_size {
-            command.extend(["--swap-size", size].map(OsString::from));
-        }
         if self.plan.is_in_step {
-            command
-                .extend(["--in-step", "--malloc", "pool", "--log-decisions"].map(OsString::from));
-            command.push(log.clone().into());
+            command.extend(IN_STEP.map(OsString::from));
+            command.extend(["--log-decisions".into(), log.clone().into()]);
         }
         self.run(command, "live")?;
         let counts = read_counts(&statistics)?;
@@ -147,9 +167,26 @@ impl<'a> Steps<'a> {
         let mut command: Vec<OsString> = vec!["env".into()];
         if self.plan.is_in_step {
             command.push(TUNABLES.into());
+            // The shell that starts Valgrind sets it to what it is.
+            if let Ok(folder) = std::env::current_dir() {
+                command.push(set("PWD", folder.as_os_str()));
+            }
             command.extend(PYTHON.map(OsString::from));
         }
         command
+    }
+
+    /// Adds `tidemark run` and what all live runs have in common.
+    fn push_run(&self, command: &mut Vec<OsString>, memory_bytes: u64) {
+        command.extend([self.tidemark.clone().into(), "run".into()]);
+        // In bytes: a number alone would be that of pages.
+        command.extend(["--memory".into(), memory_bytes.to_string().into()]);
+        if let Some(path) = &self.plan.arguments.swap {
+            command.extend(["--swap".into(), path.into()]);
+        }
+        if let Some(size) = &self.plan.arguments.swap_size {
+            command.extend(["--swap-size", size].map(OsString::from));
+        }
     }
 
     /// Runs a command with the program behind it.

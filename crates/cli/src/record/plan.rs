@@ -84,6 +84,8 @@ impl Plan {
         command
             .args(["--tool=tidemark", "--command-line-only=yes", "--vgdb=no"])
             .args(["--trace-children=yes", "--trace-children-skip=*/tidemark"])
+            // At the end the C library would give back what it gives back to nobody otherwise.
+            .args(["--run-libc-freeres=no", "--run-cxx-freeres=no"])
             .arg(option("--log-file=", &spool.path.join("valgrind.%p")))
             .arg(option("--spool=", &spool.path))
             .arg(&self.program)

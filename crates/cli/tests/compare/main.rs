@@ -20,17 +20,22 @@ use serde_json::Value;
 use support::{Folder, stderr};
 
 const SOURCE: &str = include_str!("walk.c");
+const SEES: &str = include_str!("sees.c");
 /// As many pages as the program of these tests walks over: twice the least memory there is.
 const PAGES: &str = "2048";
 
 /// Compiles the program, if all is there that it takes to record it and to run it.
 fn program(folder: &Folder) -> Option<(&'static Path, String)> {
+    compile(folder, "walk", SOURCE)
+}
+
+fn compile(folder: &Folder, name: &str, source_text: &str) -> Option<(&'static Path, String)> {
     if !needs::are_met(&["cc", "valgrind"]) {
         return None;
     }
     let recorder = tool::recorder()?;
-    let (source, program) = (folder.path("walk.c"), folder.path("walk"));
-    std::fs::write(&source, SOURCE).unwrap();
+    let (source, program) = (folder.path(&format!("{name}.c")), folder.path(name));
+    std::fs::write(&source, source_text).unwrap();
     let compiled = Command::new("cc")
         .args(["-O1", "-o", &program, &source])
         .status();
@@ -103,6 +108,30 @@ fn in_step_every_policy_decides_live_as_in_the_lab() {
             assert_eq!(predicted[count], live[count], "{count}: {case}");
         }
     }
+}
+
+#[test]
+fn in_step_a_program_sees_the_same_recorded_and_live() {
+    let folder = Folder::new("compare-sees");
+    let Some((recorder, program)) = compile(&folder, "sees", SEES) else {
+        return;
+    };
+    let seen = folder.path("seen");
+    let options = [
+        "--in-step",
+        "--json",
+        "--memory",
+        "4M",
+        "--",
+        &program,
+        &seen,
+    ];
+    record_of(&compare(recorder, &options));
+    let seen = std::fs::read_to_string(&seen).unwrap();
+    // To learn its layout, recorded, and live.
+    let lines: Vec<&str> = seen.lines().collect();
+    assert_eq!(lines.len(), 3, "{seen}");
+    assert!(lines.iter().all(|line| *line == lines[0]), "{seen}");
 }
 
 #[test]

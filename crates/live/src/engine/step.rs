@@ -69,6 +69,10 @@ impl Engine {
             self.end_transfers();
             self.next_tick = self.next_tick.after_ns(STEP_TICK_NS);
         }
+        // What the program touches on its way out is decided, too, and nobody says when that ends.
+        if let Some(log) = &mut self.decisions {
+            log.flush();
+        }
         self.machine.wake(page_of(arrival.address));
     }
 

@@ -16,6 +16,7 @@ pub mod maps;
 pub mod measure;
 pub mod memory;
 pub mod pagemap;
+pub mod personality;
 pub mod pidfd;
 pub mod pool;
 pub mod ring;
