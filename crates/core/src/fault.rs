@@ -419,7 +419,8 @@ impl Vm {
     ) -> bool {
         let was_marker = self.frames.is_marker(frame);
         let was_ahead = self.frames.take_ahead(frame);
-        if self.reads_as_linux(scene.found.page.object) {
+        let object = self.objects.get(scene.found.page.object);
+        if self.reads_as_linux(object.is_external()) {
             if was_ahead {
                 self.note_swap_hit(&scene);
             }

@@ -66,7 +66,7 @@ impl Vm {
         let PageId { object, index } = scene.found.page;
         let advice = scene.region.advice;
         let cluster = self.config.cluster_pages;
-        if self.reads_as_linux(object) {
+        if self.reads_as_linux(self.objects.get(object).is_external()) {
             return self.start_swap_in(machine, &scene);
         }
         let stream = match self.config.placement {
@@ -94,12 +94,11 @@ impl Vm {
         Step::Wait(ticket)
     }
 
-    /// Whether what is read with a page of an object is for [`swap_ahead`](crate::swap_ahead) to
-    /// say.
-    pub(crate) fn reads_as_linux(&self, object: ObjectId) -> bool {
+    /// Whether what is read with a page is for [`swap_ahead`](crate::swap_ahead) to say.
+    pub(crate) fn reads_as_linux(&self, is_external: bool) -> bool {
         self.config.swap_ahead != SwapAhead::Streams
             && self.config.placement == Placement::Together
-            && !self.objects.get(object).is_external()
+            && !is_external
     }
 
     /// A reader has come to a page that was read ahead for it: notes how far it is, and keeps the

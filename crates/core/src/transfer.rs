@@ -334,7 +334,8 @@ impl Vm {
     /// will reach, in a group nobody waits for.
     fn marker_of(&self, transfer: &Transfer) -> Option<u64> {
         let run = transfer.run();
-        if transfer.wanted.is_some() || self.reads_as_linux(run.object) {
+        let is_external = matches!(transfer.request.place, Place::External { .. });
+        if transfer.wanted.is_some() || self.reads_as_linux(is_external) {
             return None;
         }
         let stream = self

@@ -85,3 +85,11 @@ fn a_window_by_address_goes_the_way_of_the_program() {
     world.expect_resident(16..26);
     world.close();
 }
+
+#[test]
+fn what_is_read_along_may_be_given_up_on_its_way() {
+    let mut world = stored(SwapAhead::Addresses(4));
+    world.disk_holds().touch(17).exit();
+    world.disk_goes_on().run();
+    world.expect_slots_used(0).close();
+}
