@@ -98,9 +98,6 @@ impl Window {
         let pages = self.size(at, most);
         let (last, length) = (self.last, u64::from(pages));
         (self.last, self.pages, self.hits) = (at, pages, 0);
-        if length == 1 {
-            return (at, at + 1);
-        }
         let first = match () {
             () if at == last + 1 => at,
             () if last == at + 1 => (at + 1).saturating_sub(length),

@@ -201,12 +201,8 @@ impl Engine {
     fn collect_strangers(&self, runs: &[(usize, usize)], most: usize) -> Vec<usize> {
         let pages = runs.iter().flat_map(|&(from, to)| (from..to).step_by(PAGE));
         // Blank pages become known when they are written to.
-        let is_blank = |address| {
-            let sampling = self.sampling.as_ref();
-            sampling.is_some_and(|sampling| sampling.neighbours.has(address))
-        };
         let is_stranger = |address: &usize| {
-            self.vm.frame_at(self.space, page_of(*address)).is_none() && !is_blank(*address)
+            self.vm.frame_at(self.space, page_of(*address)).is_none() && !self.is_blank(*address)
         };
         pages.filter(is_stranger).take(most).collect()
     }

@@ -76,16 +76,6 @@ impl Neighbours {
         }
     }
 
-    /// Whether the page at `address` is blank.
-    pub(super) fn has(&self, address: usize) -> bool {
-        self.blank.contains(address)
-    }
-
-    /// Forgets a range: something else may stand there.
-    pub(super) fn remove(&mut self, start: usize, end: usize) {
-        self.blank.remove(start, end);
-    }
-
     /// Brings what is blank of a range to where that has moved.
     pub(super) fn lay_down(&mut self, start: usize, parts: &[(usize, usize)]) {
         for (from, to) in parts {
@@ -164,14 +154,17 @@ impl Engine {
         self.find_written_in(blank);
     }
 
+    /// Whether the page at `address` is blank.
+    pub(super) fn is_blank(&self, address: usize) -> bool {
+        let sampling = self.sampling.as_ref();
+        sampling.is_some_and(|sampling| sampling.neighbours.blank.contains(address))
+    }
+
     /// Whether there is nothing at `at` that could be lost, in memory under management.
     fn is_untouched(&self, at: VirtPage) -> bool {
-        let is_blank = |address| {
-            let sampling = self.sampling.as_ref();
-            sampling.is_some_and(|sampling| sampling.neighbours.has(address))
-        };
         let address = address_of(at);
-        self.managed.contains(address) && self.vm.is_blank(self.space, at) && !is_blank(address)
+        let is_known = self.is_blank(address) || !self.vm.is_blank(self.space, at);
+        self.managed.contains(address) && !is_known
     }
 
     /// Maps blank pages in `start..end`, where nothing is there yet.
@@ -198,10 +191,7 @@ impl Engine {
     /// Serves a fault on a page that was blank when its message was read. True if it was one.
     pub(super) fn serve_blank(&mut self, arrival: Arrival) -> bool {
         let (at, address) = (page_of(arrival.address), arrival.address & !(PAGE - 1));
-        let Some(sampling) = &mut self.sampling else {
-            return false;
-        };
-        if !sampling.neighbours.has(address) {
+        if !self.is_blank(address) {
             return false;
         }
         match self.machine.probe(at) {
@@ -214,7 +204,7 @@ impl Engine {
             }
             // It was taken away by means that send no message.
             Probe::Refilled => {
-                sampling.neighbours.remove(address, address + PAGE);
+                self.forget_neighbours(address, address + PAGE);
                 self.adopt_page(at);
                 self.end_wait(arrival, None);
             }
@@ -328,10 +318,16 @@ impl Engine {
         for (from, to) in blank {
             self.look_in(from.max(start), to.min(end), &mut runs);
         }
-        for (from, to) in runs.written {
-            (from..to)
-                .step_by(PAGE)
-                .for_each(|address| self.log_touch(page_of(address), STORE));
+        self.log_written(&runs.written, 0);
+    }
+
+    /// Logs what has been written to, at places so many bytes before those of `written`.
+    fn log_written(&mut self, written: &[(usize, usize)], before: isize) {
+        for address in written
+            .iter()
+            .flat_map(|&(from, to)| (from..to).step_by(PAGE))
+        {
+            self.log_touch(page_of(address.wrapping_add_signed(-before)), STORE);
         }
     }
 
@@ -354,11 +350,7 @@ impl Engine {
             let there = |address: usize| address.clamp(from, end) - from + to;
             self.look_in(there(start), there(stop), &mut runs);
         }
-        for &(start, stop) in &runs.written {
-            (start..stop)
-                .step_by(PAGE)
-                .for_each(|address| self.log_touch(page_of(address - to + from), STORE));
-        }
+        self.log_written(&runs.written, to.wrapping_sub(from) as isize);
         let parts = runs.blank.into_iter();
         parts.map(|(start, stop)| (start - to, stop - to)).collect()
     }
@@ -366,7 +358,7 @@ impl Engine {
     /// Forgets blank pages of a range: something else may stand there.
     pub(super) fn forget_neighbours(&mut self, start: usize, end: usize) {
         if let Some(sampling) = &mut self.sampling {
-            sampling.neighbours.remove(start, end);
+            sampling.neighbours.blank.remove(start, end);
         }
     }
 

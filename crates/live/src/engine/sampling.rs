@@ -210,14 +210,14 @@ impl Sampling {
             false => time.saturating_sub(self.window_began),
         };
         let longer_ns = self.window_ns.saturating_mul(2);
-        if cost_ns > sampled_ns && longer_ns <= self.windows.most_ns {
-            if !is_first {
-                self.make_windows(longer_ns);
-            }
-            self.window_end = (time / self.window_ns + 1) * self.window_ns;
-            return;
+        let goes_on = cost_ns > sampled_ns && longer_ns <= self.windows.most_ns;
+        if goes_on && !is_first {
+            self.make_windows(longer_ns);
         }
         self.window_end = (time / self.window_ns + 1) * self.window_ns;
+        if goes_on {
+            return;
+        }
         (self.window_began, self.cost_ns) = (time, 0);
         (self.moved, self.retouched) = (0, 0);
         if self.has_news || !self.touched.is_empty() {
