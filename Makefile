@@ -59,7 +59,7 @@ python: deps-test ## The Python package, built, installed and tested in an envir
 	scripts/python-tests
 
 .PHONY: acceptance
-acceptance: ## The same programs at full size, and the kernel's own memory tests. An hour.
+acceptance: ## The same programs at full size, and the kernel's own memory tests. Hours.
 	@scripts/deps build test acceptance
 	$(CARGO) build --workspace --release
 	TIDEMARK_ACCEPTANCE=full REQUIRE_ALL=1 $(CARGO) test --release --package tidemark-cli \
