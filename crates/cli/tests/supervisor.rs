@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -409,7 +410,7 @@ fn plays_an_engine() {
         record: None,
         frames_resident: 0,
     };
-    let (_connection, grant, files) = control::introduce(Path::new(&socket), hello).unwrap();
+    let (connection, grant, files) = control::introduce(Path::new(&socket), hello).unwrap();
     let (Some(index), Some(files)) = (grant.record, files) else {
         return;
     };
@@ -434,6 +435,9 @@ fn plays_an_engine() {
         process
             .counter(Counter::FramesBudget)
             .store(budget, std::sync::atomic::Ordering::Relaxed);
+        if budget < shared.frames_total() && process.ask(2 * budget) {
+            control::poke(connection.as_fd()).unwrap();
+        }
         if start.elapsed() >= Duration::from_millis(hold) {
             break;
         }

@@ -1,18 +1,19 @@
 //! Dividing frames among memories, where each process has a core of its own.
 //!
-//! A supervisor asks when somebody comes or goes, and from time to time; what comes of it is told
-//! to engines live, and set as limits in the lab.
+//! A supervisor asks when somebody comes, goes or wants more, and from time to time; what comes of
+//! it is told to engines live, and set as limits in the lab.
 //!
-//! Memory is divided equally when a process comes, and follows the need afterwards: what a process
-//! without page traffic does not use goes to those that page; what it uses goes slowly, so that its
-//! own faults can speak up; and among those that page, frames drift to those that page more.
+//! Frames go to who asks for them. The first process has all there are; one that comes later has
+//! the floor, and as much again as it has whenever it is [short](is_short). What nobody uses goes
+//! at once. What is used goes at once only where its holder has more than an equal share and who
+//! asks has less; else slowly, so that the holder's own faults can speak up; and among those that
+//! page, frames drift to those that page more.
 //!
 //! # Invariants
 //! 1. The sum of what processes hold never exceeds the total. What is taken from a process counts
 //!    as held until its engine has understood and the frames are free.
 //! 2. No process is asked to go below the floor, or below an equal share if that is less.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 /// How often memory is divided anew, in nanoseconds.
@@ -30,8 +31,17 @@ pub const FLOOR_FRAMES: u64 = 256;
 /// The least a process can be managed with. With less for each, new processes are turned away.
 pub const FRAMES_MIN: u64 = 64;
 
-/// What is left to an idle process beyond what it uses, so that it can take a step unhindered.
-const SLACK_FRAMES: u64 = 64;
+/// What is left to a process beyond what it uses, so that it can take a step unhindered.
+const SLACK_FRAMES: u64 = 128;
+
+/// Why frames are divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// Somebody came, went, asked, or has given up what was taken.
+    Change,
+    /// An interval has passed, and pressures have been measured.
+    Interval,
+}
 
 /// One process, as the division sees it. All in frames, but for `pressure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +54,18 @@ pub struct Holder {
     pub resident: u64,
     /// How many pages it moved in and out lately.
     pub pressure: u64,
+    /// What it asks to have in all, if that is more; zero once it was given something.
+    pub asked: u64,
+}
+
+/// What a division came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Division {
+    /// What each is given from now on, in frames.
+    pub given: Vec<u64>,
+    /// Nobody waits for frames that others still hold. Else another division, later, makes up for
+    /// it.
+    pub is_settled: bool,
 }
 
 impl Holder {
@@ -53,6 +75,7 @@ impl Holder {
         understood: 0,
         resident: 0,
         pressure: 0,
+        asked: 0,
     };
 
     /// The most it may be using at this moment or the next.
@@ -60,9 +83,25 @@ impl Holder {
         self.given.max(self.understood).max(self.resident)
     }
 
-    /// Whether it would use more: it moves pages, and uses what it has.
-    fn is_hungry(&self) -> bool {
-        self.pressure > 0 && self.resident + SLACK_FRAMES >= self.given - self.given / 16
+    /// How much it pages for lack of frames.
+    fn hunger(&self) -> u64 {
+        if self.asked > self.given {
+            self.pressure
+        } else {
+            0
+        }
+    }
+
+    /// What it would have beyond what it was given.
+    fn wanted(&self, total: u64, floor: u64, is_alone: bool) -> u64 {
+        let asked = match self.given {
+            0 => floor,
+            _ => self.asked.min(total),
+        };
+        match asked > self.given && is_alone {
+            true => total.saturating_sub(self.given),
+            false => asked.saturating_sub(self.given),
+        }
     }
 
     /// What it can do without at once.
@@ -72,82 +111,97 @@ impl Holder {
     }
 }
 
+/// Whether a process that uses `resident` of `given` frames is about to run out of them: it asks
+/// for more before it takes pages away, so that it need not wait for the answer.
+///
+/// What is left to one whose unused frames were taken is not short.
+pub fn is_short(given: u64, resident: u64) -> bool {
+    resident + given / 16 + SLACK_FRAMES / 2 >= given
+}
+
+/// What a process asks to have in all if it [is short](is_short): as much again.
+pub fn asks(given: u64) -> u64 {
+    given * 2
+}
+
 /// How much a process pages, from what it was and how many pages it has moved since: half of each,
 /// as one quiet interval does not make a process idle.
 pub fn pressure(before: u64, moved: u64) -> u64 {
     (before + moved) / 2
 }
 
-/// What each of `holders` is given from now on, of `total` frames.
-///
-/// Raises may fall short of what is due while frames taken from others are still held; another
-/// call, later, makes up for it.
-pub fn divide(total: u64, holders: &[Holder]) -> Vec<u64> {
-    if holders.is_empty() {
-        return vec![];
-    }
-    let fair = total / holders.len() as u64;
+/// Divides `total` frames among `holders`.
+pub fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
+    let fair = total / holders.len().max(1) as u64;
     let floor = FLOOR_FRAMES.min(fair);
+    let is_alone = holders.len() == 1;
+    let wanted = |holder: &Holder| holder.wanted(total, floor, is_alone);
+    let mut wants: Vec<u64> = holders.iter().map(wanted).collect();
     let mut due: Vec<u64> = holders.iter().map(|holder| holder.given).collect();
-    admit(total, fair, floor, holders, &mut due);
-    rebalance(total, floor, holders, &mut due);
-    phase(total, holders, &due)
+    make_room(total, floor, holders, &wants, &mut due);
+    // An equal share comes before what goes beyond it.
+    let owed = owed(fair, &wants, &due);
+    grant(total, &owed, &mut wants, &mut due);
+    let rest = wants.clone();
+    grant(total, &rest, &mut wants, &mut due);
+    if occasion == Occasion::Interval && wants.iter().any(|&want| want > 0) {
+        rebalance(total, floor, holders, &mut due);
+    }
+    let given = phase(total, holders, &due);
+    let is_settled = given.iter().zip(&due).all(|(given, due)| given >= due);
+    Division { given, is_settled }
 }
 
-/// Makes room for an equal share for each newcomer: first from what others don't use, then from
-/// those that have more than an equal share.
-fn admit(total: u64, fair: u64, floor: u64, holders: &[Holder], due: &mut [u64]) {
-    let newcomers = holders.iter().filter(|holder| holder.given == 0).count() as u64;
-    let needed = newcomers * fair;
-    let missing = (due.iter().sum::<u64>() + needed).saturating_sub(total);
-    let unused: Vec<u64> = holders.iter().map(|holder| holder.unused(floor)).collect();
-    let missing = missing - take(missing, &unused, due);
+/// Takes what nobody uses if that is wanted, and then, for those that would have an equal share,
+/// what others have beyond one.
+fn make_room(total: u64, floor: u64, holders: &[Holder], wants: &[u64], due: &mut [u64]) {
+    let fair = total / holders.len().max(1) as u64;
+    if due.iter().sum::<u64>() + wants.iter().sum::<u64>() <= total {
+        return;
+    }
+    for (due, holder) in due.iter_mut().zip(holders) {
+        *due -= holder.unused(floor);
+    }
+    let owed = owed(fair, wants, due).iter().sum::<u64>();
+    let missing = (due.iter().sum::<u64>() + owed).saturating_sub(total);
     let excess: Vec<u64> = due.iter().map(|due| due.saturating_sub(fair)).collect();
     take(missing, &excess, due);
-    let mut left = total.saturating_sub(due.iter().sum());
-    for (due, holder) in due.iter_mut().zip(holders) {
-        if holder.given == 0 {
-            *due = fair.min(left);
-            left -= *due;
-        }
+}
+
+/// The part of `wants` that takes nobody beyond an equal share.
+fn owed(fair: u64, wants: &[u64], due: &[u64]) -> Vec<u64> {
+    let below = |(&want, due): (&u64, &u64)| want.min(fair.saturating_sub(*due));
+    wants.iter().zip(due).map(below).collect()
+}
+
+/// Gives each its `share` of what is left of `total`, or the same part of it if that is too little.
+fn grant(total: u64, share: &[u64], wants: &mut [u64], due: &mut [u64]) {
+    let free = total.saturating_sub(due.iter().sum());
+    let sum: u64 = share.iter().sum();
+    for ((due, want), &share) in due.iter_mut().zip(wants).zip(share) {
+        let given = part(share, free, sum);
+        *due += given;
+        *want -= given;
     }
 }
 
-/// Moves frames from those that need them less to those that need them more.
+/// Moves frames in use from those that need them less to those that need them more.
 fn rebalance(total: u64, floor: u64, holders: &[Holder], due: &mut [u64]) {
-    let hungry = |holder: &Holder| {
-        if holder.is_hungry() {
-            holder.pressure
-        } else {
-            0
-        }
-    };
-    let pressure: Vec<u64> = holders.iter().map(hungry).collect();
-    let sum: u64 = pressure.iter().sum();
+    let hunger: Vec<u64> = holders.iter().map(Holder::hunger).collect();
+    let sum: u64 = hunger.iter().sum();
     if sum == 0 {
-        let equal = vec![1; holders.len()];
-        return spread(total, &equal, due);
+        return;
     }
     // Half the mean: below it, a process gives; above, it gets. In between lies peace.
-    let modest = sum / (2 * pressure.iter().filter(|&&pressure| pressure > 0).count() as u64);
-    for (index, holder) in holders
-        .iter()
-        .enumerate()
-        .filter(|(_, holder)| holder.given > 0)
-    {
-        let above_floor = due[index].saturating_sub(floor);
-        let given = if pressure[index] == 0 && holder.pressure == 0 {
-            holder.unused(floor).max(above_floor / 16)
-        } else if pressure[index] < modest {
-            above_floor / 16
-        } else {
-            0
-        };
-        due[index] -= given.min(above_floor);
+    let modest = sum / (2 * hunger.iter().filter(|&&hunger| hunger > 0).count() as u64);
+    for ((due, holder), &hunger) in due.iter_mut().zip(holders).zip(&hunger) {
+        if holder.given > 0 && hunger < modest.max(1) {
+            *due -= due.saturating_sub(floor) / 16;
+        }
     }
-    let needs: Vec<u64> = pressure
+    let needs: Vec<u64> = hunger
         .iter()
-        .map(|&pressure| if pressure >= modest { pressure } else { 0 })
+        .map(|&hunger| if hunger >= modest { hunger } else { 0 })
         .collect();
     spread(total, &needs, due);
 }
@@ -171,16 +225,23 @@ fn phase(total: u64, holders: &[Holder], due: &[u64]) -> Vec<u64> {
         .map(|(holder, &due)| due.saturating_sub(holder.held()))
         .collect();
     let wanted: u64 = raises.iter().sum();
-    let part = |raise: u64| match wanted > free {
-        true => (u128::from(raise) * u128::from(free) / u128::from(wanted)) as u64,
-        false => raise,
-    };
     lowered
         .iter()
         .zip(due)
         .zip(raises)
-        .map(|((holder, &due), raise)| due.min(holder.held().max(holder.given) + part(raise)))
+        .map(|((holder, &due), raise)| {
+            let raised = holder.held().max(holder.given) + part(raise, free, wanted);
+            due.min(raised)
+        })
         .collect()
+}
+
+/// The part of `share` that there is if `free` is less than the `sum` of all shares.
+fn part(share: u64, free: u64, sum: u64) -> u64 {
+    match sum > free {
+        true => (u128::from(share) * u128::from(free) / u128::from(sum)) as u64,
+        false => share,
+    }
 }
 
 /// Takes up to `wanted` from `due`, from each in proportion to what it `offers`. Says how much.

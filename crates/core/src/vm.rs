@@ -71,6 +71,8 @@ pub struct Config {
     /// How the page daemon works and waits; `None`: room is made at once, for the fault that
     /// needs it.
     pub pacing: Option<Pacing>,
+    /// Whether what is kept free and on its way to the store follows the limit when that changes.
+    pub is_scaled: bool,
     /// Whether decisions are kept for [`Vm::poll_decision`].
     pub is_logging: bool,
 }
@@ -93,6 +95,7 @@ impl Config {
             placement: Placement::Together,
             is_ahead_mapped: false,
             pacing: None,
+            is_scaled: false,
             is_logging: false,
         }
     }
@@ -100,18 +103,34 @@ impl Config {
     /// How a live process is run: clusters of 256 KiB, read-ahead of 1 MiB, and about one frame in
     /// a hundred kept free, so that reading need not wait for writing.
     pub fn clustered(frames_max: u32, frames_limit: u32) -> Config {
-        let free_low = (frames_limit / 128).clamp(8, 512);
-        Config {
-            free_low,
-            free_high: free_low + (frames_limit / 256).clamp(32, 256),
+        let config = Config {
             cluster_pages: 64,
-            laundry_max: (frames_limit / 8).clamp(64, 2048),
-            // What is read ahead must not push out what was read ahead before.
-            ahead_pages_max: (frames_limit / 256).clamp(64, 256),
+            // What is read ahead must not push out what was read ahead before: see where it is
+            // used for limits below.
+            ahead_pages_max: (frames_max / 256).clamp(64, 256),
             zero_ahead_pages_max: 64,
             is_ahead_mapped: true,
-            frames_max,
-            ..Config::demand(frames_limit)
+            is_scaled: true,
+            ..Config::demand(frames_max)
+        };
+        config.limited(frames_limit)
+    }
+
+    /// The same with so many frames to be used now, and what follows from that.
+    pub fn limited(self, frames_limit: u32) -> Config {
+        if !self.is_scaled {
+            return Config {
+                frames_limit,
+                ..self
+            };
+        }
+        let free_low = (frames_limit / 128).clamp(8, 512);
+        Config {
+            frames_limit,
+            free_low,
+            free_high: free_low + (frames_limit / 256).clamp(32, 256),
+            laundry_max: (frames_limit / 8).clamp(64, 2048),
+            ..self
         }
     }
 }
@@ -164,6 +183,12 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// How many pages have come to a frame.
+    pub fn arrivals(&self) -> u64 {
+        let filled = self.zero_fills + self.zero_aheads + self.cow_faults;
+        filled + self.page_ins + self.adoptions
+    }
+
     /// Adds what another memory has counted. Peaks add up to what both had at most.
     pub fn add(&mut self, other: &Counters) {
         let Counters {
@@ -539,6 +564,7 @@ impl Vm {
         self.now = now;
         self.release_served();
         self.frames.set_limit(frames);
+        self.config = self.config.clone().limited(frames);
         self.policy.resize(frames);
         while let Some(frame) = self.frames.retire_one() {
             machine.retire(frame);

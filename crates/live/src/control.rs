@@ -4,7 +4,7 @@
 //! sends a [`Hello`], and gets a [`Grant`] with the run's files attached. After that the two speak
 //! through [`shared`](crate::shared) memory; the connection stays open so that the supervisor sees
 //! its end when the process ends (or calls exec: the program that follows says hello by itself),
-//! and so that a byte sent down wakes the engine.
+//! and so that a byte sent down it wakes the other side.
 //!
 //! A supervisor that goes away leaves the engines to go on alone, with the budgets they have.
 //!
@@ -228,7 +228,9 @@ pub fn read_hello(connection: BorrowedFd<'_>) -> io::Result<Hello> {
     Hello::from_bytes(&bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Wakes an engine, so that it looks at its record now. Supervisor only. Never blocks.
+/// Wakes whoever is at the other end, to look at the process's record now: an engine, whose budget
+/// has changed, or the supervisor, which an engine asks for frames or has given some up to. Never
+/// blocks.
 pub fn poke(connection: BorrowedFd<'_>) -> io::Result<()> {
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     match rustix::net::send(connection, &[1], flags) {

@@ -19,6 +19,7 @@
 
 mod adopt;
 mod asks;
+mod budget;
 mod changes;
 mod faults;
 mod feed;
@@ -58,6 +59,7 @@ use crate::sys::PAGE;
 use crate::sys::uffd::Messages;
 
 use self::adopt::Adoption;
+use self::budget::Asking;
 use self::changes::Changes;
 use self::faults::Waiting;
 use self::fork::Freeze;
@@ -103,6 +105,7 @@ pub struct Engine {
     next_tick: Time,
     /// The budget the core has been told.
     budget: u32,
+    asking: Asking,
 }
 
 /// The decision log: lines that wait to be written.

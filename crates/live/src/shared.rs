@@ -17,8 +17,10 @@
 //! 1. A slot's count is at least the number of bitmaps with its bit set. A process killed between
 //!    the two steps of a change leaves the count too high, never too low: a slot may leak, but is
 //!    never given to two owners that don't know of each other.
-//! 2. A record's counters are written by its own engine alone; its budget and its way from
-//!    [`State::Ended`] to [`State::Free`] belong to the supervisor.
+//! 2. A record's counters are written by its own engine alone; its way from [`State::Ended`] to
+//!    [`State::Free`] belongs to the supervisor. Its budget is changed by
+//!    [`Process::change_budget`] once its engine runs: by the supervisor, and by an engine that
+//!    forks.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,7 +31,7 @@ use crate::sys::shm::Shared as Area;
 /// The first word of the shared memory: "TIDEMARK" in ASCII, least byte first.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// How many processes can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// How many buckets a latency histogram has. See [`bucket_of`].
@@ -67,6 +69,7 @@ enum Field {
     StartNs,
     EndNs,
     Ending,
+    Asked,
     Name,
 }
 
@@ -494,6 +497,24 @@ impl<'a> Process<'a> {
         self.field(Field::Budget).store(u64::from(frames), Relaxed);
     }
 
+    /// Sets how many frames the process may use if that is still `from`, and says whether it was.
+    pub fn change_budget(&self, from: u32, to: u32) -> bool {
+        self.field(Field::Budget)
+            .compare_exchange(u64::from(from), u64::from(to), AcqRel, Relaxed)
+            .is_ok()
+    }
+
+    /// Asks for so many frames in all, and says whether the process had not asked before. Engine
+    /// only; the supervisor is to be poked then.
+    pub fn ask(&self, frames: u64) -> bool {
+        self.field(Field::Asked).swap(frames, AcqRel) == 0
+    }
+
+    /// Takes back that the process has asked: it was given something, or is to ask anew.
+    pub fn forget_asking(&self) {
+        self.field(Field::Asked).store(0, Release);
+    }
+
     /// Publishes how many frames are in use, in the record and in the sum over all processes.
     pub fn set_resident(&self, frames: u64) {
         let before = self.counter(Counter::FramesResident).swap(frames, Relaxed);
@@ -560,6 +581,11 @@ impl<'a> Process<'a> {
     /// How many frames the supervisor lets the process use.
     pub fn budget(&self) -> u32 {
         self.field(Field::Budget).load(Relaxed) as u32
+    }
+
+    /// How many frames the process asks for in all; zero if it does not.
+    pub fn asked(&self) -> u64 {
+        self.field(Field::Asked).load(Acquire)
     }
 
     /// When the engine started, on the monotonic clock.

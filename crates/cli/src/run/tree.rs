@@ -2,7 +2,8 @@
 //!
 //! Every engine holds a connection. It opens with a hello, which is answered as soon as there are
 //! frames for the newcomer, and its end is the end of the process, or of the program in it: what
-//! exec puts in its place says hello on a connection of its own.
+//! exec puts in its place says hello on a connection of its own. A byte in between says that the
+//! engine asks for frames, or has given up what was taken from it: see [`share`].
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -12,9 +13,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use tidemark_core::share::{self, FLOOR_FRAMES, FRAMES_MIN, Holder};
+use tidemark_core::share::{self, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion};
 use tidemark_live::control::{self, Grant, Hello};
-use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
+use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
 use super::{record, swap};
@@ -52,6 +53,8 @@ pub struct Tree {
     /// Records claimed for children that have not said hello, and since when.
     awaited: Vec<(ProcessIndex, Instant)>,
     next_division: Instant,
+    /// When pressures are measured next.
+    next_interval: Instant,
     is_settled: bool,
     /// Since when frames have been on their way from one process to another.
     unsettled_since: Instant,
@@ -117,6 +120,7 @@ impl Tree {
             told: vec![],
             awaited: vec![],
             next_division,
+            next_interval: next_division,
             is_settled: true,
             unsettled_since: Instant::now(),
             unmanaged_bytes_peak: 0,
@@ -174,14 +178,14 @@ impl Tree {
         }
         // From the last to the first, as one that is removed moves those after it.
         for place in (0..self.members.len()).rev() {
-            if ready.get(place + 1) == Some(&true) && self.members[place].has_ended() {
+            if ready.get(place + 1) == Some(&true) && self.members[place].hear() {
                 self.remove(place, Ending::Gone);
             }
         }
         if ready.first() == Some(&true) {
             self.handle_connection();
         }
-        self.divide();
+        self.divide(Occasion::Change);
     }
 
     /// Does what is due by now.
@@ -189,20 +193,19 @@ impl Tree {
         if Instant::now() < self.next_division {
             return;
         }
-        // A child is on its way, with half of its parent's frames: they are not to be given away.
-        let is_child_due = |(_, since): &(ProcessIndex, Instant)| since.elapsed() < CHILD_LIMIT;
+        if Instant::now() < self.next_interval {
+            return self.divide(Occasion::Change);
+        }
+        self.next_interval = Instant::now() + DIVISION_INTERVAL;
+        self.note_levels();
+        self.find_children();
         self.release_orphans();
-        if self.awaited.iter().any(is_child_due) && self.members.iter().all(Member::is_answered) {
-            self.next_division = Instant::now() + TRANSFER_INTERVAL;
-            return;
-        }
-        if self.is_settled || self.unsettled_since.elapsed() > ADMISSION_LIMIT {
-            self.note_levels();
-            self.members
-                .iter_mut()
-                .for_each(|member| member.measure(&self.shared));
-        }
-        self.divide();
+        let (shared, members) = (&self.shared, &mut self.members);
+        members.iter_mut().for_each(|member| member.measure(shared));
+        self.divide(Occasion::Interval);
+        // Who still wants more says so again.
+        let records = self.members.iter().filter_map(|member| member.record);
+        records.for_each(|index| self.shared.process(index).forget_asking());
     }
 
     /// When [`handle_tick`](Self::handle_tick) has something to do.
@@ -295,6 +298,12 @@ impl Tree {
         let Ok(hello) = control::read_hello(connection.as_fd()) else {
             return;
         };
+        let is_claimed = |index: ProcessIndex| {
+            index.0 < PROCESSES_MAX as u32 && self.shared.process(index).state() == State::Reserved
+        };
+        if hello.record.is_some_and(|index| !is_claimed(index)) {
+            return refuse(connection.as_fd());
+        }
         // exec ends the old engine before the new one says hello; its end may be seen after.
         while let Some(place) = self
             .members
@@ -314,29 +323,19 @@ impl Tree {
     }
 
     /// Divides memory among all, tells those concerned, and answers newcomers it suffices for.
-    fn divide(&mut self) {
+    fn divide(&mut self, occasion: Occasion) {
         let total = self.shared.frames_total();
-        let fair = total / self.members.len().max(1) as u64;
+        let holders = self.collect_holders();
+        let fair = total / holders.len().max(1) as u64;
         let floor = FLOOR_FRAMES.min(fair);
-        for member in &mut self.members {
-            member.look_up_given(&self.shared);
-        }
-        let holders: Vec<Holder> = self
-            .members
-            .iter()
-            .map(|member| member.holder(&self.shared))
-            .collect();
-        let given = share::divide(total, &holders);
-        let mut is_settled = given.iter().sum::<u64>() + given.len() as u64 >= total;
+        let share::Division {
+            given,
+            mut is_settled,
+        } = share::divide(total, &holders, occasion);
         let mut turned_away = vec![];
         for (place, (member, frames)) in self.members.iter_mut().zip(given).enumerate() {
             match member.record {
-                Some(index) if member.given != frames => {
-                    member.given = frames;
-                    self.shared.process(index).set_budget(frames as u32);
-                    let _ = control::poke(member.connection.as_fd());
-                }
-                Some(_) => {}
+                Some(index) => is_settled &= member.give(&self.shared.process(index), frames),
                 None if fair < FRAMES_MIN || member.came.elapsed() > ADMISSION_LIMIT => {
                     turned_away.push(place);
                 }
@@ -356,6 +355,45 @@ impl Tree {
         for place in turned_away.into_iter().rev() {
             self.turn_away(place);
         }
+        self.plan_division(is_settled);
+    }
+
+    /// What there is to divide among: the members in their order, then children on their way, which
+    /// have half of what their parents had.
+    fn collect_holders(&mut self) -> Vec<Holder> {
+        let mut has_forked = false;
+        for member in &mut self.members {
+            has_forked |= member.look_up_given(&self.shared);
+        }
+        if has_forked {
+            self.find_children();
+        }
+        let shared = &self.shared;
+        let members = &self.members;
+        let is_child_due = |&&(index, since): &&(ProcessIndex, Instant)| {
+            let is_here = members
+                .iter()
+                .any(|member| member.hello.record == Some(index));
+            since.elapsed() < CHILD_LIMIT && !is_here
+        };
+        let awaited = self.awaited.iter().filter(is_child_due);
+        let awaited =
+            awaited.filter(|(index, _)| shared.process(*index).state() == State::Reserved);
+        let children = awaited.map(|&(index, _)| {
+            let given = u64::from(shared.process(index).budget());
+            // It will use what its parent used: nobody knows better yet.
+            Holder {
+                given,
+                resident: given,
+                ..Holder::NEW
+            }
+        });
+        let holders = members.iter().map(|member| member.holder(shared));
+        holders.chain(children).collect()
+    }
+
+    /// Decides when to look again: soon, while frames are on their way.
+    fn plan_division(&mut self, is_settled: bool) {
         if self.is_settled && !is_settled {
             self.unsettled_since = Instant::now();
         }
@@ -364,12 +402,10 @@ impl Tree {
         let is_recent = self.unsettled_since.elapsed() < ADMISSION_LIMIT;
         let is_awaited = !self.members.iter().all(Member::is_answered);
         let is_hurried = !is_settled && (is_recent || is_awaited);
-        let interval = if is_hurried {
-            TRANSFER_INTERVAL
-        } else {
-            DIVISION_INTERVAL
+        self.next_division = match is_hurried {
+            true => self.next_interval.min(Instant::now() + TRANSFER_INTERVAL),
+            false => self.next_interval,
         };
-        self.next_division = Instant::now() + interval;
     }
 
     /// Takes note of how much address space processes have now.
@@ -385,8 +421,8 @@ impl Tree {
         self.managed_bytes_peak = self.managed_bytes_peak.max(managed);
     }
 
-    /// Frees records whose process never came.
-    fn release_orphans(&mut self) {
+    /// Finds the children that have a record and have not come.
+    fn find_children(&mut self) {
         let is_awaited = |&index: &ProcessIndex| {
             let is_member =
                 |member: &Member| [member.record, member.hello.record].contains(&Some(index));
@@ -402,24 +438,29 @@ impl Tree {
             .collect();
         self.awaited.retain(|(index, _)| now.contains(index));
         for index in now {
-            match self.awaited.iter().find(|(known, _)| *known == index) {
-                Some((_, since)) if since.elapsed() > ORPHAN_LIMIT => self.shared.release(index),
-                Some(_) => {}
-                None => self.awaited.push((index, Instant::now())),
+            if !self.awaited.iter().any(|(known, _)| *known == index) {
+                self.awaited.push((index, Instant::now()));
             }
         }
+    }
+
+    /// Frees records whose process never came.
+    fn release_orphans(&mut self) {
+        let shared = &self.shared;
+        self.awaited.retain(|(index, since)| {
+            let is_due = since.elapsed() <= ORPHAN_LIMIT;
+            if !is_due {
+                shared.release(*index);
+            }
+            is_due
+        });
     }
 
     /// Lets a newcomer run unmanaged, and notes it.
     fn turn_away(&mut self, place: usize) {
         let member = self.members.remove(place);
         let pid = member.hello.pid;
-        let grant = Grant {
-            record: None,
-            frames_budget: 0,
-            frames_max: 0,
-        };
-        let _ = control::answer(member.connection.as_fd(), grant, &[]);
+        refuse(member.connection.as_fd());
         if let Some(index) = member.hello.record {
             self.shared.release(index);
         }
@@ -477,11 +518,12 @@ impl Member {
         self.record.is_some()
     }
 
-    /// Whether the other end has gone. Engines send nothing after their hello.
-    fn has_ended(&self) -> bool {
-        let mut byte = [0];
+    /// Takes in what the engine says, and whether the other end has gone. After its hello an
+    /// engine says only that its record is worth a look.
+    fn hear(&self) -> bool {
+        let mut bytes = [0; 64];
         let flags = rustix::net::RecvFlags::DONTWAIT;
-        match rustix::net::recv(&self.connection, &mut byte, flags) {
+        match rustix::net::recv(&self.connection, &mut bytes, flags) {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => false,
             Ok((received, _)) => received == 0,
             Err(_) => true,
@@ -490,15 +532,8 @@ impl Member {
 
     /// Answers the hello. False if the process can't be taken in, or has gone.
     fn admit(&mut self, shared: &Shared, files: &[BorrowedFd<'_>]) -> bool {
-        let claimed = self.hello.record.filter(|index| {
-            // A forked child's record was claimed by its parent, and waits for it.
-            index.0 < tidemark_live::shared::PROCESSES_MAX as u32
-                && shared.process(*index).state() == State::Reserved
-        });
-        let Some(index) = claimed.or_else(|| match self.hello.record {
-            Some(_) => None,
-            None => shared.claim(),
-        }) else {
+        // A forked child's record was claimed by its parent, and waits for it.
+        let Some(index) = self.hello.record.or_else(|| shared.claim()) else {
             return false;
         };
         let process = shared.process(index);
@@ -531,16 +566,43 @@ impl Member {
         self.moved_pages = moved;
     }
 
-    /// Learns what the process may use. An engine that forks gives up half of it by itself.
-    fn look_up_given(&mut self, shared: &Shared) {
-        if let Some(index) = self.record {
-            self.given = u64::from(shared.process(index).budget());
+    /// Learns what the process may use, and whether its engine has changed that: one that forks
+    /// hands half of it to the child.
+    fn look_up_given(&mut self, shared: &Shared) -> bool {
+        let Some(index) = self.record.or(self.hello.record) else {
+            return false;
+        };
+        let given = u64::from(shared.process(index).budget());
+        let before = std::mem::replace(&mut self.given, given);
+        before != given && self.is_answered()
+    }
+
+    /// Tells the engine that it may use so many frames. False if it forks at this moment, and
+    /// nothing has been said.
+    fn give(&mut self, process: &Process<'_>, frames: u64) -> bool {
+        if self.given == frames {
+            return true;
         }
+        if !process.change_budget(self.given as u32, frames as u32) {
+            return false;
+        }
+        if frames > self.given {
+            process.forget_asking();
+        }
+        self.given = frames;
+        // One that is gone is found out when it is listened to.
+        let _ = control::poke(self.connection.as_fd());
+        true
     }
 
     fn holder(&self, shared: &Shared) -> Holder {
         let Some(index) = self.record else {
-            return Holder::NEW;
+            // A forked child brings half of what its parent had.
+            return Holder {
+                given: self.given,
+                resident: u64::from(self.hello.frames_resident).min(self.given),
+                ..Holder::NEW
+            };
         };
         let process = shared.process(index);
         let count = |counter| process.counter(counter).load(Relaxed);
@@ -549,8 +611,20 @@ impl Member {
             understood: count(Counter::FramesBudget),
             resident: count(Counter::FramesResident),
             pressure: self.pressure,
+            asked: process.asked(),
         }
     }
+}
+
+/// Tells an engine to leave its program alone.
+fn refuse(connection: BorrowedFd<'_>) {
+    let grant = Grant {
+        record: None,
+        frames_budget: 0,
+        frames_max: 0,
+    };
+    // It goes on without an engine, whether it hears this or not.
+    let _ = control::answer(connection, grant, &[]);
 }
 
 /// The monotonic clock, which engines use too.

@@ -374,6 +374,11 @@ impl Policy for Tidemark {
     }
 
     fn resize(&mut self, frames: u32) {
+        // A memory that grows as it is filled keeps what was learnt as a part of the whole.
+        if self.frames > 0 {
+            let grown = u128::from(self.cold_target) * u128::from(frames) / u128::from(self.frames);
+            self.cold_target = grown as u64;
+        }
         self.frames = frames.into();
         self.capacity = self.frames;
         self.drift = 0;

@@ -1,3 +1,5 @@
+use alloc::vec;
+
 use super::*;
 
 const TOTAL: u64 = 16_384;
@@ -9,7 +11,24 @@ fn settled(given: u64, resident: u64, pressure: u64) -> Holder {
         understood: given,
         resident,
         pressure,
+        asked: 0,
     }
+}
+
+/// One that has run short.
+fn asking(given: u64, pressure: u64) -> Holder {
+    Holder {
+        asked: asks(given),
+        ..settled(given, given, pressure)
+    }
+}
+
+fn change(holders: &[Holder]) -> Vec<u64> {
+    divide(TOTAL, holders, Occasion::Change).given
+}
+
+fn interval(holders: &[Holder]) -> Vec<u64> {
+    divide(TOTAL, holders, Occasion::Interval).given
 }
 
 /// Lets engines obey: they understand, and give up or fill what they were told.
@@ -18,6 +37,9 @@ fn obey(holders: &mut [Holder], given: &[u64], wants: &[u64]) {
         holder.given = given;
         holder.understood = given;
         holder.resident = want.min(given);
+        if holder.asked > 0 {
+            holder.asked = asks(given);
+        }
     }
 }
 
@@ -27,79 +49,115 @@ fn held(holders: &[Holder]) -> u64 {
 
 #[test]
 fn nobody_needs_nothing() {
-    assert!(divide(TOTAL, &[]).is_empty());
+    assert!(change(&[]).is_empty());
 }
 
 #[test]
 fn one_process_gets_everything() {
-    assert_eq!(divide(TOTAL, &[Holder::NEW]), [TOTAL]);
+    assert_eq!(change(&[Holder::NEW]), [TOTAL]);
+    assert_eq!(change(&[asking(1000, 0)]), [TOTAL], "or again, if it asks");
+    assert_eq!(change(&[settled(1000, 400, 9)]), [1000], "and not before");
 }
 
 #[test]
-fn a_newcomer_gets_an_equal_share_of_what_an_idle_process_does_not_use() {
-    let given = divide(TOTAL, &[settled(TOTAL, 400, 0), Holder::NEW]);
+fn a_newcomer_gets_the_floor_of_what_another_does_not_use() {
+    let division = divide(
+        TOTAL,
+        &[settled(TOTAL, 400, 0), Holder::NEW],
+        Occasion::Change,
+    );
     // The first still holds what it was given, until its engine has understood.
-    assert_eq!(given, [TOTAL / 2, 0]);
-    let given = divide(TOTAL, &[settled(TOTAL / 2, 400, 0), Holder::NEW]);
-    assert_eq!(given, [TOTAL / 2, TOTAL / 2]);
+    assert_eq!(division.given, [400 + 50 + SLACK_FRAMES, 0]);
+    assert!(!division.is_settled);
+    let division = divide(
+        TOTAL,
+        &[settled(578, 400, 0), Holder::NEW],
+        Occasion::Change,
+    );
+    assert_eq!(division.given, [578, FLOOR_FRAMES]);
+    assert!(division.is_settled);
+}
+
+#[test]
+fn who_asks_gets_as_much_again_of_what_is_free() {
+    let mut holders = [settled(578, 400, 0), asking(FLOOR_FRAMES, 0)];
+    let mut sizes = vec![];
+    while sizes.last() != Some(&holders[1].given) {
+        sizes.push(holders[1].given);
+        let given = change(&holders);
+        obey(&mut holders, &given, &[400, TOTAL]);
+    }
+    assert_eq!(sizes[..4], [256, 512, 1024, 2048]);
+    assert_eq!(holders[1].given, TOTAL - 578, "{sizes:?}");
+}
+
+#[test]
+fn what_is_unused_goes_at_once_to_who_asks() {
+    let mut holders = [settled(12_000, 400, 0), asking(4384, 0)];
+    let division = divide(TOTAL, &holders, Occasion::Change);
+    assert_eq!(division.given, [578, 4384]);
+    assert!(!division.is_settled);
+    obey(&mut holders, &division.given, &[400, TOTAL]);
+    holders[1].asked = asks(4384);
+    assert_eq!(change(&holders), [578, 8768]);
+}
+
+#[test]
+fn who_keeps_what_it_uses_and_a_little_is_not_short() {
+    for resident in [0, 100, 5000, TOTAL] {
+        let holder = settled(2 * TOTAL, resident, 0);
+        let kept = holder.given - holder.unused(FLOOR_FRAMES);
+        assert!(!is_short(kept, resident), "{resident}");
+    }
+    assert!(is_short(1000, 900) && !is_short(1000, 850));
 }
 
 #[test]
 fn a_newcomer_waits_for_frames_that_are_still_in_use() {
     let slow = Holder {
-        given: TOTAL,
-        understood: TOTAL / 2,
-        resident: TOTAL - 1000,
+        given: TOTAL - FLOOR_FRAMES,
+        understood: TOTAL - 100,
+        resident: TOTAL - 200,
         pressure: 9,
+        asked: TOTAL,
     };
-    let given = divide(
-        TOTAL,
-        &[
-            Holder {
-                given: TOTAL / 2,
-                ..slow
-            },
-            Holder::NEW,
-        ],
-    );
-    assert_eq!(given[1], 1000);
+    let division = divide(TOTAL, &[slow, Holder::NEW], Occasion::Change);
+    assert_eq!(division.given, [TOTAL - FLOOR_FRAMES, 100]);
+    assert!(!division.is_settled);
 }
 
 #[test]
-fn what_one_leaves_goes_to_the_others() {
-    let given = divide(TOTAL, &[settled(1000, 1000, 0), settled(1000, 900, 0)]);
-    assert_eq!(given, [TOTAL / 2, TOTAL / 2]);
-}
-
-#[test]
-fn idle_memory_goes_to_the_one_that_pages() {
-    let mut holders = [settled(8192, 400, 0), settled(8192, 8192, 500)];
-    let given = divide(TOTAL, &holders);
-    assert_eq!(given[0], 400 + 50 + 64);
-    assert_eq!(given[1], 8192, "not before the first has understood");
-    obey(&mut holders, &given, &[400, TOTAL]);
-    let given = divide(TOTAL, &holders);
-    assert!(given[1] > TOTAL - 600, "{given:?}");
+fn who_has_less_than_an_equal_share_takes_from_who_has_more() {
+    let given = change(&[asking(TOTAL - 1000, 500), asking(1000, 0)]);
+    assert_eq!(given[0], TOTAL - 2000);
+    let given = change(&[asking(TOTAL / 2 + 100, 500), asking(TOTAL / 2 - 100, 0)]);
+    assert_eq!(given[0], TOTAL / 2, "and no more than that");
+    let given = change(&[
+        settled(TOTAL - 1000, TOTAL - 1000, 0),
+        settled(1000, 1000, 9),
+    ]);
+    assert_eq!(given, [TOTAL - 1000, 1000], "if it asks");
 }
 
 #[test]
 fn used_memory_of_a_quiet_process_goes_slowly() {
-    let holders = [settled(8192, 8192, 0), settled(8192, 8192, 500)];
-    let given = divide(TOTAL, &holders);
+    let holders = [settled(8192, 8192, 0), asking(8192, 500)];
+    assert_eq!(change(&holders), [8192; 2], "at intervals only");
+    let given = interval(&holders);
     assert_eq!(given[0], 8192 - (8192 - FLOOR_FRAMES) / 16);
 }
 
 #[test]
 fn equal_pressure_changes_nothing() {
-    let holders = [settled(4096, 4096, 500); 4];
-    assert_eq!(divide(TOTAL, &holders), [4096; 4]);
+    let holders = [asking(4096, 500); 4];
+    assert_eq!(interval(&holders), [4096; 4]);
 }
 
 #[test]
 fn nobody_falls_below_the_floor() {
-    let mut holders = [settled(8192, 8192, 0), settled(8192, 8192, 500)];
+    let mut holders = [settled(8192, 8192, 0), asking(8192, 500)];
     for _ in 0..1000 {
-        let given = divide(TOTAL, &holders);
+        let given = interval(&holders);
         obey(&mut holders, &given, &[TOTAL, TOTAL]);
     }
     assert_eq!(
@@ -111,8 +169,14 @@ fn nobody_falls_below_the_floor() {
 
 #[test]
 fn with_more_processes_than_floors_all_get_the_same() {
-    let given = divide(FLOOR_FRAMES * 2, &[Holder::NEW; 8]);
+    let given = divide(FLOOR_FRAMES * 2, &[Holder::NEW; 8], Occasion::Change).given;
     assert_eq!(given, [FLOOR_FRAMES / 4; 8]);
+}
+
+#[test]
+fn nothing_is_taken_while_there_is_something_left() {
+    let holders = [settled(3000, 100, 0), asking(4000, 9), Holder::NEW];
+    assert_eq!(interval(&holders), [3000, 8000, FLOOR_FRAMES]);
 }
 
 #[test]
@@ -134,13 +198,21 @@ fn the_sum_never_exceeds_the_total_whatever_happens() {
             }
             _ => {}
         }
-        let given = divide(TOTAL, &holders);
+        let occasion = match random(2) {
+            0 => Occasion::Change,
+            _ => Occasion::Interval,
+        };
+        let given = divide(TOTAL, &holders, occasion).given;
         for (holder, given) in holders.iter_mut().zip(given) {
             holder.given = given;
         }
         assert!(held(&holders) <= TOTAL, "step {step}: {holders:?}");
+        let floor = FLOOR_FRAMES.min(TOTAL / holders.len().max(1) as u64);
+        let is_asked = |holder: &Holder| holder.given >= floor || holder.given >= holder.understood;
+        assert!(holders.iter().all(is_asked), "step {step}: {holders:?}");
         for holder in &mut holders {
             holder.pressure = random(3) * random(1000);
+            holder.asked = random(2) * random(2 * TOTAL);
             // An engine may be slow to understand, and slower to give up frames.
             if random(3) > 0 {
                 holder.understood = holder.given;

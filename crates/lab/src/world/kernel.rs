@@ -142,6 +142,7 @@ impl World<'_> {
         let managed = self.memories().filter(|memory| memory.is_managed);
         let used = managed.map(|memory| memory.vm.frames().in_use()).sum();
         self.tally.frames_used_max = self.tally.frames_used_max.max(used);
+        self.look_for_shortage(now);
         cost_ns + self.take_kernel_ns() + self.drain(now)
     }
 

@@ -34,6 +34,12 @@ pub(super) struct Memory {
     pub(super) is_managed: bool,
     /// How many frames it was given.
     given: u32,
+    /// What it asks to have in all; zero if it does not.
+    asked: u64,
+    /// Frames are to be given up that were taken away.
+    is_owing: bool,
+    /// How many pages had come to a frame when that was last looked at.
+    arrivals: u64,
     /// Pages it had moved when that was last asked, and how much it paged by then.
     moved_pages: u64,
     pressure: u64,
@@ -50,7 +56,7 @@ impl Memory {
         frames: u32,
         frames_max: u32,
     ) -> Result<Memory, WorldError> {
-        let mut config = (system.config)(frames);
+        let mut config = (system.config)(frames_max);
         if let (Some(swap_ahead), DiskModel::Hdd(_)) =
             (system.swap_ahead_seeking, &scenario.disks.swap)
         {
@@ -59,6 +65,7 @@ impl Memory {
         let mut config = scenario.clusters.apply(config);
         config.is_logging = scenario.watch.is_logging;
         config.frames_max = config.frames_max.max(frames_max);
+        let config = config.limited(frames);
         let (most, limit) = (config.frames_max, config.frames_limit);
         let policy = build_policy(system, scenario, most, limit)?;
         let slots = LocalSlots::new(count_slots(scenario));
@@ -73,6 +80,9 @@ impl Memory {
             questions: 0,
             is_managed: true,
             given: frames,
+            asked: 0,
+            is_owing: false,
+            arrivals: 0,
             moved_pages: 0,
             pressure: 0,
         })
@@ -80,7 +90,33 @@ impl Memory {
 
     /// Sets what it is given, and answers whether that changes anything.
     pub(super) fn give(&mut self, frames: u32) -> bool {
-        std::mem::replace(&mut self.given, frames) != frames
+        let before = std::mem::replace(&mut self.given, frames);
+        self.is_owing |= frames < before;
+        if frames > before {
+            self.asked = 0;
+        }
+        frames != before
+    }
+
+    /// Whether there is something to be said to who divides frames, as there is once if it runs
+    /// short, and when what was taken from it is free.
+    pub(super) fn has_news(&mut self) -> bool {
+        let (given, in_use) = (self.given, self.vm.frames().in_use());
+        let arrivals = self.vm.counters().arrivals();
+        let has_taken = std::mem::replace(&mut self.arrivals, arrivals) != arrivals;
+        let is_short = has_taken && share::is_short(given.into(), in_use.into());
+        let is_asking = is_short && self.asked == 0;
+        if is_asking {
+            self.asked = share::asks(given.into());
+        }
+        let is_done = self.is_owing && in_use <= given;
+        self.is_owing &= !is_done;
+        is_asking || is_done
+    }
+
+    /// Has it ask anew, if it is still short.
+    pub(super) fn forget_asking(&mut self) {
+        self.asked = 0;
     }
 
     /// Learns how much it has paged since this was last asked.
@@ -103,6 +139,7 @@ impl Memory {
             understood: u64::from(self.given),
             resident: u64::from(self.vm.frames().in_use()),
             pressure: self.pressure,
+            asked: self.asked,
         }
     }
 

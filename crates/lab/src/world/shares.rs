@@ -3,7 +3,7 @@
 //! Usually all processes share one memory, as under a kernel. In a world that is divided
 //! ([`Scenario::is_divided`]) each program that is started or executed begins with a memory of its
 //! own, as under `tidemark run`, and [`tidemark_core::share`] says how many frames each is given:
-//! whenever somebody comes or goes, and at intervals. A forked child stays in its parent's memory
+//! whenever somebody comes, goes or asks for more, and at intervals. A forked child stays in its parent's memory
 //! until it executes something.
 //!
 //! # Invariants
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use tidemark_core::id::SpaceId;
 use tidemark_core::share::{
-    self, ADMISSION_NS, FLOOR_FRAMES, FRAMES_MIN, Holder, INTERVAL_NS, TRANSFER_NS,
+    self, ADMISSION_NS, FLOOR_FRAMES, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
 };
 use tidemark_core::time::Time;
 
@@ -34,13 +34,19 @@ pub(super) struct Shares {
     last_number: u32,
     /// Processes that have no memory yet, and since when.
     newcomers: Vec<(usize, u64)>,
-    /// Somebody has come or gone since frames were last divided.
-    is_asked: bool,
+    /// When frames are divided, if somebody has come, gone or asked.
+    asked_ns: Option<u64>,
     /// When it is time to look again.
     next_ns: u64,
+    /// When the next interval begins.
+    interval_ns: u64,
     /// Since when frames have been on their way from one memory to another.
     unsettled_since: Option<u64>,
 }
+
+/// How long it takes until who divides has heard of something and engines have heard of the
+/// outcome.
+const WORD_NS: u64 = 100_000;
 
 impl Shares {
     fn park(&mut self, memory: Memory) {
@@ -141,25 +147,43 @@ impl World<'_> {
 
     /// Looks whether frames are to be divided anew, and divides them.
     pub(super) fn handle_division(&mut self, now: u64) {
-        let is_due = now >= self.shares.next_ns;
-        if !std::mem::take(&mut self.shares.is_asked) && !is_due {
+        let shares = &mut self.shares;
+        let is_asked = shares.asked_ns.is_some_and(|due| now >= due);
+        let is_over = now >= shares.interval_ns;
+        if !is_asked && !is_over && now < shares.next_ns {
             return;
         }
-        if is_due && (self.shares.unsettled_since.is_none() || self.shares.is_slow(now)) {
-            self.memory.measure();
-            self.shares.parked.values_mut().for_each(Memory::measure);
+        shares.asked_ns = None;
+        if !is_over {
+            return self.divide(now, Occasion::Change);
         }
-        self.divide(now);
+        shares.interval_ns = now + INTERVAL_NS;
+        self.each_memory(Memory::measure);
+        self.divide(now, Occasion::Interval);
+        self.each_memory(Memory::forget_asking);
     }
 
-    fn ask_for_division(&mut self, now: u64) {
-        if !std::mem::replace(&mut self.shares.is_asked, true) {
-            self.set_alarm(now, Alarm::Divide);
+    /// Has frames divided anew if the memory at hand wants more, or has given up some.
+    pub(super) fn look_for_shortage(&mut self, now: u64) {
+        if self.scenario.is_divided && self.memory.is_managed && self.memory.has_news() {
+            self.ask_for_division(now + WORD_NS);
+        }
+    }
+
+    fn each_memory(&mut self, act: fn(&mut Memory)) {
+        act(&mut self.memory);
+        self.shares.parked.values_mut().for_each(act);
+    }
+
+    fn ask_for_division(&mut self, at: u64) {
+        if self.shares.asked_ns.is_none_or(|due| at < due) {
+            self.shares.asked_ns = Some(at);
+            self.set_alarm(at, Alarm::Divide);
         }
     }
 
     /// Divides frames among all, and lets newcomers in for whom it suffices.
-    fn divide(&mut self, now: u64) {
+    fn divide(&mut self, now: u64, occasion: Occasion) {
         let is_member = |memory: &&Memory| memory.is_managed && memory.processes > 0;
         let mut members: Vec<(u32, Holder)> = self
             .memories()
@@ -172,8 +196,8 @@ impl World<'_> {
         holders.extend(newcomers.iter().map(|_| Holder::NEW));
         let total = self.scenario.memory_pages - self.scenario.wired_pages;
         let fair = u64::from(total) / holders.len().max(1) as u64;
-        let given = share::divide(u64::from(total), &holders);
-        let shared = given.iter().sum::<u64>() + given.len() as u64;
+        let division = share::divide(u64::from(total), &holders, occasion);
+        let given = division.given;
         for (&(number, _), &frames) in members.iter().zip(&given) {
             self.set_limit(number, frames as u32, now);
         }
@@ -187,8 +211,8 @@ impl World<'_> {
                 self.shares.newcomers.push(newcomer);
             }
         }
-        let is_settled = shared >= u64::from(total) && self.shares.newcomers.is_empty();
-        self.plan_division(now, is_settled || holders.is_empty());
+        let is_settled = division.is_settled && self.shares.newcomers.is_empty();
+        self.plan_division(now, is_settled);
     }
 
     /// Decides when to look again: soon, while frames are on their way.
@@ -199,9 +223,10 @@ impl World<'_> {
             false => shares.unsettled_since.or(Some(now)),
         };
         let is_hurried = !is_settled && (!shares.is_slow(now) || !shares.newcomers.is_empty());
-        let interval = if is_hurried { TRANSFER_NS } else { INTERVAL_NS };
-        shares.next_ns = now + interval;
-        self.set_alarm(now + interval, Alarm::Divide);
+        let soon = if is_hurried { TRANSFER_NS } else { INTERVAL_NS };
+        shares.next_ns = shares.interval_ns.min(now + soon);
+        let next_ns = shares.next_ns;
+        self.set_alarm(next_ns, Alarm::Divide);
     }
 
     fn set_limit(&mut self, number: u32, frames: u32, now: u64) {
@@ -214,6 +239,7 @@ impl World<'_> {
         memory.vm.handle_limit(Time(now), &mut memory.tables, limit);
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.charge_nobody(now, cost_ns);
+        self.look_for_shortage(now);
     }
 
     /// Begins a memory for a process: what it is given, and the most it can be.

@@ -128,6 +128,7 @@ impl Engine {
         let end = now().after_ns(REST_NS_MAX);
         loop {
             if let Some(child) = self.shared.claim_child(self.record()) {
+                self.split_budget(child);
                 return child;
             }
             if self.control.is_none() {
@@ -154,20 +155,6 @@ impl Engine {
         for (index, _) in dead {
             self.shared.release(index);
         }
-    }
-
-    /// Lowers the budget to a half, in the record as well: the supervisor gives back what turns out
-    /// not to be needed. Answers what is left.
-    fn halve_budget(&mut self) -> u32 {
-        // Alone, nobody would give anything back; and what is recorded has room for all of it.
-        if self.control.is_none() || self.sampling.is_some() {
-            return self.budget;
-        }
-        let least = self.vm.config().reserve + 1;
-        self.budget = (self.budget / 2).max(least);
-        self.shared.process(self.record()).set_budget(self.budget);
-        self.vm.handle_limit(now(), &mut self.machine, self.budget);
-        self.budget
     }
 
     /// One turn while frozen: serves faults aside, until the fork is over.

@@ -73,6 +73,7 @@ impl Engine {
         if record.counter(Counter::FramesResident).load(Relaxed) != resident {
             record.set_resident(resident);
         }
+        self.look_for_shortage();
     }
 
     fn gather(&mut self) {

@@ -223,7 +223,6 @@ impl Engine {
         let store = store.map_err(call("starting the swap store"))?;
         let process = lent.shared.process(lent.record);
         process.start(pid(), parent_pid(), &setup.name, now().0);
-        process.set_budget(budget);
         let engine = Engine {
             vm,
             space,
@@ -253,6 +252,7 @@ impl Engine {
             // In step the first tick comes when it is due.
             next_tick: Time(u64::from(setup.is_in_step) * STEP_TICK_NS),
             budget,
+            asking: Default::default(),
             setup,
         };
         engine.murmur("is managed");
@@ -289,7 +289,7 @@ impl Engine {
                     record: Some(record),
                     frames_resident: self.vm.frames().in_use(),
                 };
-                let (connection, grant, files) = introduce(&socket, hello)?;
+                let (connection, _, files) = introduce(&socket, hello)?;
                 let GrantFiles {
                     shared,
                     swap,
@@ -298,7 +298,6 @@ impl Engine {
                 drop(shared);
                 self.go_on_logging(decisions, &connection)?;
                 self.control = Some(connection);
-                self.shared.process(record).set_budget(grant.frames_budget);
                 swap
             }
             None => {
@@ -382,6 +381,7 @@ impl Lent {
         let shared = Shared::create(slots, u64::from(frames));
         let shared = Arc::new(shared.map_err(no_supervisor)?);
         let record = shared.claim().expect("the table is new");
+        shared.process(record).set_budget(frames);
         let decisions = setup.decisions.as_deref().map(open_log).transpose()?;
         let (frames_max, budget) = (frames, frames);
         Ok(Lent {

@@ -97,6 +97,7 @@ impl Engine {
         self.carry_on();
         self.place.follow(&mut self.gauges);
         self.publish();
+        self.speak_up();
         let end = now();
         self.gauges.add(Counter::EngineNs, end.since_ns(began));
         self.pause(end)
@@ -178,18 +179,6 @@ impl Engine {
         has_started
     }
 
-    /// Takes over the budget that the supervisor has set.
-    pub(super) fn follow_budget(&mut self) {
-        let record = self.record();
-        let least = self.vm.config().reserve + 1;
-        let wanted = self.shared.process(record).budget();
-        let wanted = wanted.clamp(least, self.vm.config().frames_max);
-        if wanted != self.budget {
-            self.budget = wanted;
-            self.vm.handle_limit(self.now, &mut self.machine, wanted);
-        }
-    }
-
     pub(super) fn note_decisions(&mut self) {
         let Some(log) = &mut self.decisions else {
             return;
@@ -221,7 +210,7 @@ impl Engine {
     }
 
     /// Takes in a poke; without a supervisor the engine goes on alone.
-    fn hear_supervisor(&mut self) {
+    pub(super) fn hear_supervisor(&mut self) {
         let Some(control) = &self.control else { return };
         let mut bytes = [0u8; 64];
         let flags = rustix::net::RecvFlags::DONTWAIT;

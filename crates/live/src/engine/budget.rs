@@ -1,0 +1,134 @@
+//! The budget: following what the supervisor gives, and asking it for more.
+//!
+//! An engine says that it is short while it still has frames, so that the program need not wait for
+//! the answer. It does so once for a budget: the supervisor knows from then on, and forgets it when
+//! it gives more, or at its intervals. It also says when it is down to a budget that was lowered,
+//! as others may wait for what it had.
+
+use std::os::fd::AsFd;
+
+use tidemark_core::share;
+
+use super::{Engine, now};
+use crate::control;
+use crate::shared::ProcessIndex;
+use crate::sys::socket;
+
+/// How long an engine waits for the frames that a child needs. The supervisor has them at once, or
+/// has to take them from another engine, or has none.
+const ANSWER_NS_MAX: u64 = 4_000_000;
+
+/// What there is to be said to the supervisor.
+#[derive(Default)]
+pub(super) struct Asking {
+    /// How many pages had come to a frame when that was last looked at.
+    arrivals: u64,
+    /// Frames are to be given up that were taken away.
+    is_owing: bool,
+    /// The supervisor is to be poked.
+    has_news: bool,
+}
+
+impl Engine {
+    /// Takes over the budget that the supervisor has set.
+    pub(super) fn follow_budget(&mut self) {
+        let record = self.record();
+        let least = self.vm.config().reserve + 1;
+        let wanted = self.shared.process(record).budget();
+        let wanted = wanted.clamp(least, self.vm.config().frames_max);
+        if wanted != self.budget {
+            self.asking.is_owing |= wanted < self.budget;
+            self.budget = wanted;
+            self.vm.handle_limit(self.now, &mut self.machine, wanted);
+        }
+    }
+
+    /// Notes in the record whether frames are short. What is published must be current.
+    pub(super) fn look_for_shortage(&mut self) {
+        // What is recorded has room for all of it.
+        if self.control.is_none() || self.sampling.is_some() {
+            return;
+        }
+        let arrivals = self.vm.counters().arrivals();
+        let has_taken = std::mem::replace(&mut self.asking.arrivals, arrivals) != arrivals;
+        let resident = self.vm.frames().in_use();
+        if has_taken && share::is_short(self.budget.into(), resident.into()) {
+            let asked = share::asks(self.budget.into());
+            self.asking.has_news |= self.shared.process(self.record()).ask(asked);
+        }
+        if self.asking.is_owing && resident <= self.budget {
+            self.asking.is_owing = false;
+            self.asking.has_news = true;
+        }
+    }
+
+    /// Lowers the budget to a half before a fork, having asked for as much as two need. Answers
+    /// what is left. The record follows when there is one for the child:
+    /// [`split_budget`](Self::split_budget).
+    pub(super) fn halve_budget(&mut self) -> u32 {
+        // Alone, nobody would give anything back; and what is recorded has room for all of it.
+        if self.control.is_none() || self.sampling.is_some() {
+            return self.budget;
+        }
+        self.ask_for_two();
+        let least = self.vm.config().reserve + 1;
+        self.budget = (self.budget / 2).max(least);
+        self.vm.handle_limit(now(), &mut self.machine, self.budget);
+        self.budget
+    }
+
+    /// Hands half of what the supervisor gives to a child that is about to be forked. The
+    /// supervisor holds it back from when it stands in the child's record.
+    pub(super) fn split_budget(&self, child: ProcessIndex) {
+        if self.control.is_none() || self.sampling.is_some() {
+            return;
+        }
+        let (parent, child) = (
+            self.shared.process(self.record()),
+            self.shared.process(child),
+        );
+        loop {
+            let before = parent.budget();
+            let half = before / 2;
+            child.set_budget(half);
+            if parent.change_budget(before, before - half) {
+                return;
+            }
+        }
+    }
+
+    /// Asks for as many frames as this process and a child use together, and waits for them: for a
+    /// short while, as there may be none.
+    fn ask_for_two(&mut self) {
+        let wanted = share::asks(self.vm.frames().in_use().into());
+        let record = self.shared.process(self.record());
+        let before = record.budget();
+        let is_all = u64::from(before) >= self.shared.frames_total();
+        if is_all || wanted <= before.into() || !record.ask(wanted) {
+            return;
+        }
+        self.asking.has_news = true;
+        self.speak_up();
+        let end = now().after_ns(ANSWER_NS_MAX);
+        while self.shared.process(self.record()).budget() == before && now() < end {
+            let Some(control) = &self.control else { return };
+            // Whatever the wait answers, the loop looks for itself.
+            let _ = socket::wait_readable(&[control.as_fd()], Some(ANSWER_NS_MAX / 4));
+            self.hear_supervisor();
+        }
+        self.now = now();
+        self.follow_budget();
+    }
+
+    /// Tells the supervisor what there is to say. On the engine's own thread: no other has the
+    /// connection.
+    pub(super) fn speak_up(&mut self) {
+        if !std::mem::take(&mut self.asking.has_news) {
+            return;
+        }
+        if let Some(control) = &self.control {
+            // If it is gone, that shows when it is next heard.
+            let _ = control::poke(control.as_fd());
+        }
+    }
+}
