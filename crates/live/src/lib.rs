@@ -7,6 +7,7 @@
 //! - [`engine`] is the loop that joins them with the core; [`scanner`] finds what it manages, and
 //!   [`requests`] is how program threads talk to it.
 //! - [`shared`] is what the processes of a run share, [`control`] how they meet.
+//! - [`disk`] finds the processor that a disk interrupts.
 //! - [`reference_log`] is what a recorded process writes its references to.
 //!
 //! # Threads
@@ -16,6 +17,7 @@
 #![deny(unsafe_code)]
 
 pub mod control;
+pub mod disk;
 pub mod engine;
 pub mod hand;
 pub mod machine;

@@ -57,6 +57,8 @@ enum Header {
     FramesResident,
     FramesPeak,
     FramesTotal,
+    /// One more than the number; zero if there is none.
+    DiskProcessor,
 }
 
 /// The fields of a process record before its counters, by word.
@@ -396,6 +398,19 @@ impl Shared {
     /// How many frames all processes together may use.
     pub fn frames_total(&self) -> u64 {
         self.header(Header::FramesTotal).load(Relaxed)
+    }
+
+    /// Tells every engine which processor hears from the disk of the swap store. `None` if none
+    /// does, or many do: the same as saying nothing.
+    pub fn set_disk_processor(&self, processor: Option<u32>) {
+        let word = processor.map_or(0, |processor| u64::from(processor) + 1);
+        self.header(Header::DiskProcessor).store(word, Relaxed);
+    }
+
+    /// Which processor hears from the disk of the swap store.
+    pub fn disk_processor(&self) -> Option<u32> {
+        let word = self.header(Header::DiskProcessor).load(Relaxed);
+        u32::try_from(word.checked_sub(1)?).ok()
     }
 
     /// How many frames all processes use together now.

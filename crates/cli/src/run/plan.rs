@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_live::control;
 use tidemark_live::shared::Shared;
+use tidemark_live::{control, disk};
 use tidemark_results::text::bytes;
 
 use super::files::{PrivateFolder, Replacement};
@@ -161,6 +161,7 @@ impl Management {
             Ok(shared) => shared,
             Err(error) => refuse!("shared memory can't be made: {}", plain(&error)),
         };
+        shared.set_disk_processor(disk::processor_of(&self.swap.file));
         let folder = PrivateFolder::new()?;
         let (listener, socket) = folder.listen()?;
         command

@@ -136,7 +136,10 @@ impl Engine {
                 }
                 self.note_standing(at);
             }
-            Resolution::Pending => self.gauges.add(Counter::PageInFaults, 1),
+            Resolution::Pending => {
+                self.gauges.add(Counter::PageInFaults, 1);
+                self.place.note_wait(arrival.thread, self.now);
+            }
             Resolution::Invalid => {
                 self.waiting.take(waiter);
                 self.serve_unknown(arrival);

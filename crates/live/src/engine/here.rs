@@ -125,6 +125,7 @@ impl Engine {
                 self.gauges.add(Counter::PageInFaults, 1);
                 self.carry_on();
                 self.make_room();
+                self.place.wait_here(self.now);
                 let is_over = self.waiting.since(waiter) != Some(since);
                 if is_over {
                     Told::Touch

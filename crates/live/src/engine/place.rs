@@ -3,7 +3,10 @@
 
 use rustix::thread::CpuSet;
 
+use tidemark_core::time::Time;
+
 use super::publish::Gauges;
+use super::pull::{Held, Pull};
 use crate::ranges::Ranges;
 use crate::shared::Counter;
 use crate::sys::thread::{self, CpuFinder};
@@ -21,10 +24,14 @@ pub(super) struct Place {
     last_cpu: u32,
     agreeing: u32,
     own_cpu: Option<u32>,
+    pull: Pull,
+    /// Whether the thread that waits is to be brought to the disk's processor when it is woken.
+    is_pulling: bool,
 }
 
 impl Place {
-    pub(super) fn new(finder: Option<CpuFinder>) -> Place {
+    /// `disk` is the processor that hears from the disk of the swap store, if one does.
+    pub(super) fn new(finder: Option<CpuFinder>, disk: Option<u32>) -> Place {
         // Without the right to go first the engine goes with the others.
         let _ = thread::set_nice(-10);
         let allowed = thread::allowed().ok();
@@ -35,6 +42,39 @@ impl Place {
             last_cpu: u32::MAX,
             agreeing: 0,
             own_cpu: None,
+            pull: Pull::new(disk),
+            is_pulling: false,
+        }
+    }
+
+    /// Learns that `thread` waits for the disk, in thread mode.
+    pub(super) fn note_wait(&mut self, thread: u32, now: Time) {
+        let is_away = self.pull.away_from(self.last_cpu).is_some();
+        self.is_pulling = self.pull.note_wait(thread, now) && is_away;
+    }
+
+    /// Confines the thread that has waited, and is about to be woken, to the disk's processor, if
+    /// it is time for that. The engine goes there, too.
+    pub(super) fn begin_pull(&mut self, now: Time, gauges: &mut Gauges) -> Option<Held> {
+        if !std::mem::take(&mut self.is_pulling) {
+            return None;
+        }
+        let disk = self.pull.away_from(self.last_cpu)?;
+        let held = self.pull.begin(disk, now)?;
+        self.last_cpu = disk;
+        self.agreeing = SAMPLES_AGREEING;
+        gauges.add(Counter::EngineMoves, 1);
+        Some(held)
+    }
+
+    /// Learns that the calling thread waits for the disk, in in-thread mode, and brings it to the
+    /// disk's processor if it is time for that.
+    pub(super) fn wait_here(&mut self, now: Time) {
+        if self.pull.note_wait(thread::current(), now)
+            && let Some(disk) = self.pull.away_from(thread::current_cpu())
+            && let Some(held) = self.pull.begin(disk, now)
+        {
+            held.release();
         }
     }
 

@@ -235,7 +235,7 @@ impl Engine {
             changes: Changes::default(),
             messages: Messages::new(),
             freeze: Freeze::new().map_err(call("mapping the engine's memory"))?,
-            place: Place::new(setup.cpu_finder),
+            place: Place::new(setup.cpu_finder, lent.shared.disk_processor()),
             before: super::publish::Before::default(),
             gauges: Gauges::new(),
             shared: lent.shared,

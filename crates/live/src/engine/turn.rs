@@ -106,8 +106,13 @@ impl Engine {
     /// Brings the store's answers to the core.
     pub(super) fn collect_replies(&mut self) {
         self.reap();
+        let mut held = None;
         while let Some(reply) = self.store.next_reply() {
+            held = held.or_else(|| self.place.begin_pull(self.now, &mut self.gauges));
             self.vm.handle_reply(self.now, &mut self.machine, reply);
+        }
+        if let Some(held) = held {
+            held.release();
         }
     }
 

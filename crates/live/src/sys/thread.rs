@@ -119,11 +119,7 @@ pub fn current() -> u32 {
 
 /// Confines the calling thread to one processor.
 pub fn stay_on(cpu: u32) -> Result<(), Errno> {
-    let mut set = CpuSet::new();
-    if cpu as usize >= CpuSet::MAX_CPU {
-        return Err(Errno::INVAL);
-    }
-    set.set(cpu as usize);
+    let set = only(cpu).ok_or(Errno::INVAL)?;
     rustix::thread::sched_setaffinity(None, &set)
 }
 
@@ -135,6 +131,26 @@ pub fn stay_anywhere(allowed: &CpuSet) -> Result<(), Errno> {
 /// The processors the calling thread may use.
 pub fn allowed() -> Result<CpuSet, Errno> {
     rustix::thread::sched_getaffinity(None)
+}
+
+/// The processors thread `number` of this process may use.
+pub fn allowed_to(number: u32) -> Result<CpuSet, Errno> {
+    rustix::thread::sched_getaffinity(Pid::from_raw(number as i32))
+}
+
+/// Lets thread `number` of this process use these processors and no others. If it sleeps, that is
+/// where it wakes.
+pub fn allow(number: u32, processors: &CpuSet) -> Result<(), Errno> {
+    rustix::thread::sched_setaffinity(Pid::from_raw(number as i32), processors)
+}
+
+/// A set of one processor. `None` if the number is too large.
+pub fn only(cpu: u32) -> Option<CpuSet> {
+    let mut set = CpuSet::new();
+    ((cpu as usize) < CpuSet::MAX_CPU).then(|| {
+        set.set(cpu as usize);
+        set
+    })
 }
 
 /// The processor the calling thread is on.
