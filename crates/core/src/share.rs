@@ -6,7 +6,7 @@
 //! Frames go to who asks for them. The first process has all there are; one that comes later has
 //! the floor, and as much again as it has whenever it is [short](is_short). What nobody uses goes
 //! at once. What is used goes at once only where its holder has more than an equal share and who
-//! asks has less; else slowly, so that the holder's own faults can speak up; and among those that
+//! asks never had one; else slowly, so that the holder's own faults can speak up; and among those that
 //! page, frames drift to those that page more.
 //!
 //! # Invariants
@@ -56,6 +56,8 @@ pub struct Holder {
     pub pressure: u64,
     /// What it asks to have in all, if that is more; zero once it was given something.
     pub asked: u64,
+    /// It has had an equal share: what it has lost of that since went to those that page more.
+    pub is_served: bool,
 }
 
 /// What a division came to.
@@ -63,6 +65,8 @@ pub struct Holder {
 pub struct Division {
     /// What each is given from now on, in frames.
     pub given: Vec<u64>,
+    /// An equal share, in frames.
+    pub fair: u64,
     /// Nobody waits for frames that others still hold. Else another division, later, makes up for
     /// it.
     pub is_settled: bool,
@@ -76,6 +80,7 @@ impl Holder {
         resident: 0,
         pressure: 0,
         asked: 0,
+        is_served: false,
     };
 
     /// The most it may be using at this moment or the next.
@@ -140,7 +145,7 @@ pub fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
     let mut due: Vec<u64> = holders.iter().map(|holder| holder.given).collect();
     make_room(total, floor, holders, &wants, &mut due);
     // An equal share comes before what goes beyond it.
-    let owed = owed(fair, &wants, &due);
+    let owed = owed(fair, holders, &wants, &due);
     grant(total, &owed, &mut wants, &mut due);
     let rest = wants.clone();
     grant(total, &rest, &mut wants, &mut due);
@@ -149,7 +154,11 @@ pub fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
     }
     let given = phase(total, holders, &due);
     let is_settled = given.iter().zip(&due).all(|(given, due)| given >= due);
-    Division { given, is_settled }
+    Division {
+        given,
+        fair,
+        is_settled,
+    }
 }
 
 /// Takes what nobody uses if that is wanted, and then, for those that would have an equal share,
@@ -162,16 +171,19 @@ fn make_room(total: u64, floor: u64, holders: &[Holder], wants: &[u64], due: &mu
     for (due, holder) in due.iter_mut().zip(holders) {
         *due -= holder.unused(floor);
     }
-    let owed = owed(fair, wants, due).iter().sum::<u64>();
+    let owed = owed(fair, holders, wants, due).iter().sum::<u64>();
     let missing = (due.iter().sum::<u64>() + owed).saturating_sub(total);
     let excess: Vec<u64> = due.iter().map(|due| due.saturating_sub(fair)).collect();
     take(missing, &excess, due);
 }
 
-/// The part of `wants` that takes nobody beyond an equal share.
-fn owed(fair: u64, wants: &[u64], due: &[u64]) -> Vec<u64> {
-    let below = |(&want, due): (&u64, &u64)| want.min(fair.saturating_sub(*due));
-    wants.iter().zip(due).map(below).collect()
+/// The part of `wants` that takes nobody beyond an equal share, or to one again.
+fn owed(fair: u64, holders: &[Holder], wants: &[u64], due: &[u64]) -> Vec<u64> {
+    let below = |((want, due), holder): ((&u64, &u64), &Holder)| match holder.is_served {
+        true => 0,
+        false => (*want).min(fair.saturating_sub(*due)),
+    };
+    wants.iter().zip(due).zip(holders).map(below).collect()
 }
 
 /// Gives each its `share` of what is left of `total`, or the same part of it if that is too little.

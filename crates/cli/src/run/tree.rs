@@ -74,6 +74,8 @@ struct Member {
     given: u64,
     moved_pages: u64,
     pressure: u64,
+    /// It has had an equal share.
+    is_served: bool,
 }
 
 /// What a run leaves behind.
@@ -331,6 +333,7 @@ impl Tree {
         let share::Division {
             given,
             mut is_settled,
+            ..
         } = share::divide(total, &holders, occasion);
         let mut turned_away = vec![];
         for (place, (member, frames)) in self.members.iter_mut().zip(given).enumerate() {
@@ -354,6 +357,9 @@ impl Tree {
         }
         for place in turned_away.into_iter().rev() {
             self.turn_away(place);
+        }
+        for member in &mut self.members {
+            member.is_served |= member.given >= fair;
         }
         self.plan_division(is_settled);
     }
@@ -502,6 +508,7 @@ impl Member {
             given: 0,
             moved_pages: 0,
             pressure: 0,
+            is_served: false,
         }
     }
 
@@ -612,6 +619,7 @@ impl Member {
             resident: count(Counter::FramesResident),
             pressure: self.pressure,
             asked: process.asked(),
+            is_served: self.is_served,
         }
     }
 }

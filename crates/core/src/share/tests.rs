@@ -12,6 +12,7 @@ fn settled(given: u64, resident: u64, pressure: u64) -> Holder {
         resident,
         pressure,
         asked: 0,
+        is_served: false,
     }
 }
 
@@ -120,6 +121,7 @@ fn a_newcomer_waits_for_frames_that_are_still_in_use() {
         resident: TOTAL - 200,
         pressure: 9,
         asked: TOTAL,
+        is_served: false,
     };
     let division = divide(TOTAL, &[slow, Holder::NEW], Occasion::Change);
     assert_eq!(division.given, [TOTAL - FLOOR_FRAMES, 100]);
@@ -132,6 +134,12 @@ fn who_has_less_than_an_equal_share_takes_from_who_has_more() {
     assert_eq!(given[0], TOTAL - 2000);
     let given = change(&[asking(TOTAL / 2 + 100, 500), asking(TOTAL / 2 - 100, 0)]);
     assert_eq!(given[0], TOTAL / 2, "and no more than that");
+    let served = Holder {
+        is_served: true,
+        ..asking(1000, 0)
+    };
+    let given = change(&[asking(TOTAL - 1000, 500), served]);
+    assert_eq!(given, [TOTAL - 1000, 1000], "unless it had one");
     let given = change(&[
         settled(TOTAL - 1000, TOTAL - 1000, 0),
         settled(1000, 1000, 9),
@@ -213,6 +221,7 @@ fn the_sum_never_exceeds_the_total_whatever_happens() {
         for holder in &mut holders {
             holder.pressure = random(3) * random(1000);
             holder.asked = random(2) * random(2 * TOTAL);
+            holder.is_served |= random(5) == 0;
             // An engine may be slow to understand, and slower to give up frames.
             if random(3) > 0 {
                 holder.understood = holder.given;

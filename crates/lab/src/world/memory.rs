@@ -36,6 +36,8 @@ pub(super) struct Memory {
     given: u32,
     /// What it asks to have in all; zero if it does not.
     asked: u64,
+    /// It has had an equal share.
+    is_served: bool,
     /// Frames are to be given up that were taken away.
     is_owing: bool,
     /// How many pages had come to a frame when that was last looked at.
@@ -81,6 +83,7 @@ impl Memory {
             is_managed: true,
             given: frames,
             asked: 0,
+            is_served: false,
             is_owing: false,
             arrivals: 0,
             moved_pages: 0,
@@ -114,6 +117,11 @@ impl Memory {
         is_asking || is_done
     }
 
+    /// Notes whether it has what is an equal share now.
+    pub(super) fn note_share(&mut self, fair: u32) {
+        self.is_served |= self.given >= fair;
+    }
+
     /// Has it ask anew, if it is still short.
     pub(super) fn forget_asking(&mut self) {
         self.asked = 0;
@@ -140,6 +148,7 @@ impl Memory {
             resident: u64::from(self.vm.frames().in_use()),
             pressure: self.pressure,
             asked: self.asked,
+            is_served: self.is_served,
         }
     }
 

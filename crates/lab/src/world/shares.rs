@@ -3,8 +3,8 @@
 //! Usually all processes share one memory, as under a kernel. In a world that is divided
 //! ([`Scenario::is_divided`]) each program that is started or executed begins with a memory of its
 //! own, as under `tidemark run`, and [`tidemark_core::share`] says how many frames each is given:
-//! whenever somebody comes, goes or asks for more, and at intervals. A forked child stays in its parent's memory
-//! until it executes something.
+//! when somebody comes, goes or asks for more, and at intervals. A forked child stays in its
+//! parent's memory until it executes something.
 //!
 //! # Invariants
 //! 1. One memory is at hand, `World::memory`; all others that are in use are parked.
@@ -170,7 +170,7 @@ impl World<'_> {
         }
     }
 
-    fn each_memory(&mut self, act: fn(&mut Memory)) {
+    fn each_memory(&mut self, act: impl Fn(&mut Memory)) {
         act(&mut self.memory);
         self.shares.parked.values_mut().for_each(act);
     }
@@ -198,6 +198,8 @@ impl World<'_> {
         let fair = u64::from(total) / holders.len().max(1) as u64;
         let division = share::divide(u64::from(total), &holders, occasion);
         let given = division.given;
+        let fair_frames = division.fair as u32;
+        self.each_memory(|memory| memory.note_share(fair_frames));
         for (&(number, _), &frames) in members.iter().zip(&given) {
             self.set_limit(number, frames as u32, now);
         }
