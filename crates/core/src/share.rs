@@ -6,8 +6,8 @@
 //! Frames go to who asks for them. The first process has all there are; one that comes later has
 //! the floor, and as much again as it has whenever it is [short](is_short). What nobody uses goes
 //! at once. What is used goes at once only where its holder has more than an equal share and who
-//! asks never had one; else slowly, so that the holder's own faults can speak up; and among those that
-//! page, frames drift to those that page more.
+//! asks never had one; else slowly, so that the holder's own faults can speak up; and among those
+//! that page, frames drift to those that page more.
 //!
 //! # Invariants
 //! 1. The sum of what processes hold never exceeds the total. What is taken from a process counts
