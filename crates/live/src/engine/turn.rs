@@ -37,10 +37,8 @@ impl Engine {
         } else {
             self.work(requests)
         };
-        if pause_ns > TICK_NS
-            && let Some(log) = &mut self.decisions
-        {
-            log.flush();
+        if pause_ns > TICK_NS {
+            self.flush_decisions();
         }
         pause_ns
     }
@@ -192,6 +190,13 @@ impl Engine {
         if wanted != self.budget {
             self.budget = wanted;
             self.vm.handle_limit(self.now, &mut self.machine, wanted);
+        }
+    }
+
+    /// Writes the decisions that wait to be written.
+    pub(super) fn flush_decisions(&mut self) {
+        if let Some(log) = &mut self.decisions {
+            log.flush();
         }
     }
 
