@@ -122,6 +122,11 @@ impl Engine {
         ProcessIndex(self.record.load(std::sync::atomic::Ordering::Relaxed))
     }
 
+    /// Whether what happens is logged: references, or decisions.
+    pub fn is_logging(&self) -> bool {
+        self.sampling.is_some() || self.decisions.is_some()
+    }
+
     /// The shared memory of the run.
     pub fn shared(&self) -> &Shared {
         &self.shared

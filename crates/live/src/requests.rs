@@ -51,7 +51,7 @@ pub enum Ask {
     },
     /// The program ends: write down the final state.
     Finish,
-    /// The program is about to leave its memory: log what was touched in it.
+    /// The program is about to leave its memory: write what is logged.
     CatchUp,
 }
 

@@ -36,6 +36,8 @@ const VALGRIND_LIBRARIES: &[u8] = b"/usr/lib/debug";
 const VARIABLES_MAX: usize = 4096;
 /// The size of what is folded: several paths.
 const FOLDED_BYTES: usize = 8192;
+/// The size of all strings together that are put side by side.
+const STRINGS_BYTES: usize = 128 << 10;
 
 /// Where the environment stands from then on.
 struct Room {
@@ -43,6 +45,7 @@ struct Room {
     places: [*const c_char; VARIABLES_MAX + 1],
     /// Filled up with blanks, and ends with a zero.
     folded: [u8; FOLDED_BYTES],
+    strings: [u8; STRINGS_BYTES],
 }
 
 struct Owned(UnsafeCell<Room>);
@@ -53,6 +56,7 @@ unsafe impl Sync for Owned {}
 static ROOM: Owned = Owned(UnsafeCell::new(Room {
     places: [std::ptr::null(); VARIABLES_MAX + 1],
     folded: [0; FOLDED_BYTES],
+    strings: [0; STRINGS_BYTES],
 }));
 
 unsafe extern "C" {
@@ -104,20 +108,21 @@ pub(crate) unsafe fn unfold() {
     }
 }
 
-/// Makes the environment what it is on both sides. What only stands between a recording and its
-/// program, like Valgrind's launcher, keeps its own.
-///
-/// # Safety
-/// No thread of the program but this one runs yet.
-pub(crate) unsafe fn fold() {
+/// Whether this process is recorded: Valgrind has preloaded its own library.
+pub(crate) fn is_recorded() -> bool {
     // SAFETY: the answer is a string or null, and stays what it is.
     let preloads = unsafe { libc::getenv(c"LD_PRELOAD".as_ptr()) };
     // SAFETY: as above.
     let preloads = (!preloads.is_null()).then(|| unsafe { bytes(preloads) });
     let mut preloads = preloads.unwrap_or_default().split(|&byte| byte == b':');
-    if !is_live() && !preloads.any(is_valgrinds) {
-        return;
-    }
+    preloads.any(is_valgrinds)
+}
+
+/// Makes the environment what it is on both sides.
+///
+/// # Safety
+/// No thread of the program but this one runs yet.
+pub(crate) unsafe fn fold() {
     // SAFETY: by the caller's word nobody else uses the environment, its strings, or the room. The
     // environment may be in the room: what is written there was read before.
     unsafe {
@@ -147,6 +152,7 @@ pub(crate) unsafe fn fold() {
         room.folded[filled..FOLDED_BYTES - 1].fill(b' ');
         count = room.put(count, room.folded.as_ptr().cast());
         room.places[..count].sort_unstable_by_key(|&place| bytes(place));
+        room.bring_together(count);
         room.install(count);
     }
 }
@@ -159,6 +165,27 @@ impl Room {
         }
         self.places[count] = place;
         count + 1
+    }
+
+    /// Copies the strings side by side, in their order. Perl, for one, asks whether the first of
+    /// them stands right behind the arguments: the kernel puts one there, and which one it is, is
+    /// another matter on each side.
+    ///
+    /// # Safety
+    /// The first `count` places are strings, and none of them lies in `strings`.
+    unsafe fn bring_together(&mut self, count: usize) {
+        let mut rest = &mut self.strings[..];
+        for place in &mut self.places[..count] {
+            // SAFETY: by the caller's word.
+            let text = unsafe { CStr::from_ptr(*place) }.to_bytes_with_nul();
+            if text.len() > rest.len() {
+                break;
+            }
+            let (copy, behind) = rest.split_at_mut(text.len());
+            copy.copy_from_slice(text);
+            *place = copy.as_ptr().cast();
+            rest = behind;
+        }
     }
 
     /// Makes these the environment.

@@ -133,11 +133,12 @@ pub(crate) fn finish() {
     }
 }
 
-/// Has the engine log what was touched: the calling process is about to leave its memory.
+/// Has the engine write what it logs, references or decisions: the calling process is about to
+/// leave its memory.
 ///
 /// A child that shares its parent's memory, to execute a program, leaves nothing.
 pub(crate) fn catch_up() {
-    if crate::is_recorded() && REQUESTS.has_engine() {
+    if crate::is_logged() && REQUESTS.has_engine() {
         keeping_errno(|| REQUESTS.ask(Ask::CatchUp, ASK_LIMIT));
     }
 }

@@ -51,6 +51,8 @@ static LOCK: Lock = Lock::new();
 static IS_IN_THREAD: AtomicBool = AtomicBool::new(false);
 /// Whether references are recorded.
 static IS_RECORDED: AtomicBool = AtomicBool::new(false);
+/// Whether the engine logs something that must be complete when the program leaves its memory.
+static IS_LOGGED: AtomicBool = AtomicBool::new(false);
 /// In in-thread mode, the numbers of the engine's files: from the floor to just before this.
 static FILES_END: AtomicI32 = AtomicI32::new(0);
 static PLACE: Place = Place {
@@ -98,7 +100,8 @@ extern "C" fn construct() {
     }
     // SAFETY: the program's own code has not begun, and nobody else looks at variables.
     unsafe { environment::unfold() };
-    let held = environment::is_live().then(layout::Held::take).flatten();
+    let (is_live, is_recorded) = (environment::is_live(), environment::is_recorded());
+    let held = is_live.then(layout::Held::take).flatten();
     if held.is_some() {
         layout::learn_whether_wanted();
     }
@@ -106,8 +109,15 @@ extern "C" fn construct() {
     if let Some(held) = held {
         held.release();
     }
-    // SAFETY: an engine's threads look at no variables, either.
-    unsafe { environment::fold() };
+    if is_recorded && !is_live {
+        thread::allocate_as_berths_do();
+    }
+    // What only stands between a recording and its program, like Valgrind's launcher, keeps its
+    // own.
+    if is_recorded || is_live {
+        // SAFETY: an engine's threads look at no variables, either.
+        unsafe { environment::fold() };
+    }
 }
 
 /// Starts an engine, if the environment asks for one.
@@ -257,6 +267,7 @@ extern "C" fn run_engine() -> ! {
         sigbus::install();
     }
     engine.take_first_look();
+    IS_LOGGED.store(engine.is_logging(), Ordering::Relaxed);
     REQUESTS.set_engine(tidemark_live::sys::thread::current(), engine.bell());
     set_stage(WORKING);
     serve()
@@ -284,6 +295,10 @@ fn with_engine<T>(body: impl FnOnce(&mut Engine) -> T) -> T {
 
 fn is_in_thread() -> bool {
     IS_IN_THREAD.load(Ordering::Relaxed)
+}
+
+fn is_logged() -> bool {
+    IS_LOGGED.load(Ordering::Relaxed)
 }
 
 fn is_recorded() -> bool {

@@ -24,6 +24,8 @@ const STACK_BYTES: usize = 512 * 1024;
 const BLOCK_BYTES: usize = 128 * 1024;
 /// How many entries of the table of dynamic variables are copied.
 const MODULES_MAX: usize = 256;
+/// How many berths a process has: its engine's, and the helper's.
+const BERTHS: u32 = 2;
 
 /// Where a new engine thread finds its place. Kept across forks.
 pub(crate) struct Berth {
@@ -92,6 +94,34 @@ impl Berth {
             return Err(Errno::from_raw_os_error(-answer as i32));
         }
         Ok(answer as u32)
+    }
+}
+
+/// Asks the program's allocator for what it is asked for where berths are made, and gives it back:
+/// for a recording in step, where none are.
+///
+/// That is the C library's table of thread-local variables for each thread that measures
+/// (`allocate_dtv` in glibc's `elf/dl-tls.c`): an entry for each library that has any, 14 to spare
+/// and two for itself.
+pub(crate) fn allocate_as_berths_do() {
+    unsafe extern "C" fn visit(
+        object: *mut libc::dl_phdr_info,
+        _: usize,
+        most: *mut c_void,
+    ) -> libc::c_int {
+        // SAFETY: the dynamic linker hands in a live description, and our own argument.
+        unsafe {
+            let most = &mut *most.cast::<usize>();
+            *most = (*most).max((*object).dlpi_tls_modid);
+        }
+        0
+    }
+    let mut modules = 0usize;
+    // SAFETY: `visit` writes to `modules` alone.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut modules).cast()) };
+    for _ in 0..BERTHS {
+        // SAFETY: freed at once, and not used before.
+        unsafe { libc::free(std::hint::black_box(libc::calloc(modules + 16, 16))) };
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a comparison is asked for, checked before anything is started.
 
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
 use tidemark_lab::systems::plain::TIDEMARK;
@@ -33,6 +35,8 @@ const _: () = assert!(MAPPED_BYTES_LEAST as u64 == LARGE_BYTES_LEAST);
 pub struct Plan<'a> {
     /// As it was said.
     pub arguments: &'a Arguments,
+    /// Where the program was found.
+    path: PathBuf,
     /// The policies.
     pub policies: Vec<&'static str>,
     /// The disk that the prediction assumes.
@@ -55,8 +59,10 @@ impl<'a> Plan<'a> {
                 .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?;
             policies.push(found.name);
         }
+        let path = program::find(&arguments.program[0])?;
         let plan = Plan {
             arguments,
+            path,
             policies,
             disk: find_disk(arguments)?,
             is_in_step: arguments.in_step,
@@ -64,14 +70,23 @@ impl<'a> Plan<'a> {
         };
         // Whatever the program uses, these must be sizes.
         plan.parse_sizes(1 << 40)?;
-        let path = program::find(&arguments.program[0])?;
-        if let Some(obstacle) = program::find_obstacle(&path) {
-            refuse!("`{}` {}", path.display(), obstacle.reason());
+        if let Some(obstacle) = program::find_obstacle(&plan.path) {
+            refuse!("`{}` {}", plan.path.display(), obstacle.reason());
         }
         if let Some(lack) = host::find_lack(false) {
             refuse!("{}; `{}`", lack.what, lack.remedy);
         }
         Ok(plan)
+    }
+
+    /// The program and its arguments, as each step is given them. Valgrind calls a program by the
+    /// path that it was found at; in step it has that name live, too.
+    pub fn command(&self) -> Vec<OsString> {
+        let mut words = self.arguments.program.clone();
+        if self.is_in_step {
+            words[0] = self.path.clone().into();
+        }
+        words
     }
 
     /// Which memory is managed.

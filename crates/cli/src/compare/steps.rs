@@ -34,6 +34,8 @@ const IN_STEP: [&str; 3] = ["--in-step", "--malloc", "pool"];
 const AMPLE_BYTES: u64 = 1 << 30;
 /// Hash tables of Python then have the same order in both, and its memory is the allocator's.
 const PYTHON: [&str; 2] = ["PYTHONHASHSEED=0", "PYTHONMALLOC=malloc"];
+/// The same for Perl's.
+const PERL: [&str; 2] = ["PERL_HASH_SEED=0", "PERL_PERTURB_KEYS=0"];
 
 /// A place to work, and the commands.
 pub struct Steps<'a> {
@@ -171,7 +173,7 @@ impl<'a> Steps<'a> {
             if let Ok(folder) = std::env::current_dir() {
                 command.push(set("PWD", folder.as_os_str()));
             }
-            command.extend(PYTHON.map(OsString::from));
+            command.extend(PYTHON.into_iter().chain(PERL).map(OsString::from));
         }
         command
     }
@@ -192,7 +194,7 @@ impl<'a> Steps<'a> {
     /// Runs a command with the program behind it.
     fn run(&self, mut command: Vec<OsString>, what: &str) -> Result<(), Refusal> {
         command.push("--".into());
-        command.extend(self.plan.arguments.program.iter().cloned());
+        command.extend(self.plan.command());
         match child::run(&command, LIMIT, &self.interrupt) {
             Ok(_) => Ok(()),
             Err(reason) => refuse!("{what}: {reason}"),

@@ -135,6 +135,20 @@ fn in_step_a_program_sees_the_same_recorded_and_live() {
 }
 
 #[test]
+fn in_step_a_program_that_executes_another_is_followed_to_its_end() {
+    let folder = Folder::new("compare-executes");
+    let Some((recorder, program)) = program(&folder) else {
+        return;
+    };
+    let options = ["--in-step", "--json", "--memory", "4M", "--", "env", "A=1"];
+    let output = compare(recorder, &[&options[..], &[&program, PAGES]].concat());
+    let record = record_of(&output);
+    let decisions = &record["cases"][0]["decisions"];
+    assert_eq!(decisions["first_difference"], Value::Null, "{decisions}");
+    assert!(decisions["live"].as_u64().unwrap() > 4000, "{decisions}");
+}
+
+#[test]
 fn out_of_step_a_prediction_is_near() {
     let folder = Folder::new("compare-near");
     let Some((recorder, program)) = program(&folder) else {

@@ -413,7 +413,7 @@ impl Replay {
             watch: order.watch,
             is_apart: self.extent.is_some(),
             are_threads_overlapping: self.extent == Some(Extent::All) && system.is_divided,
-            is_divided: self.extent == Some(Extent::All) && system.is_divided,
+            is_divided: self.extent.is_some() && system.is_divided,
             is_in_step: self.is_in_step(),
             ..Scenario::new(memory_pages, self.programs(order.copies))
         };

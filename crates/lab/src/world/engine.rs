@@ -152,6 +152,14 @@ impl<'a> World<'a> {
         self.awaited += usize::from(matches!(alarm, Alarm::Birth(_) | Alarm::Wake(_)));
     }
 
+    /// Has the memory told the time from `now` on.
+    pub(super) fn restart_ticks(&mut self, now: u64) {
+        let is_other =
+            |Reverse((_, _, alarm)): &Reverse<(u64, u64, Alarm)>| !matches!(alarm, Alarm::Tick);
+        self.alarms.retain(is_other);
+        self.set_alarm(now + self.system.tick_ns, Alarm::Tick);
+    }
+
     /// Puts a process among those that want a processor, or among the suspended.
     pub(super) fn make_ready(&mut self, process: usize, now: u64) {
         let found = &mut self.processes[process];

@@ -58,6 +58,10 @@ impl World<'_> {
             Event::Exec { program } => {
                 process.outcome.program.clone_from(program);
                 process.heap = None;
+                if self.scenario.is_in_step {
+                    // Live it has an engine of its own, whose clock begins anew.
+                    self.restart_ticks(now);
+                }
                 if self.scenario.is_divided {
                     self.leave_memory(running, now);
                     self.ask_for_memory(running, now);

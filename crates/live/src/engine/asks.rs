@@ -41,6 +41,7 @@ impl Engine {
             }
             Ask::CatchUp => {
                 self.catch_up();
+                self.flush_decisions();
                 requests.answer(taken, 0);
             }
             Ask::Finish => {

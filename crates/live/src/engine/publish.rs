@@ -152,9 +152,7 @@ impl Engine {
     pub(super) fn finish(&mut self) {
         self.end_neighbours();
         self.publish();
-        if let Some(log) = &mut self.decisions {
-            log.flush();
-        }
+        self.flush_decisions();
         if let Some(path) = self.setup.counters.clone() {
             self.write_counters(&path);
         }

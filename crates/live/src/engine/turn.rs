@@ -37,10 +37,8 @@ impl Engine {
         } else {
             self.work(requests)
         };
-        if pause_ns > TICK_NS
-            && let Some(log) = &mut self.decisions
-        {
-            log.flush();
+        if pause_ns > TICK_NS {
+            self.flush_decisions();
         }
         pause_ns
     }
@@ -182,6 +180,13 @@ impl Engine {
             });
         }
         has_started
+    }
+
+    /// Writes the decisions that wait to be written.
+    pub(super) fn flush_decisions(&mut self) {
+        if let Some(log) = &mut self.decisions {
+            log.flush();
+        }
     }
 
     pub(super) fn note_decisions(&mut self) {
