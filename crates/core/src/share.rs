@@ -4,8 +4,8 @@
 //! it is told to engines live, and set as limits in the lab.
 //!
 //! Frames go to who asks for them. The first process has all there are; one that comes later has
-//! the floor, and as much again as it has whenever it is [short](is_short). What nobody uses goes
-//! at once. What is used goes at once only where its holder has more than an equal share and who
+//! an equal share of them if so many are not in use, and at least the floor, and as much again as
+//! it has whenever it is [short](is_short). What nobody uses goes at once. What is used goes at once only where its holder has more than an equal share and who
 //! asks never had one; else slowly, so that the holder's own faults can speak up; and among those
 //! that page, frames drift to those that page more.
 //!
@@ -56,7 +56,8 @@ pub struct Holder {
     pub pressure: u64,
     /// What it asks to have in all, if that is more; zero once it was given something.
     pub asked: u64,
-    /// It has had an equal share: what it has lost of that since went to those that page more.
+    /// It has [used](uses_share) an equal share: what it has lost of that since went to those that
+    /// page more.
     pub is_served: bool,
 }
 
@@ -98,9 +99,9 @@ impl Holder {
     }
 
     /// What it would have beyond what it was given.
-    fn wanted(&self, total: u64, floor: u64, is_alone: bool) -> u64 {
+    fn wanted(&self, total: u64, fair: u64, is_alone: bool) -> u64 {
         let asked = match self.given {
-            0 => floor,
+            0 => fair,
             _ => self.asked.min(total),
         };
         match asked > self.given && is_alone {
@@ -114,6 +115,12 @@ impl Holder {
         let kept = self.resident + self.resident / 8 + SLACK_FRAMES;
         self.given.saturating_sub(kept.max(floor))
     }
+}
+
+/// Whether a process that uses `resident` frames uses an equal share, which is `fair`, but for what
+/// is left to it unused.
+pub fn uses_share(resident: u64, fair: u64) -> bool {
+    resident + resident / 8 + SLACK_FRAMES >= fair
 }
 
 /// Whether a process that uses `resident` of `given` frames is about to run out of them: it asks
@@ -140,12 +147,12 @@ pub fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
     let fair = total / holders.len().max(1) as u64;
     let floor = FLOOR_FRAMES.min(fair);
     let is_alone = holders.len() == 1;
-    let wanted = |holder: &Holder| holder.wanted(total, floor, is_alone);
+    let wanted = |holder: &Holder| holder.wanted(total, fair, is_alone);
     let mut wants: Vec<u64> = holders.iter().map(wanted).collect();
     let mut due: Vec<u64> = holders.iter().map(|holder| holder.given).collect();
     make_room(total, floor, holders, &wants, &mut due);
     // An equal share comes before what goes beyond it.
-    let owed = owed(fair, holders, &wants, &due);
+    let owed = owed(total, holders, &wants, &due);
     grant(total, &owed, &mut wants, &mut due);
     let rest = wants.clone();
     grant(total, &rest, &mut wants, &mut due);
@@ -171,17 +178,20 @@ fn make_room(total: u64, floor: u64, holders: &[Holder], wants: &[u64], due: &mu
     for (due, holder) in due.iter_mut().zip(holders) {
         *due -= holder.unused(floor);
     }
-    let owed = owed(fair, holders, wants, due).iter().sum::<u64>();
+    let owed = owed(total, holders, wants, due).iter().sum::<u64>();
     let missing = (due.iter().sum::<u64>() + owed).saturating_sub(total);
     let excess: Vec<u64> = due.iter().map(|due| due.saturating_sub(fair)).collect();
     take(missing, &excess, due);
 }
 
-/// The part of `wants` that takes nobody beyond an equal share, or to one again.
-fn owed(fair: u64, holders: &[Holder], wants: &[u64], due: &[u64]) -> Vec<u64> {
-    let below = |((want, due), holder): ((&u64, &u64), &Holder)| match holder.is_served {
-        true => 0,
-        false => (*want).min(fair.saturating_sub(*due)),
+/// The part of `wants` that takes nobody beyond an equal share, or to one again. One that has just
+/// come is owed the floor: it may be small.
+fn owed(total: u64, holders: &[Holder], wants: &[u64], due: &[u64]) -> Vec<u64> {
+    let fair = total / holders.len().max(1) as u64;
+    let below = |((want, due), holder): ((&u64, &u64), &Holder)| match holder.given {
+        _ if holder.is_served => 0,
+        0 => (*want).min(FLOOR_FRAMES),
+        _ => (*want).min(fair.saturating_sub(*due)),
     };
     wants.iter().zip(due).zip(holders).map(below).collect()
 }

@@ -335,6 +335,9 @@ impl Tree {
             mut is_settled,
             ..
         } = share::divide(total, &holders, occasion);
+        for (member, holder) in self.members.iter_mut().zip(&holders) {
+            member.is_served |= share::uses_share(holder.resident, fair);
+        }
         let mut turned_away = vec![];
         for (place, (member, frames)) in self.members.iter_mut().zip(given).enumerate() {
             match member.record {
@@ -357,9 +360,6 @@ impl Tree {
         }
         for place in turned_away.into_iter().rev() {
             self.turn_away(place);
-        }
-        for member in &mut self.members {
-            member.is_served |= member.given >= fair;
         }
         self.plan_division(is_settled);
     }

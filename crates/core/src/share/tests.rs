@@ -61,7 +61,7 @@ fn one_process_gets_everything() {
 }
 
 #[test]
-fn a_newcomer_gets_the_floor_of_what_another_does_not_use() {
+fn a_newcomer_gets_an_equal_share_of_what_another_does_not_use() {
     let division = divide(
         TOTAL,
         &[settled(TOTAL, 400, 0), Holder::NEW],
@@ -75,8 +75,29 @@ fn a_newcomer_gets_the_floor_of_what_another_does_not_use() {
         &[settled(578, 400, 0), Holder::NEW],
         Occasion::Change,
     );
-    assert_eq!(division.given, [578, FLOOR_FRAMES]);
+    assert_eq!(division.given, [578, TOTAL / 2]);
     assert!(division.is_settled);
+}
+
+#[test]
+fn a_newcomer_gets_the_floor_of_what_others_use() {
+    let mut holders = [settled(TOTAL, TOTAL, 0), Holder::NEW];
+    for _ in 0..3 {
+        let given = change(&holders);
+        obey(&mut holders, &given, &[TOTAL, FLOOR_FRAMES]);
+    }
+    let given = holders.map(|holder| holder.given);
+    assert_eq!(given, [TOTAL - FLOOR_FRAMES, FLOOR_FRAMES]);
+}
+
+#[test]
+fn an_equal_share_is_one_that_is_used() {
+    let fair = 4096;
+    assert!(
+        !uses_share(1000, fair),
+        "what it had unused may have gone to others"
+    );
+    assert!(uses_share(fair - fair / 16 - SLACK_FRAMES, fair));
 }
 
 #[test]
@@ -183,8 +204,8 @@ fn with_more_processes_than_floors_all_get_the_same() {
 
 #[test]
 fn nothing_is_taken_while_there_is_something_left() {
-    let holders = [settled(3000, 100, 0), asking(4000, 9), Holder::NEW];
-    assert_eq!(interval(&holders), [3000, 8000, FLOOR_FRAMES]);
+    let holders = [settled(3000, 100, 0), asking(4000, 9)];
+    assert_eq!(interval(&holders), [3000, 8000]);
 }
 
 #[test]

@@ -117,9 +117,9 @@ impl Memory {
         is_asking || is_done
     }
 
-    /// Notes whether it has what is an equal share now.
+    /// Notes whether it uses what is an equal share now.
     pub(super) fn note_share(&mut self, fair: u32) {
-        self.is_served |= self.given >= fair;
+        self.is_served |= share::uses_share(self.vm.frames().in_use().into(), fair.into());
     }
 
     /// Has it ask anew, if it is still short.
