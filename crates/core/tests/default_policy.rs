@@ -2,6 +2,7 @@
 //! behind them are in `docs/decisions/`.
 
 use tidemark_core::policy::registry::build;
+use tidemark_core::share;
 use tidemark_core::vm::{Config, Counters};
 use tidemark_model::cache::MachineKind;
 use tidemark_model::traces::{looping, phases, sheep, uniform, zipf};
@@ -89,4 +90,33 @@ fn finding_out_costs_less_than_six_soft_faults_for_ten_misses_when_nothing_can_b
     let counters = run("tidemark", Config::demand(2048), &uniform(6, 4096, 100_000));
     let came = counters.page_ins + counters.zero_fills;
     assert!(counters.soft_faults * 10 < came * 6, "{counters:?}");
+}
+
+#[test]
+fn a_memory_that_grows_on_demand_puts_next_to_nothing_on_trial() {
+    let frames = 8192;
+    // Each new page is followed by an old one: a trial would show as a soft fault.
+    let trace: Vec<u64> = (0..6000)
+        .flat_map(|page| [page, page * 7919 % (page + 1)])
+        .collect();
+    let counters = |first: u32| {
+        let policy = build("tidemark", frames, first, 1, &[]).expect("it is known");
+        let config = Config::clustered(frames, first);
+        demand::replay_growing(policy, config, MachineKind::SoftFaults, &trace, |vm| {
+            let (limit, resident) = (vm.config().frames_limit, vm.frames().in_use());
+            match share::is_short(limit.into(), resident.into()) {
+                true => share::asks(limit.into()).min(frames.into()) as u32,
+                false => limit,
+            }
+        })
+    };
+    let (fixed, grown) = (counters(frames), counters(512));
+    assert_eq!((fixed.page_ins, grown.page_ins), (0, 0));
+    assert_eq!(fixed.soft_faults, 0, "a quarter is left");
+    assert!(grown.soft_faults < 60, "{grown:?}");
+    let at_once = Config::clustered(6200, 6200);
+    assert!(
+        run("tidemark", at_once, &trace).soft_faults > 0,
+        "fuller, it tries pages"
+    );
 }

@@ -30,6 +30,17 @@ pub fn replay(
     kind: MachineKind,
     trace: &[u64],
 ) -> Counters {
+    replay_growing(policy, config, kind, trace, |vm| vm.config().frames_limit)
+}
+
+/// The same in a memory whose limit is what `limit` says before each use.
+pub fn replay_growing(
+    policy: Box<dyn Policy>,
+    config: Config,
+    kind: MachineKind,
+    trace: &[u64],
+    limit: impl Fn(&Vm) -> u32,
+) -> Counters {
     let pages = trace.iter().max().map_or(0, |last| last + 1);
     let frames = config.frames_max as usize;
     let mut machine = OneProgram {
@@ -53,6 +64,10 @@ pub fn replay(
     for (at, &page) in trace.iter().enumerate() {
         let now = Time(at as u64 * STEP_NS);
         let page = VirtPage(page);
+        let wanted = limit(&vm);
+        if wanted != vm.config().frames_limit {
+            vm.handle_limit(now, &mut machine, wanted);
+        }
         // A page may be unmapped again while room is made for those that come along with it.
         let mut tries = 0;
         while !is_over(&mut machine, page, tries) {

@@ -115,8 +115,11 @@ const TRIAL_OF_COLD: u64 = 750;
 const TRIAL_MOST: u64 = 333;
 /// The share of hot pages that is watched while memory is open, in thousandths.
 const WATCHED_OPEN: u64 = 250;
-/// Trials begin when less than this share of memory is free.
+/// Trials begin when less than this share of memory is free ...
 const FREE_PART: u64 = 4;
+/// ... and in one that has grown since a page had to leave, this: it may grow again, as it asks for
+/// more while there is still [twice as much](crate::share::is_short).
+const FREE_PART_GROWN: u64 = 32;
 
 /// The time that stands for no time at all.
 const UNKNOWN: u64 = 0;
@@ -175,6 +178,8 @@ struct Tidemark {
     /// seen lately.
     frames: u64,
     capacity: u64,
+    /// Whether it has grown since a page had to leave.
+    has_grown: bool,
     /// How many pages have left since one came, and the most that did so lately.
     leaving: u64,
     batch: u64,
@@ -231,6 +236,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         event_time: Time(0),
         frames: 0,
         capacity: 0,
+        has_grown: false,
         leaving: 0,
         batch: 0,
         arrivals: 0,
@@ -349,6 +355,7 @@ impl Policy for Tidemark {
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
+        self.has_grown = false;
         self.note_event(probe.now());
         self.note_capacity();
         self.put_on_trial(probe);
@@ -364,7 +371,11 @@ impl Policy for Tidemark {
 
     /// Names nothing: a soft fault or an arrival is over, and the oldest pages go on trial in time.
     fn trim(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
-        let is_nearly_full = u64::from(probe.frames_free()) < self.frames / FREE_PART;
+        let part = match self.has_grown {
+            true => FREE_PART_GROWN,
+            false => FREE_PART,
+        };
+        let is_nearly_full = u64::from(probe.frames_free()) < self.frames / part;
         if is_nearly_full && self.is_filling() {
             self.note_event(probe.now());
             self.put_on_trial(probe);
@@ -379,6 +390,7 @@ impl Policy for Tidemark {
             let grown = u128::from(self.cold_target) * u128::from(frames) / u128::from(self.frames);
             self.cold_target = grown as u64;
         }
+        self.has_grown = (1..u64::from(frames)).contains(&self.frames);
         self.frames = frames.into();
         self.capacity = self.frames;
         self.drift = 0;
