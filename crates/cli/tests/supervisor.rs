@@ -430,8 +430,9 @@ fn plays_an_engine() {
         process.set_budget(process.budget() / 2);
     }
     loop {
-        // An engine that obeys whatever it is told.
+        // An engine that obeys whatever it is told, and uses all it may.
         let budget = u64::from(process.budget());
+        process.set_resident(budget);
         process
             .counter(Counter::FramesBudget)
             .store(budget, std::sync::atomic::Ordering::Relaxed);

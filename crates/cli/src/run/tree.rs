@@ -604,9 +604,11 @@ impl Member {
 
     fn holder(&self, shared: &Shared) -> Holder {
         let Some(index) = self.record else {
-            // A forked child brings half of what its parent had.
+            // A forked child brings half of what its parent had, which may be less than the floor
+            // that it must have to be admitted.
             return Holder {
                 given: self.given,
+                asked: FLOOR_FRAMES,
                 resident: u64::from(self.hello.frames_resident).min(self.given),
                 ..Holder::NEW
             };
