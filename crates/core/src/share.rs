@@ -5,7 +5,7 @@
 //!
 //! Frames go to who asks for them. The first process has all there are; one that comes later has
 //! an equal share if so many are not in use, and at least the floor, and as much again as it has
-//! whenever it is [short](is_short). What nobody uses goes at once. What is used goes at once only
+//! whenever it [is short](Voice::news). What nobody uses goes at once. What is used goes at once only
 //! where its holder has more than an equal share and who asks never used one; else slowly, so that
 //! the holder's own faults can speak up; and among those that page, frames drift to those that page
 //! more.
@@ -69,6 +69,8 @@ pub struct Division {
     pub given: Vec<u64>,
     /// An equal share, in frames.
     pub fair: u64,
+    /// With fewer a newcomer is not let in: it waits for them.
+    pub floor: u64,
     /// Nobody waits for frames that others still hold. Else another division, later, makes up for
     /// it.
     pub is_settled: bool,
@@ -124,15 +126,53 @@ pub fn uses_share(resident: u64, fair: u64) -> bool {
     resident + resident / 8 + SLACK_FRAMES >= fair
 }
 
+/// What a process has to say to who divides frames: that it is short of them, and that it has
+/// given up what was taken from it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Voice {
+    /// How many pages had come to a frame when that was last looked at.
+    arrivals: u64,
+    is_owing: bool,
+}
+
+/// What there is to be said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// It is short, and would have so many frames in all. Said again as long as that is so.
+    pub asks: Option<u64>,
+    /// It is down to what it may use, which had been lowered: others may wait for that.
+    pub has_given_up: bool,
+}
+
+impl Voice {
+    /// Learns that it may use `after` frames, where it had `before`.
+    pub fn note_given(&mut self, before: u64, after: u64) {
+        self.is_owing |= after < before;
+    }
+
+    /// What a process has to say that uses `resident` of `given` frames, to which so many pages
+    /// have come since it began.
+    pub fn news(&mut self, given: u64, resident: u64, arrivals: u64) -> News {
+        let has_taken = core::mem::replace(&mut self.arrivals, arrivals) != arrivals;
+        let has_given_up = self.is_owing && resident <= given;
+        self.is_owing &= !has_given_up;
+        News {
+            asks: (has_taken && is_short(given, resident)).then(|| asks(given)),
+            has_given_up,
+        }
+    }
+}
+
 /// Whether a process that uses `resident` of `given` frames is about to run out of them: it asks
 /// for more before it takes pages away, so that it need not wait for the answer.
 ///
 /// What is left to one whose unused frames were taken is not short.
-pub fn is_short(given: u64, resident: u64) -> bool {
+fn is_short(given: u64, resident: u64) -> bool {
     resident + given / 16 + SLACK_FRAMES / 2 >= given
 }
 
-/// What a process asks to have in all if it [is short](is_short): as much again.
+/// What a process asks to have in all if it has `given` and that is too little, or uses so many and
+/// forks: as much again.
 pub fn asks(given: u64) -> u64 {
     given * 2
 }
@@ -151,9 +191,9 @@ pub fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
     let wanted = |holder: &Holder| holder.wanted(total, fair, is_alone);
     let mut wants: Vec<u64> = holders.iter().map(wanted).collect();
     let mut due: Vec<u64> = holders.iter().map(|holder| holder.given).collect();
-    make_room(total, floor, holders, &wants, &mut due);
+    make_room(total, (fair, floor), holders, &wants, &mut due);
     // An equal share comes before what goes beyond it.
-    let owed = owed(total, holders, &wants, &due);
+    let owed = owed(fair, holders, &wants, &due);
     grant(total, &owed, &mut wants, &mut due);
     let rest = wants.clone();
     grant(total, &rest, &mut wants, &mut due);
@@ -165,21 +205,27 @@ pub fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
     Division {
         given,
         fair,
+        floor,
         is_settled,
     }
 }
 
 /// Takes what nobody uses if that is wanted, and then, for those that would have an equal share,
 /// what others have beyond one.
-fn make_room(total: u64, floor: u64, holders: &[Holder], wants: &[u64], due: &mut [u64]) {
-    let fair = total / holders.len().max(1) as u64;
+fn make_room(
+    total: u64,
+    (fair, floor): (u64, u64),
+    holders: &[Holder],
+    wants: &[u64],
+    due: &mut [u64],
+) {
     if due.iter().sum::<u64>() + wants.iter().sum::<u64>() <= total {
         return;
     }
     for (due, holder) in due.iter_mut().zip(holders) {
         *due -= holder.unused(floor);
     }
-    let owed = owed(total, holders, wants, due).iter().sum::<u64>();
+    let owed = owed(fair, holders, wants, due).iter().sum::<u64>();
     let missing = (due.iter().sum::<u64>() + owed).saturating_sub(total);
     let excess: Vec<u64> = due.iter().map(|due| due.saturating_sub(fair)).collect();
     take(missing, &excess, due);
@@ -187,8 +233,7 @@ fn make_room(total: u64, floor: u64, holders: &[Holder], wants: &[u64], due: &mu
 
 /// The part of `wants` that takes nobody beyond an equal share, or to one again. One that has just
 /// come is owed the floor: it may be small.
-fn owed(total: u64, holders: &[Holder], wants: &[u64], due: &[u64]) -> Vec<u64> {
-    let fair = total / holders.len().max(1) as u64;
+fn owed(fair: u64, holders: &[Holder], wants: &[u64], due: &[u64]) -> Vec<u64> {
     let below = |((want, due), holder): ((&u64, &u64), &Holder)| match holder.given {
         _ if holder.is_served => 0,
         0 => (*want).min(FLOOR_FRAMES),

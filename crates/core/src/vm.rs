@@ -105,8 +105,8 @@ impl Config {
     pub fn clustered(frames_max: u32, frames_limit: u32) -> Config {
         let config = Config {
             cluster_pages: 64,
-            // What is read ahead must not push out what was read ahead before: see where it is
-            // used for limits below.
+            // What is read ahead must not push out what was read ahead before. Of a smaller limit
+            // a stream has an eighth at most.
             ahead_pages_max: (frames_max / 256).clamp(64, 256),
             zero_ahead_pages_max: 64,
             is_ahead_mapped: true,

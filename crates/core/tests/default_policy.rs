@@ -2,7 +2,7 @@
 //! behind them are in `docs/decisions/`.
 
 use tidemark_core::policy::registry::build;
-use tidemark_core::share;
+use tidemark_core::share::Voice;
 use tidemark_core::vm::{Config, Counters};
 use tidemark_model::cache::MachineKind;
 use tidemark_model::traces::{looping, phases, sheep, uniform, zipf};
@@ -102,12 +102,12 @@ fn a_memory_that_grows_on_demand_puts_next_to_nothing_on_trial() {
     let counters = |first: u32| {
         let policy = build("tidemark", frames, first, 1, &[]).expect("it is known");
         let config = Config::clustered(frames, first);
+        let mut voice = Voice::default();
         demand::replay_growing(policy, config, MachineKind::SoftFaults, &trace, |vm| {
             let (limit, resident) = (vm.config().frames_limit, vm.frames().in_use());
-            match share::is_short(limit.into(), resident.into()) {
-                true => share::asks(limit.into()).min(frames.into()) as u32,
-                false => limit,
-            }
+            let news = voice.news(limit.into(), resident.into(), vm.counters().arrivals());
+            news.asks
+                .map_or(limit, |asked| asked.min(frames.into()) as u32)
         })
     };
     let (fixed, grown) = (counters(frames), counters(512));

@@ -39,7 +39,7 @@ pub fn replay_growing(
     config: Config,
     kind: MachineKind,
     trace: &[u64],
-    limit: impl Fn(&Vm) -> u32,
+    mut limit: impl FnMut(&Vm) -> u32,
 ) -> Counters {
     let pages = trace.iter().max().map_or(0, |last| last + 1);
     let frames = config.frames_max as usize;

@@ -108,8 +108,8 @@ pub(crate) unsafe fn unfold() {
     }
 }
 
-/// Whether this process is recorded: Valgrind has preloaded its own library.
-pub(crate) fn is_recorded() -> bool {
+/// Whether Valgrind runs this process: it has preloaded a library of its own.
+pub(crate) fn is_under_valgrind() -> bool {
     // SAFETY: the answer is a string or null, and stays what it is.
     let preloads = unsafe { libc::getenv(c"LD_PRELOAD".as_ptr()) };
     // SAFETY: as above.

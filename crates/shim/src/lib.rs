@@ -100,7 +100,8 @@ extern "C" fn construct() {
     }
     // SAFETY: the program's own code has not begun, and nobody else looks at variables.
     unsafe { environment::unfold() };
-    let (is_live, is_recorded) = (environment::is_live(), environment::is_recorded());
+    let is_live = environment::is_live();
+    let is_under_valgrind = environment::is_under_valgrind();
     let held = is_live.then(layout::Held::take).flatten();
     if held.is_some() {
         layout::learn_whether_wanted();
@@ -109,12 +110,12 @@ extern "C" fn construct() {
     if let Some(held) = held {
         held.release();
     }
-    if is_recorded && !is_live {
+    if is_under_valgrind && !is_live {
         thread::allocate_as_berths_do();
     }
     // What only stands between a recording and its program, like Valgrind's launcher, keeps its
     // own.
-    if is_recorded || is_live {
+    if is_under_valgrind || is_live {
         // SAFETY: an engine's threads look at no variables, either.
         unsafe { environment::fold() };
     }

@@ -32,10 +32,14 @@ const TUNABLES: &str = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX5
 const IN_STEP: [&str; 3] = ["--in-step", "--malloc", "pool"];
 /// Memory in which a program's layout is learned: more than is used of it costs nothing.
 const AMPLE_BYTES: u64 = 1 << 30;
-/// Hash tables of Python then have the same order in both, and its memory is the allocator's.
-const PYTHON: [&str; 2] = ["PYTHONHASHSEED=0", "PYTHONMALLOC=malloc"];
-/// The same for Perl's.
-const PERL: [&str; 2] = ["PERL_HASH_SEED=0", "PERL_PERTURB_KEYS=0"];
+/// Hash tables of Python and Perl then have the same order in both, and Python's memory is the
+/// allocator's.
+const INTERPRETERS: [&str; 4] = [
+    "PYTHONHASHSEED=0",
+    "PYTHONMALLOC=malloc",
+    "PERL_HASH_SEED=0",
+    "PERL_PERTURB_KEYS=0",
+];
 
 /// A place to work, and the commands.
 pub struct Steps<'a> {
@@ -173,7 +177,7 @@ impl<'a> Steps<'a> {
             if let Ok(folder) = std::env::current_dir() {
                 command.push(set("PWD", folder.as_os_str()));
             }
-            command.extend(PYTHON.into_iter().chain(PERL).map(OsString::from));
+            command.extend(INTERPRETERS.map(OsString::from));
         }
         command
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use tidemark_core::share::{self, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion};
+use tidemark_core::share::{self, Division, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion};
 use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_results::{Ending, ProcessRecord, Statistics};
@@ -74,7 +74,7 @@ struct Member {
     given: u64,
     moved_pages: u64,
     pressure: u64,
-    /// It has had an equal share.
+    /// It has used an equal share.
     is_served: bool,
 }
 
@@ -328,12 +328,11 @@ impl Tree {
     fn divide(&mut self, occasion: Occasion) {
         let total = self.shared.frames_total();
         let holders = self.collect_holders();
-        let fair = total / holders.len().max(1) as u64;
-        let floor = FLOOR_FRAMES.min(fair);
-        let share::Division {
+        let Division {
             given,
+            fair,
+            floor,
             mut is_settled,
-            ..
         } = share::divide(total, &holders, occasion);
         for (member, holder) in self.members.iter_mut().zip(&holders) {
             member.is_served |= share::uses_share(holder.resident, fair);

@@ -118,7 +118,7 @@ const WATCHED_OPEN: u64 = 250;
 /// Trials begin when less than this share of memory is free ...
 const FREE_PART: u64 = 4;
 /// ... and in one that has grown since a page had to leave, this: it may grow again, as it asks for
-/// more while there is still [twice as much](crate::share::is_short).
+/// more while there is still [twice as much](crate::share::Voice::news).
 const FREE_PART_GROWN: u64 = 32;
 
 /// The time that stands for no time at all.

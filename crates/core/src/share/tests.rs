@@ -135,6 +135,27 @@ fn who_keeps_what_it_uses_and_a_little_is_not_short() {
 }
 
 #[test]
+fn what_was_taken_is_said_to_be_free_once_and_a_shortage_while_pages_come() {
+    let mut voice = Voice::default();
+    assert_eq!(voice.news(1000, 100, 100), News::default());
+    let short = News {
+        asks: Some(2000),
+        has_given_up: false,
+    };
+    assert_eq!(voice.news(1000, 950, 950), short);
+    assert_eq!(voice.news(1000, 950, 950), News::default(), "none has come");
+    assert_eq!(voice.news(1000, 950, 951), short);
+    voice.note_given(1000, 900);
+    assert_eq!(voice.news(900, 950, 951), News::default());
+    let free = News {
+        asks: None,
+        has_given_up: true,
+    };
+    assert_eq!(voice.news(900, 899, 951), free);
+    assert_eq!(voice.news(900, 899, 951), News::default());
+}
+
+#[test]
 fn a_newcomer_waits_for_frames_that_are_still_in_use() {
     let slow = Holder {
         given: TOTAL - FLOOR_FRAMES,

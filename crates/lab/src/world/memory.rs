@@ -4,7 +4,7 @@ use tidemark_core::backing::LocalSlots;
 use tidemark_core::load::{self, LoadControl};
 use tidemark_core::policy::Policy;
 use tidemark_core::policy::registry::BuildError;
-use tidemark_core::share::{self, Holder};
+use tidemark_core::share::{self, Holder, Voice};
 use tidemark_core::vm::{Counters, Vm};
 
 use super::disk::DiskModel;
@@ -36,12 +36,9 @@ pub(super) struct Memory {
     given: u32,
     /// What it asks to have in all; zero if it does not.
     asked: u64,
-    /// It has had an equal share.
+    /// It has used an equal share.
     is_served: bool,
-    /// Frames are to be given up that were taken away.
-    is_owing: bool,
-    /// How many pages had come to a frame when that was last looked at.
-    arrivals: u64,
+    voice: Voice,
     /// Pages it had moved when that was last asked, and how much it paged by then.
     moved_pages: u64,
     pressure: u64,
@@ -84,8 +81,7 @@ impl Memory {
             given: frames,
             asked: 0,
             is_served: false,
-            is_owing: false,
-            arrivals: 0,
+            voice: Voice::default(),
             moved_pages: 0,
             pressure: 0,
         })
@@ -94,32 +90,28 @@ impl Memory {
     /// Sets what it is given, and answers whether that changes anything.
     pub(super) fn give(&mut self, frames: u32) -> bool {
         let before = std::mem::replace(&mut self.given, frames);
-        self.is_owing |= frames < before;
+        self.voice.note_given(before.into(), frames.into());
         if frames > before {
             self.asked = 0;
         }
         frames != before
     }
 
-    /// Whether there is something to be said to who divides frames, as there is once if it runs
-    /// short, and when what was taken from it is free.
+    /// Whether there is something to be said to who divides frames. That it is short is said once.
     pub(super) fn has_news(&mut self) -> bool {
-        let (given, in_use) = (self.given, self.vm.frames().in_use());
+        let resident = self.vm.frames().in_use();
         let arrivals = self.vm.counters().arrivals();
-        let has_taken = std::mem::replace(&mut self.arrivals, arrivals) != arrivals;
-        let is_short = has_taken && share::is_short(given.into(), in_use.into());
-        let is_asking = is_short && self.asked == 0;
-        if is_asking {
-            self.asked = share::asks(given.into());
-        }
-        let is_done = self.is_owing && in_use <= given;
-        self.is_owing &= !is_done;
-        is_asking || is_done
+        let news = self
+            .voice
+            .news(self.given.into(), resident.into(), arrivals);
+        let asks = news.asks.filter(|_| self.asked == 0);
+        self.asked = asks.unwrap_or(self.asked);
+        asks.is_some() || news.has_given_up
     }
 
     /// Notes whether it uses what is an equal share now.
-    pub(super) fn note_share(&mut self, fair: u32) {
-        self.is_served |= share::uses_share(self.vm.frames().in_use().into(), fair.into());
+    pub(super) fn note_share(&mut self, fair: u64) {
+        self.is_served |= share::uses_share(self.vm.frames().in_use().into(), fair);
     }
 
     /// Has it ask anew, if it is still short.

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use tidemark_core::id::SpaceId;
 use tidemark_core::share::{
-    self, ADMISSION_NS, FLOOR_FRAMES, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
+    self, ADMISSION_NS, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
 };
 use tidemark_core::time::Time;
 
@@ -195,11 +195,9 @@ impl World<'_> {
         let newcomers = std::mem::take(&mut self.shares.newcomers);
         holders.extend(newcomers.iter().map(|_| Holder::NEW));
         let total = self.scenario.memory_pages - self.scenario.wired_pages;
-        let fair = u64::from(total) / holders.len().max(1) as u64;
         let division = share::divide(u64::from(total), &holders, occasion);
-        let given = division.given;
-        let fair_frames = division.fair as u32;
-        self.each_memory(|memory| memory.note_share(fair_frames));
+        let (given, fair) = (division.given, division.fair);
+        self.each_memory(|memory| memory.note_share(fair));
         for (&(number, _), &frames) in members.iter().zip(&given) {
             self.set_limit(number, frames as u32, now);
         }
@@ -207,7 +205,7 @@ impl World<'_> {
             let (process, since) = newcomer;
             if fair < FRAMES_MIN || now - since > ADMISSION_NS {
                 self.turn_away(process, now);
-            } else if frames >= FLOOR_FRAMES.min(fair) {
+            } else if frames >= division.floor {
                 self.admit(process, (frames as u32, total), now);
             } else {
                 self.shares.newcomers.push(newcomer);

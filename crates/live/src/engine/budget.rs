@@ -21,10 +21,7 @@ const ANSWER_NS_MAX: u64 = 4_000_000;
 /// What there is to be said to the supervisor.
 #[derive(Default)]
 pub(super) struct Asking {
-    /// How many pages had come to a frame when that was last looked at.
-    arrivals: u64,
-    /// Frames are to be given up that were taken away.
-    is_owing: bool,
+    voice: share::Voice,
     /// The supervisor is to be poked.
     has_news: bool,
 }
@@ -37,7 +34,8 @@ impl Engine {
         let wanted = self.shared.process(record).budget();
         let wanted = wanted.clamp(least, self.vm.config().frames_max);
         if wanted != self.budget {
-            self.asking.is_owing |= wanted < self.budget;
+            let (before, after) = (self.budget.into(), wanted.into());
+            self.asking.voice.note_given(before, after);
             self.budget = wanted;
             self.vm.handle_limit(self.now, &mut self.machine, wanted);
         }
@@ -49,17 +47,13 @@ impl Engine {
         if self.control.is_none() || self.sampling.is_some() {
             return;
         }
-        let arrivals = self.vm.counters().arrivals();
-        let has_taken = std::mem::replace(&mut self.asking.arrivals, arrivals) != arrivals;
         let resident = self.vm.frames().in_use();
-        if has_taken && share::is_short(self.budget.into(), resident.into()) {
-            let asked = share::asks(self.budget.into());
-            self.asking.has_news |= self.shared.process(self.record()).ask(asked);
-        }
-        if self.asking.is_owing && resident <= self.budget {
-            self.asking.is_owing = false;
-            self.asking.has_news = true;
-        }
+        let arrivals = self.vm.counters().arrivals();
+        let voice = &mut self.asking.voice;
+        let news = voice.news(self.budget.into(), resident.into(), arrivals);
+        let record = self.shared.process(self.record());
+        let is_asking = news.asks.is_some_and(|frames| record.ask(frames));
+        self.asking.has_news |= is_asking || news.has_given_up;
     }
 
     /// Lowers the budget to a half before a fork, having asked for as much as two need. Answers

@@ -54,8 +54,8 @@ impl Place {
     }
 
     /// Confines the thread that has waited, and is about to be woken, to the disk's processor, if
-    /// it is time for that. The engine goes there, too.
-    pub(super) fn begin_pull(&mut self, now: Time, gauges: &mut Gauges) -> Option<Held> {
+    /// it is time for that. The engine [follows](Self::follow).
+    pub(super) fn begin_pull(&mut self, now: Time) -> Option<Held> {
         if !std::mem::take(&mut self.is_pulling) {
             return None;
         }
@@ -63,7 +63,6 @@ impl Place {
         let held = self.pull.begin(disk, now)?;
         self.last_cpu = disk;
         self.agreeing = SAMPLES_AGREEING;
-        gauges.add(Counter::EngineMoves, 1);
         Some(held)
     }
 
