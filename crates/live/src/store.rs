@@ -16,7 +16,7 @@ pub mod file;
 mod tests;
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use tidemark_core::id::{FrameId, PAGE_BYTES, SlotId, Ticket};
 use tidemark_core::machine::Machine;
@@ -26,13 +26,17 @@ use self::faults::{FaultPlan, Injected};
 use crate::machine::{LiveMachine, ZERO_SUM};
 use crate::sys::memory::{Mapping, Table};
 use crate::sys::pool::TRANSFER_MAX;
-use crate::sys::ring::{Completion, Ring, Watch};
+use crate::sys::ring::{Completion, Ring, Wait, Watch};
 use crate::sys::workers::Workers;
 use crate::sys::{Errno, PAGE};
 
 /// How many parts are under way at one time.
 pub const UNDER_WAY_MAX: u32 = 64;
+/// To how many other files one can listen while waiting for the store.
+pub const LISTENED_MAX: usize = 3;
 const WORKERS: u32 = 4;
+/// The tags of files that are listened to begin here, beyond those of all parts.
+const LISTENED_TAG: u64 = u64::MAX - LISTENED_MAX as u64;
 
 /// By what means bytes are carried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -108,6 +112,10 @@ pub struct SwapStore {
     fetches: VecDeque<Part>,
     stores: VecDeque<Part>,
     under_way: u32,
+    /// The files whose completions are still to come.
+    listened: [Option<RawFd>; LISTENED_MAX],
+    /// A bit for each whose completion has come.
+    heard: u32,
     replies: VecDeque<Reply>,
     failures: VecDeque<Failure>,
     faults: FaultPlan,
@@ -156,6 +164,8 @@ impl SwapStore {
             fetches: VecDeque::with_capacity(64),
             stores: VecDeque::with_capacity(64),
             under_way: 0,
+            listened: [None; LISTENED_MAX],
+            heard: 0,
             replies: VecDeque::with_capacity(64),
             failures: VecDeque::new(),
             faults,
@@ -171,6 +181,7 @@ impl SwapStore {
         // These are the parent's, and their numbers may be files of the program by now.
         std::mem::forget(std::mem::replace(&mut self.carrier, carrier));
         std::mem::forget(std::mem::replace(&mut self.file, file));
+        self.listened = [None; LISTENED_MAX];
         Ok(())
     }
 
@@ -214,10 +225,42 @@ impl SwapStore {
     /// Takes in what has finished, makes replies, and sends more on its way.
     pub fn reap(&mut self, machine: &mut LiveMachine) -> Result<(), Errno> {
         while let Some(completion) = self.carrier.take_completion() {
+            if completion.tag >= LISTENED_TAG {
+                let place = (completion.tag - LISTENED_TAG) as usize;
+                self.listened[place] = None;
+                self.heard |= 1 << place;
+                continue;
+            }
             self.under_way -= 1;
             self.handle_completion(completion, machine);
         }
         self.submit(machine)
+    }
+
+    /// How to wait, for the thread that uses the store, until something has finished or one of
+    /// `files` can be read. `None` where that takes polling: with threads, or an old kernel.
+    pub fn wait_with(&mut self, files: [Option<RawFd>; LISTENED_MAX]) -> Option<Wait> {
+        let Carrier::Ring(ring) = &mut self.carrier else {
+            return None;
+        };
+        ring.waiting()?;
+        for (place, file) in files.into_iter().enumerate() {
+            if let Some(file) = file
+                && self.listened[place] != Some(file)
+            {
+                if !ring.push_poll(file, LISTENED_TAG + place as u64) {
+                    return None;
+                }
+                self.listened[place] = Some(file);
+            }
+        }
+        ring.waiting()
+    }
+
+    /// Which files could be read when [`reap`](Self::reap) was last called, since this was last
+    /// asked: bit zero is the first's.
+    pub fn take_heard(&mut self) -> u32 {
+        std::mem::take(&mut self.heard)
     }
 
     /// Reads one slot at once, into the first page of `into`: see

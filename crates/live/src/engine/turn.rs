@@ -10,6 +10,7 @@ use tidemark_core::time::Time;
 use super::{Engine, Log, Trouble, now};
 use crate::requests::Requests;
 use crate::shared::{Cluster, Counter};
+use crate::sys::ring::Wait;
 use crate::sys::{Errno, signal, socket};
 
 /// The core learns of time this often while it works ...
@@ -44,13 +45,21 @@ impl Engine {
     }
 
     /// What to sleep on.
-    pub fn wakers(&self) -> Wakers {
-        let store = (!self.setup.is_in_thread).then(|| self.store.as_fd().as_raw_fd());
-        Wakers {
-            program: self.machine.program().as_fd().as_raw_fd(),
-            store,
-            doorbell: self.doorbell.as_raw_fd(),
-            control: self.control.as_ref().map(AsRawFd::as_raw_fd),
+    pub fn wakers(&mut self) -> Wakers {
+        let program = self.machine.program().as_fd().as_raw_fd();
+        let doorbell = self.doorbell.as_raw_fd();
+        let control = self.control.as_ref().map(AsRawFd::as_raw_fd);
+        // In in-thread mode program threads look after the store.
+        let has_store = !self.setup.is_in_thread;
+        let others = [Some(program), Some(doorbell), control];
+        match has_store.then(|| self.store.wait_with(others)).flatten() {
+            Some(wait) => Wakers::Store(wait),
+            None => Wakers::Files {
+                program,
+                doorbell,
+                store: has_store.then(|| self.store.as_fd().as_raw_fd()),
+                control,
+            },
         }
     }
 
@@ -60,7 +69,11 @@ impl Engine {
     }
 
     /// Takes in why a sleep ended.
-    pub fn wake(&mut self, woken: Woken) {
+    pub fn wake(&mut self, mut woken: Woken) {
+        if woken.by_store {
+            self.reap();
+            woken.note(self.store.take_heard());
+        }
         if woken.by_doorbell {
             signal::take_rings(&self.doorbell);
         }
@@ -232,37 +245,62 @@ impl Engine {
     }
 }
 
-/// The files that an engine sleeps on, by number.
+/// What an engine sleeps on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wakers {
-    program: RawFd,
-    store: Option<RawFd>,
-    doorbell: RawFd,
-    control: Option<RawFd>,
+pub enum Wakers {
+    /// The store, which listens to all else. One call waits, and takes in what has finished; to
+    /// poll its file takes two, as what has finished interrupts the first.
+    Store(Wait),
+    /// Files by number.
+    Files {
+        /// The program's faults and changes.
+        program: RawFd,
+        /// Requests of the program's threads.
+        doorbell: RawFd,
+        /// The supervisor, if there is one.
+        control: Option<RawFd>,
+        /// The store, unless others look after it.
+        store: Option<RawFd>,
+    },
 }
 
 /// Why a sleep ended. The other reasons are found by looking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Woken {
+    by_store: bool,
     by_doorbell: bool,
     by_control: bool,
+}
+
+impl Woken {
+    /// Notes which files are ready, in the order of [`Wakers::Files`].
+    fn note(&mut self, ready: u32) {
+        self.by_doorbell |= ready & 2 != 0;
+        self.by_control |= ready & 4 != 0;
+    }
 }
 
 /// Sleeps until something happens, or for so long. It needs no engine, so that other threads may
 /// use that meanwhile.
 pub fn sleep(wakers: Wakers, pause_ns: u64) -> Woken {
-    let files = [
-        Some(wakers.program),
-        Some(wakers.doorbell),
-        wakers.store,
-        wakers.control,
-    ];
-    // A sleep that fails for any reason is a short one.
-    let ready = socket::wait_readable_raw(files, pause_ns).unwrap_or(0);
-    Woken {
-        by_doorbell: ready & 2 != 0,
-        by_control: ready & 8 != 0,
+    let mut woken = Woken::default();
+    match wakers {
+        Wakers::Store(wait) => {
+            wait.wait(pause_ns);
+            woken.by_store = true;
+        }
+        Wakers::Files {
+            program,
+            doorbell,
+            control,
+            store,
+        } => {
+            let files = [Some(program), Some(doorbell), control, store];
+            // A sleep that fails for any reason is a short one.
+            woken.note(socket::wait_readable_raw(files, pause_ns).unwrap_or(0));
+        }
     }
+    woken
 }
 
 impl Log {

@@ -171,6 +171,47 @@ fn many_transfers_at_once_all_get_their_reply() {
 }
 
 #[test]
+fn a_wait_ends_with_a_transfer_and_with_a_file_that_can_be_read() {
+    let Some(mut swapping) = Swapping::new(4, Means::Ring, "") else {
+        return;
+    };
+    let (first, second) = (socket::Bell::new().unwrap(), socket::Bell::new().unwrap());
+    let files = [&first, &second].map(|bell| Some(bell.as_fd().as_raw_fd()));
+    let files = [files[0], files[1], None];
+    let wait = |swapping: &mut Swapping, limit_ns: u64| {
+        let Some(wait) = swapping.store.wait_with(files) else {
+            return skip("waits with a limit");
+        };
+        wait.wait(limit_ns);
+        swapping.store.reap(&mut swapping.world.machine).unwrap();
+    };
+    let patience_ns = 30_000_000_000;
+    wait(&mut swapping, 1_000);
+    assert_eq!(swapping.store.take_heard(), 0, "nothing has happened");
+    for _ in 0..3 {
+        second.ring();
+        wait(&mut swapping, patience_ns);
+        assert_eq!(swapping.store.take_heard(), 2);
+        // What nobody has seen to is said again.
+        wait(&mut swapping, patience_ns);
+        assert_eq!(swapping.store.take_heard(), 2);
+        assert!(second.take());
+    }
+    wait(&mut swapping, 1_000);
+    let ticket = swapping.start(Direction::Store, 0, &frames(0..4));
+    swapping.store.submit(&swapping.world.machine).unwrap();
+    while swapping.store.replies.is_empty() {
+        let begun = Instant::now();
+        wait(&mut swapping, patience_ns);
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+    assert_eq!(swapping.store.next_reply().unwrap().ticket, ticket);
+    first.ring();
+    wait(&mut swapping, patience_ns);
+    assert_eq!(swapping.store.take_heard(), 1);
+}
+
+#[test]
 fn zeros_are_neither_written_nor_read() {
     by_all_means("", 8, |swapping| {
         for frame in [0, 3, 4, 7] {

@@ -7,11 +7,12 @@
 //! 2. The buffer lists of entries are read by the kernel while they are submitted, not later
 //!    (`IORING_FEAT_SUBMIT_STABLE`), so that one list an entry is enough.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use linux_raw_sys::general::iovec;
+use rustix::event::{PollFlags, Timespec};
 use rustix::io_uring as raw;
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -44,6 +45,8 @@ pub struct Ring {
     submissions: raw::io_sqring_offsets,
     completions: raw::io_cqring_offsets,
     entries_max: u32,
+    /// Whether a wait can have a limit.
+    has_limits: bool,
 }
 
 // SAFETY: the rings are plain shared memory; `Ring` is used by one thread at a time.
@@ -96,6 +99,7 @@ impl Ring {
             submissions: params.sq_off,
             completions: params.cq_off,
             entries_max: params.sq_entries,
+            has_limits: params.features.contains(raw::IoringFeatureFlags::EXT_ARG),
         })
     }
 
@@ -110,12 +114,9 @@ impl Ring {
         frames: &[FrameId],
         tag: u64,
     ) -> bool {
-        let head = self.number(self.submissions.head).load(Ordering::Acquire);
-        let tail = self.number(self.submissions.tail).load(Ordering::Relaxed);
-        if tail.wrapping_sub(head) >= self.entries_max {
+        let Some(index) = self.vacancy() else {
             return false;
-        }
-        let index = tail & (self.entries_max - 1);
+        };
         let buffers = &mut self.buffers[index as usize];
         let count = list_buffers(pool, frames, buffers);
         let list = raw::io_uring_ptr::new(buffers.as_mut_ptr().cast());
@@ -131,18 +132,34 @@ impl Ring {
             user_data: raw::io_uring_user_data::from_u64(tag),
             ..raw::io_uring_sqe::default()
         };
-        self.write_entry(index, entry);
-        self.number(self.submissions.tail)
-            .store(tail.wrapping_add(1), Ordering::Release);
+        self.add_entry(index, entry);
+        true
+    }
+
+    /// Writes down that there is to be a completion when a file can be read, or at once if it can
+    /// now. There is one: who would hear more asks again. `false` if the ring is full.
+    pub fn push_poll(&mut self, file: RawFd, tag: u64) -> bool {
+        let Some(index) = self.vacancy() else {
+            return false;
+        };
+        let events = PollFlags::IN.bits().into();
+        let entry = raw::io_uring_sqe {
+            opcode: raw::IoringOp::PollAdd,
+            fd: file,
+            op_flags: raw::op_flags_union {
+                poll32_events: events,
+            },
+            user_data: raw::io_uring_user_data::from_u64(tag),
+            ..raw::io_uring_sqe::default()
+        };
+        self.add_entry(index, entry);
         true
     }
 
     /// Starts what was written down.
     pub fn submit(&mut self) -> Result<(), Errno> {
         loop {
-            let head = self.number(self.submissions.head).load(Ordering::Acquire);
-            let tail = self.number(self.submissions.tail).load(Ordering::Relaxed);
-            let count = tail.wrapping_sub(head);
+            let count = self.count_written();
             if count == 0 {
                 return Ok(());
             }
@@ -188,6 +205,28 @@ impl Ring {
         }
     }
 
+    /// How to start what was written down and wait for a completion, away from the ring. `None`
+    /// where the kernel knows no such wait.
+    pub fn waiting(&self) -> Option<Wait> {
+        self.has_limits.then(|| Wait {
+            ring: self.fd.as_raw_fd(),
+            submit: self.count_written(),
+        })
+    }
+
+    /// How many entries are written down and not submitted.
+    fn count_written(&self) -> u32 {
+        let head = self.number(self.submissions.head).load(Ordering::Acquire);
+        let tail = self.number(self.submissions.tail).load(Ordering::Relaxed);
+        tail.wrapping_sub(head)
+    }
+
+    /// Where the next entry has its place, if the ring is not full.
+    fn vacancy(&self) -> Option<u32> {
+        let tail = self.number(self.submissions.tail).load(Ordering::Relaxed);
+        (self.count_written() < self.entries_max).then_some(tail & (self.entries_max - 1))
+    }
+
     fn enter(&self, submit: u32) -> Result<u32, Errno> {
         // SAFETY: the entries name slots of the pool, which outlives the ring's users, and lists
         // of buffers that stay in place until they are submitted.
@@ -200,7 +239,8 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.rings.as_ptr().add(offset as usize).cast()) }
     }
 
-    fn write_entry(&mut self, index: u32, entry: raw::io_uring_sqe) {
+    /// Puts an entry in its place at the tail, which is the kernel's from then on.
+    fn add_entry(&mut self, index: u32, entry: raw::io_uring_sqe) {
         // SAFETY: both places lie inside their mappings, since `index < entries_max`; the kernel
         // reads neither before the tail passes them.
         unsafe {
@@ -216,6 +256,40 @@ impl Ring {
                 .cast::<u32>();
             array.add(index as usize).write(index);
         }
+        let tail = self.number(self.submissions.tail);
+        tail.store(
+            tail.load(Ordering::Relaxed).wrapping_add(1),
+            Ordering::Release,
+        );
+    }
+}
+
+/// A wait for a ring's next completion. See [`Ring::waiting`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wait {
+    ring: RawFd,
+    submit: u32,
+}
+
+impl Wait {
+    /// Submits, and waits until there is a completion that was not taken, or for so long. A wait
+    /// that fails for any reason is a short one: what was not submitted still waits for that.
+    ///
+    /// To be called by the ring's own thread, while it has not used the ring since.
+    pub fn wait(self, limit_ns: u64) {
+        let limit = Timespec {
+            tv_sec: i64::try_from(limit_ns / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: (limit_ns % 1_000_000_000) as _,
+        };
+        let mut argument = raw::io_uring_getevents_arg::default();
+        argument.ts = raw::io_uring_ptr::new(std::ptr::from_ref(&limit).cast_mut().cast());
+        let flags = raw::IoringEnterFlags::GETEVENTS | raw::IoringEnterFlags::EXT_ARG;
+        // SAFETY: what is submitted was pushed by the ring's owner and stays in place; the limit
+        // outlives the call. If the number names another file by now, the kernel refuses.
+        let _ = unsafe {
+            let ring = BorrowedFd::borrow_raw(self.ring);
+            raw::io_uring_enter_arg(ring, self.submit, 1, flags, Some(&argument))
+        };
     }
 }
 
