@@ -64,11 +64,30 @@ impl Vm {
             }
         }
         assert_eq!(laundry, self.laundry);
+        self.check_copies();
         for number in 0..self.frames.len() {
             let frame = FrameId(number as u32);
             if matches!(self.frames.state(frame), State::Filling | State::Leaving) {
                 assert!(self.frames.ticket(frame) != Ticket(0));
                 assert!(moving.contains(&frame), "frame {number} waits for nothing");
+            }
+        }
+    }
+
+    /// What the swap store has of external objects is with nobody else: not in memory, and not with
+    /// the pager, which is still to get it.
+    fn check_copies(&self) {
+        for (id, object) in self.objects.iter().filter(|(_, one)| one.is_external()) {
+            for (index, entry) in object.collect(0, u64::MAX) {
+                if entry.slot().is_none() {
+                    continue;
+                }
+                let state = entry.frame().map(|frame| self.frames.state(frame));
+                assert!(
+                    matches!(state, None | Some(State::Filling)),
+                    "page {index} of object {} is in memory and on the store",
+                    id.0
+                );
             }
         }
     }

@@ -50,6 +50,9 @@ pub struct Passes {
     /// Whether faults that find no more than the reserve free make all others wait too, until
     /// [`free_high`](crate::vm::Config::free_high) are free.
     pub is_pausing: bool,
+    /// Whether modified pages of external objects go to the swap store while they wait: see
+    /// [`double_paging`](crate::double_paging).
+    pub is_double_paging: bool,
 }
 
 /// The state of the daemon.
@@ -137,6 +140,20 @@ impl Vm {
         let is_over = free > self.config.reserve && !self.daemon.is_paused;
         self.daemon.is_paused = is_pausing && !is_over;
         self.daemon.is_paused
+    }
+
+    /// Whether nobody gets a frame until the daemon is done.
+    pub(crate) fn is_daemon_pausing(&self) -> bool {
+        self.daemon.is_paused && !self.is_store_full
+    }
+
+    /// Whether pagers outside can't be relied on to clean pages now.
+    pub(crate) fn is_paging_doubly(&self) -> bool {
+        let is_double = match self.config.pacing {
+            Some(Pacing::Passes(passes)) => passes.is_double_paging,
+            Some(Pacing::Controlled(_)) | None => false,
+        };
+        is_double && self.is_daemon_pausing()
     }
 
     /// How few free frames wake the daemon, and how many end its work: as configured, but not so

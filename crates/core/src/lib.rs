@@ -19,6 +19,7 @@ pub mod cluster;
 pub mod controller;
 pub mod daemon;
 pub mod decision;
+mod double_paging;
 pub mod fault;
 mod fetch;
 pub mod frame;

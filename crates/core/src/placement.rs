@@ -150,15 +150,10 @@ impl Vm {
     /// Where a request is made for a page, and for those beside it.
     pub(crate) fn place_of(&self, page: PageId) -> Place {
         let object = self.objects.get(page.object);
-        match object.keeper {
-            Keeper::External(pager) => Place::External { pager },
-            Keeper::Swap => {
-                let first = object
-                    .entry(page.index)
-                    .slot()
-                    .expect("a stored page has a slot");
-                Place::Swap { first }
-            }
+        match (object.entry(page.index).slot(), object.keeper) {
+            (Some(first), _) => Place::Swap { first },
+            (None, Keeper::External(pager)) => Place::External { pager },
+            (None, Keeper::Swap) => unreachable!("a stored page has a slot"),
         }
     }
 

@@ -37,6 +37,8 @@ pub(crate) struct Transfer {
     /// The page that was wanted, if any; the others of a fetch come ahead of their use.
     wanted: Option<PageId>,
     origin: Option<Origin>,
+    /// It brings a page from the swap store to its own pager.
+    is_return: bool,
     /// The slots of pages that were given up meanwhile, and that this transfer frees at its end.
     orphaned_slots: Vec<SlotId>,
 }
@@ -214,8 +216,8 @@ impl Vm {
         origin: Origin,
     ) -> Ticket {
         let ticket = self.take_ticket();
-        let is_external = matches!(place, Place::External { .. });
         for (&page, &frame) in pages.iter().zip(&frames) {
+            let is_external = self.objects.get(page.object).is_external();
             self.frames.fill(frame, page, is_external, ticket);
             self.objects
                 .get_mut(page.object)
@@ -235,11 +237,25 @@ impl Vm {
             waiters: Vec::new(),
             wanted,
             origin: Some(origin),
+            is_return: false,
             orphaned_slots: Vec::new(),
         });
         self.counters.page_ins += u64::from(request.pages);
         self.counters.page_in_requests += 1;
         ticket
+    }
+
+    /// Starts reading a page from the swap store for its own pager.
+    pub(crate) fn begin_return(
+        &mut self,
+        page: PageId,
+        frame: FrameId,
+        place: Place,
+        origin: Origin,
+    ) {
+        let ticket = self.begin_fetch(Vec::from([page]), Vec::from([frame]), place, None, origin);
+        let transfer = self.transfers.get_mut(&ticket);
+        transfer.expect("just begun").is_return = true;
     }
 
     pub(crate) fn begin_store(&mut self, leaving: &[(PageId, FrameId)], place: Place) {
@@ -261,6 +277,7 @@ impl Vm {
             waiters: Vec::new(),
             wanted: None,
             origin: None,
+            is_return: false,
             orphaned_slots: Vec::new(),
         });
         self.laundry += request.pages;
@@ -303,6 +320,11 @@ impl Vm {
                 machine.zero(frame);
             }
             self.frames.set_owner(frame, origin.space);
+            if transfer.is_return {
+                self.end_return(page, frame);
+                continue;
+            }
+            self.reclaim_copy(page, frame);
             self.frames.settle(frame);
             let is_wanted = transfer.wanted == Some(page);
             let cause = if is_wanted {
@@ -410,12 +432,17 @@ impl Vm {
             self.objects.get_mut(page.object).set_slot(page.index, slot);
             slot.into_iter()
                 .for_each(|slot| self.by_slot.note(slot, page));
+            let is_owed = slot.is_some() && self.objects.get(page.object).is_external();
             if self.frames.is_wanted(frame) {
                 self.counters.rescues += 1;
+                self.reclaim_copy(page, frame);
                 self.keep(frame);
             } else if let Some(back) = self.frames.cleaned_as(frame) {
                 self.put_back(frame, back);
             } else {
+                if is_owed {
+                    self.owe(page, self.frames.owner(frame));
+                }
                 self.objects
                     .get_mut(page.object)
                     .set_frame(page.index, None);

@@ -21,7 +21,7 @@ use crate::daemon::{Daemon, Pacing};
 use crate::decision::Decision;
 use crate::fault::{Access, Event, Fault};
 use crate::frame::{Frames, State};
-use crate::id::{FrameId, SlotId, SpaceId, Ticket, VirtPage};
+use crate::id::{FrameId, PageId, SlotId, SpaceId, Ticket, VirtPage};
 use crate::load::LoadControl;
 use crate::load::unlimited::Unlimited;
 use crate::machine::{Machine, Rights};
@@ -174,6 +174,9 @@ pub struct Counters {
     pub refusals: u64,
     /// Questions the policy asked.
     pub questions: u64,
+    /// Of the pages written, those of external objects that went to the swap store because their
+    /// own pagers could get no frame.
+    pub double_paged: u64,
     /// Faults that had to wait for a free frame.
     pub stalls: u64,
     /// Fetches and stores that failed, in requests.
@@ -210,6 +213,7 @@ impl Counters {
             busy,
             refusals,
             questions,
+            double_paged,
             stalls,
             failures,
             frames_peak,
@@ -232,6 +236,7 @@ impl Counters {
         self.busy += busy;
         self.refusals += refusals;
         self.questions += questions;
+        self.double_paged += double_paged;
         self.stalls += stalls;
         self.failures += failures;
         self.frames_peak += frames_peak;
@@ -281,6 +286,9 @@ pub struct Vm {
     pub(crate) served: Vec<FrameId>,
     /// Time has passed since the policy was last asked what to trim.
     pub(crate) is_trim_due: bool,
+    /// Pages that the swap store has in the place of their own pagers, which are still to get
+    /// them, with whose they were.
+    pub(crate) owed: BTreeMap<PageId, SpaceId>,
     /// Stores that failed since one last succeeded.
     pub(crate) stores_failed: u32,
     pub(crate) is_store_full: bool,
@@ -329,6 +337,7 @@ impl Vm {
             held: None,
             served: Vec::new(),
             is_trim_due: false,
+            owed: BTreeMap::new(),
             stores_failed: 0,
             is_store_full: false,
             requests: VecDeque::new(),
@@ -537,7 +546,7 @@ impl Vm {
     /// called after each fault, reply and tick; until then a fault takes from the frames kept
     /// free.
     ///
-    /// Work: at most one round of reclaim, and one of trimming.
+    /// Work: at most two rounds of reclaim, the start of one request, and one round of trimming.
     pub fn handle_idle(&mut self, now: Time, machine: &mut dyn Machine) {
         self.now = now;
         // Faults that wait for a frame are served when something has ended, or in time: programs
@@ -545,6 +554,7 @@ impl Vm {
         // each other's for ever.
         self.note_page_ins(machine);
         self.make_room(machine, 0, Need::Reserve);
+        self.return_one(machine);
         self.swap_out_whole(machine);
         if core::mem::take(&mut self.is_trim_due) || !self.served.is_empty() {
             self.trim(machine);

@@ -3,7 +3,7 @@
 use tidemark_core::controller::GAINS;
 use tidemark_core::daemon::{Pacing, Passes};
 use tidemark_core::frame::State;
-use tidemark_model::world::World;
+use tidemark_model::world::{FILE, World};
 
 fn paced() -> World {
     let mut world = World::new();
@@ -16,6 +16,7 @@ fn paced() -> World {
             wait_ns: 50_000_000,
             wait_page_ns: 0,
             is_pausing: true,
+            is_double_paging: true,
         }));
     });
     world
@@ -78,6 +79,60 @@ fn a_daemon_that_a_full_store_has_stopped_has_no_deadline() {
     world.stage().take_failures();
     let vm = world.stage().vm();
     assert!(vm.frames().count(State::Free) < 8 && vm.poll_deadline().is_none());
+}
+
+/// Written pages of a file fill memory, two have left for it, and nobody gets the last two frames.
+fn paused_over_a_file() -> World {
+    let mut world = paced();
+    world
+        .map_file(24)
+        .write_all(FILE..FILE + 16)
+        .disk_holds()
+        .write_all(FILE + 16..FILE + 19);
+    world.expect_count(|c| c.page_outs, 2);
+    world.expect_count(|c| c.double_paged, 0).expect_waiting(3);
+    world
+}
+
+#[test]
+fn while_all_wait_pages_of_files_go_to_the_swap_store_and_from_there_to_their_files() {
+    let mut world = paused_over_a_file();
+    world.tick().expect_count(|c| c.double_paged, 2);
+    world.expect_count(|c| c.page_outs, 4);
+    world.disk_goes_on().run();
+    // Nothing is on the store when their pagers have had their turn, and what they read counts.
+    world.expect_waiting(0).expect_slots_used(0);
+    let counters = world.stage().vm().counters().clone();
+    assert_eq!(counters.page_ins, 19 + counters.double_paged);
+}
+
+#[test]
+fn a_page_wanted_back_on_its_way_to_the_swap_store_is_its_files_to_write_again() {
+    let mut world = paused_over_a_file();
+    world.tick().touch(FILE + 2).disk_goes_on().run();
+    world.expect_count(|c| c.rescues, 1).expect_slots_used(0);
+    world.expect_waiting(0).touch_all(FILE..FILE + 19);
+}
+
+#[test]
+fn a_page_of_a_file_is_read_from_where_it_is_before_its_pager_has_it() {
+    let mut world = paused_over_a_file();
+    world.tick().tick();
+    // The pager can't read the first, whose copy stays where it is.
+    world.disk_fails_next_fetch().disk_goes_on().run();
+    world.expect_slots_used(1).touch_all(FILE..FILE + 19).run();
+    world.expect_slots_used(0);
+}
+
+#[test]
+fn pages_of_files_for_which_the_swap_store_has_no_slot_go_to_their_files() {
+    let mut world = paced();
+    world.swap_slots(1).map_file(24).write_all(FILE..FILE + 16);
+    world.disk_holds().write_all(FILE + 16..FILE + 19).tick();
+    world.expect_count(|c| c.double_paged, 1);
+    world.expect_count(|c| c.page_outs, 4);
+    world.disk_goes_on().run();
+    world.expect_waiting(0).expect_slots_used(0);
 }
 
 fn controlled() -> World {

@@ -2,6 +2,7 @@
 //!
 //! `TIDEMARK_LOCKSTEP_SEEDS` sets how many seeds run.
 
+use tidemark_core::daemon::{Pacing, Passes};
 use tidemark_core::placement::Placement;
 use tidemark_core::vm::Counters;
 use tidemark_model::lockstep::{run_seeds, try_run};
@@ -70,4 +71,30 @@ fn reads_return_what_was_last_written_where_clusters_have_places() {
         assert!(total(|c| c.page_ins) > total(|c| c.page_in_requests) + most / 4);
         assert!(total(|c| c.rescues) > most / 10 && total(|c| c.clean_drops) > most);
     }
+}
+
+#[test]
+fn reads_return_what_was_last_written_where_pages_of_files_are_paged_twice() {
+    let run_one = |(weather, seed)| {
+        let mut plan = Plan::draw(&mut Random::new(seed), weather, STEPS);
+        let config = &mut plan.setup.config;
+        config.reserve = config.frames_limit / 4;
+        (config.free_low, config.free_high) = (config.reserve + 1, config.reserve + 3);
+        config.placement = Placement::Together;
+        config.pacing = Some(Pacing::Passes(Passes {
+            pass_pages: 2,
+            wait_laundry: 1,
+            resume_laundry: 0,
+            wait_ns: 1_000_000,
+            wait_page_ns: 0,
+            is_pausing: true,
+            is_double_paging: true,
+        }));
+        let counters = try_run(&plan);
+        counters.unwrap_or_else(|message| panic!("SEED={seed}: {message}\n{plan}"))
+    };
+    let weathers = [Weather::Calm, Weather::Foul].into_iter();
+    let plans = weathers.flat_map(|weather| (0..seeds()).map(move |seed| (weather, seed)));
+    let doubled: u64 = plans.map(|plan| run_one(plan).double_paged).sum();
+    assert!(doubled >= seeds() / 10, "{doubled}");
 }

@@ -282,6 +282,7 @@ fn draw_pacing(choices: &mut dyn Choices) -> Pacing {
         wait_ns: choices.below(100_000_000),
         wait_page_ns: choices.below(30_000_000),
         is_pausing: choices.chance(1, 2),
+        is_double_paging: choices.chance(1, 2),
     })
 }
 

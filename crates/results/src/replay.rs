@@ -122,6 +122,9 @@ pub struct Run {
     pub frames_peak: u64,
     /// Choices of the policy that were turned down.
     pub refusals: u64,
+    /// Of the pages written to swap, those of files whose pagers could get no frame.
+    #[serde(default)]
+    pub double_paged: u64,
     /// Faults that had to wait for a free frame.
     pub stalls: u64,
     /// Frames the policy asked about.

@@ -227,15 +227,20 @@ impl Freebsd {
             .or_else(|| self.find_laundry(probe))
     }
 
+    /// Finds a clean inactive page that was not used, and puts modified ones into the laundry.
+    ///
+    /// A page from the laundry is clean and unmapped: a use since would have been a fault, and made
+    /// it active. So it is not asked about. A machine that can't tell would say that it may be
+    /// modified, and all that was laundered would be laundered again for each page that leaves.
     fn find_inactive(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         for _ in 0..self.count_inactive() {
-            let first = self.queues.front(HEAD).or(self.queues.front(INACTIVE));
-            let frame = FrameId(first?);
+            let cleaned = self.queues.front(HEAD);
+            let frame = FrameId(cleaned.or(self.queues.front(INACTIVE))?);
             if !probe.may_leave(frame) {
                 self.queues.move_to_back(INACTIVE, frame.0);
             } else if probe.take_referenced(frame) {
                 self.reactivate(frame);
-            } else if probe.may_be_modified(frame) {
+            } else if cleaned.is_none() && probe.may_be_modified(frame) {
                 self.queues.move_to_back(LAUNDRY, frame.0);
             } else {
                 return Some(frame);
@@ -406,6 +411,21 @@ mod tests {
         // Nothing else is left.
         (7..16).for_each(|number| bench.bits.modified[number] = true);
         assert_eq!(bench.evict_one(&mut policy), Some(0));
+    }
+
+    #[test]
+    fn what_was_laundered_is_clean_even_where_a_machine_cannot_tell() {
+        let (mut policy, mut bench) = policy(64);
+        bench.bits.modified.fill(true);
+        (0..8).for_each(|number| {
+            bench.start_cleaning(&mut policy, number);
+            bench.bring(&mut policy, number, Cause::Cleaned);
+        });
+        policy.pass_left = 10;
+        for number in 0..8 {
+            assert_eq!(bench.evict_one(&mut policy), Some(number));
+            assert_eq!(policy.length(LAUNDRY), 0);
+        }
     }
 
     #[test]

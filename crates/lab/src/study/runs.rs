@@ -49,6 +49,7 @@ pub fn run_record(outcome: &Outcome, terms: &Terms) -> Run {
         clean_drops: counters.clean_drops,
         frames_peak: counters.frames_peak,
         refusals: counters.refusals,
+        double_paged: counters.double_paged,
         stalls: counters.stalls,
         questions: counters.questions,
         messages: outcome.messages,

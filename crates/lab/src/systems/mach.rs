@@ -49,6 +49,7 @@ pub const MACH3: System = System {
             wait_ns: 0,
             wait_page_ns: 30_000_000,
             is_pausing: false,
+            is_double_paging: false,
         })),
         ..Marks {
             reserve: 15,
@@ -111,6 +112,7 @@ fn gnumach(frames: u32) -> Config {
             wait_ns: 50_000_000,
             wait_page_ns: 0,
             is_pausing: true,
+            is_double_paging: true,
         })),
         ..Marks {
             reserve: mark(5, 500),

@@ -80,6 +80,7 @@ fn osf(frames: u32) -> Config {
             wait_ns: 0,
             wait_page_ns: 30_000_000,
             is_pausing: false,
+            is_double_paging: false,
         })),
         ..marks.config(frames)
     }

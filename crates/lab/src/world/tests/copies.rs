@@ -175,6 +175,22 @@ fn who_gives_up_files_first_reads_them_again_and_who_weighs_both_swaps() {
 }
 
 #[test]
+fn while_nobody_gets_a_frame_gnu_machs_files_are_written_by_way_of_the_swap_store() {
+    let writer = |system: &str| {
+        let system = systems::find(system).unwrap();
+        let deeds = process(vec![write("/out", 0, 1000 * PAGE)]);
+        outcome_of(system, 320, &[script(vec![deeds])])
+    };
+    let found = writer("gnumach");
+    let (doubled, back) = (found.counters.double_paged, found.swap_ins);
+    assert!(doubled > 100, "{doubled}");
+    assert_eq!(found.swap_outs, doubled, "no private page leaves");
+    // Files' pagers read what was paged twice, and have the last of it still before them.
+    assert!((1..=doubled).contains(&back), "{back} of {doubled}");
+    assert_eq!(writer("mach3").counters.double_paged, 0);
+}
+
+#[test]
 fn rmap_13b_gives_up_what_nobody_has_mapped() {
     let swap_ins = |deed: Option<Deed>| {
         let mut deeds: Vec<Deed> = deed.into_iter().collect();
