@@ -35,6 +35,8 @@ SHARES = (75, 50, 25)
 
 LINES = 200_000
 LINES_FEWER = 130_000
+ROWS = 250_000
+ROWS_FEWER = 215_000
 DICT = """\
 import sys
 n = int(sys.argv[1])
@@ -54,7 +56,7 @@ JOIN = """\
 pragma cache_size = -40000;
 pragma temp_store = 2;
 create table t(a, b);
-with recursive c(x) as (values(1) union all select x + 1 from c where x < 250000)
+with recursive c(x) as (values(1) union all select x + 1 from c where x < ROWS)
 insert into t select x, (x * 7919) % 1000003 from c;
 create index i on t(b);
 select sum(a) from (select a from t order by b desc);
@@ -102,12 +104,10 @@ int main() {
 """
 
 PYTHON = os.path.realpath(sys.executable)
-SORT = ["sort", "--parallel=1", "-S", "100M", "lines.txt"]
-SQLITE = ["sqlite3", ":memory:", ".read join.sql"]
 # Name, the bound in percent, and the words; in FOLDER.
 PROGRAMS = [
-    ("sort-1", 5, SORT),
-    ("sqlite3", 5, SQLITE),
+    ("sort-1", 5, ["sort", "--parallel=1", "-S", "100M", "lines.txt"]),
+    ("sqlite3", 5, ["sqlite3", ":memory:", ".read join.sql"]),
     ("python3", 5, [PYTHON, "dict.py", "40000"]),
     ("g++", 15, ["g++", "-O1", "-c", "headers.cpp", "-o", "headers.o"]),
     ("sort-2", 15, ["sort", "--parallel=2", "-S", "100M", "lines.txt"]),
@@ -116,7 +116,7 @@ PROGRAMS = [
 # and little more: each fault waits for the disk twice.
 IN_STEP = [
     ("sort-1", ["sort", "--parallel=1", "-S", "100M", "fewer.txt"]),
-    ("sqlite3", SQLITE),
+    ("sqlite3", ["sqlite3", ":memory:", ".read smaller-join.sql"]),
     ("python3", [PYTHON, "dict.py", "40000"]),
     ("perl", ["perl", "hash.pl", "40000"]),
     ("mawk", ["mawk", "-v", "most=72000", "-f", "prefixes.awk", "lines.txt"]),
@@ -132,7 +132,8 @@ def write_inputs(folder):
         "lines.txt": "".join(lines),
         "fewer.txt": "".join(lines[:LINES_FEWER]),
         "dict.py": DICT,
-        "join.sql": JOIN,
+        "join.sql": JOIN.replace("ROWS", str(ROWS)),
+        "smaller-join.sql": JOIN.replace("ROWS", str(ROWS_FEWER)),
         "hash.pl": HASH,
         "prefixes.awk": PREFIXES,
         "headers.cpp": HEADERS,
