@@ -341,6 +341,13 @@ impl<'a> World<'a> {
             _ => &[],
         };
         let end = process.records_end();
+        if self.scenario.is_in_step
+            && process.after_fault.is_some()
+            && let Some(record) = table.find_lost(course, process.next_record)
+        {
+            process.go_back(record);
+            return;
+        }
         if let Some(was_resident) = process.after_fault.take() {
             let record = course.records[process.next_record];
             let Some(frame) = table.run_again(record, was_resident) else {

@@ -110,6 +110,15 @@ impl<'a> Process<'a> {
         }
     }
 
+    /// Has it fault on a record before the one that it has just faulted on: its machine does the
+    /// instruction again, whose page has left meanwhile.
+    pub(super) fn go_back(&mut self, record: usize) {
+        assert!(record < self.next_record);
+        self.next_record = record;
+        self.gap_spent = u64::from(self.course.records[record].gap);
+        (self.after_fault, self.is_faulting) = (None, true);
+    }
+
     /// Begins its life.
     pub(super) fn begin(&mut self, now: u64) {
         assert_eq!(self.state, State::Unborn);

@@ -28,6 +28,8 @@ pub(crate) const CHUNK: u64 = 16;
 pub(crate) const NO_USE: u64 = u64::MAX;
 /// Where a record keeps whether it stores.
 const STORES: u32 = 1 << 31;
+/// Where it keeps whether it is of the same instruction as the record before.
+const SAME: u32 = 1 << 30;
 /// Virtual page numbers that fit the core's spaces.
 const PAGES_MAX: u64 = 1 << 52;
 
@@ -43,13 +45,19 @@ impl Record {
     /// The page's place in its process's page table.
     #[inline]
     pub(crate) fn place(self) -> u32 {
-        self.place & !STORES
+        self.place & !(STORES | SAME)
     }
 
     /// Whether the page is modified.
     #[inline]
     pub(crate) fn is_store(self) -> bool {
         self.place & STORES != 0
+    }
+
+    /// Whether the instruction has used the page of the record before, too. Told of traces that
+    /// keep every change of page and count instructions.
+    fn is_of_same(self) -> bool {
+        self.place & SAME != 0
     }
 }
 
@@ -86,6 +94,8 @@ pub(crate) struct Course {
     pub(crate) bases: Vec<u64>,
     /// Which pages of each chunk are used, a bit each.
     used: Vec<u16>,
+    /// Whether the last record is of what the kernel did, page by page.
+    is_kernel: bool,
     /// For each record how much later its page is used again, once somebody has asked.
     waits: OnceLock<Vec<u64>>,
 }
@@ -104,6 +114,7 @@ impl Course {
             numbers: Numbers::new(),
             bases: Vec::new(),
             used: Vec::new(),
+            is_kernel: false,
             waits: OnceLock::new(),
         }
     }
@@ -172,18 +183,31 @@ impl Course {
         self.bases[place as usize / CHUNK as usize] + u64::from(place) % CHUNK
     }
 
-    fn push(&mut self, page: u64, is_store: bool, gap: u32) {
+    /// The first record of the instruction that `record` is of.
+    pub(crate) fn instruction_start(&self, record: usize) -> usize {
+        let same = self.records[..=record].iter().rev();
+        record - same.take_while(|record| record.is_of_same()).count()
+    }
+
+    fn push(&mut self, page: u64, kinds: Kinds, gap: u32) {
         let fresh = self.bases.len() as u32;
         let chunk = self.numbers.number(page / CHUNK, fresh);
         if chunk == fresh {
-            assert!(u64::from(fresh) < u64::from(STORES) / CHUNK);
+            assert!(u64::from(fresh) < u64::from(SAME) / CHUNK);
             self.bases.push(page - page % CHUNK);
             self.used.push(0);
         }
         self.used[chunk as usize] |= 1 << (page % CHUNK);
         let place = chunk * CHUNK as u32 + (page % CHUNK) as u32;
-        let place = if is_store { place | STORES } else { place };
-        self.records.push(Record { place, gap });
+        let is_kernel = kinds.has(Kinds::KERNEL);
+        let is_same = gap == 0 && !is_kernel && !self.is_kernel && !self.records.is_empty();
+        self.is_kernel = is_kernel;
+        let stores = if is_store(kinds) { STORES } else { 0 };
+        let same = if is_same { SAME } else { 0 };
+        self.records.push(Record {
+            place: place | stores | same,
+            gap,
+        });
     }
 
     /// Makes the first use of every page a store.
@@ -272,7 +296,7 @@ impl Script {
         });
         let course = writing.course(0);
         for (page, kinds, gap) in uses {
-            course.push(page, is_store(kinds), gap);
+            course.push(page, kinds, gap);
         }
         writing.finish()
     }
@@ -365,7 +389,7 @@ impl Writing {
         let course = self.course(block.process);
         course.records.reserve(block.len());
         for ((&page, &kinds), &gap) in block.pages.iter().zip(&block.kinds).zip(&block.gaps) {
-            course.push(page, is_store(Kinds(kinds)), gap);
+            course.push(page, Kinds(kinds), gap);
         }
         for placed in &block.events {
             self.note(

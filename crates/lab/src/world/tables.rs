@@ -130,6 +130,17 @@ impl Table {
         Some(FrameId(*entry & FRAME))
     }
 
+    /// The first record of the instruction of `record`, before that one, whose page can't be used
+    /// any more.
+    pub(super) fn find_lost(&self, course: &Course, record: usize) -> Option<usize> {
+        let mut before = course.instruction_start(record)..record;
+        before.find(|&number| {
+            let record = course.records[number];
+            let (wanted, _) = marks_of(record);
+            self.entries[record.place() as usize] & wanted != wanted
+        })
+    }
+
     /// How many pages are mapped.
     pub(super) fn mapped(&self) -> u32 {
         self.mapped

@@ -5,7 +5,7 @@ use tidemark_core::id::SpaceId;
 use tidemark_core::policy::registry;
 use tidemark_core::vm::Config;
 use tidemark_model::traces;
-use tidemark_trace::Kinds;
+use tidemark_trace::{Kinds, TimeUnit};
 
 use super::*;
 use crate::analysis::References;
@@ -265,4 +265,21 @@ fn what_cannot_be_run_is_named() {
     let name = "sight".to_owned();
     let unknown = run(&system, &choose("fifo", vec![("sight".into(), 3)]));
     assert_eq!(unknown, Err(WorldError::UnknownKnob { name }));
+}
+
+#[test]
+fn in_step_an_instruction_is_done_again_whose_first_page_has_left() {
+    // Eight pages fill memory. Then the first is used, and a ninth that takes its frame: in the
+    // same instruction, or in the next.
+    let page_ins = |gap| {
+        let fill = (0..8).map(|page| (page, Kinds::STORE, 1));
+        let two = [(0, Kinds::LOAD, 1), (8, Kinds::LOAD, gap)];
+        let script = Script::from_uses(TimeUnit::Instructions, fill.chain(two));
+        let program = Program::new("test", Arc::new(script));
+        let mut scenario = instant(8, vec![program]);
+        scenario.is_in_step = true;
+        let system = plain("fifo", MachineKind::Bits).in_step();
+        run(&system, &scenario).unwrap().counters.page_ins
+    };
+    assert_eq!((page_ins(1), page_ins(0)), (0, 1));
 }

@@ -51,9 +51,8 @@ impl Engine {
         self.machine.retry_deferred();
         self.place.follow(&mut self.gauges);
         self.publish();
-        let end = now();
-        self.gauges.add(Counter::EngineNs, end.since_ns(began));
-        self.pause(end)
+        self.gauges.add(Counter::EngineNs, now().since_ns(began));
+        self.pause_in_step()
     }
 
     /// Serves a fault and does all that follows from it, before its thread goes on.

@@ -216,9 +216,7 @@ impl Engine {
     }
 
     pub(super) fn pause(&mut self, now: Time) -> u64 {
-        let is_retrying =
-            self.machine.has_deferred() || self.waiting.has_again() || !self.changes.is_settled();
-        if is_retrying {
+        if self.is_retrying() {
             return RETRY_NS;
         }
         let mut due = self.adoption.due().min(now.after_ns(SLEEP_NS_MOST));
@@ -230,6 +228,18 @@ impl Engine {
             }
         }
         due.since_ns(now).min(self.sampling_pause_ns())
+    }
+
+    /// The same in step, where nothing is under way between two turns, and no memory is looked for.
+    pub(super) fn pause_in_step(&self) -> u64 {
+        match self.is_retrying() {
+            true => RETRY_NS,
+            false => SLEEP_NS_MOST,
+        }
+    }
+
+    fn is_retrying(&self) -> bool {
+        self.machine.has_deferred() || self.waiting.has_again() || !self.changes.is_settled()
     }
 
     /// Takes in a poke; without a supervisor the engine goes on alone.
