@@ -45,7 +45,7 @@ recorder: ## Builds the recorder: a Valgrind tool, for `tidemark record`.
 demo: ## Records a real program, shows its curve, runs it live in less memory. A minute.
 	@scripts/deps build demo
 	@$(MAKE) recorder
-	@$(CARGO) build --release --package tidemark-cli --package tidemark-shim
+	@$(CARGO) build --release --package tidemark-cli --package tidemark-shim --package tidemark-pool
 	@scripts/demo
 
 .PHONY: test
