@@ -281,8 +281,10 @@ impl Wait {
             tv_sec: i64::try_from(limit_ns / 1_000_000_000).unwrap_or(i64::MAX),
             tv_nsec: (limit_ns % 1_000_000_000) as _,
         };
-        let mut argument = raw::io_uring_getevents_arg::default();
-        argument.ts = raw::io_uring_ptr::new(std::ptr::from_ref(&limit).cast_mut().cast());
+        let argument = raw::io_uring_getevents_arg {
+            ts: raw::io_uring_ptr::new(std::ptr::from_ref(&limit).cast_mut().cast()),
+            ..raw::io_uring_getevents_arg::default()
+        };
         let flags = raw::IoringEnterFlags::GETEVENTS | raw::IoringEnterFlags::EXT_ARG;
         // SAFETY: what is submitted was pushed by the ring's owner and stays in place; the limit
         // outlives the call. If the number names another file by now, the kernel refuses.
