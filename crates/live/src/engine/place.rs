@@ -49,29 +49,28 @@ impl Place {
 
     /// Learns that `thread` waits for the disk, in thread mode.
     pub(super) fn note_wait(&mut self, thread: u32, now: Time) {
-        let is_away = self.pull.away_from(self.last_cpu).is_some();
-        self.is_pulling = self.pull.note_wait(thread, now) && is_away;
+        self.is_pulling = self.pull.note_wait(thread, self.last_cpu, now);
     }
 
     /// Confines the thread that has waited, and is about to be woken, to the disk's processor, if
-    /// it is time for that. The engine [follows](Self::follow).
-    pub(super) fn begin_pull(&mut self, now: Time) -> Option<Held> {
+    /// it is to be pulled. The engine [follows](Self::follow).
+    pub(super) fn begin_pull(&mut self) -> Option<Held> {
         if !std::mem::take(&mut self.is_pulling) {
             return None;
         }
-        let disk = self.pull.away_from(self.last_cpu)?;
-        let held = self.pull.begin(disk, now)?;
+        let (disk, held) = self.pull.begin()?;
         self.last_cpu = disk;
         self.agreeing = SAMPLES_AGREEING;
         Some(held)
     }
 
     /// Learns that the calling thread waits for the disk, in in-thread mode, and brings it to the
-    /// disk's processor if it is time for that.
+    /// disk's processor if it is to be pulled.
     pub(super) fn wait_here(&mut self, now: Time) {
-        if self.pull.note_wait(thread::current(), now)
-            && let Some(disk) = self.pull.away_from(thread::current_cpu())
-            && let Some(held) = self.pull.begin(disk, now)
+        let cpu = thread::current_cpu();
+        if self.pull.note_wait(thread::current(), cpu, now)
+            && self.pull.away_from(cpu).is_some()
+            && let Some((_, held)) = self.pull.begin()
         {
             held.release();
         }

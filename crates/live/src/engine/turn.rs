@@ -119,7 +119,7 @@ impl Engine {
         self.reap();
         let mut held = None;
         while let Some(reply) = self.store.next_reply() {
-            held = held.or_else(|| self.place.begin_pull(self.now));
+            held = held.or_else(|| self.place.begin_pull());
             self.vm.handle_reply(self.now, &mut self.machine, reply);
         }
         if let Some(held) = held {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags, RawDir};
 use rustix::thread::{CpuSet, Pid, UnshareFlags};
 
 use super::memory::Mapping;
@@ -153,6 +154,20 @@ pub fn only(cpu: u32) -> Option<CpuSet> {
     })
 }
 
+/// How long thread `number` of this process has waited for a processor while it could run. `None`
+/// if it is gone, or the kernel does not count that.
+///
+/// Source: Linux, `Documentation/scheduler/sched-stats.rst`: the second number of `schedstat`.
+pub fn waited_ns(number: u32) -> Option<u64> {
+    let path = format!("/proc/self/task/{number}/schedstat");
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let mut text = [0; 80];
+    let length = rustix::io::read(&file, &mut text).ok()?;
+    let text = std::str::from_utf8(&text[..length]).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// The processor the calling thread is on.
 pub fn current_cpu() -> u32 {
     u32::try_from(rustix::thread::sched_getcpu()).unwrap_or(0)
@@ -233,7 +248,6 @@ pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
 
 /// Visits the threads of this process, by number, through `/proc/self/task`. Allocates nothing.
 pub fn visit_threads(mut visit: impl FnMut(u32)) -> Result<(), Errno> {
-    use rustix::fs::{Mode, OFlags, RawDir};
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let tasks = rustix::fs::open("/proc/self/task", flags, Mode::empty())?;
     let mut space = [std::mem::MaybeUninit::<u8>::uninit(); 2048];
