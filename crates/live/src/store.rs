@@ -182,6 +182,7 @@ impl SwapStore {
         std::mem::forget(std::mem::replace(&mut self.carrier, carrier));
         std::mem::forget(std::mem::replace(&mut self.file, file));
         self.listened = [None; LISTENED_MAX];
+        self.heard = 0;
         Ok(())
     }
 

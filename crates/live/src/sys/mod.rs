@@ -31,5 +31,15 @@ pub mod workers;
 
 pub use rustix::io::Errno;
 
+use rustix::event::Timespec;
+
 /// Bytes in a page, as an address-sized number.
 pub const PAGE: usize = tidemark_core::id::PAGE_BYTES as usize;
+
+/// So many nanoseconds, as system calls take them.
+fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: (ns % 1_000_000_000) as _,
+    }
+}

@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use linux_raw_sys::general::iovec;
-use rustix::event::{PollFlags, Timespec};
+use rustix::event::PollFlags;
 use rustix::io_uring as raw;
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -21,7 +21,7 @@ use tidemark_core::pager::Direction;
 
 use super::memory::Mapping;
 use super::pool::{Pool, TRANSFER_MAX};
-use super::{Errno, PAGE};
+use super::{Errno, PAGE, timespec};
 
 /// What a transfer of consecutive slots of the file, to or from any slots of the pool, came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -277,10 +277,7 @@ impl Wait {
     ///
     /// To be called by the ring's own thread, while it has not used the ring since.
     pub fn wait(self, limit_ns: u64) {
-        let limit = Timespec {
-            tv_sec: i64::try_from(limit_ns / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: (limit_ns % 1_000_000_000) as _,
-        };
+        let limit = timespec(limit_ns);
         let argument = raw::io_uring_getevents_arg {
             ts: raw::io_uring_ptr::new(std::ptr::from_ref(&limit).cast_mut().cast()),
             ..raw::io_uring_getevents_arg::default()

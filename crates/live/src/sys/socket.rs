@@ -4,14 +4,14 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use rustix::io::{IoSlice, IoSliceMut};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
-use super::Errno;
+use super::{Errno, timespec};
 
 /// The most descriptors one message carries.
 pub const FDS_MAX: usize = 8;
@@ -146,11 +146,7 @@ pub fn wait_readable_raw(files: [Option<i32>; 4], limit_ns: u64) -> Result<u32, 
         let file = unsafe { BorrowedFd::borrow_raw(number) };
         PollFd::from_borrowed_fd(file, PollFlags::IN)
     });
-    let limit = Timespec {
-        tv_sec: i64::try_from(limit_ns / 1_000_000_000).unwrap_or(i64::MAX),
-        tv_nsec: (limit_ns % 1_000_000_000) as _,
-    };
-    match rustix::event::poll(&mut polls[..count], Some(&limit)) {
+    match rustix::event::poll(&mut polls[..count], Some(&timespec(limit_ns))) {
         Ok(_) => {}
         Err(Errno::INTR) => return Ok(0),
         Err(error) => return Err(error),
@@ -171,10 +167,7 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], limit_ns: Option<u64>) -> Result<u3
     let mut polls: [PollFd<'_>; 8] = std::array::from_fn(|i| {
         PollFd::from_borrowed_fd(*fds.get(i).unwrap_or(&first), PollFlags::IN)
     });
-    let limit = limit_ns.map(|ns| Timespec {
-        tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
-        tv_nsec: (ns % 1_000_000_000) as _,
-    });
+    let limit = limit_ns.map(timespec);
     let polls = &mut polls[..fds.len()];
     match rustix::event::poll(polls, limit.as_ref()) {
         Ok(_) => {}
