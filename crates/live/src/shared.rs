@@ -513,10 +513,45 @@ impl<'a> Process<'a> {
     }
 
     /// Sets how many frames the process may use if that is still `from`, and says whether it was.
+    ///
+    /// If that is less than before, [`understood`](Self::understood) says from then on whether the
+    /// engine had taken over the more that it had: either it did, and has said so, or it will not.
     pub fn change_budget(&self, from: u32, to: u32) -> bool {
         self.field(Field::Budget)
-            .compare_exchange(u64::from(from), u64::from(to), AcqRel, Relaxed)
+            .compare_exchange(u64::from(from), u64::from(to), SeqCst, Relaxed)
             .is_ok()
+    }
+
+    /// What the engine goes by that goes by `before` until now: what the supervisor has set, within
+    /// `limits`. Engine only.
+    ///
+    /// More than before is [said](Self::understood) first, and then looked at again: a supervisor
+    /// that lowers it meanwhile either sees that, or is seen. Less is said by
+    /// [`set_understood`](Self::set_understood), once what is in use is known.
+    pub fn follow_budget(&self, before: u32, limits: (u32, u32)) -> u32 {
+        let read = || self.budget().clamp(limits.0, limits.1);
+        let mut budget = read();
+        while budget > before {
+            self.set_understood(budget);
+            let again = read();
+            if again == budget {
+                break;
+            }
+            budget = again;
+        }
+        budget
+    }
+
+    /// Says what the engine goes by. After what is in use, if that is less than before.
+    pub fn set_understood(&self, frames: u32) {
+        self.counter(Counter::FramesBudget)
+            .store(u64::from(frames), SeqCst);
+    }
+
+    /// How many frames the engine goes by. To be read before what it has in use, which is either
+    /// not more, or is as it is.
+    pub fn understood(&self) -> u64 {
+        self.counter(Counter::FramesBudget).load(SeqCst)
     }
 
     /// Asks for so many frames in all, and says whether the process had not asked before. Engine
@@ -595,7 +630,7 @@ impl<'a> Process<'a> {
 
     /// How many frames the supervisor lets the process use.
     pub fn budget(&self) -> u32 {
-        self.field(Field::Budget).load(Relaxed) as u32
+        self.field(Field::Budget).load(SeqCst) as u32
     }
 
     /// How many frames the process asks for in all; zero if it does not.
@@ -744,6 +779,49 @@ mod tests {
         assert_eq!(process.counter(Counter::PageIns).load(Relaxed), 9);
         assert_eq!((ours.frames_resident(), ours.frames_peak()), (12, 12));
         assert_eq!((theirs.swap_slots(), theirs.frames_total()), (1000, 64));
+    }
+
+    /// What is given to others is what the supervisor finds free: an engine that has just taken
+    /// over more, and has had no turn to say what it uses, must not be overlooked.
+    #[test]
+    fn an_engine_never_uses_more_than_it_is_known_to_hold() {
+        const ROUNDS: u32 = 20_000;
+        let ours = Shared::create(1, 64).unwrap();
+        let theirs = open_again(&ours);
+        let index = ours.claim().unwrap();
+        ours.process(index).set_budget(1);
+        let (used, is_over) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let process = theirs.process(index);
+                let mut budget = 0;
+                while is_over.load(Relaxed) == 0 {
+                    budget = process.follow_budget(budget, (1, 64));
+                    // From here to the end of the turn it may take so many.
+                    used.store(u64::from(budget), SeqCst);
+                    std::hint::spin_loop();
+                    process.set_resident(u64::from(budget));
+                    process.set_understood(budget);
+                }
+            });
+            let process = ours.process(index);
+            let mut excess = 0;
+            for round in 0..ROUNDS {
+                assert!(process.change_budget(1, 64));
+                (0..round % 64).for_each(|_| std::hint::spin_loop());
+                assert!(process.change_budget(64, 1));
+                let held = 1.max(process.understood());
+                let held = held.max(process.counter(Counter::FramesResident).load(Relaxed));
+                // What it may use of what it was lowered from it must have said by now.
+                (0..64).for_each(|_| std::hint::spin_loop());
+                excess += u64::from(held == 1 && used.load(SeqCst) > 1);
+                while process.understood() > 1 {
+                    std::thread::yield_now();
+                }
+            }
+            is_over.store(1, Relaxed);
+            assert_eq!(excess, 0, "of {ROUNDS} times");
+        });
     }
 
     #[test]

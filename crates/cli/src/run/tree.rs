@@ -34,7 +34,7 @@ const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
 const ORPHAN_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long frames are held back for a forked child that has not said hello.
-const CHILD_LIMIT: Duration = Duration::from_secs(1);
+const CHILD_LIMIT: Duration = Duration::from_secs(5);
 
 /// How long a fresh connection may take to say hello. Engines say it at once.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
@@ -337,6 +337,9 @@ impl Tree {
         for (member, holder) in self.members.iter_mut().zip(&holders) {
             member.is_served |= share::uses_share(holder.resident, fair);
         }
+        if !self.lower(&holders, &given) {
+            return self.plan_division(false);
+        }
         let mut turned_away = vec![];
         for (place, (member, frames)) in self.members.iter_mut().zip(given).enumerate() {
             match member.record {
@@ -363,6 +366,21 @@ impl Tree {
         self.plan_division(is_settled);
     }
 
+    /// Lowers what members may use to what is `given` now. False if one of them turns out to hold
+    /// more than was known of its [holder](Holder): what was to be given to others is not free.
+    fn lower(&mut self, holders: &[Holder], given: &[u64]) -> bool {
+        let mut is_as_known = true;
+        for ((member, holder), &frames) in self.members.iter_mut().zip(holders).zip(given) {
+            let Some(index) = member.record.filter(|_| frames < holder.given) else {
+                continue;
+            };
+            let process = self.shared.process(index);
+            let known = frames.max(holder.understood).max(holder.resident);
+            is_as_known &= member.give(&process, frames) && process.understood() <= known;
+        }
+        is_as_known
+    }
+
     /// What there is to divide among: the members in their order, then children on their way, which
     /// have half of what their parents had.
     fn collect_holders(&mut self) -> Vec<Holder> {
@@ -385,10 +403,12 @@ impl Tree {
         let awaited =
             awaited.filter(|(index, _)| shared.process(*index).state() == State::Reserved);
         let children = awaited.map(|&(index, _)| {
-            let given = u64::from(shared.process(index).budget());
+            let process = shared.process(index);
+            let given = u64::from(process.budget());
             // It will use what its parent used: nobody knows better yet.
             Holder {
                 given,
+                understood: process.understood(),
                 resident: given,
                 ..Holder::NEW
             }
@@ -544,10 +564,11 @@ impl Member {
         };
         let process = shared.process(index);
         process.set_budget(self.given as u32);
-        // Until the engine speaks up, it is taken to have understood what it is told here.
-        process
-            .counter(Counter::FramesBudget)
-            .store(self.given, Relaxed);
+        // Until the engine speaks up, it is taken to have understood what it is told here. A forked
+        // child may still go by what its parent left it with.
+        if process.understood() < self.given {
+            process.set_understood(self.given as u32);
+        }
         let grant = Grant {
             record: Some(index),
             frames_budget: self.given as u32,
@@ -605,10 +626,12 @@ impl Member {
         let Some(index) = self.record else {
             // A forked child brings half of what its parent had, which may be less than the floor
             // that it must have to be admitted.
+            let claimed = self.hello.record.map(|index| shared.process(index));
             return Holder {
                 given: self.given,
+                understood: claimed.map_or(0, |process| process.understood()),
                 asked: FLOOR_FRAMES,
-                resident: u64::from(self.hello.frames_resident).min(self.given),
+                resident: self.hello.frames_resident.into(),
                 ..Holder::NEW
             };
         };
@@ -616,7 +639,7 @@ impl Member {
         let count = |counter| process.counter(counter).load(Relaxed);
         Holder {
             given: self.given,
-            understood: count(Counter::FramesBudget),
+            understood: process.understood(),
             resident: count(Counter::FramesResident),
             pressure: self.pressure,
             asked: process.asked(),

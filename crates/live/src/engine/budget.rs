@@ -31,8 +31,11 @@ impl Engine {
     pub(super) fn follow_budget(&mut self) {
         let record = self.record();
         let least = self.vm.config().reserve + 1;
-        let wanted = self.shared.process(record).budget();
-        let wanted = wanted.clamp(least, self.vm.config().frames_max);
+        let limits = (least, self.vm.config().frames_max);
+        let wanted = self
+            .shared
+            .process(record)
+            .follow_budget(self.budget, limits);
         if wanted != self.budget {
             let (before, after) = (self.budget.into(), wanted.into());
             self.asking.voice.note_given(before, after);
@@ -81,6 +84,9 @@ impl Engine {
             self.shared.process(self.record()),
             self.shared.process(child),
         );
+        // The child starts with what this engine goes by, which may be more than its half: the
+        // supervisor may have lowered the whole meanwhile.
+        child.set_understood(self.budget);
         loop {
             let before = parent.budget();
             let half = before / 2;

@@ -39,6 +39,9 @@ const FROZEN_NS_MAX: u64 = 30_000_000_000;
 /// The state of a fork.
 pub(super) struct Freeze {
     is_frozen: bool,
+    /// The last fork did not wait until this process had given up half of its frames, and it has
+    /// not done so since.
+    is_excess_shared: bool,
     /// Pages that were copied to their places while frozen.
     aside: Vec<usize>,
     /// Changes of the address space that were read while frozen.
@@ -53,6 +56,7 @@ impl Freeze {
     pub(super) fn new() -> Result<Freeze, crate::sys::Errno> {
         Ok(Freeze {
             is_frozen: false,
+            is_excess_shared: false,
             aside: Vec::with_capacity(ASIDE_MAX),
             held: Vec::with_capacity(HELD_MAX),
             since: Time(0),
@@ -62,6 +66,16 @@ impl Freeze {
 
     pub(super) fn is_frozen(&self) -> bool {
         self.is_frozen
+    }
+
+    /// Whether what is above the budget is shared with the other process of a fork.
+    pub(super) fn is_excess_shared(&self) -> bool {
+        self.is_excess_shared
+    }
+
+    /// Learns how many frames are in use of those that may be.
+    pub(super) fn note_in_use(&mut self, in_use: u32, budget: u32) {
+        self.is_excess_shared &= in_use > budget;
     }
 
     /// Keeps a change for later.
@@ -112,6 +126,7 @@ impl Engine {
             // Whatever the wait answers, the loop looks for itself.
             let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
         }
+        self.freeze.is_excess_shared = self.vm.frames().in_use() > half;
         tidemark_core::machine::Machine::settle(&mut self.machine);
         let child = self.claim_child();
         // What was touched before the fork stands before what the child touches.

@@ -60,19 +60,22 @@ impl Before {
 impl Engine {
     /// Writes all counters into this process's record.
     pub(super) fn publish(&mut self) {
+        self.freeze
+            .note_in_use(self.vm.frames().in_use(), self.budget);
         self.gather();
         let record = self.shared.process(self.record());
         for counter in Counter::ALL {
-            if counter != Counter::FramesResident {
+            if !matches!(counter, Counter::FramesResident | Counter::FramesBudget) {
                 record
                     .counter(counter)
                     .store(self.gauges.get(counter), Relaxed);
             }
         }
-        let resident = self.frames_charged();
+        let resident = u64::from(self.frames_charged());
         if record.counter(Counter::FramesResident).load(Relaxed) != resident {
             record.set_resident(resident);
         }
+        record.set_understood(self.budget);
         self.look_for_shortage();
     }
 
@@ -132,7 +135,7 @@ impl Engine {
             true => self
                 .gauges
                 .get(Counter::FramesPeak)
-                .max(self.frames_charged()),
+                .max(u64::from(self.frames_charged())),
             false => core.frames_peak,
         };
         self.gauges.set(Counter::FramesPeak, peak);
@@ -142,10 +145,15 @@ impl Engine {
         self.machine.tally().busy + self.machine.tally().disowned
     }
 
-    /// The frames that count against the budget. What a forked child, or its parent, has above its
-    /// budget for now are pages that the two share, which are charged once.
-    fn frames_charged(&self) -> u64 {
-        u64::from(self.vm.frames().in_use().min(self.budget))
+    /// The frames that count against the budget. If a fork could not wait until this process was
+    /// down to its half, what parent and child have above their budgets are pages that they share,
+    /// which are charged once.
+    pub(super) fn frames_charged(&self) -> u32 {
+        let in_use = self.vm.frames().in_use();
+        match self.freeze.is_excess_shared() {
+            true => in_use.min(self.budget),
+            false => in_use,
+        }
     }
 
     /// The program ends in an orderly way: writes down what is still in memory.

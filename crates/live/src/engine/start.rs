@@ -287,7 +287,7 @@ impl Engine {
                     pid: pid(),
                     parent,
                     record: Some(record),
-                    frames_resident: self.vm.frames().in_use(),
+                    frames_resident: self.frames_charged(),
                 };
                 let (connection, _, files) = introduce(&socket, hello)?;
                 let GrantFiles {
