@@ -26,7 +26,7 @@ impl Engine {
                 requests.answer(taken, 0);
             }
             Ask::Leave { start, bytes } => {
-                self.scanner.exclude(start, start + bytes);
+                self.leave_alone(start, start + bytes);
                 requests.answer(taken, 0);
             }
             Ask::Freeze => {

@@ -246,6 +246,20 @@ impl Engine {
         self.adoption.hasten_scan();
     }
 
+    /// Leaves a range to the program that it has just mapped. A scan may have been quicker than its
+    /// request; nothing of it has been touched yet.
+    pub(super) fn leave_alone(&mut self, start: usize, end: usize) {
+        for (from, to) in self.managed.collect_overlaps(start, end) {
+            let (from, to) = (from.max(start), to.min(end));
+            // What can't be let go is gone already, and its message is on its way.
+            let let_go = self.machine.unregister(page_of(from), pages_in(from, to));
+            if let_go.is_ok() {
+                self.forget_range(from, to);
+            }
+        }
+        self.scanner.exclude(start, end);
+    }
+
     /// Takes what is managed at `from` to a place that no program can have.
     fn pick_up(&mut self, from: usize, to: usize, bytes: usize) -> Late {
         let parts = self.managed.collect_overlaps(from, from + bytes);
