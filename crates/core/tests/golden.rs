@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use tidemark_core::policy::Sees;
-use tidemark_core::policy::registry::{build, entries};
+use tidemark_core::policy::registry::{Entry, build, entries};
 use tidemark_core::vm::Config;
 use tidemark_model::cache::{MachineKind, Misses, replay};
-use tidemark_model::{demand, opt, traces};
+use tidemark_model::{demand, opt, parallel, traces};
 
 const SEED: u64 = 1;
 
@@ -166,16 +166,20 @@ fn table() -> String {
         write!(text, " {:>15}", format!("{hard}/0")).unwrap();
     }
     text.push('\n');
-    for entry in entries() {
-        for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
-            let name = entry.description.name;
-            write!(text, "{name:18} {:11}", format!("{kind:?}")).unwrap();
-            for trace in &traces {
-                let Misses { hard, soft, .. } = misses(name, &[], kind, trace);
-                write!(text, " {:>15}", format!("{hard}/{soft}")).unwrap();
-            }
-            text.push('\n');
+    text + &parallel::map(entries(), |entry| rows_of(entry, &traces)).concat()
+}
+
+/// The two rows of a policy.
+fn rows_of(entry: &Entry, traces: &[traces::Trace]) -> String {
+    let name = entry.description.name;
+    let mut text = String::new();
+    for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
+        write!(text, "{name:18} {:11}", format!("{kind:?}")).unwrap();
+        for trace in traces {
+            let Misses { hard, soft, .. } = misses(name, &[], kind, trace);
+            write!(text, " {:>15}", format!("{hard}/{soft}")).unwrap();
         }
+        text.push('\n');
     }
     text
 }

@@ -682,9 +682,10 @@ mod limits {
     fn memory_may_shrink_to_a_few_frames_at_once_under_any_policy() {
         use tidemark_core::policy::registry;
         use tidemark_model::machine::Kind;
-        let policies = registry::entries().iter().map(|entry| entry.description);
-        for policy in policies.filter(|policy| policy.sees.is_shown_live()) {
-            for kind in [Kind::Bits, Kind::SoftFaults] {
+        tidemark_model::parallel::map(registry::entries(), |entry| {
+            let policy = entry.description;
+            let kinds = [Kind::Bits, Kind::SoftFaults];
+            for kind in kinds.into_iter().filter(|_| policy.sees.is_shown_live()) {
                 let mut world = World::new();
                 world.policy(policy.name).machine(kind).frames(200);
                 // Most pages are used again and again, so that they are trusted.
@@ -696,7 +697,7 @@ mod limits {
                 world.limit(200).run().touch_all(10..40);
                 world.close();
             }
-        }
+        });
     }
 
     #[test]

@@ -109,10 +109,10 @@ fn a_program_that_needs_more_room_is_recorded_all_the_same() {
         return;
     }
     let folder = Folder::new("live-room");
-    let program = "BEGIN { for (i = 0; i < 150000; i++) t[i] = i \" text\"; \
+    let program = "BEGIN { for (i = 0; i < 75000; i++) t[i] = i \" text\"; \
         for (k in t) n += (t[k] == k \" text\"); print n }";
-    let (output, small) = recorded(&folder, &["--memory", "8M", "--summary", "awk", program]);
-    assert_eq!(output.stdout, b"150000\n");
+    let (output, small) = recorded(&folder, &["--memory", "4M", "--summary", "awk", program]);
+    assert_eq!(output.stdout, b"75000\n");
     let told = stderr(&output);
     assert!(told.contains("`--memory` gives more"), "{told}");
     let (_, large) = recorded(&folder, &["awk", program]);

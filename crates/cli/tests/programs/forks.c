@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 512, PAGES = 8 << 10 };
+enum { WORDS = 512, PAGES = 4 << 10 };
 static uint64_t (*pages)[WORDS];
 extern char **environ;
 pid_t _Fork(void);
@@ -131,7 +131,9 @@ int main(int count, char **words) {
         bad += wrong(0, 3, 3) + wrong(1, 3, 1);
         if (waitpid(id, &status, __WALL) != id) perror("waitpid");
         bad += wrong(0, 3, 3) + wrong(1, 3, 1) + wrong(2, 3, 1);
-        dprintf(1, "child status %d, %d pages wrong\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1, bad);
+        if (WIFSIGNALED(status)) dprintf(1, "child ended by signal %d, ", WTERMSIG(status));
+        else dprintf(1, "child status %d, ", WEXITSTATUS(status));
+        dprintf(1, "%d pages wrong\n", bad);
         fill(0, 3, 1);
     }
     return 0;

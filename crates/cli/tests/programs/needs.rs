@@ -12,7 +12,7 @@ pub fn is_full() -> bool {
 }
 
 /// Picks the small size, or the full one.
-pub fn size(small: u64, full: u64) -> u64 {
+pub fn size<T>(small: T, full: T) -> T {
     if is_full() { full } else { small }
 }
 

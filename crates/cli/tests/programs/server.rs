@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::child::{self, Running};
 use super::needs;
 use super::scratch::Scratch;
-use super::trial::Statistics;
+use super::trial::{Statistics, shares};
 
 /// How long one answer may take. A whole save is one, and so is the sum over all keys.
 fn answer_limit() -> Duration {
@@ -36,7 +36,7 @@ fn a_server_that_forks_saves_what_it_holds() {
         "redis        native            {:6} MiB {native:?}",
         peak_bytes >> 20
     );
-    for share in [100, 50, 25] {
+    for share in shares() {
         let what = format!("redis in {share} % of its memory");
         let folder = scratch.folder(&format!("share{share}"));
         let statistics = scratch.join(&format!("share{share}.json"));

@@ -11,9 +11,11 @@ use super::child::{self, Outcome};
 use super::needs;
 use super::scratch::{Scratch, files_below};
 
-/// The shares of its native peak that a program runs in, in percent, unless
-/// `TIDEMARK_ACCEPTANCE_SHARES=50,25` names others.
+/// The shares of its native peak that a program of full size runs in, in percent, unless
+/// `TIDEMARK_ACCEPTANCE_SHARES=50,25` names others ...
 const SHARES: &str = "100,50,25";
+/// ... and a small one, where all of it pages next to nothing.
+const SHARES_SMALL: &str = "50,25";
 /// The least budget that is tried: below it, one system call's buffers and a few clusters fill it.
 const LEAST_BYTES: u64 = 4 << 20;
 
@@ -143,7 +145,8 @@ impl<'a> Trial<'a> {
     }
 }
 
-fn shares() -> Vec<u64> {
+/// The shares to run in.
+pub fn shares() -> Vec<u64> {
     let named = env::var("TIDEMARK_ACCEPTANCE_SHARES");
     let parse = |share: &str| {
         share
@@ -152,7 +155,7 @@ fn shares() -> Vec<u64> {
     };
     named
         .as_deref()
-        .unwrap_or(SHARES)
+        .unwrap_or(needs::size(SHARES_SMALL, SHARES))
         .split(',')
         .map(parse)
         .collect()
