@@ -174,7 +174,7 @@ impl Engine {
                 is_write,
                 thread,
             } => {
-                self.waiting.arrived.push_back(Arrival {
+                self.waiting.arrive(Arrival {
                     address: at,
                     is_write,
                     thread,

@@ -42,6 +42,18 @@ impl Waiting {
         self.again.push(arrival);
     }
 
+    /// Takes in a fault. A thread waits at one place: what it was said to wait at before is stale,
+    /// and to serve that now would be to decide about a page that nobody has touched. Threads that
+    /// the kernel has no number for here share 0.
+    pub(super) fn arrive(&mut self, arrival: Arrival) {
+        if arrival.thread != 0 {
+            let is_other = |known: &Arrival| known.thread != arrival.thread;
+            self.arrived.retain(is_other);
+            self.again.retain(is_other);
+        }
+        self.arrived.push_back(arrival);
+    }
+
     /// Forgets all faults: their threads do not exist in a forked child.
     pub(super) fn clear(&mut self) {
         *self = Waiting::default();
@@ -85,7 +97,7 @@ impl Engine {
             let Some(arrival) = self.waiting.arrived.pop_front() else {
                 break;
             };
-            self.place.note_fault(arrival.thread, &self.managed);
+            self.place.note_fault(arrival.thread);
             serve(self, arrival);
         }
     }
@@ -276,5 +288,38 @@ impl Engine {
         self.adoption.add(start, end);
         self.note_mapped(start, end);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(thread: u32, address: usize) -> Arrival {
+        Arrival {
+            address,
+            is_write: false,
+            thread,
+            since: Time(0),
+        }
+    }
+
+    #[test]
+    fn a_thread_waits_at_the_last_place_it_was_said_to_wait_at() {
+        let mut waiting = Waiting::default();
+        waiting.put_off(fault(7, 0x1000));
+        waiting.put_off(fault(8, 0x2000));
+        waiting.arrive(fault(7, 0x3000));
+        waiting.arrive(fault(9, 0x4000));
+        waiting.arrive(fault(9, 0x5000));
+        // Two threads without a number.
+        waiting.arrive(fault(0, 0x6000));
+        waiting.arrive(fault(0, 0x7000));
+        waiting.requeue_all();
+        let left = waiting.arrived.iter().map(|arrival| arrival.address);
+        assert_eq!(
+            left.collect::<Vec<_>>(),
+            [0x3000, 0x5000, 0x6000, 0x7000, 0x2000]
+        );
     }
 }

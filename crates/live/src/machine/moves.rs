@@ -166,11 +166,7 @@ impl LiveMachine {
                     tries = if is_own { 1 } else { TRIES_AT_ONCE };
                     continue;
                 }
-                // The kernel holds it for a moment, which in step must not matter.
-                Progress::Nothing(Stop::Busy)
-                    if self.is_suspicious && tries < TRIES_AT_ONCE + TRIES_IN_STEP =>
-                {
-                    std::thread::sleep(PAUSE_IN_STEP);
+                Progress::Nothing(stop) if self.await_release(stop, tries) => {
                     tries += 1;
                     continue;
                 }
@@ -201,6 +197,22 @@ impl LiveMachine {
         let has_left = has_left.expect("the kernel tells of this process's own pages");
         self.tally.unsaid += u64::from(has_left);
         has_left
+    }
+
+    /// Waits a little in step, if the kernel holds a page: for ends of its own, or for a transfer
+    /// that it has reported and not let go of yet. Who waits for the page would touch it again
+    /// meanwhile, which the lab knows nothing of. Whether to try again.
+    fn await_release(&self, stop: Stop, tries: u32) -> bool {
+        let is_held = match stop {
+            Stop::Busy => true,
+            Stop::Changing => !self.is_changing(),
+            _ => false,
+        };
+        let is_worth = self.is_suspicious && is_held && tries < TRIES_AT_ONCE + TRIES_IN_STEP;
+        if is_worth {
+            std::thread::sleep(PAUSE_IN_STEP);
+        }
+        is_worth
     }
 
     /// Does what can be done at once about a page that would not leave; whether to try again.
@@ -279,6 +291,10 @@ impl LiveMachine {
                 // Shared since a fork, unless it is pinned: a write makes it our own.
                 Progress::Nothing(Stop::Busy) if tries == 0 => {
                     self.pool.unshare(*frame);
+                    tries += 1;
+                    continue;
+                }
+                Progress::Nothing(stop) if self.await_release(stop, tries) => {
                     tries += 1;
                     continue;
                 }

@@ -71,6 +71,7 @@ impl World {
         self.machine
             .enter(SPACE, self.at(page), FrameId(frame), Rights::Write);
         self.settle();
+        self.await_deferred();
     }
 
     pub(crate) fn unmap(&mut self, frame: u32) {
@@ -81,6 +82,16 @@ impl World {
     fn settle(&mut self) {
         self.machine.settle();
         self.machine.check();
+    }
+
+    /// Waits until what the kernel refused for a moment has come to its place.
+    fn await_deferred(&mut self) {
+        let end = Instant::now() + PATIENCE;
+        while self.machine.has_deferred() {
+            assert!(Instant::now() < end, "a page is held for ever");
+            std::thread::sleep(Duration::from_millis(1));
+            self.machine.retry_deferred();
+        }
     }
 
     /// Runs `program` in a thread of its own, showing each message to `serve`, until it ends.
