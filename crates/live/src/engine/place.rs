@@ -21,6 +21,8 @@ pub(super) struct Place {
     finder: Option<CpuFinder>,
     allowed: Option<CpuSet>,
     faults: u32,
+    /// Whose place is to be looked up.
+    sample: Option<u32>,
     last_cpu: u32,
     agreeing: u32,
     own_cpu: Option<u32>,
@@ -39,6 +41,7 @@ impl Place {
             finder,
             allowed,
             faults: 0,
+            sample: None,
             last_cpu: u32::MAX,
             agreeing: 0,
             own_cpu: None,
@@ -76,13 +79,17 @@ impl Place {
         }
     }
 
-    /// Learns that `number` has faulted.
-    pub(super) fn note_fault(&mut self, number: u32, managed: &Ranges) {
+    /// Learns that `thread` has faulted. What follows from it has time until the fault is served.
+    pub(super) fn note_fault(&mut self, thread: u32) {
         self.faults = self.faults.wrapping_add(1);
-        let Some(finder) = self.finder else { return };
-        if !self.faults.is_multiple_of(SAMPLE_EVERY) {
-            return;
+        if self.faults.is_multiple_of(SAMPLE_EVERY) {
+            self.sample = Some(thread);
         }
+    }
+
+    /// Looks up on which processor the thread of a sample runs.
+    fn look_up(&mut self, number: u32, managed: &Ranges) {
+        let Some(finder) = self.finder else { return };
         // A control block in managed memory must not be read from here: it may be missing.
         let head = thread::robust_list_head(number)
             .filter(|block| !managed.contains(*block) && !managed.contains(block + 4096));
@@ -98,7 +105,10 @@ impl Place {
     }
 
     /// Moves to where the faults come from.
-    pub(super) fn follow(&mut self, gauges: &mut Gauges) {
+    pub(super) fn follow(&mut self, managed: &Ranges, gauges: &mut Gauges) {
+        if let Some(thread) = self.sample.take() {
+            self.look_up(thread, managed);
+        }
         let cpu = self.last_cpu;
         if self.agreeing < SAMPLES_AGREEING || self.own_cpu == Some(cpu) {
             return;

@@ -106,7 +106,7 @@ impl Engine {
         }
         self.sample();
         self.carry_on();
-        self.place.follow(&mut self.gauges);
+        self.place.follow(&self.managed, &mut self.gauges);
         self.publish();
         self.speak_up();
         let end = now();
