@@ -23,6 +23,8 @@ const SOURCE: &str = include_str!("walk.c");
 const SEES: &str = include_str!("sees.c");
 /// As many pages as the program of these tests walks over: twice the least memory there is.
 const PAGES: &str = "2048";
+/// As many for each of all policies: half as much again as that memory.
+const PAGES_FOR_ALL: &str = "1536";
 
 /// Compiles the program, if all is there that it takes to record it and to run it.
 fn program(folder: &Folder) -> Option<(&'static Path, String)> {
@@ -94,7 +96,7 @@ fn in_step_every_policy_decides_live_as_in_the_lab() {
     ];
     let record = record_of(&compare(
         recorder,
-        &[&options[..], &["--", &program, PAGES]].concat(),
+        &[&options[..], &["--", &program, PAGES_FOR_ALL]].concat(),
     ));
     let cases = record["cases"].as_array().unwrap();
     assert_eq!(cases.len(), policies.split(',').count());

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 512, PAGES = 4 << 10 };
+enum { WORDS = 512, PAGES = 3 << 10 };
 static uint64_t (*pages)[WORDS];
 extern char **environ;
 pid_t _Fork(void);

@@ -7,7 +7,7 @@ use super::scratch::Scratch;
 use super::trial::Statistics;
 use super::{child, needs};
 
-/// Fills 16 MiB, forks, and checks and changes all of it on both sides, twice.
+/// Fills 12 MiB, forks, and checks and changes all of it on both sides, twice.
 const SOURCE: &str = include_str!("forks.c");
 const LIMIT: Duration = Duration::from_secs(300);
 

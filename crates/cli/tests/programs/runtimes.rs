@@ -69,7 +69,7 @@ fn a_java_program_sums_the_same() {
     let mut compile = Command::new("javac");
     compile.arg("-d").arg(scratch.path()).arg(source);
     child::run(compile, &scratch.join("javac"), Duration::from_secs(120)).expect_success("javac");
-    let count = needs::size(300_000, 3_000_000).to_string();
+    let count = needs::size(200_000, 3_000_000).to_string();
     let path = scratch.path().display().to_string();
     let arguments = [
         "java",
@@ -90,7 +90,7 @@ fn a_node_program_sums_the_same() {
     }
     let scratch = Scratch::new("node");
     let script = scratch.write("fill.js", NODE).display().to_string();
-    let count = needs::size(300_000, 3_000_000).to_string();
+    let count = needs::size(200_000, 3_000_000).to_string();
     let arguments = ["node", "--max-old-space-size=4096", &script, &count];
     Trial::new("node", &scratch, &arguments).compare();
 }
