@@ -35,6 +35,7 @@ SHARES = (75, 50, 25)
 
 LINES = 200_000
 LINES_FEWER = 130_000
+LINES_MORE = 600_000
 ROWS = 250_000
 ROWS_FEWER = 215_000
 DICT = """\
@@ -108,9 +109,9 @@ PYTHON = os.path.realpath(sys.executable)
 PROGRAMS = [
     ("sort-1", 5, ["sort", "--parallel=1", "-S", "100M", "lines.txt"]),
     ("sqlite3", 5, ["sqlite3", ":memory:", ".read join.sql"]),
-    ("python3", 5, [PYTHON, "dict.py", "40000"]),
+    ("python3", 5, [PYTHON, "dict.py", "160000"]),
     ("g++", 15, ["g++", "-O1", "-c", "headers.cpp", "-o", "headers.o"]),
-    ("sort-2", 15, ["sort", "--parallel=2", "-S", "100M", "lines.txt"]),
+    ("sort-2", 15, ["sort", "--parallel=2", "-S", "100M", "more.txt"]),
 ]
 # Those that are run in step. A quarter of their memory is the least that a program is run in, 4 MiB,
 # and little more: each fault waits for the disk twice.
@@ -127,9 +128,10 @@ def write_inputs(folder):
     def line(number):
         return hashlib.sha1(str(number).encode()).hexdigest() + "." * 48 + "\n"
 
-    lines = [line(number) for number in range(LINES)]
+    lines = [line(number) for number in range(LINES_MORE)]
     contents = {
-        "lines.txt": "".join(lines),
+        "lines.txt": "".join(lines[:LINES]),
+        "more.txt": "".join(lines),
         "fewer.txt": "".join(lines[:LINES_FEWER]),
         "dict.py": DICT,
         "join.sql": JOIN.replace("ROWS", str(ROWS)),
