@@ -5,7 +5,7 @@
     python3 bench/compare-predictions.py --in-step [--policy NAME,…] [--only NAME,…] FOLDER
 
 FOLDER is where the programs' inputs and recordings are put, about 300 MB; what is there already is
-taken again. Each program is recorded, replayed and run live by `tidemark compare` in 75, 50 and
+taken again. Half an hour. Each program is recorded, replayed and run live by `tidemark compare` in 75, 50 and
 25 % of the memory it uses, so often each. Needs `tidemark` as it was built for release, or the one
 that TIDEMARK names, what `tidemark record` and `tidemark run` need, and `sort`, `sqlite3`, `python3` and `g++`.
 
@@ -36,7 +36,7 @@ SHARES = (75, 50, 25)
 LINES = 200_000
 LINES_FEWER = 130_000
 LINES_MORE = 600_000
-ROWS = 250_000
+ROWS = 750_000
 ROWS_FEWER = 215_000
 DICT = """\
 import sys
