@@ -5,9 +5,10 @@
     python3 bench/compare-predictions.py --in-step [--policy NAME,…] [--only NAME,…] FOLDER
 
 FOLDER is where the programs' inputs and recordings are put, about 300 MB; what is there already is
-taken again. Half an hour. Each program is recorded, replayed and run live by `tidemark compare` in 75, 50 and
-25 % of the memory it uses, so often each. Needs `tidemark` as it was built for release, or the one
-that TIDEMARK names, what `tidemark record` and `tidemark run` need, and `sort`, `sqlite3`, `python3` and `g++`.
+taken again. Each program is recorded, replayed and run live by `tidemark compare` in 75, 50 and 25 %
+of the memory it uses, so often each: half an hour in all. Needs `tidemark` as it was built for
+release, or the one that TIDEMARK names, what `tidemark record` and `tidemark run` need, and `sort`,
+`sqlite3`, `python3` and `g++`.
 
 Prints a table of page-ins: predicted, over the median of the live runs, in percent, and in
 brackets how far the live runs are apart, in percent of that median. Bounds are 5 % for programs of
