@@ -203,16 +203,18 @@ impl LiveMachine {
     /// that it has reported and not let go of yet. Who waits for the page would touch it again
     /// meanwhile, which the lab knows nothing of. Whether to try again.
     fn await_release(&self, stop: Stop, tries: u32) -> bool {
+        if !self.is_suspicious || tries >= TRIES_AT_ONCE + TRIES_IN_STEP {
+            return false;
+        }
         let is_held = match stop {
             Stop::Busy => true,
             Stop::Changing => !self.is_changing(),
             _ => false,
         };
-        let is_worth = self.is_suspicious && is_held && tries < TRIES_AT_ONCE + TRIES_IN_STEP;
-        if is_worth {
+        if is_held {
             std::thread::sleep(PAUSE_IN_STEP);
         }
-        is_worth
+        is_held
     }
 
     /// Does what can be done at once about a page that would not leave; whether to try again.
