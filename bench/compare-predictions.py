@@ -6,7 +6,7 @@
 
 FOLDER is where the programs' inputs and recordings are put, about 300 MB; what is there already is
 taken again. Each program is recorded, replayed and run live by `tidemark compare` in 75, 50 and 25 %
-of the memory it uses, so often each: half an hour in all. Needs `tidemark` as it was built for
+of the memory it uses, so often each, which takes tens of minutes. Needs `tidemark` as it was built for
 release, or the one that TIDEMARK names, what `tidemark record` and `tidemark run` need, and `sort`,
 `sqlite3`, `python3` and `g++`.
 
