@@ -9,11 +9,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use rayon::prelude::*;
 use tidemark_core::policy::Sees;
 use tidemark_core::policy::registry::{Entry, build, entries};
 use tidemark_core::vm::Config;
 use tidemark_model::cache::{MachineKind, Misses, replay};
-use tidemark_model::{demand, opt, parallel, traces};
+use tidemark_model::{demand, opt, traces};
 
 const SEED: u64 = 1;
 
@@ -166,7 +167,8 @@ fn table() -> String {
         write!(text, " {:>15}", format!("{hard}/0")).unwrap();
     }
     text.push('\n');
-    text + &parallel::map(entries(), |entry| rows_of(entry, &traces)).concat()
+    let rows = entries().par_iter().map(|entry| rows_of(entry, &traces));
+    text + &rows.collect::<String>()
 }
 
 /// The two rows of a policy.

@@ -680,12 +680,15 @@ mod limits {
 
     #[test]
     fn memory_may_shrink_to_a_few_frames_at_once_under_any_policy() {
+        use rayon::prelude::*;
         use tidemark_core::policy::registry;
         use tidemark_model::machine::Kind;
-        tidemark_model::parallel::map(registry::entries(), |entry| {
-            let policy = entry.description;
-            let kinds = [Kind::Bits, Kind::SoftFaults];
-            for kind in kinds.into_iter().filter(|_| policy.sees.is_shown_live()) {
+        let policies = registry::entries()
+            .par_iter()
+            .map(|entry| entry.description);
+        let shown = policies.filter(|policy| policy.sees.is_shown_live());
+        shown.for_each(|policy| {
+            for kind in [Kind::Bits, Kind::SoftFaults] {
                 let mut world = World::new();
                 world.policy(policy.name).machine(kind).frames(200);
                 // Most pages are used again and again, so that they are trusted.

@@ -11,8 +11,7 @@
 //! - [`cache`], [`opt`] and [`traces`] are what policies alone are measured on, [`demand`] a whole
 //!   memory; [`room`] shows how much memory those take that give pages up by themselves.
 //!   [`sampled`] is the machine that answers the policies of [`cache`] and [`room`].
-//! - [`conformance`] holds the suites that every machine and every pager must pass; [`parallel`]
-//!   has all processors count long tables.
+//! - [`conformance`] holds the suites that every machine and every pager must pass.
 #![forbid(unsafe_code)]
 
 pub mod cache;
@@ -23,7 +22,6 @@ pub mod machine;
 pub mod memory;
 pub mod opt;
 pub mod pager;
-pub mod parallel;
 pub mod physical;
 pub mod random;
 pub mod room;
