@@ -224,6 +224,16 @@ static void write_hello(Addr stack)
    log_text(words + 4, program);
 }
 
+/* What follows is this thread's. While it waits in a system call others run, and what that call has
+   done is told before it runs again itself. */
+static void note_running(ThreadId thread)
+{
+   if (thread != thread_running) {
+      thread_running = thread;
+      log_entry(LOG_THREAD_SWITCH, thread, 0);
+   }
+}
+
 /* ---- memory that the kernel reads and writes ---- */
 
 static Bool is_of_kernel(CorePart part)
@@ -259,9 +269,10 @@ static void on_kernel_read_text(CorePart part, ThreadId thread, const HChar* wha
 
 static void on_kernel_write(CorePart part, ThreadId thread, Addr start, SizeT bytes)
 {
-   (void)thread;
-   if (is_of_kernel(part))
+   if (is_of_kernel(part)) {
+      note_running(thread);
       write_kernel_access(ACCESS_STORE, start, bytes);
+   }
 }
 
 /* ---- threads and signals ---- */
@@ -299,10 +310,7 @@ static void on_thread_runs(ThreadId thread, ULong blocks)
    /* A thread that was to exit is not the process. */
    has_exit_status = False;
    is_cut = False;
-   if (thread != thread_running) {
-      thread_running = thread;
-      log_entry(LOG_THREAD_SWITCH, thread, 0);
-   }
+   note_running(thread);
 }
 
 static Bool is_fault(Int signal)
@@ -445,6 +453,8 @@ static void after_call(ThreadId thread, UInt call, UWord* words, UInt count, Sys
 {
    (void)count;
    Bool is_done = !sr_isError(result);
+   Bool is_alone = calls[thread].threads_run == threads_run;
+   note_running(thread);
    /* How long one waits for a file is for whoever simulates the cache to say. */
    Bool is_of_cache = False;
    if (is_done) {
@@ -462,7 +472,7 @@ static void after_call(ThreadId thread, UInt call, UWord* words, UInt count, Sys
    calls[thread].write_start = 0;
    /* While another thread ran, the process was not waiting. */
    ULong waited_ns = log_now_ns() - calls[thread].began_ns;
-   Bool has_waited = calls[thread].threads_run == threads_run && waited_ns >= WAIT_NS_MIN;
+   Bool has_waited = is_alone && waited_ns >= WAIT_NS_MIN;
    if (may_wait(call) && !is_of_cache && has_waited) {
       ULong* entry = log_entry(LOG_WAIT, call, 1);
       entry[0] = waited_ns;

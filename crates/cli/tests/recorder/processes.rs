@@ -191,6 +191,60 @@ fn threads_take_turns() {
 }
 
 #[test]
+fn what_a_call_has_done_is_told_of_the_thread_that_made_it() {
+    const SOURCE: &str = r"
+        #include <pthread.h>
+        #include <unistd.h>
+        static char pages[201][4096];
+        static int ends[2];
+        static void *work(void *argument) {
+            for (int i = 0; i < 200; i++) read(ends[0], &pages[i][0], 1);
+            return argument;
+        }
+        int main(void) {
+            pthread_t thread;
+            pipe(ends);
+            pthread_create(&thread, 0, work, 0);
+            for (int i = 0; i < 200; i++) {
+                usleep(100);
+                write(ends[1], &pages[200][0], 1);
+            }
+            pthread_join(thread, 0);
+            return 0;
+        }
+    ";
+    let Some(recorder) = recorder() else {
+        return;
+    };
+    let folder = Folder::new("calls");
+    let program = compile(
+        &folder,
+        "calls",
+        SOURCE,
+        &["-pthread", "-Wno-unused-result"],
+    );
+    let (_, recording) = recorded(&folder, recorder, &[&program]);
+    let process = recording.only();
+    let thread_at = |record: usize| {
+        let before = process
+            .events
+            .iter()
+            .take_while(|(after, ..)| *after <= record);
+        before.fold(0, |running, (.., event)| match event {
+            Event::ThreadSwitch { thread } => *thread,
+            _ => running,
+        })
+    };
+    let is_written = |kinds: Kinds| kinds.has(Kinds::KERNEL) && kinds.has(Kinds::STORE);
+    let numbered = process.records.iter().enumerate();
+    let written = numbered.filter(|(_, record)| is_written(record.kinds));
+    let of_second = written
+        .filter(|(number, _)| thread_at(*number) == 2)
+        .count();
+    assert!(of_second >= 200, "{of_second}");
+}
+
+#[test]
 fn a_signal_that_is_caught_and_one_that_kills() {
     const SOURCE: &str = r#"
         #include <setjmp.h>
