@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tidemark_results::dated::Machine;
 
 use crate::exit::{Refusal, refuse};
+use crate::host;
 
 /// Writes `text` into a file of `folder` that is named by the date, and `ending` after it.
 pub fn write(folder: &Path, date: &str, ending: &str, text: &str) -> Result<(), Refusal> {
@@ -31,7 +32,7 @@ pub fn machine() -> Machine {
     Machine {
         kernel: format!("{} {}", field(system.release()), field(system.machine())),
         processor: model.map(|model| model.trim_start_matches([' ', '\t', ':']).to_owned()),
-        processors: std::thread::available_parallelism().map_or(1, usize::from),
+        processors: host::processors(),
         memory_bytes: crate::size::physical_memory_bytes(),
     }
 }

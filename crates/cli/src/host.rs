@@ -18,6 +18,11 @@ pub const NEEDED: Features = Features::MOVE
     .and(Features::THREAD_ID)
     .and(Features::CHANGES);
 
+/// How many processors this process may run on.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Something that is not as it should be, and the command or step that would mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {

@@ -123,7 +123,10 @@ impl<'a> Plan<'a> {
             memory_pages: memory_pages.to_vec(),
             wired_pages: 0,
             copies: 1,
-            processors: 1,
+            processors: match self.is_in_step {
+                true => 1,
+                false => host::processors() as u32,
+            },
             scheduler: Scheduler::default(),
             swap_disk: self.disk.clone(),
             file_disk: None,

@@ -48,7 +48,7 @@ fn kernel() -> Check {
 }
 
 fn memory() -> Check {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let processors = host::processors();
     let memory = bytes(size::physical_memory_bytes());
     fact(
         "machine",

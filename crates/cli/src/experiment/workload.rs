@@ -21,6 +21,7 @@ use crate::bench::child;
 use crate::bench::interrupt::Interrupt;
 use crate::bench::plan::Prepared;
 use crate::exit::{Refusal, refuse};
+use crate::host;
 use crate::run::program::{self, plain};
 
 /// Where traces are, and what they are made of.
@@ -121,7 +122,7 @@ impl<'a> Workshop<'a> {
             }
         };
         std::thread::scope(|scope| {
-            if std::thread::available_parallelism().is_ok_and(|count| count.get() > 1) {
+            if host::processors() > 1 {
                 scope.spawn(make_all);
             }
             let done = work();

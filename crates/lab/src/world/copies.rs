@@ -8,18 +8,19 @@
 //! Nobody writes back what was written while memory lasts, as systems do every few seconds.
 
 use tidemark_core::fault::{Access, Fault, Resolution};
-use tidemark_core::id::{SpaceId, VirtPage};
+use tidemark_core::id::{SpaceId, VirtPage, Waiter};
 use tidemark_core::policy::Sees;
 use tidemark_core::time::Time;
 use tidemark_trace::Copied;
 
 use super::engine::World;
 use super::files::FILE_PAGES;
-use super::process::State;
 use super::script::is_file;
+use super::thread::State;
 
-/// Where a process's space has the window through which the kernel copies: above all programs.
-const WINDOW: u64 = 1 << 51;
+/// Where a process's space has the windows through which the kernel copies, one for each thread:
+/// above all programs.
+const WINDOWS: u64 = 1 << 51;
 
 /// A system call that copies bytes of a file.
 #[derive(Clone, Copy, Debug)]
@@ -79,18 +80,19 @@ impl<'a> World<'a> {
         }
         let file = self.files.find(&self.key_of(running, copying.file));
         let space = self.space_of(running);
+        let at = self.window_of(running);
         let opened = self
             .memory
             .vm
-            .map_window(space, VirtPage(WINDOW), file.pages, file.object);
-        opened.expect("no program's memory is as high, and one call is made at a time");
-        self.processes[running].copying = Some(copying);
+            .map_window(space, at, file.pages, file.object);
+        opened.expect("no program's memory is as high, and a thread makes one call at a time");
+        self.threads[running].copying = Some(copying);
     }
 
     /// Has a system call copy what it wants of one page, or wait for that page.
     pub(super) fn copy_page(&mut self, number: usize, running: usize) {
         let now = self.processors[number].now;
-        let Some(copying) = self.processes[running].copying else {
+        let Some(copying) = self.threads[running].copying else {
             return;
         };
         let page_bytes = self.page_bytes_of(running);
@@ -99,9 +101,9 @@ impl<'a> World<'a> {
         if !copying.is_served {
             let copy = Fault {
                 space: self.space_of(running),
-                at: VirtPage(WINDOW + piece.page),
+                at: self.window_of(running).plus(piece.page),
                 access: piece.access,
-                waiter: self.processes[running].waiter(running),
+                waiter: Waiter(running as u64),
             };
             let resolution = self.bring(running, copy, now);
             let cost_ns = self.conclude(now);
@@ -109,7 +111,7 @@ impl<'a> World<'a> {
             if resolution == Resolution::Pending {
                 self.processors[number].running = None;
                 let ended = self.processors[number].now;
-                self.processes[running].put_off(ended);
+                self.put_off(running, ended);
                 return;
             }
         }
@@ -135,9 +137,9 @@ impl<'a> World<'a> {
 
     /// Brings a page into memory for a copy, or has the process wait for it.
     fn bring(&mut self, running: usize, copy: Fault, now: u64) -> Resolution {
-        let process = &mut self.processes[running];
         if !self.scenario.is_in_step {
-            self.memory.vm.handle_clock(copy.space, process.ticks());
+            let ticks = self.process_of(running).ticks();
+            self.memory.vm.handle_clock(copy.space, ticks);
         }
         let known = self.memory.vm.frame_at(copy.space, copy.at);
         if let Some(frame) = known.filter(|_| self.sees >= Sees::References) {
@@ -149,10 +151,9 @@ impl<'a> World<'a> {
             .handle_copy(Time(now), &mut self.memory.tables, copy);
         assert_ne!(resolution, Resolution::Invalid, "a window covers its file");
         if resolution == Resolution::Pending {
-            let process = &mut self.processes[running];
-            process.outcome.waits += 1;
-            process.shift(State::Paging, now);
-            if let Some(copying) = &mut process.copying {
+            self.process_of(running).outcome.waits += 1;
+            self.shift(running, State::Paging, now);
+            if let Some(copying) = &mut self.threads[running].copying {
                 copying.is_served = true;
             }
         }
@@ -167,32 +168,41 @@ impl<'a> World<'a> {
             self.files.set_length(&key, next);
         }
         if next < copying.end {
-            self.processes[running].copying = Some(Copying {
+            self.threads[running].copying = Some(Copying {
                 next,
                 is_served: false,
                 ..copying
             });
             return;
         }
-        self.processes[running].copying = None;
-        let space = self.space_of(running);
+        self.threads[running].copying = None;
+        let (space, at) = (self.space_of(running), self.window_of(running));
         self.memory
             .vm
-            .unmap(&mut self.memory.tables, space, VirtPage(WINDOW), file.pages);
+            .unmap(&mut self.memory.tables, space, at, file.pages);
+    }
+
+    /// Where the window of a thread begins.
+    fn window_of(&self, running: usize) -> VirtPage {
+        VirtPage(WINDOWS + self.threads[running].place as u64 * FILE_PAGES)
     }
 
     fn key_of(&self, running: usize, name: &'a str) -> std::borrow::Cow<'a, str> {
-        let number = self.processes[running].program;
+        let number = self.program_of(running);
         self.scenario.programs[number].file_key(number, name)
     }
 
     fn space_of(&self, running: usize) -> SpaceId {
-        let space = self.processes[running].space;
+        let space = self.processes[self.threads[running].process].space;
         space.expect("a running process has a space")
     }
 
     fn page_bytes_of(&self, running: usize) -> u64 {
-        let program = self.processes[running].program;
+        let program = self.program_of(running);
         self.scenario.programs[program].script.page_bytes()
+    }
+
+    fn program_of(&self, running: usize) -> usize {
+        self.processes[self.threads[running].process].program
     }
 }

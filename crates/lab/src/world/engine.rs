@@ -5,7 +5,8 @@
 //! back in time.
 //!
 //! # Invariants
-//! 1. A process is running exactly when a processor names it, and ready exactly when it is queued.
+//! 1. A thread is running exactly when a processor names it, and ready exactly when it is queued.
+//!    One whose process has ended leaves its processor before it does anything.
 //! 2. `alive` counts the processes that are born and have not ended.
 
 use std::cmp::Reverse;
@@ -20,12 +21,13 @@ use super::error::WorldError;
 use super::files::Files;
 use super::memory::{self, Memory};
 use super::outcome::Outcome;
-use super::process::{Process, State};
+use super::process::Process;
 use super::ready::Ready;
 use super::scenario::Scenario;
 use super::shares::Shares;
 use super::system::System;
 use super::tables::Stop;
+use super::thread::{State, Thread};
 use super::watch::{Samples, Tally};
 
 /// How far a processor may run ahead of the others.
@@ -40,7 +42,7 @@ pub(super) const FRAMES_MIN: u32 = 8;
 pub(super) enum Alarm {
     /// A process is born.
     Birth(usize),
-    /// A process's waiting for the world is over.
+    /// A thread's waiting for the world is over.
     Wake(usize),
     /// The memory is told the time.
     Tick,
@@ -68,6 +70,7 @@ pub(super) struct World<'a> {
     pub(super) shares: Shares,
     pub(super) sees: Sees,
     pub(super) processes: Vec<Process<'a>>,
+    pub(super) threads: Vec<Thread<'a>>,
     pub(super) processors: Vec<Processor>,
     pub(super) ready: Ready,
     pub(super) disks: Vec<Disk>,
@@ -92,13 +95,13 @@ impl<'a> World<'a> {
         let sees = memory.vm.policy().describe().sees;
         let slots = u64::from(memory::count_slots(scenario));
         let (disks, files) = super::kernel::build_disks(&mut memory.vm, scenario, slots);
-        let processes = super::life::collect_processes(system, scenario);
+        let (processes, threads) = super::life::collect(system, scenario);
         let mut world = World {
             sees,
             shares: Shares::default(),
             memory,
             processors: vec![Processor::default(); scenario.processors as usize],
-            ready: Ready::new(scenario.scheduler, processes.len()),
+            ready: Ready::new(scenario.scheduler, threads.len()),
             disks,
             files,
             alarms: BinaryHeap::new(),
@@ -110,6 +113,7 @@ impl<'a> World<'a> {
             samples: Samples::new(scenario.watch.sample_ns),
             decisions: Vec::new(),
             processes,
+            threads,
             system,
             scenario,
         };
@@ -160,36 +164,60 @@ impl<'a> World<'a> {
         self.set_alarm(now + self.system.tick_ns, Alarm::Tick);
     }
 
-    /// Puts a process among those that want a processor, or among the suspended.
-    pub(super) fn make_ready(&mut self, process: usize, now: u64) {
-        let found = &mut self.processes[process];
-        if found.is_suspended {
-            found.shift(State::Suspended, now);
-            return;
-        }
-        found.shift(State::Ready, now);
-        let fair_ns = found.fair_ns();
-        self.ready.push(process, fair_ns);
+    /// Has a thread be in another state.
+    pub(super) fn shift(&mut self, thread: usize, state: State, now: u64) {
+        let found = &mut self.threads[thread];
+        let before = found.state;
+        let spent = found.shift(state, now);
+        self.processes[found.process].book(before, spent);
     }
 
-    /// Takes the running process off its processor.
+    /// Moves the start of a thread's state to when the processor was done with it.
+    pub(super) fn put_off(&mut self, thread: usize, now: u64) {
+        let found = &mut self.threads[thread];
+        found.since = found.since.max(now);
+    }
+
+    /// The process of a thread.
+    pub(super) fn process_of(&mut self, thread: usize) -> &mut Process<'a> {
+        &mut self.processes[self.threads[thread].process]
+    }
+
+    /// The clock by which a fair scheduler gives turns to a thread.
+    pub(super) fn fair_ns(&self, thread: usize) -> u64 {
+        let found = &self.threads[thread];
+        self.processes[found.process].fair_ns(found.run_ns)
+    }
+
+    /// Puts a thread among those that want a processor, or among the suspended.
+    pub(super) fn make_ready(&mut self, thread: usize, now: u64) {
+        if self.process_of(thread).is_suspended {
+            return self.shift(thread, State::Suspended, now);
+        }
+        self.shift(thread, State::Ready, now);
+        let fair_ns = self.fair_ns(thread);
+        self.ready.push(thread, fair_ns);
+    }
+
+    /// Takes the running thread off its processor.
     pub(super) fn stop_running(&mut self, number: usize, state: State) {
         let now = self.processors[number].now;
-        let process = self.processors[number].running.take();
-        let process = process.expect("a processor that steps runs a process");
+        let thread = self.processors[number].running.take();
+        let thread = thread.expect("a processor that steps runs a thread");
         match state {
-            State::Ready => self.make_ready(process, now),
-            other => self.processes[process].shift(other, now),
+            State::Ready => self.make_ready(thread, now),
+            other => self.shift(thread, other, now),
         }
     }
 
-    /// Books kernel work of a process on its processor.
+    /// Books kernel work of a thread on its processor.
     pub(super) fn charge(&mut self, number: usize, ns: u64) {
         let processor = &mut self.processors[number];
         processor.now += ns;
         self.tally.system_ns += ns;
-        if let Some(process) = processor.running {
-            self.processes[process].spend_system(ns);
+        if let Some(thread) = processor.running {
+            self.threads[thread].run_ns += ns;
+            self.process_of(thread).spend_system(ns);
         }
     }
 
@@ -205,7 +233,7 @@ impl<'a> World<'a> {
         *self.memory.owners.get(space.0 as usize)?
     }
 
-    /// Gives idle processors to processes that want one.
+    /// Gives idle processors to threads that want one.
     fn dispatch(&mut self) {
         while self.ready.len() > 0 {
             let idle = self.processors.iter().enumerate();
@@ -213,19 +241,18 @@ impl<'a> World<'a> {
             let Some(number) = idle.min_by_key(|(_, p)| p.now).map(|(number, _)| number) else {
                 return;
             };
-            let process = self.ready.pop().expect("somebody is ready");
-            let start = self.processors[number]
-                .now
-                .max(self.processes[process].since());
-            self.processes[process].shift(State::Running, start);
+            let thread = self.ready.pop().expect("somebody is ready");
+            let start = self.processors[number].now.max(self.threads[thread].since);
+            self.shift(thread, State::Running, start);
             let processor = &mut self.processors[number];
             processor.now = start;
-            processor.running = Some(process);
-            if processor.last.replace(process) != Some(process) {
+            processor.running = Some(thread);
+            if processor.last.replace(thread) != Some(thread) {
                 self.tally.switches += 1;
                 self.charge(number, self.system.costs.switch_ns);
             }
-            let turn_ns = self.ready.turn_ns(self.processes[process].weight);
+            let weight = self.process_of(thread).weight;
+            let turn_ns = self.ready.turn_ns(weight);
             self.processors[number].turn_end = self.processors[number].now + turn_ns;
         }
     }
@@ -279,9 +306,11 @@ impl<'a> World<'a> {
                 (self.awaited, self.moved_ns) = (self.awaited - 1, at);
                 self.bear(process, at);
             }
-            Alarm::Wake(process) => {
+            Alarm::Wake(thread) => {
                 (self.awaited, self.moved_ns) = (self.awaited - 1, at);
-                self.make_ready(process, at);
+                if self.threads[thread].state == State::Thinking {
+                    self.make_ready(thread, at);
+                }
             }
             Alarm::Tick => {
                 self.set_alarm(at + self.system.tick_ns, alarm);
@@ -298,27 +327,32 @@ impl<'a> World<'a> {
     /// Lets a processor go on, for not longer than to `horizon`, which is ahead.
     fn step(&mut self, number: usize, horizon: u64) {
         let processor = self.processors[number];
-        let running = processor.running.expect("a busy processor runs a process");
+        let running = processor.running.expect("a busy processor runs a thread");
         self.moved_ns = processor.now;
-        if self.processes[running].is_suspended {
+        if self.threads[running].state == State::Ended {
+            self.processors[number].running = None;
+            return;
+        }
+        if self.process_of(running).is_suspended {
             return self.stop_running(number, State::Suspended);
         }
         if processor.turn_end <= processor.now {
             if self.ready.len() > 0 {
                 return self.stop_running(number, State::Ready);
             }
-            let turn_ns = self.ready.turn_ns(self.processes[running].weight);
+            let weight = self.process_of(running).weight;
+            let turn_ns = self.ready.turn_ns(weight);
             self.processors[number].turn_end = processor.now + turn_ns;
         }
-        let process = &self.processes[running];
-        let is_there = self.turn_to(process.memory);
+        let memory = self.process_of(running).memory;
+        let is_there = self.turn_to(memory);
         assert!(is_there, "who runs has a memory");
-        let process = &self.processes[running];
-        if process.is_faulting {
+        let thread = &self.threads[running];
+        if thread.is_faulting {
             self.take_fault(number, running);
-        } else if process.copying.is_some() {
+        } else if thread.copying.is_some() {
             self.copy_page(number, running);
-        } else if process.next_record >= process.records_end() {
+        } else if thread.next_record >= thread.records_end() {
             self.act(number, running);
         } else {
             let mut until = horizon.min(self.processors[number].turn_end);
@@ -329,9 +363,10 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Runs records of a process until `until`, or until one faults or an event comes.
+    /// Runs records of a thread until `until`, or until one faults or an event comes.
     fn run_records(&mut self, number: usize, running: usize, until: u64) {
-        let process = &mut self.processes[running];
+        let thread = &mut self.threads[running];
+        let process = &mut self.processes[thread.process];
         let space = process.space.expect("a running process has a space");
         let table = self.memory.tables.table(space);
         let is_watching = self.sees >= Sees::References;
@@ -340,39 +375,39 @@ impl<'a> World<'a> {
             Sees::Future => course.waits(),
             _ => &[],
         };
-        let end = process.records_end();
+        let end = thread.records_end();
         if self.scenario.is_in_step
-            && process.after_fault.is_some()
-            && let Some(record) = table.find_lost(course, process.next_record)
+            && thread.after_fault.is_some()
+            && let Some(record) = table.find_lost(course, thread.next_record)
         {
-            process.go_back(record);
+            thread.go_back(record);
             return;
         }
-        if let Some(was_resident) = process.after_fault.take() {
-            let record = course.records[process.next_record];
+        if let Some(was_resident) = thread.after_fault.take() {
+            let record = course.records[thread.next_record];
             let Some(frame) = table.run_again(record, was_resident) else {
-                process.is_faulting = true;
+                thread.is_faulting = true;
                 return;
             };
             if is_watching && was_resident {
                 self.memory.vm.handle_clock(space, process.ticks());
                 self.memory.vm.handle_reference(frame);
             }
-            if let Some(&wait) = waits.get(process.next_record) {
+            if let Some(&wait) = waits.get(thread.next_record) {
                 self.memory
                     .vm
                     .handle_foresight(frame, process.ticks_at_use(0, wait));
             }
-            process.next_record += 1;
-            process.gap_spent = 0;
+            thread.next_record += 1;
+            thread.gap_spent = 0;
         }
-        let records = &course.records[process.next_record..end];
+        let records = &course.records[thread.next_record..end];
         let span_ns = until - self.processors[number].now;
-        let credit = process.gap_spent;
+        let credit = thread.gap_spent;
         let units_max = process.units_in(span_ns).saturating_add(credit);
         let ran = if is_watching {
             let process = &*process;
-            let mut waits = waits.iter().skip(process.next_record);
+            let mut waits = waits.iter().skip(thread.next_record);
             table.run(records, units_max, |frame, units| {
                 let units = units - credit;
                 self.memory
@@ -388,10 +423,11 @@ impl<'a> World<'a> {
         } else {
             table.run(records, units_max, |_, _| ())
         };
-        process.next_record += ran.records;
-        process.gap_spent = ran.gap_spent;
-        process.is_faulting = ran.stop == Stop::Fault;
+        thread.next_record += ran.records;
+        thread.gap_spent = ran.gap_spent;
+        thread.is_faulting = ran.stop == Stop::Fault;
         let ns = process.spend_user(ran.units - credit);
+        thread.run_ns += ns;
         self.processors[number].now += ns;
         self.tally.user_ns += ns;
     }
@@ -417,7 +453,7 @@ impl<'a> World<'a> {
     }
 
     fn stuck(&self, time_ns: u64) -> WorldError {
-        let count = |state| self.processes.iter().filter(|p| p.state == state).count() as u32;
+        let count = |state| self.threads.iter().filter(|t| t.state == state).count() as u32;
         WorldError::Stuck {
             time_ns,
             waiting: count(State::Paging) + count(State::Thinking),

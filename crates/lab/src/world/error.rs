@@ -53,7 +53,7 @@ pub enum WorldError {
     Stuck {
         /// When that came to be.
         time_ns: u64,
-        /// How many processes wait for memory.
+        /// How many threads wait for memory.
         waiting: u32,
         /// How many are suspended.
         suspended: u32,

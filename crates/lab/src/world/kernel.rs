@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tidemark_core::fault::{Access, Event, Fault, Resolution};
-use tidemark_core::id::{SpaceId, Ticket, VirtPage};
+use tidemark_core::id::{SpaceId, Ticket, VirtPage, Waiter};
 use tidemark_core::load::Turn;
 use tidemark_core::machine::Rights;
 use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
@@ -14,19 +14,19 @@ use tidemark_core::vm::Vm;
 use super::disk::{Disk, DiskRequest};
 use super::engine::World;
 use super::files::Files;
-use super::process::State;
 use super::scenario::Scenario;
-use super::strands::process_of;
+use super::thread::State;
 
 /// The disk of swap, and that of files if it is another.
 const SWAP: usize = 0;
 
 impl World<'_> {
-    /// Serves the fault of a process on its processor.
+    /// Serves the fault of a thread on its processor.
     pub(super) fn take_fault(&mut self, number: usize, running: usize) {
         let now = self.processors[number].now;
-        let process = &mut self.processes[running];
-        let record = process.course.records[process.next_record];
+        let thread = &mut self.threads[running];
+        let process = &mut self.processes[thread.process];
+        let record = process.course.records[thread.next_record];
         let space = process.space.expect("a running process has a space");
         let fault = Fault {
             space,
@@ -35,9 +35,9 @@ impl World<'_> {
                 true => Access::Write,
                 false => Access::Read,
             },
-            waiter: process.waiter(running),
+            waiter: Waiter(running as u64),
         };
-        process.is_faulting = false;
+        thread.is_faulting = false;
         process.outcome.faults += 1;
         if !self.scenario.is_in_step {
             self.memory.vm.handle_clock(space, process.ticks());
@@ -48,33 +48,26 @@ impl World<'_> {
             .vm
             .handle_fault(Time(now), &mut self.memory.tables, fault);
         let was_resident = self.memory.vm.counters().soft_faults > before;
-        let process = &mut self.processes[running];
         let mut cost_ns = self.system.costs.fault_ns;
-        let mut is_off = false;
         match resolution {
-            Resolution::Resolved => process.after_fault = Some(was_resident),
+            Resolution::Resolved => self.threads[running].after_fault = Some(was_resident),
             Resolution::Pending => {
-                process.outcome.waits += 1;
-                process.after_fault = Some(false);
-                is_off = !process.change_strand();
-                if is_off {
-                    process.shift(State::Paging, now);
-                } else {
-                    cost_ns += self.system.costs.switch_ns;
-                }
+                self.process_of(running).outcome.waits += 1;
+                self.threads[running].after_fault = Some(false);
+                self.shift(running, State::Paging, now);
             }
             Resolution::Invalid => {
                 self.permit(fault);
-                self.processes[running].is_faulting = true;
+                self.threads[running].is_faulting = true;
             }
         }
         cost_ns += self.conclude(now);
         self.charge(number, cost_ns);
-        if is_off {
+        if resolution == Resolution::Pending {
             self.processors[number].running = None;
-            // The process has waited from when the kernel was done with its fault.
+            // The thread has waited from when the kernel was done with its fault.
             let ended = self.processors[number].now;
-            self.processes[running].put_off(ended);
+            self.put_off(running, ended);
         }
     }
 
@@ -96,17 +89,12 @@ impl World<'_> {
             let Some(space) = process.space else { continue };
             let memory = process.memory;
             self.turn_to(memory);
-            let process = &self.processes[number];
-            let is_active = process.state != State::Thinking;
-            let order = match process.state {
-                // Who runs will be queued behind all others.
-                State::Running => self.ready.order_behind(number, process.fair_ns()),
-                _ => self.ready.order_of(number, process.fair_ns()),
-            };
+            let turn = self.turn_of(number);
             if !self.scenario.is_in_step {
-                self.memory.vm.handle_clock(space, process.ticks());
+                let ticks = self.processes[number].ticks();
+                self.memory.vm.handle_clock(space, ticks);
             }
-            self.memory.vm.handle_turn(space, Turn { order, is_active });
+            self.memory.vm.handle_turn(space, turn);
         }
         for number in self.memory_numbers() {
             self.turn_to(number);
@@ -114,6 +102,29 @@ impl World<'_> {
             memory.vm.handle_tick(Time(now), &mut memory.tables);
             let cost_ns = self.conclude(now);
             self.charge_nobody(now, cost_ns);
+        }
+    }
+
+    /// When a process is to run next: as soon as the first of its threads that want to.
+    fn turn_of(&self, process: usize) -> Turn {
+        let is_active = |thread: &usize| {
+            use State::{Ended, Parked, Thinking, Unborn};
+            !matches!(
+                self.threads[*thread].state,
+                Unborn | Parked | Thinking | Ended
+            )
+        };
+        let order = |thread: usize| match self.threads[thread].state {
+            // Who runs will be queued behind all others.
+            State::Running => self.ready.order_behind(thread, self.fair_ns(thread)),
+            _ => self.ready.order_of(thread, self.fair_ns(thread)),
+        };
+        let threads = self.processes[process].threads.clone();
+        let first = threads.start;
+        let active = threads.filter(is_active).map(order).min();
+        Turn {
+            order: active.unwrap_or_else(|| order(first)),
+            is_active: active.is_some(),
         }
     }
 
@@ -181,13 +192,15 @@ impl World<'_> {
     fn take_word(&mut self, now: u64, event: Event) {
         match event {
             Event::Resolved(fault) | Event::Retry(fault) => {
-                let process = process_of(fault.waiter);
-                self.processes[process].serve_strand(fault.waiter);
-                if self.processes[process].state == State::Paging {
-                    self.make_ready(process, now);
+                let thread = fault.waiter.0 as usize;
+                if self.threads[thread].state == State::Paging {
+                    self.make_ready(thread, now);
                 }
             }
-            Event::Failed(fault, _) => self.kill(process_of(fault.waiter), now),
+            Event::Failed(fault, _) => {
+                let thread = fault.waiter.0 as usize;
+                self.kill(self.threads[thread].process, now);
+            }
             Event::StoreFull | Event::StoreFailed => {}
             Event::Suspend { space } => self.suspend(space, now),
             Event::Resume { space } => self.resume(space, now),
@@ -254,9 +267,11 @@ impl World<'_> {
             return;
         };
         self.processes[process].is_suspended = true;
-        if self.processes[process].state == State::Ready {
-            self.ready.remove(process);
-            self.processes[process].shift(State::Suspended, now);
+        for thread in self.processes[process].threads.clone() {
+            if self.threads[thread].state == State::Ready {
+                self.ready.remove(thread);
+                self.shift(thread, State::Suspended, now);
+            }
         }
     }
 
@@ -265,8 +280,10 @@ impl World<'_> {
             return;
         };
         self.processes[process].is_suspended = false;
-        if self.processes[process].state == State::Suspended {
-            self.make_ready(process, now);
+        for thread in self.processes[process].threads.clone() {
+            if self.threads[thread].state == State::Suspended {
+                self.make_ready(thread, now);
+            }
         }
     }
 }

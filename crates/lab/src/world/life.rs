@@ -8,10 +8,12 @@ use tidemark_trace::regions::HEAP;
 
 use super::copies::Copying;
 use super::engine::{Alarm, World};
-use super::process::{Process, State};
+use super::order::Order;
+use super::process::{Life, Process};
 use super::scenario::Scenario;
 use super::script::{Script, is_file};
 use super::system::System;
+use super::thread::{State, Thread};
 
 /// As many pages as an address space has.
 const ALL_PAGES: u64 = 1 << 52;
@@ -25,29 +27,43 @@ const SIGNAL_CALLS: [u32; 2] = [130, 270];
 impl World<'_> {
     /// Brings a process to life that nobody forks.
     pub(super) fn bear(&mut self, process: usize, now: u64) {
-        self.processes[process].begin(now);
-        self.alive += 1;
+        let thread = self.begin(process, now);
         if self.scenario.is_divided {
-            return self.ask_for_memory(process, now);
+            return self.ask_for_memory(thread, now);
         }
         let space = self.memory.vm.create_space();
         self.settle_in(process, space);
         self.map_all(process);
-        self.make_ready(process, now);
+        self.make_ready(thread, now);
     }
 
-    /// Does what a process does between two records.
+    /// Begins a process's life, and answers the thread that it begins with.
+    fn begin(&mut self, process: usize, now: u64) -> usize {
+        let found = &mut self.processes[process];
+        found.begin(now);
+        self.alive += 1;
+        let threads = found.threads.clone();
+        for thread in threads.clone() {
+            self.shift(thread, State::Parked, now);
+        }
+        let order = &self.processes[process].order;
+        let has_begun = self.threads[threads.start].begin_turn(order);
+        assert!(has_begun, "the first turn waits for nobody");
+        threads.start
+    }
+
+    /// Does what a thread does between two records.
     pub(super) fn act(&mut self, number: usize, running: usize) {
         let now = self.processors[number].now;
-        let process = &mut self.processes[running];
-        let course = process.course;
-        let (_, event_end) = process.strands.end();
-        let Some((_, event)) = course.events[..event_end].get(process.next_event) else {
+        let thread = &mut self.threads[running];
+        let process = thread.process;
+        let Some(place) = thread.take_event() else {
             return self.end_turn(number, running);
         };
-        process.next_event += 1;
+        let (_, event) = &thread.course.events[place];
+        let is_awaited = self.processes[process].order.note(place, event);
         match event {
-            Event::Fork { child } => self.fork(number, running, *child),
+            Event::Fork { child } => self.fork(number, process, *child),
             Event::FileRead { .. } | Event::FileWrite { .. } => {
                 let copied = event.copied().expect("it tells of bytes");
                 self.begin_copy(running, Copying::new(copied));
@@ -56,140 +72,182 @@ impl World<'_> {
             Event::Wait { call, ns } => self.wait(number, running, *call, *ns),
             Event::Exit { .. } | Event::Killed { .. } => return self.end_running(number, running),
             Event::Exec { program } => {
-                process.outcome.program.clone_from(program);
-                process.heap = None;
+                let found = &mut self.processes[process];
+                found.outcome.program.clone_from(program);
+                found.heap = None;
                 if self.scenario.is_in_step {
                     // Live it has an engine of its own, whose clock begins anew.
                     self.restart_ticks(now);
                 }
                 if self.scenario.is_divided {
-                    self.leave_memory(running, now);
+                    self.leave_memory(process, now);
                     self.ask_for_memory(running, now);
                 } else {
-                    self.begin_anew(running);
+                    self.begin_anew(process);
                 }
             }
             _ => {
-                let space = process.space.expect("a running process has a space");
-                self.change_mappings(running, space, event);
+                let space = self.processes[process].space;
+                let space = space.expect("a running process has a space");
+                self.change_mappings(process, space, event);
             }
         }
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.charge(number, cost_ns);
+        if is_awaited {
+            self.wake_parked(number, process);
+        }
         if self.processors[number].running == Some(running)
-            && self.processes[running].state != State::Running
+            && self.threads[running].state != State::Running
         {
             self.processors[number].running = None;
             let ended = self.processors[number].now;
-            self.processes[running].put_off(ended);
+            self.put_off(running, ended);
         }
     }
 
     /// Ends a process that memory can't serve.
     pub(super) fn kill(&mut self, process: usize, now: u64) {
-        self.processes[process].outcome.was_killed = true;
-        self.end(process, now);
+        if self.processes[process].life == Life::Alive {
+            self.processes[process].outcome.was_killed = true;
+            self.end(process, now);
+        }
     }
 
-    /// Goes on with another turn of the process, or waits, or ends it.
+    /// Goes on with the thread's next turn, or has it wait for others, or ends it.
     fn end_turn(&mut self, number: usize, running: usize) {
-        let process = &mut self.processes[running];
-        if process.is_last_turn() {
-            // Turns need not end in the order in which they began.
-            process.next_record = process.course.records.len();
+        let thread = &mut self.threads[running];
+        let process = thread.process;
+        let order = &mut self.processes[process].order;
+        let has_next = thread.end_turn(order);
+        if order.is_done() {
             return self.end_running(number, running);
         }
-        if !process.end_turn() {
-            self.stop_running(number, State::Paging);
+        if !has_next {
+            self.stop_running(number, State::Ended);
+        } else if !thread.begin_turn(order) {
+            self.stop_running(number, State::Parked);
+        }
+        self.wake_parked(number, process);
+    }
+
+    /// Has threads go on that have waited for what has just happened.
+    fn wake_parked(&mut self, number: usize, process: usize) {
+        let now = self.processors[number].now;
+        let found = &self.processes[process];
+        for thread in found.threads.clone() {
+            let order = &self.processes[process].order;
+            let found = &mut self.threads[thread];
+            if found.state == State::Parked && found.begin_turn(order) {
+                self.make_ready(thread, now);
+            }
         }
     }
 
     fn end_running(&mut self, number: usize, running: usize) {
         let now = self.processors[number].now;
-        self.end(running, now);
+        let process = self.threads[running].process;
+        self.end(process, now);
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.charge(number, cost_ns);
         self.processors[number].running = None;
         let ended = self.processors[number].now;
-        self.processes[running].put_off(ended);
+        let outcome = &mut self.processes[process].outcome;
+        outcome.end_ns = outcome.end_ns.max(ended);
     }
 
     fn end(&mut self, process: usize, now: u64) {
+        self.close(process, now);
         let found = &mut self.processes[process];
-        found.shift(State::Ended, now);
-        found.outcome.end_ns = found.since();
-        found.outcome.records = found.next_record as u64;
         let parent = found.parent;
         self.leave_memory(process, now);
         self.alive -= 1;
         let Some(parent) = parent else { return };
         let found = &mut self.processes[parent];
         found.children -= 1;
-        if found.is_waiting_for_child {
-            found.is_waiting_for_child = false;
-            self.make_ready(parent, now);
-        } else {
+        if found.waiting_for_child.is_empty() {
             found.children_ended += 1;
+        } else {
+            let thread = found.waiting_for_child.remove(0);
+            self.make_ready(thread, now);
         }
     }
 
-    fn fork(&mut self, number: usize, running: usize, pid: u32) {
+    /// Ends a process's threads, and says when that was and how far they had come.
+    pub(super) fn close(&mut self, process: usize, now: u64) {
+        let threads = self.processes[process].threads.clone();
+        let mut end_ns = now;
+        let mut records = self.processes[process].order.records_over;
+        for thread in threads {
+            if self.threads[thread].state == State::Ready {
+                self.ready.remove(thread);
+            }
+            records += self.threads[thread].records_done(&self.processes[process].order);
+            self.shift(thread, State::Ended, now);
+            end_ns = end_ns.max(self.threads[thread].since);
+        }
+        let found = &mut self.processes[process];
+        found.life = Life::Ended;
+        found.outcome.end_ns = end_ns;
+        found.outcome.records = records as u64;
+    }
+
+    fn fork(&mut self, number: usize, parent: usize, pid: u32) {
         let now = self.processors[number].now;
         self.charge(number, self.system.costs.fork_ns);
         let is_child = |process: &Process<'_>| {
-            process.state == State::Unborn
-                && process.parent == Some(running)
+            process.life == Life::Unborn
+                && process.parent == Some(parent)
                 && process.course.pid == pid
         };
         let Some(child) = self.processes.iter().position(is_child) else {
             return;
         };
-        let space = self.processes[running]
+        let space = self.processes[parent]
             .space
             .expect("a running process has a space");
         let copy = self.memory.vm.fork(&mut self.memory.tables, space);
-        self.processes[child].heap = self.processes[running].heap;
-        self.processes[child].skip_inherited();
-        self.processes[running].children += 1;
-        self.processes[child].begin(now);
-        self.alive += 1;
+        self.processes[child].heap = self.processes[parent].heap;
+        self.processes[parent].children += 1;
+        let thread = self.begin(child, now);
+        self.threads[thread].skip_inherited();
         self.settle_in(child, copy);
-        self.make_ready(child, now);
+        self.make_ready(thread, now);
     }
 
     /// Waits for the world as long as the process did when it was recorded; for a child, until
     /// one ends.
     fn wait(&mut self, number: usize, running: usize, call: u32, ns: u64) {
         let now = self.processors[number].now;
-        let process = &mut self.processes[running];
+        let process = self.process_of(running);
         let is_parent = process.children > 0 || process.children_ended > 0;
         if CHILD_CALLS.contains(&call) || (is_parent && SIGNAL_CALLS.contains(&call)) {
             if process.children_ended > 0 {
                 process.children_ended -= 1;
             } else if process.children > 0 {
-                process.is_waiting_for_child = true;
-                process.shift(State::Thinking, now);
+                process.waiting_for_child.push(running);
+                self.shift(running, State::Thinking, now);
             }
             return;
         }
-        process.shift(State::Thinking, now);
+        self.shift(running, State::Thinking, now);
         self.set_alarm(now.saturating_add(ns), Alarm::Wake(running));
     }
 
     /// Empties a process's space for another program.
-    fn begin_anew(&mut self, running: usize) {
-        let space = self.processes[running].space;
+    fn begin_anew(&mut self, process: usize) {
+        let space = self.processes[process].space;
         let space = space.expect("a running process has a space");
         let memory = &mut self.memory;
         memory
             .vm
             .unmap(&mut memory.tables, space, VirtPage(0), ALL_PAGES);
-        self.map_all(running);
+        self.map_all(process);
     }
 
     /// A trace without mappings has its processes use what they like.
-    pub(super) fn map_all(&mut self, running: usize) {
-        let process = &self.processes[running];
+    pub(super) fn map_all(&mut self, process: usize) {
+        let process = &self.processes[process];
         if !self.script_of(process.program).has_maps() {
             let space = process.space.expect("a running process has a space");
             let all = self
@@ -201,9 +259,9 @@ impl World<'_> {
         }
     }
 
-    fn change_mappings(&mut self, running: usize, space: SpaceId, event: &Event) {
+    fn change_mappings(&mut self, process: usize, space: SpaceId, event: &Event) {
         match event {
-            Event::Map { .. } => self.map(running, space, event),
+            Event::Map { .. } => self.map(process, space, event),
             Event::Unmap { start, pages } => self.unmap(space, *start, *pages),
             Event::Remap {
                 from,
@@ -221,7 +279,7 @@ impl World<'_> {
                     .vm
                     .protect(&mut self.memory.tables, space, at, *pages, rights);
             }
-            Event::Break { end } => self.set_break(running, space, *end),
+            Event::Break { end } => self.set_break(process, space, *end),
             Event::StackGrowth { start, pages } => self.map_anonymous(space, *start, *pages),
             Event::Start { .. }
             | Event::ThreadStart { .. }
@@ -240,7 +298,7 @@ impl World<'_> {
         }
     }
 
-    fn map(&mut self, running: usize, space: SpaceId, event: &Event) {
+    fn map(&mut self, process: usize, space: SpaceId, event: &Event) {
         let Event::Map {
             start,
             pages,
@@ -253,12 +311,12 @@ impl World<'_> {
             return;
         };
         if file == HEAP {
-            self.processes[running].heap = Some((*start, start + pages));
+            self.processes[process].heap = Some((*start, start + pages));
         }
         self.unmap(space, *start, *pages);
         let (at, rights) = (VirtPage(*start), rights_of(*rights));
         let mapped = if is_file(file) {
-            let number = self.processes[running].program;
+            let number = self.processes[process].program;
             let first = offset / self.script_of(number).page_bytes();
             let program = &self.scenario.programs[number];
             let object = self.files.find(&program.file_key(number, file)).object;
@@ -321,16 +379,16 @@ impl World<'_> {
         }
     }
 
-    fn set_break(&mut self, running: usize, space: SpaceId, end: u64) {
+    fn set_break(&mut self, process: usize, space: SpaceId, end: u64) {
         // Recorders tell where a heap begins by where it first ends.
-        let (start, before) = self.processes[running].heap.unwrap_or((end, end));
+        let (start, before) = self.processes[process].heap.unwrap_or((end, end));
         let end = end.max(start);
         if end > before {
             self.map_anonymous(space, before, end - before);
         } else if end < before {
             self.unmap(space, end, before - end);
         }
-        self.processes[running].heap = Some((start, end));
+        self.processes[process].heap = Some((start, end));
     }
 
     /// Maps memory that grows, where nothing is mapped yet.
@@ -349,9 +407,14 @@ impl World<'_> {
     }
 }
 
-/// The processes of a scenario, each with its parent: a process that forks it by its number.
-pub(super) fn collect_processes<'a>(system: &System, scenario: &'a Scenario) -> Vec<Process<'a>> {
+/// The processes of a scenario, each with its parent, a process that forks it, by its number; and
+/// their threads, those of each one after the other.
+pub(super) fn collect<'a>(
+    system: &System,
+    scenario: &'a Scenario,
+) -> (Vec<Process<'a>>, Vec<Thread<'a>>) {
     let mut processes: Vec<Process<'a>> = Vec::new();
+    let mut threads = Vec::new();
     for (number, program) in scenario.programs.iter().enumerate() {
         let script = &*program.script;
         let first = processes.len();
@@ -360,13 +423,22 @@ pub(super) fn collect_processes<'a>(system: &System, scenario: &'a Scenario) -> 
             parent.events.iter().any(is_fork)
         };
         for course in &script.courses {
+            let are_overlapping = scenario.are_threads_overlapping;
+            let firsts = match are_overlapping {
+                true => &course.firsts[..],
+                false => &[0],
+            };
+            let own = firsts.iter().enumerate();
+            let own = own.map(|(place, &turn)| Thread::new(processes.len(), course, place, turn));
+            threads.extend(own);
             let mut process = Process::new(
                 number,
                 course,
                 program.weight,
                 script.time(),
                 &system.costs,
-                scenario.are_threads_overlapping,
+                Order::new(course, are_overlapping),
+                threads.len() - firsts.len()..threads.len(),
             );
             let is_parent = |other: &super::script::Course| {
                 course.pid != 0
@@ -382,7 +454,7 @@ pub(super) fn collect_processes<'a>(system: &System, scenario: &'a Scenario) -> 
             processes.push(process);
         }
     }
-    processes
+    (processes, threads)
 }
 
 fn rights_of(rights: tidemark_trace::Rights) -> Rights {

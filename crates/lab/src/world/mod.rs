@@ -7,11 +7,12 @@
 //! - [`script`] holds traces in memory, [`scenario`] what is run, [`system`] what it is run on,
 //!   [`outcome`] what it came to, [`disk`] what disks are like.
 //! - A hit stays out of the core and costs a few nanoseconds: a processor runs records of its
-//!   process against the page table of its space until one faults, its turn ends, or something
+//!   thread against the page table of its space until one faults, its turn ends, or something
 //!   else is due.
 //! - A system call that reads or writes a file copies page by page from the same pages that
 //!   programs map: one that is not in memory is read first, one that was written is written back
 //!   when its frame is wanted.
+//! - The threads of a process run beside each other, or take turns as on record.
 //! - Time on a processor is the trace's own time by [`Costs`], and what the kernel does for the
 //!   process. Work that belongs to nobody, such as taking in a disk's reply, is done by the first
 //!   processor, whatever it was doing.
@@ -27,17 +28,18 @@ mod files;
 mod kernel;
 mod life;
 mod memory;
+mod order;
 pub mod outcome;
 mod process;
 mod ready;
 pub mod scenario;
 pub mod script;
 mod shares;
-mod strands;
 pub mod system;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod watch;
 
 pub use crate::analysis::simulate::MachineKind;

@@ -105,7 +105,8 @@ impl ProgramOutcome {
     }
 }
 
-/// What became of one process. Its times add up to its life.
+/// What became of one process. Its times add up to its life if it has one thread; if it has several
+/// they are those of all, but for what threads wait for each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessOutcome {
     /// The path of its program, where the trace says it.

@@ -1,29 +1,23 @@
-//! Processes: how far each has come, and where its time went.
+//! Processes: what their threads share, and where their time went.
+
+use std::ops::Range;
 
 use tidemark_core::id::SpaceId;
-use tidemark_trace::{Event, TimeUnit};
+use tidemark_trace::TimeUnit;
 
-use super::copies::Copying;
+use super::order::Order;
 use super::outcome::ProcessOutcome;
 use super::script::{Course, NO_USE};
-use super::strands::Strands;
 use super::system::Costs;
+use super::thread::State;
 
-/// What a process is doing.
+/// How far a process is in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(super) enum Life {
     /// Not born yet.
     Unborn,
-    /// Wants a processor.
-    Ready,
-    /// Has one.
-    Running,
-    /// Waits for a page, or for a frame.
-    Paging,
-    /// Waits for the world, or for a child.
-    Thinking,
-    /// Would be ready, if load control allowed.
-    Suspended,
+    /// It has threads that are not over.
+    Alive,
     /// Over.
     Ended,
 }
@@ -37,28 +31,17 @@ pub(super) struct Process<'a> {
     pub(super) memory: u32,
     pub(super) parent: Option<usize>,
     pub(super) weight: u32,
-    pub(super) state: State,
-    /// When it came to be in `state`.
-    since: u64,
-    /// How many records are done.
-    pub(super) next_record: usize,
-    /// How much of the gap before the next record has been spent.
-    pub(super) gap_spent: u64,
-    /// How many events are done.
-    pub(super) next_event: usize,
-    /// The next record's page can't be used: a fault is due.
-    pub(super) is_faulting: bool,
-    /// A fault on the next record is over, and whether its page was in memory all along.
-    pub(super) after_fault: Option<bool>,
-    pub(super) strands: Strands<'a>,
-    /// A system call copies bytes of a file for it.
-    pub(super) copying: Option<Copying<'a>>,
+    pub(super) life: Life,
+    /// Its threads, by their numbers in the world.
+    pub(super) threads: Range<usize>,
+    pub(super) order: Order<'a>,
     /// Load control wants it stopped.
     pub(super) is_suspended: bool,
     pub(super) children: u32,
     /// Children that ended before their parent waited for them.
     pub(super) children_ended: u32,
-    pub(super) is_waiting_for_child: bool,
+    /// Threads that wait for a child to end.
+    pub(super) waiting_for_child: Vec<usize>,
     /// Where the heap begins and ends.
     pub(super) heap: Option<(u64, u64)>,
     unit_ps: u64,
@@ -74,7 +57,8 @@ impl<'a> Process<'a> {
         weight: u32,
         time: TimeUnit,
         costs: &Costs,
-        are_overlapping: bool,
+        order: Order<'a>,
+        threads: Range<usize>,
     ) -> Process<'a> {
         Process {
             program,
@@ -83,19 +67,13 @@ impl<'a> Process<'a> {
             memory: 0,
             parent: None,
             weight: weight.max(1),
-            state: State::Unborn,
-            since: 0,
-            next_record: 0,
-            gap_spent: 0,
-            next_event: 0,
-            is_faulting: false,
-            after_fault: None,
-            strands: Strands::new(course, are_overlapping),
-            copying: None,
+            life: Life::Unborn,
+            threads,
+            order,
             is_suspended: false,
             children: 0,
             children_ended: 0,
-            is_waiting_for_child: false,
+            waiting_for_child: Vec::new(),
             heap: None,
             unit_ps: match time {
                 TimeUnit::Instructions => costs.instruction_ps,
@@ -110,59 +88,23 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Has it fault on a record before the one that it has just faulted on: its machine does the
-    /// instruction again, whose page has left meanwhile.
-    pub(super) fn go_back(&mut self, record: usize) {
-        assert!(record < self.next_record);
-        self.next_record = record;
-        self.gap_spent = u64::from(self.course.records[record].gap);
-        (self.after_fault, self.is_faulting) = (None, true);
-    }
-
     /// Begins its life.
     pub(super) fn begin(&mut self, now: u64) {
-        assert_eq!(self.state, State::Unborn);
-        (self.state, self.since) = (State::Ready, now);
+        assert_eq!(self.life, Life::Unborn);
+        self.life = Life::Alive;
         self.outcome.start_ns = now;
     }
 
-    /// Passes over what a recorder says a forked process has mapped from the start: it has it from
-    /// its parent, contents and all.
-    pub(super) fn skip_inherited(&mut self) {
-        let is_told = |event: &(u64, Event)| matches!(event, (0, Event::Map { .. }));
-        let rest = &self.course.events[self.next_event..];
-        self.next_event += rest.iter().take_while(|event| is_told(event)).count();
-    }
-
-    /// Comes to be in another state. Time on a processor is booked as it is spent, by
-    /// [`spend_user`](Self::spend_user) and [`spend_system`](Self::spend_system).
-    ///
-    /// A reply may come while the processor still works on the request: then the wait is over as
-    /// soon as it begins.
-    pub(super) fn shift(&mut self, state: State, now: u64) {
-        let now = now.max(self.since);
-        let spent = now - self.since;
-        match self.state {
-            State::Unborn | State::Running | State::Ended => {}
+    /// Books what a thread of it has spent in a state. Time on a processor is booked as it is
+    /// spent, by [`spend_user`](Self::spend_user) and [`spend_system`](Self::spend_system).
+    pub(super) fn book(&mut self, state: State, spent: u64) {
+        match state {
+            State::Unborn | State::Parked | State::Running | State::Ended => {}
             State::Ready => self.outcome.ready_ns += spent,
             State::Paging => self.outcome.page_wait_ns += spent,
             State::Thinking => self.outcome.think_ns += spent,
             State::Suspended => self.outcome.suspended_ns += spent,
         }
-        (self.state, self.since) = (state, now);
-    }
-
-    /// Moves the start of its state to when the processor was done with it.
-    pub(super) fn put_off(&mut self, now: u64) {
-        self.since = self.since.max(now);
-        if self.state == State::Ended {
-            self.outcome.end_ns = self.since;
-        }
-    }
-
-    /// When it came to be in its state.
-    pub(super) fn since(&self) -> u64 {
-        self.since
     }
 
     /// How many units of its trace's time fit before `span_ns` is over; the last may run over it.
@@ -208,21 +150,9 @@ impl<'a> Process<'a> {
         self.outcome.system_ns += ns;
     }
 
-    /// How long it has been on processors.
-    pub(super) fn run_ns(&self) -> u64 {
-        self.outcome.user_ns + self.outcome.system_ns
-    }
-
-    /// The clock by which a fair scheduler gives turns.
-    pub(super) fn fair_ns(&self) -> u64 {
-        let scaled = u128::from(self.run_ns()) * u128::from(super::scenario::Program::WEIGHT);
+    /// The clock by which a fair scheduler gives turns to a thread of it that has run for so long.
+    pub(super) fn fair_ns(&self, run_ns: u64) -> u64 {
+        let scaled = u128::from(run_ns) * u128::from(super::scenario::Program::WEIGHT);
         (scaled / u128::from(self.weight)) as u64
-    }
-
-    /// How many records there are before the next event.
-    pub(super) fn records_end(&self) -> usize {
-        let (record_end, event_end) = self.strands.end();
-        let event = self.course.events[..event_end].get(self.next_event);
-        event.map_or(record_end, |&(after, _)| after as usize)
     }
 }

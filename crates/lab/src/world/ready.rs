@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::scenario::{Program, Scheduler};
 
-/// The processes that want a processor.
+/// The threads that want a processor.
 pub(super) enum Ready {
     Turns {
         queue: VecDeque<usize>,
@@ -13,7 +13,7 @@ pub(super) enum Ready {
     Fair {
         /// By their clocks, and by number.
         queue: BTreeSet<(u64, usize)>,
-        /// What each process's clock is ahead of its own running: whoever has slept for long may
+        /// What each thread's clock is ahead of its own running: whoever has slept for long may
         /// not make up for it.
         lead_ns: Vec<u64>,
         /// The clock of whoever came to run last.
@@ -23,7 +23,7 @@ pub(super) enum Ready {
 }
 
 impl Ready {
-    pub(super) fn new(scheduler: Scheduler, processes: usize) -> Ready {
+    pub(super) fn new(scheduler: Scheduler, threads: usize) -> Ready {
         match scheduler {
             Scheduler::RoundRobin { quantum_ns } => Ready::Turns {
                 queue: VecDeque::new(),
@@ -31,17 +31,17 @@ impl Ready {
             },
             Scheduler::Fair { quantum_ns } => Ready::Fair {
                 queue: BTreeSet::new(),
-                lead_ns: vec![0; processes],
+                lead_ns: vec![0; threads],
                 clock_ns: 0,
                 quantum_ns: quantum_ns.max(1),
             },
         }
     }
 
-    /// Adds a process, which has run for `fair_ns` by its own clock.
-    pub(super) fn push(&mut self, process: usize, fair_ns: u64) {
+    /// Adds a thread, which has run for `fair_ns` by its own clock.
+    pub(super) fn push(&mut self, thread: usize, fair_ns: u64) {
         match self {
-            Ready::Turns { queue, .. } => queue.push_back(process),
+            Ready::Turns { queue, .. } => queue.push_back(thread),
             Ready::Fair {
                 queue,
                 lead_ns,
@@ -49,8 +49,8 @@ impl Ready {
                 quantum_ns,
             } => {
                 let least = clock_ns.saturating_sub(*quantum_ns);
-                lead_ns[process] = lead_ns[process].max(least.saturating_sub(fair_ns));
-                queue.insert((fair_ns + lead_ns[process], process));
+                lead_ns[thread] = lead_ns[thread].max(least.saturating_sub(fair_ns));
+                queue.insert((fair_ns + lead_ns[thread], thread));
             }
         }
     }
@@ -62,18 +62,18 @@ impl Ready {
             Ready::Fair {
                 queue, clock_ns, ..
             } => {
-                let (clock, process) = queue.pop_first()?;
+                let (clock, thread) = queue.pop_first()?;
                 *clock_ns = (*clock_ns).max(clock);
-                Some(process)
+                Some(thread)
             }
         }
     }
 
-    /// Takes a process out, wherever it stands.
-    pub(super) fn remove(&mut self, process: usize) {
+    /// Takes a thread out, wherever it stands.
+    pub(super) fn remove(&mut self, thread: usize) {
         match self {
-            Ready::Turns { queue, .. } => queue.retain(|&other| other != process),
-            Ready::Fair { queue, .. } => queue.retain(|&(_, other)| other != process),
+            Ready::Turns { queue, .. } => queue.retain(|&other| other != thread),
+            Ready::Fair { queue, .. } => queue.retain(|&(_, other)| other != thread),
         }
     }
 
@@ -84,28 +84,28 @@ impl Ready {
         }
     }
 
-    /// A process's place in the order of turns: who has the least is next. By queue where turns
+    /// A thread's place in the order of turns: who has the least is next. By queue where turns
     /// are taken, by the clock where they are given; who is not queued stands where it would be
     /// if it came now.
-    pub(super) fn order_of(&self, process: usize, fair_ns: u64) -> u64 {
+    pub(super) fn order_of(&self, thread: usize, fair_ns: u64) -> u64 {
         match self {
             Ready::Turns { queue, .. } => {
-                let place = queue.iter().position(|&other| other == process);
+                let place = queue.iter().position(|&other| other == thread);
                 place.unwrap_or(queue.len()) as u64
             }
-            Ready::Fair { lead_ns, .. } => fair_ns + lead_ns[process],
+            Ready::Fair { lead_ns, .. } => fair_ns + lead_ns[thread],
         }
     }
 
-    /// The place of a process that runs, and will be queued when its turn is over.
-    pub(super) fn order_behind(&self, process: usize, fair_ns: u64) -> u64 {
+    /// The place of a thread that runs, and will be queued when its turn is over.
+    pub(super) fn order_behind(&self, thread: usize, fair_ns: u64) -> u64 {
         match self {
             Ready::Turns { queue, .. } => queue.len() as u64 + 1,
-            Ready::Fair { .. } => self.order_of(process, fair_ns),
+            Ready::Fair { .. } => self.order_of(thread, fair_ns),
         }
     }
 
-    /// How long a process of that weight may run while others wait.
+    /// How long a thread of a process of that weight may run while others wait.
     pub(super) fn turn_ns(&self, weight: u32) -> u64 {
         match self {
             Ready::Turns { quantum_ns, .. } => {

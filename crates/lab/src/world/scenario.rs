@@ -44,8 +44,8 @@ pub struct Scenario {
     /// Whether each program that is started or executed has a memory of its own, which frames are
     /// divided among as `tidemark run` does it. If not, all processes share one.
     pub is_divided: bool,
-    /// Whether a thread that waits for a page lets others of its process go on, as far as their
-    /// recording allows.
+    /// Whether threads of a process run beside each other, as far as their recording allows. If
+    /// not, they take turns as they did when they were recorded.
     pub are_threads_overlapping: bool,
     /// Whether time is counted in faults, each of which is over, with all that follows from it,
     /// before a program goes on. A page that is mapped counts as modified. Wants a system that

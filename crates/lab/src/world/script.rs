@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use tidemark_trace::{Block, Copied, Error, Event, Granularity, Header, Kinds, Reader, TimeUnit};
 
 use super::files::FILE_PAGES;
-use super::strands::is_of_process;
+use super::order::is_of_process;
 use crate::analysis::references::Numbers;
 
 /// How many neighbouring pages are numbered together.
@@ -61,16 +61,22 @@ impl Record {
     }
 }
 
-/// What one thread does until another goes on.
+/// What one thread does until another goes on, or until something that concerns all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// The thread.
-    pub(crate) thread: u32,
-    /// How many records and events of the process are over when it is.
+    /// The thread, by its number among those of the course.
+    pub(crate) thread: usize,
+    /// How many records and events of the process are over when it begins, and when it is over.
+    pub(crate) record_start: usize,
     pub(crate) record_end: usize,
+    pub(crate) event_start: usize,
     pub(crate) event_end: usize,
-    /// Whether something in it concerns the whole process.
+    /// The thread's next turn.
+    pub(crate) next: Option<usize>,
+    /// Whether it concerns the whole process: all before it must be over, and none after it begun.
     pub(crate) is_alone: bool,
+    /// What must have happened before: the thread's start, by its number among the events.
+    pub(crate) needs: Option<usize>,
 }
 
 /// What one process does.
@@ -85,9 +91,12 @@ pub(crate) struct Course {
     pub(crate) records: Vec<Record>,
     /// What happens after so many records.
     pub(crate) events: Vec<(u64, Event)>,
-    /// Its threads' turns, in order; and all of it as one.
+    /// Its threads' turns, in order, the first of each thread; and all of it as one.
     pub(crate) turns: Vec<Turn>,
+    pub(crate) firsts: Vec<usize>,
     pub(crate) whole: Turn,
+    /// What is needed to tell turns apart while the trace is read.
+    threads: Threads,
     /// From a chunk's address to its number.
     pub(crate) numbers: Numbers,
     /// The first page of each chunk.
@@ -108,9 +117,10 @@ impl Course {
             program: String::new(),
             records: Vec::new(),
             events: Vec::new(),
-            // Of nobody in particular, until a switch tells.
-            turns: vec![Turn::default()],
+            turns: Vec::new(),
+            firsts: Vec::new(),
             whole: Turn::default(),
+            threads: Threads::default(),
             numbers: Numbers::new(),
             bases: Vec::new(),
             used: Vec::new(),
@@ -139,35 +149,55 @@ impl Course {
         })
     }
 
-    /// Begins a thread's turn after so many records.
+    /// Begins a turn of the thread with that number on record, after so many records. What comes
+    /// before the first is that thread's.
     fn switch(&mut self, thread: u32, after: u64) {
-        self.end_turn(after as usize);
-        self.turns.push(Turn {
-            thread,
-            ..Turn::default()
-        });
+        if self.threads.running.is_some() {
+            self.end_turn(after as usize);
+        }
+        self.threads.running = Some(thread);
     }
 
     /// Ends the turn at hand. One in which nothing happened is none.
     fn end_turn(&mut self, record_end: usize) {
-        let before = self.turns.len().checked_sub(2).map(|at| self.turns[at]);
-        let (record, event) = before.map_or((0, 0), |turn| (turn.record_end, turn.event_end));
         let event_end = self.events.len();
-        let Some(turn) = self.turns.last_mut() else {
-            return;
-        };
-        if (record_end, event_end) == (record, event) {
-            self.turns.pop();
+        let before = self.turns.last().copied().unwrap_or_default();
+        if (record_end, event_end) == (before.record_end, before.event_end) {
             return;
         }
-        (turn.record_end, turn.event_end) = (record_end, event_end);
-        let mut events = self.events[event..].iter();
-        turn.is_alone = events.any(|(_, event)| is_of_process(event));
+        let number = self.turns.len();
+        let running = self.threads.running.unwrap_or(0);
+        let known = self.threads.known.get_mut(&running);
+        let (thread, needs) = match known {
+            Some((thread, last)) => {
+                self.turns[*last].next = Some(number);
+                *last = number;
+                (*thread, None)
+            }
+            None => {
+                let thread = self.firsts.len();
+                self.firsts.push(number);
+                self.threads.known.insert(running, (thread, number));
+                (thread, self.threads.starts.get(&running).copied())
+            }
+        };
+        let events = &self.events[before.event_end..];
+        self.turns.push(Turn {
+            thread,
+            record_start: before.record_end,
+            record_end,
+            event_start: before.event_end,
+            event_end,
+            next: None,
+            is_alone: events.iter().any(|(_, event)| is_of_process(event)),
+            needs,
+        });
     }
 
     /// Ends the last turn.
     fn end_turns(&mut self) {
         self.end_turn(self.records.len());
+        self.threads = Threads::default();
         self.whole = Turn {
             record_end: self.records.len(),
             event_end: self.events.len(),
@@ -175,6 +205,24 @@ impl Course {
         };
         if self.turns.is_empty() {
             self.turns.push(self.whole);
+            self.firsts.push(0);
+        }
+    }
+
+    /// Takes in an event that the world acts upon, after so many records.
+    fn happen(&mut self, event: &Event, after: u64) {
+        let is_alone = is_of_process(event);
+        if is_alone {
+            // It alone is what the others have to do with.
+            self.end_turn(after as usize);
+        }
+        let number = self.events.len();
+        if let Event::ThreadStart { thread } = event {
+            self.threads.starts.insert(*thread, number);
+        }
+        self.events.push((after, event.clone()));
+        if is_alone {
+            self.end_turn(after as usize);
         }
     }
 
@@ -238,6 +286,17 @@ impl Course {
         let bits = self.used.iter().map(|used| u64::from(used.count_ones()));
         bits.sum()
     }
+}
+
+/// What is known of a process's threads while its trace is read.
+#[derive(Clone, Debug, Default)]
+struct Threads {
+    /// By their numbers on record: which of the course's each is, and its last turn.
+    known: BTreeMap<u32, (usize, usize)>,
+    /// Whose turn is at hand; nobody in particular's, until a switch tells.
+    running: Option<u32>,
+    /// The events that start threads.
+    starts: BTreeMap<u32, usize>,
 }
 
 /// A trace in memory: what the processes of one program do.
@@ -444,11 +503,10 @@ impl Writing {
                 course.program.clone_from(program);
             }
             Event::ThreadSwitch { thread } => course.switch(*thread, after),
+            Event::Mark { .. } | Event::Windows { .. } => {}
             Event::ThreadStart { .. }
             | Event::ThreadExit { .. }
-            | Event::Mark { .. }
-            | Event::Windows { .. } => {}
-            Event::Map { .. }
+            | Event::Map { .. }
             | Event::Unmap { .. }
             | Event::Remap { .. }
             | Event::Protect { .. }
@@ -461,7 +519,7 @@ impl Writing {
             | Event::Killed { .. }
             | Event::FileRead { .. }
             | Event::FileWrite { .. }
-            | Event::FileCut { .. } => course.events.push((after, event.clone())),
+            | Event::FileCut { .. } => course.happen(event, after),
         }
         self.measure(event);
     }

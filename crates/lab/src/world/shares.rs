@@ -9,7 +9,7 @@
 //! # Invariants
 //! 1. One memory is at hand, `World::memory`; all others that are in use are parked.
 //! 2. A memory that nobody uses is dropped when another takes its place. Replies to it go nowhere.
-//! 3. A newcomer is [`State::Thinking`] and has no space.
+//! 3. A newcomer is [`State::Thinking`], and its process has no space.
 //!
 //! [`Scenario::is_divided`]: super::Scenario::is_divided
 
@@ -23,7 +23,7 @@ use tidemark_core::time::Time;
 
 use super::engine::{Alarm, World};
 use super::memory::{Memory, Sums};
-use super::process::State;
+use super::thread::State;
 
 /// The memories that are not at hand, and how far their division is.
 #[derive(Default)]
@@ -32,7 +32,7 @@ pub(super) struct Shares {
     /// What those came to that are gone.
     past: Sums,
     last_number: u32,
-    /// Processes that have no memory yet, and since when.
+    /// Threads whose processes have no memory yet, and since when.
     newcomers: Vec<(usize, u64)>,
     /// When frames are divided, if somebody has come, gone or asked.
     asked_ns: Option<u64>,
@@ -105,13 +105,13 @@ impl World<'_> {
             .map_or(0, |(memory, space)| memory.tables.mapped(space))
     }
 
-    /// Has a process wait for a memory of its own.
+    /// Has a thread wait for a memory of its process's own.
     ///
-    /// - Needs: it has no space.
-    pub(super) fn ask_for_memory(&mut self, process: usize, now: u64) {
-        assert!(self.processes[process].space.is_none());
-        self.processes[process].shift(State::Thinking, now);
-        self.shares.newcomers.push((process, now));
+    /// - Needs: the process has no space.
+    pub(super) fn ask_for_memory(&mut self, thread: usize, now: u64) {
+        assert!(self.process_of(thread).space.is_none());
+        self.shift(thread, State::Thinking, now);
+        self.shares.newcomers.push((thread, now));
         self.ask_for_division(now);
     }
 
@@ -202,11 +202,11 @@ impl World<'_> {
             self.set_limit(number, frames as u32, now);
         }
         for (newcomer, &frames) in newcomers.into_iter().zip(&given[members.len()..]) {
-            let (process, since) = newcomer;
+            let (thread, since) = newcomer;
             if fair < FRAMES_MIN || now - since > ADMISSION_NS {
-                self.turn_away(process, now);
+                self.turn_away(thread, now);
             } else if frames >= division.floor {
-                self.admit(process, (frames as u32, total), now);
+                self.admit(thread, (frames as u32, total), now);
             } else {
                 self.shares.newcomers.push(newcomer);
             }
@@ -242,24 +242,25 @@ impl World<'_> {
         self.look_for_shortage(now);
     }
 
-    /// Begins a memory for a process: what it is given, and the most it can be.
-    fn admit(&mut self, process: usize, (frames, frames_max): (u32, u32), now: u64) {
+    /// Begins a memory for a thread's process: what it is given, and the most it can be.
+    fn admit(&mut self, thread: usize, (frames, frames_max): (u32, u32), now: u64) {
         let memory = Memory::new(self.system, self.scenario, frames, frames_max);
         let mut memory = memory.expect("one like it was built before");
         self.shares.last_number += 1;
         memory.number = self.shares.last_number;
         self.take_to_hand(memory);
         let space = self.memory.vm.create_space();
+        let process = self.threads[thread].process;
         self.settle_in(process, space);
         self.map_all(process);
-        self.make_ready(process, now);
+        self.make_ready(thread, now);
     }
 
     /// Lets a process run without being managed: in memory beside the world's, as much as it likes.
-    fn turn_away(&mut self, process: usize, now: u64) {
-        let pages = self.processes[process].course.pages() as u32;
+    fn turn_away(&mut self, thread: usize, now: u64) {
+        let pages = self.process_of(thread).course.pages() as u32;
         let ample = pages.max(FRAMES_MIN as u32) * 2;
-        self.admit(process, (ample, ample), now);
+        self.admit(thread, (ample, ample), now);
         self.memory.is_managed = false;
     }
 

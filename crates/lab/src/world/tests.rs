@@ -14,8 +14,8 @@ use crate::analysis::simulate::{Job, simulate_all};
 mod copies;
 mod lives;
 mod shares;
-mod strands;
 mod terms;
+mod threads;
 
 /// Policies that trim or clean, and measure nothing.
 const TRIMMING: [&str; 5] = ["vms", "nt", "linux-rmap13b", "linux-rmap15", "freebsd"];

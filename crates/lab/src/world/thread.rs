@@ -1,181 +1,164 @@
-//! Strands: turns of a process's threads that are under way beside each other.
+//! Threads: how far each has come, and what it is doing.
 //!
-//! A recorder runs one thread at a time, and tells when another's *turn* begins. Live, a thread
-//! that waits for a page does not stop the others. So where a turn waits, the next may begin if it
-//! is another thread's, and whoever has its page goes on. What a thread does keeps its order, and
-//! so does what concerns the whole process: all before it must be over.
-//!
-//! A recording says nothing of what threads wait for of each other. A turn runs ahead of those
-//! before it by one turn a thread at most.
-//!
-//! # Invariants
-//! 1. Of the turns before `next_turn` each is over, at hand, or parked.
-//! 2. No two that are not over are of the same thread.
+//! A recorder runs one thread at a time, and tells when another's *turn* begins. In the world each
+//! thread goes its own way, on whichever processor is free: what it does keeps its order, and
+//! [`order`](super::order) says what of it has to wait for others.
 
-use tidemark_core::id::Waiter;
 use tidemark_trace::Event;
 
-use super::process::Process;
+use super::copies::Copying;
+use super::order::Order;
 use super::script::{Course, Turn};
 
-/// Where a waiter's number keeps the turn.
-const TURN_SHIFT: u32 = 32;
-
-/// How far a turn has come that is not at hand.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Strand {
-    turn: usize,
-    next_record: usize,
-    gap_spent: u64,
-    next_event: usize,
-    after_fault: Option<bool>,
-    /// Its page has not come.
-    is_waiting: bool,
+/// What a thread is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Its process is not born yet.
+    Unborn,
+    /// Waits for other threads of its process.
+    Parked,
+    /// Wants a processor.
+    Ready,
+    /// Has one.
+    Running,
+    /// Waits for a page, or for a frame.
+    Paging,
+    /// Waits for the world, or for a child.
+    Thinking,
+    /// Would be ready, if load control allowed.
+    Suspended,
+    /// Over.
+    Ended,
 }
 
-/// The turns of a process.
-#[derive(Clone, Debug)]
-pub(super) struct Strands<'a> {
-    turns: &'a [Turn],
-    /// The turn at hand; `None` where all that are under way wait.
-    at_hand: Option<usize>,
-    next_turn: usize,
-    parked: Vec<Strand>,
+/// A thread at work.
+pub(super) struct Thread<'a> {
+    /// Its process.
+    pub(super) process: usize,
+    /// Which of the process's threads it is.
+    pub(super) place: usize,
+    pub(super) course: &'a Course,
+    pub(super) state: State,
+    /// When it came to be in `state`.
+    pub(super) since: u64,
+    /// Its turn at hand, or the one that it is to begin.
+    pub(super) turn: usize,
+    has_begun: bool,
+    /// How many records and events of its process are done before what it does next, and where
+    /// its turn ends.
+    pub(super) next_record: usize,
+    record_end: usize,
+    pub(super) next_event: usize,
+    event_end: usize,
+    /// How much of the gap before the next record has been spent.
+    pub(super) gap_spent: u64,
+    /// The next record's page can't be used: a fault is due.
+    pub(super) is_faulting: bool,
+    /// A fault on the next record is over, and whether its page was in memory all along.
+    pub(super) after_fault: Option<bool>,
+    /// A system call copies bytes of a file for it.
+    pub(super) copying: Option<Copying<'a>>,
+    /// How long it has been on processors.
+    pub(super) run_ns: u64,
 }
 
-impl<'a> Strands<'a> {
-    /// All of a course, in its threads' turns or in one.
-    pub(super) fn new(course: &'a Course, are_overlapping: bool) -> Strands<'a> {
-        let turns = match are_overlapping {
-            true => &course.turns[..],
-            false => std::slice::from_ref(&course.whole),
-        };
-        Strands {
-            turns,
-            at_hand: Some(0),
-            next_turn: 1,
-            parked: Vec::new(),
+impl<'a> Thread<'a> {
+    /// A thread of a process that is not born, which is to begin with that turn.
+    pub(super) fn new(process: usize, course: &'a Course, place: usize, turn: usize) -> Thread<'a> {
+        Thread {
+            process,
+            place,
+            course,
+            state: State::Unborn,
+            since: 0,
+            turn,
+            has_begun: false,
+            next_record: 0,
+            record_end: 0,
+            next_event: 0,
+            event_end: 0,
+            gap_spent: 0,
+            is_faulting: false,
+            after_fault: None,
+            copying: None,
+            run_ns: 0,
         }
     }
 
-    /// Where the turn at hand ends: how many records and events are done by then.
-    pub(super) fn end(&self) -> (usize, usize) {
-        let turn = &self.turns[self.at_hand.expect("somebody is at hand")];
-        (turn.record_end, turn.event_end)
-    }
-}
-
-impl Process<'_> {
-    /// Who waits for a page: the process, and its turn.
-    pub(super) fn waiter(&self, number: usize) -> Waiter {
-        let turn = self.strands.at_hand.unwrap_or(0);
-        Waiter(number as u64 | (turn as u64) << TURN_SHIFT)
+    /// Comes to be in another state. Answers for how long it was in the one before, which is over
+    /// as soon as it begins where a reply comes while a processor still works on the request.
+    pub(super) fn shift(&mut self, state: State, now: u64) -> u64 {
+        let now = now.max(self.since);
+        let spent = now - self.since;
+        (self.state, self.since) = (state, now);
+        spent
     }
 
-    /// Puts the turn at hand, which waits for its page, behind another that can go on. False if
-    /// there is none: then the process waits for whoever's page comes first.
-    pub(super) fn change_strand(&mut self) -> bool {
-        if self.strands.turns.len() == 1 {
-            return false;
+    /// Begins its turn, if it may. A thread that has begun it goes on.
+    pub(super) fn begin_turn(&mut self, order: &Order) -> bool {
+        if self.has_begun || !order.may_begin(self.turn) {
+            return self.has_begun;
         }
-        let turn = self.strands.at_hand.take();
-        self.strands.parked.push(Strand {
-            turn: turn.expect("somebody is at hand"),
-            next_record: self.next_record,
-            gap_spent: self.gap_spent,
-            next_event: self.next_event,
-            after_fault: self.after_fault.take(),
-            is_waiting: true,
-        });
-        self.take_up()
-    }
-
-    /// Goes on with another turn, as the one at hand is over. False if there is none that can go
-    /// on now.
-    pub(super) fn end_turn(&mut self) -> bool {
-        self.strands.at_hand = None;
-        self.take_up()
-    }
-
-    /// Whether all turns are over but for the one at hand.
-    pub(super) fn is_last_turn(&self) -> bool {
-        let strands = &self.strands;
-        strands.next_turn >= strands.turns.len() && strands.parked.is_empty()
-    }
-
-    /// Learns that the page has come that a turn has waited for. Where nobody was at hand, that
-    /// one is.
-    pub(super) fn serve_strand(&mut self, waiter: Waiter) {
-        let turn = (waiter.0 >> TURN_SHIFT) as usize;
-        let mut parked = self.strands.parked.iter_mut();
-        if let Some(strand) = parked.find(|strand| strand.turn == turn) {
-            strand.is_waiting = false;
-        }
-        if self.strands.at_hand.is_none() {
-            self.take_up();
-        }
-    }
-
-    /// Takes up the earliest turn that can go on: one that was parked, or the next.
-    fn take_up(&mut self) -> bool {
-        let strands = &mut self.strands;
-        let ready = strands.parked.iter().enumerate();
-        let ready = ready.filter(|(_, strand)| !strand.is_waiting);
-        if let Some((place, _)) = ready.min_by_key(|(_, strand)| strand.turn) {
-            let strand = strands.parked.swap_remove(place);
-            strands.at_hand = Some(strand.turn);
-            self.next_record = strand.next_record;
-            self.gap_spent = strand.gap_spent;
-            self.next_event = strand.next_event;
-            self.after_fault = strand.after_fault;
-            return true;
-        }
-        let Some(next) = strands.turns.get(strands.next_turn) else {
-            return false;
-        };
-        let is_beside = |strand: &Strand| {
-            let other = &strands.turns[strand.turn];
-            other.thread != next.thread && !other.is_alone && !next.is_alone
-        };
-        if !strands.parked.iter().all(is_beside) {
-            return false;
-        }
-        let before = &strands.turns[strands.next_turn - 1];
-        (self.next_record, self.next_event) = (before.record_end, before.event_end);
-        (self.gap_spent, self.after_fault) = (0, None);
-        strands.at_hand = Some(strands.next_turn);
-        strands.next_turn += 1;
+        self.has_begun = true;
+        self.place_at(order.turn(self.turn));
         true
     }
-}
 
-/// The process of a waiter.
-pub(super) fn process_of(waiter: Waiter) -> usize {
-    (waiter.0 & ((1 << TURN_SHIFT) - 1)) as usize
-}
+    /// Passes over what a recorder says a forked process has mapped from the start: it has it from
+    /// its parent, contents and all.
+    pub(super) fn skip_inherited(&mut self) {
+        let is_told = |event: &(u64, Event)| matches!(event, (0, Event::Map { .. }));
+        let rest = &self.course.events[self.next_event..self.event_end];
+        self.next_event += rest.iter().take_while(|event| is_told(event)).count();
+    }
 
-/// Whether an event is the whole process's, so that its turn runs beside no other.
-pub(super) fn is_of_process(event: &Event) -> bool {
-    match event {
-        Event::Fork { .. }
-        | Event::Exec { .. }
-        | Event::Wait { .. }
-        | Event::Exit { .. }
-        | Event::Killed { .. }
-        | Event::FileRead { .. }
-        | Event::FileWrite { .. }
-        | Event::FileCut { .. } => true,
-        Event::Start { .. }
-        | Event::ThreadStart { .. }
-        | Event::ThreadExit { .. }
-        | Event::ThreadSwitch { .. }
-        | Event::Mark { .. }
-        | Event::Windows { .. }
-        | Event::Map { .. }
-        | Event::Unmap { .. }
-        | Event::Remap { .. }
-        | Event::Protect { .. }
-        | Event::Break { .. }
-        | Event::StackGrowth { .. } => false,
+    /// Goes to the start of a turn.
+    fn place_at(&mut self, turn: Turn) {
+        (self.next_record, self.record_end) = (turn.record_start, turn.record_end);
+        (self.next_event, self.event_end) = (turn.event_start, turn.event_end);
+        (self.gap_spent, self.after_fault) = (0, None);
+    }
+
+    /// Ends its turn. False if it has no other.
+    pub(super) fn end_turn(&mut self, order: &mut Order) -> bool {
+        assert!(self.has_begun);
+        order.end(self.turn);
+        self.has_begun = false;
+        let next = order.turn(self.turn).next;
+        self.turn = next.unwrap_or(self.turn);
+        next.is_some()
+    }
+
+    /// How many records of its turn it has done.
+    pub(super) fn records_done(&self, order: &Order) -> usize {
+        match self.has_begun {
+            true => self.next_record - order.turn(self.turn).record_start,
+            false => 0,
+        }
+    }
+
+    /// Has it fault on a record before the one that it has just faulted on: its machine does the
+    /// instruction again, whose page has left meanwhile.
+    pub(super) fn go_back(&mut self, record: usize) {
+        assert!(record < self.next_record);
+        self.next_record = record;
+        self.gap_spent = u64::from(self.course.records[record].gap);
+        (self.after_fault, self.is_faulting) = (None, true);
+    }
+
+    /// How many records there are before its next event, or the end of its turn.
+    pub(super) fn records_end(&self) -> usize {
+        let event = self.course.events[..self.event_end].get(self.next_event);
+        event.map_or(self.record_end, |&(after, _)| after as usize)
+    }
+
+    /// Goes past the next event of its turn, and answers its number; `None` if there is none.
+    pub(super) fn take_event(&mut self) -> Option<usize> {
+        let number = self.next_event;
+        if number == self.event_end {
+            return None;
+        }
+        self.next_event += 1;
+        Some(number)
     }
 }

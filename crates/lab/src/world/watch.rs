@@ -6,8 +6,9 @@ use tidemark_core::vm::Vm;
 use super::engine::World;
 use super::memory::Memory;
 use super::outcome::{Outcome, ProcessOutcome, ProgramOutcome, Sample};
-use super::process::State;
+use super::process::Life;
 use super::scenario::Watch;
+use super::thread::State;
 
 /// Sums over a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,11 +64,11 @@ impl Samples {
 impl World<'_> {
     pub(super) fn take_sample(&mut self, now: u64) {
         let mut resident = vec![0; self.scenario.programs.len()];
-        let mut ready = 0;
         for (number, process) in self.processes.iter().enumerate() {
             resident[process.program] += self.mapped_by(number);
-            ready += u32::from(process.state == State::Ready);
         }
+        let is_ready = |thread: &&super::thread::Thread<'_>| thread.state == State::Ready;
+        let ready = self.threads.iter().filter(is_ready).count() as u32;
         let sum = |part: fn(&Vm) -> u32| self.memories().map(|memory| part(&memory.vm)).sum();
         let sample = Sample {
             time_ns: now,
@@ -85,12 +86,10 @@ impl World<'_> {
     pub(super) fn cut(mut self) -> Outcome {
         self.memories().for_each(Memory::check);
         let now = self.scenario.limit_ns.unwrap_or(u64::MAX);
-        for process in &mut self.processes {
-            if !matches!(process.state, State::Unborn | State::Ended) {
-                process.shift(State::Ended, now);
-                process.outcome.end_ns = process.since();
-                process.outcome.records = process.next_record as u64;
-                process.outcome.was_cut = true;
+        for number in 0..self.processes.len() {
+            if self.processes[number].life == Life::Alive {
+                self.close(number, now);
+                self.processes[number].outcome.was_cut = true;
             }
         }
         self.outcome(false)
@@ -154,7 +153,7 @@ impl World<'_> {
         let numbered = self.scenario.programs.iter().enumerate();
         let programs = numbered.map(|(number, program)| {
             let own = self.processes.iter().filter(|p| p.program == number);
-            let born = own.filter(|process| process.state == State::Ended);
+            let born = own.filter(|process| process.life == Life::Ended);
             let processes: Vec<ProcessOutcome> = born.map(|p| p.outcome.clone()).collect();
             ProgramOutcome {
                 name: program.name.clone(),
