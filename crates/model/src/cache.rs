@@ -3,8 +3,6 @@
 //! It asks the policy only when memory is full, moves one page at a time, and waits for nobody:
 //! what the published miss counts were made with.
 
-use std::collections::{HashMap, HashSet};
-
 use tidemark_core::frame::{Frames, State};
 use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
 use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe, Sees};
@@ -12,6 +10,7 @@ use tidemark_core::reverse::ReverseMap;
 use tidemark_core::time::Time;
 
 use crate::opt::collect_next_uses;
+use crate::pages::{PageMap, PageSet};
 pub use crate::sampled::MachineKind;
 use crate::sampled::Sampled;
 
@@ -72,8 +71,8 @@ pub struct Cache {
     places: ReverseMap,
     free: Vec<u32>,
     pages: Vec<Option<u64>>,
-    resident: HashMap<u64, u32>,
-    seen: HashSet<u64>,
+    resident: PageMap<u32>,
+    seen: PageSet,
     references: u64,
     questions: u64,
 }
@@ -95,8 +94,8 @@ impl Cache {
             places,
             free: (0..frames).rev().collect(),
             pages: vec![None; count],
-            resident: HashMap::new(),
-            seen: HashSet::new(),
+            resident: PageMap::default(),
+            seen: PageSet::default(),
             references: 0,
             questions: 0,
         }

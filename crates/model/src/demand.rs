@@ -4,8 +4,6 @@
 //! so gets through long traces. With [`Config::demand`] it must count what
 //! [`cache`](crate::cache) counts.
 
-use std::collections::HashMap;
-
 use tidemark_core::backing::LocalSlots;
 use tidemark_core::fault::{Access, Event, Fault, Resolution};
 use tidemark_core::id::{FrameId, SpaceId, VirtPage, Waiter};
@@ -17,6 +15,7 @@ use tidemark_core::vm::{Config, Counters, Vm};
 
 use crate::cache::MachineKind;
 use crate::opt::collect_next_uses;
+use crate::pages::PageMap;
 
 /// Time between two references.
 const STEP_NS: u64 = 1000;
@@ -45,7 +44,7 @@ pub fn replay_growing(
     let frames = config.frames_max as usize;
     let mut machine = OneProgram {
         kind,
-        mapped: HashMap::new(),
+        mapped: PageMap::default(),
         holding: vec![None; frames],
         referenced: vec![false; frames],
         modified: vec![false; frames],
@@ -81,7 +80,7 @@ pub fn replay_growing(
             };
             serve(&mut vm, &mut machine, now, fault);
         }
-        let frame = machine.mapped[&page];
+        let frame = machine.mapped[&page.0];
         if tries == 0 && sees >= Sees::References {
             vm.handle_reference(frame);
         }
@@ -96,7 +95,7 @@ pub fn replay_growing(
 /// Tries the use of a page after `tries` faults. Whether the bit is set by a use that faulted is
 /// the affair of [`OneProgram::enter`].
 fn is_over(machine: &mut OneProgram, at: VirtPage, tries: u32) -> bool {
-    let Some(&frame) = machine.mapped.get(&at) else {
+    let Some(&frame) = machine.mapped.get(&at.0) else {
         return false;
     };
     machine.modified[frame.index()] = true;
@@ -139,7 +138,7 @@ fn answer_all(vm: &mut Vm, machine: &mut OneProgram, now: Time) {
 /// The page tables of one program, with no memory behind them.
 struct OneProgram {
     kind: MachineKind,
-    mapped: HashMap<VirtPage, FrameId>,
+    mapped: PageMap<FrameId>,
     holding: Vec<Option<VirtPage>>,
     referenced: Vec<bool>,
     modified: Vec<bool>,
@@ -148,7 +147,7 @@ struct OneProgram {
 impl OneProgram {
     fn unmap(&mut self, frame: FrameId) -> bool {
         let held = self.holding[frame.index()];
-        held.is_some_and(|at| self.mapped.remove(&at).is_some())
+        held.is_some_and(|at| self.mapped.remove(&at.0).is_some())
     }
 }
 
@@ -158,7 +157,7 @@ impl Machine for OneProgram {
         // use.
         let is_rescue = self.holding[frame.index()].replace(at) == Some(at);
         self.referenced[frame.index()] = is_rescue;
-        self.mapped.insert(at, frame);
+        self.mapped.insert(at.0, frame);
     }
 
     fn restrict(&mut self, frame: FrameId, rights: Rights) {
@@ -168,7 +167,7 @@ impl Machine for OneProgram {
     }
 
     fn leave(&mut self, _: SpaceId, at: VirtPage, _: FrameId) {
-        self.mapped.remove(&at);
+        self.mapped.remove(&at.0);
     }
 
     fn discard(&mut self, frame: FrameId) {

@@ -22,6 +22,7 @@ pub mod machine;
 pub mod memory;
 pub mod opt;
 pub mod pager;
+mod pages;
 pub mod physical;
 pub mod random;
 pub mod room;

@@ -1,6 +1,8 @@
 //! The optimum: the page whose next use is farthest away leaves (Belady 1966).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use crate::pages::PageMap;
 
 /// How many references of `trace` miss in a memory of `frames` frames that knows the future.
 pub fn count_misses(frames: usize, trace: &[u64]) -> u64 {
@@ -9,7 +11,7 @@ pub fn count_misses(frames: usize, trace: &[u64]) -> u64 {
     // Resident pages by their next use, and where each page stands there. Pages that are never
     // used again share no key with others, because the page is part of it.
     let mut by_next_use: BTreeSet<(u64, u64)> = BTreeSet::new();
-    let mut resident: HashMap<u64, u64> = HashMap::new();
+    let mut resident: PageMap<u64> = PageMap::default();
     let mut misses = 0;
     for (&page, &next_use) in trace.iter().zip(&next_uses) {
         match resident.get(&page) {
@@ -31,7 +33,7 @@ pub fn count_misses(frames: usize, trace: &[u64]) -> u64 {
 /// For each reference, where the same page is referenced next; `u64::MAX` if nowhere.
 pub fn collect_next_uses(trace: &[u64]) -> Vec<u64> {
     let mut next_uses = vec![u64::MAX; trace.len()];
-    let mut seen: HashMap<u64, usize> = HashMap::new();
+    let mut seen: PageMap<usize> = PageMap::default();
     for (at, &page) in trace.iter().enumerate().rev() {
         if let Some(later) = seen.insert(page, at) {
             next_uses[at] = later as u64;
