@@ -11,8 +11,9 @@ use crate::ranges::Ranges;
 use crate::shared::Counter;
 use crate::sys::thread::{self, CpuFinder};
 
-/// One fault in so many is looked at: to ask where a thread runs costs three system calls.
-const SAMPLE_EVERY: u32 = 4;
+/// One fault in so many is looked at: to ask where a thread runs costs three system calls. An odd
+/// number: two threads that take turns are looked at in turn, too.
+const SAMPLE_EVERY: u32 = 5;
 /// The engine moves when so many samples in a row came from the same other processor.
 const SAMPLES_AGREEING: u32 = 2;
 
@@ -90,10 +91,10 @@ impl Place {
     /// Looks up on which processor the thread of a sample runs.
     fn look_up(&mut self, number: u32, managed: &Ranges) {
         let Some(finder) = self.finder else { return };
-        // A control block in managed memory must not be read from here: it may be missing.
-        let head = thread::robust_list_head(number)
-            .filter(|block| !managed.contains(*block) && !managed.contains(block + 4096));
-        let Some(cpu) = head.and_then(|head| finder.find_by_head(head)) else {
+        let address = finder.address_for(number);
+        // What is in managed memory must not be read from here: it may be missing.
+        let address = address.filter(|address| !managed.contains(*address));
+        let Some(cpu) = address.and_then(|address| finder.read(address)) else {
             return;
         };
         self.agreeing = if cpu == self.last_cpu {

@@ -211,13 +211,18 @@ impl CpuFinder {
 
     /// The processor `thread` runs on or ran on last. A thread that ends meanwhile gives `None`.
     pub fn find(&self, thread: u32) -> Option<u32> {
-        self.find_by_head(robust_list_head(thread)?)
+        self.read(self.address_for(thread)?)
     }
 
-    /// The same, of the thread whose [list of robust locks](robust_list_head) begins at `head`.
-    pub fn find_by_head(&self, head: usize) -> Option<u32> {
+    /// Where the number of the processor of `thread` is kept: four bytes, in its control block.
+    pub fn address_for(&self, thread: u32) -> Option<usize> {
+        Some(robust_list_head(thread)?.wrapping_add_signed(self.offset))
+    }
+
+    /// The number of the processor that is kept at [an address](Self::address_for).
+    pub fn read(&self, address: usize) -> Option<u32> {
         let mut cpu = [0u8; 4];
-        read_own_memory(head.wrapping_add_signed(self.offset), &mut cpu)?;
+        read_own_memory(address, &mut cpu)?;
         let cpu = u32::from_ne_bytes(cpu);
         ((cpu as usize) < CpuSet::MAX_CPU).then_some(cpu)
     }
