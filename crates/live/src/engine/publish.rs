@@ -62,7 +62,7 @@ impl Engine {
     pub(super) fn publish(&mut self) {
         self.freeze
             .note_in_use(self.vm.frames().in_use(), self.budget);
-        self.gather();
+        self.copy_counters();
         let record = self.shared.process(self.record());
         for counter in Counter::ALL {
             if !matches!(counter, Counter::FramesResident | Counter::FramesBudget) {
@@ -79,7 +79,7 @@ impl Engine {
         self.look_for_shortage();
     }
 
-    fn gather(&mut self) {
+    fn copy_counters(&mut self) {
         let (core, store) = (self.vm.counters(), self.store.tally());
         let past = &self.before;
         let pairs = [
