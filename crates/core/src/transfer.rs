@@ -94,6 +94,11 @@ impl Vm {
         &self.transfers[&ticket].frames
     }
 
+    /// The faults that wait for a request that has not been answered.
+    pub fn faults_of(&self, ticket: Ticket) -> &[Fault] {
+        &self.transfers[&ticket].waiters
+    }
+
     /// Takes in the answer to a request.
     ///
     /// Work: its pages, the faults that waited for them, and at most one round of reclaim for those

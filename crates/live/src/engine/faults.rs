@@ -64,11 +64,14 @@ impl Waiting {
         self.arrived.extend(self.again.drain(..));
     }
 
+    /// A fault that was handed to the core; `None` if it is over.
+    pub(super) fn find(&self, waiter: Waiter) -> Option<Arrival> {
+        *self.pending.get(waiter.0 as usize)?
+    }
+
     /// Since when a fault waits; `None` if it is over.
     pub(super) fn since(&self, waiter: Waiter) -> Option<Time> {
-        self.pending
-            .get(waiter.0 as usize)?
-            .map(|arrival| arrival.since)
+        self.find(waiter).map(|arrival| arrival.since)
     }
 
     pub(super) fn add(&mut self, arrival: Arrival) -> Waiter {

@@ -6,7 +6,7 @@ use rustix::thread::CpuSet;
 use tidemark_core::time::Time;
 
 use super::publish::Gauges;
-use super::pull::{Held, Pull};
+use super::pull::Pull;
 use crate::ranges::Ranges;
 use crate::shared::Counter;
 use crate::sys::thread::{self, CpuFinder};
@@ -16,6 +16,8 @@ use crate::sys::thread::{self, CpuFinder};
 const SAMPLE_EVERY: u32 = 5;
 /// The engine moves when so many samples in a row came from the same other processor.
 const SAMPLES_AGREEING: u32 = 2;
+/// So many threads wait for one transfer at most, usually.
+const HELD_USUALLY: usize = 8;
 
 /// Where the engine runs, and where faults come from.
 pub(super) struct Place {
@@ -28,8 +30,18 @@ pub(super) struct Place {
     agreeing: u32,
     own_cpu: Option<u32>,
     pull: Pull,
-    /// Whether the thread that waits is to be brought to the disk's processor when it is woken.
-    is_pulling: bool,
+    held: Vec<Held>,
+}
+
+/// A thread that is confined to one processor while it sleeps, or is the caller, so that it is
+/// woken there. It is given back what it may use otherwise as soon as it has been woken, before it
+/// has come to run.
+///
+/// Should the program change that from another of its threads in the very microseconds between,
+/// the change is undone.
+struct Held {
+    thread: u32,
+    allowed: CpuSet,
 }
 
 impl Place {
@@ -47,37 +59,46 @@ impl Place {
             agreeing: 0,
             own_cpu: None,
             pull: Pull::new(disk),
-            is_pulling: false,
+            held: Vec::with_capacity(HELD_USUALLY),
         }
     }
 
     /// Learns that `thread` waits for the disk, in thread mode.
     pub(super) fn note_wait(&mut self, thread: u32, now: Time) {
-        self.is_pulling = self.pull.note_wait(thread, self.last_cpu, now);
-    }
-
-    /// Confines the thread that has waited, and is about to be woken, to the disk's processor, if
-    /// it is to be pulled. The engine [follows](Self::follow).
-    pub(super) fn begin_pull(&mut self) -> Option<Held> {
-        if !std::mem::take(&mut self.is_pulling) {
-            return None;
-        }
-        let (disk, held) = self.pull.begin()?;
-        self.last_cpu = disk;
-        self.agreeing = SAMPLES_AGREEING;
-        Some(held)
+        self.pull.note_wait(thread, self.last_cpu, now);
     }
 
     /// Learns that the calling thread waits for the disk, in in-thread mode, and brings it to the
     /// disk's processor if it is to be pulled.
     pub(super) fn wait_here(&mut self, now: Time) {
-        let cpu = thread::current_cpu();
-        if self.pull.note_wait(thread::current(), cpu, now)
-            && self.pull.away_from(cpu).is_some()
-            && let Some((_, held)) = self.pull.begin()
-        {
+        let (thread, cpu) = (thread::current(), thread::current_cpu());
+        self.pull.note_wait(thread, cpu, now);
+        let to = self.pull.processor_for(thread).filter(|to| *to != cpu);
+        if let Some(held) = to.and_then(|to| Held::confine(thread, to)) {
             held.release();
         }
+    }
+
+    /// Confines `thread`, which sleeps and is about to be woken, to the processor where it is
+    /// wanted, if it is, until [`let_go`](Self::let_go). The engine [follows](Self::follow). One
+    /// that the kernel has no number for is left alone.
+    pub(super) fn hold(&mut self, thread: u32) {
+        // What is read of one that is held already is not what it may use.
+        if thread == 0 || self.held.iter().any(|held| held.thread == thread) {
+            return;
+        }
+        let to = self.pull.processor_for(thread);
+        let Some((to, held)) = to.and_then(|to| Some((to, Held::confine(thread, to)?))) else {
+            return;
+        };
+        self.held.push(held);
+        self.last_cpu = to;
+        self.agreeing = SAMPLES_AGREEING;
+    }
+
+    /// Gives those that are held back what they may use.
+    pub(super) fn let_go(&mut self) {
+        self.held.drain(..).for_each(Held::release);
     }
 
     /// Learns that `thread` has faulted. What follows from it has time until the fault is served.
@@ -123,5 +144,75 @@ impl Place {
             self.own_cpu = None;
         }
         self.agreeing = 0;
+    }
+}
+
+impl Held {
+    /// Confines `thread` to one processor. `None` if it may not be there.
+    fn confine(thread: u32, cpu: u32) -> Option<Held> {
+        let allowed = thread::allowed_to(thread).ok()?;
+        let only = thread::only(cpu).filter(|_| allowed.is_set(cpu as usize))?;
+        thread::allow(thread, &only).ok()?;
+        Some(Held { thread, allowed })
+    }
+
+    /// Gives the thread back what it may use.
+    fn release(self) {
+        // A thread that has ended meanwhile needs nothing.
+        let _ = thread::allow(self.thread, &self.allowed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sys::socket;
+    use crate::sys::testing::skip;
+
+    #[test]
+    fn a_sleeping_thread_wakes_there_and_may_go_anywhere() {
+        let allowed = thread::allowed().unwrap();
+        let Some(disk) = last_of(allowed).filter(|last| first_of(allowed) != Some(*last)) else {
+            return skip("a second processor");
+        };
+        let (ours, theirs) = socket::pair().unwrap();
+        let (sender, receiver) = channel();
+        let sleeper = std::thread::spawn(move || {
+            thread::stay_on(first_of(allowed).unwrap()).unwrap();
+            thread::stay_anywhere(&allowed).unwrap();
+            sender.send((thread::current(), 0)).unwrap();
+            rustix::io::read(&theirs, &mut [0; 1]).unwrap();
+            sender.send((0, thread::current_cpu())).unwrap();
+            rustix::io::read(&theirs, &mut [0; 1]).unwrap();
+        });
+        let patience = Duration::from_secs(10);
+        let (number, _) = receiver.recv_timeout(patience).unwrap();
+        // Until it sleeps.
+        std::thread::sleep(Duration::from_millis(50));
+        let held = Held::confine(number, disk).unwrap();
+        let first_now = || first_of(thread::allowed_to(number).unwrap());
+        assert_eq!(first_now(), Some(disk));
+        socket::send(&ours, b"!", &[]).unwrap();
+        let (_, woken_on) = receiver.recv_timeout(patience).unwrap();
+        assert_eq!(woken_on, disk);
+        held.release();
+        assert_eq!(first_now(), first_of(allowed));
+        drop(ours);
+        sleeper.join().unwrap();
+    }
+
+    fn first_of(set: CpuSet) -> Option<u32> {
+        (0..CpuSet::MAX_CPU)
+            .find(|cpu| set.is_set(*cpu))
+            .map(|cpu| cpu as u32)
+    }
+
+    fn last_of(set: CpuSet) -> Option<u32> {
+        (0..CpuSet::MAX_CPU)
+            .rfind(|cpu| set.is_set(*cpu))
+            .map(|cpu| cpu as u32)
     }
 }

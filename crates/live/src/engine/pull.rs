@@ -1,18 +1,12 @@
 //! Bringing a program that waits for its disk to the processor that hears from it.
 //!
 //! See [`disk`](crate::disk) for what it costs to wait elsewhere. A thread is pulled over as it is
-//! woken: while it sleeps, or is in our hands, it is confined to the disk's processor, and given
-//! back all it may use as soon as it has been woken, before it has come to run.
+//! woken: [`place`](super::place) confines it while it sleeps.
 //!
 //! Where processors share a cache the scheduler wakes a thread on one that is idle, and the disk's
 //! is not: the engine is there, waking it. So a thread is pulled at each page-in, in a series. If
 //! it did not stay by itself after one, the next begins. If it had to wait for that processor,
 //! others need it, and the thread is let be for a while.
-//!
-//! Should the program change what that thread may use from another of its threads in the very
-//! microseconds between, that is undone.
-
-use rustix::thread::CpuSet;
 
 use tidemark_core::time::Time;
 
@@ -52,12 +46,6 @@ struct Series {
     waited_ns: Option<u64>,
 }
 
-/// A thread that is confined to a processor, and what it may use otherwise.
-pub(super) struct Held {
-    thread: u32,
-    allowed: CpuSet,
-}
-
 impl Pull {
     /// Nobody waits yet. The number is of the processor that hears from the disk, if one does.
     pub(super) fn new(disk: Option<u32>) -> Pull {
@@ -72,14 +60,8 @@ impl Pull {
         }
     }
 
-    /// The processor that hears from the disk, if it is not `cpu`.
-    pub(super) fn away_from(&self, cpu: u32) -> Option<u32> {
-        self.disk.filter(|disk| *disk != cpu)
-    }
-
     /// Learns that `thread` waits for the disk, and ran on `cpu` when that was last looked at.
-    /// Answers whether it is to be pulled as it is woken.
-    pub(super) fn note_wait(&mut self, thread: u32, cpu: u32, now: Time) -> bool {
+    pub(super) fn note_wait(&mut self, thread: u32, cpu: u32, now: Time) {
         if self.thread != thread {
             self.end_series(now);
             (self.thread, self.row) = (thread, 0);
@@ -92,7 +74,12 @@ impl Pull {
             self.row = 0;
             self.end_row(cpu, now);
         }
-        self.series.is_some()
+    }
+
+    /// The processor to which `thread` is to be pulled as it is woken, if it is.
+    pub(super) fn processor_for(&self, thread: u32) -> Option<u32> {
+        self.disk
+            .filter(|_| self.series.is_some() && self.thread == thread)
     }
 
     /// Begins a series after a row, or ends one.
@@ -101,7 +88,7 @@ impl Pull {
         let is_over = |series: Series| now.since_ns(series.since) > SERIES_NS;
         if !is_close || self.series.is_some_and(is_over) {
             self.end_series(now);
-        } else if self.series.is_none() && now >= self.next && self.away_from(cpu).is_some() {
+        } else if self.series.is_none() && now >= self.next && self.is_away(cpu) {
             self.series = Some(Series {
                 since: now,
                 waited_ns: thread::waited_ns(self.thread),
@@ -129,40 +116,27 @@ impl Pull {
         }
     }
 
-    /// Confines the thread that waits, which sleeps or is the caller, to the disk's processor, and
-    /// says which that is. `None` if it may not be there.
-    pub(super) fn begin(&mut self) -> Option<(u32, Held)> {
-        let (disk, thread) = (self.disk?, self.thread);
-        let allowed = thread::allowed_to(thread).ok()?;
-        let only = thread::only(disk).filter(|_| allowed.is_set(disk as usize))?;
-        thread::allow(thread, &only).ok()?;
-        Some((disk, Held { thread, allowed }))
-    }
-}
-
-impl Held {
-    /// Gives the thread back what it may use.
-    pub(super) fn release(self) {
-        // A thread that has ended meanwhile needs nothing.
-        let _ = thread::allow(self.thread, &self.allowed);
+    fn is_away(&self, cpu: u32) -> bool {
+        self.disk.is_some_and(|disk| disk != cpu)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
-    use std::time::Duration;
-
     use super::*;
-    use crate::sys::socket;
-    use crate::sys::testing::skip;
 
     const MS: u64 = 1_000_000;
 
-    /// The last answer of a row of waits on processor 0.
+    /// Whether a thread is pulled after a wait on processor 0, ...
+    fn wait(pull: &mut Pull, thread: u32, now: Time) -> bool {
+        pull.note_wait(thread, 0, now);
+        pull.processor_for(thread).is_some()
+    }
+
+    /// ... and after a row of them.
     fn wait_in_a_row(pull: &mut Pull, thread: u32, from: Time, apart_ns: u64) -> bool {
-        (1..=u64::from(ROW_LEAST)).fold(false, |_, wait| {
-            pull.note_wait(thread, 0, from.after_ns(wait * apart_ns))
+        (1..=u64::from(ROW_LEAST)).fold(false, |_, number| {
+            wait(pull, thread, from.after_ns(number * apart_ns))
         })
     }
 
@@ -170,11 +144,12 @@ mod tests {
     fn only_a_thread_that_does_little_else_elsewhere_is_pulled() {
         let mut pull = Pull::new(Some(1));
         assert!(wait_in_a_row(&mut pull, 7, Time(0), MS / 10));
-        assert!(pull.note_wait(7, 1, Time(MS)), "each time, in a series");
-        assert!(!pull.note_wait(8, 0, Time(MS)));
+        pull.note_wait(7, 1, Time(MS));
+        assert_eq!(pull.processor_for(7), Some(1), "each time, in a series");
+        assert!(!wait(&mut pull, 8, Time(MS)));
         let mut pull = Pull::new(Some(1));
         assert!(!wait_in_a_row(&mut pull, 7, Time(0), 2 * MS));
-        let taking_turns = |wait: u64| pull.note_wait(7 + wait as u32 % 2, 0, Time(wait));
+        let taking_turns = |number: u64| wait(&mut pull, 7 + number as u32 % 2, Time(number));
         assert!(!(0..200).any(taking_turns));
         assert!(!wait_in_a_row(&mut Pull::new(None), 7, Time(0), MS / 10));
         assert!(!wait_in_a_row(&mut Pull::new(Some(0)), 7, Time(0), MS / 10));
@@ -215,52 +190,5 @@ mod tests {
         pull.judge(SERIES_NS, Some(0), Time(0));
         pull.judge(SERIES_NS, None, Time(0));
         assert_eq!(pull.next.0 / MS, 16, "a good one makes up for all before");
-    }
-
-    #[test]
-    fn a_sleeping_thread_wakes_there_and_may_go_anywhere() {
-        let allowed = thread::allowed().unwrap();
-        let Some(disk) = last_of(allowed).filter(|last| first_of(allowed) != Some(*last)) else {
-            return skip("a second processor");
-        };
-        let (ours, theirs) = socket::pair().unwrap();
-        let (sender, receiver) = channel();
-        let sleeper = std::thread::spawn(move || {
-            thread::stay_on(first_of(allowed).unwrap()).unwrap();
-            thread::stay_anywhere(&allowed).unwrap();
-            sender.send((thread::current(), 0)).unwrap();
-            rustix::io::read(&theirs, &mut [0; 1]).unwrap();
-            sender.send((0, thread::current_cpu())).unwrap();
-            rustix::io::read(&theirs, &mut [0; 1]).unwrap();
-        });
-        let patience = Duration::from_secs(10);
-        let (number, _) = receiver.recv_timeout(patience).unwrap();
-        // Until it sleeps.
-        std::thread::sleep(Duration::from_millis(50));
-        let mut pull = Pull::new(Some(disk));
-        pull.note_wait(number, 0, Time(0));
-        let (to, held) = pull.begin().unwrap();
-        assert_eq!(to, disk);
-        let first_now = || first_of(thread::allowed_to(number).unwrap());
-        assert_eq!(first_now(), Some(disk));
-        socket::send(&ours, b"!", &[]).unwrap();
-        let (_, woken_on) = receiver.recv_timeout(patience).unwrap();
-        assert_eq!(woken_on, disk);
-        held.release();
-        assert_eq!(first_now(), first_of(allowed));
-        drop(ours);
-        sleeper.join().unwrap();
-    }
-
-    fn first_of(set: CpuSet) -> Option<u32> {
-        (0..CpuSet::MAX_CPU)
-            .find(|cpu| set.is_set(*cpu))
-            .map(|cpu| cpu as u32)
-    }
-
-    fn last_of(set: CpuSet) -> Option<u32> {
-        (0..CpuSet::MAX_CPU)
-            .rfind(|cpu| set.is_set(*cpu))
-            .map(|cpu| cpu as u32)
     }
 }

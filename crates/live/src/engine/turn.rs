@@ -117,13 +117,14 @@ impl Engine {
     /// Brings the store's answers to the core.
     pub(super) fn collect_replies(&mut self) {
         self.reap();
-        let mut held = None;
         while let Some(reply) = self.store.next_reply() {
-            held = held.or_else(|| self.place.begin_pull());
+            for fault in self.vm.faults_of(reply.ticket) {
+                if let Some(arrival) = self.waiting.find(fault.waiter) {
+                    self.place.hold(arrival.thread);
+                }
+            }
             self.vm.handle_reply(self.now, &mut self.machine, reply);
-        }
-        if let Some(held) = held {
-            held.release();
+            self.place.let_go();
         }
     }
 
