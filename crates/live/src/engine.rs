@@ -14,9 +14,9 @@
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
 //! [`here`] does so on the program's threads, [`asks`] answers them, [`fork`] goes through forks,
 //! [`feed`] makes up for those without warning, [`publish`] shows counters, [`place`] follows the
-//! program's processor, [`pull`] brings the program to the disk's, [`sampling`] records which
-//! pages are touched, [`neighbours`] finds first touches many at a time, [`step`] keeps the program
-//! in step, [`trouble`] says what went wrong.
+//! program's processor, [`pull`] brings the program to the disk's, [`gather`] its threads to the
+//! engine's, [`sampling`] records which pages are touched, [`neighbours`] finds first touches many
+//! at a time, [`step`] keeps the program in step, [`trouble`] says what went wrong.
 
 mod adopt;
 mod asks;
@@ -25,6 +25,7 @@ mod changes;
 mod faults;
 mod feed;
 mod fork;
+mod gather;
 mod here;
 mod neighbours;
 mod place;

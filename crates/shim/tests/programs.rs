@@ -294,13 +294,15 @@ fn sleeps_of_others() -> u64 {
     statuses.map(count).sum()
 }
 
-/// Four threads with 12 MiB each, touched out of order.
+/// Four threads with 12 MiB each, touched out of order. They may be gathered meanwhile, and may go
+/// where they could before soon after their last fault.
 #[test]
 #[ignore = "a program that the tests above run"]
 fn program_threads() {
     let threads: Vec<_> = (0..4u64)
         .map(|seed| {
             std::thread::spawn(move || {
+                let allowed = processors();
                 let pages = 12 << 8;
                 let mut bytes = vec![0u8; pages * PAGE];
                 let mut at = seed as usize;
@@ -311,12 +313,22 @@ fn program_threads() {
                     bytes[at * PAGE] = expected.wrapping_add(1);
                     assert_eq!(bytes[at * PAGE + 9].wrapping_add(1), bytes[at * PAGE]);
                 }
+                let end = Instant::now() + LIMIT / 4;
+                while processors() != allowed {
+                    assert!(Instant::now() < end, "{:?}", processors());
+                    std::thread::sleep(Duration::from_millis(1));
+                }
             })
         })
         .collect();
     threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
+}
+
+/// The processors that the calling thread may use.
+fn processors() -> rustix::thread::CpuSet {
+    rustix::thread::sched_getaffinity(None).unwrap()
 }
 
 /// A parent of 24 MiB whose children read it, change it, and fork once more.

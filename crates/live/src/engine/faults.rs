@@ -105,6 +105,19 @@ impl Engine {
         }
     }
 
+    /// Serves a fault; its thread wakes beside the engine, if threads are being gathered.
+    pub(super) fn serve_near(&mut self, arrival: Arrival) {
+        self.place
+            .note_company(arrival.thread, self.now, &mut self.gauges);
+        let at = page_of(arrival.address);
+        // One that has to wait for the disk first is woken with what that brings.
+        if self.place.is_gathering() && self.vm.slot_at(self.space, at).is_none() {
+            self.place.hold(arrival.thread);
+        }
+        self.serve(arrival);
+        self.place.let_go();
+    }
+
     pub(super) fn serve(&mut self, arrival: Arrival) {
         let at = page_of(arrival.address);
         let frame = self.vm.frame_at(self.space, at);

@@ -88,7 +88,7 @@ impl Engine {
         if !self.settle_changes() {
             return RETRY_NS;
         }
-        self.serve_arrived(Engine::serve);
+        self.serve_arrived(Engine::serve_near);
         self.collect_replies();
         self.carry_on();
         self.make_room();
