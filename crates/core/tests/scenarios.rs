@@ -690,14 +690,14 @@ mod limits {
         shown.for_each(|policy| {
             for kind in [Kind::Bits, Kind::SoftFaults] {
                 let mut world = World::new();
-                world.policy(policy.name).machine(kind).frames(200);
+                world.policy(policy.name).machine(kind).frames(120);
                 // Most pages are used again and again, so that they are trusted.
                 for lap in 0..3 {
-                    world.write_all(10..190);
-                    world.touch_all(200 + lap * 30..230 + lap * 30);
+                    world.write_all(10..110);
+                    world.touch_all(120 + lap * 30..150 + lap * 30);
                 }
                 world.limit(4).run().touch_all(10..40);
-                world.limit(200).run().touch_all(10..40);
+                world.limit(120).run().touch_all(10..40);
                 world.close();
             }
         });

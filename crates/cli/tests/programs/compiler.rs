@@ -6,7 +6,11 @@ use super::trial::Trial;
 
 /// What is compiled. `FULL` brings decompositions that instantiate most of the library.
 const SOURCE: &str = r"
+#ifdef FULL
 #include <eigen3/Eigen/Dense>
+#else
+#include <eigen3/Eigen/Core>
+#endif
 
 template <int Size> double solve(double seed) {
     Eigen::Matrix<double, Size, Size> matrix;

@@ -16,7 +16,7 @@ fn xz_writes_the_same_bytes_in_less_memory() {
     }
     let scratch = Scratch::new("xz");
     let input = scratch.join("backups");
-    material::write_backups(&input, needs::size(128 << 10, 200 << 20));
+    material::write_backups(&input, needs::size(64 << 10, 200 << 20));
     let input = input.display().to_string();
     Trial::new("xz", &scratch, &["xz", "-9", "--stdout", &input]).compare();
 }
