@@ -37,6 +37,9 @@ pub(super) struct Place {
     pull: Pull,
     gather: Gather,
     held: Vec<Held>,
+    /// The engine runs before all others, and has not been told that it may not.
+    is_first: bool,
+    may_go_first: bool,
 }
 
 /// A thread that is confined to one processor while it sleeps, or is the caller, so that it is
@@ -68,6 +71,8 @@ impl Place {
             pull: Pull::new(disk),
             gather: Gather::new(),
             held: Vec::with_capacity(HELD_USUALLY),
+            is_first: false,
+            may_go_first: true,
         }
     }
 
@@ -116,7 +121,10 @@ impl Place {
         }
         let gathered = self.gather.processor();
         let to = gathered.or_else(|| self.pull.processor_for(thread));
-        let Some((to, held)) = to.and_then(|to| Some((to, Held::confine(thread, to)?))) else {
+        let Some(to) = to.filter(|_| self.goes_first()) else {
+            return;
+        };
+        let Some(held) = Held::confine(thread, to) else {
             return;
         };
         self.held.push(held);
@@ -127,6 +135,21 @@ impl Place {
     /// Gives those that are held back what they may use.
     pub(super) fn let_go(&mut self) {
         self.held.drain(..).for_each(Held::release);
+        if std::mem::take(&mut self.is_first) {
+            // Who was allowed to go first is allowed not to.
+            let _ = thread::go_with_others();
+        }
+    }
+
+    /// Has the engine run before all others until [`let_go`](Self::let_go), so that nobody whom it
+    /// wakes runs with what it is confined to, sees that, or starts a thread that keeps it. False
+    /// if that is not permitted: then nobody is held.
+    fn goes_first(&mut self) -> bool {
+        if self.may_go_first && !self.is_first {
+            self.is_first = thread::go_first().is_ok();
+            self.may_go_first = self.is_first;
+        }
+        self.is_first
     }
 
     /// Learns that `thread` has faulted. What follows from it has time until the fault is served.

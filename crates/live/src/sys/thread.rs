@@ -179,6 +179,29 @@ pub fn set_nice(nice: i32) -> Result<(), Errno> {
     rustix::process::setpriority_process(me, nice)
 }
 
+/// Has the calling thread run before all ordinary ones: whoever it wakes on its processor does not
+/// run there before it sleeps, or [goes with them](go_with_others). Threads that it starts are
+/// ordinary.
+pub fn go_first() -> Result<(), Errno> {
+    set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
+}
+
+/// Has the calling thread take turns with the others.
+pub fn go_with_others() -> Result<(), Errno> {
+    set_scheduler(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)
+}
+
+fn set_scheduler(policy: i32, priority: i32) -> Result<(), Errno> {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: the call reads what it is given, and concerns the calling thread alone.
+    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM)),
+    }
+}
+
 /// Finds out on which processor other threads of this process run, from the areas they share
 /// with the kernel, without a trip through `/proc`.
 #[derive(Clone, Copy, Debug)]
