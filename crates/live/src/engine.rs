@@ -39,6 +39,7 @@ mod turn;
 
 pub use fork::REST_LIMIT;
 pub use here::{Lock, Token, Told};
+pub use place::AWAKE_NS;
 pub use sampling::Windows;
 pub use start::Setup;
 pub use step::MAPPED_BYTES_LEAST;

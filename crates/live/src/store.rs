@@ -241,21 +241,33 @@ impl SwapStore {
     /// How to wait, for the thread that uses the store, until something has finished or one of
     /// `files` can be read. `None` where that takes polling: with threads, or an old kernel.
     pub fn wait_with(&mut self, files: [Option<RawFd>; LISTENED_MAX]) -> Option<Wait> {
+        let can_hear = self.listen_to(files);
+        match &self.carrier {
+            Carrier::Ring(ring) if can_hear => ring.waiting(),
+            Carrier::Ring(_) | Carrier::Workers(_) => None,
+        }
+    }
+
+    /// Has a look at the store tell of those of `files`, too, that can be read, from the next
+    /// [`submit`](Self::submit) or wait on. Whether it will.
+    pub fn listen_to(&mut self, files: [Option<RawFd>; LISTENED_MAX]) -> bool {
         let Carrier::Ring(ring) = &mut self.carrier else {
-            return None;
+            return false;
         };
-        ring.waiting()?;
+        if ring.waiting().is_none() {
+            return false;
+        }
         for (place, file) in files.into_iter().enumerate() {
             if let Some(file) = file
                 && self.listened[place] != Some(file)
             {
                 if !ring.push_poll(file, LISTENED_TAG + place as u64) {
-                    return None;
+                    return false;
                 }
                 self.listened[place] = Some(file);
             }
         }
-        ring.waiting()
+        true
     }
 
     /// Which files could be read when [`reap`](Self::reap) was last called, since this was last

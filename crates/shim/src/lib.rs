@@ -16,6 +16,7 @@
 //! 2. No function of the C library is called that maps or allocates, but in the constructor.
 //! 3. A panic ends the process with one line: a broken engine must not serve wrong pages.
 
+mod awake;
 mod ends;
 mod environment;
 mod forks;
@@ -30,11 +31,12 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidemark_live::engine::{Engine, Lock, Setup, Trouble, say, sleep};
+use tidemark_live::engine::{Engine, Lock, Setup, Trouble, Woken, say, sleep};
 use tidemark_live::hand::Hand;
 use tidemark_live::requests::Requests;
 use tidemark_live::sys::{futex, memory, signal};
 
+use crate::awake::finishes_soon;
 use crate::thread::Berth;
 
 /// What program threads ask of the engine.
@@ -277,8 +279,12 @@ extern "C" fn run_engine() -> ! {
 /// Turns the engine for ever.
 fn serve() -> ! {
     loop {
-        let (pause_ns, wakers) = with_engine(|engine| (engine.turn(&REQUESTS), engine.wakers()));
-        let woken = sleep(wakers, pause_ns);
+        let (pause_ns, watched) = with_engine(|engine| (engine.turn(&REQUESTS), engine.watched()));
+        let woken = if watched.is_some_and(finishes_soon) {
+            Woken::by_store()
+        } else {
+            sleep(with_engine(|engine| engine.wakers()), pause_ns)
+        };
         with_engine(|engine| engine.wake(woken));
     }
 }

@@ -2,12 +2,12 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tidemark_live::engine::Told;
-use tidemark_live::sys::ring::Watch;
 use tidemark_live::sys::socket;
 
+use crate::awake::finishes_soon;
 use crate::{REQUESTS, with_engine};
 
 /// How long a thread sleeps on the store before it looks by itself: others may have taken the
@@ -18,13 +18,6 @@ const LOOK_NS: u64 = 1_000_000;
 static TOUCHES_LEFT: AtomicI32 = AtomicI32::new(600_000);
 /// ... and how long it waits each time.
 const TOUCH_PAUSE: Duration = Duration::from_micros(100);
-/// How long a thread watches for the store's answer before it sleeps. Falling asleep and being
-/// woken takes 5 us, and much longer on a virtual machine whose processor halts meanwhile; a page
-/// comes from a fast disk in 60 to 100 us.
-const AWAKE: Duration = Duration::from_micros(150);
-/// How often it looks in between two looks at the clock.
-const LOOKS: u32 = 32;
-
 /// What was to be done on the signal before: the address of a handler, or one of the constants.
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 
@@ -82,24 +75,6 @@ fn wait_for_food(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void
         pass_on(signal, info, context);
     } else {
         std::thread::sleep(TOUCH_PAUSE);
-    }
-}
-
-/// Watches the store awake for a while. Answers whether it has finished something.
-fn finishes_soon(watch: Watch) -> bool {
-    let start = Instant::now();
-    loop {
-        for _ in 0..LOOKS {
-            // SAFETY: the engine and its ring last as long as the process; a fork leaves the
-            // parent's ring mapped in the child.
-            if unsafe { watch.has_finished() } {
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-        if start.elapsed() >= AWAKE {
-            return false;
-        }
     }
 }
 

@@ -105,13 +105,14 @@ impl Engine {
         }
     }
 
-    /// Serves a fault; its thread wakes beside the engine, if threads are being gathered.
+    /// Serves a fault; its thread wakes where it is wanted.
     pub(super) fn serve_near(&mut self, arrival: Arrival) {
         self.place
             .note_company(arrival.thread, self.now, &mut self.gauges);
         let at = page_of(arrival.address);
         // One that has to wait for the disk first is woken with what that brings.
-        if self.place.is_gathering() && self.vm.slot_at(self.space, at).is_none() {
+        let is_wanted = self.place.wanted_on(arrival.thread).is_some();
+        if is_wanted && self.vm.slot_at(self.space, at).is_none() {
             self.place.hold(arrival.thread);
         }
         self.serve(arrival);

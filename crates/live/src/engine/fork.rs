@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use tidemark_core::time::Time;
 
+use super::place::Place;
 use super::{Engine, Setup, Trouble, address_of, feed, now, page_of, pages_in};
 use crate::machine::Probe;
 use crate::requests::{Ask, Requests, Taken};
@@ -281,6 +282,8 @@ impl Engine {
         self.waiting.clear();
         self.open_in_child(index, parent_engine)?;
         self.register_again()?;
+        // The copy speaks of the parent's threads, and of where the parent's engine was.
+        self.place = Place::new(self.setup.cpu_finder, self.shared.disk_processor());
         self.gauges = super::publish::Gauges::new();
         self.before = super::publish::Before::of(self);
         self.thaw();

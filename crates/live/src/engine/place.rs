@@ -3,6 +3,9 @@
 //!
 //! The engine goes where most faults come from. Where that is not enough, threads come to it as
 //! they are woken: one that waits for the disk is [pulled](Pull), several are [gathered](Gather).
+//! For a thread that is pulled the engine waits awake: to fall asleep and be woken takes 20 us on
+//! such a machine, and a page comes from its disk in 40. By itself that would be a load that the
+//! scheduler evens out, by moving the program away.
 
 use rustix::thread::CpuSet;
 
@@ -20,6 +23,10 @@ use crate::sys::thread::{self, CpuFinder};
 const SAMPLE_EVERY: u32 = 5;
 /// The engine moves when so many samples in a row came from the same other processor.
 const SAMPLES_AGREEING: u32 = 2;
+/// How long a thread waits awake for a page from the disk. Falling asleep and being woken takes 5
+/// us, and much longer on a virtual machine whose processor halts meanwhile; a page comes from a
+/// fast disk in 40 to 100 us.
+pub const AWAKE_NS: u64 = 150_000;
 /// So many threads wait for one transfer at most, usually.
 const HELD_USUALLY: usize = 8;
 
@@ -37,6 +44,10 @@ pub(super) struct Place {
     pull: Pull,
     gather: Gather,
     held: Vec<Held>,
+    /// Whether the last thread that was wanted somewhere could be held.
+    could_hold: bool,
+    /// Whether the last page that was waited for came within [`AWAKE_NS`].
+    came_soon: bool,
     /// The engine runs before all others, and has not been told that it may not.
     is_first: bool,
     may_go_first: bool,
@@ -71,6 +82,8 @@ impl Place {
             pull: Pull::new(disk),
             gather: Gather::new(),
             held: Vec::with_capacity(HELD_USUALLY),
+            could_hold: false,
+            came_soon: false,
             is_first: false,
             may_go_first: true,
         }
@@ -78,14 +91,25 @@ impl Place {
 
     /// Learns that `thread` waits for the disk, in thread mode.
     pub(super) fn note_wait(&mut self, thread: u32, now: Time) {
-        self.pull.note_wait(thread, self.last_cpu, now);
+        self.pull.note_wait(thread, now);
+    }
+
+    /// Learns how long a thread has waited for a page from the disk, in thread mode.
+    pub(super) fn note_waited(&mut self, waited_ns: u64) {
+        self.came_soon = waited_ns <= AWAKE_NS;
+    }
+
+    /// Whether the engine is to wait awake for the page of the one thread that waits: it will come
+    /// soon, the thread does little else, and stays here.
+    pub(super) fn stays_awake(&self) -> bool {
+        self.came_soon && self.could_hold && self.pull.is_keeping()
     }
 
     /// Learns that the calling thread waits for the disk, in in-thread mode, and brings it to the
     /// disk's processor if it is to be pulled.
     pub(super) fn wait_here(&mut self, now: Time) {
         let (thread, cpu) = (thread::current(), thread::current_cpu());
-        self.pull.note_wait(thread, cpu, now);
+        self.pull.note_wait(thread, now);
         let to = self.pull.processor_for(thread).filter(|to| *to != cpu);
         if let Some(held) = to.and_then(|to| Held::confine(thread, to)) {
             held.release();
@@ -106,6 +130,12 @@ impl Place {
         }
     }
 
+    /// The processor on which `thread` is to be woken, if there is one.
+    pub(super) fn wanted_on(&self, thread: u32) -> Option<u32> {
+        let gathered = self.gather.processor();
+        gathered.or_else(|| self.pull.processor_for(thread))
+    }
+
     /// Whether every thread is wanted on one processor.
     pub(super) fn is_gathering(&self) -> bool {
         self.gather.processor().is_some()
@@ -119,15 +149,16 @@ impl Place {
         if thread == 0 || self.held.iter().any(|held| held.thread == thread) {
             return;
         }
-        let gathered = self.gather.processor();
-        let to = gathered.or_else(|| self.pull.processor_for(thread));
-        let Some(to) = to.filter(|_| self.goes_first()) else {
+        let Some(to) = self.wanted_on(thread) else {
             return;
         };
-        let Some(held) = Held::confine(thread, to) else {
+        let held = self.goes_first().then(|| Held::confine(thread, to));
+        let held = held.flatten();
+        self.could_hold = held.is_some();
+        if held.is_none() {
             return;
-        };
-        self.held.push(held);
+        }
+        self.held.extend(held);
         self.last_cpu = to;
         self.agreeing = SAMPLES_AGREEING;
     }
@@ -135,15 +166,16 @@ impl Place {
     /// Gives those that are held back what they may use.
     pub(super) fn let_go(&mut self) {
         self.held.drain(..).for_each(Held::release);
-        if std::mem::take(&mut self.is_first) {
+        // In a series it would go first again for the next fault.
+        if !self.pull.is_keeping() && std::mem::take(&mut self.is_first) {
             // Who was allowed to go first is allowed not to.
             let _ = thread::go_with_others();
         }
     }
 
-    /// Has the engine run before all others until [`let_go`](Self::let_go), so that nobody whom it
-    /// wakes runs with what it is confined to, sees that, or starts a thread that keeps it. False
-    /// if that is not permitted: then nobody is held.
+    /// Has the engine run before all others until [`let_go`](Self::let_go), or to the end of a
+    /// series, so that nobody whom it wakes runs with what it is confined to, sees that, or starts
+    /// a thread that keeps it. False if that is not permitted: then nobody is held.
     fn goes_first(&mut self) -> bool {
         if self.may_go_first && !self.is_first {
             self.is_first = thread::go_first().is_ok();
@@ -180,7 +212,10 @@ impl Place {
     }
 
     /// Moves to where the faults come from.
-    pub(super) fn follow(&mut self, managed: &Ranges, gauges: &mut Gauges) {
+    pub(super) fn follow(&mut self, managed: &Ranges, now: Time, gauges: &mut Gauges) {
+        if self.pull.end_if_idle(now) {
+            self.let_go();
+        }
         if let Some(thread) = self.sample.take() {
             self.look_up(thread, managed);
         }

@@ -1,12 +1,11 @@
-//! Bringing a program that waits for its disk to the processor that hears from it.
+//! Keeping a program that waits for its disk on the processor that hears from it.
 //!
-//! See [`disk`](crate::disk) for what it costs to wait elsewhere. A thread is pulled over as it is
-//! woken: [`place`](super::place) confines it while it sleeps.
-//!
-//! Where processors share a cache the scheduler wakes a thread on one that is idle, and the disk's
-//! is not: the engine is there, waking it. So a thread is pulled at each page-in, in a series. If
-//! it did not stay by itself after one, the next begins. If it had to wait for that processor,
-//! others need it, and the thread is let be for a while.
+//! See [`disk`](crate::disk) for what it costs to wait elsewhere. A thread that does little else is
+//! kept there in series: [`place`](super::place) confines it while it sleeps, so that it is woken
+//! there, and has the engine wait for short reads awake. Where processors share a cache the
+//! scheduler would wake the thread on one that is idle, and the disk's is not: the engine is there,
+//! waking it. If the thread had to wait for that processor in a series, others need it, and it is
+//! let be for a while.
 
 use tidemark_core::time::Time;
 
@@ -16,17 +15,19 @@ use crate::sys::thread;
 const ROW_LEAST: u32 = 8;
 /// ... and take no longer than this: 30 us each are a thirtieth of it.
 const ROW_NS_MOST: u64 = ROW_LEAST as u64 * 1_000_000;
-/// How long a series lasts: some 250 page-ins of a fast disk.
-const SERIES_NS: u64 = 16_000_000;
+/// How long a series lasts at first: some 250 page-ins of a fast disk ...
+const SERIES_NS_LEAST: u64 = 16_000_000;
+/// ... which doubles up to this while all goes well.
+const SERIES_NS_MOST: u64 = 256_000_000;
 /// The thread is let be if it waits for the processor for more than this part of a series. After
 /// each page it waits for the engine to go to sleep: a twentieth.
 const WAITED_PART: u64 = 4;
 /// For how long it is let be at first ...
-const PAUSE_NS_LEAST: u64 = SERIES_NS;
+const PAUSE_NS_LEAST: u64 = 16_000_000;
 /// ... which doubles up to this.
 const PAUSE_NS_MOST: u64 = 1_000_000_000;
 
-/// Who waits for pages, and when it may be pulled.
+/// Who waits for pages, and when it is kept where the disk is heard from.
 pub(super) struct Pull {
     disk: Option<u32>,
     /// Whose the row is.
@@ -34,11 +35,12 @@ pub(super) struct Pull {
     row: u32,
     row_since: Time,
     series: Option<Series>,
+    length_ns: u64,
     next: Time,
     pause_ns: u64,
 }
 
-/// Page-ins at each of which a thread is pulled.
+/// A time in which a thread is kept on the disk's processor.
 #[derive(Clone, Copy)]
 struct Series {
     since: Time,
@@ -55,13 +57,17 @@ impl Pull {
             row: 0,
             row_since: Time(0),
             series: None,
+            length_ns: SERIES_NS_LEAST,
             next: Time(0),
             pause_ns: PAUSE_NS_LEAST,
         }
     }
 
-    /// Learns that `thread` waits for the disk, and ran on `cpu` when that was last looked at.
-    pub(super) fn note_wait(&mut self, thread: u32, cpu: u32, now: Time) {
+    /// Learns that `thread` waits for the disk.
+    pub(super) fn note_wait(&mut self, thread: u32, now: Time) {
+        if self.disk.is_none() {
+            return;
+        }
         if self.thread != thread {
             self.end_series(now);
             (self.thread, self.row) = (thread, 0);
@@ -72,23 +78,40 @@ impl Pull {
         self.row += 1;
         if self.row == ROW_LEAST {
             self.row = 0;
-            self.end_row(cpu, now);
+            self.end_row(now);
         }
     }
 
-    /// The processor to which `thread` is to be pulled as it is woken, if it is.
+    /// The processor on which `thread` is to be woken, in a series of its own.
     pub(super) fn processor_for(&self, thread: u32) -> Option<u32> {
         self.disk
             .filter(|_| self.series.is_some() && self.thread == thread)
     }
 
-    /// Begins a series after a row, or ends one.
-    fn end_row(&mut self, cpu: u32, now: Time) {
+    /// Whether there is a series.
+    pub(super) fn is_keeping(&self) -> bool {
+        self.series.is_some()
+    }
+
+    /// Ends a series if its thread has not waited for so long that a row could not be close.
+    /// Answers whether it has.
+    pub(super) fn end_if_idle(&mut self, now: Time) -> bool {
+        let is_idle = now.since_ns(self.row_since) > 2 * ROW_NS_MOST;
+        let ends = is_idle && self.series.is_some();
+        if ends {
+            self.end_series(now);
+        }
+        ends
+    }
+
+    /// Ends a series that is over, and begins one after a row that is close.
+    fn end_row(&mut self, now: Time) {
         let is_close = now.since_ns(self.row_since) <= ROW_NS_MOST;
-        let is_over = |series: Series| now.since_ns(series.since) > SERIES_NS;
+        let is_over = |series: Series| now.since_ns(series.since) >= self.length_ns;
         if !is_close || self.series.is_some_and(is_over) {
             self.end_series(now);
-        } else if self.series.is_none() && now >= self.next && self.is_away(cpu) {
+        }
+        if is_close && self.series.is_none() && now >= self.next {
             self.series = Some(Series {
                 since: now,
                 waited_ns: thread::waited_ns(self.thread),
@@ -106,18 +129,18 @@ impl Pull {
     }
 
     /// Decides when the next series may begin after one of so many nanoseconds, of which the thread
-    /// waited so many for the processor.
+    /// waited so many for the processor, and how long it lasts.
     fn judge(&mut self, lasted_ns: u64, waited_ns: Option<u64>, now: Time) {
         if waited_ns.is_some_and(|waited_ns| waited_ns <= lasted_ns / WAITED_PART) {
             (self.next, self.pause_ns) = (now, PAUSE_NS_LEAST);
+            if lasted_ns >= self.length_ns {
+                self.length_ns = (self.length_ns * 2).min(SERIES_NS_MOST);
+            }
         } else {
             self.next = now.after_ns(self.pause_ns);
             self.pause_ns = (self.pause_ns * 2).min(PAUSE_NS_MOST);
+            self.length_ns = SERIES_NS_LEAST;
         }
-    }
-
-    fn is_away(&self, cpu: u32) -> bool {
-        self.disk.is_some_and(|disk| disk != cpu)
     }
 }
 
@@ -127,9 +150,9 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Whether a thread is pulled after a wait on processor 0, ...
+    /// Whether a thread is kept after a wait, ...
     fn wait(pull: &mut Pull, thread: u32, now: Time) -> bool {
-        pull.note_wait(thread, 0, now);
+        pull.note_wait(thread, now);
         pull.processor_for(thread).is_some()
     }
 
@@ -141,18 +164,18 @@ mod tests {
     }
 
     #[test]
-    fn only_a_thread_that_does_little_else_elsewhere_is_pulled() {
+    fn only_a_thread_that_does_little_else_is_kept() {
         let mut pull = Pull::new(Some(1));
         assert!(wait_in_a_row(&mut pull, 7, Time(0), MS / 10));
-        pull.note_wait(7, 1, Time(MS));
-        assert_eq!(pull.processor_for(7), Some(1), "each time, in a series");
+        assert!(wait(&mut pull, 7, Time(MS)), "each time, in a series");
+        assert_eq!(pull.processor_for(8), None);
         assert!(!wait(&mut pull, 8, Time(MS)));
+        assert!(!pull.is_keeping());
         let mut pull = Pull::new(Some(1));
         assert!(!wait_in_a_row(&mut pull, 7, Time(0), 2 * MS));
         let taking_turns = |number: u64| wait(&mut pull, 7 + number as u32 % 2, Time(number));
         assert!(!(0..200).any(taking_turns));
         assert!(!wait_in_a_row(&mut Pull::new(None), 7, Time(0), MS / 10));
-        assert!(!wait_in_a_row(&mut Pull::new(Some(0)), 7, Time(0), MS / 10));
     }
 
     #[test]
@@ -160,10 +183,15 @@ mod tests {
         let mut pull = Pull::new(Some(1));
         assert!(wait_in_a_row(&mut pull, 7, Time(0), MS / 10));
         assert!(wait_in_a_row(&mut pull, 7, Time(MS), MS / 10));
-        assert!(!wait_in_a_row(&mut pull, 7, Time(SERIES_NS), MS / 2));
+        // Nobody has a thread of that number: how long it waited is not known.
+        assert!(!wait_in_a_row(&mut pull, 7, Time(SERIES_NS_LEAST), MS / 2));
         let mut pull = Pull::new(Some(1));
         assert!(wait_in_a_row(&mut pull, 7, Time(0), MS / 10));
         assert!(!wait_in_a_row(&mut pull, 7, Time(MS), 5 * MS / 3));
+        let mut pull = Pull::new(Some(1));
+        assert!(wait_in_a_row(&mut pull, 7, Time(0), MS / 10));
+        assert!(!pull.end_if_idle(Time(2 * MS)) && pull.is_keeping());
+        assert!(pull.end_if_idle(Time(20 * MS)) && !pull.is_keeping());
     }
 
     #[test]
@@ -181,14 +209,33 @@ mod tests {
             None,
             None,
         ] {
-            pull.judge(SERIES_NS, waited_ns, Time(0));
+            pull.judge(SERIES_NS_LEAST, waited_ns, Time(0));
             pauses.push(pull.next.0 / MS);
         }
         assert_eq!(pauses, [0, 16, 32, 64, 128, 256, 512, 1000, 1000]);
         assert!(!wait_in_a_row(&mut pull, 7, Time(MS), MS / 10));
         assert!(wait_in_a_row(&mut pull, 7, Time(1000 * MS), MS / 10));
-        pull.judge(SERIES_NS, Some(0), Time(0));
-        pull.judge(SERIES_NS, None, Time(0));
+        pull.judge(SERIES_NS_LEAST, Some(0), Time(0));
+        pull.judge(SERIES_NS_LEAST, None, Time(0));
         assert_eq!(pull.next.0 / MS, 16, "a good one makes up for all before");
+    }
+
+    #[test]
+    fn series_that_go_well_grow_longer_until_one_does_not() {
+        let mut pull = Pull::new(Some(1));
+        let mut lengths = Vec::new();
+        for _ in 0..6 {
+            pull.judge(pull.length_ns, Some(0), Time(0));
+            lengths.push(pull.length_ns / MS);
+        }
+        assert_eq!(lengths, [32, 64, 128, 256, 256, 256]);
+        pull.judge(MS, Some(0), Time(0));
+        assert_eq!(
+            pull.length_ns / MS,
+            256,
+            "one that was cut short says nothing of that"
+        );
+        pull.judge(256 * MS, Some(100 * MS), Time(0));
+        assert_eq!(pull.length_ns, SERIES_NS_LEAST);
     }
 }

@@ -49,7 +49,7 @@ impl Engine {
         self.carry_out();
         self.end_transfers();
         self.machine.retry_deferred();
-        self.place.follow(&self.managed, &mut self.gauges);
+        self.place.follow(&self.managed, self.now, &mut self.gauges);
         self.publish();
         self.gauges.add(Counter::EngineNs, now().since_ns(began));
         self.pause_in_step()

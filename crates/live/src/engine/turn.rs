@@ -10,7 +10,8 @@ use tidemark_core::time::Time;
 use super::{Engine, Log, Trouble, now};
 use crate::requests::Requests;
 use crate::shared::{Cluster, Counter};
-use crate::sys::ring::Wait;
+use crate::store::LISTENED_MAX;
+use crate::sys::ring::{Wait, Watch};
 use crate::sys::{Errno, signal, socket};
 
 /// The core learns of time this often while it works ...
@@ -44,23 +45,33 @@ impl Engine {
         pause_ns
     }
 
+    /// What to watch awake for [`AWAKE_NS`](super::AWAKE_NS), before anything is slept on.
+    pub fn watched(&self) -> Option<Watch> {
+        let is_sure = self.place.stays_awake() && self.vm.faults_pending() == 1;
+        let watch = is_sure.then(|| self.store.watch()).flatten();
+        watch.filter(|_| !self.setup.is_in_thread && !self.freeze.is_frozen())
+    }
+
     /// What to sleep on.
     pub fn wakers(&mut self) -> Wakers {
-        let program = self.machine.program().as_fd().as_raw_fd();
-        let doorbell = self.doorbell.as_raw_fd();
-        let control = self.control.as_ref().map(AsRawFd::as_raw_fd);
         // In in-thread mode program threads look after the store.
         let has_store = !self.setup.is_in_thread;
-        let others = [Some(program), Some(doorbell), control];
+        let others = self.other_wakers();
         match has_store.then(|| self.store.wait_with(others)).flatten() {
             Some(wait) => Wakers::Store(wait),
             None => Wakers::Files {
-                program,
-                doorbell,
                 store: has_store.then(|| self.store.as_fd().as_raw_fd()),
-                control,
+                others,
             },
         }
+    }
+
+    /// The program's faults and changes, requests of its threads, and the supervisor, if there is
+    /// one.
+    fn other_wakers(&self) -> [Option<RawFd>; LISTENED_MAX] {
+        let program = self.machine.program().as_fd().as_raw_fd();
+        let control = self.control.as_ref().map(AsRawFd::as_raw_fd);
+        [Some(program), Some(self.doorbell.as_raw_fd()), control]
     }
 
     /// The number of the timer to ring for this engine, if its doorbell is one.
@@ -106,7 +117,7 @@ impl Engine {
         }
         self.sample();
         self.carry_on();
-        self.place.follow(&self.managed, &mut self.gauges);
+        self.place.follow(&self.managed, self.now, &mut self.gauges);
         self.publish();
         self.speak_up();
         let end = now();
@@ -120,6 +131,7 @@ impl Engine {
         while let Some(reply) = self.store.next_reply() {
             for fault in self.vm.faults_of(reply.ticket) {
                 if let Some(arrival) = self.waiting.find(fault.waiter) {
+                    self.place.note_waited(self.now.since_ns(arrival.since));
                     self.place.hold(arrival.thread);
                 }
             }
@@ -186,6 +198,11 @@ impl Engine {
             record
                 .counter(Counter::StoresUnderWay)
                 .store(under_way, Relaxed);
+        }
+        let is_alone = self.setup.is_in_thread || self.setup.is_in_step;
+        if has_started && !is_alone {
+            // Who waits awake for what is started now must hear of all else meanwhile.
+            self.store.listen_to(self.other_wakers());
         }
         if has_started && let Err(error) = self.store.submit(&self.machine) {
             self.end_for(&Trouble::Call {
@@ -264,14 +281,10 @@ pub enum Wakers {
     Store(Wait),
     /// Files by number.
     Files {
-        /// The program's faults and changes.
-        program: RawFd,
-        /// Requests of the program's threads.
-        doorbell: RawFd,
-        /// The supervisor, if there is one.
-        control: Option<RawFd>,
         /// The store, unless others look after it.
         store: Option<RawFd>,
+        /// What else there is.
+        others: [Option<RawFd>; LISTENED_MAX],
     },
 }
 
@@ -284,7 +297,15 @@ pub struct Woken {
 }
 
 impl Woken {
-    /// Notes which files are ready, in the order of [`Wakers::Files`].
+    /// The store has finished something, or heard of something else.
+    pub fn by_store() -> Woken {
+        Woken {
+            by_store: true,
+            ..Woken::default()
+        }
+    }
+
+    /// Notes which files are ready, in the order of [`Engine::other_wakers`].
     fn note(&mut self, ready: u32) {
         self.by_doorbell |= ready & 2 != 0;
         self.by_control |= ready & 4 != 0;
@@ -300,13 +321,9 @@ pub fn sleep(wakers: Wakers, pause_ns: u64) -> Woken {
             wait.wait(pause_ns);
             woken.by_store = true;
         }
-        Wakers::Files {
-            program,
-            doorbell,
-            control,
-            store,
-        } => {
-            let files = [Some(program), Some(doorbell), control, store];
+        Wakers::Files { store, others } => {
+            let [program, doorbell, control] = others;
+            let files = [program, doorbell, control, store];
             // A sleep that fails for any reason is a short one.
             woken.note(socket::wait_readable_raw(files, pause_ns).unwrap_or(0));
         }
