@@ -18,7 +18,9 @@ fn xz_writes_the_same_bytes_in_less_memory() {
     let input = scratch.join("backups");
     material::write_backups(&input, needs::size(64 << 10, 200 << 20));
     let input = input.display().to_string();
-    Trial::new("xz", &scratch, &["xz", "-9", "--stdout", &input]).compare();
+    // The tables of `-9` are 674 MB whatever it reads.
+    let level = if needs::is_full() { "-9" } else { "-6" };
+    Trial::new("xz", &scratch, &["xz", level, "--stdout", &input]).compare();
 }
 
 #[test]
