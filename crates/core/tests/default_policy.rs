@@ -93,6 +93,18 @@ fn finding_out_costs_less_than_six_soft_faults_for_ten_misses_when_nothing_can_b
 }
 
 #[test]
+fn a_program_that_fits_is_left_in_peace_once_its_pages_are_there() {
+    // Memory is nearly full, and stays so.
+    let [some, more] = [50_000, 200_000].map(|references| {
+        let trace = uniform(6, 1900, references);
+        run("tidemark", Config::demand(2048), &trace)
+    });
+    assert_eq!((some.zero_fills, more.zero_fills), (1900, 1900));
+    assert!(some.soft_faults < 2 * 1900, "{some:?}");
+    assert_eq!(some.soft_faults, more.soft_faults);
+}
+
+#[test]
 fn a_memory_that_grows_on_demand_puts_next_to_nothing_on_trial() {
     let frames = 8192;
     // Each new page is followed by an old one: a trial would show as a soft fault.

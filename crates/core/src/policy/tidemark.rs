@@ -120,6 +120,10 @@ const FREE_PART: u64 = 4;
 /// ... and in one that has grown since a page had to leave, this: it may grow again, as it asks for
 /// more while there is still [twice as much](crate::share::Voice::news).
 const FREE_PART_GROWN: u64 = 32;
+/// So many pages go on trial for each that arrives: their uses cost a part of what arriving costs.
+/// Without a bound a program that fits, or nearly, would have its pages put on trial again as often
+/// as it uses them.
+const TRIALS_AN_ARRIVAL: u32 = 4;
 
 /// The time that stands for no time at all.
 const UNKNOWN: u64 = 0;
@@ -180,6 +184,8 @@ struct Tidemark {
     capacity: u64,
     /// Whether it has grown since a page had to leave.
     has_grown: bool,
+    /// How many pages may go on trial before another one arrives.
+    trials_left: u32,
     /// How many pages have left since one came, and the most that did so lately.
     leaving: u64,
     batch: u64,
@@ -237,6 +243,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         frames: 0,
         capacity: 0,
         has_grown: false,
+        trials_left: 0,
         leaving: 0,
         batch: 0,
         arrivals: 0,
@@ -266,6 +273,7 @@ impl Policy for Tidemark {
         self.arrivals += 1;
         self.batch = self.batch.max(core::mem::take(&mut self.leaving));
         self.credit = (self.credit + 1).min(CREDIT_MOST);
+        self.trials_left = (self.trials_left + TRIALS_AN_ARRIVAL).min(UNMAPS_MAX);
         self.follow_rates();
         let found = self.ghosts.take(arrival.page);
         let is_ahead = matches!(arrival.cause, Cause::Prefetched | Cause::ZeroAhead);
@@ -358,7 +366,7 @@ impl Policy for Tidemark {
         self.has_grown = false;
         self.note_event(probe.now());
         self.note_capacity();
-        self.put_on_trial(probe);
+        self.trials_left -= self.put_on_trial(self.trials_left, probe);
         self.watch(probe);
         let order = match self.is_cold_due() {
             true => [TRIAL, FRESH, WATCHED, HOT],
@@ -378,7 +386,7 @@ impl Policy for Tidemark {
         let is_nearly_full = u64::from(probe.frames_free()) < self.frames / part;
         if is_nearly_full && self.is_filling() {
             self.note_event(probe.now());
-            self.put_on_trial(probe);
+            self.trials_left -= self.put_on_trial(self.trials_left, probe);
             self.watch(probe);
         }
         None
@@ -558,22 +566,24 @@ impl Tidemark {
         self.cold_target = self.cold_target.clamp(self.cold_least(), self.cold_most());
     }
 
-    /// Unmaps the oldest cold pages, so that a use of them shows while they wait to leave.
-    fn put_on_trial(&mut self, probe: &mut Probe<'_>) {
+    /// Unmaps the oldest cold pages, so many at most, so that a use of them shows while they wait
+    /// to leave. Answers how many.
+    fn put_on_trial(&mut self, most: u32, probe: &mut Probe<'_>) -> u32 {
         let target = (self.cold() * TRIAL_OF_COLD).min(self.frames * TRIAL_MOST);
-        for _ in 0..UNMAPS_MAX {
+        for count in 0..most {
             if u64::from(self.queues.length(TRIAL)) * 1000 >= target {
-                break;
+                return count;
             }
             let Some(frame) = pull(&mut self.queues, FRESH, probe) else {
-                break;
+                return count;
             };
             if self.is_too_young(frame) {
-                break;
+                return count;
             }
             probe.unmap(frame);
             self.queues.move_to_back(TRIAL, frame.0);
         }
+        most
     }
 
     /// Unmaps the hot pages that have been trusted longest, as far as credit goes.

@@ -100,7 +100,7 @@ impl Engine {
             let Some(arrival) = self.waiting.arrived.pop_front() else {
                 break;
             };
-            self.place.note_fault(arrival.thread);
+            self.place.note_fault(arrival.thread, self.now);
             serve(self, arrival);
         }
     }
@@ -113,7 +113,7 @@ impl Engine {
         // One that has to wait for the disk first is woken with what that brings.
         let is_wanted = self.place.wanted_on(arrival.thread).is_some();
         if is_wanted && self.vm.slot_at(self.space, at).is_none() {
-            self.place.hold(arrival.thread);
+            self.place.hold(arrival.thread, self.now);
         }
         self.serve(arrival);
         self.place.let_go();

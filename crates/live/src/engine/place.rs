@@ -27,6 +27,8 @@ const SAMPLES_AGREEING: u32 = 2;
 /// us, and much longer on a virtual machine whose processor halts meanwhile; a page comes from a
 /// fast disk in 40 to 100 us.
 pub const AWAKE_NS: u64 = 150_000;
+/// The engine goes with the others again when nobody was held for so long.
+const FIRST_NS_MOST: u64 = 10_000_000;
 /// So many threads wait for one transfer at most, usually.
 const HELD_USUALLY: usize = 8;
 
@@ -48,6 +50,8 @@ pub(super) struct Place {
     could_hold: bool,
     /// Whether the last page that was waited for came within [`AWAKE_NS`].
     came_soon: bool,
+    /// When somebody was held last.
+    held_at: Time,
     /// The engine runs before all others, and has not been told that it may not.
     is_first: bool,
     may_go_first: bool,
@@ -84,6 +88,7 @@ impl Place {
             held: Vec::with_capacity(HELD_USUALLY),
             could_hold: false,
             came_soon: false,
+            held_at: Time(0),
             is_first: false,
             may_go_first: true,
         }
@@ -144,7 +149,7 @@ impl Place {
     /// Confines `thread`, which sleeps and is about to be woken, to the processor where it is
     /// wanted, if it is, until [`let_go`](Self::let_go). The engine [follows](Self::follow). One
     /// that the kernel has no number for is left alone.
-    pub(super) fn hold(&mut self, thread: u32) {
+    pub(super) fn hold(&mut self, thread: u32, now: Time) {
         // What is read of one that is held already is not what it may use.
         if thread == 0 || self.held.iter().any(|held| held.thread == thread) {
             return;
@@ -159,15 +164,24 @@ impl Place {
             return;
         }
         self.held.extend(held);
+        self.held_at = now;
         self.last_cpu = to;
         self.agreeing = SAMPLES_AGREEING;
     }
 
     /// Gives those that are held back what they may use.
+    ///
+    /// In a series the engine goes on going first. It would have to again for the next fault; and
+    /// as soon as it does not, others run before it sleeps, and before it serves who faults next.
     pub(super) fn let_go(&mut self) {
         self.held.drain(..).for_each(Held::release);
-        // In a series it would go first again for the next fault.
-        if !self.pull.is_keeping() && std::mem::take(&mut self.is_first) {
+        if !self.pull.is_keeping() && !self.is_gathering() {
+            self.go_with_others();
+        }
+    }
+
+    fn go_with_others(&mut self) {
+        if std::mem::take(&mut self.is_first) {
             // Who was allowed to go first is allowed not to.
             let _ = thread::go_with_others();
         }
@@ -185,7 +199,8 @@ impl Place {
     }
 
     /// Learns that `thread` has faulted. What follows from it has time until the fault is served.
-    pub(super) fn note_fault(&mut self, thread: u32) {
+    pub(super) fn note_fault(&mut self, thread: u32, now: Time) {
+        self.pull.note_fault(thread, now);
         self.faults = self.faults.wrapping_add(1);
         if self.faults.is_multiple_of(SAMPLE_EVERY) && !self.is_gathering() {
             self.sample = Some(thread);
@@ -213,8 +228,8 @@ impl Place {
 
     /// Moves to where the faults come from.
     pub(super) fn follow(&mut self, managed: &Ranges, now: Time, gauges: &mut Gauges) {
-        if self.pull.end_if_idle(now) {
-            self.let_go();
+        if now.since_ns(self.held_at) > FIRST_NS_MOST {
+            self.go_with_others();
         }
         if let Some(thread) = self.sample.take() {
             self.look_up(thread, managed);

@@ -13,6 +13,8 @@ use crate::sys::thread;
 
 /// So many page-ins in a row must be one thread's ...
 const ROW_LEAST: u32 = 8;
+/// ... after so many since another thread has faulted, ...
+const ALONE_LEAST: u32 = 64;
 /// ... and take no longer than this: 30 us each are a thirtieth of it.
 const ROW_NS_MOST: u64 = ROW_LEAST as u64 * 1_000_000;
 /// How long a series lasts at first: some 250 page-ins of a fast disk ...
@@ -32,6 +34,8 @@ pub(super) struct Pull {
     disk: Option<u32>,
     /// Whose the row is.
     thread: u32,
+    /// Its page-ins since another thread has faulted.
+    alone: u32,
     row: u32,
     row_since: Time,
     series: Option<Series>,
@@ -54,6 +58,7 @@ impl Pull {
         Pull {
             disk,
             thread: 0,
+            alone: 0,
             row: 0,
             row_since: Time(0),
             series: None,
@@ -63,18 +68,24 @@ impl Pull {
         }
     }
 
+    /// Learns that `thread` has faulted: another one's row and series end.
+    pub(super) fn note_fault(&mut self, thread: u32, now: Time) {
+        if self.thread != thread {
+            self.end_series(now);
+            (self.thread, self.alone, self.row) = (thread, 0, 0);
+        }
+    }
+
     /// Learns that `thread` waits for the disk.
     pub(super) fn note_wait(&mut self, thread: u32, now: Time) {
         if self.disk.is_none() {
             return;
         }
-        if self.thread != thread {
-            self.end_series(now);
-            (self.thread, self.row) = (thread, 0);
-        }
+        self.note_fault(thread, now);
         if self.row == 0 {
             self.row_since = now;
         }
+        self.alone = self.alone.saturating_add(1);
         self.row += 1;
         if self.row == ROW_LEAST {
             self.row = 0;
@@ -93,17 +104,6 @@ impl Pull {
         self.series.is_some()
     }
 
-    /// Ends a series if its thread has not waited for so long that a row could not be close.
-    /// Answers whether it has.
-    pub(super) fn end_if_idle(&mut self, now: Time) -> bool {
-        let is_idle = now.since_ns(self.row_since) > 2 * ROW_NS_MOST;
-        let ends = is_idle && self.series.is_some();
-        if ends {
-            self.end_series(now);
-        }
-        ends
-    }
-
     /// Ends a series that is over, and begins one after a row that is close.
     fn end_row(&mut self, now: Time) {
         let is_close = now.since_ns(self.row_since) <= ROW_NS_MOST;
@@ -111,7 +111,8 @@ impl Pull {
         if !is_close || self.series.is_some_and(is_over) {
             self.end_series(now);
         }
-        if is_close && self.series.is_none() && now >= self.next {
+        let is_alone = self.alone >= ALONE_LEAST;
+        if is_close && is_alone && self.series.is_none() && now >= self.next {
             self.series = Some(Series {
                 since: now,
                 waited_ns: thread::waited_ns(self.thread),
@@ -163,40 +164,52 @@ mod tests {
         })
     }
 
+    /// Who has just been kept, for the first time.
+    fn kept(thread: u32) -> Pull {
+        let mut pull = Pull::new(Some(1));
+        let count = u64::from(ALONE_LEAST);
+        let is_kept = |number: u64| wait(&mut pull, thread, Time(number * 1000));
+        assert_eq!(
+            (1..=count).map(is_kept).filter(|is_kept| *is_kept).count(),
+            1
+        );
+        pull
+    }
+
     #[test]
     fn only_a_thread_that_does_little_else_is_kept() {
-        let mut pull = Pull::new(Some(1));
-        assert!(wait_in_a_row(&mut pull, 7, Time(0), MS / 10));
+        let mut pull = kept(7);
         assert!(wait(&mut pull, 7, Time(MS)), "each time, in a series");
         assert_eq!(pull.processor_for(8), None);
-        assert!(!wait(&mut pull, 8, Time(MS)));
-        assert!(!pull.is_keeping());
+        pull.note_fault(8, Time(MS));
+        assert!(!pull.is_keeping(), "it is not alone");
+        assert!(!wait_in_a_row(&mut pull, 7, Time(MS), MS / 10));
         let mut pull = Pull::new(Some(1));
         assert!(!wait_in_a_row(&mut pull, 7, Time(0), 2 * MS));
         let taking_turns = |number: u64| wait(&mut pull, 7 + number as u32 % 2, Time(number));
         assert!(!(0..200).any(taking_turns));
-        assert!(!wait_in_a_row(&mut Pull::new(None), 7, Time(0), MS / 10));
+        let mut pull = Pull::new(None);
+        assert!(!(0..200).any(|number| wait(&mut pull, 7, Time(number))));
     }
 
     #[test]
     fn a_series_ends_after_its_time_and_when_waits_come_apart() {
-        let mut pull = Pull::new(Some(1));
-        assert!(wait_in_a_row(&mut pull, 7, Time(0), MS / 10));
+        let mut pull = kept(7);
         assert!(wait_in_a_row(&mut pull, 7, Time(MS), MS / 10));
         // Nobody has a thread of that number: how long it waited is not known.
-        assert!(!wait_in_a_row(&mut pull, 7, Time(SERIES_NS_LEAST), MS / 2));
-        let mut pull = Pull::new(Some(1));
-        assert!(wait_in_a_row(&mut pull, 7, Time(0), MS / 10));
-        assert!(!wait_in_a_row(&mut pull, 7, Time(MS), 5 * MS / 3));
-        let mut pull = Pull::new(Some(1));
-        assert!(wait_in_a_row(&mut pull, 7, Time(0), MS / 10));
-        assert!(!pull.end_if_idle(Time(2 * MS)) && pull.is_keeping());
-        assert!(pull.end_if_idle(Time(20 * MS)) && !pull.is_keeping());
+        assert!(!wait_in_a_row(
+            &mut pull,
+            7,
+            Time(2 * SERIES_NS_LEAST),
+            MS / 2
+        ));
+        assert!(!wait_in_a_row(&mut kept(7), 7, Time(MS), 5 * MS / 3));
     }
 
     #[test]
     fn one_that_has_to_wait_for_the_processor_is_let_be_for_longer_and_longer() {
-        let mut pull = Pull::new(Some(1));
+        let mut pull = kept(7);
+        pull.series = None;
         let mut pauses = Vec::new();
         for waited_ns in [
             Some(MS),

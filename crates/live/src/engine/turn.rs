@@ -132,7 +132,7 @@ impl Engine {
             for fault in self.vm.faults_of(reply.ticket) {
                 if let Some(arrival) = self.waiting.find(fault.waiter) {
                     self.place.note_waited(self.now.since_ns(arrival.since));
-                    self.place.hold(arrival.thread);
+                    self.place.hold(arrival.thread, self.now);
                 }
             }
             self.vm.handle_reply(self.now, &mut self.machine, reply);
