@@ -124,6 +124,8 @@ const FREE_PART_GROWN: u64 = 32;
 /// Without a bound a program that fits, or nearly, would have its pages put on trial again as often
 /// as it uses them.
 const TRIALS_AN_ARRIVAL: u32 = 4;
+/// What is not used of that is kept up to this share of memory, for a change of phase.
+const TRIALS_KEPT_PART: u64 = 16;
 
 /// The time that stands for no time at all.
 const UNKNOWN: u64 = 0;
@@ -273,7 +275,8 @@ impl Policy for Tidemark {
         self.arrivals += 1;
         self.batch = self.batch.max(core::mem::take(&mut self.leaving));
         self.credit = (self.credit + 1).min(CREDIT_MOST);
-        self.trials_left = (self.trials_left + TRIALS_AN_ARRIVAL).min(UNMAPS_MAX);
+        let trials_most = (self.frames / TRIALS_KEPT_PART) as u32 + UNMAPS_MAX;
+        self.trials_left = (self.trials_left + TRIALS_AN_ARRIVAL).min(trials_most);
         self.follow_rates();
         let found = self.ghosts.take(arrival.page);
         let is_ahead = matches!(arrival.cause, Cause::Prefetched | Cause::ZeroAhead);
@@ -366,7 +369,7 @@ impl Policy for Tidemark {
         self.has_grown = false;
         self.note_event(probe.now());
         self.note_capacity();
-        self.trials_left -= self.put_on_trial(self.trials_left, probe);
+        self.put_on_trial(probe);
         self.watch(probe);
         let order = match self.is_cold_due() {
             true => [TRIAL, FRESH, WATCHED, HOT],
@@ -386,7 +389,7 @@ impl Policy for Tidemark {
         let is_nearly_full = u64::from(probe.frames_free()) < self.frames / part;
         if is_nearly_full && self.is_filling() {
             self.note_event(probe.now());
-            self.trials_left -= self.put_on_trial(self.trials_left, probe);
+            self.put_on_trial(probe);
             self.watch(probe);
         }
         None
@@ -566,24 +569,23 @@ impl Tidemark {
         self.cold_target = self.cold_target.clamp(self.cold_least(), self.cold_most());
     }
 
-    /// Unmaps the oldest cold pages, so many at most, so that a use of them shows while they wait
-    /// to leave. Answers how many.
-    fn put_on_trial(&mut self, most: u32, probe: &mut Probe<'_>) -> u32 {
+    /// Unmaps the oldest cold pages, so that a use of them shows while they wait to leave.
+    fn put_on_trial(&mut self, probe: &mut Probe<'_>) {
         let target = (self.cold() * TRIAL_OF_COLD).min(self.frames * TRIAL_MOST);
-        for count in 0..most {
+        for _ in 0..UNMAPS_MAX.min(self.trials_left) {
             if u64::from(self.queues.length(TRIAL)) * 1000 >= target {
-                return count;
+                break;
             }
             let Some(frame) = pull(&mut self.queues, FRESH, probe) else {
-                return count;
+                break;
             };
             if self.is_too_young(frame) {
-                return count;
+                break;
             }
             probe.unmap(frame);
             self.queues.move_to_back(TRIAL, frame.0);
+            self.trials_left -= 1;
         }
-        most
     }
 
     /// Unmaps the hot pages that have been trusted longest, as far as credit goes.

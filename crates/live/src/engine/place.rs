@@ -105,9 +105,11 @@ impl Place {
     }
 
     /// Whether the engine is to wait awake for the page of the one thread that waits: it will come
-    /// soon, the thread does little else, and stays here.
+    /// soon, the thread does little else, and stays here; and who else would run here meanwhile
+    /// can go elsewhere.
     pub(super) fn stays_awake(&self) -> bool {
-        self.came_soon && self.could_hold && self.pull.is_keeping()
+        let has_others = self.allowed.is_some_and(|allowed| allowed.count() > 1);
+        self.came_soon && self.could_hold && self.pull.is_keeping() && has_others
     }
 
     /// Learns that the calling thread waits for the disk, in in-thread mode, and brings it to the
