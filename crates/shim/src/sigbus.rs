@@ -18,6 +18,7 @@ const LOOK_NS: u64 = 1_000_000;
 static TOUCHES_LEFT: AtomicI32 = AtomicI32::new(600_000);
 /// ... and how long it waits each time.
 const TOUCH_PAUSE: Duration = Duration::from_micros(100);
+
 /// What was to be done on the signal before: the address of a handler, or one of the constants.
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 

@@ -8,7 +8,7 @@
 //!
 //! - A cold page is unmapped when it is half way out (the `TRIAL` list): it would have to be
 //!   unmapped to leave anyway. Its uses before that belong to the fault that brought it and
-//!   count for nothing.
+//!   count for nothing. There are no more trials than a few for each page that arrives.
 //! - Of the hot pages a few, the longest trusted, are unmapped and *watched*. Each that turns out
 //!   to be in use costs credit, which comes with arriving pages, so that watching never costs
 //!   more than a share of the paging. Each that turns out to be idle costs nothing, so that

@@ -108,8 +108,8 @@ impl Place {
     /// soon, the thread does little else, and stays here; and who else would run here meanwhile
     /// can go elsewhere.
     pub(super) fn stays_awake(&self) -> bool {
-        let has_others = self.allowed.is_some_and(|allowed| allowed.count() > 1);
-        self.came_soon && self.could_hold && self.pull.is_keeping() && has_others
+        let has_others = || self.allowed.is_some_and(|allowed| allowed.count() > 1);
+        self.came_soon && self.could_hold && self.pull.is_keeping() && has_others()
     }
 
     /// Learns that the calling thread waits for the disk, in in-thread mode, and brings it to the
@@ -159,13 +159,15 @@ impl Place {
         let Some(to) = self.wanted_on(thread) else {
             return;
         };
-        let held = self.goes_first().then(|| Held::confine(thread, to));
-        let held = held.flatten();
+        let held = match self.goes_first() {
+            true => Held::confine(thread, to),
+            false => None,
+        };
         self.could_hold = held.is_some();
-        if held.is_none() {
+        let Some(held) = held else {
             return;
-        }
-        self.held.extend(held);
+        };
+        self.held.push(held);
         self.held_at = now;
         self.last_cpu = to;
         self.agreeing = SAMPLES_AGREEING;
