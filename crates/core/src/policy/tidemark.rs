@@ -25,7 +25,7 @@
 //! first is higher, cold pages leave too early and more are kept; while the second is, fewer.
 //!
 //! At first nothing is known, and most pages are cold: then memory is *open*, and nearly a queue
-//! by age of last use, which is what most programs are served best by. A third of it is on trial
+//! by age of last use, which is what most programs are served best by. Up to half of it is on trial
 //! and a quarter of the hot pages is watched; of the oldest cold page and the oldest hot one, the
 //! one that has been idle for longer leaves. Trials begin before memory is full, so that the first
 //! page to leave is not just the first that came.
@@ -112,7 +112,7 @@ const LISTS: u8 = 4;
 /// The share of cold pages that is on trial, and the most it may be of memory, in thousandths.
 /// The more pages are on trial, the nearer to LRU, and the more soft faults.
 const TRIAL_OF_COLD: u64 = 750;
-const TRIAL_MOST: u64 = 333;
+const TRIAL_MOST: u64 = 500;
 /// The share of hot pages that is watched while memory is open, in thousandths.
 const WATCHED_OPEN: u64 = 250;
 /// Trials begin when less than this share of memory is free ...
