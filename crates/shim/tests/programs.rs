@@ -425,7 +425,7 @@ fn program_locks_and_unlocks() {
         let answer = unsafe { libc::mprotect(word(page).cast(), pages * PAGE, rights) };
         assert_eq!(answer, 0);
     };
-    for _ in 0..5 {
+    for _ in 0..3 {
         (0..PAGES)
             .step_by(4)
             .for_each(|page| protect(page, 1, libc::PROT_READ));
@@ -489,7 +489,7 @@ fn program_moves_under_scans() {
                 unsafe { libc::munmap(start.cast(), 16 * PAGE) };
             }
         });
-        let end = Instant::now() + Duration::from_secs(6);
+        let end = Instant::now() + Duration::from_secs(4);
         let movers = [0, 2000].map(|thread| scope.spawn(move || move_blocks(end, thread)));
         let ended = movers.map(|mover| mover.join());
         is_over.store(true, relaxed);
@@ -509,7 +509,7 @@ fn program_shrinks_and_grows() {
         let micros = number.wrapping_mul(0x9e37_79b9) >> 7 & 127;
         std::thread::sleep(Duration::from_micros(micros as u64));
     };
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + Duration::from_secs(4);
     let mut round = 0;
     while Instant::now() < end {
         let mut blocks = Vec::new();

@@ -44,7 +44,7 @@ fn a_large_dict_holds_what_was_put_in() {
     }
     let scratch = Scratch::new("dict");
     let script = scratch.write("dict.py", DICT).display().to_string();
-    let count = needs::size(200_000, 5_000_000).to_string();
+    let count = needs::size(150_000, 5_000_000).to_string();
     Trial::new("dict", &scratch, &[needs::python(), &script, &count]).compare();
 }
 

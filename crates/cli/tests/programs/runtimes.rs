@@ -90,7 +90,7 @@ fn a_node_program_sums_the_same() {
     }
     let scratch = Scratch::new("node");
     let script = scratch.write("fill.js", NODE).display().to_string();
-    let count = needs::size(200_000, 3_000_000).to_string();
+    let count = needs::size(120_000, 3_000_000).to_string();
     let arguments = ["node", "--max-old-space-size=4096", &script, &count];
     Trial::new("node", &scratch, &arguments).compare();
 }

@@ -30,7 +30,7 @@ fn a_server_that_forks_saves_what_it_holds() {
         return;
     }
     let scratch = Scratch::new("redis");
-    let keys = needs::size(30_000, 1_000_000);
+    let keys = needs::size(20_000, 1_000_000);
     let (native, peak_bytes) = serve_natively(&scratch, keys);
     println!(
         "redis        native            {:6} MiB {native:?}",

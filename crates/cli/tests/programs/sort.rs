@@ -11,7 +11,7 @@ fn sort_gives_the_same_lines_in_less_memory() {
     }
     let scratch = Scratch::new("sort");
     let input = scratch.join("lines");
-    let bytes = needs::size(20 << 20, 1 << 30);
+    let bytes = needs::size(14 << 20, 1 << 30);
     material::write_lines(&input, bytes);
     let buffer = format!("--buffer-size={}M", (4 * bytes) >> 20);
     let input = input.display().to_string();

@@ -10,7 +10,7 @@ fn a_database_in_memory_answers_the_same() {
         return;
     }
     let scratch = Scratch::new("sqlite");
-    let rows = needs::size(100_000, 1_000_000);
+    let rows = needs::size(60_000, 1_000_000);
     let script = scratch
         .write("rows.sql", script(rows))
         .display()
