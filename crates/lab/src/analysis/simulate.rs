@@ -258,7 +258,7 @@ impl Memory<'_> {
         self.translation.is_modified[wanted.index()] = true;
         self.frames.force(wanted, State::Resident, true);
         while let Some(frame) = self.ask(|policy, probe| policy.trim(probe)) {
-            self.drop_frame(frame);
+            self.free_frame(frame);
         }
         self.clean();
         self.frames.force(wanted, State::Resident, false);
@@ -271,13 +271,11 @@ impl Memory<'_> {
         while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
             let is_modified =
                 self.translation.is_modified[frame.index()] || self.frames.is_dirty(frame);
-            let page = self.drop_frame(frame);
-            self.frames.force(frame, State::Leaving, false);
+            let page = self.take_out(frame, State::Leaving);
             washing.push((is_modified.then_some(self.ids[page as usize]), page, frame));
         }
         washing.sort_by_key(|&(written, _, _)| written);
         for (_, page, frame) in washing {
-            self.free.retain(|&free| free != frame.0);
             self.load_at(frame, page, Cause::Cleaned);
         }
     }
@@ -298,7 +296,7 @@ impl Memory<'_> {
             self.cost.refusals += 1;
             assert!(self.cost.refusals < REFUSALS_MAX, "the policy insists");
         };
-        self.drop_frame(frame);
+        self.free_frame(frame);
     }
 
     fn ask(
@@ -316,13 +314,18 @@ impl Memory<'_> {
         ask(&mut *self.policy, &mut probe)
     }
 
-    fn drop_frame(&mut self, frame: FrameId) -> u32 {
+    fn free_frame(&mut self, frame: FrameId) {
+        self.take_out(frame, State::Free);
+        self.free.push(frame.0);
+    }
+
+    /// Takes the page that `frame` holds out of memory, and says which it was.
+    fn take_out(&mut self, frame: FrameId, then: State) -> u32 {
         let page = std::mem::replace(&mut self.page_of[frame.index()], NONE);
         self.frame_of[page as usize] = NONE;
-        self.frames.force(frame, State::Free, false);
+        self.frames.force(frame, then, false);
         self.translation.is_mapped[frame.index()] = false;
         self.places.clear(frame);
-        self.free.push(frame.0);
         self.policy
             .page_left(frame, self.ids[page as usize], Departure::Evicted);
         page
