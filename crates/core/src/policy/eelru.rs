@@ -157,9 +157,9 @@ impl Policy for Eelru {
             return;
         };
         self.note_use(region);
-        self.axis.remove(frame.0);
-        self.resident.remove(frame.0);
-        self.put_first(frame);
+        self.axis.move_to_back(0, frame.0);
+        self.resident.move_to_back(0, frame.0);
+        self.spill(0);
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
@@ -234,21 +234,22 @@ impl Eelru {
     fn find_points(&self) -> Option<(usize, usize)> {
         let mut best = 0;
         let mut points = None;
-        let mut kept = 0;
+        let mut kept = 0_u128;
         for early in (0..MEMORY).rev() {
-            kept += self.uses[early + 1];
+            kept += u128::from(self.uses[early + 1]);
             let first = end_of(early, self.full);
             if first == 0 {
                 continue;
             }
             let mut all = kept;
             for late in MEMORY + 1..REGIONS {
-                all += self.uses[late];
+                all += u128::from(self.uses[late]);
                 let frames = u128::from(self.full - first);
                 let pages = u128::from(end_of(late, self.full) - first).max(1);
-                let gain = (u128::from(all) * frames / pages).saturating_sub(kept.into());
-                if gain > best {
-                    best = gain;
+                // Few are better than the best so far, and only for those is a division needed.
+                let found = all * frames;
+                if found >= (kept + best + 1) * pages {
+                    best = found / pages - kept;
                     points = Some((early, late));
                 }
             }

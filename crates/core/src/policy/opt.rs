@@ -27,13 +27,19 @@ const NONE: u32 = u32::MAX;
 /// When a page that nobody spoke of is used next.
 const NEVER: u64 = u64::MAX;
 
+/// A resident page.
+#[derive(Clone, Copy)]
+struct Page {
+    /// When it is used next.
+    next: u64,
+    frame: FrameId,
+}
+
 struct Opt {
-    /// A binary heap of frames: those of place `p` stand below place `(p - 1) / 2`.
-    heap: Vec<u32>,
+    /// A binary heap: those of place `p` stand below place `(p - 1) / 2`.
+    heap: Vec<Page>,
     /// Where in the heap each frame is.
     places: Vec<u32>,
-    /// When the page of each frame is used next.
-    next_uses: Vec<u64>,
 }
 
 /// Makes an `opt`.
@@ -42,7 +48,6 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
     Box::new(Opt {
         heap: Vec::with_capacity(frames_max),
         places: vec![NONE; frames_max],
-        next_uses: vec![NEVER; frames_max],
     })
 }
 
@@ -57,9 +62,10 @@ impl Policy for Opt {
             NONE,
             "the frame is held already"
         );
-        self.next_uses[frame.index()] = NEVER;
-        self.heap.push(frame.0);
-        self.raise(self.heap.len() - 1, frame.0);
+        // Nobody has spoken of the page yet.
+        let page = Page { next: NEVER, frame };
+        self.heap.push(page);
+        self.raise(self.heap.len() - 1, page);
     }
 
     fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
@@ -75,31 +81,29 @@ impl Policy for Opt {
     }
 
     fn page_foreseen(&mut self, frame: FrameId, next: u64) {
-        self.next_uses[frame.index()] = next;
         // A page that is on its way out may still be in use.
-        if self.places[frame.index()] != NONE {
-            self.settle(self.places[frame.index()] as usize, frame.0);
+        let place = self.places[frame.index()];
+        if place != NONE {
+            self.settle(place as usize, Page { next, frame });
         }
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
-        let farthest = FrameId(*self.heap.first()?);
+        let farthest = self.heap.first()?.frame;
         if probe.may_leave(farthest) {
             return Some(farthest);
         }
-        let frames = self.heap.iter().map(|&frame| FrameId(frame));
-        let free = frames.filter(|&frame| probe.may_leave(frame));
-        free.max_by_key(|frame| (self.next_uses[frame.index()], core::cmp::Reverse(frame.0)))
+        let pages = self.heap.iter();
+        let free = pages.filter(|page| probe.may_leave(page.frame));
+        let farthest = free.max_by_key(|page| (page.next, core::cmp::Reverse(page.frame.0)));
+        farthest.map(|page| page.frame)
     }
 
     fn check(&self) {
-        for (place, &frame) in self.heap.iter().enumerate() {
-            assert_eq!(self.places[frame as usize], place as u32);
+        for (place, page) in self.heap.iter().enumerate() {
+            assert_eq!(self.places[page.frame.index()], place as u32);
             let above = self.heap[place.saturating_sub(1) / 2];
-            assert!(
-                self.next_use(above) >= self.next_use(frame),
-                "the heap is no heap"
-            );
+            assert!(above.next >= page.next, "the heap is no heap");
         }
         let placed = self.places.iter().filter(|&&place| place != NONE).count();
         assert_eq!(placed, self.heap.len());
@@ -107,48 +111,44 @@ impl Policy for Opt {
 }
 
 impl Opt {
-    fn next_use(&self, frame: u32) -> u64 {
-        self.next_uses[frame as usize]
+    /// Puts `page` to `place` or where else it belongs.
+    fn settle(&mut self, place: usize, page: Page) {
+        let place = self.raise(place, page);
+        self.lower(place, page);
     }
 
-    /// Puts `frame` to `place` or where else it belongs.
-    fn settle(&mut self, place: usize, frame: u32) {
-        let place = self.raise(place, frame);
-        self.lower(place, frame);
-    }
-
-    /// Moves `frame` from `place` up as far as it must. Answers where it is then.
-    fn raise(&mut self, mut place: usize, frame: u32) -> usize {
+    /// Moves `page` from `place` up as far as it must. Answers where it is then.
+    fn raise(&mut self, mut place: usize, page: Page) -> usize {
         while place > 0 {
             let above = self.heap[(place - 1) / 2];
-            if self.next_use(above) >= self.next_use(frame) {
+            if above.next >= page.next {
                 break;
             }
             self.put(place, above);
             place = (place - 1) / 2;
         }
-        self.put(place, frame);
+        self.put(place, page);
         place
     }
 
-    /// Moves `frame` from `place` down as far as it must.
-    fn lower(&mut self, mut place: usize, frame: u32) {
-        while let Some(&left) = self.heap.get(2 * place + 1) {
+    /// Moves `page` from `place` down as far as it must.
+    fn lower(&mut self, mut place: usize, page: Page) {
+        while let Some(left) = self.heap.get(2 * place + 1) {
             let mut below = 2 * place + 1;
             let right = self.heap.get(below + 1);
-            below += usize::from(right.is_some_and(|&r| self.next_use(r) > self.next_use(left)));
+            below += usize::from(right.is_some_and(|right| right.next > left.next));
             let farther = self.heap[below];
-            if self.next_use(farther) <= self.next_use(frame) {
+            if farther.next <= page.next {
                 break;
             }
             self.put(place, farther);
             place = below;
         }
-        self.put(place, frame);
+        self.put(place, page);
     }
 
-    fn put(&mut self, place: usize, frame: u32) {
-        self.heap[place] = frame;
-        self.places[frame as usize] = place as u32;
+    fn put(&mut self, place: usize, page: Page) {
+        self.heap[place] = page;
+        self.places[page.frame.index()] = place as u32;
     }
 }

@@ -29,17 +29,20 @@ const PROTECTED: u8 = 1;
 
 struct Slru {
     queues: Queues,
-    frames: u32,
     protected_permille: u64,
+    /// How many pages the second list may have.
+    protected_max: u32,
 }
 
 /// Makes an `slru`.
 pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Slru {
+    let mut slru = Slru {
         queues: Queues::new(2, settings.frames_max),
-        frames: settings.frames,
         protected_permille: settings.knobs[0],
-    })
+        protected_max: 0,
+    };
+    slru.resize(settings.frames);
+    Box::new(slru)
 }
 
 impl Policy for Slru {
@@ -57,8 +60,7 @@ impl Policy for Slru {
 
     fn page_referenced(&mut self, frame: FrameId) {
         self.queues.move_to_back(PROTECTED, frame.0);
-        let most = u64::from(self.frames) * self.protected_permille / 1000;
-        while u64::from(self.queues.length(PROTECTED)) > most {
+        while self.queues.length(PROTECTED) > self.protected_max {
             let Some(oldest) = self.queues.front(PROTECTED) else {
                 break;
             };
@@ -72,7 +74,9 @@ impl Policy for Slru {
     }
 
     fn resize(&mut self, frames: u32) {
-        self.frames = frames;
+        let most = u64::from(frames) * self.protected_permille / 1000;
+        // Of frames there are less than 2^31: see `Config::frames_max`.
+        self.protected_max = u32::try_from(most).unwrap_or(u32::MAX);
     }
 
     fn check(&self) {

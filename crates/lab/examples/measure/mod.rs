@@ -11,11 +11,16 @@ pub const RUNS: u32 = 3;
 pub fn rate<T>(count: usize, mut run: impl FnMut() -> T) -> f64 {
     let mut best = f64::INFINITY;
     for _ in 0..RUNS {
-        let start = seconds();
-        black_box(run());
-        best = best.min(seconds() - start);
+        best = best.min(time(&mut run));
     }
     count as f64 / best / 1e6
+}
+
+/// How many seconds of processor time `run` takes.
+pub fn time<T>(run: impl FnOnce() -> T) -> f64 {
+    let start = seconds();
+    black_box(run());
+    seconds() - start
 }
 
 fn seconds() -> f64 {
