@@ -131,13 +131,19 @@ impl Policy for Lirs {
     }
 
     fn page_referenced(&mut self, frame: FrameId) {
+        if self.resident.list_of(frame.0) == Some(HOT) {
+            let was_bottom = self.stack.front(STACK) == Some(frame.0);
+            self.stack.move_to_back(STACK, frame.0);
+            if was_bottom {
+                self.prune();
+            }
+            return;
+        }
         let was_on_stack = self.stack.list_of(frame.0).is_some();
         self.stack.move_to_back(STACK, frame.0);
-        if self.resident.list_of(frame.0) == Some(COLD) {
-            let list = if was_on_stack { HOT } else { COLD };
-            self.resident.move_to_back(list, frame.0);
-            self.demote();
-        }
+        let list = if was_on_stack { HOT } else { COLD };
+        self.resident.move_to_back(list, frame.0);
+        self.demote();
         self.prune();
     }
 
