@@ -2,7 +2,7 @@
 //!
 //! A table of fixed size with a hash to find a page again. Each page that is remembered has an
 //! entry, and the entry's number stands for it on the lists of a policy, where frames stand for
-//! the pages that are resident. The directory itself keeps no order.
+//! the pages that are resident. Data may stand with it. The directory itself keeps no order.
 //!
 //! # Invariants
 //! 1. Every entry is either in use and in the chain of its page's bucket, or spare.
@@ -15,63 +15,91 @@ use crate::id::{ObjectId, PageId};
 
 const NONE: u32 = u32::MAX;
 
-/// A page, and which entry comes after its own in its chain. Kept together, because a search that
-/// needs the one needs the other.
+/// A page, what is remembered of it, and which entry comes after its own in its chain. Kept
+/// together, because a search that needs the one needs the others. The two parts of a page's name
+/// stand apart, which takes a third less room.
 #[derive(Clone, Copy)]
-struct Entry {
-    page: PageId,
+struct Entry<Data> {
+    index: u64,
+    object: ObjectId,
     /// The next entry with the same bucket, or the next spare one.
     next: u32,
+    data: Data,
 }
 
-/// Pages by number.
-pub(super) struct Directory {
-    entries: Vec<Entry>,
+impl<Data> Entry<Data> {
+    fn page(&self) -> PageId {
+        PageId {
+            object: self.object,
+            index: self.index,
+        }
+    }
+}
+
+/// Pages by number, each with data.
+pub(super) struct Directory<Data = ()> {
+    entries: Vec<Entry<Data>>,
     buckets: Vec<u32>,
     spare: u32,
     used: u32,
 }
 
 impl Directory {
+    /// Gives `page`, which has none, an entry. There must be room.
+    pub fn insert(&mut self, page: PageId) -> u32 {
+        self.insert_with(page, ())
+    }
+}
+
+impl<Data: Copy + Default> Directory<Data> {
     /// Makes room for `entries` pages.
-    pub fn new(entries: u32) -> Directory {
+    pub fn new(entries: u32) -> Directory<Data> {
         assert!(entries < NONE);
-        let page = PageId {
-            object: ObjectId(NONE),
-            index: 0,
-        };
         let entry = |number| {
             let next = if number + 1 < entries {
                 number + 1
             } else {
                 NONE
             };
-            Entry { page, next }
+            Entry {
+                index: 0,
+                object: ObjectId(NONE),
+                next,
+                data: Data::default(),
+            }
         };
+        // Most pages that are looked for are not here. With two buckets and more for each entry
+        // most of those are known by an empty one, without a look at an entry.
+        let buckets = 2 * entries.next_power_of_two() as usize;
         Directory {
             entries: (0..entries).map(entry).collect(),
-            buckets: vec![NONE; entries.next_power_of_two() as usize],
+            buckets: vec![NONE; buckets],
             spare: if entries > 0 { 0 } else { NONE },
             used: 0,
         }
     }
 
-    /// Gives `page`, which has none, an entry. There must be room.
-    pub fn insert(&mut self, page: PageId) -> u32 {
+    /// Gives `page`, which has none, an entry with `data`. There must be room.
+    pub fn insert_with(&mut self, page: PageId, data: Data) -> u32 {
         debug_assert_eq!(self.find(page), None, "{page:?} is remembered already");
         let entry = self.spare;
         assert_ne!(entry, NONE, "the caller has made room");
         let bucket = self.bucket(page);
         self.spare = self.entries[entry as usize].next;
         let next = core::mem::replace(&mut self.buckets[bucket], entry);
-        self.entries[entry as usize] = Entry { page, next };
+        self.entries[entry as usize] = Entry {
+            index: page.index,
+            object: page.object,
+            next,
+            data,
+        };
         self.used += 1;
         entry
     }
 
     /// Forgets the page of `entry`, which is in use.
     pub fn remove(&mut self, entry: u32) {
-        let bucket = self.bucket(self.entries[entry as usize].page);
+        let bucket = self.bucket(self.page(entry));
         let after = self.entries[entry as usize].next;
         if self.buckets[bucket] == entry {
             self.buckets[bucket] = after;
@@ -90,17 +118,23 @@ impl Directory {
     pub fn find(&self, page: PageId) -> Option<u32> {
         let mut entry = *self.buckets.get(self.bucket(page))?;
         while entry != NONE {
-            if self.entries[entry as usize].page == page {
+            let found = &self.entries[entry as usize];
+            if found.page() == page {
                 return Some(entry);
             }
-            entry = self.entries[entry as usize].next;
+            entry = found.next;
         }
         None
     }
 
     /// The page of `entry`, which is in use.
     pub fn page(&self, entry: u32) -> PageId {
-        self.entries[entry as usize].page
+        self.entries[entry as usize].page()
+    }
+
+    /// What stands with `entry`, which is in use.
+    pub fn data(&self, entry: u32) -> Data {
+        self.entries[entry as usize].data
     }
 
     /// How many pages are remembered.
@@ -119,7 +153,7 @@ impl Directory {
         for (bucket, &first) in self.buckets.iter().enumerate() {
             let mut entry = first;
             while entry != NONE {
-                let page = self.entries[entry as usize].page;
+                let page = self.page(entry);
                 assert_eq!(self.bucket(page), bucket, "an entry is in the wrong chain");
                 chained += 1;
                 assert!(chained <= self.used, "a chain has no end");
@@ -177,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_directory_of_nothing_finds_nothing() {
-        let directory = Directory::new(0);
+        let directory: Directory = Directory::new(0);
         assert!(directory.is_full() && directory.len() == 0);
         assert_eq!(directory.find(page(1)), None);
         directory.check();

@@ -7,9 +7,6 @@
 //! 1. Every entry in use is on one of the two lists.
 //! 2. Entries that are recent are newer than all others.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::directory::Directory;
 use crate::id::PageId;
 use crate::queue::Queues;
@@ -29,6 +26,13 @@ pub(super) struct Ghost {
     pub was_hot: bool,
 }
 
+/// What stands with a page's name.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    seen: u64,
+    was_hot: bool,
+}
+
 /// A memory that was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Found {
@@ -40,10 +44,9 @@ pub(super) struct Found {
 
 /// Memories of pages that have left, oldest first.
 pub(super) struct Ghosts {
-    directory: Directory,
-    /// What is known of each entry: when it was seen, and whether it was hot.
-    table: Vec<(u64, bool)>,
+    directory: Directory<Known>,
     queues: Queues,
+    ghosts_max: u32,
     /// How many of the recent ones were hot.
     recent_hot: u32,
 }
@@ -53,8 +56,8 @@ impl Ghosts {
     pub fn new(ghosts_max: u32) -> Ghosts {
         Ghosts {
             directory: Directory::new(ghosts_max),
-            table: vec![(0, false); ghosts_max as usize],
             queues: Queues::new(LISTS, ghosts_max),
+            ghosts_max,
             recent_hot: 0,
         }
     }
@@ -63,15 +66,24 @@ impl Ghosts {
     /// [`drop_oldest`](Self::drop_oldest).
     pub fn push(&mut self, ghost: Ghost, recent_max: u32) {
         self.take(ghost.page);
-        let entry = self.directory.insert(ghost.page);
-        self.table[entry as usize] = (ghost.seen, ghost.was_hot);
+        self.push_new(ghost, recent_max);
+    }
+
+    /// The same, of a page that is not remembered.
+    fn push_new(&mut self, ghost: Ghost, recent_max: u32) {
+        let Ghost {
+            page,
+            seen,
+            was_hot,
+        } = ghost;
+        let entry = self.directory.insert_with(page, Known { seen, was_hot });
         self.queues.push_back(RECENT, entry);
         self.recent_hot += u32::from(ghost.was_hot);
         while self.queues.length(RECENT) > recent_max {
             let Some(aged) = self.queues.front(RECENT) else {
                 break;
             };
-            self.recent_hot -= u32::from(self.table[aged as usize].1);
+            self.recent_hot -= u32::from(self.directory.data(aged).was_hot);
             self.queues.move_to_back(OLD, aged);
         }
     }
@@ -79,11 +91,11 @@ impl Ghosts {
     /// Remembers a page as the newest of at most `most`; the oldest make room.
     pub fn remember(&mut self, ghost: Ghost, most: u32) {
         self.take(ghost.page);
-        let most = most.clamp(1, self.table.len() as u32);
+        let most = most.clamp(1, self.ghosts_max);
         while self.len() >= most {
             self.drop_oldest();
         }
-        self.push(ghost, most);
+        self.push_new(ghost, most);
     }
 
     /// Remembers the name of a page and nothing else. The oldest name goes if there is no room.
@@ -106,9 +118,15 @@ impl Ghosts {
 
     /// Forgets `page`, and says what was remembered of it.
     pub fn take(&mut self, page: PageId) -> Option<Found> {
-        let entry = self.directory.find(page)?;
+        self.directory
+            .find(page)
+            .map(|entry| self.take_entry(entry))
+    }
+
+    fn take_entry(&mut self, entry: u32) -> Found {
+        let page = self.directory.page(entry);
+        let Known { seen, was_hot } = self.directory.data(entry);
         self.directory.remove(entry);
-        let (seen, was_hot) = self.table[entry as usize];
         let is_recent = self.queues.remove(entry) == Some(RECENT);
         self.recent_hot -= u32::from(is_recent && was_hot);
         let ghost = Ghost {
@@ -116,14 +134,13 @@ impl Ghosts {
             seen,
             was_hot,
         };
-        Some(Found { ghost, is_recent })
+        Found { ghost, is_recent }
     }
 
     /// Forgets the page that left longest ago.
     pub fn drop_oldest(&mut self) -> Option<Ghost> {
         let entry = self.queues.front(OLD).or(self.queues.front(RECENT))?;
-        let found = self.take(self.directory.page(entry));
-        found.map(|found| found.ghost)
+        Some(self.take_entry(entry).ghost)
     }
 
     /// How many pages are remembered.
@@ -145,7 +162,9 @@ impl Ghosts {
         self.directory.check();
         assert_eq!(self.directory.len(), self.len(), "an entry is on no list");
         let recent = self.queues.iter(RECENT);
-        let recent_hot = recent.filter(|&entry| self.table[entry as usize].1).count();
+        let recent_hot = recent
+            .filter(|&entry| self.directory.data(entry).was_hot)
+            .count();
         assert_eq!(
             recent_hot, self.recent_hot as usize,
             "hot ones are miscounted"
@@ -155,6 +174,8 @@ impl Ghosts {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
     use crate::id::ObjectId;
 
