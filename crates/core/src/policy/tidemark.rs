@@ -168,16 +168,25 @@ const CREDIT_MOST: i64 = 64;
 const DEBT_MOST: i64 = 60;
 const DEBT_LEAST: i64 = 16;
 
+/// What is known of a resident page. Kept together: one miss of the processor's cache tells it all.
+#[derive(Clone, Copy, Default)]
+struct Resident {
+    /// When it was last known to be used.
+    seen: u64,
+    /// In which event it came or was last rescued, as numbered by choices: a page may not be
+    /// unmapped before its program had a chance to touch it.
+    event: u32,
+    /// Whether it came ahead of its use, and none has been seen yet.
+    is_ahead: bool,
+    /// Whether it came while memory was filling, and has not been seen in use.
+    is_untried: bool,
+}
+
 struct Tidemark {
     queues: Queues,
     ghosts: Ghosts,
-    /// When each resident page was last known to be used.
-    seen: Vec<u64>,
-    /// Whether each resident page came ahead of its use, and none has been seen yet.
-    ahead: Vec<bool>,
-    /// In which event each cold page came or was last rescued, as numbered by choices: a page may
-    /// not be unmapped before its program had a chance to touch it.
-    events: Vec<u32>,
+    /// What is in each frame.
+    residents: Vec<Resident>,
     event: u32,
     event_time: Time,
     /// The memory there is, and the part of it that is full when pages have to leave: the most
@@ -195,8 +204,6 @@ struct Tidemark {
     arrivals: u64,
     /// The arrivals that the choice before this one knew of.
     arrivals_counted: u64,
-    /// Whether each resident page came while memory was filling and has not been seen in use.
-    untried: Vec<bool>,
     rates: Rates,
     cold_target: u64,
     /// Whether cold pages are to become hot until no more than the target are left.
@@ -237,9 +244,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
     let mut policy = Tidemark {
         queues: Queues::new(LISTS, frames_max),
         ghosts: Ghosts::new(frames_max),
-        seen: vec![0; frames_max as usize],
-        ahead: vec![false; frames_max as usize],
-        events: vec![0; frames_max as usize],
+        residents: vec![Resident::default(); frames_max as usize],
         event: 1,
         event_time: Time(0),
         frames: 0,
@@ -250,7 +255,6 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         batch: 0,
         arrivals: 0,
         arrivals_counted: 0,
-        untried: vec![false; frames_max as usize],
         rates: Rates::default(),
         cold_target: u64::MAX,
         is_closing: false,
@@ -280,8 +284,6 @@ impl Policy for Tidemark {
         self.follow_rates();
         let found = self.ghosts.take(arrival.page);
         let is_ahead = matches!(arrival.cause, Cause::Prefetched | Cause::ZeroAhead);
-        self.ahead[frame.index()] = is_ahead;
-        self.events[frame.index()] = self.event;
         let is_read = matches!(arrival.cause, Cause::Fetched | Cause::Prefetched);
         let is_far = match &found {
             // What is read and forgotten has been away for longer than all that is remembered: a
@@ -294,17 +296,20 @@ impl Policy for Tidemark {
         if is_far {
             self.rates.far.note_use();
         }
-        let is_near = if is_ahead {
-            self.seen[frame.index()] = found.map_or(UNKNOWN, |found| found.ghost.seen);
-            false
-        } else {
-            self.seen[frame.index()] = self.arrivals;
-            found.is_some_and(|found| self.judge_return(found))
+        let (seen, is_near) = match (is_ahead, found) {
+            (true, found) => (found.map_or(UNKNOWN, |found| found.ghost.seen), false),
+            (false, None) => (self.arrivals, false),
+            (false, Some(found)) => (self.arrivals, self.judge_return(found)),
         };
         // While there is room for hot pages, anyone may be one: whoever comes first is as likely
         // as whoever comes later to be used again, and need not be read again.
         let has_room = self.has_room();
-        self.untried[frame.index()] = !is_near && self.is_filling();
+        self.residents[frame.index()] = Resident {
+            seen,
+            event: self.event,
+            is_ahead,
+            is_untried: !is_near && self.is_filling(),
+        };
         let list = if is_near || has_room { HOT } else { FRESH };
         self.queues.push_back(list, frame.0);
     }
@@ -319,7 +324,7 @@ impl Policy for Tidemark {
         self.leaving += 1;
         // Of a page that came ahead and was not rescued nobody knows whether it was used. What was
         // known of it before still holds, and that it was here.
-        let seen = self.seen[frame.index()];
+        let seen = self.residents[frame.index()].seen;
         while u64::from(self.ghosts.len()) >= self.frames {
             self.ghosts.drop_oldest();
         }
@@ -339,12 +344,16 @@ impl Policy for Tidemark {
         let Some(list) = self.queues.list_of(frame.0) else {
             return;
         };
-        let distance = self.arrivals - self.seen[frame.index()];
-        self.seen[frame.index()] = self.arrivals;
+        let resident = &mut self.residents[frame.index()];
+        let distance = self.arrivals - resident.seen;
         // A page that came ahead of its use has waited for its first one.
-        let was_ahead = core::mem::take(&mut self.ahead[frame.index()]);
-        self.untried[frame.index()] = false;
-        self.events[frame.index()] = self.event;
+        let was_ahead = resident.is_ahead;
+        *resident = Resident {
+            seen: self.arrivals,
+            event: self.event,
+            is_ahead: false,
+            is_untried: false,
+        };
         if list == TRIAL && !was_ahead {
             self.rates.trial.note_use();
         }
@@ -411,7 +420,8 @@ impl Policy for Tidemark {
     fn check(&self) {
         self.queues.check();
         self.ghosts.check();
-        assert!(self.seen.iter().all(|&seen| seen <= self.arrivals));
+        let mut residents = self.residents.iter();
+        assert!(residents.all(|resident| resident.seen <= self.arrivals));
         assert!(self.drift.abs() < ARRIVALS_A_PAGE * self.step());
         assert!(self.credit <= CREDIT_MOST);
         assert!((1..=self.frames).contains(&self.cold_target));
@@ -546,7 +556,7 @@ impl Tidemark {
     /// and cold pages are used more.
     fn is_untried_one_worse(&self) -> bool {
         let first = self.queues.front(WATCHED);
-        first.is_some_and(|frame| self.untried[frame as usize])
+        first.is_some_and(|frame| self.residents[frame as usize].is_untried)
             && self.idle() > self.cold()
             && self.rates.is_cold_higher(UNTRIED_FAVOUR)
     }
@@ -607,7 +617,7 @@ impl Tidemark {
                 break;
             };
             probe.unmap(frame);
-            self.seen[frame.index()] = self.arrivals;
+            self.residents[frame.index()].seen = self.arrivals;
             self.queues.move_to_back(WATCHED, frame.0);
         }
     }
@@ -620,26 +630,33 @@ impl Tidemark {
 
     /// Whether a page came or was rescued in the event at hand, as far as can be known here.
     fn is_too_young(&self, frame: FrameId) -> bool {
-        self.events[frame.index()] + 1 >= self.event
+        self.residents[frame.index()].event + 1 >= self.event
     }
 
     /// Whether no cold page is old enough to leave. Only a burst of pages that came ahead of
     /// their use does that; and then the pages that were here before have to make room.
     fn is_cold_too_young(&self) -> bool {
         let next = self.queues.front(TRIAL).or(self.queues.front(FRESH));
-        next.is_some_and(|frame| self.ahead[frame as usize] && self.is_too_young(FrameId(frame)))
+        next.is_some_and(|frame| {
+            self.residents[frame as usize].is_ahead && self.is_too_young(FrameId(frame))
+        })
     }
 
     /// How long the hot page that is watched longest has been idle: zero if none is watched.
     fn idle(&self) -> u64 {
-        let frame = self.queues.front(WATCHED);
-        frame.map_or(0, |frame| self.arrivals - self.seen[frame as usize])
+        self.count_since_seen(self.queues.front(WATCHED))
     }
 
     /// How long ago the oldest cold page came, or was last rescued.
     fn cold_age(&self) -> u64 {
-        let frame = self.queues.front(TRIAL).or(self.queues.front(FRESH));
-        frame.map_or(0, |frame| self.arrivals - self.seen[frame as usize])
+        self.count_since_seen(self.queues.front(TRIAL).or(self.queues.front(FRESH)))
+    }
+
+    /// How many pages have arrived since the page in `frame` was last known to be used.
+    fn count_since_seen(&self, frame: Option<u32>) -> u64 {
+        frame.map_or(0, |frame| {
+            self.arrivals - self.residents[frame as usize].seen
+        })
     }
 
     fn hot(&self) -> u64 {

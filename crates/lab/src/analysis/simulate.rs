@@ -16,7 +16,7 @@ use tidemark_model::sampled::Sampled;
 
 pub use tidemark_model::sampled::MachineKind;
 
-use super::ahead::{AHEAD, bring_pages_near};
+use super::ahead::{AHEAD, bring_near, bring_pages_near};
 use super::optimum;
 use super::references::{Name, References};
 
@@ -96,10 +96,11 @@ pub fn simulate(
     let sees = policy.describe().sees;
     let count = frames as usize;
     let page_count = u32::try_from(ids.len()).expect("pages have numbers of 32 bits");
-    let mut places = ReverseMap::new(count);
-    if policy.walks() {
+    let places = policy.walks().then(|| {
+        let mut places = ReverseMap::new(count);
         places.keep_standing();
-    }
+        places
+    });
     let mut memory = Memory {
         policy,
         cost: Cost::default(),
@@ -107,16 +108,15 @@ pub fn simulate(
         translation: Sampled::new(eyes, frames),
         places,
         free: (0..frames).rev().collect(),
-        page_of: vec![NONE; count],
-        frame_of: vec![NONE; ids.len()],
-        was_seen: vec![false; ids.len()],
+        held: vec![NOTHING; count],
+        frame_of: vec![NEVER; ids.len()],
         ids,
         now: Time(0),
     };
     match sees {
         Sees::Faults | Sees::Bits | Sees::References => {
             for near in pages.chunks(AHEAD) {
-                bring_pages_near(&memory.frame_of, near);
+                memory.bring_near(near);
                 near.iter().for_each(|&page| memory.refer(page, sees));
             }
         }
@@ -133,8 +133,10 @@ pub fn simulate(
     memory.cost
 }
 
-/// No page, or no frame.
-const NONE: u32 = u32::MAX;
+/// In place of the frame of a page that is not resident.
+const AWAY: u32 = u32::MAX;
+/// In place of the frame of a page that has never been used.
+const NEVER: u32 = AWAY - 1;
 /// The only space there is.
 const SPACE: SpaceId = SpaceId(0);
 /// How far a reference moves the clock that policies see.
@@ -142,22 +144,50 @@ const REFERENCE_NS: u64 = 1000;
 /// A policy that insists for so long is broken.
 const REFUSALS_MAX: u64 = 1000;
 
+/// What a frame holds: the page's number, and how the policy knows it. Kept together, because a
+/// page that leaves has been in nobody's cache for long.
+#[derive(Clone, Copy)]
+struct Held {
+    page: u32,
+    id: PageId,
+}
+
+const NOTHING: Held = Held {
+    page: u32::MAX,
+    id: PageId {
+        object: ObjectId(u32::MAX),
+        index: 0,
+    },
+};
+
 struct Memory<'a> {
     policy: Box<dyn Policy>,
     cost: Cost,
     frames: Frames,
     translation: Sampled,
-    /// Every page is mapped in the space of its object, at its place there.
-    places: ReverseMap,
+    /// For a policy that walks: every page is mapped in the space of its object, at its place.
+    places: Option<ReverseMap>,
     free: Vec<u32>,
-    page_of: Vec<u32>,
+    held: Vec<Held>,
     frame_of: Vec<u32>,
-    was_seen: Vec<bool>,
     ids: &'a [PageId],
     now: Time,
 }
 
 impl Memory<'_> {
+    /// Brings what the next references will look at into the nearest cache.
+    fn bring_near(&self, pages: &[u32]) {
+        bring_pages_near(&self.frame_of, pages);
+        let Some(&first) = pages.first() else {
+            return;
+        };
+        let missed = |&page: &u32| match self.frame_of[page as usize] >= NEVER {
+            true => page as usize,
+            false => first as usize,
+        };
+        bring_near(self.ids, pages.iter().map(missed));
+    }
+
     #[inline]
     fn refer(&mut self, page: u32, sees: Sees) {
         self.now.0 += REFERENCE_NS;
@@ -165,7 +195,7 @@ impl Memory<'_> {
             self.pass_clock();
         }
         let frame = self.frame_of[page as usize];
-        if frame == NONE {
+        if frame >= NEVER {
             self.miss(page);
             return;
         }
@@ -194,7 +224,7 @@ impl Memory<'_> {
         self.pass_clock();
         self.translation.is_mapped[frame.index()] = true;
         self.cost.soft_faults += 1;
-        self.stand(page, frame);
+        self.stand(self.ids[page as usize], frame);
         self.policy.page_rescued(frame);
         self.end_fault(frame);
     }
@@ -207,38 +237,35 @@ impl Memory<'_> {
         if self.free.is_empty() {
             self.evict();
         }
-        let was_seen = std::mem::replace(&mut self.was_seen[page as usize], true);
-        let frame = self.load(
-            page,
-            if was_seen {
-                Cause::Fetched
-            } else {
-                Cause::ZeroFill
-            },
-        );
+        let cause = match self.frame_of[page as usize] {
+            NEVER => Cause::ZeroFill,
+            _ => Cause::Fetched,
+        };
+        let id = self.ids[page as usize];
+        let frame = self.load(Held { page, id }, cause);
         self.end_fault(frame);
     }
 
-    /// Brings `page` to a free frame.
-    fn load(&mut self, page: u32, cause: Cause) -> FrameId {
+    /// Brings a page to a free frame.
+    fn load(&mut self, what: Held, cause: Cause) -> FrameId {
         let frame = FrameId(self.free.pop().expect("a frame was just freed"));
-        self.load_at(frame, page, cause);
+        self.load_at(frame, what, cause);
         frame
     }
 
-    fn load_at(&mut self, frame: FrameId, page: u32, cause: Cause) {
+    fn load_at(&mut self, frame: FrameId, what: Held, cause: Cause) {
         let place = frame.index();
-        self.page_of[place] = page;
-        self.frame_of[page as usize] = frame.0;
+        self.held[place] = what;
+        self.frame_of[what.page as usize] = frame.0;
         self.translation.is_mapped[place] = cause != Cause::Cleaned;
         self.translation.is_referenced[place] = false;
         self.translation.is_modified[place] = false;
         if cause != Cause::Cleaned {
-            self.stand(page, frame);
+            self.stand(what.id, frame);
         }
         self.frames.force(frame, State::Resident, false);
         let arrival = Arrival {
-            page: self.ids[page as usize],
+            page: what.id,
             cause,
             space: SPACE,
             is_external: false,
@@ -271,19 +298,19 @@ impl Memory<'_> {
         while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
             let is_modified =
                 self.translation.is_modified[frame.index()] || self.frames.is_dirty(frame);
-            let page = self.take_out(frame, State::Leaving);
-            washing.push((is_modified.then_some(self.ids[page as usize]), page, frame));
+            let what = self.take_out(frame, State::Leaving);
+            washing.push((is_modified.then_some(what.id), what, frame));
         }
         washing.sort_by_key(|&(written, _, _)| written);
-        for (_, page, frame) in washing {
-            self.load_at(frame, page, Cause::Cleaned);
+        for (_, what, frame) in washing {
+            self.load_at(frame, what, Cause::Cleaned);
         }
     }
 
-    fn stand(&mut self, page: u32, frame: FrameId) {
-        let PageId { object, index } = self.ids[page as usize];
-        self.places
-            .insert(frame, SpaceId(object.0), VirtPage(index));
+    fn stand(&mut self, id: PageId, frame: FrameId) {
+        if let Some(places) = &mut self.places {
+            places.insert(frame, SpaceId(id.object.0), VirtPage(id.index));
+        }
     }
 
     fn evict(&mut self) {
@@ -309,8 +336,10 @@ impl Memory<'_> {
             &mut self.translation,
             &mut self.cost.questions,
             0,
-        )
-        .with_places(&mut self.places);
+        );
+        if let Some(places) = &mut self.places {
+            probe = probe.with_places(places);
+        }
         ask(&mut *self.policy, &mut probe)
     }
 
@@ -320,15 +349,16 @@ impl Memory<'_> {
     }
 
     /// Takes the page that `frame` holds out of memory, and says which it was.
-    fn take_out(&mut self, frame: FrameId, then: State) -> u32 {
-        let page = std::mem::replace(&mut self.page_of[frame.index()], NONE);
-        self.frame_of[page as usize] = NONE;
+    fn take_out(&mut self, frame: FrameId, then: State) -> Held {
+        let what = std::mem::replace(&mut self.held[frame.index()], NOTHING);
+        self.frame_of[what.page as usize] = AWAY;
         self.frames.force(frame, then, false);
         self.translation.is_mapped[frame.index()] = false;
-        self.places.clear(frame);
-        self.policy
-            .page_left(frame, self.ids[page as usize], Departure::Evicted);
-        page
+        if let Some(places) = &mut self.places {
+            places.clear(frame);
+        }
+        self.policy.page_left(frame, what.id, Departure::Evicted);
+        what
     }
 }
 
