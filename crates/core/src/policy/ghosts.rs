@@ -78,7 +78,7 @@ impl Ghosts {
         } = ghost;
         let entry = self.directory.insert_with(page, Known { seen, was_hot });
         self.queues.push_back(RECENT, entry);
-        self.recent_hot += u32::from(ghost.was_hot);
+        self.recent_hot += u32::from(was_hot);
         while self.queues.length(RECENT) > recent_max {
             let Some(aged) = self.queues.front(RECENT) else {
                 break;

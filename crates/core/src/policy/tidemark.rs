@@ -496,8 +496,7 @@ impl Tidemark {
     fn close(&mut self) {
         for _ in 0..UNMAPS_MAX {
             self.is_closing &= self.cold() > self.cold_target;
-            let oldest = self.queues.front(TRIAL).or(self.queues.front(FRESH));
-            let Some(frame) = oldest.filter(|_| self.is_closing) else {
+            let Some(frame) = self.oldest_cold().filter(|_| self.is_closing) else {
                 return;
             };
             self.queues.move_to_back(HOT, frame);
@@ -636,8 +635,7 @@ impl Tidemark {
     /// Whether no cold page is old enough to leave. Only a burst of pages that came ahead of
     /// their use does that; and then the pages that were here before have to make room.
     fn is_cold_too_young(&self) -> bool {
-        let next = self.queues.front(TRIAL).or(self.queues.front(FRESH));
-        next.is_some_and(|frame| {
+        self.oldest_cold().is_some_and(|frame| {
             self.residents[frame as usize].is_ahead && self.is_too_young(FrameId(frame))
         })
     }
@@ -649,7 +647,12 @@ impl Tidemark {
 
     /// How long ago the oldest cold page came, or was last rescued.
     fn cold_age(&self) -> u64 {
-        self.count_since_seen(self.queues.front(TRIAL).or(self.queues.front(FRESH)))
+        self.count_since_seen(self.oldest_cold())
+    }
+
+    /// The cold page that came or was rescued longest ago.
+    fn oldest_cold(&self) -> Option<u32> {
+        self.queues.front(TRIAL).or(self.queues.front(FRESH))
     }
 
     /// How many pages have arrived since the page in `frame` was last known to be used.

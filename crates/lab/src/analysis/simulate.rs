@@ -202,7 +202,7 @@ impl Memory<'_> {
         let place = frame as usize;
         self.translation.is_referenced[place] = true;
         if !self.translation.is_mapped[place] {
-            self.rescue(page, FrameId(frame));
+            self.rescue(FrameId(frame));
         }
         if sees >= Sees::References {
             self.policy.page_referenced(FrameId(frame));
@@ -220,11 +220,11 @@ impl Memory<'_> {
     }
 
     #[cold]
-    fn rescue(&mut self, page: u32, frame: FrameId) {
+    fn rescue(&mut self, frame: FrameId) {
         self.pass_clock();
         self.translation.is_mapped[frame.index()] = true;
         self.cost.soft_faults += 1;
-        self.stand(self.ids[page as usize], frame);
+        self.stand(self.held[frame.index()].id, frame);
         self.policy.page_rescued(frame);
         self.end_fault(frame);
     }
