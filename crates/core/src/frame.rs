@@ -37,37 +37,45 @@ const NO_PAGE: PageId = PageId {
     index: 0,
 };
 
+/// What policies ask about, apart from what a frame holds: their questions go all over memory, and
+/// what they look at should be near.
 #[derive(Clone, Copy)]
 struct Frame {
     state: State,
-    /// Came ahead of its use, and nobody has been seen to touch it.
-    is_ahead: bool,
-    /// A soft fault here tells a stream that its reader has come this far.
-    is_marker: bool,
+    is_external: bool,
     /// Known to differ from the store, whatever the machine says.
     is_dirty: bool,
-    /// Touched while it was leaving: to be kept once the store has answered.
-    is_wanted: bool,
-    is_external: bool,
     /// Unmapped by the policy, and not mapped since.
     is_aside: bool,
     /// Load control vouches that the page was used.
     is_vouched: bool,
-    /// Leaving to be written, and to stay afterwards: as what it then comes back.
-    cleaning: Option<Cause>,
-    /// The space whose fault last brought or mapped the page.
-    owner: SpaceId,
     /// The page may not leave while this is not zero.
     wires: u16,
-    newer: u32,
-    older: u32,
+    /// The space whose fault last brought or mapped the page.
+    owner: SpaceId,
+}
+
+/// What a frame holds, what is to become of it, and its neighbours in the order of arrival.
+#[derive(Clone, Copy)]
+struct Held {
     page: PageId,
     ticket: Ticket,
+    newer: u32,
+    older: u32,
+    /// Came ahead of its use, and nobody has been seen to touch it.
+    is_ahead: bool,
+    /// A soft fault here tells a stream that its reader has come this far.
+    is_marker: bool,
+    /// Touched while it was leaving: to be kept once the store has answered.
+    is_wanted: bool,
+    /// Leaving to be written, and to stay afterwards: as what it then comes back.
+    cleaning: Option<Cause>,
 }
 
 /// The frame table.
 pub struct Frames {
     table: Vec<Frame>,
+    held: Vec<Held>,
     free: Bitmap,
     counts: [u32; STATES],
     external: u32,
@@ -86,20 +94,22 @@ impl Frames {
         assert!(frames_limit <= frames_max);
         let blank = Frame {
             state: State::Free,
-            is_ahead: false,
-            is_marker: false,
-            is_dirty: false,
-            is_wanted: false,
             is_external: false,
+            is_dirty: false,
             is_aside: false,
             is_vouched: false,
-            cleaning: None,
-            owner: SpaceId(0),
             wires: 0,
-            newer: NONE,
-            older: NONE,
+            owner: SpaceId(0),
+        };
+        let nothing = Held {
             page: NO_PAGE,
             ticket: Ticket(0),
+            newer: NONE,
+            older: NONE,
+            is_ahead: false,
+            is_marker: false,
+            is_wanted: false,
+            cleaning: None,
         };
         let mut table = vec![blank; frames_max as usize];
         for frame in table.iter_mut().skip(frames_limit as usize) {
@@ -113,6 +123,7 @@ impl Frames {
         let (newest, oldest) = (NONE, NONE);
         Frames {
             table,
+            held: vec![nothing; frames_max as usize],
             free,
             counts,
             external: 0,
@@ -128,10 +139,10 @@ impl Frames {
     pub(crate) fn take_run(&mut self, want: u32) -> Option<(FrameId, u32)> {
         let (first, length) = self.free.take_run(want as usize)?;
         for frame in first..first + length {
-            self.table[frame].is_ahead = false;
-            self.table[frame].is_marker = false;
+            self.held[frame].is_ahead = false;
+            self.held[frame].is_marker = false;
             self.table[frame].is_dirty = false;
-            self.table[frame].is_wanted = false;
+            self.held[frame].is_wanted = false;
             self.set_state(FrameId(frame as u32), State::Filling);
         }
         Some((FrameId(first as u32), length as u32))
@@ -140,19 +151,20 @@ impl Frames {
     /// Puts a taken frame to `page`, to be filled under `ticket`.
     pub(crate) fn fill(&mut self, frame: FrameId, page: PageId, is_external: bool, ticket: Ticket) {
         let entry = &mut self.table[frame.index()];
-        assert!(entry.state == State::Filling && entry.page == NO_PAGE);
-        entry.page = page;
-        entry.ticket = ticket;
+        let held = &mut self.held[frame.index()];
+        assert!(entry.state == State::Filling && held.page == NO_PAGE);
         entry.is_external = is_external;
+        held.page = page;
+        held.ticket = ticket;
     }
 
     /// Makes a filling or leaving frame resident, as the newest arrival.
     pub(crate) fn settle(&mut self, frame: FrameId) {
         assert!(matches!(self.state(frame), State::Filling | State::Leaving));
-        assert!(self.table[frame.index()].page != NO_PAGE);
+        assert!(self.held[frame.index()].page != NO_PAGE);
         self.set_state(frame, State::Resident);
-        self.table[frame.index()].ticket = Ticket(0);
-        self.table[frame.index()].is_wanted = false;
+        self.held[frame.index()].ticket = Ticket(0);
+        self.held[frame.index()].is_wanted = false;
         self.table[frame.index()].is_aside = false;
         self.table[frame.index()].is_vouched = false;
         self.end_cleaning(frame);
@@ -171,7 +183,7 @@ impl Frames {
     /// Names the transfer a leaving frame waits for.
     pub(crate) fn set_ticket(&mut self, frame: FrameId, ticket: Ticket) {
         assert!(self.state(frame) == State::Leaving);
-        self.table[frame.index()].ticket = ticket;
+        self.held[frame.index()].ticket = ticket;
     }
 
     /// Frees a frame, or retires it if more frames are in use than the limit allows. Returns
@@ -185,9 +197,9 @@ impl Frames {
         let is_over = self.usable() > self.limit;
         let entry = &mut self.table[frame.index()];
         assert!(!matches!(entry.state, State::Free | State::Retired));
-        entry.page = NO_PAGE;
-        entry.ticket = Ticket(0);
         entry.wires = 0;
+        self.held[frame.index()].page = NO_PAGE;
+        self.held[frame.index()].ticket = Ticket(0);
         if is_over {
             self.set_state(frame, State::Retired);
         } else {
@@ -227,14 +239,14 @@ impl Frames {
     }
 
     pub(crate) fn set_ahead(&mut self, frame: FrameId, is_marker: bool) {
-        self.table[frame.index()].is_ahead = true;
-        self.table[frame.index()].is_marker = is_marker;
+        self.held[frame.index()].is_ahead = true;
+        self.held[frame.index()].is_marker = is_marker;
     }
 
     /// Reports whether `frame` came ahead of its use and was not seen used, and forgets it.
     pub(crate) fn take_ahead(&mut self, frame: FrameId) -> bool {
-        self.table[frame.index()].is_marker = false;
-        core::mem::take(&mut self.table[frame.index()].is_ahead)
+        self.held[frame.index()].is_marker = false;
+        core::mem::take(&mut self.held[frame.index()].is_ahead)
     }
 
     pub(crate) fn set_dirty(&mut self, frame: FrameId, is_dirty: bool) {
@@ -243,7 +255,7 @@ impl Frames {
 
     pub(crate) fn set_wanted(&mut self, frame: FrameId) {
         assert!(self.state(frame) == State::Leaving);
-        self.table[frame.index()].is_wanted = true;
+        self.held[frame.index()].is_wanted = true;
     }
 
     /// Notes whether the policy has unmapped the page of `frame` and nobody has mapped it since.
@@ -264,7 +276,7 @@ impl Frames {
     /// Has a leaving page stay when it is written, and come back as `back` says.
     pub(crate) fn set_cleaning(&mut self, frame: FrameId, back: Cause) {
         assert!(self.state(frame) == State::Leaving && !self.is_cleaning(frame));
-        self.table[frame.index()].cleaning = Some(back);
+        self.held[frame.index()].cleaning = Some(back);
         self.cleaning += 1;
     }
 
@@ -283,7 +295,7 @@ impl Frames {
 
     /// Gives a frame's page another name: its object was merged into another.
     pub(crate) fn rename(&mut self, frame: FrameId, page: PageId) {
-        self.table[frame.index()].page = page;
+        self.held[frame.index()].page = page;
     }
 
     pub(crate) fn wire(&mut self, frame: FrameId) {
@@ -346,7 +358,7 @@ impl Frames {
 
     /// The page in `frame`, if it has one.
     pub fn page(&self, frame: FrameId) -> Option<PageId> {
-        let page = self.table[frame.index()].page;
+        let page = self.held[frame.index()].page;
         (page != NO_PAGE).then_some(page)
     }
 
@@ -382,15 +394,15 @@ impl Frames {
     pub fn iter_oldest(&self) -> impl Iterator<Item = (FrameId, PageId)> + '_ {
         let mut at = self.oldest;
         core::iter::from_fn(move || {
-            let entry = self.table.get(at as usize)?;
+            let held = self.held.get(at as usize)?;
             let here = FrameId(at);
-            at = entry.newer;
-            Some((here, entry.page))
+            at = held.newer;
+            Some((here, held.page))
         })
     }
 
     pub(crate) fn ticket(&self, frame: FrameId) -> Ticket {
-        self.table[frame.index()].ticket
+        self.held[frame.index()].ticket
     }
 
     /// Whether the page in `frame` is known to differ from the store, whatever the machine says.
@@ -408,19 +420,19 @@ impl Frames {
 
     /// As what a page comes back that is written and stays; `None` for all others.
     pub(crate) fn cleaned_as(&self, frame: FrameId) -> Option<Cause> {
-        self.table[frame.index()].cleaning
+        self.held[frame.index()].cleaning
     }
 
     pub(crate) fn is_wanted(&self, frame: FrameId) -> bool {
-        self.table[frame.index()].is_wanted
+        self.held[frame.index()].is_wanted
     }
 
     pub(crate) fn is_ahead(&self, frame: FrameId) -> bool {
-        self.table[frame.index()].is_ahead
+        self.held[frame.index()].is_ahead
     }
 
     pub(crate) fn is_marker(&self, frame: FrameId) -> bool {
-        self.table[frame.index()].is_marker
+        self.held[frame.index()].is_marker
     }
 
     /// Panics if the table contradicts itself.
@@ -432,31 +444,31 @@ impl Frames {
             counts[entry.state as usize] += 1;
             assert_eq!(self.free.contains(number), entry.state == State::Free);
             if matches!(entry.state, State::Free | State::Retired) {
-                assert!(entry.page == NO_PAGE && entry.wires == 0);
+                assert!(self.held[number].page == NO_PAGE && entry.wires == 0);
             }
             if entry.state == State::Resident {
-                assert!(entry.page != NO_PAGE);
+                assert!(self.held[number].page != NO_PAGE);
                 external += u32::from(entry.is_external);
                 owned[entry.owner.0 as usize] += 1;
             }
         }
         assert_eq!(owned, self.owned);
-        let cleaning = self.table.iter().filter(|entry| entry.cleaning.is_some());
+        let cleaning = self.held.iter().filter(|held| held.cleaning.is_some());
         assert_eq!(cleaning.count(), self.cleaning as usize);
         assert_eq!((counts, external), (self.counts, self.external));
         let mut length = 0;
         let (mut at, mut older) = (self.oldest, NONE);
         while at != NONE {
-            assert_eq!(self.table[at as usize].older, older);
+            assert_eq!(self.held[at as usize].older, older);
             assert_eq!(self.table[at as usize].state, State::Resident);
-            (older, at) = (at, self.table[at as usize].newer);
+            (older, at) = (at, self.held[at as usize].newer);
             length += 1;
         }
         assert_eq!((length, older), (self.count(State::Resident), self.newest));
     }
 
     fn end_cleaning(&mut self, frame: FrameId) {
-        let was_cleaning = self.table[frame.index()].cleaning.take();
+        let was_cleaning = self.held[frame.index()].cleaning.take();
         self.cleaning -= u32::from(was_cleaning.is_some());
     }
 
@@ -473,30 +485,26 @@ impl Frames {
             self.owned.resize(owner + 1, 0);
         }
         self.owned[owner] += 1;
-        self.table[frame.index()].older = self.newest;
-        self.table[frame.index()].newer = NONE;
+        self.held[frame.index()].older = self.newest;
+        self.held[frame.index()].newer = NONE;
         match self.newest {
             NONE => self.oldest = frame.0,
-            newest => self.table[newest as usize].newer = frame.0,
+            newest => self.held[newest as usize].newer = frame.0,
         }
         self.newest = frame.0;
     }
 
     fn unlink(&mut self, frame: FrameId) {
-        let Frame {
-            newer,
-            older,
-            owner,
-            ..
-        } = self.table[frame.index()];
+        let owner = self.table[frame.index()].owner;
         self.owned[owner.0 as usize] -= 1;
+        let Held { newer, older, .. } = self.held[frame.index()];
         match older {
             NONE => self.oldest = newer,
-            older => self.table[older as usize].newer = newer,
+            older => self.held[older as usize].newer = newer,
         }
         match newer {
             NONE => self.newest = older,
-            newer => self.table[newer as usize].older = older,
+            newer => self.held[newer as usize].older = older,
         }
     }
 }
