@@ -37,6 +37,7 @@ pub mod reverse;
 pub mod run;
 pub mod share;
 pub mod space;
+mod standing;
 pub mod swap_ahead;
 pub mod time;
 pub mod transfer;

@@ -93,6 +93,11 @@ pub trait Policy: Send {
     /// may be told again before the page comes, and the page may never come.
     fn page_missed(&mut self, _page: PageId) {}
 
+    /// Learns that `pages` may be missed soon: a simulation can read ahead in its trace. It changes
+    /// nothing and tells nothing. A policy that remembers pages which have left may look them up
+    /// here, all at once, so that it need not wait for memory when one of them is missed.
+    fn pages_ahead(&self, _pages: &[PageId]) {}
+
     /// Learns of one reference to a page that was resident; called by the lab alone, if `sees`
     /// asks for it. The reference that brings a page is told by `page_entered`.
     fn page_referenced(&mut self, _frame: FrameId) {}
@@ -366,7 +371,7 @@ impl Probe<'_> {
     /// that this policy has not removed, and whether it was used since this was last asked. Only
     /// for a policy that [walks](Policy::walks).
     pub fn walk(&mut self, after: Option<(SpaceId, VirtPage)>) -> Option<(Mapping, bool)> {
-        let places = self.places.as_deref()?;
+        let places = self.places.as_deref_mut()?;
         let found = places.next_standing(after)?;
         *self.questions += 1;
         let Mapping { space, at, frame } = found;

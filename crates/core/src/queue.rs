@@ -155,6 +155,22 @@ impl<List: ListNumber> Queues<List> {
         };
     }
 
+    /// Takes all that stand before `member` on its list behind the last of it, in their order, so
+    /// that `member` is the first. Takes the same time however many they are.
+    pub fn turn_to(&mut self, member: u32) {
+        let Link { previous, list, .. } = self.links[member as usize];
+        if previous == NONE {
+            return;
+        }
+        let ends = &mut self.ends[list.index()];
+        let first = core::mem::replace(&mut ends.front, member);
+        let last = core::mem::replace(&mut ends.back, previous);
+        self.links[member as usize].previous = NONE;
+        self.links[previous as usize].next = NONE;
+        self.links[last as usize].next = first;
+        self.links[first as usize].previous = last;
+    }
+
     /// Puts `member`, which is on no list, to the place of `old`, which then is on none.
     pub fn replace(&mut self, old: u32, member: u32) {
         let next = self.links[old as usize].next;
@@ -335,6 +351,17 @@ mod tests {
         assert_eq!((queues.length(0), queues.list_of(1)), (0, Some(70_000)));
         assert_eq!(queues.lists(), 70_001);
         queues.check();
+    }
+
+    #[test]
+    fn a_list_turns_to_any_of_its_members() {
+        for (to, expected) in [(0, [0, 1, 2]), (1, [1, 2, 0]), (2, [2, 0, 1])] {
+            let mut queues = Queues::new(1_u8, 3);
+            (0..3).for_each(|member| queues.push_back(0, member));
+            queues.turn_to(to);
+            assert_eq!(members(&queues, 0), expected);
+            queues.check();
+        }
     }
 
     #[test]

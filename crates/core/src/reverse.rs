@@ -11,12 +11,11 @@
 //! without a reverse map did, the same entries are kept in that order too, apart from those that
 //! such a policy has removed: the *standing* ones. Nobody else pays for them.
 
-use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Bound;
 
 use crate::id::{FrameId, SpaceId, VirtPage};
+use crate::standing::Standing;
 
 const NONE: u32 = u32::MAX;
 
@@ -43,12 +42,6 @@ pub struct Mapping {
     pub at: VirtPage,
     /// The frame.
     pub frame: FrameId,
-}
-
-/// The standing mappings in order of space and address, and how many each frame has.
-struct Standing {
-    places: BTreeMap<(SpaceId, VirtPage), FrameId>,
-    counts: Vec<u32>,
 }
 
 /// Where each frame may be mapped.
@@ -78,10 +71,7 @@ impl ReverseMap {
     /// Keeps the mappings in the order of addresses too, from now on. Needs an empty map.
     pub fn keep_standing(&mut self) {
         assert!(self.heads.iter().all(|&head| head == Head::Unmapped));
-        self.standing = Some(Standing {
-            places: BTreeMap::new(),
-            counts: vec![0; self.heads.len()],
-        });
+        self.standing = Some(Standing::new(self.heads.len()));
     }
 
     /// Adds a mapping, if it is not there yet.
@@ -146,17 +136,14 @@ impl ReverseMap {
 
     /// The first standing mapping behind `after`, in order of space and address; the first of all
     /// if there is no `after`. `None` if none is left, or they are not kept.
-    pub fn next_standing(&self, after: Option<(SpaceId, VirtPage)>) -> Option<Mapping> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let places = &self.standing.as_ref()?.places;
-        let (&(space, at), &frame) = places.range((from, Bound::Unbounded)).next()?;
-        Some(Mapping { space, at, frame })
+    pub fn next_standing(&mut self, after: Option<(SpaceId, VirtPage)>) -> Option<Mapping> {
+        self.standing.as_mut()?.next(after)
     }
 
     /// How many mappings of `frame` stand; none if they are not kept.
     pub fn count_standing(&self, frame: FrameId) -> u32 {
         let standing = self.standing.as_ref();
-        standing.map_or(0, |standing| standing.counts[frame.index()])
+        standing.map_or(0, |standing| standing.count(frame))
     }
 
     /// The places where `frame` may be mapped.
@@ -236,23 +223,6 @@ impl ReverseMap {
     }
 }
 
-impl Standing {
-    fn insert(&mut self, frame: FrameId, space: SpaceId, at: VirtPage) {
-        let before = self.places.insert((space, at), frame);
-        self.counts[frame.index()] += 1;
-        if let Some(other) = before {
-            self.counts[other.index()] -= 1;
-        }
-    }
-
-    fn remove(&mut self, frame: FrameId, space: SpaceId, at: VirtPage) {
-        if self.places.get(&(space, at)) == Some(&frame) {
-            self.places.remove(&(space, at));
-            self.counts[frame.index()] -= 1;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,7 +253,7 @@ mod tests {
         for (frame, space, at) in [(0, 1, 5), (1, 0, 9), (0, 0, 7)] {
             map.insert(FrameId(frame), SpaceId(space), VirtPage(at));
         }
-        let walk = |map: &ReverseMap| {
+        let walk = |map: &mut ReverseMap| {
             let mut places = Vec::new();
             let mut after = None;
             while let Some(Mapping { space, at, frame }) = map.next_standing(after) {
@@ -292,16 +262,16 @@ mod tests {
             }
             places
         };
-        assert_eq!(walk(&map), [(0, 7, 0), (0, 9, 1), (1, 5, 0)]);
+        assert_eq!(walk(&mut map), [(0, 7, 0), (0, 9, 1), (1, 5, 0)]);
         assert_eq!(map.count_standing(FrameId(0)), 2);
         map.fell(FrameId(0), SpaceId(0), VirtPage(7));
-        assert_eq!(walk(&map), [(0, 9, 1), (1, 5, 0)]);
+        assert_eq!(walk(&mut map), [(0, 9, 1), (1, 5, 0)]);
         // It may be mapped there all the same, and a touch makes it stand again.
         assert_eq!(map.iter(FrameId(0)).count(), 2);
         map.insert(FrameId(0), SpaceId(0), VirtPage(7));
         assert_eq!(map.count_standing(FrameId(0)), 2);
         map.clear(FrameId(0));
-        assert_eq!(walk(&map), [(0, 9, 1)]);
+        assert_eq!(walk(&mut map), [(0, 9, 1)]);
         map.remove(FrameId(1), SpaceId(0), VirtPage(9));
         assert_eq!(map.next_standing(None), None);
         assert_eq!(map.count_standing(FrameId(1)), 0);

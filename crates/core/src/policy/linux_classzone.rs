@@ -183,6 +183,12 @@ impl Policy for Classzone {
                 self.begin_round(probe);
                 continue;
             }
+            if self.walks() {
+                self.pass_mapped(probe);
+                if self.round.scan == 0 {
+                    continue;
+                }
+            }
             if let Some(frame) = self.look(probe) {
                 self.round.wanted -= 1;
                 return Some(frame);
@@ -229,6 +235,35 @@ impl Classzone {
         if self.search == Search::Reverse {
             self.round.mapped = u64::MAX;
         }
+    }
+
+    /// Passes the oldest inactive pages that only go to the back of their list when they are looked
+    /// at: most are mapped, and each walk is preceded by thousands of them. So they are counted as
+    /// they lie, and the list is turned once.
+    fn pass_mapped(&mut self, probe: &Probe<'_>) {
+        let Round {
+            mut scan,
+            mut mapped,
+            ..
+        } = self.round;
+        let mut at = self.queues.front(INACTIVE);
+        while scan > 0
+            && let Some(frame) = at
+        {
+            if probe.may_leave(FrameId(frame)) {
+                if mapped == 0 || !probe.is_mapped(FrameId(frame)) {
+                    break;
+                }
+                mapped -= 1;
+            }
+            scan -= 1;
+            at = self.queues.next(frame);
+        }
+        // A list that was passed to its end is as it was.
+        if let Some(frame) = at {
+            self.queues.turn_to(frame);
+        }
+        (self.round.scan, self.round.mapped) = (scan, mapped);
     }
 
     /// Looks at the oldest inactive page. Answers its frame if it is to go.
