@@ -115,9 +115,9 @@ impl Policy for WsClock {
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let mut oldest = None;
-        for _ in 0..self.queues.length(LIST) {
-            let frame = FrameId(self.queues.front(LIST)?);
-            self.queues.move_to_back(LIST, frame.0);
+        let mut next = self.queues.front(LIST);
+        while let Some(frame) = next.map(FrameId) {
+            next = self.queues.next(frame.0);
             if !probe.may_leave(frame) {
                 continue;
             }
@@ -127,6 +127,10 @@ impl Policy for WsClock {
             }
             let age = self.age(frame);
             if age > self.window {
+                // The hand stops behind it. A whole round leaves it where it was.
+                if let Some(next) = next {
+                    self.queues.turn_to(next);
+                }
                 return Some(frame);
             }
             if oldest.is_none_or(|(most, _)| age > most) {
