@@ -42,10 +42,10 @@ impl Clocks {
         clock.map_or(0, |clock| clock.told + clock.offset)
     }
 
-    /// How far the time of `space` is ahead of what was told.
-    pub fn offset(&self, space: SpaceId) -> u64 {
+    /// The time of `space`, and how far it is ahead of what was told.
+    pub fn now_and_offset(&self, space: SpaceId) -> (u64, u64) {
         let clock = self.table.get(space.0 as usize);
-        clock.map_or(0, |clock| clock.offset)
+        clock.map_or((0, 0), |clock| (clock.told + clock.offset, clock.offset))
     }
 }
 

@@ -83,8 +83,16 @@ impl Policy for Opt {
     fn page_foreseen(&mut self, frame: FrameId, next: u64) {
         // A page that is on its way out may still be in use.
         let place = self.places[frame.index()];
-        if place != NONE {
-            self.settle(place as usize, Page { next, frame });
+        if place == NONE {
+            return;
+        }
+        let place = place as usize;
+        let page = Page { next, frame };
+        // A page that has just been used is used again later than now: it only goes up.
+        if next >= self.heap[place].next {
+            self.raise(place, page);
+        } else {
+            self.settle(place, page);
         }
     }
 

@@ -73,10 +73,10 @@ impl Policy for Vmin {
 
     fn page_foreseen(&mut self, frame: FrameId, next: u64) {
         let owner = self.owners[frame.index()];
-        let now = self.clocks.now(owner);
+        let (now, offset) = self.clocks.now_and_offset(owner);
         // What is foreseen is in the ticks that were told; a clock that went on from another's
         // stands before them.
-        let next = next.saturating_add(self.clocks.offset(owner));
+        let next = next.saturating_add(offset);
         self.next[frame.index()] = next;
         if next.saturating_sub(now) > self.window {
             self.sets.push_other(LEAVING, frame);

@@ -36,7 +36,8 @@ const SHARED_MIN: usize = 1 << 16;
 pub fn collect_next_uses(pages: &[u32], page_count: u32) -> Vec<u32> {
     assert!(pages.len() <= REFERENCES_MAX, "{} references", pages.len());
     let mut later = vec![NEVER; page_count as usize];
-    let mut next_uses = vec![NEVER; pages.len()];
+    // Each is set below, so that they need not be filled first.
+    let mut next_uses = vec![0; pages.len()];
     for (at, (&page, next)) in pages.iter().zip(&mut next_uses).enumerate().rev() {
         *next = std::mem::replace(&mut later[page as usize], at as u32);
     }
