@@ -268,9 +268,14 @@ impl Freebsd {
     fn must_launder(&self, probe: &Probe<'_>) -> bool {
         let clean = u64::from(probe.frames_free()) + self.count_inactive();
         let band = (self.targets.free - self.targets.free_min).max(1);
-        let urge = (self.freed + 1).div_ceil(band).isqrt();
         let dirty = self.length(LAUNDRY);
-        dirty > 0 && dirty * urge >= clean
+        // The urge is the root of what was freed, in bands. Asked at each fault, so the other way
+        // round: how large it would have to be.
+        let urge_least = match dirty {
+            0 => return false,
+            dirty => clean.div_ceil(dirty),
+        };
+        urge_least == 0 || self.freed >= (urge_least * urge_least - 1).saturating_mul(band)
     }
 
     /// Goes round the active queue until one of its pages becomes inactive, with nobody using any.
