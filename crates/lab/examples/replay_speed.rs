@@ -1,6 +1,6 @@
 //! How many million references a second the simulation of one policy takes, on one thread.
 //!
-//!     cargo run --release --example replay_speed -p tidemark-lab [-- REFERENCES]
+//!     cargo run --release --example replay_speed -p tidemark-lab [-- REFERENCES [POLICY…]]
 //!     … -- --words FILE FRAMES [POLICY…]
 //!     … -- --misses FILE FRAMES [POLICY[:KNOB=VALUE,…]…]
 //!
@@ -30,7 +30,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        [] => measure_all(20_000_000),
+        [] => measure_all(20_000_000, &[]),
         ["--words", file, frames, ref policies @ ..] => {
             let words = References::from_pages(read_words(file));
             measure("file", &words, read_number(frames), policies);
@@ -39,7 +39,9 @@ fn main() {
             let words = References::from_pages(read_words(file));
             print_misses(&words, read_number(frames), policies);
         }
-        [count] => measure_all(read_number(count) as usize),
+        [count, ref policies @ ..] if !count.starts_with("--") => {
+            measure_all(read_number(count) as usize, policies);
+        }
         _ => {
             fail("what is asked is not clear; give a number of references, or --words FILE FRAMES")
         }
@@ -51,16 +53,16 @@ fn read_number(text: &str) -> u32 {
     text.parse().unwrap_or_else(|_| wrong())
 }
 
-fn measure_all(references: usize) {
+fn measure_all(references: usize, policies: &[&str]) {
     println!(
         "million references a second, one thread, best of {}",
         measure::RUNS
     );
     let string = References::from_pages(program(references));
     let frames = string.page_count.div_ceil(10).max(1);
-    measure("program", &string, frames, &[]);
+    measure("program", &string, frames, policies);
     let string = References::from_pages(traces::zipf(7, 1_000_000, references as u64));
-    measure("zipf", &string, 100_000.min(string.page_count), &[]);
+    measure("zipf", &string, 100_000.min(string.page_count), policies);
 }
 
 /// Prints the misses of `policies`, each a name and maybe knobs.

@@ -100,6 +100,10 @@ impl Policy for Dclock {
         }
     }
 
+    fn pages_ahead(&self, pages: &[PageId]) {
+        self.ghosts.bring_near(pages);
+    }
+
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         if self.queues.length(INACTIVE) == 0 {
             self.deactivate_one();

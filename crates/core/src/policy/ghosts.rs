@@ -116,6 +116,12 @@ impl Ghosts {
         }
     }
 
+    /// Looks for what is remembered of `pages`, so that it is found sooner afterwards.
+    pub fn bring_near(&self, pages: &[PageId]) {
+        self.directory
+            .bring_near(pages, |entry| self.queues.list_of(entry) == Some(OLD));
+    }
+
     /// Forgets `page`, and says what was remembered of it.
     pub fn take(&mut self, page: PageId) -> Option<Found> {
         self.directory

@@ -200,6 +200,10 @@ impl Policy for LinuxModern {
         true
     }
 
+    fn pages_ahead(&self, pages: &[PageId]) {
+        self.ghosts.bring_near(pages);
+    }
+
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         // Where everything is in use the kernel would go on for longer than one choice may take.
         for _ in 0..3 * self.queues.total() {

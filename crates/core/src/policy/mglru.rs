@@ -58,10 +58,15 @@ const REFAULTS_LEAST: u64 = 64;
 
 #[derive(Clone, Copy, Default)]
 struct Page {
-    kind: usize,
-    generation: u64,
+    is_file: bool,
     /// Is of the second tier.
     has_refaulted: bool,
+}
+
+impl Page {
+    fn kind(self) -> usize {
+        usize::from(self.is_file)
+    }
 }
 
 /// What is counted of a tier in the oldest generation, and on average of those before.
@@ -119,11 +124,11 @@ impl Policy for Mglru {
     }
 
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
-        let kind = usize::from(arrival.is_external);
         let mut page = Page {
-            kind,
-            ..Page::default()
+            is_file: arrival.is_external,
+            has_refaulted: false,
         };
+        let kind = page.kind();
         if let Some(found) = self.ghosts.take(arrival.page) {
             let tier = usize::from(found.ghost.was_hot);
             // Only what left from the generation that is the oldest still tells of it.
@@ -147,11 +152,8 @@ impl Policy for Mglru {
 
     fn page_left(&mut self, frame: FrameId, page: PageId, departure: Departure) {
         self.queues.remove(frame.0);
-        let Page {
-            kind,
-            has_refaulted,
-            ..
-        } = self.pages[frame.index()];
+        let known = self.pages[frame.index()];
+        let (kind, has_refaulted) = (known.kind(), known.has_refaulted);
         if departure == Departure::Evicted {
             self.tallies[kind][usize::from(has_refaulted)].total += 1;
             let ghost = Ghost {
@@ -171,6 +173,10 @@ impl Policy for Mglru {
         // Uses through descriptors make a tier, not a generation.
         self.pages[frame.index()].has_refaulted |= kernel_use == KernelUse::Again;
         true
+    }
+
+    fn pages_ahead(&self, pages: &[PageId]) {
+        self.ghosts.bring_near(pages);
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
@@ -202,15 +208,13 @@ impl Policy for Mglru {
         for kind in [ANON, FILE] {
             let count = self.youngest - self.oldest[kind] + 1;
             assert!((GENERATIONS_MIN..=GENERATIONS_MAX).contains(&count));
+            for generation in self.youngest + 1..self.oldest[kind] + GENERATIONS_MAX {
+                let length = self.queues.length(list_of(kind, generation));
+                assert_eq!(length, 0, "a page of no generation");
+            }
             for generation in 0..GENERATIONS_MAX {
                 for frame in self.queues.iter(list_of(kind, generation)) {
-                    let page = self.pages[frame as usize];
-                    assert_eq!(
-                        list_of(page.kind, page.generation),
-                        list_of(kind, generation)
-                    );
-                    let known = self.oldest[kind]..=self.youngest;
-                    assert!(known.contains(&page.generation), "a page of no generation");
+                    assert_eq!(self.pages[frame as usize].kind(), kind);
                 }
             }
         }
@@ -299,7 +303,6 @@ impl Mglru {
         while let Some(frame) = self.queues.back(from) {
             self.queues.remove(frame);
             self.queues.push_front(list_of(kind, next), frame);
-            self.pages[frame as usize].generation = next;
         }
         self.end_oldest(kind);
     }
@@ -374,9 +377,7 @@ impl Mglru {
     }
 
     fn place(&mut self, frame: FrameId, generation: u64) {
-        let page = &mut self.pages[frame.index()];
-        page.generation = generation;
-        let list = list_of(page.kind, generation);
+        let list = list_of(self.pages[frame.index()].kind(), generation);
         self.queues.move_to_back(list, frame.0);
     }
 }
@@ -406,8 +407,17 @@ mod tests {
         (policy, bench)
     }
 
+    fn generation(policy: &Mglru, frame: u32) -> u64 {
+        let list = policy.queues.list_of(frame);
+        let kind = policy.pages[frame as usize].kind();
+        let mut known = policy.oldest[kind]..=policy.youngest;
+        let found = known.find(|&generation| Some(list_of(kind, generation)) == list);
+        found.unwrap()
+    }
+
     fn generations(policy: &Mglru) -> Vec<u64> {
-        policy.pages.iter().map(|page| page.generation).collect()
+        let frames = 0..policy.pages.len() as u32;
+        frames.map(|frame| generation(policy, frame)).collect()
     }
 
     #[test]
@@ -443,7 +453,7 @@ mod tests {
         policy.age(&mut bench.probe());
         bench.touch(&[2]);
         assert_eq!(bench.evict_one(&mut policy), Some(3));
-        assert_eq!(policy.pages[2].generation, policy.youngest);
+        assert_eq!(generation(&policy, 2), policy.youngest);
         assert_eq!(bench.evict_one(&mut policy), Some(4));
     }
 
@@ -452,9 +462,9 @@ mod tests {
         let (mut policy, mut bench) = policy(4);
         bench.evict(&mut policy, 3);
         bench.bring(&mut policy, 3, Cause::Prefetched);
-        assert_eq!(policy.pages[3].generation, policy.oldest[ANON]);
+        assert_eq!(generation(&policy, 3), policy.oldest[ANON]);
         policy.page_rescued(FrameId(3));
-        assert_eq!(policy.pages[3].generation, policy.youngest);
+        assert_eq!(generation(&policy, 3), policy.youngest);
     }
 
     #[test]

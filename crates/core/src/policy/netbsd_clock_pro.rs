@@ -152,6 +152,10 @@ impl Policy for ClockPro {
         }
     }
 
+    fn pages_ahead(&self, pages: &[PageId]) {
+        self.ghosts.bring_near(pages);
+    }
+
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         self.absorb_new(probe);
         for _ in 0..=2 * self.queues.total() {

@@ -203,6 +203,10 @@ impl<U: Uses> Policy for S3Fifo<U> {
         self.uses.count(frame);
     }
 
+    fn pages_ahead(&self, pages: &[PageId]) {
+        self.ghosts.bring_near(pages);
+    }
+
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let chosen = self.choose_small(probe);
         let chosen = chosen.or_else(|| self.choose_main(probe));

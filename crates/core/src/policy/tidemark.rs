@@ -374,6 +374,10 @@ impl Policy for Tidemark {
         }
     }
 
+    fn pages_ahead(&self, pages: &[PageId]) {
+        self.ghosts.bring_near(pages);
+    }
+
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         self.has_grown = false;
         self.note_event(probe.now());

@@ -92,6 +92,10 @@ impl Policy for TwoQ {
         }
     }
 
+    fn pages_ahead(&self, pages: &[PageId]) {
+        self.ghosts.bring_near(pages);
+    }
+
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let share = (self.frames * self.in_permille / 1000).max(1);
         let is_long = u64::from(self.queues.length(IN)) > share;

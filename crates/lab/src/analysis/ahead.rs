@@ -13,11 +13,16 @@ pub(super) const AHEAD: usize = 64;
 /// Tables of fewer bytes than this are near anyway.
 const FAR_BYTES_MIN: usize = 1 << 18;
 
+/// Whether `table` is too large to be in the nearest cache.
+pub(super) fn is_far<T>(table: &[T]) -> bool {
+    size_of_val(table) >= FAR_BYTES_MIN
+}
+
 /// Brings the entries at `places` into the nearest cache, if `table` is too large to be there.
 /// Places beyond its end are none.
 #[inline(always)]
 pub(super) fn bring_near<T: Copy + PartialEq>(table: &[T], places: impl Iterator<Item = usize>) {
-    if size_of_val(table) < FAR_BYTES_MIN {
+    if !is_far(table) {
         return;
     }
     let first = table.first();

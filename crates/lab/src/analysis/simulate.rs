@@ -16,7 +16,7 @@ use tidemark_model::sampled::Sampled;
 
 pub use tidemark_model::sampled::MachineKind;
 
-use super::ahead::{AHEAD, bring_near, bring_pages_near};
+use super::ahead::{AHEAD, bring_pages_near, is_far};
 use super::optimum;
 use super::references::{Name, References};
 
@@ -111,20 +111,24 @@ pub fn simulate(
         held: vec![NOTHING; count],
         frame_of: vec![NEVER; ids.len()],
         ids,
-        now: Time(0),
+        ahead: Vec::with_capacity(AHEAD),
+        ticks: 0,
     };
     match sees {
         Sees::Faults | Sees::Bits | Sees::References => {
             for near in pages.chunks(AHEAD) {
-                memory.bring_near(near);
+                memory.look_ahead(near);
                 near.iter().for_each(|&page| memory.refer(page, sees));
             }
         }
         Sees::Future => {
             let next_uses = optimum::collect_next_uses(pages, page_count);
-            for (&page, next) in pages.iter().zip(next_uses) {
-                memory.refer(page, sees);
-                memory.foresee(page, next);
+            for (near, nexts) in pages.chunks(AHEAD).zip(next_uses.chunks(AHEAD)) {
+                memory.look_ahead(near);
+                for (&page, &next) in near.iter().zip(nexts) {
+                    memory.refer(page, sees);
+                    memory.foresee(page, next);
+                }
             }
         }
     }
@@ -145,20 +149,38 @@ const REFERENCE_NS: u64 = 1000;
 const REFUSALS_MAX: u64 = 1000;
 
 /// What a frame holds: the page's number, and how the policy knows it. Kept together, because a
-/// page that leaves has been in nobody's cache for long.
+/// page that leaves has been in nobody's cache for long; the parts of its name stand apart, which
+/// takes eight bytes less.
 #[derive(Clone, Copy)]
 struct Held {
+    index: u64,
+    object: ObjectId,
     page: u32,
-    id: PageId,
 }
 
 const NOTHING: Held = Held {
+    index: 0,
+    object: ObjectId(u32::MAX),
     page: u32::MAX,
-    id: PageId {
-        object: ObjectId(u32::MAX),
-        index: 0,
-    },
 };
+
+impl Held {
+    fn new(page: u32, id: PageId) -> Held {
+        let PageId { object, index } = id;
+        Held {
+            index,
+            object,
+            page,
+        }
+    }
+
+    fn id(&self) -> PageId {
+        PageId {
+            object: self.object,
+            index: self.index,
+        }
+    }
+}
 
 struct Memory<'a> {
     policy: Box<dyn Policy>,
@@ -171,26 +193,32 @@ struct Memory<'a> {
     held: Vec<Held>,
     frame_of: Vec<u32>,
     ids: &'a [PageId],
-    now: Time,
+    /// How the policy knows those of the next pages that are not resident.
+    ahead: Vec<PageId>,
+    /// References so far.
+    ticks: u64,
 }
 
 impl Memory<'_> {
-    /// Brings what the next references will look at into the nearest cache.
-    fn bring_near(&self, pages: &[u32]) {
+    /// Brings what the next references will look at into the nearest cache, and lets the policy do
+    /// the same.
+    fn look_ahead(&mut self, pages: &[u32]) {
         bring_pages_near(&self.frame_of, pages);
-        let Some(&first) = pages.first() else {
+        if !is_far(self.ids) {
             return;
-        };
-        let missed = |&page: &u32| match self.frame_of[page as usize] >= NEVER {
-            true => page as usize,
-            false => first as usize,
-        };
-        bring_near(self.ids, pages.iter().map(missed));
+        }
+        self.ahead.clear();
+        let missed = pages
+            .iter()
+            .filter(|&&page| self.frame_of[page as usize] >= NEVER);
+        self.ahead
+            .extend(missed.map(|&page| self.ids[page as usize]));
+        self.policy.pages_ahead(&self.ahead);
     }
 
     #[inline]
     fn refer(&mut self, page: u32, sees: Sees) {
-        self.now.0 += REFERENCE_NS;
+        self.ticks += 1;
         if sees == Sees::Future {
             self.pass_clock();
         }
@@ -224,7 +252,7 @@ impl Memory<'_> {
         self.pass_clock();
         self.translation.is_mapped[frame.index()] = true;
         self.cost.soft_faults += 1;
-        self.stand(self.held[frame.index()].id, frame);
+        self.stand(self.held[frame.index()].id(), frame);
         self.policy.page_rescued(frame);
         self.end_fault(frame);
     }
@@ -241,31 +269,32 @@ impl Memory<'_> {
             NEVER => Cause::ZeroFill,
             _ => Cause::Fetched,
         };
-        let id = self.ids[page as usize];
-        let frame = self.load(Held { page, id }, cause);
+        let frame = self.load(page, cause);
         self.end_fault(frame);
     }
 
     /// Brings a page to a free frame.
-    fn load(&mut self, what: Held, cause: Cause) -> FrameId {
+    fn load(&mut self, page: u32, cause: Cause) -> FrameId {
         let frame = FrameId(self.free.pop().expect("a frame was just freed"));
-        self.load_at(frame, what, cause);
+        let id = self.ids[page as usize];
+        self.held[frame.index()] = Held::new(page, id);
+        self.frame_of[page as usize] = frame.0;
+        self.enter(frame, id, cause);
         frame
     }
 
-    fn load_at(&mut self, frame: FrameId, what: Held, cause: Cause) {
+    /// Tells of a page that has come to `frame`.
+    fn enter(&mut self, frame: FrameId, page: PageId, cause: Cause) {
         let place = frame.index();
-        self.held[place] = what;
-        self.frame_of[what.page as usize] = frame.0;
         self.translation.is_mapped[place] = cause != Cause::Cleaned;
         self.translation.is_referenced[place] = false;
         self.translation.is_modified[place] = false;
         if cause != Cause::Cleaned {
-            self.stand(what.id, frame);
+            self.stand(page, frame);
         }
         self.frames.force(frame, State::Resident, false);
         let arrival = Arrival {
-            page: what.id,
+            page,
             cause,
             space: SPACE,
             is_external: false,
@@ -275,8 +304,7 @@ impl Memory<'_> {
 
     /// A tick of the program's own time is a reference.
     fn pass_clock(&mut self) {
-        self.policy
-            .clock_moved(SPACE, self.now.0 / REFERENCE_NS - 1);
+        self.policy.clock_moved(SPACE, self.ticks - 1);
     }
 
     /// Lets the policy trim when a fault is over, but not the page that was wanted: its program has
@@ -292,18 +320,21 @@ impl Memory<'_> {
     }
 
     /// Writes what the policy wants clean. None is back before the last is named, and what need
-    /// not be written is back first.
+    /// not be written is back first. Nobody refers to a page meanwhile, so that it keeps its frame.
     fn clean(&mut self) {
-        let mut washing = Vec::new();
+        let (mut ready, mut written) = (Vec::new(), Vec::new());
         while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
-            let is_modified =
-                self.translation.is_modified[frame.index()] || self.frames.is_dirty(frame);
-            let what = self.take_out(frame, State::Leaving);
-            washing.push((is_modified.then_some(what.id), what, frame));
+            let id = self.held[frame.index()].id();
+            if self.translation.is_modified[frame.index()] || self.frames.is_dirty(frame) {
+                written.push((id, frame));
+            } else {
+                ready.push((id, frame));
+            }
+            self.leave(frame, id, State::Leaving);
         }
-        washing.sort_by_key(|&(written, _, _)| written);
-        for (_, what, frame) in washing {
-            self.load_at(frame, what, Cause::Cleaned);
+        written.sort_unstable_by_key(|&(id, _)| id);
+        for (id, frame) in ready.into_iter().chain(written) {
+            self.enter(frame, id, Cause::Cleaned);
         }
     }
 
@@ -331,7 +362,7 @@ impl Memory<'_> {
         ask: fn(&mut dyn Policy, &mut Probe<'_>) -> Option<FrameId>,
     ) -> Option<FrameId> {
         let mut probe = Probe::new(
-            self.now,
+            Time(self.ticks * REFERENCE_NS),
             &mut self.frames,
             &mut self.translation,
             &mut self.cost.questions,
@@ -343,22 +374,22 @@ impl Memory<'_> {
         ask(&mut *self.policy, &mut probe)
     }
 
+    /// Takes the page that `frame` holds out of memory.
     fn free_frame(&mut self, frame: FrameId) {
-        self.take_out(frame, State::Free);
+        let what = std::mem::replace(&mut self.held[frame.index()], NOTHING);
+        self.frame_of[what.page as usize] = AWAY;
+        self.leave(frame, what.id(), State::Free);
         self.free.push(frame.0);
     }
 
-    /// Takes the page that `frame` holds out of memory, and says which it was.
-    fn take_out(&mut self, frame: FrameId, then: State) -> Held {
-        let what = std::mem::replace(&mut self.held[frame.index()], NOTHING);
-        self.frame_of[what.page as usize] = AWAY;
+    /// Tells of a page that is on its way out of `frame`.
+    fn leave(&mut self, frame: FrameId, page: PageId, then: State) {
         self.frames.force(frame, then, false);
         self.translation.is_mapped[frame.index()] = false;
         if let Some(places) = &mut self.places {
             places.clear(frame);
         }
-        self.policy.page_left(frame, what.id, Departure::Evicted);
-        what
+        self.policy.page_left(frame, page, Departure::Evicted);
     }
 }
 
