@@ -131,16 +131,19 @@ impl<Data: Copy + Default> Directory<Data> {
 
     /// Looks where `pages` would be found, all at once, so that each is found sooner afterwards:
     /// no look waits for another. A directory that is near anyway is left alone.
+    ///
+    /// `look` looks at what the caller keeps for an entry. The answers only make sure that the
+    /// looks take place.
     pub fn bring_near(&self, pages: &[PageId], look: impl Fn(u32) -> bool) {
         if size_of_val(&self.entries[..]) < FAR_BYTES_MIN {
             return;
         }
-        let is_far = |page: &&PageId| {
+        let is_last = |page: &&PageId| {
             let entry = self.buckets[self.bucket(**page)];
-            let known = self.entries.get(entry as usize);
-            known.is_some_and(|known| look(entry) && known.next != entry)
+            let first = self.entries.get(entry as usize);
+            first.is_some_and(|first| look(entry) & (first.next == NONE))
         };
-        core::hint::black_box(pages.iter().filter(is_far).count());
+        core::hint::black_box(pages.iter().filter(is_last).count());
     }
 
     /// The page of `entry`, which is in use.

@@ -18,21 +18,16 @@ pub(super) fn is_far<T>(table: &[T]) -> bool {
     size_of_val(table) >= FAR_BYTES_MIN
 }
 
-/// Brings the entries at `places` into the nearest cache, if `table` is too large to be there.
-/// Places beyond its end are none.
+/// Brings the entries of `pages` into the nearest cache, if `table`, with an entry for each page,
+/// is too large to be there. Pages beyond its end have none.
 #[inline(always)]
-pub(super) fn bring_near<T: Copy + PartialEq>(table: &[T], places: impl Iterator<Item = usize>) {
+pub(super) fn bring_pages_near<T: Copy + PartialEq>(table: &[T], pages: &[u32]) {
     if !is_far(table) {
         return;
     }
     let first = table.first();
-    black_box(places.filter(|place| table.get(*place) == first).count());
-}
-
-/// As [`bring_near`], for a table with an entry for each page.
-#[inline(always)]
-pub(super) fn bring_pages_near<T: Copy + PartialEq>(table: &[T], pages: &[u32]) {
-    bring_near(table, pages.iter().map(|page| *page as usize));
+    let is_first = |page: &&u32| table.get(**page as usize) == first;
+    black_box(pages.iter().filter(is_first).count());
 }
 
 #[cfg(test)]
@@ -46,9 +41,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_beyond_a_large_table_are_none() {
+    fn pages_beyond_a_large_table_have_no_entry() {
         let table = vec![0_u64; FAR_BYTES_MIN];
-        bring_near(&table, [0, table.len(), usize::MAX].into_iter());
+        bring_pages_near(&table, &[0, table.len() as u32, u32::MAX]);
         bring_pages_near(&table[..0], &[0, u32::MAX]);
     }
 
