@@ -12,9 +12,8 @@
 mod measure;
 mod strings;
 
-use tidemark_core::policy::registry;
 use tidemark_lab::analysis::shards::{Sampling, Share, estimate};
-use tidemark_lab::analysis::simulate::{MachineKind, simulate};
+use tidemark_lab::analysis::simulate::{Job, simulate};
 use tidemark_lab::analysis::{References, optimum, queues, stack};
 use tidemark_model::traces;
 
@@ -118,10 +117,7 @@ fn measure(name: &str, references: &References) {
     );
     let ids = tidemark_lab::analysis::simulate::collect_page_ids(&references.names);
     for name in ["fifo", "clock", "mach86", "tidemark"] {
-        let run = || {
-            let policy = registry::build(name, size, size, 1, &[]).expect("it is registered");
-            simulate(policy, size, MachineKind::Bits, pages, &ids)
-        };
+        let run = || simulate(&Job::new(name, size), pages, &ids).expect("it is registered");
         row(&format!("{name} of the core, one size"), rate(count, run));
     }
     let sampling = Sampling {

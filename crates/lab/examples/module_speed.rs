@@ -10,7 +10,7 @@
 mod measure;
 
 use tidemark_lab::analysis::References;
-use tidemark_lab::analysis::simulate::{MachineKind, collect_page_ids, simulate};
+use tidemark_lab::analysis::simulate::{Job, collect_page_ids, simulate};
 use tidemark_model::traces;
 
 use measure::{fail, rate};
@@ -62,11 +62,10 @@ fn measure(string: &References, policies: &[&str]) {
     for policy in policies {
         let mut misses = 0;
         let millions = rate(string.pages.len(), || {
-            let policy = tidemark_plugin::build(policy, FRAMES, FRAMES, 1, &[]);
-            let Ok(policy) = policy else {
+            let Ok(cost) = simulate(&Job::new(policy, FRAMES), &string.pages, &ids) else {
                 fail("there is no such policy; name one, or a file")
             };
-            misses = simulate(policy, FRAMES, MachineKind::Bits, &string.pages, &ids).misses;
+            misses = cost.misses;
         });
         let each = 1000.0 / millions;
         let (base, same) = *built_in.get_or_insert((each, misses));

@@ -17,7 +17,7 @@ mod strings;
 
 use tidemark_core::policy::registry;
 use tidemark_lab::analysis::References;
-use tidemark_lab::analysis::simulate::{MachineKind, collect_page_ids, simulate};
+use tidemark_lab::analysis::simulate::{Job, collect_page_ids, simulate};
 use tidemark_model::traces;
 
 use measure::{fail, rate, time};
@@ -71,13 +71,15 @@ fn print_misses(string: &References, frames: u32, policies: &[&str]) {
     for asked in policies {
         let (name, knobs) = asked.split_once(':').unwrap_or((asked, ""));
         let knobs = knobs.split(',').filter(|knob| !knob.is_empty());
-        let knobs: Vec<(&str, u64)> = knobs.map(read_knob).collect();
-        let Ok(policy) = registry::build(name, frames, frames, 1, &knobs) else {
+        let job = Job {
+            knobs: knobs.map(read_knob).collect(),
+            ..Job::new(name, frames)
+        };
+        let Ok(cost) = simulate(&job, &string.pages, &ids) else {
             fail(&format!(
                 "`{asked}` names no policy, or a knob it does not have"
             ));
         };
-        let cost = simulate(policy, frames, MachineKind::Bits, &string.pages, &ids);
         println!("{asked} {}", cost.misses);
     }
 }
@@ -101,9 +103,8 @@ fn measure(name: &str, string: &References, frames: u32, policies: &[&str]) {
         .map(|entry| entry.description.name);
     for policy in all.filter(|name| policies.is_empty() || policies.contains(name)) {
         let run = |pages: &[u32]| {
-            let policy = registry::build(policy, frames, frames, 1, &[]);
-            let policy = policy.expect("it is registered");
-            simulate(policy, frames, MachineKind::Bits, pages, &ids).misses
+            let cost = simulate(&Job::new(policy, frames), pages, &ids);
+            cost.expect("it is registered").misses
         };
         let measured = find_beginning(pages, run);
         let mut misses = 0;

@@ -25,4 +25,4 @@ mod shelf;
 mod tests;
 
 pub use module::{LoadError, Wrong};
-pub use shelf::{Setbacks, binary, build, find, is_file, keep, load, setbacks, take_news};
+pub use shelf::{Setbacks, binary, build, find, is_file, keep, load, setbacks, take_news, visit};

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tidemark_core::policy::registry::{self, BuildError};
+use tidemark_core::policy::registry::{self, Boxed, BuildError, Visitor};
 use tidemark_core::policy::{Description, Policy};
 
 use crate::guest::Setback;
@@ -161,12 +161,27 @@ pub fn build<'a>(
     seed: u64,
     knobs: &[(&'a str, u64)],
 ) -> Result<Box<dyn Policy>, BuildError<'a>> {
+    visit(name, frames_max, frames, seed, knobs, Boxed)
+}
+
+/// Makes a policy as [`build`] does, and has `visitor` visit it: as [`registry::visit`].
+///
+/// # Errors
+/// As [`build`].
+pub fn visit<'a, V: Visitor>(
+    name: &'a str,
+    frames_max: u32,
+    frames: u32,
+    seed: u64,
+    knobs: &[(&'a str, u64)],
+    visitor: V,
+) -> Result<V::Output, BuildError<'a>> {
     let Some(kept) = find_kept(name) else {
-        return registry::build(name, frames_max, frames, seed, knobs);
+        return registry::visit(name, frames_max, frames, seed, knobs, visitor);
     };
     match knobs.first() {
         Some(&(name, _)) => Err(BuildError::UnknownKnob { name }),
-        None => Ok(Box::new(Hosted::new(kept, frames_max, frames, seed))),
+        None => Ok(visitor.visit(Hosted::new(kept, frames_max, frames, seed))),
     }
 }
 

@@ -10,7 +10,7 @@ use tidemark_lab::analysis::depths::Depths;
 use tidemark_lab::analysis::pff::run_pff;
 use tidemark_lab::analysis::reference_string::ReferenceString;
 use tidemark_lab::analysis::shards::{Sampling, Share, estimate};
-use tidemark_lab::analysis::simulate::{MachineKind, collect_page_ids, simulate};
+use tidemark_lab::analysis::simulate::{Job, MachineKind, collect_page_ids, simulate};
 use tidemark_lab::analysis::vmin::vmin_point;
 use tidemark_lab::analysis::working_set::{window_for_mean, working_set_point};
 use tidemark_lab::analysis::{optimum, queues, stack};
@@ -225,9 +225,15 @@ impl Run<'_> {
         frames
             .par_iter()
             .map(|&frames| {
-                let policy = registry::build(self.policy, frames, frames, self.seed, self.knobs);
-                let policy = policy.expect("it was made before");
-                simulate(policy, frames, self.eyes, pages, &ids).misses
+                let job = Job {
+                    policy: self.policy,
+                    knobs: self.knobs.to_vec(),
+                    seed: self.seed,
+                    frames,
+                    eyes: self.eyes,
+                };
+                let cost = simulate(&job, pages, &ids);
+                cost.expect("it was made before").misses
             })
             .collect()
     }

@@ -1,7 +1,6 @@
 //! ARC: least recently used, divided between pages seen once and pages seen again, with a boundary
 //! that learns from the names of pages that left.
 
-use alloc::boxed::Box;
 use core::cmp::Ordering;
 
 use super::adaptive::{AGAIN, AGAIN_GONE, Adaptive, ONCE, ONCE_GONE};
@@ -26,11 +25,11 @@ struct Arc {
 }
 
 /// Makes an `arc`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Arc {
+pub fn build(settings: Settings) -> impl Policy {
+    Arc {
         lists: Adaptive::new(settings.frames_max, settings.frames),
         missed: None,
-    })
+    }
 }
 
 impl Policy for Arc {

@@ -117,12 +117,12 @@ impl Bench {
 }
 
 /// What a policy for `frames` frames is made from.
-pub(super) fn settings<'a>(frames: u32, knobs: &'a [u64]) -> Settings<'a> {
+pub(super) fn settings(frames: u32, knobs: &[u64]) -> Settings {
     Settings {
         frames_max: frames,
         frames,
         seed: 1,
-        knobs,
+        knobs: knobs.to_vec(),
     }
 }
 

@@ -1,8 +1,6 @@
 //! CAR: ARC with clocks in the place of lists in the order of last use, so that a bit a page is
 //! all it must see.
 
-use alloc::boxed::Box;
-
 use super::adaptive::{AGAIN, AGAIN_GONE, Adaptive, ONCE, ONCE_GONE};
 use super::again::{Fresh, Use};
 use super::pull::pull;
@@ -25,11 +23,11 @@ struct Car {
 }
 
 /// Makes a `car`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Car {
+pub fn build(settings: Settings) -> impl Policy {
+    Car {
         lists: Adaptive::new(settings.frames_max, settings.frames),
         fresh: Fresh::new(settings.frames_max),
-    })
+    }
 }
 
 impl Policy for Car {

@@ -1,7 +1,5 @@
 //! The clock: first in, first out, with a second chance for whatever was used since.
 
-use alloc::boxed::Box;
-
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
@@ -23,10 +21,10 @@ struct Clock {
 }
 
 /// Makes a `clock`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Clock {
+pub fn build(settings: Settings) -> impl Policy {
+    Clock {
         queues: Queues::new(1, settings.frames_max),
-    })
+    }
 }
 
 impl Policy for Clock {

@@ -16,7 +16,6 @@
 //! 2. A page that was named to leave counts as gone. If it is in its test it is on the list, else
 //!    on none.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -123,7 +122,7 @@ struct ClockPro {
 }
 
 /// Makes a `clock-pro`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let frames_max = settings.frames_max;
     let ghosts_permille = settings.knobs[0];
     let ghosts_max = (u64::from(frames_max) * ghosts_permille / 1000 + 1) as u32;
@@ -148,7 +147,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         leaving: None,
     };
     policy.cold_target = policy.cold_min();
-    Box::new(policy)
+    policy
 }
 
 impl Policy for ClockPro {

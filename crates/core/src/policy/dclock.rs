@@ -8,7 +8,6 @@
 //!
 //! `linux-modern` is the same idea as the kernel runs it, from bits.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -51,8 +50,8 @@ struct Dclock {
 }
 
 /// Makes a `dclock`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Dclock {
+pub fn build(settings: Settings) -> impl Policy {
+    Dclock {
         queues: Queues::new(2, settings.frames_max),
         is_used: vec![false; settings.frames_max as usize],
         // Whoever left before that many others comes too late.
@@ -60,7 +59,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         age: 0,
         active_permille: settings.knobs[0],
         frames: settings.frames,
-    })
+    }
 }
 
 impl Policy for Dclock {

@@ -18,8 +18,6 @@
 //! 1. A region of the axis that is not full has nothing behind it.
 //! 2. A frame is on the list of the resident pages of the region it is in on the axis.
 
-use alloc::boxed::Box;
-
 use super::directory::Directory;
 use super::pull::{pull, pull_any};
 use super::registry::Settings;
@@ -72,12 +70,12 @@ struct Eelru {
 }
 
 /// Makes an `eelru`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let frames_max = settings.frames_max;
     // One page more than the axis takes is there before the oldest falls off it.
     let ghosts_max: u32 = sizes(frames_max).iter().sum::<u32>() + 1;
     let lists = BEYOND as u8 + 1;
-    Box::new(Eelru {
+    Eelru {
         axis: Queues::new(lists, frames_max + ghosts_max),
         resident: Queues::new(lists, frames_max),
         ghosts: Directory::new(ghosts_max),
@@ -86,7 +84,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         sizes: sizes(settings.frames),
         uses: [0; REGIONS],
         counted: 0,
-    })
+    }
 }
 
 /// How many pages the regions take in a memory of so many frames.

@@ -1,7 +1,5 @@
 //! First in, first out: the page that came first leaves first, used or not.
 
-use alloc::boxed::Box;
-
 use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Policy, Probe, Sees};
@@ -24,10 +22,10 @@ struct Fifo {
 }
 
 /// Makes a `fifo`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Fifo {
+pub fn build(settings: Settings) -> impl Policy {
+    Fifo {
         queues: Queues::new(1, settings.frames_max),
-    })
+    }
 }
 
 impl Policy for Fifo {

@@ -13,7 +13,6 @@
 //! is kept free counts for a quarter of memory at most: FreeBSD does not run in so little that it
 //! would be more.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -112,12 +111,12 @@ struct Freebsd {
 }
 
 /// Makes a `freebsd`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Freebsd::new(settings))
+pub fn build(settings: Settings) -> impl Policy {
+    Freebsd::new(&settings)
 }
 
 impl Freebsd {
-    fn new(settings: &Settings<'_>) -> Freebsd {
+    fn new(settings: &Settings) -> Freebsd {
         let [init, advance, decline, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
         let frames = u64::from(settings.frames);
         Freebsd {

@@ -16,7 +16,6 @@
 //! Its waits for the laundry are the core's business, and segments by address are left out: there
 //! is one.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -122,32 +121,28 @@ struct GnuMach {
 }
 
 /// Makes a `gnumach`.
-pub fn build_released(settings: &Settings<'_>) -> Box<dyn Policy> {
-    build(&RELEASED, Order::Released, settings)
+pub fn build_released(settings: Settings) -> impl Policy {
+    build(&RELEASED, Order::Released, &settings)
 }
 
 /// Makes a `gnumach-activity`.
-pub fn build_activity(settings: &Settings<'_>) -> Box<dyn Policy> {
-    build(&ACTIVITY, Order::Activity, settings)
+pub fn build_activity(settings: Settings) -> impl Policy {
+    build(&ACTIVITY, Order::Activity, &settings)
 }
 
 /// Makes a `gnumach-balanced`.
-pub fn build_balanced(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build_balanced(settings: Settings) -> impl Policy {
     build(
         &BALANCED,
         Order::Balanced {
             divisor: settings.knobs[3],
         },
-        settings,
+        &settings,
     )
 }
 
-fn build(
-    description: &'static Description,
-    order: Order,
-    settings: &Settings<'_>,
-) -> Box<dyn Policy> {
-    Box::new(GnuMach {
+fn build(description: &'static Description, order: Order, settings: &Settings) -> GnuMach {
+    GnuMach {
         description,
         order,
         queues: Queues::new(LISTS, settings.frames_max),
@@ -157,7 +152,7 @@ fn build(
         active_permille: settings.knobs[1],
         is_deactivating_behind: settings.knobs[2] == 1,
         pass_left: 0,
-    })
+    }
 }
 
 impl Policy for GnuMach {

@@ -17,7 +17,6 @@
 //! for, and at last the oldest page goes. The pages unmapped in one walk, 32, are at most a 32nd
 //! of memory: less memory than that did not occur.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -107,22 +106,18 @@ struct Classzone {
 }
 
 /// Makes a `linux-classzone`.
-pub fn build_virtual(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build_virtual(settings: Settings) -> impl Policy {
     let is_even = settings.knobs[0] == 1;
-    build(&VIRTUAL, Search::Virtual { is_even }, settings)
+    build(&VIRTUAL, Search::Virtual { is_even }, &settings)
 }
 
 /// Makes a `linux-rmap`.
-pub fn build_reverse(settings: &Settings<'_>) -> Box<dyn Policy> {
-    build(&REVERSE, Search::Reverse, settings)
+pub fn build_reverse(settings: Settings) -> impl Policy {
+    build(&REVERSE, Search::Reverse, &settings)
 }
 
-fn build(
-    description: &'static Description,
-    search: Search,
-    settings: &Settings<'_>,
-) -> Box<dyn Policy> {
-    Box::new(Classzone {
+fn build(description: &'static Description, search: Search, settings: &Settings) -> Classzone {
+    Classzone {
         description,
         search,
         queues: Queues::new(2, settings.frames_max),
@@ -132,7 +127,7 @@ fn build(
         hand: None,
         walks: 0,
         frames: settings.frames.into(),
-    })
+    }
 }
 
 impl Policy for Classzone {
@@ -414,71 +409,67 @@ mod tests {
     #[test]
     fn pages_leave_in_the_order_of_their_addresses() {
         let mut bench = Bench::new(10);
-        let mut policy = build_virtual(&settings(10, &[0]));
-        bring(&mut bench, &mut *policy, &[5, 3, 9, 1]);
-        assert_eq!(evict_all(&mut bench, &mut *policy), [1, 3, 5, 9]);
-        let mut policy = build_reverse(&settings(10, &[]));
-        bring(&mut bench, &mut *policy, &[5, 3, 9, 1]);
-        assert_eq!(evict_all(&mut bench, &mut *policy), [5, 3, 9, 1]);
+        let mut policy = build_virtual(settings(10, &[0]));
+        bring(&mut bench, &mut policy, &[5, 3, 9, 1]);
+        assert_eq!(evict_all(&mut bench, &mut policy), [1, 3, 5, 9]);
+        let mut policy = build_reverse(settings(10, &[]));
+        bring(&mut bench, &mut policy, &[5, 3, 9, 1]);
+        assert_eq!(evict_all(&mut bench, &mut policy), [5, 3, 9, 1]);
     }
 
     #[test]
     fn a_shared_page_stays_until_the_walk_has_been_at_each_of_its_mappings() {
-        for (build, pace, expected) in [
-            (
-                build_virtual as fn(&Settings<'_>) -> Box<dyn Policy>,
-                &[0][..],
-                [1, 2, 3, 0],
-            ),
-            (build_virtual, &[1], [1, 2, 3, 0]),
-            (build_reverse, &[], [0, 1, 2, 3]),
+        for (search, expected) in [
+            (Search::Virtual { is_even: false }, [1, 2, 3, 0]),
+            (Search::Virtual { is_even: true }, [1, 2, 3, 0]),
+            (Search::Reverse, [0, 1, 2, 3]),
         ] {
             let mut bench = Bench::new(4);
-            let mut policy = build(&settings(4, pace));
-            bring(&mut bench, &mut *policy, &[0, 1, 2, 3]);
+            let mut policy = build(&VIRTUAL, search, &settings(4, &[]));
+            bring(&mut bench, &mut policy, &[0, 1, 2, 3]);
             bench.map(0, 1);
             bench.map(0, 2);
-            assert_eq!(evict_all(&mut bench, &mut *policy), expected);
+            assert_eq!(evict_all(&mut bench, &mut policy), expected);
         }
     }
 
     #[test]
     fn the_second_use_found_by_the_walk_makes_a_page_active() {
         let mut bench = Bench::new(4);
-        let mut policy = build_virtual(&settings(4, &[0]));
-        bring(&mut bench, &mut *policy, &[0, 1, 2, 3]);
+        let mut policy = build_virtual(settings(4, &[0]));
+        bring(&mut bench, &mut policy, &[0, 1, 2, 3]);
         bench.touch(&[0]);
-        assert_eq!(bench.evict_one(&mut *policy), Some(1));
+        assert_eq!(bench.evict_one(&mut policy), Some(1));
         bench.touch(&[0]);
-        assert_eq!(bench.evict_one(&mut *policy), Some(2));
-        assert_eq!(bench.evict_one(&mut *policy), Some(3));
+        assert_eq!(bench.evict_one(&mut policy), Some(2));
+        assert_eq!(bench.evict_one(&mut policy), Some(3));
         // Nobody has used it since: it goes when it has become inactive again.
-        assert_eq!(bench.evict_one(&mut *policy), Some(0));
+        assert_eq!(bench.evict_one(&mut policy), Some(0));
     }
 
     #[test]
     fn a_page_touched_after_the_walk_has_unmapped_it_is_looked_at_again() {
         let mut bench = Bench::new(4);
-        let mut policy = build_virtual(&settings(4, &[0]));
-        bring(&mut bench, &mut *policy, &[0, 1, 2]);
+        let mut policy = build_virtual(settings(4, &[0]));
+        bring(&mut bench, &mut policy, &[0, 1, 2]);
         let first = policy.choose(&mut bench.probe());
         assert_eq!(first, Some(FrameId(0)));
         bench.map(0, 0);
         policy.page_rescued(FrameId(0));
         bench.touch(&[0]);
-        assert_eq!(bench.evict_one(&mut *policy), Some(1));
+        assert_eq!(bench.evict_one(&mut policy), Some(1));
     }
 
     #[test]
     fn copies_by_system_calls_are_uses() {
         let mut bench = Bench::new(64);
-        let mut policy = build_reverse(&settings(64, &[]));
-        (0..64).for_each(|number| bench.bring(&mut *policy, number, Cause::Copied));
+        let mut policy = build_reverse(settings(64, &[]));
+        (0..64).for_each(|number| bench.bring(&mut policy, number, Cause::Copied));
         assert!(policy.page_copied(FrameId(0), KernelUse::First));
         assert!(policy.page_copied(FrameId(1), KernelUse::Again));
         assert!(policy.page_copied(FrameId(2), KernelUse::Again));
         assert!(policy.page_copied(FrameId(2), KernelUse::Again));
-        let left: Vec<_> = (0..3).map(|_| bench.evict_one(&mut *policy)).collect();
+        let left: Vec<_> = (0..3).map(|_| bench.evict_one(&mut policy)).collect();
         assert_eq!(left, [Some(0), Some(3), Some(4)]);
     }
 }

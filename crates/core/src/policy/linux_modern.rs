@@ -17,7 +17,6 @@
 //! Modified external pages are left to a flusher that is not here: they are made active when they
 //! are met first, and written when they are met again.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -123,12 +122,12 @@ struct LinuxModern {
 }
 
 /// Makes a `linux-modern`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(LinuxModern::new(settings))
+pub fn build(settings: Settings) -> impl Policy {
+    LinuxModern::new(&settings)
 }
 
 impl LinuxModern {
-    fn new(settings: &Settings<'_>) -> LinuxModern {
+    fn new(settings: &Settings) -> LinuxModern {
         LinuxModern {
             queues: Queues::new(LISTS as u8, settings.frames_max),
             pages: vec![Page::default(); settings.frames_max as usize],

@@ -20,7 +20,6 @@
 //! once for each 32 pages and not each time that an allocation wakes it. Where it would go round
 //! again and again until some page has become old enough, the ages are counted down at once.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -93,12 +92,12 @@ struct Rmap13b {
 }
 
 /// Makes a `linux-rmap13b`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Rmap13b::new(settings))
+pub fn build(settings: Settings) -> impl Policy {
+    Rmap13b::new(&settings)
 }
 
 impl Rmap13b {
-    fn new(settings: &Settings<'_>) -> Rmap13b {
+    fn new(settings: &Settings) -> Rmap13b {
         let [start, up, down, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
         Rmap13b {
             queues: Queues::new(LISTS, settings.frames_max),

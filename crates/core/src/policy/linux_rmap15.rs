@@ -12,7 +12,6 @@
 //! what is mapped as internal once it has been used while inactive. What is done at a time is at
 //! most a sixteenth of memory. A write that lasts for 30 seconds is waited for all the same.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -110,12 +109,12 @@ struct Rmap15 {
 }
 
 /// Makes a `linux-rmap15`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Rmap15::new(settings))
+pub fn build(settings: Settings) -> impl Policy {
+    Rmap15::new(&settings)
 }
 
 impl Rmap15 {
-    fn new(settings: &Settings<'_>) -> Rmap15 {
+    fn new(settings: &Settings) -> Rmap15 {
         Rmap15 {
             queues: Queues::new(LISTS, settings.frames_max),
             kinds: vec![ANON; settings.frames_max as usize],

@@ -13,8 +13,6 @@
 //! 1. A hot page is on the stack and not among the cold; a page at the bottom of the stack is hot.
 //! 2. Every name is on the stack.
 
-use alloc::boxed::Box;
-
 use super::directory::Directory;
 use super::pull::pull;
 use super::registry::Settings;
@@ -68,12 +66,12 @@ struct Lirs {
 }
 
 /// Makes a `lirs`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let frames_max = settings.frames_max;
     let (hir_permille, ghosts_permille) = (settings.knobs[0], settings.knobs[1]);
     // One more than is kept: the oldest goes when a new one has come.
     let ghosts_max = (u64::from(frames_max) * ghosts_permille / 1000 + 1) as u32;
-    Box::new(Lirs {
+    Lirs {
         stack: Queues::new(1, frames_max + ghosts_max),
         resident: Queues::new(2, frames_max),
         ghosts: Directory::new(ghosts_max),
@@ -82,7 +80,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         full: settings.frames,
         hir_permille,
         ghosts_permille,
-    })
+    }
 }
 
 impl Policy for Lirs {

@@ -1,8 +1,6 @@
 //! Least recently used: the page whose last use is longest ago leaves. What other policies
 //! approximate, and are measured by.
 
-use alloc::boxed::Box;
-
 use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Policy, Probe, Sees};
@@ -29,10 +27,10 @@ struct Lru {
 }
 
 /// Makes an `lru`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Lru {
+pub fn build(settings: Settings) -> impl Policy {
+    Lru {
         queues: Queues::new(1, settings.frames_max),
-    })
+    }
 }
 
 impl Policy for Lru {

@@ -5,8 +5,6 @@
 //! Where there are no bits, clearing one unmaps the page, and the soft fault activates it: the
 //! machine-dependent part of Mach did the same.
 
-use alloc::boxed::Box;
-
 use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
@@ -37,11 +35,11 @@ struct Mach3 {
 }
 
 /// Makes a `mach3`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Mach3 {
+pub fn build(settings: Settings) -> impl Policy {
+    Mach3 {
         queues: Queues::new(2, settings.frames_max),
         inactive_permille: settings.knobs[0],
-    })
+    }
 }
 
 impl Policy for Mach3 {

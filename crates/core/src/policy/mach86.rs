@@ -4,8 +4,6 @@
 //! reclaim queue. A touch there is a soft fault and brings the page back. The lengths of the two
 //! queues are all the policy decides; cleaning and the free-page targets are the core's.
 
-use alloc::boxed::Box;
-
 use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
@@ -37,11 +35,11 @@ struct Mach86 {
 }
 
 /// Makes a `mach86`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Mach86 {
+pub fn build(settings: Settings) -> impl Policy {
+    Mach86 {
         queues: Queues::new(2, settings.frames_max),
         inactive_permille: settings.knobs[0],
-    })
+    }
 }
 
 impl Policy for Mach86 {

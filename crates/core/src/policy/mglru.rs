@@ -18,7 +18,6 @@
 //! ageing finds them. Uses through file descriptors, which make up the other tiers, do not occur.
 //! There is no killing for want of old pages (`min_ttl_ms`).
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -99,12 +98,12 @@ struct Mglru {
 }
 
 /// Makes an `mglru`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Mglru::new(settings))
+pub fn build(settings: Settings) -> impl Policy {
+    Mglru::new(&settings)
 }
 
 impl Mglru {
-    fn new(settings: &Settings<'_>) -> Mglru {
+    fn new(settings: &Settings) -> Mglru {
         Mglru {
             queues: Queues::new(LISTS, settings.frames_max),
             pages: vec![Page::default(); settings.frames_max as usize],

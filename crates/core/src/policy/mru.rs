@@ -1,8 +1,6 @@
 //! Most recently used: the page that was used last leaves. The best there is for a loop that does
 //! not fit into memory, and ruinous for nearly everything else.
 
-use alloc::boxed::Box;
-
 use super::pull::pull_newest;
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Policy, Probe, Sees};
@@ -26,10 +24,10 @@ struct Mru {
 }
 
 /// Makes an `mru`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Mru {
+pub fn build(settings: Settings) -> impl Policy {
+    Mru {
         queues: Queues::new(1, settings.frames_max),
-    })
+    }
 }
 
 impl Policy for Mru {

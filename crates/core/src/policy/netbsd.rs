@@ -11,7 +11,6 @@
 //! few pages inactive. What NetBSD does when swap is short is left out: stores are never short of
 //! what they have promised.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -96,12 +95,12 @@ struct Netbsd {
 }
 
 /// Makes a `netbsd`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let bounds = |class: usize| Bounds {
         min: settings.knobs[2 * class],
         max: settings.knobs[2 * class + 1],
     };
-    Box::new(Netbsd {
+    Netbsd {
         queues: Queues::new(2, settings.frames_max),
         classes: vec![ANON; settings.frames_max as usize],
         counts: [0; CLASSES],
@@ -109,7 +108,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         inactive_percent: settings.knobs[6],
         is_text: settings.knobs[7] == 1,
         frames: settings.frames,
-    })
+    }
 }
 
 impl Policy for Netbsd {
@@ -216,38 +215,38 @@ mod tests {
     #[test]
     fn a_class_within_its_share_is_spared_while_another_has_too_much() {
         let mut bench = Bench::new(200);
-        let mut policy = build(&settings(200, &SHARES));
+        let mut policy = build(settings(200, &SHARES));
         // Text is older, and a tenth of memory; the rest is internal.
         for number in 0..200 {
-            bench.bring_of(&mut *policy, number, Cause::Fetched, number < 20);
+            bench.bring_of(&mut policy, number, Cause::Fetched, number < 20);
         }
         let first: Vec<u32> = (0..40)
-            .filter_map(|_| bench.evict_one(&mut *policy))
+            .filter_map(|_| bench.evict_one(&mut policy))
             .collect();
         let expected: Vec<u32> = (20..60).collect();
         assert_eq!(first, expected);
         // Where no class has too much, the oldest page leaves.
         let mut bench = Bench::new(200);
-        let mut policy = build(&settings(200, &SHARES));
+        let mut policy = build(settings(200, &SHARES));
         for number in 0..200 {
-            bench.bring_of(&mut *policy, number, Cause::Fetched, number < 50);
+            bench.bring_of(&mut policy, number, Cause::Fetched, number < 50);
         }
-        assert_eq!(bench.evict_one(&mut *policy), Some(0));
+        assert_eq!(bench.evict_one(&mut policy), Some(0));
     }
 
     #[test]
     fn a_third_of_the_pages_is_inactive_and_used_ones_become_active_again() {
         let mut bench = Bench::new(300);
-        let mut policy = build(&settings(300, &SHARES));
-        (0..300).for_each(|number| bench.bring(&mut *policy, number, Cause::ZeroFill));
+        let mut policy = build(settings(300, &SHARES));
+        (0..300).for_each(|number| bench.bring(&mut policy, number, Cause::ZeroFill));
         // Bits set before a page is inactive are cleared on the way.
         bench.touch(&[0, 1]);
-        assert_eq!(bench.evict_one(&mut *policy), Some(0));
+        assert_eq!(bench.evict_one(&mut policy), Some(0));
         bench.touch(&[1, 98, 99]);
-        assert_eq!(bench.evict_one(&mut *policy), Some(2));
+        assert_eq!(bench.evict_one(&mut policy), Some(2));
         // Whoever was not inactive yet has lost its bit when it gets there.
         let left: Vec<u32> = (0..98)
-            .filter_map(|_| bench.evict_one(&mut *policy))
+            .filter_map(|_| bench.evict_one(&mut policy))
             .collect();
         assert!(!left.contains(&1) && !left.contains(&98) && left.contains(&99));
     }

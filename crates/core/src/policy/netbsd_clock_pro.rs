@@ -14,7 +14,6 @@
 //! here they are told apart. The queue of new pages holds a MiB at least: here no more than a
 //! fortieth of memory.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -86,12 +85,12 @@ struct ClockPro {
 }
 
 /// Makes a `netbsd-clock-pro`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(ClockPro::new(settings))
+pub fn build(settings: Settings) -> impl Policy {
+    ClockPro::new(&settings)
 }
 
 impl ClockPro {
-    fn new(settings: &Settings<'_>) -> ClockPro {
+    fn new(settings: &Settings) -> ClockPro {
         let frames = u64::from(settings.frames);
         ClockPro {
             queues: Queues::new(LISTS, settings.frames_max),

@@ -11,7 +11,6 @@
 //! sixth edition, part 2). No program is in the
 //! foreground here, and none is spared.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -87,9 +86,9 @@ struct Nt {
 }
 
 /// Makes an `nt`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let least = settings.knobs[0] as u32;
-    Box::new(Nt {
+    Nt {
         local: Local::new(settings.frames_max, settings.frames),
         ages: vec![0; settings.frames_max as usize],
         faulted: Vec::new(),
@@ -99,7 +98,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         plenty_permille: settings.knobs[2],
         age: settings.knobs[3] as u8,
         modified_permille: settings.knobs[4],
-    })
+    }
 }
 
 impl Policy for Nt {

@@ -5,7 +5,6 @@
 //! 1. The heap holds each resident frame once, and `places` says where.
 //! 2. No frame's next use is before that of its parent's: the farthest is at the top.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -43,12 +42,12 @@ struct Opt {
 }
 
 /// Makes an `opt`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let frames_max = settings.frames_max as usize;
-    Box::new(Opt {
+    Opt {
         heap: Vec::with_capacity(frames_max),
         places: vec![NONE; frames_max],
-    })
+    }
 }
 
 impl Policy for Opt {

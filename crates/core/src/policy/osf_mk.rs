@@ -9,7 +9,6 @@
 //!
 //! Clusters, the bounds on what is in flight and the task swapper are the system's business.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -78,8 +77,8 @@ struct OsfMk {
 }
 
 /// Makes an `osf-mk`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(OsfMk {
+pub fn build(settings: Settings) -> impl Policy {
+    OsfMk {
         queues: Queues::new(LISTS, settings.frames_max),
         kinds: vec![INTERNAL; settings.frames_max as usize],
         stamps: vec![0; settings.frames_max as usize],
@@ -88,7 +87,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         inactive_permille: settings.knobs[0],
         reserved: settings.knobs[1],
         is_deactivating_behind: settings.knobs[2] == 1,
-    })
+    }
 }
 
 impl Policy for OsfMk {
@@ -210,11 +209,11 @@ mod tests {
     use super::super::bench::{Bench, settings};
     use super::*;
 
-    fn policy(frames: u32, reserved: u64) -> (Box<dyn Policy>, Bench) {
+    fn policy(frames: u32, reserved: u64) -> (impl Policy, Bench) {
         let mut bench = Bench::new(frames);
-        let mut policy = build(&settings(frames, &[667, reserved, 1]));
+        let mut policy = build(settings(frames, &[667, reserved, 1]));
         for number in 0..frames {
-            bench.bring_of(&mut *policy, number, Cause::Fetched, number < 4);
+            bench.bring_of(&mut policy, number, Cause::Fetched, number < 4);
         }
         (policy, bench)
     }
@@ -222,28 +221,28 @@ mod tests {
     #[test]
     fn the_oldest_leaves_whoever_keeps_it_while_memory_is_left() {
         let (mut policy, mut bench) = policy(8, 0);
-        bench.evict(&mut *policy, 7);
+        bench.evict(&mut policy, 7);
         bench.touch(&[1]);
         // The use was before it became inactive, and counts for nothing.
-        assert_eq!(bench.evict_one(&mut *policy), Some(0));
+        assert_eq!(bench.evict_one(&mut policy), Some(0));
         bench.touch(&[1]);
-        assert_eq!(bench.evict_one(&mut *policy), Some(2));
+        assert_eq!(bench.evict_one(&mut policy), Some(2));
     }
 
     #[test]
     fn pages_of_trusted_pagers_leave_first_when_memory_is_gone() {
         let (mut policy, mut bench) = policy(8, 26);
         for expected in [4, 5, 6, 7, 0] {
-            assert_eq!(bench.evict_one(&mut *policy), Some(expected));
+            assert_eq!(bench.evict_one(&mut policy), Some(expected));
         }
     }
 
     #[test]
     fn what_is_read_ahead_leaves_before_what_was_wanted() {
         let (mut policy, mut bench) = policy(8, 0);
-        bench.evict(&mut *policy, 6);
-        bench.evict(&mut *policy, 7);
-        bench.bring(&mut *policy, 7, Cause::Prefetched);
-        assert_eq!(bench.evict_one(&mut *policy), Some(7));
+        bench.evict(&mut policy, 6);
+        bench.evict(&mut policy, 7);
+        bench.bring(&mut policy, 7, Cause::Prefetched);
+        assert_eq!(bench.evict_one(&mut policy), Some(7));
     }
 }

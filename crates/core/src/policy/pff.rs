@@ -10,7 +10,6 @@
 //! Source: W. W. Chu and H. Opderbeck, "The page fault frequency replacement algorithm", FJCC 1972.
 //! In a memory too small, the program with the most pages gives up the first not used since.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -60,8 +59,8 @@ struct Pff {
 }
 
 /// Makes a `pff`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Pff {
+pub fn build(settings: Settings) -> impl Policy {
+    Pff {
         sets: Sets::new(0, settings.frames_max),
         clocks: Clocks::default(),
         needs: Needs::new(settings.knobs[0]),
@@ -69,7 +68,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         paces: Vec::new(),
         critical: settings.knobs[0],
         is_exact: false,
-    })
+    }
 }
 
 impl Policy for Pff {

@@ -1,6 +1,5 @@
 //! Random: any page may be the next to leave. The measure of how much a policy's memory is worth.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -30,13 +29,13 @@ struct Random {
 }
 
 /// Makes a `random` that draws the same numbers for the same seed.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let frames_max = settings.frames_max as usize;
-    Box::new(Random {
+    Random {
         state: settings.seed,
         resident: Vec::with_capacity(frames_max),
         places: vec![NONE; frames_max],
-    })
+    }
 }
 
 impl Policy for Random {

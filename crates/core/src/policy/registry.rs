@@ -14,181 +14,74 @@ use super::{dclock, freebsd, linux_classzone, linux_modern, linux_rmap13b, linux
 use super::{mglru, netbsd, netbsd_clock_pro, osf_mk};
 use super::{nt, pff, vmin, vms, working_set, wsclock};
 
-/// Every policy: what it says of itself, and how it is made.
-static ENTRIES: &[Entry] = &[
-    Entry {
-        description: &fifo::DESCRIPTION,
-        build: fifo::build,
-    },
-    Entry {
-        description: &clock::DESCRIPTION,
-        build: clock::build,
-    },
-    Entry {
-        description: &random::DESCRIPTION,
-        build: random::build,
-    },
-    Entry {
-        description: &mach86::DESCRIPTION,
-        build: mach86::build,
-    },
-    Entry {
-        description: &mach3::DESCRIPTION,
-        build: mach3::build,
-    },
-    Entry {
-        description: &gnumach::RELEASED,
-        build: gnumach::build_released,
-    },
-    Entry {
-        description: &gnumach::ACTIVITY,
-        build: gnumach::build_activity,
-    },
-    Entry {
-        description: &gnumach::BALANCED,
-        build: gnumach::build_balanced,
-    },
-    Entry {
-        description: &osf_mk::DESCRIPTION,
-        build: osf_mk::build,
-    },
-    Entry {
-        description: &linux_classzone::VIRTUAL,
-        build: linux_classzone::build_virtual,
-    },
-    Entry {
-        description: &linux_classzone::REVERSE,
-        build: linux_classzone::build_reverse,
-    },
-    Entry {
-        description: &linux_rmap13b::DESCRIPTION,
-        build: linux_rmap13b::build,
-    },
-    Entry {
-        description: &linux_rmap15::DESCRIPTION,
-        build: linux_rmap15::build,
-    },
-    Entry {
-        description: &linux_modern::DESCRIPTION,
-        build: linux_modern::build,
-    },
-    Entry {
-        description: &mglru::DESCRIPTION,
-        build: mglru::build,
-    },
-    Entry {
-        description: &dclock::DESCRIPTION,
-        build: dclock::build,
-    },
-    Entry {
-        description: &netbsd::DESCRIPTION,
-        build: netbsd::build,
-    },
-    Entry {
-        description: &netbsd_clock_pro::DESCRIPTION,
-        build: netbsd_clock_pro::build,
-    },
-    Entry {
-        description: &freebsd::DESCRIPTION,
-        build: freebsd::build,
-    },
-    Entry {
-        description: &working_set::DESCRIPTION,
-        build: working_set::build,
-    },
-    Entry {
-        description: &pff::DESCRIPTION,
-        build: pff::build,
-    },
-    Entry {
-        description: &working_set::DAMPED,
-        build: working_set::build_damped,
-    },
-    Entry {
-        description: &vmin::DESCRIPTION,
-        build: vmin::build,
-    },
-    Entry {
-        description: &vms::DESCRIPTION,
-        build: vms::build,
-    },
-    Entry {
-        description: &wsclock::DESCRIPTION,
-        build: wsclock::build,
-    },
-    Entry {
-        description: &nt::DESCRIPTION,
-        build: nt::build,
-    },
-    Entry {
-        description: &lru::DESCRIPTION,
-        build: lru::build,
-    },
-    Entry {
-        description: &mru::DESCRIPTION,
-        build: mru::build,
-    },
-    Entry {
-        description: &slru::DESCRIPTION,
-        build: slru::build,
-    },
-    Entry {
-        description: &eelru::DESCRIPTION,
-        build: eelru::build,
-    },
-    Entry {
-        description: &two_q::DESCRIPTION,
-        build: two_q::build,
-    },
-    Entry {
-        description: &lirs::DESCRIPTION,
-        build: lirs::build,
-    },
-    Entry {
-        description: &arc::DESCRIPTION,
-        build: arc::build,
-    },
-    Entry {
-        description: &car::DESCRIPTION,
-        build: car::build,
-    },
-    Entry {
-        description: &clock_pro::DESCRIPTION,
-        build: clock_pro::build,
-    },
-    Entry {
-        description: &s3_fifo::DESCRIPTION,
-        build: s3_fifo::build,
-    },
-    Entry {
-        description: &s3_fifo::BITS,
-        build: s3_fifo::build_bits,
-    },
-    Entry {
-        description: &sieve::DESCRIPTION,
-        build: sieve::build,
-    },
-    Entry {
-        description: &opt::DESCRIPTION,
-        build: opt::build,
-    },
-    Entry {
-        description: &tidemark::DESCRIPTION,
-        build: tidemark::build,
-    },
-];
+/// Lists every policy: what it says of itself, and how it is made.
+macro_rules! register {
+    ($($description:path => $build:path,)*) => {
+        static ENTRIES: &[Entry] = &[$(Entry { description: &$description }),*];
+
+        /// Makes the policy of `entry`, and has it visited.
+        fn make_and_visit<V: Visitor>(entry: &Entry, settings: Settings, visitor: V) -> V::Output {
+            $(if core::ptr::eq(entry.description, &$description) {
+                return visitor.visit($build(settings));
+            })*
+            unreachable!("every entry is in the list")
+        }
+    };
+}
+
+register! {
+    fifo::DESCRIPTION => fifo::build,
+    clock::DESCRIPTION => clock::build,
+    random::DESCRIPTION => random::build,
+    mach86::DESCRIPTION => mach86::build,
+    mach3::DESCRIPTION => mach3::build,
+    gnumach::RELEASED => gnumach::build_released,
+    gnumach::ACTIVITY => gnumach::build_activity,
+    gnumach::BALANCED => gnumach::build_balanced,
+    osf_mk::DESCRIPTION => osf_mk::build,
+    linux_classzone::VIRTUAL => linux_classzone::build_virtual,
+    linux_classzone::REVERSE => linux_classzone::build_reverse,
+    linux_rmap13b::DESCRIPTION => linux_rmap13b::build,
+    linux_rmap15::DESCRIPTION => linux_rmap15::build,
+    linux_modern::DESCRIPTION => linux_modern::build,
+    mglru::DESCRIPTION => mglru::build,
+    dclock::DESCRIPTION => dclock::build,
+    netbsd::DESCRIPTION => netbsd::build,
+    netbsd_clock_pro::DESCRIPTION => netbsd_clock_pro::build,
+    freebsd::DESCRIPTION => freebsd::build,
+    working_set::DESCRIPTION => working_set::build,
+    pff::DESCRIPTION => pff::build,
+    working_set::DAMPED => working_set::build_damped,
+    vmin::DESCRIPTION => vmin::build,
+    vms::DESCRIPTION => vms::build,
+    wsclock::DESCRIPTION => wsclock::build,
+    nt::DESCRIPTION => nt::build,
+    lru::DESCRIPTION => lru::build,
+    mru::DESCRIPTION => mru::build,
+    slru::DESCRIPTION => slru::build,
+    eelru::DESCRIPTION => eelru::build,
+    two_q::DESCRIPTION => two_q::build,
+    lirs::DESCRIPTION => lirs::build,
+    arc::DESCRIPTION => arc::build,
+    car::DESCRIPTION => car::build,
+    clock_pro::DESCRIPTION => clock_pro::build,
+    s3_fifo::DESCRIPTION => s3_fifo::build,
+    s3_fifo::BITS => s3_fifo::build_bits,
+    sieve::DESCRIPTION => sieve::build,
+    opt::DESCRIPTION => opt::build,
+    tidemark::DESCRIPTION => tidemark::build,
+}
 
 /// One policy of the registry.
 #[derive(Debug)]
 pub struct Entry {
     /// What the policy says of itself.
     pub description: &'static Description,
-    build: fn(&Settings<'_>) -> Box<dyn Policy>,
 }
 
 /// What a policy is made from.
 #[derive(Debug)]
-pub struct Settings<'a> {
+pub struct Settings {
     /// The most frames there can ever be: the size of a policy's tables.
     pub frames_max: u32,
     /// How many frames there are now.
@@ -196,7 +89,17 @@ pub struct Settings<'a> {
     /// Where random numbers start.
     pub seed: u64,
     /// The values of the knobs, in the order of the description.
-    pub knobs: &'a [u64],
+    pub knobs: Vec<u64>,
+}
+
+/// Does something with a policy as the type it is, so that the compiler knows what each call of it
+/// does: for loops that ask a policy at every reference.
+pub trait Visitor {
+    /// What comes of it.
+    type Output;
+
+    /// Does it.
+    fn visit<P: Policy + 'static>(self, policy: P) -> Self::Output;
 }
 
 /// Why a policy can't be made.
@@ -245,14 +148,39 @@ pub fn build<'a>(
     seed: u64,
     knobs: &[(&'a str, u64)],
 ) -> Result<Box<dyn Policy>, BuildError<'a>> {
+    visit(name, frames_max, frames, seed, knobs, Boxed)
+}
+
+/// Puts a policy behind the calls that all have in common: what [`build`] answers.
+#[derive(Debug)]
+pub struct Boxed;
+
+impl Visitor for Boxed {
+    type Output = Box<dyn Policy>;
+
+    fn visit<P: Policy + 'static>(self, policy: P) -> Box<dyn Policy> {
+        Box::new(policy)
+    }
+}
+
+/// Makes a policy as [`build`] does, and has `visitor` visit it.
+pub fn visit<'a, V: Visitor>(
+    name: &'a str,
+    frames_max: u32,
+    frames: u32,
+    seed: u64,
+    knobs: &[(&'a str, u64)],
+    visitor: V,
+) -> Result<V::Output, BuildError<'a>> {
     assert!(frames <= frames_max);
     let entry = find(name).ok_or(BuildError::UnknownPolicy { name })?;
-    Ok((entry.build)(&Settings {
+    let settings = Settings {
         frames_max,
         frames,
         seed,
-        knobs: &resolve_knobs(entry.description.knobs, knobs)?,
-    }))
+        knobs: resolve_knobs(entry.description.knobs, knobs)?,
+    };
+    Ok(make_and_visit(entry, settings, visitor))
 }
 
 /// The values of the knobs that are `known`, in their order, where some are `named`.

@@ -9,7 +9,6 @@
 //! queue. `s3-fifo-bits` sees one bit a page: uses that follow each other closely are one, and one
 //! is enough.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -144,25 +143,22 @@ impl Uses for Fresh {
 }
 
 /// Makes an `s3-fifo`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let counts = Counts(vec![0; settings.frames_max as usize]);
-    make(&DESCRIPTION, counts, settings)
+    make(&DESCRIPTION, counts, &settings)
 }
 
 /// Makes an `s3-fifo-bits`.
-pub fn build_bits(settings: &Settings<'_>) -> Box<dyn Policy> {
-    make(&BITS, Fresh::new(settings.frames_max), settings)
+pub fn build_bits(settings: Settings) -> impl Policy {
+    let fresh = Fresh::new(settings.frames_max);
+    make(&BITS, fresh, &settings)
 }
 
-fn make<U: Uses + 'static>(
-    description: &'static Description,
-    uses: U,
-    settings: &Settings<'_>,
-) -> Box<dyn Policy> {
+fn make<U: Uses>(description: &'static Description, uses: U, settings: &Settings) -> S3Fifo<U> {
     let (small_permille, ghost_permille) = (settings.knobs[0], settings.knobs[1]);
     // One more than is kept: a page leaves before the name of the one that comes is taken out.
     let ghosts_max = u64::from(settings.frames_max) * ghost_permille / 1000 + 1;
-    Box::new(S3Fifo {
+    S3Fifo {
         description,
         queues: Queues::new(2, settings.frames_max),
         ghosts: Ghosts::new(ghosts_max as u32),
@@ -170,7 +166,7 @@ fn make<U: Uses + 'static>(
         frames: settings.frames.into(),
         small_permille,
         ghost_permille,
-    })
+    }
 }
 
 impl<U: Uses> Policy for S3Fifo<U> {

@@ -8,8 +8,6 @@
 //! it is lost as memory: see policies that expect sampled bits. On a machine whose first answer is
 //! always yes it passes a page once before that page can leave.
 
-use alloc::boxed::Box;
-
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
@@ -33,11 +31,11 @@ struct Sieve {
 }
 
 /// Makes a `sieve`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(Sieve {
+pub fn build(settings: Settings) -> impl Policy {
+    Sieve {
         queues: Queues::new(1, settings.frames_max),
         hand: None,
-    })
+    }
 }
 
 impl Policy for Sieve {

@@ -1,8 +1,6 @@
 //! Segmented LRU: two lists in the order of last use. A page comes to the first, and a use there
 //! takes it to the second; what the second has too many of goes back to the first.
 
-use alloc::boxed::Box;
-
 use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
@@ -35,14 +33,14 @@ struct Slru {
 }
 
 /// Makes an `slru`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let mut slru = Slru {
         queues: Queues::new(2, settings.frames_max),
         protected_permille: settings.knobs[0],
         protected_max: 0,
     };
     slru.resize(settings.frames);
-    Box::new(slru)
+    slru
 }
 
 impl Policy for Slru {

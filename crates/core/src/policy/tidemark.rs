@@ -44,7 +44,6 @@
 //! `docs/decisions/0009-default-policy.md`, `0025-cold-pages-by-rates-of-return.md` and
 //! `0050-open-until-a-loop-shows.md`.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -239,7 +238,7 @@ struct Rate {
 }
 
 /// Makes a `tidemark`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let frames_max = settings.frames_max;
     let mut policy = Tidemark {
         queues: Queues::new(LISTS, frames_max),
@@ -267,7 +266,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         price: settings.knobs[3] as i64,
     };
     policy.resize(settings.frames);
-    Box::new(policy)
+    policy
 }
 
 impl Policy for Tidemark {

@@ -4,8 +4,6 @@
 //! it the names are kept for a while. A page that comes back while its name is kept goes to the
 //! main list, which is in the order of last use.
 
-use alloc::boxed::Box;
-
 use super::ghosts::Ghosts;
 use super::pull::pull;
 use super::registry::Settings;
@@ -49,16 +47,16 @@ struct TwoQ {
 }
 
 /// Makes a `2q`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     // One more than is kept: a page leaves before the name of the one that comes is taken out.
     let ghosts_max = u64::from(settings.frames_max) * settings.knobs[1] / 1000 + 1;
-    Box::new(TwoQ {
+    TwoQ {
         queues: Queues::new(2, settings.frames_max),
         ghosts: Ghosts::new(ghosts_max as u32),
         frames: settings.frames.into(),
         in_permille: settings.knobs[0],
         out_permille: settings.knobs[1],
-    })
+    }
 }
 
 impl Policy for TwoQ {

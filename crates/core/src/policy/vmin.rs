@@ -7,7 +7,6 @@
 //! Source: B. G. Prieve and R. S. Fabry, "VMIN: an optimal variable-space page replacement
 //! algorithm", CACM 19(5), 1976.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -45,15 +44,15 @@ struct Vmin {
 }
 
 /// Makes a `vmin`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let frames_max = settings.frames_max as usize;
-    Box::new(Vmin {
+    Vmin {
         sets: Sets::new(1, settings.frames_max),
         clocks: Clocks::default(),
         next: vec![u64::MAX; frames_max],
         owners: vec![SpaceId(0); frames_max],
         window: settings.knobs[0],
-    })
+    }
 }
 
 impl Policy for Vmin {

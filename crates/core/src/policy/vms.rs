@@ -13,7 +13,6 @@
 //! Left out: pages in the translation buffer are not skipped, no process waits for the writer, and
 //! whole processes are swapped out by load control (`vms-swapper`).
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::clocks::Clocks;
@@ -180,8 +179,9 @@ struct Vms {
 }
 
 /// Makes a `vms`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    let knobs: &[u64; KNOBS.len()] = settings.knobs.try_into().expect("as many as described");
+pub fn build(settings: Settings) -> impl Policy {
+    let knobs = settings.knobs.first_chunk::<{ KNOBS.len() }>();
+    let knobs = knobs.expect("as many as described");
     let &[default, quota, extent, least, span, rate_high, rate_low, ..] = knobs;
     let &[
         ..,
@@ -194,7 +194,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
         modified_high,
         modified_low,
     ] = knobs;
-    Box::new(Vms {
+    Vms {
         local: Local::new(settings.frames_max, settings.frames),
         clocks: Clocks::default(),
         processes: Vec::new(),
@@ -215,7 +215,7 @@ pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
             modified_high,
             modified_low,
         },
-    })
+    }
 }
 
 impl Policy for Vms {

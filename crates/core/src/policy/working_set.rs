@@ -13,7 +13,6 @@
 //! Sources: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968; A. J.
 //! Smith, "A modified working set paging algorithm", IEEE TC C-25(9), 1976.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -105,15 +104,15 @@ struct WorkingSet {
 }
 
 /// Makes a `working-set`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
-    Box::new(WorkingSet::new(settings, &DESCRIPTION, None))
+pub fn build(settings: Settings) -> impl Policy {
+    WorkingSet::new(&settings, &DESCRIPTION, None)
 }
 
 /// Makes a `dws`.
-pub fn build_damped(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build_damped(settings: Settings) -> impl Policy {
     let age = u128::from(settings.knobs[0]) * u128::from(settings.knobs[2]) / 1000;
     let damping = Some(u64::try_from(age).unwrap_or(u64::MAX));
-    Box::new(WorkingSet::new(settings, &DAMPED, damping))
+    WorkingSet::new(&settings, &DAMPED, damping)
 }
 
 impl Policy for WorkingSet {
@@ -223,7 +222,7 @@ impl Policy for WorkingSet {
 
 impl WorkingSet {
     fn new(
-        settings: &Settings<'_>,
+        settings: &Settings,
         description: &'static Description,
         damping: Option<u64>,
     ) -> WorkingSet {

@@ -11,7 +11,6 @@
 //! memory management", SOSP 1981. Pages of programs that load control has stopped are taken by the
 //! core before the hand is asked.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -58,19 +57,19 @@ struct WsClock {
 }
 
 /// Makes a `wsclock`.
-pub fn build(settings: &Settings<'_>) -> Box<dyn Policy> {
+pub fn build(settings: Settings) -> impl Policy {
     let nobody = Page {
         owner: SpaceId(0),
         used: 0,
     };
-    Box::new(WsClock {
+    WsClock {
         queues: Queues::new(1, settings.frames_max),
         pages: vec![nobody; settings.frames_max as usize],
         counts: Vec::new(),
         clocks: Clocks::default(),
         needs: Needs::new(settings.knobs[0]),
         window: settings.knobs[0],
-    })
+    }
 }
 
 impl Policy for WsClock {

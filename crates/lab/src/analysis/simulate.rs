@@ -8,7 +8,7 @@
 use rayon::prelude::*;
 use tidemark_core::frame::{Frames, State};
 use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
-use tidemark_core::policy::registry::BuildError;
+use tidemark_core::policy::registry::{BuildError, Visitor};
 use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe, Sees};
 use tidemark_core::reverse::ReverseMap;
 use tidemark_core::time::Time;
@@ -33,6 +33,19 @@ pub struct Job<'a> {
     pub frames: u32,
     /// What its questions are answered from.
     pub eyes: MachineKind,
+}
+
+impl<'a> Job<'a> {
+    /// `policy` as it is unless somebody asks otherwise, in a memory with reference bits.
+    pub fn new(policy: &'a str, frames: u32) -> Job<'a> {
+        Job {
+            policy,
+            knobs: Vec::new(),
+            seed: 1,
+            frames,
+            eyes: MachineKind::Bits,
+        }
+    }
 }
 
 /// What a string of references cost.
@@ -61,13 +74,29 @@ pub fn simulate_all<'a>(
 ) -> Result<Vec<Cost>, BuildError<'a>> {
     let ids = collect_page_ids(&references.names);
     jobs.par_iter()
-        .map(|job| {
-            // A memory that holds every page never asks.
-            let frames = job.frames.min(references.page_count).max(1);
-            let policy = tidemark_plugin::build(job.policy, frames, frames, job.seed, &job.knobs)?;
-            Ok(simulate(policy, frames, job.eyes, &references.pages, &ids))
-        })
+        .map(|job| simulate(job, &references.pages, &ids))
         .collect()
+}
+
+/// Runs `job` over `pages`. `ids` says how the policy knows each page.
+///
+/// # Errors
+/// If the policy or a knob is not known, or a knob's value is out of its range.
+///
+/// # Panics
+/// If a page has no id, or the policy names no frame though memory is full. For a policy that sees
+/// the future, if there are more than 2^30 references.
+pub fn simulate<'a>(job: &Job<'a>, pages: &[u32], ids: &[PageId]) -> Result<Cost, BuildError<'a>> {
+    let page_count = u32::try_from(ids.len()).expect("pages have numbers of 32 bits");
+    // A memory that holds every page never asks.
+    let frames = job.frames.min(page_count).max(1);
+    let run = Run {
+        frames,
+        eyes: job.eyes,
+        pages,
+        ids,
+    };
+    tidemark_plugin::visit(job.policy, frames, frames, job.seed, &job.knobs, run)
 }
 
 /// How the core's policies know the pages of those names: a process is an object.
@@ -79,23 +108,33 @@ pub fn collect_page_ids(names: &[Name]) -> Vec<PageId> {
     names.iter().map(id).collect()
 }
 
-/// Runs `policy` over `pages` in a memory of `frames` frames. `ids` says how the policy knows each
-/// page.
-///
-/// # Panics
-/// If `frames` is 0, a page has no id, or the policy names no frame though memory is full. For a
-/// policy that sees the future, if there are more than 2^30 references.
-pub fn simulate(
-    policy: Box<dyn Policy>,
+/// A job, but for its policy.
+struct Run<'a> {
     frames: u32,
     eyes: MachineKind,
-    pages: &[u32],
-    ids: &[PageId],
-) -> Cost {
-    assert!(frames > 0, "`frames` is 0; needs 1");
+    pages: &'a [u32],
+    ids: &'a [PageId],
+}
+
+impl Visitor for Run<'_> {
+    type Output = Cost;
+
+    /// Compiled for each policy there is: a policy's part of a reference is often less work than
+    /// finding out whose it is.
+    fn visit<P: Policy + 'static>(self, policy: P) -> Cost {
+        run(policy, &self)
+    }
+}
+
+fn run<P: Policy>(policy: P, of: &Run<'_>) -> Cost {
+    let &Run {
+        frames,
+        eyes,
+        pages,
+        ids,
+    } = of;
     let sees = policy.describe().sees;
     let count = frames as usize;
-    let page_count = u32::try_from(ids.len()).expect("pages have numbers of 32 bits");
     let places = policy.walks().then(|| {
         let mut places = ReverseMap::new(count);
         places.keep_standing();
@@ -122,7 +161,7 @@ pub fn simulate(
             }
         }
         Sees::Future => {
-            let next_uses = optimum::collect_next_uses(pages, page_count);
+            let next_uses = optimum::collect_next_uses(pages, ids.len() as u32);
             for (near, nexts) in pages.chunks(AHEAD).zip(next_uses.chunks(AHEAD)) {
                 memory.look_ahead(near);
                 for (&page, &next) in near.iter().zip(nexts) {
@@ -182,8 +221,8 @@ impl Held {
     }
 }
 
-struct Memory<'a> {
-    policy: Box<dyn Policy>,
+struct Memory<'a, P> {
+    policy: P,
     cost: Cost,
     frames: Frames,
     translation: Sampled,
@@ -199,7 +238,7 @@ struct Memory<'a> {
     ticks: u64,
 }
 
-impl Memory<'_> {
+impl<P: Policy> Memory<'_, P> {
     /// Brings what the next references will look at into the nearest cache, and lets the policy do
     /// the same.
     fn look_ahead(&mut self, pages: &[u32]) {
@@ -359,7 +398,7 @@ impl Memory<'_> {
 
     fn ask(
         &mut self,
-        ask: fn(&mut dyn Policy, &mut Probe<'_>) -> Option<FrameId>,
+        ask: impl FnOnce(&mut P, &mut Probe<'_>) -> Option<FrameId>,
     ) -> Option<FrameId> {
         let mut probe = Probe::new(
             Time(self.ticks * REFERENCE_NS),
@@ -371,7 +410,7 @@ impl Memory<'_> {
         if let Some(places) = &mut self.places {
             probe = probe.with_places(places);
         }
-        ask(&mut *self.policy, &mut probe)
+        ask(&mut self.policy, &mut probe)
     }
 
     /// Takes the page that `frame` holds out of memory.
@@ -400,16 +439,6 @@ mod tests {
     use tidemark_model::cache::replay;
     use tidemark_model::traces;
 
-    fn job(policy: &str, frames: u32, eyes: MachineKind) -> Job<'_> {
-        Job {
-            policy,
-            knobs: Vec::new(),
-            seed: 1,
-            frames,
-            eyes,
-        }
-    }
-
     #[test]
     fn every_policy_costs_what_it_costs_in_the_model() {
         let words = traces::skewed(6, 300, 30_000);
@@ -420,7 +449,10 @@ mod tests {
             let name = entry.description.name;
             for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
                 let sizes = [8, 50, 200];
-                let jobs = sizes.map(|frames| job(name, frames, kind));
+                let jobs = sizes.map(|frames| Job {
+                    eyes: kind,
+                    ..Job::new(name, frames)
+                });
                 let costs = simulate_all(&references, &jobs).unwrap();
                 for (cost, frames) in costs.iter().zip(sizes) {
                     let policy = registry::build(name, frames, frames, 1, &[]).unwrap();
@@ -438,17 +470,17 @@ mod tests {
     #[test]
     fn a_memory_of_every_page_misses_each_once() {
         let references = References::from_pages([3, 4, 3, 5, 4]);
-        let costs = simulate_all(&references, &[job("clock", 1 << 31, MachineKind::Bits)]).unwrap();
+        let costs = simulate_all(&references, &[Job::new("clock", 1 << 31)]).unwrap();
         assert_eq!((costs[0].misses, costs[0].questions), (3, 0));
     }
 
     #[test]
     fn what_is_not_known_is_named() {
         let references = References::from_pages([1, 2]);
-        let unknown = simulate_all(&references, &[job("lifo", 1, MachineKind::Bits)]);
+        let unknown = simulate_all(&references, &[Job::new("lifo", 1)]);
         assert_eq!(unknown, Err(BuildError::UnknownPolicy { name: "lifo" }));
         let none = References::from_pages([]);
-        let costs = simulate_all(&none, &[job("fifo", 4, MachineKind::Bits)]).unwrap();
+        let costs = simulate_all(&none, &[Job::new("fifo", 4)]).unwrap();
         assert_eq!(costs, [Cost::default()]);
     }
 }
