@@ -309,6 +309,7 @@ impl Frames {
     /// Puts `frame` into `state`, past every rule: for whoever drives a policy without a
     /// [`Vm`](crate::vm::Vm), and needs frames that may leave and frames that may not.
     #[doc(hidden)]
+    #[inline]
     pub fn force(&mut self, frame: FrameId, state: State, is_wired: bool) {
         self.set_state(frame, state);
         let entry = &mut self.table[frame.index()];
@@ -472,6 +473,7 @@ impl Frames {
         self.cleaning -= u32::from(was_cleaning.is_some());
     }
 
+    #[inline]
     fn set_state(&mut self, frame: FrameId, state: State) {
         let entry = &mut self.table[frame.index()];
         self.counts[entry.state as usize] -= 1;

@@ -60,6 +60,7 @@ impl Policy for Arc {
         self.lists.leave(frame, page, departure);
     }
 
+    #[inline]
     fn page_referenced(&mut self, frame: FrameId) {
         self.lists.queues.move_to_back(AGAIN, frame.0);
     }

@@ -24,6 +24,7 @@ pub(super) struct Clocks {
 
 impl Clocks {
     /// Sets the clock of `space`. What is less than before is the start of another program.
+    #[inline]
     pub fn set(&mut self, space: SpaceId, ticks: u64) {
         let place = space.0 as usize;
         if place >= self.table.len() {
@@ -37,12 +38,14 @@ impl Clocks {
     }
 
     /// The time of `space`, in ticks.
+    #[inline]
     pub fn now(&self, space: SpaceId) -> u64 {
         let clock = self.table.get(space.0 as usize);
         clock.map_or(0, |clock| clock.told + clock.offset)
     }
 
     /// The time of `space`, and how far it is ahead of what was told.
+    #[inline]
     pub fn now_and_offset(&self, space: SpaceId) -> (u64, u64) {
         let clock = self.table.get(space.0 as usize);
         clock.map_or((0, 0), |clock| (clock.told + clock.offset, clock.offset))

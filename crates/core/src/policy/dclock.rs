@@ -91,6 +91,7 @@ impl Policy for Dclock {
         }
     }
 
+    #[inline]
     fn page_referenced(&mut self, frame: FrameId) {
         if self.queues.list_of(frame.0) == Some(ACTIVE) {
             self.is_used[frame.index()] = true;

@@ -128,6 +128,7 @@ impl Policy for Lirs {
         self.prune();
     }
 
+    #[inline]
     fn page_referenced(&mut self, frame: FrameId) {
         if self.resident.list_of(frame.0) == Some(HOT) {
             let was_bottom = self.stack.front(STACK) == Some(frame.0);

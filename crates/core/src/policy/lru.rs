@@ -46,6 +46,7 @@ impl Policy for Lru {
         self.queues.remove(frame.0);
     }
 
+    #[inline]
     fn page_referenced(&mut self, frame: FrameId) {
         self.queues.move_to_back(LIST, frame.0);
     }

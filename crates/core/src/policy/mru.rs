@@ -43,6 +43,7 @@ impl Policy for Mru {
         self.queues.remove(frame.0);
     }
 
+    #[inline]
     fn page_referenced(&mut self, frame: FrameId) {
         self.queues.move_to_back(LIST, frame.0);
     }

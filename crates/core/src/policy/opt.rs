@@ -79,6 +79,7 @@ impl Policy for Opt {
         }
     }
 
+    #[inline]
     fn page_foreseen(&mut self, frame: FrameId, next: u64) {
         // A page that is on its way out may still be in use.
         let place = self.places[frame.index()];

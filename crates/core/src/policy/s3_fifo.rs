@@ -195,6 +195,7 @@ impl<U: Uses> Policy for S3Fifo<U> {
         }
     }
 
+    #[inline]
     fn page_referenced(&mut self, frame: FrameId) {
         self.uses.count(frame);
     }

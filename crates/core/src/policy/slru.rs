@@ -56,6 +56,7 @@ impl Policy for Slru {
         self.queues.remove(frame.0);
     }
 
+    #[inline]
     fn page_referenced(&mut self, frame: FrameId) {
         self.queues.move_to_back(PROTECTED, frame.0);
         while self.queues.length(PROTECTED) > self.protected_max {

@@ -83,6 +83,7 @@ impl Policy for TwoQ {
         }
     }
 
+    #[inline]
     fn page_referenced(&mut self, frame: FrameId) {
         // Uses that follow an arrival closely belong together, and say nothing of the next.
         if self.queues.list_of(frame.0) == Some(MAIN) {

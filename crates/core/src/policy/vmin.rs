@@ -70,6 +70,7 @@ impl Policy for Vmin {
         self.sets.remove(frame);
     }
 
+    #[inline]
     fn page_foreseen(&mut self, frame: FrameId, next: u64) {
         let owner = self.owners[frame.index()];
         let (now, offset) = self.clocks.now_and_offset(owner);
@@ -79,11 +80,13 @@ impl Policy for Vmin {
         self.next[frame.index()] = next;
         if next.saturating_sub(now) > self.window {
             self.sets.push_other(LEAVING, frame);
-        } else {
+        } else if self.sets.space_of(frame).is_none() {
+            // In what order the others stand matters to nobody.
             self.sets.push(owner, frame);
         }
     }
 
+    #[inline]
     fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
         self.clocks.set(space, ticks);
     }

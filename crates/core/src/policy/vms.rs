@@ -240,6 +240,7 @@ impl Policy for Vms {
         }
     }
 
+    #[inline]
     fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
         self.clocks.set(space, ticks);
     }

@@ -153,11 +153,13 @@ impl Policy for WorkingSet {
         self.sets.move_to_back(frame);
     }
 
+    #[inline]
     fn page_referenced(&mut self, frame: FrameId) {
         self.is_exact = true;
         self.page_rescued(frame);
     }
 
+    #[inline]
     fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
         self.clocks.set(space, ticks);
     }

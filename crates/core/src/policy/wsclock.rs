@@ -104,6 +104,7 @@ impl Policy for WsClock {
         self.note_use(frame);
     }
 
+    #[inline]
     fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
         self.clocks.set(space, ticks);
     }
