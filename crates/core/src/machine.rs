@@ -56,6 +56,12 @@ pub trait Machine {
         self.take_referenced(frame)
     }
 
+    /// Forgets at once which frames were used: the next answers are about uses from now on. Answers
+    /// whether it did; a machine that cannot changes nothing.
+    fn forget_references(&mut self) -> bool {
+        false
+    }
+
     /// Whether the contents of `frame`, mapped or not, may differ from what its pager holds. A
     /// machine that can't tell while a frame is mapped says that they may.
     fn may_be_modified(&self, _frame: FrameId) -> bool {

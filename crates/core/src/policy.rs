@@ -330,6 +330,15 @@ impl Probe<'_> {
         self.machine.take_referenced(frame) | was_vouched_for
     }
 
+    /// Forgets which frames were used, in one step where the machine has one: as if `count` frames
+    /// had been asked about, and nobody had listened. Answers whether it did; if not, nothing has
+    /// changed, and each is to be asked about.
+    pub fn forget_references(&mut self, count: u32) -> bool {
+        let is_done = self.machine.forget_references();
+        *self.questions += if is_done { count.into() } else { 0 };
+        is_done
+    }
+
     /// Whether the first answer about a page that has come says nothing of a second use: see
     /// [`Machine::answers_arrival`].
     pub fn answers_arrival(&self) -> bool {

@@ -199,6 +199,11 @@ impl<List: ListNumber> Queues<List> {
         some(self.links[member as usize].next)
     }
 
+    /// Who stands before `member` on its list.
+    pub fn previous(&self, member: u32) -> Option<u32> {
+        some(self.links[member as usize].previous)
+    }
+
     /// How many members there can be: their numbers are below that.
     pub fn members_max(&self) -> u32 {
         self.links.len() as u32

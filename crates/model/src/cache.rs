@@ -136,7 +136,7 @@ impl Cache {
             return Touch::Hard;
         };
         let is_mapped = std::mem::replace(&mut self.machine.is_mapped[frame as usize], true);
-        self.machine.is_referenced[frame as usize] = true;
+        self.machine.referenced.set(FrameId(frame));
         if !is_mapped {
             self.places.insert(FrameId(frame), SPACE, VirtPage(page));
             self.policy.page_rescued(FrameId(frame));
@@ -200,7 +200,7 @@ impl Cache {
         if self.machine.is_mapped[place] {
             self.places.insert(frame, SPACE, VirtPage(page));
         }
-        self.machine.is_referenced[place] = false;
+        self.machine.referenced.take(FrameId(place as u32));
         self.machine.is_modified[place] &= cause == Cause::Kept;
         self.frames.force(frame, State::Resident, false);
         let arrival = Arrival {

@@ -92,7 +92,7 @@ impl Room {
             Some(&frame) => {
                 let is_mapped = &mut self.machine.is_mapped[frame.index()];
                 let was_mapped = std::mem::replace(is_mapped, true);
-                self.machine.is_referenced[frame.index()] = true;
+                self.machine.referenced.set(frame);
                 if was_mapped {
                     return Touch::Hit;
                 }
@@ -191,7 +191,7 @@ impl Room {
         self.pages[frame.index()] = Some(name);
         self.resident.insert(name, frame);
         self.machine.is_mapped[frame.index()] = cause != Cause::Cleaned;
-        self.machine.is_referenced[frame.index()] = false;
+        self.machine.referenced.take(frame);
         self.machine.is_modified[frame.index()] = false;
         self.frames.force(frame, State::Resident, false);
         let arrival = Arrival {

@@ -22,7 +22,7 @@ pub struct Sampled {
     /// Whether a use of the page in each frame goes unnoticed.
     pub is_mapped: Vec<bool>,
     /// The reference bit of each frame.
-    pub is_referenced: Vec<bool>,
+    pub referenced: ReferenceBits,
     /// Whether the page in each frame must be written before it may be dropped.
     pub is_modified: Vec<bool>,
     /// How many mappings were removed to answer questions.
@@ -35,7 +35,7 @@ impl Sampled {
         Sampled {
             kind,
             is_mapped: vec![false; frames as usize],
-            is_referenced: vec![false; frames as usize],
+            referenced: ReferenceBits::new(frames),
             is_modified: vec![false; frames as usize],
             unmaps: 0,
         }
@@ -48,6 +48,46 @@ impl Sampled {
     }
 }
 
+/// One bit a frame. All are cleared in one step, for policies that do so at each fault: a bit is
+/// set while its stamp is that of the round, and another round begins.
+pub struct ReferenceBits {
+    stamps: Vec<u8>,
+    round: u8,
+}
+
+/// A stamp of no round.
+const CLEAR: u8 = 0;
+
+impl ReferenceBits {
+    fn new(frames: u32) -> ReferenceBits {
+        ReferenceBits {
+            stamps: vec![CLEAR; frames as usize],
+            round: CLEAR + 1,
+        }
+    }
+
+    /// Sets the bit of `frame`.
+    #[inline]
+    pub fn set(&mut self, frame: FrameId) {
+        self.stamps[frame.index()] = self.round;
+    }
+
+    /// Clears the bit of `frame`, and says whether it was set.
+    #[inline]
+    pub fn take(&mut self, frame: FrameId) -> bool {
+        std::mem::replace(&mut self.stamps[frame.index()], CLEAR) == self.round
+    }
+
+    fn clear_all(&mut self) {
+        self.round = self.round.wrapping_add(1);
+        // What bears a stamp from so long ago would seem to be set again.
+        if self.round == CLEAR {
+            self.stamps.fill(CLEAR);
+            self.round = CLEAR + 1;
+        }
+    }
+}
+
 impl Machine for Sampled {
     fn restrict(&mut self, frame: FrameId, rights: Rights) {
         assert_eq!(rights, Rights::None, "policies ask for no other rights");
@@ -56,9 +96,17 @@ impl Machine for Sampled {
 
     fn take_referenced(&mut self, frame: FrameId) -> bool {
         match self.kind {
-            MachineKind::Bits => std::mem::replace(&mut self.is_referenced[frame.index()], false),
+            MachineKind::Bits => self.referenced.take(frame),
             MachineKind::SoftFaults => self.unmap(frame),
         }
+    }
+
+    fn forget_references(&mut self) -> bool {
+        let has_bits = self.kind == MachineKind::Bits;
+        if has_bits {
+            self.referenced.clear_all();
+        }
+        has_bits
     }
 
     fn enter(&mut self, _: SpaceId, _: VirtPage, _: FrameId, _: Rights) {
@@ -103,4 +151,21 @@ impl Machine for Sampled {
     }
 
     fn settle(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_that_were_cleared_together_stay_clear_however_long() {
+        let mut bits = ReferenceBits::new(1);
+        for rounds in 1..600 {
+            bits.set(FrameId(0));
+            (0..rounds).for_each(|_| bits.clear_all());
+            assert!(!bits.take(FrameId(0)), "it is set again after {rounds}");
+            bits.set(FrameId(0));
+            assert!(bits.take(FrameId(0)));
+        }
+    }
 }

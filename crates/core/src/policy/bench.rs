@@ -31,6 +31,8 @@ pub(super) struct Bits {
     pub used: Vec<bool>,
     /// Whether each frame was written.
     pub modified: Vec<bool>,
+    /// Whether all can be forgotten at once.
+    pub forgets: bool,
 }
 
 impl Bench {
@@ -42,7 +44,11 @@ impl Bench {
         places.keep_standing();
         Bench {
             places,
-            bits: Bits { used, modified },
+            bits: Bits {
+                used,
+                modified,
+                forgets: false,
+            },
             now: Time(0),
             frames: Frames::new(count, count),
             questions: 0,
@@ -53,6 +59,11 @@ impl Bench {
     pub fn probe(&mut self) -> Probe<'_> {
         let Bench { bits, frames, .. } = self;
         Probe::new(self.now, frames, bits, &mut self.questions, 0).with_places(&mut self.places)
+    }
+
+    /// How many questions were asked.
+    pub fn questions(&self) -> u64 {
+        self.questions
     }
 
     /// Brings page `number` of an internal object to the frame of that number, mapped there in
@@ -137,6 +148,13 @@ fn page(number: u32) -> PageId {
 impl Machine for Bits {
     fn take_referenced(&mut self, frame: FrameId) -> bool {
         core::mem::take(&mut self.used[frame.index()])
+    }
+
+    fn forget_references(&mut self) -> bool {
+        if self.forgets {
+            self.used.fill(false);
+        }
+        self.forgets
     }
 
     fn may_be_modified(&self, frame: FrameId) -> bool {

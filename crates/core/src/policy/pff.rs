@@ -40,6 +40,8 @@ pub static DESCRIPTION: Description = Description {
 struct Pace {
     /// When it faulted last.
     fault: u64,
+    /// How often the use bits of its pages were cleared, all of them.
+    round: u64,
     /// How many of its pages are still to be looked at because of that fault.
     left: u32,
     /// Whether those of them that were not used leave.
@@ -50,8 +52,9 @@ struct Pff {
     sets: Sets,
     clocks: Clocks,
     needs: Needs,
-    /// The use bit of each page, as far as it has been shown.
-    is_used: Vec<bool>,
+    /// The use bit of each page, as far as it has been shown: one more than the round of its space
+    /// in which it was set.
+    shown: Vec<u64>,
     paces: Vec<Pace>,
     critical: u64,
     /// Every reference is shown.
@@ -64,7 +67,7 @@ pub fn build(settings: Settings) -> impl Policy {
         sets: Sets::new(0, settings.frames_max),
         clocks: Clocks::default(),
         needs: Needs::new(settings.knobs[0]),
-        is_used: vec![false; settings.frames_max as usize],
+        shown: vec![0; settings.frames_max as usize],
         paces: Vec::new(),
         critical: settings.knobs[0],
         is_exact: false,
@@ -91,7 +94,7 @@ impl Policy for Pff {
             | Cause::Cleaned => {}
         }
         self.sets.push(space, frame);
-        self.is_used[frame.index()] = true;
+        self.note_used(frame);
     }
 
     fn page_left(&mut self, frame: FrameId, _page: PageId, departure: Departure) {
@@ -105,14 +108,16 @@ impl Policy for Pff {
     }
 
     fn page_rescued(&mut self, frame: FrameId) {
-        self.is_used[frame.index()] = true;
+        self.note_used(frame);
     }
 
+    #[inline]
     fn page_referenced(&mut self, frame: FrameId) {
         self.is_exact = true;
-        self.is_used[frame.index()] = true;
+        self.note_used(frame);
     }
 
+    #[inline]
     fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
         self.clocks.set(space, ticks);
     }
@@ -120,8 +125,11 @@ impl Policy for Pff {
     fn space_ended(&mut self, space: SpaceId) {
         self.needs.forget(space);
         let fault = self.clocks.now(space);
-        *self.pace(space) = Pace {
+        let pace = self.pace(space);
+        let round = pace.round;
+        *pace = Pace {
             fault,
+            round,
             ..Pace::default()
         };
     }
@@ -144,6 +152,7 @@ impl Policy for Pff {
 
     fn trim(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         for space in self.sets.spaces() {
+            self.forget_uses(space, probe);
             while self.pace(space).left > 0 {
                 self.pace(space).left -= 1;
                 let Some(frame) = self.sets.iter(space).next() else {
@@ -180,17 +189,40 @@ impl Pff {
         let is_going_on = pace.left > 0 && pace.is_releasing;
         pace.is_releasing = is_going_on || now.saturating_sub(pace.fault) >= critical;
         pace.fault = now;
-        if is_exact && !pace.is_releasing {
-            let frames = self.sets.iter(space);
-            frames.for_each(|frame| self.is_used[frame.index()] = false);
-        } else {
+        if !pace.is_releasing {
+            pace.round += 1;
+        }
+        if pace.is_releasing || !is_exact {
             pace.left = left;
+        }
+    }
+
+    /// Looks at all pages of `space` in one step, if nothing but their bits is to be cleared and the
+    /// machine can do that: there are as many faults as that is done for, and as many pages.
+    fn forget_uses(&mut self, space: SpaceId, probe: &mut Probe<'_>) {
+        let Pace {
+            left, is_releasing, ..
+        } = *self.pace(space);
+        // The machine does not know whose pages are whose.
+        let is_alone = self.sets.resident() == self.sets.length(space);
+        if left > 0 && !is_releasing && is_alone && probe.forget_references(left) {
+            self.sets.turn(space, left);
+            self.pace(space).left = 0;
+        }
+    }
+
+    /// Sets the use bit of a page.
+    fn note_used(&mut self, frame: FrameId) {
+        if let Some(space) = self.sets.space_of(frame) {
+            self.shown[frame.index()] = self.pace(space).round + 1;
         }
     }
 
     /// Whether the page was used since it was last asked about, which is forgotten.
     fn take_used(&mut self, frame: FrameId, probe: &mut Probe<'_>) -> bool {
-        let was_shown = core::mem::take(&mut self.is_used[frame.index()]);
+        let shown = core::mem::take(&mut self.shown[frame.index()]);
+        let space = self.sets.space_of(frame);
+        let was_shown = space.is_some_and(|space| shown == self.pace(space).round + 1);
         if self.is_exact {
             return was_shown;
         }
@@ -203,5 +235,58 @@ impl Pff {
             self.paces.resize(place + 1, Pace::default());
         }
         &mut self.paces[place]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, settings};
+    use super::*;
+
+    const FRAMES: u32 = 12;
+
+    /// The pages that leave while some are used and others come, each page in the frame of its
+    /// number, and how many questions were asked.
+    fn run(seed: u64, forgets: bool) -> (Vec<u32>, u64) {
+        let mut state = seed;
+        let mut bench = Bench::new(2 * FRAMES);
+        bench.bits.forgets = forgets;
+        let mut policy = build(settings(2 * FRAMES, &[20]));
+        let (mut resident, mut left) = (Vec::new(), Vec::new());
+        for now in 0..2000 {
+            // Knuth's generator; every hundred references, a locality of another size.
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+            let pages = 2 * FRAMES / (1 + now as u32 / 100 % 3);
+            let number = (state >> 33) as u32 % pages;
+            policy.clock_moved(SpaceId(0), now);
+            if resident.contains(&number) {
+                bench.touch(&[number]);
+                continue;
+            }
+            let is_full = resident.len() == FRAMES as usize;
+            let mut gone = Vec::new();
+            if is_full {
+                gone.extend(bench.evict_one(&mut policy));
+            }
+            bench.bring(&mut policy, number, Cause::ZeroFill);
+            bench.bits.used[number as usize] = false;
+            while let Some(FrameId(frame)) = policy.trim(&mut bench.probe()) {
+                bench.evict(&mut policy, frame);
+                gone.push(frame);
+            }
+            resident.push(number);
+            resident.retain(|page| !gone.contains(page));
+            left.extend(gone);
+        }
+        (left, bench.questions())
+    }
+
+    #[test]
+    fn forgetting_all_at_once_is_as_asking_about_each() {
+        for seed in 0..100 {
+            let at_once = run(seed, true);
+            assert!(at_once.0.len() > 100);
+            assert_eq!(at_once, run(seed, false), "{seed}");
+        }
     }
 }

@@ -44,6 +44,22 @@ impl Sets {
         }
     }
 
+    /// Puts the first `count` of `space` behind all others of it, in their order. Takes a step for
+    /// each of the others.
+    pub fn turn(&mut self, space: SpaceId, count: u32) {
+        let list = self.others + space.0;
+        let mut first = None;
+        for _ in count..self.length(space) {
+            first = match first {
+                None => self.queues.back(list),
+                Some(member) => self.queues.previous(member),
+            };
+        }
+        if let Some(member) = first {
+            self.queues.turn_to(member);
+        }
+    }
+
     /// Takes `frame` off its list.
     pub fn remove(&mut self, frame: FrameId) {
         self.queues.remove(frame.0);

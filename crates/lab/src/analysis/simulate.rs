@@ -267,7 +267,7 @@ impl<P: Policy> Memory<'_, P> {
             return;
         }
         let place = frame as usize;
-        self.translation.is_referenced[place] = true;
+        self.translation.referenced.set(FrameId(frame));
         if !self.translation.is_mapped[place] {
             self.rescue(FrameId(frame));
         }
@@ -326,7 +326,7 @@ impl<P: Policy> Memory<'_, P> {
     fn enter(&mut self, frame: FrameId, page: PageId, cause: Cause) {
         let place = frame.index();
         self.translation.is_mapped[place] = cause != Cause::Cleaned;
-        self.translation.is_referenced[place] = false;
+        self.translation.referenced.take(frame);
         self.translation.is_modified[place] = false;
         if cause != Cause::Cleaned {
             self.stand(page, frame);
