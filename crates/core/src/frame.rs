@@ -317,6 +317,13 @@ impl Frames {
         (entry.is_aside, entry.is_dirty) = (false, false);
     }
 
+    /// Wires `frame`, or unwires it, past every rule: as [`force`](Self::force).
+    #[doc(hidden)]
+    #[inline]
+    pub fn force_wired(&mut self, frame: FrameId, is_wired: bool) {
+        self.table[frame.index()].wires = is_wired.into();
+    }
+
     /// How many frames there are in all.
     pub fn len(&self) -> usize {
         self.table.len()
@@ -476,6 +483,9 @@ impl Frames {
     #[inline]
     fn set_state(&mut self, frame: FrameId, state: State) {
         let entry = &mut self.table[frame.index()];
+        if entry.state == state {
+            return;
+        }
         self.counts[entry.state as usize] -= 1;
         entry.state = state;
         self.counts[state as usize] += 1;

@@ -291,6 +291,7 @@ impl<P: Policy> Memory<'_, P> {
         self.pass_clock();
         self.translation.is_mapped[frame.index()] = true;
         self.cost.soft_faults += 1;
+        self.frames.force(frame, State::Resident, false);
         self.stand(self.held[frame.index()].id(), frame);
         self.policy.page_rescued(frame);
         self.end_fault(frame);
@@ -301,25 +302,19 @@ impl<P: Policy> Memory<'_, P> {
         self.pass_clock();
         self.cost.misses += 1;
         self.policy.page_missed(self.ids[page as usize]);
-        if self.free.is_empty() {
-            self.evict();
-        }
+        let frame = match self.free.pop() {
+            Some(frame) => FrameId(frame),
+            None => self.evict(),
+        };
         let cause = match self.frame_of[page as usize] {
             NEVER => Cause::ZeroFill,
             _ => Cause::Fetched,
         };
-        let frame = self.load(page, cause);
-        self.end_fault(frame);
-    }
-
-    /// Brings a page to a free frame.
-    fn load(&mut self, page: u32, cause: Cause) -> FrameId {
-        let frame = FrameId(self.free.pop().expect("a frame was just freed"));
         let id = self.ids[page as usize];
         self.held[frame.index()] = Held::new(page, id);
         self.frame_of[page as usize] = frame.0;
         self.enter(frame, id, cause);
-        frame
+        self.end_fault(frame);
     }
 
     /// Tells of a page that has come to `frame`.
@@ -350,12 +345,14 @@ impl<P: Policy> Memory<'_, P> {
     /// not run since. Every use is a write; what is written is written at once.
     fn end_fault(&mut self, wanted: FrameId) {
         self.translation.is_modified[wanted.index()] = true;
-        self.frames.force(wanted, State::Resident, true);
+        self.frames.force_wired(wanted, true);
         while let Some(frame) = self.ask(|policy, probe| policy.trim(probe)) {
-            self.free_frame(frame);
+            self.take_out(frame);
+            self.frames.force(frame, State::Free, false);
+            self.free.push(frame.0);
         }
         self.clean();
-        self.frames.force(wanted, State::Resident, false);
+        self.frames.force_wired(wanted, false);
     }
 
     /// Writes what the policy wants clean. None is back before the last is named, and what need
@@ -369,7 +366,8 @@ impl<P: Policy> Memory<'_, P> {
             } else {
                 ready.push((id, frame));
             }
-            self.leave(frame, id, State::Leaving);
+            self.frames.force(frame, State::Leaving, false);
+            self.leave(frame, id);
         }
         written.sort_unstable_by_key(|&(id, _)| id);
         for (id, frame) in ready.into_iter().chain(written) {
@@ -383,7 +381,8 @@ impl<P: Policy> Memory<'_, P> {
         }
     }
 
-    fn evict(&mut self) {
+    /// Empties a frame for a page that comes at once: nobody will have seen it free.
+    fn evict(&mut self) -> FrameId {
         let frame = loop {
             let frame = self.ask(|policy, probe| policy.choose(probe));
             let frame = frame.expect("a full memory holds a page that may leave");
@@ -393,7 +392,8 @@ impl<P: Policy> Memory<'_, P> {
             self.cost.refusals += 1;
             assert!(self.cost.refusals < REFUSALS_MAX, "the policy insists");
         };
-        self.free_frame(frame);
+        self.take_out(frame);
+        frame
     }
 
     fn ask(
@@ -414,16 +414,14 @@ impl<P: Policy> Memory<'_, P> {
     }
 
     /// Takes the page that `frame` holds out of memory.
-    fn free_frame(&mut self, frame: FrameId) {
-        let what = std::mem::replace(&mut self.held[frame.index()], NOTHING);
+    fn take_out(&mut self, frame: FrameId) {
+        let what = self.held[frame.index()];
         self.frame_of[what.page as usize] = AWAY;
-        self.leave(frame, what.id(), State::Free);
-        self.free.push(frame.0);
+        self.leave(frame, what.id());
     }
 
     /// Tells of a page that is on its way out of `frame`.
-    fn leave(&mut self, frame: FrameId, page: PageId, then: State) {
-        self.frames.force(frame, then, false);
+    fn leave(&mut self, frame: FrameId, page: PageId) {
         self.translation.is_mapped[frame.index()] = false;
         if let Some(places) = &mut self.places {
             places.clear(frame);
