@@ -53,7 +53,7 @@ struct Pff {
     clocks: Clocks,
     needs: Needs,
     /// The use bit of each page, as far as it has been shown: one more than the round of its space
-    /// in which it was set.
+    /// in which it was set, or 0.
     shown: Vec<u64>,
     paces: Vec<Pace>,
     critical: u64,
@@ -197,8 +197,8 @@ impl Pff {
         }
     }
 
-    /// Looks at all pages of `space` in one step, if nothing but their bits is to be cleared and the
-    /// machine can do that: there are as many faults as that is done for, and as many pages.
+    /// Looks at all pages of `space` in one step, if nothing but their bits is to be cleared and
+    /// the machine can do that: else each fault would take as long as memory is large.
     fn forget_uses(&mut self, space: SpaceId, probe: &mut Probe<'_>) {
         let Pace {
             left, is_releasing, ..
