@@ -51,6 +51,7 @@ mod pull;
 pub mod random;
 pub mod registry;
 pub mod s3_fifo;
+mod segments;
 mod sets;
 pub mod sieve;
 pub mod slru;

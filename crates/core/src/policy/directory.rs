@@ -146,6 +146,16 @@ impl<Data: Copy + Default> Directory<Data> {
         core::hint::black_box(pages.iter().filter(is_last).count());
     }
 
+    /// Looks where `entries`, which are in use, would be removed: as
+    /// [`bring_near`](Self::bring_near).
+    pub fn bring_entries_near(&self, entries: impl Iterator<Item = u32>) {
+        if size_of_val(&self.entries[..]) < FAR_BYTES_MIN {
+            return;
+        }
+        let is_first = |&entry: &u32| self.buckets[self.bucket(self.page(entry))] == entry;
+        core::hint::black_box(entries.filter(is_first).count());
+    }
+
     /// The page of `entry`, which is in use.
     pub fn page(&self, entry: u32) -> PageId {
         self.entries[entry as usize].page()

@@ -16,14 +16,13 @@
 //!
 //! # Invariants
 //! 1. A region of the axis that is not full has nothing behind it.
-//! 2. A frame is on the list of the resident pages of the region it is in on the axis.
+//! 2. Behind the axis are resident pages alone.
 
 use super::directory::Directory;
-use super::pull::{pull, pull_any};
 use super::registry::Settings;
+use super::segments::Segments;
 use super::{Arrival, Cause, Departure, Description, Policy, Probe, Sees};
 use crate::id::{FrameId, PageId};
-use crate::queue::Queues;
 
 /// What `eelru` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -53,20 +52,22 @@ const BEYOND: usize = REGIONS;
 const USE: u64 = 1 << 8;
 
 struct Eelru {
-    /// Frames, and behind them the entries of the directory, by region, the last used last.
-    axis: Queues,
-    /// The frames, by region, in the same order but for those that could not leave.
-    resident: Queues,
+    /// Frames, and behind them the entries of the directory. A region is a segment.
+    axis: Segments,
     ghosts: Directory,
     frames_max: u32,
     /// How many pages memory held when one last had to leave; before that, its frames.
     full: u32,
     /// How many pages each region takes.
     sizes: [u32; REGIONS],
+    /// Where each region ends.
+    ends: [u32; REGIONS],
     /// Uses by region.
     uses: [u64; REGIONS],
     /// Uses beyond the first region since the counts were halved.
     counted: u32,
+    /// No points promise more than LRU before so many uses have been found behind memory.
+    lull: u64,
 }
 
 /// Makes an `eelru`.
@@ -74,37 +75,41 @@ pub fn build(settings: Settings) -> impl Policy {
     let frames_max = settings.frames_max;
     // One page more than the axis takes is there before the oldest falls off it.
     let ghosts_max: u32 = sizes(frames_max).iter().sum::<u32>() + 1;
-    let lists = BEYOND as u8 + 1;
     Eelru {
-        axis: Queues::new(lists, frames_max + ghosts_max),
-        resident: Queues::new(lists, frames_max),
+        axis: Segments::new(BEYOND + 1, frames_max, frames_max + ghosts_max),
         ghosts: Directory::new(ghosts_max),
         frames_max,
         full: settings.frames,
         sizes: sizes(settings.frames),
+        ends: ends(settings.frames),
         uses: [0; REGIONS],
         counted: 0,
+        lull: 0,
     }
 }
 
-/// How many pages the regions take in a memory of so many frames.
+/// How many pages each region takes in a memory of so many frames.
 fn sizes(frames: u32) -> [u32; REGIONS] {
     let mut before = 0;
+    ends(frames).map(|end| end - core::mem::replace(&mut before, end))
+}
+
+/// Where each region ends: how many pages lie on the axis up to there.
+fn ends(frames: u32) -> [u32; REGIONS] {
+    let frames = u64::from(frames);
     core::array::from_fn(|region| {
-        let end = end_of(region, frames);
-        end - core::mem::replace(&mut before, end)
+        let end = match region {
+            0 => frames / FIRST_PART,
+            part => frames * part as u64 / PARTS,
+        };
+        // Of frames there are less than 2^31: see `Config::frames_max`.
+        u32::try_from(end).unwrap_or(u32::MAX)
     })
 }
 
-/// Where a region ends: how many pages lie on the axis up to there.
-fn end_of(region: usize, frames: u32) -> u32 {
-    let frames = u64::from(frames);
-    let end = match region {
-        0 => frames / FIRST_PART,
-        part => frames * part as u64 / PARTS,
-    };
-    // Of frames there are less than 2^31: see `Config::frames_max`.
-    u32::try_from(end).unwrap_or(u32::MAX)
+/// So many uses times so many pages.
+fn product(uses: u64, pages: u32) -> u128 {
+    u128::from(uses) * u128::from(pages)
 }
 
 impl Policy for Eelru {
@@ -118,26 +123,27 @@ impl Policy for Eelru {
         match (arrival.cause, ghost) {
             // It was only away to be written.
             (Cause::Kept | Cause::Cleaned, Some((member, entry))) => {
-                let region = self.region_of(member).expect("a ghost is on the axis");
                 self.ghosts.remove(entry);
                 self.axis.replace(member, frame.0);
-                self.resident.push_back(region as u8, frame.0);
                 return;
             }
             (cause, Some((member, entry))) => {
                 let region = self.axis.remove(member).expect("a ghost is on the axis");
                 self.ghosts.remove(entry);
                 if !matches!(cause, Cause::Prefetched | Cause::ZeroAhead) {
-                    self.note_use(usize::from(region));
+                    self.note_use(region);
                 }
             }
             (_, None) => {}
         }
-        self.put_first(frame);
+        let has_room = |&region: &usize| self.axis.length(region) < self.sizes[region];
+        let region = (0..REGIONS).find(has_room).unwrap_or(BEYOND);
+        let last = self.axis.push(frame.0, region);
+        self.forget_beyond(region, last);
     }
 
     fn page_left(&mut self, frame: FrameId, page: PageId, departure: Departure) {
-        let Some(region) = self.resident.remove(frame.0).map(usize::from) else {
+        let Some(region) = self.axis.segment_of(frame.0) else {
             return;
         };
         if departure == Departure::Evicted && region < BEYOND {
@@ -150,30 +156,39 @@ impl Policy for Eelru {
         }
     }
 
+    #[inline]
     fn page_referenced(&mut self, frame: FrameId) {
-        let Some(region) = self.region_of(frame.0) else {
+        let Some(region) = self.axis.segment_of(frame.0) else {
             return;
         };
-        self.note_use(region);
-        self.axis.move_to_back(0, frame.0);
-        self.resident.move_to_back(0, frame.0);
-        self.spill(0);
+        let last = self.axis.renew(frame);
+        if region > 0 {
+            self.note_use(region);
+            self.forget_beyond(region, last);
+        }
+    }
+
+    fn pages_ahead(&self, pages: &[PageId]) {
+        let look = |entry| self.axis.segment_of(self.ghost_member(entry)).is_some();
+        self.ghosts.bring_near(pages, look);
+        // Pages that are used while they are resident make others cross as well.
+        self.axis.bring_near(2 * pages.len());
+        let falling = self.axis.next_to_cross(BEYOND - 1).take(pages.len());
+        let falling = falling.filter_map(|member| member.checked_sub(self.frames_max));
+        self.ghosts.bring_entries_near(falling);
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
-        self.set_full(self.resident.total());
+        self.set_full(self.axis.frames());
         if let Some((early, late)) = self.find_points() {
-            let oldest = (0..=BEYOND).rfind(|&region| self.resident.length(region as u8) > 0)?;
-            if oldest <= late {
-                let younger = (0..=early).rev();
-                let mut found = younger.filter_map(|at| pull(&mut self.resident, at as u8, probe));
-                if let Some(frame) = found.next() {
-                    return Some(frame);
-                }
+            let oldest = (0..=BEYOND).rfind(|&region| self.axis.next_turn(region).is_some())?;
+            if oldest <= late
+                && let Some(frame) = self.pull_any((0..=early).rev(), probe)
+            {
+                return Some(frame);
             }
         }
-        let lists: [u8; BEYOND + 1] = core::array::from_fn(|at| (BEYOND - at) as u8);
-        pull_any(&mut self.resident, &lists, probe)
+        self.pull_any((0..=BEYOND).rev(), probe)
     }
 
     fn resize(&mut self, frames: u32) {
@@ -182,26 +197,23 @@ impl Policy for Eelru {
 
     fn check(&self) {
         self.axis.check();
-        self.resident.check();
         self.ghosts.check();
         let mut is_end = false;
         for (region, &size) in self.sizes.iter().enumerate() {
-            let length = self.axis.length(region as u8);
+            let length = self.axis.length(region);
             assert!(length <= size, "a region is too long");
             assert!(!is_end || length == 0, "a region has a gap before it");
             is_end |= length < size;
         }
-        let beyond = self.axis.length(BEYOND as u8);
+        let beyond = self.axis.length(BEYOND);
         assert!(!is_end || beyond == 0, "the axis has a gap at its end");
-        assert_eq!(beyond, self.resident.length(BEYOND as u8));
-        assert_eq!(self.axis.total(), self.resident.total() + self.ghosts.len());
-        for frame in 0..self.frames_max {
-            assert_eq!(
-                self.axis.list_of(frame),
-                self.resident.list_of(frame),
-                "a frame is in two regions"
-            );
-        }
+        let all: u32 = (0..=BEYOND).map(|region| self.axis.length(region)).sum();
+        assert_eq!(all, self.axis.frames() + self.ghosts.len());
+        let mut ghosts = self.frames_max..self.axis.members_max();
+        assert!(
+            ghosts.all(|ghost| self.axis.segment_of(ghost) != Some(BEYOND)),
+            "a page that is gone is remembered too long"
+        );
     }
 }
 
@@ -210,92 +222,101 @@ impl Eelru {
         self.frames_max + entry
     }
 
-    fn region_of(&self, member: u32) -> Option<usize> {
-        self.axis.list_of(member).map(usize::from)
-    }
-
     /// Counts a use that found its page in `region`.
     fn note_use(&mut self, region: usize) {
         if region == 0 || region == BEYOND {
             return;
+        }
+        if region > MEMORY {
+            self.lull = self.lull.saturating_sub(1);
         }
         self.uses[region] += USE;
         self.counted += 1;
         if self.counted >= self.full {
             self.counted = 0;
             self.uses.iter_mut().for_each(|uses| *uses /= 2);
+            self.lull = 0;
         }
     }
 
     /// The regions at whose ends the early and the late point lie that promise most, if any
     /// promises more uses than LRU.
-    fn find_points(&self) -> Option<(usize, usize)> {
+    fn find_points(&mut self) -> Option<(usize, usize)> {
+        if self.lull > 0 {
+            return None;
+        }
         let mut best = 0;
         let mut points = None;
-        let mut kept = 0_u128;
+        let mut lull = u128::MAX;
+        let mut kept = 0;
         for early in (0..MEMORY).rev() {
-            kept += u128::from(self.uses[early + 1]);
-            let first = end_of(early, self.full);
+            kept += self.uses[early + 1];
+            let first = self.ends[early];
             if first == 0 {
                 continue;
             }
+            let frames = self.full - first;
             let mut all = kept;
+            let mut missing = u128::MAX;
             for late in MEMORY + 1..REGIONS {
-                all += u128::from(self.uses[late]);
-                let frames = u128::from(self.full - first);
-                let pages = u128::from(end_of(late, self.full) - first).max(1);
+                all += self.uses[late];
+                let pages = (self.ends[late] - first).max(1);
+                let found = product(all, frames);
+                let wanted = product(kept + best + 1, pages);
+                missing = missing.min(wanted.saturating_sub(found));
                 // Few are better than the best so far, and only for those is a division needed.
-                let found = all * frames;
-                if found >= (kept + best + 1) * pages {
-                    best = found / pages - kept;
+                if found >= wanted {
+                    best = (found / u128::from(pages)) as u64 - kept;
                     points = Some((early, late));
                 }
             }
+            lull = lull.min(missing / product(USE, frames));
         }
+        // A use adds to what is found, at most, its share of the frames. One in memory adds more to
+        // what is wanted.
+        self.lull = u64::try_from(lull).unwrap_or(u64::MAX);
         points
     }
 
-    /// Puts a frame to the front of the axis. Each region that is too long then gives its oldest
-    /// page to the next.
-    fn put_first(&mut self, frame: FrameId) {
-        self.axis.push_back(0, frame.0);
-        self.resident.push_back(0, frame.0);
-        self.spill(0);
+    /// Finds the oldest frame that may leave in the first of `regions` that has one.
+    fn pull_any(
+        &mut self,
+        mut regions: impl Iterator<Item = usize>,
+        probe: &Probe<'_>,
+    ) -> Option<FrameId> {
+        regions.find_map(|region| self.pull(region, probe))
     }
 
-    /// Hands on what regions have too much, from `first` on, until one has no more than it takes.
-    fn spill(&mut self, first: usize) {
-        for region in first..REGIONS {
-            if self.axis.length(region as u8) <= self.sizes[region] {
-                break;
+    /// Finds the first frame of `region` that may leave. Those that may not are passed over, so
+    /// that nobody has to look at them again soon. Looks at each once at most.
+    fn pull(&mut self, region: usize, probe: &Probe<'_>) -> Option<FrameId> {
+        let first = self.axis.next_turn(region)?;
+        let mut frame = first;
+        while !probe.may_leave(frame) {
+            self.axis.pass_over(region);
+            frame = self.axis.next_turn(region)?;
+            if frame == first {
+                return None;
             }
-            while self.axis.length(region as u8) > self.sizes[region] {
-                let oldest = self.axis.front(region as u8).expect("it is too long");
-                let next = region as u8 + 1;
-                self.axis.move_to_back(next, oldest);
-                if oldest < self.frames_max {
-                    self.resident.move_to_back(next, oldest);
-                } else if usize::from(next) == BEYOND {
-                    self.axis.remove(oldest);
-                    self.ghosts.remove(oldest - self.frames_max);
-                }
-            }
+        }
+        Some(frame)
+    }
+
+    /// Forgets `member`, which has come to `region`, if it is gone and that is behind the axis.
+    #[inline]
+    fn forget_beyond(&mut self, region: usize, member: u32) {
+        if region == BEYOND && member >= self.frames_max {
+            self.axis.remove(member);
+            self.ghosts.remove(member - self.frames_max);
         }
     }
 
     /// Takes into regions, from `first` on, what they have room for, from those behind them.
     fn fill(&mut self, first: usize) {
         for region in first..REGIONS {
-            while self.axis.length(region as u8) < self.sizes[region] {
-                let behind = region as u8 + 1..=BEYOND as u8;
-                let Some(member) = behind.filter_map(|at| self.axis.back(at)).next() else {
+            while self.axis.length(region) < self.sizes[region] {
+                if self.axis.take_back(region).is_none() {
                     return;
-                };
-                self.axis.remove(member);
-                self.axis.push_front(region as u8, member);
-                if member < self.frames_max {
-                    self.resident.remove(member);
-                    self.resident.push_front(region as u8, member);
                 }
             }
         }
@@ -306,10 +327,15 @@ impl Eelru {
         // Where some frames are kept free their number changes all the time: that is no other size.
         if full.abs_diff(self.full) > self.full / 64 {
             self.full = full;
+            self.lull = 0;
             self.sizes = sizes(full);
+            self.ends = ends(full);
             self.fill(0);
             for region in 0..REGIONS {
-                self.spill(region);
+                while self.axis.length(region) > self.sizes[region] {
+                    let member = self.axis.pass_on(region);
+                    self.forget_beyond(region + 1, member);
+                }
             }
         }
     }
