@@ -88,6 +88,7 @@ impl<List: ListNumber> Queues<List> {
     }
 
     /// Adds `member`, which is on no list, behind all others of `list`.
+    #[inline]
     pub fn push_back(&mut self, list: List, member: u32) {
         self.insert_before(list, NONE, member);
     }
@@ -98,6 +99,7 @@ impl<List: ListNumber> Queues<List> {
     }
 
     /// Takes `member` off whatever list it is on, and says which one that was.
+    #[inline]
     pub fn remove(&mut self, member: u32) -> Option<List> {
         let Link {
             next,
@@ -126,6 +128,7 @@ impl<List: ListNumber> Queues<List> {
     }
 
     /// Takes `member` off its list, if it is on one, and adds it behind all others of `list`.
+    #[inline]
     pub fn move_to_back(&mut self, list: List, member: u32) {
         let link = self.links[member as usize];
         if link.list != list {
@@ -185,11 +188,13 @@ impl<List: ListNumber> Queues<List> {
     }
 
     /// The first of `list`.
+    #[inline]
     pub fn front(&self, list: List) -> Option<u32> {
         some(self.ends[list.index()].front)
     }
 
     /// The last of `list`.
+    #[inline]
     pub fn back(&self, list: List) -> Option<u32> {
         some(self.ends[list.index()].back)
     }
@@ -215,6 +220,7 @@ impl<List: ListNumber> Queues<List> {
     }
 
     /// How many are on `list`.
+    #[inline]
     pub fn length(&self, list: List) -> u32 {
         self.ends[list.index()].length
     }
@@ -269,6 +275,7 @@ impl<List: ListNumber> Queues<List> {
         );
     }
 
+    #[inline]
     fn insert_before(&mut self, list: List, next: u32, member: u32) {
         assert!(
             self.links[member as usize].list == List::NONE,

@@ -107,7 +107,7 @@ impl Cache {
         self.references += 1;
         let touch = self.refer(page);
         let frame = self.resident[&page];
-        self.machine.is_modified[frame as usize] = true;
+        self.machine.modify(FrameId(frame));
         if touch != Touch::Hit {
             // The program has not run since: its page stays.
             let was_wired = !self.frames.may_leave(FrameId(frame));
@@ -135,8 +135,7 @@ impl Cache {
             self.misses.hard += 1;
             return Touch::Hard;
         };
-        let is_mapped = std::mem::replace(&mut self.machine.is_mapped[frame as usize], true);
-        self.machine.referenced.set(FrameId(frame));
+        let is_mapped = self.machine.refer(FrameId(frame));
         if !is_mapped {
             self.places.insert(FrameId(frame), SPACE, VirtPage(page));
             self.policy.page_rescued(FrameId(frame));
@@ -169,8 +168,7 @@ impl Cache {
         let mut washing = Vec::new();
         while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
             assert!(self.frames.may_leave(frame), "{frame:?} may not leave");
-            let is_modified =
-                self.machine.is_modified[frame.index()] || self.frames.is_dirty(frame);
+            let is_modified = self.machine.is_modified(frame) || self.frames.is_dirty(frame);
             let page = self.drop_frame(frame, Departure::Evicted);
             self.frames.force(frame, State::Leaving, false);
             washing.push((is_modified.then_some(page), page, frame));
@@ -196,12 +194,15 @@ impl Cache {
             "{page} is resident already"
         );
         self.pages[place] = Some(page);
-        self.machine.is_mapped[place] = !matches!(cause, Cause::Prefetched | Cause::Cleaned);
-        if self.machine.is_mapped[place] {
+        let is_mapped = !matches!(cause, Cause::Prefetched | Cause::Cleaned);
+        let was_modified = self.machine.is_modified(frame);
+        self.machine.bring(frame, is_mapped);
+        if was_modified && cause == Cause::Kept {
+            self.machine.modify(frame);
+        }
+        if is_mapped {
             self.places.insert(frame, SPACE, VirtPage(page));
         }
-        self.machine.referenced.take(FrameId(place as u32));
-        self.machine.is_modified[place] &= cause == Cause::Kept;
         self.frames.force(frame, State::Resident, false);
         let arrival = Arrival {
             page: page_id(page),
@@ -297,7 +298,7 @@ impl Cache {
             .expect("the frame holds a page");
         self.resident.remove(&page);
         self.frames.force(frame, State::Free, false);
-        self.machine.is_mapped[frame.index()] = false;
+        self.machine.part(frame);
         self.places.clear(frame);
         self.free.push(frame.0);
         self.policy.page_left(frame, page_id(page), departure);

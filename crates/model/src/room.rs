@@ -90,9 +90,7 @@ impl Room {
         let name = (space, page);
         let touch = match self.resident.get(&name) {
             Some(&frame) => {
-                let is_mapped = &mut self.machine.is_mapped[frame.index()];
-                let was_mapped = std::mem::replace(is_mapped, true);
-                self.machine.referenced.set(frame);
+                let was_mapped = self.machine.refer(frame);
                 if was_mapped {
                     return Touch::Hit;
                 }
@@ -124,7 +122,7 @@ impl Room {
     pub fn write(&mut self, space: SpaceId, page: u64) -> Touch {
         let touch = self.touch(space, page);
         let frame = self.resident[&(space, page)];
-        self.machine.is_modified[frame.index()] = true;
+        self.machine.modify(frame);
         touch
     }
 
@@ -190,9 +188,7 @@ impl Room {
         let frame = FrameId(self.free.pop().expect("a frame is free"));
         self.pages[frame.index()] = Some(name);
         self.resident.insert(name, frame);
-        self.machine.is_mapped[frame.index()] = cause != Cause::Cleaned;
-        self.machine.referenced.take(frame);
-        self.machine.is_modified[frame.index()] = false;
+        self.machine.bring(frame, cause != Cause::Cleaned);
         self.frames.force(frame, State::Resident, false);
         let arrival = Arrival {
             page: page_id(name),
@@ -207,7 +203,7 @@ impl Room {
         let name = self.pages[frame.index()].take().expect("a page is there");
         self.resident.remove(&name);
         self.frames.force(frame, State::Free, false);
-        self.machine.is_mapped[frame.index()] = false;
+        self.machine.part(frame);
         self.free.push(frame.0);
         self.policy
             .page_left(frame, page_id(name), Departure::Evicted);

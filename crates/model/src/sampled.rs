@@ -19,70 +19,96 @@ pub enum MachineKind {
 /// A machine that knows about mappings and bits, and has no memory behind them.
 pub struct Sampled {
     kind: MachineKind,
-    /// Whether a use of the page in each frame goes unnoticed.
-    pub is_mapped: Vec<bool>,
-    /// The reference bit of each frame.
-    pub referenced: ReferenceBits,
-    /// Whether the page in each frame must be written before it may be dropped.
-    pub is_modified: Vec<bool>,
+    marks: Vec<Mark>,
+    /// The stamp of reference bits that are set.
+    round: u8,
     /// How many mappings were removed to answer questions.
     pub unmaps: u64,
 }
 
-impl Sampled {
-    /// Makes one whose `frames` frames are not mapped.
-    pub fn new(kind: MachineKind, frames: u32) -> Sampled {
-        Sampled {
-            kind,
-            is_mapped: vec![false; frames as usize],
-            referenced: ReferenceBits::new(frames),
-            is_modified: vec![false; frames as usize],
-            unmaps: 0,
-        }
-    }
-
-    fn unmap(&mut self, frame: FrameId) -> bool {
-        let was_mapped = std::mem::replace(&mut self.is_mapped[frame.index()], false);
-        self.unmaps += u64::from(was_mapped);
-        was_mapped
-    }
-}
-
-/// One bit a frame. All are cleared in one step, for policies that do so at each fault: a bit is
-/// set while its stamp is that of the round, and another round begins.
-pub struct ReferenceBits {
-    stamps: Vec<u8>,
-    round: u8,
+/// What is known of a frame, together: a use looks at all of it.
+#[derive(Clone, Copy)]
+struct Mark {
+    /// Whether a use of the page goes unnoticed.
+    is_mapped: bool,
+    /// Whether the page must be written before it may be dropped.
+    is_modified: bool,
+    /// The reference bit: set while this is the round's. So all are cleared in one step, when
+    /// another round begins, for policies that do so at each fault.
+    stamp: u8,
 }
 
 /// A stamp of no round.
 const CLEAR: u8 = 0;
 
-impl ReferenceBits {
-    fn new(frames: u32) -> ReferenceBits {
-        ReferenceBits {
-            stamps: vec![CLEAR; frames as usize],
+impl Sampled {
+    /// Makes one whose `frames` frames are not mapped.
+    pub fn new(kind: MachineKind, frames: u32) -> Sampled {
+        let mark = Mark {
+            is_mapped: false,
+            is_modified: false,
+            stamp: CLEAR,
+        };
+        Sampled {
+            kind,
+            marks: vec![mark; frames as usize],
             round: CLEAR + 1,
+            unmaps: 0,
         }
     }
 
-    /// Sets the bit of `frame`.
+    /// Has the page in `frame` used, and maps it. Says whether it was mapped already.
     #[inline]
-    pub fn set(&mut self, frame: FrameId) {
-        self.stamps[frame.index()] = self.round;
+    pub fn refer(&mut self, frame: FrameId) -> bool {
+        let mark = &mut self.marks[frame.index()];
+        mark.stamp = self.round;
+        std::mem::replace(&mut mark.is_mapped, true)
     }
 
-    /// Clears the bit of `frame`, and says whether it was set.
+    /// Has a page come to `frame`, which nobody has used or changed since.
     #[inline]
-    pub fn take(&mut self, frame: FrameId) -> bool {
-        std::mem::replace(&mut self.stamps[frame.index()], CLEAR) == self.round
+    pub fn bring(&mut self, frame: FrameId, is_mapped: bool) {
+        self.marks[frame.index()] = Mark {
+            is_mapped,
+            is_modified: false,
+            stamp: CLEAR,
+        };
     }
 
-    fn clear_all(&mut self) {
+    /// Has the page in `frame` changed.
+    #[inline]
+    pub fn modify(&mut self, frame: FrameId) {
+        self.marks[frame.index()].is_modified = true;
+    }
+
+    /// Removes the mapping of `frame`, whose page leaves: nobody asked a question.
+    #[inline]
+    pub fn part(&mut self, frame: FrameId) {
+        self.marks[frame.index()].is_mapped = false;
+    }
+
+    /// Whether the page in `frame` must be written before it may be dropped.
+    pub fn is_modified(&self, frame: FrameId) -> bool {
+        self.marks[frame.index()].is_modified
+    }
+
+    fn unmap(&mut self, frame: FrameId) -> bool {
+        let is_mapped = &mut self.marks[frame.index()].is_mapped;
+        let was_mapped = std::mem::replace(is_mapped, false);
+        self.unmaps += u64::from(was_mapped);
+        was_mapped
+    }
+
+    fn take_bit(&mut self, frame: FrameId) -> bool {
+        let stamp = &mut self.marks[frame.index()].stamp;
+        std::mem::replace(stamp, CLEAR) == self.round
+    }
+
+    fn clear_bits(&mut self) {
         self.round = self.round.wrapping_add(1);
         // What bears a stamp from so long ago would seem to be set again.
         if self.round == CLEAR {
-            self.stamps.fill(CLEAR);
+            self.marks.iter_mut().for_each(|mark| mark.stamp = CLEAR);
             self.round = CLEAR + 1;
         }
     }
@@ -96,7 +122,7 @@ impl Machine for Sampled {
 
     fn take_referenced(&mut self, frame: FrameId) -> bool {
         match self.kind {
-            MachineKind::Bits => self.referenced.take(frame),
+            MachineKind::Bits => self.take_bit(frame),
             MachineKind::SoftFaults => self.unmap(frame),
         }
     }
@@ -104,7 +130,7 @@ impl Machine for Sampled {
     fn forget_references(&mut self) -> bool {
         let has_bits = self.kind == MachineKind::Bits;
         if has_bits {
-            self.referenced.clear_all();
+            self.clear_bits();
         }
         has_bits
     }
@@ -126,8 +152,9 @@ impl Machine for Sampled {
     }
 
     fn take_modified(&mut self, frame: FrameId) -> bool {
-        assert!(!self.is_mapped[frame.index()], "nobody can tell yet");
-        std::mem::take(&mut self.is_modified[frame.index()])
+        let mark = &mut self.marks[frame.index()];
+        assert!(!mark.is_mapped, "nobody can tell yet");
+        std::mem::take(&mut mark.is_modified)
     }
 
     fn zero(&mut self, _: FrameId) {
@@ -159,13 +186,16 @@ mod tests {
 
     #[test]
     fn bits_that_were_cleared_together_stay_clear_however_long() {
-        let mut bits = ReferenceBits::new(1);
+        let mut machine = Sampled::new(MachineKind::Bits, 1);
         for rounds in 1..600 {
-            bits.set(FrameId(0));
-            (0..rounds).for_each(|_| bits.clear_all());
-            assert!(!bits.take(FrameId(0)), "it is set again after {rounds}");
-            bits.set(FrameId(0));
-            assert!(bits.take(FrameId(0)));
+            machine.refer(FrameId(0));
+            (0..rounds).for_each(|_| assert!(machine.forget_references()));
+            assert!(
+                !machine.take_referenced(FrameId(0)),
+                "set again after {rounds}"
+            );
+            machine.refer(FrameId(0));
+            assert!(machine.take_referenced(FrameId(0)));
         }
     }
 }

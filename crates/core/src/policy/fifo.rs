@@ -33,14 +33,17 @@ impl Policy for Fifo {
         &DESCRIPTION
     }
 
+    #[inline]
     fn page_entered(&mut self, frame: FrameId, _arrival: &Arrival) {
         self.queues.push_back(LIST, frame.0);
     }
 
+    #[inline]
     fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
         self.queues.remove(frame.0);
     }
 
+    #[inline]
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         pull(&mut self.queues, LIST, probe)
     }

@@ -35,10 +35,12 @@ impl Policy for Mru {
         &DESCRIPTION
     }
 
+    #[inline]
     fn page_entered(&mut self, frame: FrameId, _arrival: &Arrival) {
         self.queues.push_back(LIST, frame.0);
     }
 
+    #[inline]
     fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
         self.queues.remove(frame.0);
     }
@@ -48,6 +50,7 @@ impl Policy for Mru {
         self.queues.move_to_back(LIST, frame.0);
     }
 
+    #[inline]
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         pull_newest(&mut self.queues, LIST, probe)
     }

@@ -12,6 +12,7 @@ use crate::queue::Queues;
 ///
 /// Frames that may not leave go to the end, so that nobody has to pass them again soon. Looks at
 /// each member once at most.
+#[inline]
 pub(super) fn pull(queues: &mut Queues, list: u8, probe: &Probe<'_>) -> Option<FrameId> {
     for _ in 0..queues.length(list) {
         let frame = FrameId(queues.front(list)?);
@@ -30,6 +31,7 @@ pub(super) fn pull_any(queues: &mut Queues, lists: &[u8], probe: &Probe<'_>) -> 
 
 /// Finds the last frame of `list` that may leave, and leaves it there behind all others. As
 /// [`pull`], from the other end.
+#[inline]
 pub(super) fn pull_newest(queues: &mut Queues, list: u8, probe: &Probe<'_>) -> Option<FrameId> {
     for _ in 0..queues.length(list) {
         let frame = FrameId(queues.back(list)?);

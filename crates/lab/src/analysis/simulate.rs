@@ -266,9 +266,7 @@ impl<P: Policy> Memory<'_, P> {
             self.miss(page);
             return;
         }
-        let place = frame as usize;
-        self.translation.referenced.set(FrameId(frame));
-        if !self.translation.is_mapped[place] {
+        if !self.translation.refer(FrameId(frame)) {
             self.rescue(FrameId(frame));
         }
         if sees >= Sees::References {
@@ -289,7 +287,6 @@ impl<P: Policy> Memory<'_, P> {
     #[cold]
     fn rescue(&mut self, frame: FrameId) {
         self.pass_clock();
-        self.translation.is_mapped[frame.index()] = true;
         self.cost.soft_faults += 1;
         self.frames.force(frame, State::Resident, false);
         self.stand(self.held[frame.index()].id(), frame);
@@ -297,7 +294,7 @@ impl<P: Policy> Memory<'_, P> {
         self.end_fault(frame);
     }
 
-    #[cold]
+    #[inline(never)]
     fn miss(&mut self, page: u32) {
         self.pass_clock();
         self.cost.misses += 1;
@@ -319,10 +316,7 @@ impl<P: Policy> Memory<'_, P> {
 
     /// Tells of a page that has come to `frame`.
     fn enter(&mut self, frame: FrameId, page: PageId, cause: Cause) {
-        let place = frame.index();
-        self.translation.is_mapped[place] = cause != Cause::Cleaned;
-        self.translation.referenced.take(frame);
-        self.translation.is_modified[place] = false;
+        self.translation.bring(frame, cause != Cause::Cleaned);
         if cause != Cause::Cleaned {
             self.stand(page, frame);
         }
@@ -344,7 +338,7 @@ impl<P: Policy> Memory<'_, P> {
     /// Lets the policy trim when a fault is over, but not the page that was wanted: its program has
     /// not run since. Every use is a write; what is written is written at once.
     fn end_fault(&mut self, wanted: FrameId) {
-        self.translation.is_modified[wanted.index()] = true;
+        self.translation.modify(wanted);
         self.frames.force_wired(wanted, true);
         while let Some(frame) = self.ask(|policy, probe| policy.trim(probe)) {
             self.take_out(frame);
@@ -361,7 +355,7 @@ impl<P: Policy> Memory<'_, P> {
         let (mut ready, mut written) = (Vec::new(), Vec::new());
         while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
             let id = self.held[frame.index()].id();
-            if self.translation.is_modified[frame.index()] || self.frames.is_dirty(frame) {
+            if self.translation.is_modified(frame) || self.frames.is_dirty(frame) {
                 written.push((id, frame));
             } else {
                 ready.push((id, frame));
@@ -422,7 +416,7 @@ impl<P: Policy> Memory<'_, P> {
 
     /// Tells of a page that is on its way out of `frame`.
     fn leave(&mut self, frame: FrameId, page: PageId) {
-        self.translation.is_mapped[frame.index()] = false;
+        self.translation.part(frame);
         if let Some(places) = &mut self.places {
             places.clear(frame);
         }
