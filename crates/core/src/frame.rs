@@ -5,6 +5,7 @@
 //! 2. A frame has a page exactly when it is filling, resident or leaving.
 //! 3. The free set holds every free frame; the arrival list every resident frame once, in the
 //!    order of arrival.
+//! 4. A bit for each frame says whether it is resident and not wired.
 //!
 //! [`reclaim`](crate::reclaim) moves frames out, [`fault`](crate::fault) brings pages in.
 
@@ -12,6 +13,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
+use crate::bits::Bits;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket};
 use crate::policy::Cause;
 
@@ -47,12 +49,8 @@ struct Frame {
     is_dirty: bool,
     /// Unmapped by the policy, and not mapped since.
     is_aside: bool,
-    /// Load control vouches that the page was used.
-    is_vouched: bool,
     /// The page may not leave while this is not zero.
     wires: u16,
-    /// The space whose fault last brought or mapped the page.
-    owner: SpaceId,
 }
 
 /// What a frame holds, what is to become of it, and its neighbours in the order of arrival.
@@ -62,6 +60,8 @@ struct Held {
     ticket: Ticket,
     newer: u32,
     older: u32,
+    /// The space whose fault last brought or mapped the page.
+    owner: SpaceId,
     /// Came ahead of its use, and nobody has been seen to touch it.
     is_ahead: bool,
     /// A soft fault here tells a stream that its reader has come this far.
@@ -76,6 +76,10 @@ struct Held {
 pub struct Frames {
     table: Vec<Frame>,
     held: Vec<Held>,
+    /// What is asked most, once more in little space: which frames may leave.
+    may_leave: Bits,
+    /// Load control vouches that the page was used.
+    is_vouched: Bits,
     free: Bitmap,
     counts: [u32; STATES],
     external: u32,
@@ -97,15 +101,14 @@ impl Frames {
             is_external: false,
             is_dirty: false,
             is_aside: false,
-            is_vouched: false,
             wires: 0,
-            owner: SpaceId(0),
         };
         let nothing = Held {
             page: NO_PAGE,
             ticket: Ticket(0),
             newer: NONE,
             older: NONE,
+            owner: SpaceId(0),
             is_ahead: false,
             is_marker: false,
             is_wanted: false,
@@ -124,6 +127,8 @@ impl Frames {
         Frames {
             table,
             held: vec![nothing; frames_max as usize],
+            may_leave: Bits::new(frames_max as usize),
+            is_vouched: Bits::new(frames_max as usize),
             free,
             counts,
             external: 0,
@@ -166,7 +171,7 @@ impl Frames {
         self.held[frame.index()].ticket = Ticket(0);
         self.held[frame.index()].is_wanted = false;
         self.table[frame.index()].is_aside = false;
-        self.table[frame.index()].is_vouched = false;
+        self.is_vouched.set(frame.index(), false);
         self.end_cleaning(frame);
         self.external += u32::from(self.table[frame.index()].is_external);
         self.link(frame);
@@ -265,12 +270,12 @@ impl Frames {
 
     /// Makes the policy's next question about `frame` answer that it was used.
     pub(crate) fn vouch(&mut self, frame: FrameId) {
-        self.table[frame.index()].is_vouched = true;
+        self.is_vouched.set(frame.index(), true);
     }
 
     /// Reports whether `frame` was vouched for, and forgets it.
     pub(crate) fn take_vouched(&mut self, frame: FrameId) -> bool {
-        core::mem::take(&mut self.table[frame.index()].is_vouched)
+        self.is_vouched.take(frame.index())
     }
 
     /// Has a leaving page stay when it is written, and come back as `back` says.
@@ -283,7 +288,7 @@ impl Frames {
     /// Says whose fault brought the page of `frame`, or mapped it again.
     pub(crate) fn set_owner(&mut self, frame: FrameId, owner: SpaceId) {
         let is_resident = self.state(frame) == State::Resident;
-        let before = core::mem::replace(&mut self.table[frame.index()].owner, owner);
+        let before = core::mem::replace(&mut self.held[frame.index()].owner, owner);
         if owner.0 as usize >= self.owned.len() {
             self.owned.resize(owner.0 as usize + 1, 0);
         }
@@ -300,10 +305,12 @@ impl Frames {
 
     pub(crate) fn wire(&mut self, frame: FrameId) {
         self.table[frame.index()].wires += 1;
+        self.note_may_leave(frame);
     }
 
     pub(crate) fn unwire(&mut self, frame: FrameId) {
         self.table[frame.index()].wires -= 1;
+        self.note_may_leave(frame);
     }
 
     /// Puts `frame` into `state`, past every rule: for whoever drives a policy without a
@@ -311,17 +318,11 @@ impl Frames {
     #[doc(hidden)]
     #[inline]
     pub fn force(&mut self, frame: FrameId, state: State, is_wired: bool) {
-        self.set_state(frame, state);
         let entry = &mut self.table[frame.index()];
         entry.wires = is_wired.into();
+        self.set_state(frame, state);
+        let entry = &mut self.table[frame.index()];
         (entry.is_aside, entry.is_dirty) = (false, false);
-    }
-
-    /// Wires `frame`, or unwires it, past every rule: as [`force`](Self::force).
-    #[doc(hidden)]
-    #[inline]
-    pub fn force_wired(&mut self, frame: FrameId, is_wired: bool) {
-        self.table[frame.index()].wires = is_wired.into();
     }
 
     /// How many frames there are in all.
@@ -372,13 +373,12 @@ impl Frames {
 
     /// Whether `frame` holds a page that is neither wired nor in transit.
     pub fn may_leave(&self, frame: FrameId) -> bool {
-        let entry = &self.table[frame.index()];
-        entry.state == State::Resident && entry.wires == 0
+        self.may_leave.get(frame.index())
     }
 
     /// The space whose fault last brought the page of `frame`, or mapped it again.
     pub fn owner(&self, frame: FrameId) -> SpaceId {
-        self.table[frame.index()].owner
+        self.held[frame.index()].owner
     }
 
     /// How many resident pages `space` owns. One that several spaces share has one owner.
@@ -451,13 +451,15 @@ impl Frames {
         for (number, entry) in self.table.iter().enumerate() {
             counts[entry.state as usize] += 1;
             assert_eq!(self.free.contains(number), entry.state == State::Free);
+            let may_leave = entry.state == State::Resident && entry.wires == 0;
+            assert_eq!(self.may_leave.get(number), may_leave);
             if matches!(entry.state, State::Free | State::Retired) {
                 assert!(self.held[number].page == NO_PAGE && entry.wires == 0);
             }
             if entry.state == State::Resident {
                 assert!(self.held[number].page != NO_PAGE);
                 external += u32::from(entry.is_external);
-                owned[entry.owner.0 as usize] += 1;
+                owned[self.held[number].owner.0 as usize] += 1;
             }
         }
         assert_eq!(owned, self.owned);
@@ -483,16 +485,23 @@ impl Frames {
     #[inline]
     fn set_state(&mut self, frame: FrameId, state: State) {
         let entry = &mut self.table[frame.index()];
-        if entry.state == state {
-            return;
+        if entry.state != state {
+            self.counts[entry.state as usize] -= 1;
+            entry.state = state;
+            self.counts[state as usize] += 1;
         }
-        self.counts[entry.state as usize] -= 1;
-        entry.state = state;
-        self.counts[state as usize] += 1;
+        self.note_may_leave(frame);
+    }
+
+    #[inline]
+    fn note_may_leave(&mut self, frame: FrameId) {
+        let entry = self.table[frame.index()];
+        let may_leave = entry.state == State::Resident && entry.wires == 0;
+        self.may_leave.set(frame.index(), may_leave);
     }
 
     fn link(&mut self, frame: FrameId) {
-        let owner = self.table[frame.index()].owner.0 as usize;
+        let owner = self.held[frame.index()].owner.0 as usize;
         if owner >= self.owned.len() {
             self.owned.resize(owner + 1, 0);
         }
@@ -507,7 +516,7 @@ impl Frames {
     }
 
     fn unlink(&mut self, frame: FrameId) {
-        let owner = self.table[frame.index()].owner;
+        let owner = self.held[frame.index()].owner;
         self.owned[owner.0 as usize] -= 1;
         let Held { newer, older, .. } = self.held[frame.index()];
         match older {

@@ -14,6 +14,7 @@ extern crate alloc;
 
 pub mod backing;
 pub mod bitmap;
+mod bits;
 pub mod check;
 pub mod cluster;
 pub mod controller;

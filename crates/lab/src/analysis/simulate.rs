@@ -288,7 +288,7 @@ impl<P: Policy> Memory<'_, P> {
     fn rescue(&mut self, frame: FrameId) {
         self.pass_clock();
         self.cost.soft_faults += 1;
-        self.frames.force(frame, State::Resident, false);
+        self.frames.force(frame, State::Resident, true);
         self.stand(self.held[frame.index()].id(), frame);
         self.policy.page_rescued(frame);
         self.end_fault(frame);
@@ -320,7 +320,9 @@ impl<P: Policy> Memory<'_, P> {
         if cause != Cause::Cleaned {
             self.stand(page, frame);
         }
-        self.frames.force(frame, State::Resident, false);
+        // Wired, if it is wanted: its program has not run since.
+        let is_wanted = cause != Cause::Cleaned;
+        self.frames.force(frame, State::Resident, is_wanted);
         let arrival = Arrival {
             page,
             cause,
@@ -335,18 +337,17 @@ impl<P: Policy> Memory<'_, P> {
         self.policy.clock_moved(SPACE, self.ticks - 1);
     }
 
-    /// Lets the policy trim when a fault is over, but not the page that was wanted: its program has
-    /// not run since. Every use is a write; what is written is written at once.
+    /// Lets the policy trim when a fault is over, but not the page that was wanted, which is wired.
+    /// Every use is a write; what is written is written at once.
     fn end_fault(&mut self, wanted: FrameId) {
         self.translation.modify(wanted);
-        self.frames.force_wired(wanted, true);
         while let Some(frame) = self.ask(|policy, probe| policy.trim(probe)) {
             self.take_out(frame);
             self.frames.force(frame, State::Free, false);
             self.free.push(frame.0);
         }
         self.clean();
-        self.frames.force_wired(wanted, false);
+        self.frames.force(wanted, State::Resident, false);
     }
 
     /// Writes what the policy wants clean. None is back before the last is named, and what need
