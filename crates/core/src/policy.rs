@@ -397,7 +397,7 @@ impl Probe<'_> {
         };
         *self.questions += 1;
         places.fell(frame, space, at);
-        if places.count_standing(frame) == 0 {
+        if !places.is_standing(frame) {
             self.machine.restrict(frame, Rights::None);
         } else {
             self.machine.leave(space, at, frame);
@@ -408,7 +408,7 @@ impl Probe<'_> {
     /// that [walks](Policy::walks).
     pub fn is_mapped(&self, frame: FrameId) -> bool {
         let places = self.places.as_deref();
-        places.is_some_and(|places| places.count_standing(frame) > 0)
+        places.is_some_and(|places| places.is_standing(frame))
     }
 
     /// Whether the page in `frame` is a program's: private memory, or of a file that some program

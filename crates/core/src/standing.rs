@@ -10,7 +10,8 @@
 //! # Invariants
 //! 1. A table that can be reached has an entry at least: empty ones are spare. So the memory is at
 //!    most two tables for each mapping, of those that stood at once.
-//! 2. The count of a frame is how many entries of lower tables name it.
+//! 2. A bit of each frame says whether an entry of a lower table names it, and another whether
+//!    several do. Then its count is how many; that of another frame means nothing.
 //! 3. The upper table that was met last, if one is remembered, is in the tree.
 //!
 //! [`reverse`](crate::reverse) says where a frame may be mapped; what stands is there too.
@@ -20,6 +21,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
+use crate::bits::Bits;
 use crate::id::{FrameId, SpaceId, VirtPage};
 use crate::reverse::Mapping;
 
@@ -32,21 +34,31 @@ const SPAN: u64 = ENTRIES as u64 * ENTRIES as u64;
 /// Which upper table: the space, and the address divided by [`SPAN`].
 type Part = (SpaceId, u64);
 
-/// What an upper table knows of 64 lower ones, or a lower one of 64 pages.
-struct Table {
+/// What an upper table knows of 64 lower ones, or a lower one of 64 pages: the places of lower
+/// tables, or frames. The first entry of a spare table is the next spare one. As many lines of a
+/// cache as need be, and no part of another.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Entries([u32; ENTRIES as usize]);
+
+/// The tables of both kinds. Which entries are used is kept apart from what they hold: it is looked
+/// at more often, a word a table stays near, and then an entry that is set is only written.
+struct Tables {
     /// A bit for each entry that is used.
-    used: u64,
-    /// The places of lower tables, or frames. The first of a spare table is the next spare one.
-    entries: [u32; ENTRIES as usize],
+    used: Vec<u64>,
+    entries: Vec<Entries>,
+    spare: u32,
 }
 
 /// The standing mappings, and how many each frame has.
 pub(crate) struct Standing {
     parts: BTreeMap<Part, u32>,
-    tables: Vec<Table>,
-    spare: u32,
+    tables: Tables,
     /// The upper table that was met last. A walk goes on in it, and programs stay near.
     last: Option<(Part, u32)>,
+    is_mapped: Bits,
+    /// Few pages are shared: of the others a bit is near where a count would not be.
+    is_shared: Bits,
     counts: Vec<u32>,
 }
 
@@ -55,9 +67,10 @@ impl Standing {
     pub(crate) fn new(frames: usize) -> Standing {
         Standing {
             parts: BTreeMap::new(),
-            tables: Vec::new(),
-            spare: NONE,
+            tables: Tables::new(),
             last: None,
+            is_mapped: Bits::new(frames),
+            is_shared: Bits::new(frames),
             counts: vec![0; frames],
         }
     }
@@ -69,20 +82,19 @@ impl Standing {
             Some(upper) => upper,
             None => self.add_upper(part),
         };
-        let lower = match self.tables[upper as usize].get(upper_entry) {
+        let lower = match self.tables.get(upper, upper_entry) {
             Some(lower) => lower,
             None => {
-                let lower = self.take_table();
-                self.tables[upper as usize].set(upper_entry, lower);
+                let lower = self.tables.take();
+                self.tables.set(upper, upper_entry, lower);
                 lower
             }
         };
-        let table = &mut self.tables[lower as usize];
-        if let Some(other) = table.get(entry) {
-            self.counts[other as usize] -= 1;
+        if let Some(other) = self.tables.get(lower, entry) {
+            self.count_down(FrameId(other));
         }
-        table.set(entry, frame.0);
-        self.counts[frame.index()] += 1;
+        self.tables.set(lower, entry, frame.0);
+        self.count_up(frame);
     }
 
     /// Removes a mapping, if it is `frame` that `at` in `space` reaches.
@@ -91,20 +103,19 @@ impl Standing {
         let Some(upper) = self.find_upper(part) else {
             return;
         };
-        let Some(lower) = self.tables[upper as usize].get(upper_entry) else {
+        let Some(lower) = self.tables.get(upper, upper_entry) else {
             return;
         };
-        let table = &mut self.tables[lower as usize];
-        if table.get(entry) != Some(frame.0) {
+        if self.tables.get(lower, entry) != Some(frame.0) {
             return;
         }
-        self.counts[frame.index()] -= 1;
-        if !table.clear(entry) {
+        self.count_down(frame);
+        if !self.tables.clear(lower, entry) {
             return;
         }
-        self.give_table(lower);
-        if self.tables[upper as usize].clear(upper_entry) {
-            self.give_table(upper);
+        self.tables.give(lower);
+        if self.tables.clear(upper, upper_entry) {
+            self.tables.give(upper);
             self.parts.remove(&part);
             self.last = None;
         }
@@ -129,23 +140,43 @@ impl Standing {
         Some(mapping(part, offset, frame))
     }
 
-    /// How many mappings of `frame` stand.
-    pub(crate) fn count(&self, frame: FrameId) -> u32 {
-        self.counts[frame.index()]
+    /// Whether a mapping of `frame` stands.
+    pub(crate) fn is_mapped(&self, frame: FrameId) -> bool {
+        self.is_mapped.get(frame.index())
+    }
+
+    fn count_up(&mut self, frame: FrameId) {
+        let number = frame.index();
+        if !self.is_mapped.get(number) {
+            self.is_mapped.set(number, true);
+        } else if !self.is_shared.get(number) {
+            self.is_shared.set(number, true);
+            self.counts[number] = 2;
+        } else {
+            self.counts[number] += 1;
+        }
+    }
+
+    fn count_down(&mut self, frame: FrameId) {
+        let number = frame.index();
+        if !self.is_shared.get(number) {
+            self.is_mapped.set(number, false);
+            return;
+        }
+        self.counts[number] -= 1;
+        self.is_shared.set(number, self.counts[number] > 1);
     }
 
     /// The first mapping of an upper table from `entry` of the lower one at `upper_entry` on: how
     /// many pages from the start of its part, and the frame.
     fn next_below(&self, upper: u32, upper_entry: u32, entry: u32) -> Option<(u32, u32)> {
-        let upper = &self.tables[upper as usize];
-        if let Some(lower) = upper.get(upper_entry) {
-            let lower = &self.tables[lower as usize];
-            if let Some((entry, frame)) = lower.next(entry) {
-                return Some((upper_entry * ENTRIES + entry, frame));
-            }
+        if let Some(lower) = self.tables.get(upper, upper_entry)
+            && let Some((entry, frame)) = self.tables.next(lower, entry)
+        {
+            return Some((upper_entry * ENTRIES + entry, frame));
         }
-        let (upper_entry, lower) = upper.next(upper_entry + 1)?;
-        let (entry, frame) = self.tables[lower as usize].next(0)?;
+        let (upper_entry, lower) = self.tables.next(upper, upper_entry + 1)?;
+        let (entry, frame) = self.tables.next(lower, 0)?;
         Some((upper_entry * ENTRIES + entry, frame))
     }
 
@@ -161,52 +192,62 @@ impl Standing {
     }
 
     fn add_upper(&mut self, part: Part) -> u32 {
-        let upper = self.take_table();
+        let upper = self.tables.take();
         self.parts.insert(part, upper);
         self.last = Some((part, upper));
         upper
     }
+}
 
-    fn take_table(&mut self) -> u32 {
+impl Tables {
+    fn new() -> Tables {
+        Tables {
+            used: Vec::new(),
+            entries: Vec::new(),
+            spare: NONE,
+        }
+    }
+
+    /// A table without entries.
+    fn take(&mut self) -> u32 {
         if self.spare == NONE {
-            self.tables.push(Table {
-                used: 0,
-                entries: [NONE; ENTRIES as usize],
-            });
-            return self.tables.len() as u32 - 1;
+            self.used.push(0);
+            self.entries.push(Entries([NONE; ENTRIES as usize]));
+            return self.used.len() as u32 - 1;
         }
         let table = self.spare;
-        self.spare = self.tables[table as usize].entries[0];
+        self.spare = self.entries[table as usize].0[0];
         table
     }
 
-    fn give_table(&mut self, table: u32) {
-        self.tables[table as usize].entries[0] = self.spare;
+    /// Takes back a table without entries.
+    fn give(&mut self, table: u32) {
+        self.entries[table as usize].0[0] = self.spare;
         self.spare = table;
     }
-}
 
-impl Table {
-    fn get(&self, entry: u32) -> Option<u32> {
-        (self.used & 1 << entry != 0).then(|| self.entries[entry as usize])
+    fn set(&mut self, table: u32, entry: u32, value: u32) {
+        self.used[table as usize] |= 1 << entry;
+        self.entries[table as usize].0[entry as usize] = value;
+    }
+
+    /// Empties an entry. Says whether it was the last of its table.
+    fn clear(&mut self, table: u32, entry: u32) -> bool {
+        let used = &mut self.used[table as usize];
+        *used &= !(1 << entry);
+        *used == 0
+    }
+
+    fn get(&self, table: u32, entry: u32) -> Option<u32> {
+        let is_used = self.used[table as usize] & 1 << entry != 0;
+        is_used.then(|| self.entries[table as usize].0[entry as usize])
     }
 
     /// The first entry that is used, from `from` on, and what it holds.
-    fn next(&self, from: u32) -> Option<(u32, u32)> {
-        let left = self.used & u64::MAX.checked_shl(from)?;
+    fn next(&self, table: u32, from: u32) -> Option<(u32, u32)> {
+        let left = self.used[table as usize] & u64::MAX.checked_shl(from)?;
         let entry = left.trailing_zeros();
-        (left != 0).then(|| (entry, self.entries[entry as usize]))
-    }
-
-    fn set(&mut self, entry: u32, value: u32) {
-        self.used |= 1 << entry;
-        self.entries[entry as usize] = value;
-    }
-
-    /// Empties an entry. Says whether it was the last.
-    fn clear(&mut self, entry: u32) -> bool {
-        self.used &= !(1 << entry);
-        self.used == 0
+        (left != 0).then(|| (entry, self.entries[table as usize].0[entry as usize]))
     }
 }
 
@@ -253,7 +294,8 @@ mod tests {
             .collect();
         let expected = [0, u32::MAX].map(|space| edges.map(|at| (space, at)));
         assert_eq!(found, expected.concat());
-        assert_eq!(standing.count(FrameId(0)), 14);
+        assert!(standing.is_shared.get(0));
+        assert_eq!(standing.counts, [14]);
     }
 
     #[test]
@@ -263,7 +305,7 @@ mod tests {
             standing.insert(FrameId(0), SpaceId(0), at);
             standing.remove(FrameId(0), SpaceId(0), at);
         }
-        assert_eq!(standing.tables.len(), 2);
+        assert_eq!(standing.tables.used.len(), 2);
         assert!(standing.parts.is_empty());
         assert_eq!(standing.next(None), None);
     }
@@ -276,8 +318,8 @@ mod tests {
         standing.insert(FrameId(1), space, at);
         standing.remove(FrameId(0), space, at);
         assert_eq!(collect(&mut standing), [(space, at, FrameId(1))]);
-        let counts = [0, 1].map(|frame| standing.count(FrameId(frame)));
-        assert_eq!(counts, [0, 1]);
+        let mapped = [0, 1].map(|frame| standing.is_mapped(FrameId(frame)));
+        assert_eq!(mapped, [false, true]);
     }
 
     #[test]
@@ -315,7 +357,9 @@ mod tests {
             let found = found.map(|Mapping { space, at, frame }| ((space, at), frame));
             assert_eq!(found, expected.map(|(&place, &frame)| (place, frame)));
             let count = tree.values().filter(|&&other| other == frame).count();
-            assert_eq!(standing.count(frame) as usize, count);
+            assert_eq!(standing.is_mapped(frame), count > 0);
+            assert_eq!(standing.is_shared.get(frame.index()), count > 1);
+            assert!(count < 2 || standing.counts[frame.index()] as usize == count);
             if step % 1000 == 0 {
                 let all = tree.iter().map(|(&(space, at), &frame)| (space, at, frame));
                 assert_eq!(collect(&mut standing), all.collect::<Vec<_>>());
