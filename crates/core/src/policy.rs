@@ -19,6 +19,7 @@ mod behind;
 #[cfg(test)]
 mod bench;
 pub mod car;
+mod chains;
 pub mod clock;
 pub mod clock_pro;
 mod clocks;

@@ -1,19 +1,30 @@
 //! Ghosts: what is remembered of pages that have left.
 //!
-//! A [`Directory`] with an order: oldest first. When it is full the oldest memory goes. The newest
-//! ones are counted apart.
+//! Pages by number, in the order in which they left. When there is room for no more the oldest
+//! memory goes. The newest ones are counted apart.
+//!
+//! Memories stand side by side as they come, round and round in a table. One that is taken leaves a
+//! hole behind, so that nothing is linked: a memory is written behind the last and forgotten at
+//! the front, where the processor expects it, and nobody looks at those before and behind it.
+//!
+//! There are half as many places more than memories. When half of those are holes, a gap goes from
+//! the back to the front: each memory that it comes to moves to its other end, and each hole makes
+//! it larger, until it is before all of them. It goes a few places with each memory that is added,
+//! so that no call takes long. From n memories with n/4 holes the gap takes 5n/4/8 additions, and
+//! so many holes can be left behind it: places do not run out before it has been round again.
 //!
 //! # Invariants
-//! 1. Every entry in use is on one of the two lists.
-//! 2. Entries that are recent are newer than all others.
+//! 1. Places of memories and holes stand side by side: `span` of them, the first at `front`, which
+//!    is no hole. All other places are empty.
+//! 2. Memories in the first `old_span` places are old, the others recent.
+//! 3. The gap, while it is on its way, is `gap` holes side by side, of which `gap_at` places are
+//!    before the first. Where there is none on its way both are 0.
 
-use super::directory::Directory;
+use super::chains::Chains;
 use crate::id::PageId;
-use crate::queue::Queues;
 
-const RECENT: u8 = 0;
-const OLD: u8 = 1;
-const LISTS: u8 = 2;
+/// How many places a gap goes at a time.
+const GAP_STEPS: u32 = 8;
 
 /// What is remembered of one page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,11 +37,24 @@ pub(super) struct Ghost {
     pub was_hot: bool,
 }
 
-/// What stands with a page's name.
+/// What stands with a page's name: when it was seen, twice, and one more if it was hot. A word
+/// takes eight bytes less than the two apart, and times are far from filling one.
 #[derive(Clone, Copy, Default)]
-struct Known {
-    seen: u64,
-    was_hot: bool,
+struct Known(u64);
+
+impl Known {
+    fn new(seen: u64, was_hot: bool) -> Known {
+        assert!(seen <= u64::MAX >> 1);
+        Known(seen << 1 | u64::from(was_hot))
+    }
+
+    fn seen(self) -> u64 {
+        self.0 >> 1
+    }
+
+    fn was_hot(self) -> bool {
+        self.0 & 1 != 0
+    }
 }
 
 /// A memory that was asked for.
@@ -44,21 +68,35 @@ pub(super) struct Found {
 
 /// Memories of pages that have left, oldest first.
 pub(super) struct Ghosts {
-    directory: Directory<Known>,
-    queues: Queues,
-    ghosts_max: u32,
+    chains: Chains<Known>,
+    front: u32,
+    span: u32,
+    old_span: u32,
+    gap_at: u32,
+    gap: u32,
+    old: u32,
+    recent: u32,
     /// How many of the recent ones were hot.
     recent_hot: u32,
+    ghosts_max: u32,
 }
 
 impl Ghosts {
     /// Makes room for `ghosts_max` memories.
     pub fn new(ghosts_max: u32) -> Ghosts {
+        let places = ghosts_max.checked_add(ghosts_max / 2 + 1);
+        let places = places.expect("frames are far fewer than their numbers allow");
         Ghosts {
-            directory: Directory::new(ghosts_max),
-            queues: Queues::new(LISTS, ghosts_max),
-            ghosts_max,
+            chains: Chains::new(places, ghosts_max),
+            front: 0,
+            span: 0,
+            old_span: 0,
+            gap_at: 0,
+            gap: 0,
+            old: 0,
+            recent: 0,
             recent_hot: 0,
+            ghosts_max,
         }
     }
 
@@ -71,20 +109,69 @@ impl Ghosts {
 
     /// The same, of a page that is not remembered.
     fn push_new(&mut self, ghost: Ghost, recent_max: u32) {
-        let Ghost {
-            page,
-            seen,
-            was_hot,
-        } = ghost;
-        let entry = self.directory.insert_with(page, Known { seen, was_hot });
-        self.queues.push_back(RECENT, entry);
-        self.recent_hot += u32::from(was_hot);
-        while self.queues.length(RECENT) > recent_max {
-            let Some(aged) = self.queues.front(RECENT) else {
-                break;
-            };
-            self.recent_hot -= u32::from(self.directory.data(aged).was_hot);
-            self.queues.move_to_back(OLD, aged);
+        assert!(self.len() < self.ghosts_max, "the caller has made room");
+        self.close_holes();
+        let place = self.place(self.span);
+        let known = Known::new(ghost.seen, ghost.was_hot);
+        self.chains.link(place, ghost.page, known);
+        self.span += 1;
+        self.recent += 1;
+        self.recent_hot += u32::from(ghost.was_hot);
+        while self.recent > recent_max {
+            self.age_one();
+        }
+    }
+
+    /// Makes the oldest of the recent memories an old one.
+    fn age_one(&mut self) {
+        let mut place = self.place(self.old_span);
+        while !self.chains.holds_page(place) {
+            self.old_span += 1;
+            place = self.place(self.old_span);
+        }
+        self.old_span += 1;
+        self.old += 1;
+        self.recent -= 1;
+        self.recent_hot -= u32::from(self.chains.data(place).was_hot());
+    }
+
+    /// Moves the gap on, if there are so many holes that one must be on its way. There is a place
+    /// for one more memory then.
+    fn close_holes(&mut self) {
+        let holes = self.span - self.len();
+        if self.gap_at == 0 && holes <= self.ghosts_max / 4 {
+            return;
+        }
+        for _ in 0..GAP_STEPS {
+            self.move_gap();
+        }
+        // Of a few memories a gap of any size is soon before all.
+        while self.span == self.chains.len() {
+            self.move_gap();
+        }
+    }
+
+    /// Moves the gap by one place. If there is none on its way, one starts behind the last memory.
+    fn move_gap(&mut self) {
+        if self.gap_at == 0 {
+            self.gap_at = self.span;
+        }
+        self.gap_at -= 1;
+        let to = self.gap_at + self.gap;
+        if !self.chains.holds_page(self.place(self.gap_at)) {
+            self.gap += 1;
+        } else if self.gap > 0 {
+            self.chains
+                .relocate(self.place(self.gap_at), self.place(to));
+            if self.gap_at < self.old_span {
+                self.old_span = self.old_span.max(to + 1);
+            }
+        }
+        if self.gap_at == 0 {
+            self.front = self.place(self.gap);
+            self.span -= self.gap;
+            self.old_span = self.old_span.saturating_sub(self.gap);
+            self.gap = 0;
         }
     }
 
@@ -116,65 +203,115 @@ impl Ghosts {
         }
     }
 
-    /// Looks for what is remembered of `pages`, so that it is found sooner afterwards.
+    /// Looks for what is remembered of `pages`, and for as many of the oldest memories, which make
+    /// room for those whose places `pages` take: so that they are found sooner afterwards.
     pub fn bring_near(&self, pages: &[PageId]) {
-        self.directory
-            .bring_near(pages, |entry| self.queues.list_of(entry) == Some(OLD));
+        self.chains.bring_near(pages.iter().copied(), |_| true);
+        let count = self.span.min(pages.len() as u32);
+        let oldest = (0..count).map(|offset| self.chains.page(self.place(offset)));
+        self.chains.bring_near(oldest, |_| true);
     }
 
     /// Forgets `page`, and says what was remembered of it.
     pub fn take(&mut self, page: PageId) -> Option<Found> {
-        self.directory
-            .find(page)
-            .map(|entry| self.take_entry(entry))
+        self.chains.find(page).map(|place| self.take_place(place))
     }
 
-    fn take_entry(&mut self, entry: u32) -> Found {
-        let page = self.directory.page(entry);
-        let Known { seen, was_hot } = self.directory.data(entry);
-        self.directory.remove(entry);
-        let is_recent = self.queues.remove(entry) == Some(RECENT);
-        self.recent_hot -= u32::from(is_recent && was_hot);
+    fn take_place(&mut self, place: u32) -> Found {
+        let (page, known) = (self.chains.page(place), self.chains.data(place));
+        self.chains.unlink(place);
+        let is_recent = self.offset(place) >= self.old_span;
+        if is_recent {
+            self.recent -= 1;
+            self.recent_hot -= u32::from(known.was_hot());
+        } else {
+            self.old -= 1;
+        }
+        if place == self.front {
+            self.pass_holes();
+        }
         let ghost = Ghost {
             page,
-            seen,
-            was_hot,
+            seen: known.seen(),
+            was_hot: known.was_hot(),
         };
         Found { ghost, is_recent }
     }
 
+    /// Goes on from the front, which has become a hole, to the oldest memory.
+    fn pass_holes(&mut self) {
+        while self.span > 0 && !self.chains.holds_page(self.front) {
+            self.front = self.place(1);
+            self.span -= 1;
+            self.old_span = self.old_span.saturating_sub(1);
+            match self.gap_at {
+                0 => self.gap = self.gap.saturating_sub(1),
+                _ => self.gap_at -= 1,
+            }
+        }
+    }
+
     /// Forgets the page that left longest ago.
     pub fn drop_oldest(&mut self) -> Option<Ghost> {
-        let entry = self.queues.front(OLD).or(self.queues.front(RECENT))?;
-        Some(self.take_entry(entry).ghost)
+        (self.span > 0).then(|| self.take_place(self.front).ghost)
     }
 
     /// How many pages are remembered.
     pub fn len(&self) -> u32 {
-        self.queues.length(RECENT) + self.queues.length(OLD)
+        self.old + self.recent
     }
 
     /// How many recent ones were hot, or cold.
     pub fn recent(&self, were_hot: bool) -> u64 {
         u64::from(match were_hot {
             true => self.recent_hot,
-            false => self.queues.length(RECENT) - self.recent_hot,
+            false => self.recent - self.recent_hot,
         })
     }
 
-    /// Panics if the lists and the directory contradict each other.
+    /// Panics if the places and the counts contradict each other.
     pub fn check(&self) {
-        self.queues.check();
-        self.directory.check();
-        assert_eq!(self.directory.len(), self.len(), "an entry is on no list");
-        let recent = self.queues.iter(RECENT);
-        let recent_hot = recent
-            .filter(|&entry| self.directory.data(entry).was_hot)
-            .count();
-        assert_eq!(
-            recent_hot, self.recent_hot as usize,
-            "hot ones are miscounted"
+        self.chains.check();
+        let (mut old, mut recent, mut recent_hot) = (0, 0, 0);
+        for offset in 0..self.chains.len() {
+            let place = self.place(offset);
+            if !self.chains.holds_page(place) {
+                assert!(offset > 0 || self.span == 0, "a hole is in front");
+                continue;
+            }
+            assert!(offset < self.span, "a memory is out of its order");
+            let is_recent = offset >= self.old_span;
+            old += u32::from(!is_recent);
+            recent += u32::from(is_recent);
+            recent_hot += u32::from(is_recent && self.chains.data(place).was_hot());
+        }
+        assert!(self.old_span <= self.span);
+        assert!(self.gap_at > 0 || self.gap == 0, "a gap is nowhere");
+        let mut gap = self.gap_at..self.gap_at + self.gap;
+        assert!(gap.end <= self.span, "the gap is behind the last");
+        assert!(
+            gap.all(|offset| !self.chains.holds_page(self.place(offset))),
+            "a memory is in the gap"
         );
+        assert_eq!((old, recent), (self.old, self.recent));
+        assert_eq!(recent_hot, self.recent_hot, "hot ones are miscounted");
+    }
+
+    /// The place that many behind the front, which is at most as many as there are.
+    fn place(&self, offset: u32) -> u32 {
+        let left = self.chains.len() - self.front;
+        match offset < left {
+            true => self.front + offset,
+            false => offset - left,
+        }
+    }
+
+    /// How far `place` is behind the front.
+    fn offset(&self, place: u32) -> u32 {
+        match place >= self.front {
+            true => place - self.front,
+            false => self.chains.len() - self.front + place,
+        }
     }
 }
 
@@ -243,5 +380,72 @@ mod tests {
         assert!(!ghosts.take(ghost(1, 0).page).unwrap().is_recent);
         assert_eq!((ghosts.recent(true), ghosts.recent(false)), (1, 1));
         ghosts.check();
+    }
+
+    /// Memories, oldest first, and whether each is recent.
+    struct List(Vec<(Ghost, bool)>);
+
+    impl List {
+        fn push(&mut self, ghost: Ghost, recent_max: usize) {
+            self.0.push((ghost, true));
+            let recent = self.0.iter().filter(|(_, is_recent)| *is_recent).count();
+            let aging = self.0.iter_mut().filter(|(_, is_recent)| *is_recent);
+            let aging = aging.take(recent.saturating_sub(recent_max));
+            aging.for_each(|(_, is_recent)| *is_recent = false);
+        }
+
+        fn take(&mut self, page: PageId) -> Option<Found> {
+            let at = self.0.iter().position(|(ghost, _)| ghost.page == page)?;
+            let (ghost, is_recent) = self.0.remove(at);
+            Some(Found { ghost, is_recent })
+        }
+    }
+
+    #[test]
+    fn all_is_as_in_a_list_that_is_searched() {
+        for most in [1, 2, 7, 40, 300] {
+            let mut ghosts = Ghosts::new(most);
+            let mut list = List(Vec::new());
+            let mut state = u64::from(most);
+            for seen in 0..6000 {
+                // Knuth's multiplier; the high bits are good enough.
+                state = state.wrapping_mul(6_364_136_223_846_793_005) + 1;
+                let it = ghost((state >> 33) % (u64::from(most) * 3 / 2 + 2), seen);
+                let known = list.take(it.page);
+                assert_eq!(ghosts.take(it.page), known);
+                // Sometimes nearly all that leave are taken again, and there are many holes.
+                if (state >> 20) % 8 >= if seen / 500 % 2 == 0 { 2 } else { 4 } {
+                    while ghosts.len() >= most {
+                        assert_eq!(ghosts.drop_oldest(), Some(list.0.remove(0).0));
+                    }
+                    ghosts.push(it, most / 3 + 1);
+                    list.push(it, most as usize / 3 + 1);
+                }
+                assert_eq!(ghosts.len() as usize, list.0.len());
+                ghosts.check();
+            }
+            let order: Vec<Ghost> = core::iter::from_fn(|| ghosts.drop_oldest()).collect();
+            assert!(order.iter().eq(list.0.iter().map(|(ghost, _)| ghost)));
+        }
+    }
+
+    #[test]
+    fn places_last_until_the_gap_has_been_round() {
+        let most = 1000;
+        for taken in 1..12 {
+            let mut ghosts = Ghosts::new(most);
+            (0..1000).for_each(|index| ghosts.push(ghost(index, 0), most));
+            for index in 1000..20_000 {
+                // The newest but one goes, so that the holes are where the gap has been.
+                if index % 12 < taken {
+                    ghosts.take(ghost(index - 2, 0).page);
+                } else {
+                    ghosts.take(ghost(index * 7 % 1000, 0).page);
+                }
+                ghosts.remember(ghost(index, 0), most);
+                assert!(ghosts.span < ghosts.chains.len(), "{taken} {index}");
+            }
+            ghosts.check();
+        }
     }
 }

@@ -1,0 +1,196 @@
+//! Chains: pages found by number, in a table whose entries the caller gives out.
+//!
+//! A hash says in which bucket a page is, and the entries of a bucket are chained. What stands with
+//! a page is kept with its name and its chain: a search that needs the one needs the others.
+//!
+//! # Invariants
+//! 1. Every entry that holds a page is in the chain of its page's bucket, and no other entry is in
+//!    a chain.
+//!
+//! [`directory`](super::directory) gives out entries in no order, [`ghosts`](super::ghosts) in the
+//! order in which pages leave.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::id::{ObjectId, PageId};
+
+pub(super) const NONE: u32 = u32::MAX;
+/// In place of the object of a page where there is none.
+const NOBODY: ObjectId = ObjectId(NONE);
+/// A table of fewer bytes than this is in the nearest caches.
+const FAR_BYTES_MIN: usize = 1 << 18;
+
+/// A page, what is remembered of it, and which entry comes after its own in its chain. The two
+/// parts of a page's name stand apart, which takes eight bytes less.
+#[derive(Clone, Copy)]
+struct Entry<Data> {
+    index: u64,
+    object: ObjectId,
+    /// The next entry with the same bucket. Of an entry without a page, whatever the caller keeps.
+    next: u32,
+    data: Data,
+}
+
+impl<Data> Entry<Data> {
+    fn page(&self) -> PageId {
+        PageId {
+            object: self.object,
+            index: self.index,
+        }
+    }
+}
+
+/// Pages by number, each with data.
+pub(super) struct Chains<Data = ()> {
+    entries: Vec<Entry<Data>>,
+    buckets: Vec<u32>,
+}
+
+impl<Data: Copy + Default> Chains<Data> {
+    /// Makes `entries` entries without pages, of which up to `pages_max` will hold one at a time.
+    pub fn new(entries: u32, pages_max: u32) -> Chains<Data> {
+        assert!(entries < NONE);
+        let entry = Entry {
+            index: 0,
+            object: NOBODY,
+            next: NONE,
+            data: Data::default(),
+        };
+        // Most pages that are looked for are not here. With two buckets and more for each page most
+        // of those are known by an empty one, without a look at an entry.
+        let buckets = 2 * pages_max.next_power_of_two() as usize;
+        Chains {
+            entries: vec![entry; entries as usize],
+            buckets: vec![NONE; buckets],
+        }
+    }
+
+    /// Puts `page`, which has no entry, to `entry`, which holds none.
+    pub fn link(&mut self, entry: u32, page: PageId, data: Data) {
+        debug_assert_eq!(self.find(page), None, "{page:?} is remembered already");
+        let bucket = self.bucket(page);
+        let next = core::mem::replace(&mut self.buckets[bucket], entry);
+        self.entries[entry as usize] = Entry {
+            index: page.index,
+            object: page.object,
+            next,
+            data,
+        };
+    }
+
+    /// Takes the page of `entry` out of it.
+    pub fn unlink(&mut self, entry: u32) {
+        let after = self.entries[entry as usize].next;
+        *self.link_to(entry) = after;
+        self.entries[entry as usize].object = NOBODY;
+    }
+
+    /// What leads to `entry`, which holds a page: its bucket, or the entry before it in the chain.
+    fn link_to(&mut self, entry: u32) -> &mut u32 {
+        let bucket = self.bucket(self.page(entry));
+        if self.buckets[bucket] == entry {
+            return &mut self.buckets[bucket];
+        }
+        let mut before = self.buckets[bucket];
+        while self.entries[before as usize].next != entry {
+            before = self.entries[before as usize].next;
+        }
+        &mut self.entries[before as usize].next
+    }
+
+    /// Moves the page of `from`, and what stands with it, to `to`, which holds none.
+    pub fn relocate(&mut self, from: u32, to: u32) {
+        let moved = self.entries[from as usize];
+        *self.link_to(from) = to;
+        self.entries[to as usize] = moved;
+        self.entries[from as usize].object = NOBODY;
+    }
+
+    /// Keeps a number with `entry`, which holds no page.
+    pub fn set_next(&mut self, entry: u32, next: u32) {
+        self.entries[entry as usize].next = next;
+    }
+
+    /// The number that is kept with `entry`, which holds no page.
+    pub fn next(&self, entry: u32) -> u32 {
+        self.entries[entry as usize].next
+    }
+
+    /// The entry of `page`.
+    pub fn find(&self, page: PageId) -> Option<u32> {
+        let mut entry = self.buckets[self.bucket(page)];
+        while entry != NONE {
+            let found = &self.entries[entry as usize];
+            if found.page() == page {
+                return Some(entry);
+            }
+            entry = found.next;
+        }
+        None
+    }
+
+    /// Looks where `pages` would be found, all at once, so that each is found sooner afterwards:
+    /// no look waits for another. A table that is near anyway is left alone.
+    ///
+    /// `look` looks at what the caller keeps for an entry. The answers only make sure that the looks
+    /// take place.
+    pub fn bring_near(&self, pages: impl Iterator<Item = PageId>, look: impl Fn(u32) -> bool) {
+        if size_of_val(&self.entries[..]) < FAR_BYTES_MIN {
+            return;
+        }
+        let is_last = |page: &PageId| {
+            let entry = self.buckets[self.bucket(*page)];
+            let first = self.entries.get(entry as usize);
+            first.is_some_and(|first| look(entry) & (first.next == NONE))
+        };
+        core::hint::black_box(pages.filter(is_last).count());
+    }
+
+    /// Whether `entry` holds a page.
+    pub fn holds_page(&self, entry: u32) -> bool {
+        self.entries[entry as usize].object != NOBODY
+    }
+
+    /// The page that `entry` holds.
+    pub fn page(&self, entry: u32) -> PageId {
+        self.entries[entry as usize].page()
+    }
+
+    /// What stands with the page that `entry` holds.
+    pub fn data(&self, entry: u32) -> Data {
+        self.entries[entry as usize].data
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// Panics if the entries and the buckets contradict each other.
+    pub fn check(&self) {
+        let held = self.entries.iter().filter(|entry| entry.object != NOBODY);
+        let held = held.count();
+        let mut chained = 0;
+        for (bucket, &first) in self.buckets.iter().enumerate() {
+            let mut entry = first;
+            while entry != NONE {
+                assert!(self.holds_page(entry), "an entry without a page is chained");
+                let page = self.page(entry);
+                assert_eq!(self.bucket(page), bucket, "an entry is in the wrong chain");
+                chained += 1;
+                assert!(chained <= held, "a chain has no end");
+                entry = self.next(entry);
+            }
+        }
+        assert_eq!(chained, held, "an entry with a page is in no chain");
+    }
+
+    fn bucket(&self, page: PageId) -> usize {
+        // The finisher of SplitMix64 spreads neighbouring pages over the buckets.
+        let mut z = page.index ^ (u64::from(page.object.0) << 40);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) as usize & (self.buckets.len() - 1)
+    }
+}
