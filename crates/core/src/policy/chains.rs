@@ -133,8 +133,8 @@ impl<Data: Copy + Default> Chains<Data> {
     /// Looks where `pages` would be found, all at once, so that each is found sooner afterwards:
     /// no look waits for another. A table that is near anyway is left alone.
     ///
-    /// `look` looks at what the caller keeps for an entry. The answers only make sure that the looks
-    /// take place.
+    /// `look` looks at what the caller keeps for an entry. The answers only make sure that the
+    /// looks take place.
     pub fn bring_near(&self, pages: impl Iterator<Item = PageId>, look: impl Fn(u32) -> bool) {
         if size_of_val(&self.entries[..]) < FAR_BYTES_MIN {
             return;

@@ -55,8 +55,8 @@ impl Directory {
         self.chains.find(page)
     }
 
-    /// Looks where `pages` would be found, all at once, so that each is found sooner afterwards: see
-    /// [`Chains::bring_near`]. `look` looks at what the caller keeps for an entry.
+    /// Looks where `pages` would be found, all at once, so that each is found sooner afterwards:
+    /// see [`Chains::bring_near`]. `look` looks at what the caller keeps for an entry.
     pub fn bring_near(&self, pages: &[PageId], look: impl Fn(u32) -> bool) {
         self.chains.bring_near(pages.iter().copied(), look);
     }
