@@ -277,6 +277,7 @@ pub struct Probe<'a> {
     pub(crate) laundry: u32,
     pub(crate) places: Option<&'a mut ReverseMap>,
     pub(crate) protected: Option<SpaceId>,
+    pub(crate) wanted: Option<FrameId>,
     pub(crate) objects: Option<&'a Objects>,
 }
 
@@ -297,6 +298,7 @@ impl<'a> Probe<'a> {
             laundry,
             places: None,
             protected: None,
+            wanted: None,
             objects: None,
         }
     }
@@ -304,6 +306,14 @@ impl<'a> Probe<'a> {
     /// Lends it the mappings, for a policy that [walks](Policy::walks).
     pub fn with_places(mut self, places: &'a mut ReverseMap) -> Probe<'a> {
         self.places = Some(places);
+        self
+    }
+
+    /// Has the page in `frame` stay: a program has just waited for it, and has not run since. A
+    /// [`Vm`](crate::vm::Vm) wires such a page.
+    #[inline]
+    pub fn with_wanted(mut self, frame: FrameId) -> Probe<'a> {
+        self.wanted = Some(frame);
         self
     }
 }
@@ -318,6 +328,7 @@ impl Probe<'_> {
     /// control.
     pub fn may_leave(&self, frame: FrameId) -> bool {
         self.frames.may_leave(frame)
+            && self.wanted != Some(frame)
             && self
                 .protected
                 .is_none_or(|space| self.frames.owner(frame) != space)

@@ -212,6 +212,7 @@ impl Vm {
             laundry: self.laundry,
             places: Some(&mut self.reverse),
             protected: self.protected,
+            wanted: None,
             objects: Some(&self.objects),
         };
         ask(&mut *self.policy, &mut probe)

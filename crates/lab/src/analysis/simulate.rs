@@ -288,7 +288,7 @@ impl<P: Policy> Memory<'_, P> {
     fn rescue(&mut self, frame: FrameId) {
         self.pass_clock();
         self.cost.soft_faults += 1;
-        self.frames.force(frame, State::Resident, true);
+        self.frames.force(frame, State::Resident, false);
         self.stand(self.held[frame.index()].id(), frame);
         self.policy.page_rescued(frame);
         self.end_fault(frame);
@@ -320,9 +320,7 @@ impl<P: Policy> Memory<'_, P> {
         if cause != Cause::Cleaned {
             self.stand(page, frame);
         }
-        // Wired, if it is wanted: its program has not run since.
-        let is_wanted = cause != Cause::Cleaned;
-        self.frames.force(frame, State::Resident, is_wanted);
+        self.frames.force(frame, State::Resident, false);
         let arrival = Arrival {
             page,
             cause,
@@ -337,24 +335,23 @@ impl<P: Policy> Memory<'_, P> {
         self.policy.clock_moved(SPACE, self.ticks - 1);
     }
 
-    /// Lets the policy trim when a fault is over, but not the page that was wanted, which is wired.
-    /// Every use is a write; what is written is written at once.
+    /// Lets the policy trim when a fault is over, but not the page that was wanted: its program has
+    /// not run since. Every use is a write; what is written is written at once.
     fn end_fault(&mut self, wanted: FrameId) {
         self.translation.modify(wanted);
-        while let Some(frame) = self.ask(|policy, probe| policy.trim(probe)) {
+        while let Some(frame) = self.ask(Some(wanted), P::trim) {
             self.take_out(frame);
             self.frames.force(frame, State::Free, false);
             self.free.push(frame.0);
         }
-        self.clean();
-        self.frames.force(wanted, State::Resident, false);
+        self.clean(wanted);
     }
 
     /// Writes what the policy wants clean. None is back before the last is named, and what need
     /// not be written is back first. Nobody refers to a page meanwhile, so that it keeps its frame.
-    fn clean(&mut self) {
+    fn clean(&mut self, wanted: FrameId) {
         let (mut ready, mut written) = (Vec::new(), Vec::new());
-        while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
+        while let Some(frame) = self.ask(Some(wanted), P::clean) {
             let id = self.held[frame.index()].id();
             if self.translation.is_modified(frame) || self.frames.is_dirty(frame) {
                 written.push((id, frame));
@@ -379,7 +376,7 @@ impl<P: Policy> Memory<'_, P> {
     /// Empties a frame for a page that comes at once: nobody will have seen it free.
     fn evict(&mut self) -> FrameId {
         let frame = loop {
-            let frame = self.ask(|policy, probe| policy.choose(probe));
+            let frame = self.ask(None, P::choose);
             let frame = frame.expect("a full memory holds a page that may leave");
             if self.frames.may_leave(frame) {
                 break frame;
@@ -393,6 +390,7 @@ impl<P: Policy> Memory<'_, P> {
 
     fn ask(
         &mut self,
+        wanted: Option<FrameId>,
         ask: impl FnOnce(&mut P, &mut Probe<'_>) -> Option<FrameId>,
     ) -> Option<FrameId> {
         let mut probe = Probe::new(
@@ -404,6 +402,9 @@ impl<P: Policy> Memory<'_, P> {
         );
         if let Some(places) = &mut self.places {
             probe = probe.with_places(places);
+        }
+        if let Some(wanted) = wanted {
+            probe = probe.with_wanted(wanted);
         }
         ask(&mut self.policy, &mut probe)
     }
