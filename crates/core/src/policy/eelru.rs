@@ -181,7 +181,7 @@ impl Policy for Eelru {
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         self.set_full(self.axis.frames());
         if let Some((early, late)) = self.find_points() {
-            let oldest = (0..=BEYOND).rfind(|&region| self.axis.next_turn(region).is_some())?;
+            let oldest = (0..=BEYOND).rfind(|&region| self.axis.has_frame(region))?;
             if oldest <= late
                 && let Some(frame) = self.pull_any((0..=early).rev(), probe)
             {
@@ -284,22 +284,8 @@ impl Eelru {
         mut regions: impl Iterator<Item = usize>,
         probe: &Probe<'_>,
     ) -> Option<FrameId> {
-        regions.find_map(|region| self.pull(region, probe))
-    }
-
-    /// Finds the first frame of `region` that may leave. Those that may not are passed over, so
-    /// that nobody has to look at them again soon. Looks at each once at most.
-    fn pull(&mut self, region: usize, probe: &Probe<'_>) -> Option<FrameId> {
-        let first = self.axis.next_turn(region)?;
-        let mut frame = first;
-        while !probe.may_leave(frame) {
-            self.axis.pass_over(region);
-            frame = self.axis.next_turn(region)?;
-            if frame == first {
-                return None;
-            }
-        }
-        Some(frame)
+        let may_leave = |frame| probe.may_leave(frame);
+        regions.find_map(|region| self.axis.find_oldest(region, may_leave))
     }
 
     /// Forgets `member`, which has come to `region`, if it is gone and that is behind the axis.
