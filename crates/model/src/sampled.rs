@@ -62,7 +62,12 @@ impl Sampled {
     pub fn refer(&mut self, frame: FrameId) -> bool {
         let mark = &mut self.marks[frame.index()];
         mark.stamp = self.round;
-        std::mem::replace(&mut mark.is_mapped, true)
+        let was_mapped = mark.is_mapped;
+        // Nearly all are, and what is not written need not be waited for.
+        if !was_mapped {
+            mark.is_mapped = true;
+        }
+        was_mapped
     }
 
     /// Has a page come to `frame`, which nobody has used or changed since.

@@ -51,6 +51,17 @@ const BEYOND: usize = REGIONS;
 /// What a use counts, so that halving leaves something of it.
 const USE: u64 = 1 << 8;
 
+/// The pages between an early and a late point.
+struct Span {
+    late: usize,
+    frames: u32,
+    pages: u32,
+    /// Uses that LRU finds.
+    kept: u64,
+    /// Uses that are found, if pages leave at the early point: so many times `pages`.
+    found: u128,
+}
+
 struct Eelru {
     /// Frames, and behind them the entries of the directory. A region is a segment.
     axis: Segments,
@@ -247,35 +258,56 @@ impl Eelru {
         }
         let mut best = 0;
         let mut points = None;
-        let mut lull = u128::MAX;
-        let mut kept = 0;
         for early in (0..MEMORY).rev() {
-            kept += self.uses[early + 1];
-            let first = self.ends[early];
-            if first == 0 {
-                continue;
-            }
-            let frames = self.full - first;
-            let mut all = kept;
-            let mut missing = u128::MAX;
-            for late in MEMORY + 1..REGIONS {
-                all += self.uses[late];
-                let pages = (self.ends[late] - first).max(1);
-                let found = product(all, frames);
-                let wanted = product(kept + best + 1, pages);
-                missing = missing.min(wanted.saturating_sub(found));
+            for span in self.spans(early) {
                 // Few are better than the best so far, and only for those is a division needed.
-                if found >= wanted {
-                    best = (found / u128::from(pages)) as u64 - kept;
-                    points = Some((early, late));
+                if span.found >= product(span.kept + best + 1, span.pages) {
+                    best = (span.found / u128::from(span.pages)) as u64 - span.kept;
+                    points = Some((early, span.late));
                 }
             }
-            lull = lull.min(missing / product(USE, frames));
         }
-        // A use adds to what is found, at most, its share of the frames. One in memory adds more to
-        // what is wanted.
-        self.lull = u64::try_from(lull).unwrap_or(u64::MAX);
+        if points.is_none() {
+            self.lull = self.measure_lull();
+        }
         points
+    }
+
+    /// How many more uses behind memory it takes at least until points promise more than LRU, if
+    /// none do now. A use adds to what is found, at most, its share of the frames; one in memory
+    /// adds more to what is wanted.
+    fn measure_lull(&self) -> u64 {
+        let lulls = (0..MEMORY).flat_map(|early| {
+            self.spans(early).map(|span| {
+                let wanted = product(span.kept + 1, span.pages);
+                wanted.saturating_sub(span.found) / product(USE, span.frames)
+            })
+        });
+        let lull = lulls.min();
+        lull.map_or(u64::MAX, |lull| u64::try_from(lull).unwrap_or(u64::MAX))
+    }
+
+    /// What lies between the early point at the end of `early`, if that is any, and each late one.
+    fn spans(&self, early: usize) -> impl Iterator<Item = Span> + use<'_> {
+        let first = self.ends[early];
+        let frames = self.full - first;
+        let kept = self.uses[early + 1..=MEMORY].iter().sum();
+        let mut all = kept;
+        let lates = if first == 0 {
+            0..0
+        } else {
+            MEMORY + 1..REGIONS
+        };
+        lates.map(move |late| {
+            all += self.uses[late];
+            Span {
+                late,
+                frames,
+                pages: (self.ends[late] - first).max(1),
+                kept,
+                found: product(all, frames),
+            }
+        })
     }
 
     /// Finds the oldest frame that may leave in the first of `regions` that has one.
