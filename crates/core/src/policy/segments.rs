@@ -5,8 +5,8 @@
 //! That looks at one member and at no neighbour, and no crossing waits for another.
 //!
 //! Members are frames, for pages that are resident, and behind them other numbers, for pages that
-//! are gone. Who looks for the oldest frame of a segment passes those that are gone, and the segment
-//! remembers how far: nobody has to pass them again.
+//! are gone. Who looks for the oldest frame of a segment passes those that are gone, and the
+//! segment remembers how far: nobody has to pass them again.
 //!
 //! # Invariants
 //! 1. The members of a segment stand behind those of the segments before it.
