@@ -2,6 +2,9 @@
 //!
 //! Policies ask about frames all over memory. The answers about a hundred thousand of them fit
 //! into the nearest cache when each is a bit, and not when each is an entry of a table.
+//!
+//! [`Bitmap`](crate::bitmap::Bitmap) is for sets that are searched for runs: it keeps a summary and
+//! a count at each change, and what is added must not be there.
 
 use alloc::vec;
 use alloc::vec::Vec;
