@@ -82,8 +82,9 @@ impl Segments {
     pub fn push(&mut self, member: u32, segment: usize) -> u32 {
         self.insert(0, member, self.ring());
         self.ends[0].length -= 1;
+        self.ends[0].frames -= u32::from(self.is_frame(member));
         self.ends[segment].length += 1;
-        self.age(segment).unwrap_or(member)
+        self.age(segment, member)
     }
 
     /// Takes `member` out, and says in which segment it was.
@@ -110,9 +111,11 @@ impl Segments {
         }
         self.unlink(segment, frame.0);
         self.link(0, frame.0, self.ring());
+        if segment == 0 {
+            return frame.0;
+        }
         self.ends[segment].frames -= 1;
-        self.ends[0].frames += 1;
-        self.age(segment).unwrap_or(frame.0)
+        self.age(segment, frame.0)
     }
 
     /// Makes the oldest member of `segment`, which is not empty, the newest of the next, and says
@@ -120,7 +123,9 @@ impl Segments {
     pub fn pass_on(&mut self, segment: usize) -> u32 {
         self.ends[segment].length -= 1;
         self.ends[segment + 1].length += 1;
-        self.hand_on(segment)
+        let oldest = self.hand_on(segment, 0);
+        self.ends[segment + 1].frames += u32::from(self.is_frame(oldest));
+        oldest
     }
 
     /// Makes the newest member behind `segment` its oldest, and says which that is.
@@ -279,20 +284,21 @@ impl Segments {
         member < self.frames_max
     }
 
-    /// Lets each segment before `segment` hand its oldest on, and says which `segment` got.
+    /// Lets each segment before `segment` hand its oldest on, and says which `segment` got: of the
+    /// first that is `newest`, which has come there and is not counted yet.
     #[inline]
-    fn age(&mut self, segment: usize) -> Option<u32> {
-        let mut last = None;
-        for before in 0..segment {
-            last = Some(self.hand_on(before));
-        }
+    fn age(&mut self, segment: usize, newest: u32) -> u32 {
+        let last = (0..segment).fold(newest, |came, before| {
+            self.hand_on(before, u32::from(self.is_frame(came)))
+        });
+        self.ends[segment].frames += u32::from(self.is_frame(last));
         last
     }
 
     /// Moves the cut of `segment`, which is not empty, to before its oldest, and says which that
-    /// is. Lengths stay.
-    #[inline]
-    fn hand_on(&mut self, segment: usize) -> u32 {
+    /// is. So many `frames` have come for it. Lengths stay.
+    #[inline(always)]
+    fn hand_on(&mut self, segment: usize, frames: u32) -> u32 {
         let ring = self.ring();
         let end = &mut self.ends[segment];
         let oldest = end.cut;
@@ -300,12 +306,9 @@ impl Segments {
         assert_eq!(usize::from(member.segment), segment, "{segment} is empty");
         member.segment += 1;
         end.cut = member.newer;
-        if end.passed == oldest {
-            end.passed = ring;
-        }
-        let is_frame = u32::from(oldest < self.frames_max);
-        end.frames -= is_frame;
-        self.ends[segment + 1].frames += is_frame;
+        end.passed = if end.passed == oldest { ring } else { end.passed };
+        end.frames += frames;
+        end.frames -= u32::from(oldest < self.frames_max);
         oldest
     }
 
