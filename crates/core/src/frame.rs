@@ -319,10 +319,12 @@ impl Frames {
     #[inline]
     pub fn force(&mut self, frame: FrameId, state: State, is_wired: bool) {
         let entry = &mut self.table[frame.index()];
-        entry.wires = is_wired.into();
-        self.set_state(frame, state);
-        let entry = &mut self.table[frame.index()];
         (entry.is_aside, entry.is_dirty) = (false, false);
+        // Where one page follows another nothing else changes.
+        if (entry.state, entry.wires) != (state, is_wired.into()) {
+            entry.wires = is_wired.into();
+            self.set_state(frame, state);
+        }
     }
 
     /// How many frames there are in all.

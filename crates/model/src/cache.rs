@@ -195,11 +195,8 @@ impl Cache {
         );
         self.pages[place] = Some(page);
         let is_mapped = !matches!(cause, Cause::Prefetched | Cause::Cleaned);
-        let was_modified = self.machine.is_modified(frame);
-        self.machine.bring(frame, is_mapped);
-        if was_modified && cause == Cause::Kept {
-            self.machine.modify(frame);
-        }
+        let is_modified = cause == Cause::Kept && self.machine.is_modified(frame);
+        self.machine.bring(frame, is_mapped, is_modified);
         if is_mapped {
             self.places.insert(frame, SPACE, VirtPage(page));
         }

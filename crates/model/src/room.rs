@@ -188,7 +188,7 @@ impl Room {
         let frame = FrameId(self.free.pop().expect("a frame is free"));
         self.pages[frame.index()] = Some(name);
         self.resident.insert(name, frame);
-        self.machine.bring(frame, cause != Cause::Cleaned);
+        self.machine.bring(frame, cause != Cause::Cleaned, false);
         self.frames.force(frame, State::Resident, false);
         let arrival = Arrival {
             page: page_id(name),

@@ -70,12 +70,12 @@ impl Sampled {
         was_mapped
     }
 
-    /// Has a page come to `frame`, which nobody has used or changed since.
+    /// Has a page come to `frame`, which nobody has used since.
     #[inline]
-    pub fn bring(&mut self, frame: FrameId, is_mapped: bool) {
+    pub fn bring(&mut self, frame: FrameId, is_mapped: bool, is_modified: bool) {
         self.marks[frame.index()] = Mark {
             is_mapped,
-            is_modified: false,
+            is_modified,
             stamp: CLEAR,
         };
     }

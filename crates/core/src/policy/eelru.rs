@@ -234,6 +234,7 @@ impl Eelru {
     }
 
     /// Counts a use that found its page in `region`.
+    #[inline]
     fn note_use(&mut self, region: usize) {
         if region == 0 || region == BEYOND {
             return;

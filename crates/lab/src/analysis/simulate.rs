@@ -255,7 +255,7 @@ impl<P: Policy> Memory<'_, P> {
         self.policy.pages_ahead(&self.ahead);
     }
 
-    #[inline]
+    #[inline(always)]
     fn refer(&mut self, page: u32, sees: Sees) {
         self.ticks += 1;
         if sees == Sees::Future {
@@ -288,6 +288,7 @@ impl<P: Policy> Memory<'_, P> {
     fn rescue(&mut self, frame: FrameId) {
         self.pass_clock();
         self.cost.soft_faults += 1;
+        self.translation.modify(frame);
         self.frames.force(frame, State::Resident, false);
         self.stand(self.held[frame.index()].id(), frame);
         self.policy.page_rescued(frame);
@@ -298,26 +299,27 @@ impl<P: Policy> Memory<'_, P> {
     fn miss(&mut self, page: u32) {
         self.pass_clock();
         self.cost.misses += 1;
-        self.policy.page_missed(self.ids[page as usize]);
+        let id = self.ids[page as usize];
+        self.policy.page_missed(id);
         let frame = match self.free.pop() {
             Some(frame) => FrameId(frame),
             None => self.evict(),
         };
-        let cause = match self.frame_of[page as usize] {
+        self.held[frame.index()] = Held::new(page, id);
+        let cause = match core::mem::replace(&mut self.frame_of[page as usize], frame.0) {
             NEVER => Cause::ZeroFill,
             _ => Cause::Fetched,
         };
-        let id = self.ids[page as usize];
-        self.held[frame.index()] = Held::new(page, id);
-        self.frame_of[page as usize] = frame.0;
         self.enter(frame, id, cause);
         self.end_fault(frame);
     }
 
     /// Tells of a page that has come to `frame`.
     fn enter(&mut self, frame: FrameId, page: PageId, cause: Cause) {
-        self.translation.bring(frame, cause != Cause::Cleaned);
-        if cause != Cause::Cleaned {
+        // Every use is a write, and what is written is written at once.
+        let is_used = cause != Cause::Cleaned;
+        self.translation.bring(frame, is_used, is_used);
+        if is_used {
             self.stand(page, frame);
         }
         self.frames.force(frame, State::Resident, false);
@@ -336,10 +338,10 @@ impl<P: Policy> Memory<'_, P> {
     }
 
     /// Lets the policy trim when a fault is over, but not the page that was wanted: its program has
-    /// not run since. Every use is a write; what is written is written at once.
+    /// not run since.
     fn end_fault(&mut self, wanted: FrameId) {
-        self.translation.modify(wanted);
         while let Some(frame) = self.ask(Some(wanted), P::trim) {
+            self.translation.part(frame);
             self.take_out(frame);
             self.frames.force(frame, State::Free, false);
             self.free.push(frame.0);
@@ -359,6 +361,7 @@ impl<P: Policy> Memory<'_, P> {
                 ready.push((id, frame));
             }
             self.frames.force(frame, State::Leaving, false);
+            self.translation.part(frame);
             self.leave(frame, id);
         }
         written.sort_unstable_by_key(|&(id, _)| id);
@@ -418,7 +421,6 @@ impl<P: Policy> Memory<'_, P> {
 
     /// Tells of a page that is on its way out of `frame`.
     fn leave(&mut self, frame: FrameId, page: PageId) {
-        self.translation.part(frame);
         if let Some(places) = &mut self.places {
             places.clear(frame);
         }
