@@ -51,17 +51,6 @@ const BEYOND: usize = REGIONS;
 /// What a use counts, so that halving leaves something of it.
 const USE: u64 = 1 << 8;
 
-/// The pages between an early and a late point.
-struct Span {
-    late: usize,
-    frames: u32,
-    pages: u32,
-    /// Uses that LRU finds.
-    kept: u64,
-    /// Uses that are found, if pages leave at the early point: so many times `pages`.
-    found: u128,
-}
-
 struct Eelru {
     /// Frames, and behind them the entries of the directory. A region is a segment.
     axis: Segments,
@@ -247,7 +236,8 @@ impl Eelru {
         if self.counted >= self.full {
             self.counted = 0;
             self.uses.iter_mut().for_each(|uses| *uses /= 2);
-            self.lull = 0;
+            // Half as much is lacking, and what is lost of halves is worth less than a use.
+            self.lull = (self.lull / 2).saturating_sub(1);
         }
     }
 
@@ -257,14 +247,29 @@ impl Eelru {
         if self.lull > 0 {
             return None;
         }
-        let mut best = 0;
+        let behind: u64 = self.uses[MEMORY + 1..].iter().sum();
+        let (mut best, mut kept) = (0, 0);
         let mut points = None;
         for early in (0..MEMORY).rev() {
-            for span in self.spans(early) {
+            kept += self.uses[early + 1];
+            let first = self.ends[early];
+            if first == 0 {
+                break;
+            }
+            let frames = self.full - first;
+            let pages = |late: usize| self.ends[late] - first;
+            // Often all uses would not do, if they were as near as the nearest.
+            if product(kept + behind, frames) < product(kept + best + 1, pages(MEMORY + 1)) {
+                continue;
+            }
+            let mut all = kept;
+            for late in MEMORY + 1..REGIONS {
+                all += self.uses[late];
+                let found = product(all, frames);
                 // Few are better than the best so far, and only for those is a division needed.
-                if span.found >= product(span.kept + best + 1, span.pages) {
-                    best = (span.found / u128::from(span.pages)) as u64 - span.kept;
-                    points = Some((early, span.late));
+                if found >= product(kept + best + 1, pages(late)) {
+                    best = (found / u128::from(pages(late))) as u64 - kept;
+                    points = Some((early, late));
                 }
             }
         }
@@ -277,38 +282,30 @@ impl Eelru {
     /// How many more uses behind memory it takes at least until points promise more than LRU, if
     /// none do now. A use adds to what is found, at most, its share of the frames; one in memory
     /// adds more to what is wanted.
+    #[cold]
     fn measure_lull(&self) -> u64 {
-        let lulls = (0..MEMORY).flat_map(|early| {
-            self.spans(early).map(|span| {
-                let wanted = product(span.kept + 1, span.pages);
-                wanted.saturating_sub(span.found) / product(USE, span.frames)
-            })
-        });
-        let lull = lulls.min();
-        lull.map_or(u64::MAX, |lull| u64::try_from(lull).unwrap_or(u64::MAX))
-    }
-
-    /// What lies between the early point at the end of `early`, if that is any, and each late one.
-    fn spans(&self, early: usize) -> impl Iterator<Item = Span> + use<'_> {
-        let first = self.ends[early];
-        let frames = self.full - first;
-        let kept = self.uses[early + 1..=MEMORY].iter().sum();
-        let mut all = kept;
-        let lates = if first == 0 {
-            0..0
-        } else {
-            MEMORY + 1..REGIONS
-        };
-        lates.map(move |late| {
-            all += self.uses[late];
-            Span {
-                late,
-                frames,
-                pages: (self.ends[late] - first).max(1),
-                kept,
-                found: product(all, frames),
+        let mut lull = u64::MAX;
+        let mut kept = 0;
+        for early in (0..MEMORY).rev() {
+            kept += self.uses[early + 1];
+            let first = self.ends[early];
+            if first == 0 {
+                break;
             }
-        })
+            let frames = self.full - first;
+            let share = product(USE, frames);
+            let mut all = kept;
+            for late in MEMORY + 1..REGIONS {
+                all += self.uses[late];
+                let pages = self.ends[late] - first;
+                let lacking = product(kept + 1, pages).saturating_sub(product(all, frames));
+                // As above.
+                if lacking < share * u128::from(lull) {
+                    lull = (lacking / share) as u64;
+                }
+            }
+        }
+        lull
     }
 
     /// Finds the oldest frame that may leave in the first of `regions` that has one.

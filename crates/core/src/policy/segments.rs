@@ -110,10 +110,12 @@ impl Segments {
             return frame.0;
         }
         self.unlink(segment, frame.0);
-        self.link(0, frame.0, self.ring());
         if segment == 0 {
+            // One stands before it there, so that no cut is at the ring.
+            self.chain(frame.0, self.ring());
             return frame.0;
         }
+        self.link(0, frame.0, self.ring());
         self.ends[segment].frames -= 1;
         self.age(segment, frame.0)
     }
@@ -331,12 +333,18 @@ impl Segments {
     /// Puts `member` of `segment` behind `newer`, which is in that segment or in one before it.
     #[inline]
     fn link(&mut self, segment: usize, member: u32, newer: u32) {
+        self.chain(member, newer);
+        self.move_cuts(segment, newer, member);
+    }
+
+    /// Puts `member` behind `newer`, which is at no cut.
+    #[inline]
+    fn chain(&mut self, member: u32, newer: u32) {
         let older = self.members[newer as usize].older;
         self.members[newer as usize].older = member;
         self.members[older as usize].newer = member;
         let place = &mut self.members[member as usize];
         (place.newer, place.older) = (newer, older);
-        self.move_cuts(segment, newer, member);
     }
 
     /// Takes `member` of `segment` out of its place.
