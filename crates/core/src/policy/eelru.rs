@@ -156,7 +156,7 @@ impl Policy for Eelru {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn page_referenced(&mut self, frame: FrameId) {
         let Some(region) = self.axis.segment_of(frame.0) else {
             return;
@@ -257,18 +257,20 @@ impl Eelru {
                 break;
             }
             let frames = self.full - first;
-            let pages = |late: usize| self.ends[late] - first;
-            // Often all uses would not do, if they were as near as the nearest.
-            if product(kept + behind, frames) < product(kept + best + 1, pages(MEMORY + 1)) {
-                continue;
-            }
+            let most = product(kept + behind, frames);
             let mut all = kept;
             for late in MEMORY + 1..REGIONS {
                 all += self.uses[late];
-                let found = product(all, frames);
+                let pages = self.ends[late] - first;
+                let wanted = product(kept + best + 1, pages);
+                // Farther points want more, and soon more than all uses would do.
+                if most < wanted {
+                    break;
+                }
                 // Few are better than the best so far, and only for those is a division needed.
-                if found >= product(kept + best + 1, pages(late)) {
-                    best = (found / u128::from(pages(late))) as u64 - kept;
+                let found = product(all, frames);
+                if found >= wanted {
+                    best = (found / u128::from(pages)) as u64 - kept;
                     points = Some((early, late));
                 }
             }

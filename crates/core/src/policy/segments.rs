@@ -104,20 +104,25 @@ impl Segments {
     /// on, so that none grows. Says which member its own got.
     #[inline]
     pub fn renew(&mut self, frame: FrameId) -> u32 {
-        let member = &mut self.members[frame.index()];
-        let segment = usize::from(core::mem::replace(&mut member.segment, 0));
-        if segment == 0 && member.newer == self.members.len() as u32 - 1 {
-            return frame.0;
+        let member = self.members[frame.index()];
+        if member.segment > 0 {
+            return self.renew_from(member.segment.into(), frame.0);
         }
-        self.unlink(segment, frame.0);
-        if segment == 0 {
+        if member.newer != self.ring() {
+            self.unlink(0, frame.0);
             // One stands before it there, so that no cut is at the ring.
             self.chain(frame.0, self.ring());
-            return frame.0;
         }
-        self.link(0, frame.0, self.ring());
+        frame.0
+    }
+
+    /// As [`renew`](Self::renew), if the frame is behind the first segment.
+    fn renew_from(&mut self, segment: usize, frame: u32) -> u32 {
+        self.unlink(segment, frame);
+        self.members[frame as usize].segment = 0;
+        self.link(0, frame, self.ring());
         self.ends[segment].frames -= 1;
-        self.age(segment, frame.0)
+        self.age(segment, frame)
     }
 
     /// Makes the oldest member of `segment`, which is not empty, the newest of the next, and says
