@@ -4,6 +4,8 @@
 //! program slow and cannot make it wrong. Each policy has a file of its own in this folder and one
 //! line in [`registry`].
 
+use alloc::vec::Vec;
+
 use crate::frame::{Frames, State};
 use crate::id::{FrameId, PageId, SpaceId, VirtPage};
 use crate::machine::{Machine, Rights};
@@ -95,10 +97,17 @@ pub trait Policy: Send {
     /// may be told again before the page comes, and the page may never come.
     fn page_missed(&mut self, _page: PageId) {}
 
-    /// Learns that `pages` may be missed soon: a simulation can read ahead in its trace. It changes
-    /// nothing and tells nothing. A policy that remembers pages which have left may look them up
-    /// here, all at once, so that it need not wait for memory when one of them is missed.
-    fn pages_ahead(&self, _pages: &[PageId]) {}
+    /// Adds to `frames` up to `count` frames that may be chosen next, the first of them first.
+    /// Asked by simulations alone, which read ahead in their traces: they then look at what is
+    /// known of those frames all at once, and need not wait for memory at each choice. It binds
+    /// nobody.
+    fn frames_ahead(&self, _count: usize, _frames: &mut Vec<FrameId>) {}
+
+    /// Learns that `wanted` may be missed soon, and that those of
+    /// [`frames_ahead`](Self::frames_ahead) hold `leaving`. It changes nothing and tells nothing. A
+    /// policy that remembers pages which have left may look here where they are or will be
+    /// remembered, all at once, so that it need not wait for memory at each miss.
+    fn pages_ahead(&self, _wanted: &[PageId], _leaving: &[PageId]) {}
 
     /// Learns of one reference to a page that was resident; called by the lab alone, if `sees`
     /// asks for it. The reference that brings a page is told by `page_entered`.

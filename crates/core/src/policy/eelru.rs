@@ -18,6 +18,8 @@
 //! 1. A region of the axis that is not full has nothing behind it.
 //! 2. Behind the axis are resident pages alone.
 
+use alloc::vec::Vec;
+
 use super::directory::Directory;
 use super::registry::Settings;
 use super::segments::Segments;
@@ -62,6 +64,8 @@ struct Eelru {
     sizes: [u32; REGIONS],
     /// Where each region ends.
     ends: [u32; REGIONS],
+    /// The region from which a page left last.
+    last_left: usize,
     /// Uses by region.
     uses: [u64; REGIONS],
     /// Uses beyond the first region since the counts were halved.
@@ -82,6 +86,7 @@ pub fn build(settings: Settings) -> impl Policy {
         full: settings.frames,
         sizes: sizes(settings.frames),
         ends: ends(settings.frames),
+        last_left: BEYOND,
         uses: [0; REGIONS],
         counted: 0,
         lull: 0,
@@ -146,6 +151,7 @@ impl Policy for Eelru {
         let Some(region) = self.axis.segment_of(frame.0) else {
             return;
         };
+        self.last_left = region;
         if departure == Departure::Evicted && region < BEYOND {
             let entry = self.ghosts.insert(page);
             let member = self.ghost_member(entry);
@@ -168,12 +174,17 @@ impl Policy for Eelru {
         }
     }
 
-    fn pages_ahead(&self, pages: &[PageId]) {
+    fn frames_ahead(&self, count: usize, frames: &mut Vec<FrameId>) {
+        // Each page that comes moves all cuts. The next to leave stand at one of them.
+        self.axis.bring_near(count);
+        frames.extend(self.axis.next_frames(self.last_left, 2 * count).take(count));
+    }
+
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
         let look = |entry| self.axis.segment_of(self.ghost_member(entry)).is_some();
-        self.ghosts.bring_near(pages, look);
-        // Pages that are used while they are resident make others cross as well.
-        self.axis.bring_near(2 * pages.len());
-        let falling = self.axis.next_to_cross(BEYOND - 1).take(pages.len());
+        self.ghosts.bring_near(wanted, look);
+        self.ghosts.bring_near(leaving, |_| true);
+        let falling = self.axis.next_to_cross(BEYOND - 1).take(wanted.len());
         let falling = falling.filter_map(|member| member.checked_sub(self.frames_max));
         self.ghosts.bring_entries_near(falling);
     }

@@ -203,11 +203,14 @@ impl Ghosts {
         }
     }
 
-    /// Looks for what is remembered of `pages`, and for as many of the oldest memories, which make
-    /// room for those whose places `pages` take: so that they are found sooner afterwards.
-    pub fn bring_near(&self, pages: &[PageId]) {
-        self.chains.bring_near(pages.iter().copied(), |_| true);
-        let count = self.span.min(pages.len() as u32);
+    /// Looks for what is remembered of `wanted`, where `leaving` will be remembered, and for as
+    /// many of the oldest memories as pages are wanted, which make room: so that all is found
+    /// sooner afterwards.
+    pub fn bring_near(&self, wanted: &[PageId], leaving: &[PageId]) {
+        for pages in [wanted, leaving] {
+            self.chains.bring_near(pages.iter().copied(), |_| true);
+        }
+        let count = self.span.min(wanted.len() as u32);
         let oldest = (0..count).map(|offset| self.chains.page(self.place(offset)));
         self.chains.bring_near(oldest, |_| true);
     }

@@ -199,8 +199,8 @@ impl Policy for LinuxModern {
         true
     }
 
-    fn pages_ahead(&self, pages: &[PageId]) {
-        self.ghosts.bring_near(pages);
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
+        self.ghosts.bring_near(wanted, leaving);
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {

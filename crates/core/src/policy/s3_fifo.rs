@@ -200,8 +200,8 @@ impl<U: Uses> Policy for S3Fifo<U> {
         self.uses.count(frame);
     }
 
-    fn pages_ahead(&self, pages: &[PageId]) {
-        self.ghosts.bring_near(pages);
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
+        self.ghosts.bring_near(wanted, leaving);
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {

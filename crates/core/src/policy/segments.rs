@@ -174,6 +174,23 @@ impl Segments {
         core::iter::successors(self.some(self.ends[segment].cut), newer)
     }
 
+    /// The oldest frames of `segment`, and then those of the segments before it, as far as they are
+    /// found with a look at `looks` members.
+    pub fn next_frames(
+        &self,
+        segment: usize,
+        looks: usize,
+    ) -> impl Iterator<Item = FrameId> + use<'_> {
+        let End { cut, passed, .. } = self.ends[segment];
+        let newer = |&member: &u32| self.some(self.members[member as usize].newer);
+        let first = match self.some(passed) {
+            Some(passed) => newer(&passed),
+            None => self.some(cut),
+        };
+        let members = core::iter::successors(first, newer).take(looks);
+        members.filter(|&member| self.is_frame(member)).map(FrameId)
+    }
+
     /// Finds the oldest frame of `segment` that `is_wanted` names.
     pub fn find_oldest(
         &mut self,
@@ -313,7 +330,11 @@ impl Segments {
         assert_eq!(usize::from(member.segment), segment, "{segment} is empty");
         member.segment += 1;
         end.cut = member.newer;
-        end.passed = if end.passed == oldest { ring } else { end.passed };
+        end.passed = if end.passed == oldest {
+            ring
+        } else {
+            end.passed
+        };
         end.frames += frames;
         end.frames -= u32::from(oldest < self.frames_max);
         oldest
@@ -418,6 +439,11 @@ mod tests {
             *members.find(|it| **it == old).unwrap() = member;
         }
 
+        fn next_frames(&self, segment: usize) -> impl Iterator<Item = FrameId> {
+            let members = self.0[..=segment].iter().flatten().rev();
+            members.filter(|&&it| it < FRAMES).map(|&it| FrameId(it))
+        }
+
         fn find_oldest(&self, segment: usize, but: u32) -> Option<FrameId> {
             let mut oldest = self.0[segment].iter().rev();
             let found = oldest.find(|&&it| it < FRAMES && it != but);
@@ -452,6 +478,8 @@ mod tests {
             (5, _) => {
                 let found = segments.find_oldest(segment, |FrameId(frame)| frame != other);
                 assert_eq!(found, lists.find_oldest(segment, other));
+                let next = segments.next_frames(segment, MEMBERS as usize);
+                assert!(next.eq(lists.next_frames(segment)));
             }
             (6, _) if segments.length(segment) > 0 => {
                 assert_eq!(segments.pass_on(segment), lists.pass_on(segment));

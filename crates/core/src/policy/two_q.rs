@@ -4,6 +4,8 @@
 //! it the names are kept for a while. A page that comes back while its name is kept goes to the
 //! main list, which is in the order of last use.
 
+use alloc::vec::Vec;
+
 use super::ghosts::Ghosts;
 use super::pull::pull;
 use super::registry::Settings;
@@ -91,14 +93,17 @@ impl Policy for TwoQ {
         }
     }
 
-    fn pages_ahead(&self, pages: &[PageId]) {
-        self.ghosts.bring_near(pages);
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
+        self.ghosts.bring_near(wanted, leaving);
+    }
+
+    fn frames_ahead(&self, count: usize, frames: &mut Vec<FrameId>) {
+        let (first, _) = self.order();
+        frames.extend(self.queues.iter(first).take(count).map(FrameId));
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
-        let share = (self.frames * self.in_permille / 1000).max(1);
-        let is_long = u64::from(self.queues.length(IN)) > share;
-        let (first, second) = if is_long { (IN, MAIN) } else { (MAIN, IN) };
+        let (first, second) = self.order();
         pull(&mut self.queues, first, probe).or_else(|| pull(&mut self.queues, second, probe))
     }
 
@@ -109,5 +114,14 @@ impl Policy for TwoQ {
     fn check(&self) {
         self.queues.check();
         self.ghosts.check();
+    }
+}
+
+impl TwoQ {
+    /// The list from which a page leaves, and the one from which it does if that has none.
+    fn order(&self) -> (u8, u8) {
+        let share = (self.frames * self.in_permille / 1000).max(1);
+        let is_long = u64::from(self.queues.length(IN)) > share;
+        if is_long { (IN, MAIN) } else { (MAIN, IN) }
     }
 }

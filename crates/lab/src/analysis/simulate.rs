@@ -151,6 +151,8 @@ fn run<P: Policy>(policy: P, of: &Run<'_>) -> Cost {
         frame_of: vec![NEVER; ids.len()],
         ids,
         ahead: Vec::with_capacity(AHEAD),
+        next: Vec::with_capacity(AHEAD),
+        leaving: Vec::with_capacity(AHEAD),
         ticks: 0,
     };
     match sees {
@@ -234,6 +236,10 @@ struct Memory<'a, P> {
     ids: &'a [PageId],
     /// How the policy knows those of the next pages that are not resident.
     ahead: Vec<PageId>,
+    /// The frames that may be emptied for them, ...
+    next: Vec<FrameId>,
+    /// ... and what those hold.
+    leaving: Vec<PageId>,
     /// References so far.
     ticks: u64,
 }
@@ -252,7 +258,12 @@ impl<P: Policy> Memory<'_, P> {
             .filter(|&&page| self.frame_of[page as usize] >= NEVER);
         self.ahead
             .extend(missed.map(|&page| self.ids[page as usize]));
-        self.policy.pages_ahead(&self.ahead);
+        self.next.clear();
+        self.policy.frames_ahead(self.ahead.len(), &mut self.next);
+        self.leaving.clear();
+        let held = self.next.iter().map(|frame| self.held[frame.index()].id());
+        self.leaving.extend(held);
+        self.policy.pages_ahead(&self.ahead, &self.leaving);
     }
 
     #[inline(always)]
