@@ -102,7 +102,7 @@ impl Segments {
 
     /// Makes `frame`, which is a member, the newest. Each segment before its own hands its oldest
     /// on, so that none grows. Says which member its own got.
-    #[inline]
+    #[inline(always)]
     pub fn renew(&mut self, frame: FrameId) -> u32 {
         let member = self.members[frame.index()];
         if member.segment > 0 {
@@ -117,6 +117,7 @@ impl Segments {
     }
 
     /// As [`renew`](Self::renew), if the frame is behind the first segment.
+    #[inline(never)]
     fn renew_from(&mut self, segment: usize, frame: u32) -> u32 {
         self.unlink(segment, frame);
         self.members[frame as usize].segment = 0;
