@@ -8,9 +8,9 @@
 //! as python3 was seen to use them, in a tenth of as many frames; `zipf` draws from a million
 //! pages, in 100,000 frames. With `--words`, a file of page numbers (little-endian, 4 bytes each)
 //! is measured instead. Prints `policy misses rate`; with `--misses`, `policy misses`. Times are
-//! processor time of the thread, best of three: what else runs shares caches, not the clock. Of a
-//! policy that would take minutes (`pff` looks at all of memory at each fault) the beginning of the
-//! trace is measured, and it says so.
+//! processor time of the thread, best of three rounds through the policies: what else runs shares
+//! caches, not the clock, and it comes in bursts. Of a policy that would take minutes the beginning
+//! of the trace is measured, and it says so.
 
 mod measure;
 mod strings;
@@ -20,7 +20,7 @@ use tidemark_lab::analysis::References;
 use tidemark_lab::analysis::simulate::{Job, collect_page_ids, simulate};
 use tidemark_model::traces;
 
-use measure::{fail, rate, time};
+use measure::{fail, time};
 use strings::{program, read_words};
 
 /// No run should take much longer than this, in seconds of processor time.
@@ -90,6 +90,15 @@ fn read_knob(text: &str) -> (&str, u64) {
     known.unwrap_or_else(|| fail(&format!("`{text}` sets no knob; write it like ghosts=1000")))
 }
 
+/// What is measured of a policy.
+struct Row<'a> {
+    policy: &'static str,
+    pages: &'a [u32],
+    misses: u64,
+    /// The least that a run over `pages` took.
+    seconds: f64,
+}
+
 /// Measures `policies`, or all there are.
 fn measure(name: &str, string: &References, frames: u32, policies: &[&str]) {
     let (pages, page_count) = (&string.pages[..], string.page_count);
@@ -101,19 +110,32 @@ fn measure(name: &str, string: &References, frames: u32, policies: &[&str]) {
     let all = registry::entries()
         .iter()
         .map(|entry| entry.description.name);
-    for policy in all.filter(|name| policies.is_empty() || policies.contains(name)) {
-        let run = |pages: &[u32]| {
-            let cost = simulate(&Job::new(policy, frames), pages, &ids);
-            cost.expect("it is registered").misses
-        };
-        let measured = find_beginning(pages, run);
-        let mut misses = 0;
-        let rate = rate(measured.len(), || misses = run(measured));
-        let note = match measured.len() {
+    let asked = all.filter(|name| policies.is_empty() || policies.contains(name));
+    let run = |policy: &str, pages: &[u32]| {
+        let cost = simulate(&Job::new(policy, frames), pages, &ids);
+        cost.expect("it is registered").misses
+    };
+    let mut rows: Vec<Row> = asked
+        .map(|policy| Row {
+            policy,
+            pages: find_beginning(pages, |pages| run(policy, pages)),
+            misses: 0,
+            seconds: f64::INFINITY,
+        })
+        .collect();
+    for _ in 0..measure::RUNS {
+        for row in &mut rows {
+            let seconds = time(|| row.misses = run(row.policy, row.pages));
+            row.seconds = row.seconds.min(seconds);
+        }
+    }
+    for row in rows {
+        let rate = row.pages.len() as f64 / row.seconds / 1e6;
+        let note = match row.pages.len() {
             all if all == pages.len() => String::new(),
             first => format!("  (of the first {first})"),
         };
-        println!("{policy:<18} {misses:>10} {rate:8.2}{note}");
+        println!("{:<18} {:>10} {rate:8.2}{note}", row.policy, row.misses);
     }
 }
 

@@ -1,5 +1,8 @@
 //! What the examples that measure speed share: processor time, and how they complain.
 
+// Each uses what it needs of this.
+#![allow(dead_code)]
+
 use std::hint::black_box;
 
 use rustix::time::{ClockId, clock_gettime};
