@@ -364,7 +364,7 @@ impl Segments {
         self.move_cuts(segment, newer, member);
     }
 
-    /// Puts `member` behind `newer`, which is at no cut.
+    /// Puts `member` behind `newer`, and moves no cut.
     #[inline]
     fn chain(&mut self, member: u32, newer: u32) {
         let older = self.members[newer as usize].older;

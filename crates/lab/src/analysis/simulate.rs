@@ -317,7 +317,7 @@ impl<P: Policy> Memory<'_, P> {
             None => self.evict(),
         };
         self.held[frame.index()] = Held::new(page, id);
-        let cause = match core::mem::replace(&mut self.frame_of[page as usize], frame.0) {
+        let cause = match std::mem::replace(&mut self.frame_of[page as usize], frame.0) {
             NEVER => Cause::ZeroFill,
             _ => Cause::Fetched,
         };
