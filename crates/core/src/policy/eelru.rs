@@ -76,21 +76,7 @@ struct Eelru {
 
 /// Makes an `eelru`.
 pub fn build(settings: Settings) -> impl Policy {
-    let frames_max = settings.frames_max;
-    // One page more than the axis takes is there before the oldest falls off it.
-    let ghosts_max: u32 = sizes(frames_max).iter().sum::<u32>() + 1;
-    Eelru {
-        axis: Segments::new(BEYOND + 1, frames_max, frames_max + ghosts_max),
-        ghosts: Directory::new(ghosts_max),
-        frames_max,
-        full: settings.frames,
-        sizes: sizes(settings.frames),
-        ends: ends(settings.frames),
-        last_left: BEYOND,
-        uses: [0; REGIONS],
-        counted: 0,
-        lull: 0,
-    }
+    Eelru::new(settings.frames, settings.frames_max)
 }
 
 /// How many pages each region takes in a memory of so many frames.
@@ -229,6 +215,23 @@ impl Policy for Eelru {
 }
 
 impl Eelru {
+    fn new(frames: u32, frames_max: u32) -> Eelru {
+        // One page more than the axis takes is there before the oldest falls off it.
+        let ghosts_max: u32 = sizes(frames_max).iter().sum::<u32>() + 1;
+        Eelru {
+            axis: Segments::new(BEYOND + 1, frames_max, frames_max + ghosts_max),
+            ghosts: Directory::new(ghosts_max),
+            frames_max,
+            full: frames,
+            sizes: sizes(frames),
+            ends: ends(frames),
+            last_left: BEYOND,
+            uses: [0; REGIONS],
+            counted: 0,
+            lull: 0,
+        }
+    }
+
     fn ghost_member(&self, entry: u32) -> u32 {
         self.frames_max + entry
     }
@@ -365,6 +368,63 @@ impl Eelru {
                     let member = self.axis.pass_on(region);
                     self.forget_beyond(region + 1, member);
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the points are, from the definition.
+    fn search(of: &Eelru) -> Option<(usize, usize)> {
+        let (mut best, mut points) = (0, None);
+        for early in (0..MEMORY).rev().filter(|&early| of.ends[early] > 0) {
+            let kept: u64 = of.uses[early + 1..=MEMORY].iter().sum();
+            for late in MEMORY + 1..REGIONS {
+                let all: u64 = of.uses[early + 1..=late].iter().sum();
+                let frames = u64::from(of.full - of.ends[early]);
+                let found = all * frames / u64::from(of.ends[late] - of.ends[early]);
+                if found > kept + best {
+                    best = found - kept;
+                    points = Some((early, late));
+                }
+            }
+        }
+        points
+    }
+
+    #[test]
+    fn points_are_missed_by_no_shortcut() {
+        let mut random = 1_u64;
+        for frames in [1, 3, 8, 9, 33, 140, 1000] {
+            let mut eelru = Eelru::new(frames, frames);
+            let (mut promising, mut lulls) = (0, 0);
+            for step in 0..20_000_u64 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005) + 1;
+                let is_behind = match step / 700 % 3 {
+                    0 => false,
+                    1 => true,
+                    _ => random >> 40 & 1 == 0,
+                };
+                // Spread over all regions, and at other times next to the end of memory.
+                let region = if step / 2100 % 2 == 0 {
+                    random >> 50
+                } else {
+                    0
+                } as usize;
+                eelru.note_use(match is_behind {
+                    true => MEMORY + 1 + region % (REGIONS - MEMORY - 1),
+                    false => MEMORY - region % MEMORY,
+                });
+                let points = eelru.find_points();
+                assert_eq!(points, search(&eelru), "{frames} frames, step {step}");
+                promising += u32::from(points.is_some());
+                lulls += u32::from(eelru.lull > 1);
+            }
+            if frames >= 140 {
+                assert!(promising > 1_000 && lulls > 1_000, "{promising}, {lulls}");
             }
         }
     }
