@@ -206,8 +206,9 @@ def main():
     asked = parser.parse_args()
     scratch = asked.scratch.resolve()
     scratch.mkdir(parents=True, exist_ok=True)
+    # First, so that what is missing here is said before their tree is built.
+    run("make", "-s", "build", cwd=OURS)
     theirs = Theirs(asked.libcachesim and asked.libcachesim.resolve(), scratch)
-    run("cargo", "build", "--release", "-q", "-p", "tidemark-cli", cwd=OURS)
     run("cargo", "build", "--release", "-q", "-p", "tidemark-lab", "--example", "curve_speed",
         "--example", "replay_speed", cwd=OURS)
     target = Path(os.environ.get("CARGO_TARGET_DIR", OURS / "target")) / "release"

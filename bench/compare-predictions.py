@@ -26,6 +26,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -233,6 +234,8 @@ def main():
     unknown = set(arguments.only) - set(names)
     if unknown:
         parser.error(f"no program is called `{unknown.pop()}`; there are {', '.join(names)}")
+    if not shutil.which(TIDEMARK):
+        parser.error(f"there is no `{TIDEMARK}`; build it with `make build`, or name one in TIDEMARK")
     arguments.folder.mkdir(parents=True, exist_ok=True)
     write_inputs(arguments.folder)
     is_well = print_in_step(arguments) if arguments.in_step else print_predictions(arguments)
