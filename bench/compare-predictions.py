@@ -2,7 +2,7 @@
 """Compares what the lab predicts of five real programs with what live runs come to.
 
     python3 bench/compare-predictions.py [--runs 3] [--shares 75,50,25] [--only NAME,…] FOLDER
-    python3 bench/compare-predictions.py --in-step [--policy NAME,…] [--only NAME,…] FOLDER
+    python3 bench/compare-predictions.py --in-step [--policy NAME,…] [--shares …] [--only …] FOLDER
 
 FOLDER is where the programs' inputs and recordings are put, about 300 MB; what is there already is
 taken again. Each program is recorded, replayed and run live by `tidemark compare` in 75, 50 and 25 %
@@ -34,7 +34,6 @@ from pathlib import Path
 
 OURS = Path(__file__).resolve().parent.parent
 TIDEMARK = os.environ.get("TIDEMARK", str(OURS / "target/release/tidemark"))
-SHARES = [75, 50, 25]
 
 LINES = 200_000
 LINES_FEWER = 130_000
@@ -147,16 +146,18 @@ def write_inputs(folder):
         (folder / name).write_text(text)
 
 
-def memory_of(shares):
-    return ",".join(f"{share}%" for share in shares)
-
-
-def compare(folder, name, words, options):
+def compare(arguments, name, words, options):
     """What `tidemark compare` finds, as its record."""
-    command = [TIDEMARK, "compare", "--json", *options, "--", *words]
+    memory = ",".join(f"{share}%" for share in arguments.shares)
+    command = [TIDEMARK, "compare", "--json", "--memory", memory, *options, "--", *words]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONHASHSEED": "0"}
     done = subprocess.run(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=False
+        command,
+        cwd=arguments.folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
     )
     # In step it ends with 1 where decisions part, which is on record.
     if done.returncode not in ((0, 1) if "--in-step" in options else (0,)):
@@ -188,9 +189,8 @@ def print_predictions(arguments):
     for name, bound, words in PROGRAMS:
         if name not in arguments.only:
             continue
-        memory = memory_of(arguments.shares)
-        options = ["--memory", memory, "--runs", str(arguments.runs), "--trace", f"{name}.tide"]
-        record = compare(arguments.folder, name, words, options)
+        options = ["--runs", str(arguments.runs), "--trace", f"{name}.tide"]
+        record = compare(arguments, name, words, options)
         (arguments.folder / f"{name}.json").write_text(json.dumps(record))
         cells = [judge(case, bound) for case in reversed(record["cases"])]
         are_well &= all(word != "off" for _, _, word in cells)
@@ -208,9 +208,8 @@ def print_in_step(arguments):
         if name not in arguments.only:
             continue
         # The recording is not kept: it is of the environment that this was started in.
-        memory = memory_of(arguments.shares)
-        options = ["--in-step", "--memory", memory, "--policy", arguments.policy]
-        record = compare(arguments.folder, name, words, options)
+        options = ["--in-step", "--policy", arguments.policy]
+        record = compare(arguments, name, words, options)
         (arguments.folder / f"{name}-in-step.json").write_text(json.dumps(record))
         shares = arguments.shares[::-1] * (len(record["cases"]) // len(arguments.shares))
         for share, case in zip(shares, record["cases"], strict=True):
@@ -242,7 +241,7 @@ def main():
     parser.add_argument("--in-step", action="store_true", help="compare decisions one by one")
     parser.add_argument("--policy", default="tidemark", help="of those that can run live, in step")
     parser.add_argument("--runs", type=int, default=3, help="live runs of each case, out of step")
-    parser.add_argument("--shares", type=shares_of, default=SHARES, help="of memory, in percent")
+    parser.add_argument("--shares", type=shares_of, default="75,50,25", help="in percent")
     parser.add_argument("--only", type=lambda text: text.split(","))
     arguments = parser.parse_args()
     names = [row[0] for row in (IN_STEP if arguments.in_step else PROGRAMS)]
