@@ -1,13 +1,11 @@
 //! Memory that several processes map: an anonymous file full of atomics.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{
     AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 
 use rustix::fs::MemfdFlags;
-use rustix::mm::{MapFlags, ProtFlags};
 
 use super::memory::Mapping;
 use super::{Errno, PAGE};
@@ -53,21 +51,7 @@ impl Shared {
         if bytes == 0 {
             return Err(Errno::INVAL);
         }
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a null hint lets the kernel choose a free range.
-        let start = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                protection,
-                MapFlags::SHARED,
-                &fd,
-                0,
-            )?
-        };
-        let start = NonNull::new(start.cast::<u8>()).ok_or(Errno::NOMEM)?;
-        // SAFETY: mapped just now, for this value alone.
-        let mapping = unsafe { Mapping::from_raw(start, bytes) };
+        let mapping = Mapping::shared(&fd, bytes)?;
         Ok(Shared {
             fd: Some(fd),
             mapping,
