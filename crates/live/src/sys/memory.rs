@@ -59,10 +59,11 @@ impl Mapping {
         Ok(Mapping { start, bytes })
     }
 
-    /// Maps the first `bytes` (rounded up to pages) of a file that others map as well.
+    /// Takes room for the first `bytes` (rounded up to pages) of a file that others map as well,
+    /// which can't be used before it is [opened](Self::open).
     pub fn shared(file: impl AsFd, bytes: usize) -> Result<Mapping, Errno> {
         let mapping = Mapping::closed(bytes)?;
-        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        let rights = ProtFlags::empty();
         let flags = MapFlags::SHARED | MapFlags::FIXED;
         let start = mapping.as_ptr().cast();
         // SAFETY: replaces addresses that were taken just now, for this value alone.

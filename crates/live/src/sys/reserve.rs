@@ -64,7 +64,7 @@ pub fn take(bytes: usize) -> Result<usize, Errno> {
     Ok(start + PAGE)
 }
 
-/// Opens a part of a taken piece for reading and writing. It reads as zeros.
+/// Opens a part of a taken piece for reading and writing.
 pub fn open(start: usize, bytes: usize) -> Result<(), Errno> {
     assert!(is_reserved(start, start + bytes));
     let rights = MprotectFlags::READ | MprotectFlags::WRITE;
@@ -287,6 +287,7 @@ mod tests {
         own.set(0, 1);
         assert!(flags_at(own.start()).contains(&"dd".into()));
         let area = crate::sys::shm::Shared::create("tidemark-test", PAGE).unwrap();
+        area.reach(0, PAGE).unwrap();
         let shared = std::ptr::from_ref(area.at::<AtomicU64>(0)) as usize;
         assert!(is_reserved(shared, shared + 1));
         assert!(flags_at(shared).contains(&"dd".into()));

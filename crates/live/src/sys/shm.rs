@@ -45,7 +45,9 @@ impl Shared {
         Shared::open(fd)
     }
 
-    /// Maps the whole area behind `fd`.
+    /// Maps the whole area behind `fd`. Nothing of it can be used before it is
+    /// [reached for](Self::reach): what is locked in memory, with all else that the program has,
+    /// is no more than what is used.
     pub fn open(fd: OwnedFd) -> Result<Shared, Errno> {
         let bytes = usize::try_from(rustix::fs::fstat(&fd)?.st_size).map_err(|_| Errno::INVAL)?;
         if bytes == 0 {
@@ -56,6 +58,13 @@ impl Shared {
             fd: Some(fd),
             mapping,
         })
+    }
+
+    /// Has the pages of `bytes` from `offset` on ready for use.
+    pub fn reach(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
+        let first = offset & !(PAGE - 1);
+        let end = (offset + bytes).next_multiple_of(PAGE);
+        self.mapping.open(first, end - first)
     }
 
     /// Closes the descriptor and keeps the memory: nobody can be given the area any more.
@@ -73,7 +82,8 @@ impl Shared {
         self.mapping.bytes()
     }
 
-    /// `len` values of `T` that start `offset` bytes in. Lasts as long as the area.
+    /// `len` values of `T` that start `offset` bytes in, which have been reached for. Lasts as long
+    /// as the area.
     ///
     /// # Panics
     /// If they do not lie in the area, or `offset` does not suit the type's alignment.
@@ -112,6 +122,10 @@ mod tests {
         let first = Shared::create("tidemark-test", 3 * PAGE + 1).unwrap();
         let fd = first.fd().unwrap().try_clone_to_owned().unwrap();
         let mut second = Shared::open(fd).unwrap();
+        for area in [&first, &second] {
+            area.reach(0, 8).unwrap();
+            area.reach(PAGE + 2, 20).unwrap();
+        }
         assert_eq!((first.bytes(), second.bytes()), (4 * PAGE, 4 * PAGE));
         first.at::<AtomicU64>(0).store(0xC0FFEE, Ordering::Release);
         first.slice::<AtomicU16>(PAGE, 10)[9].store(77, Ordering::Relaxed);
