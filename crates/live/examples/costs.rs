@@ -14,7 +14,7 @@ use tidemark_core::pager::{Direction, Outcome};
 use tidemark_live::machine::LiveMachine;
 use tidemark_live::store::faults::FaultPlan;
 use tidemark_live::store::{Means, SwapStore, file};
-use tidemark_live::sys::memory::{Mapping, refuse_huge_pages};
+use tidemark_live::sys::memory::Mapping;
 use tidemark_live::sys::uffd::{Message, Messages};
 use tidemark_live::sys::{PAGE, socket, thread};
 
@@ -31,7 +31,6 @@ fn main() {
         }
     };
     let region = Arc::new(Mapping::anonymous(PAGES as usize * PAGE).expect("room for the region"));
-    refuse_huge_pages(region.start(), region.bytes()).expect("an ordinary mapping");
     let first = VirtPage((region.start() / PAGE) as u64);
     machine
         .register(first, u64::from(PAGES))

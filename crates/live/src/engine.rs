@@ -12,11 +12,12 @@
 //! 3. Its files are in a file table of its own: the program can't see or close them.
 //!
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
-//! [`here`] does so on the program's threads, [`asks`] answers them, [`fork`] goes through forks,
-//! [`feed`] makes up for those without warning, [`publish`] shows counters, [`place`] follows the
-//! program's processor, [`pull`] brings the program to the disk's, [`gather`] its threads to the
-//! engine's, [`sampling`] records which pages are touched, [`neighbours`] finds first touches many
-//! at a time, [`step`] keeps the program in step, [`trouble`] says what went wrong.
+//! [`locks`] lets go of what is locked, [`here`] serves on the program's threads, [`asks`] answers
+//! them, [`fork`] goes through forks, [`feed`] makes up for those without warning, [`publish`]
+//! shows counters, [`place`] follows the program's processor, [`pull`] brings the program to the
+//! disk's, [`gather`] its threads to the engine's, [`sampling`] records which pages are touched,
+//! [`neighbours`] finds first touches many at a time, [`step`] keeps the program in step,
+//! [`trouble`] says what went wrong.
 
 mod adopt;
 mod asks;
@@ -27,6 +28,7 @@ mod feed;
 mod fork;
 mod gather;
 mod here;
+mod locks;
 mod neighbours;
 mod place;
 mod publish;
@@ -82,6 +84,8 @@ pub struct Engine {
     /// What is under management: the ranges the core has regions for.
     managed: Ranges,
     adoption: Adoption,
+    /// Whether it was said that the program has locked more than the budget.
+    has_told_of_locks: bool,
     waiting: Waiting,
     changes: Changes,
     messages: Messages,

@@ -37,7 +37,7 @@ use crate::sys::memory::Mapping;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::pool::Pool;
 use crate::sys::uffd::{Features, Mode, OpenError, Progress, Stop, Uffd};
-use crate::sys::{Errno, PAGE};
+use crate::sys::{Errno, PAGE, reserve};
 
 /// The XXH3-128 sum of a page of zeros.
 pub const ZERO_SUM: u128 = xxhash_rust::const_xxh3::xxh3_128(&[0; PAGE]);
@@ -180,7 +180,6 @@ impl LiveMachine {
         let tip_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
         let pages = Pagemap::open().map_err(StartError::Pages)?;
         let register = || {
-            tip.refuse_huge_pages()?;
             tip_uffd.register(tip.start(), tip.bytes(), Mode::MoveTarget)?;
             program.register(pool.start(), pool.bytes(), Mode::MoveTarget)?;
             Mapping::anonymous(PAGE).and_then(|page| station(&program, &pool, page))
@@ -409,6 +408,22 @@ impl LiveMachine {
             Contents::Hole | Contents::Zeros => ZERO_SUM,
             Contents::Bytes if slot.is_sum_current => slot.sum,
             Contents::Bytes => self.pool.sum(frame),
+        }
+    }
+
+    /// Unlocks the pool and all else of ours that the program has locked by a system call of its
+    /// own, and empties the slots that this has filled: pages can't be moved between memory that is
+    /// locked and memory that is not.
+    pub fn unlock_own(&mut self) {
+        if reserve::unlock() {
+            let slots = (0..self.pool.opened()).map(FrameId);
+            // The slot of a held frame is emptied when it is released.
+            let holes = slots.filter(|frame| {
+                let slot = self.slots[frame.index()];
+                slot.contents == Contents::Hole && !slot.is_held
+            });
+            self.drops = holes.collect();
+            self.empty_slots();
         }
     }
 

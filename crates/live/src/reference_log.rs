@@ -122,6 +122,7 @@ impl LogWriter {
         if area.bytes() < HEADER_BYTES + ring_bytes {
             return Err(io::ErrorKind::InvalidData.into());
         }
+        area.reach(0, area.bytes())?;
         let writer = LogWriter {
             area,
             reader,

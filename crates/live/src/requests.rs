@@ -40,6 +40,14 @@ pub enum Ask {
         /// Size in bytes.
         bytes: usize,
     },
+    /// The program locks a range in memory: let go of what is locked there. Answers one if more may
+    /// be locked than the budget holds; to ask again when it is filled has that told.
+    Lock {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+    },
     /// A fork is about to happen: come to rest. Answers the child's record plus one, or zero.
     Freeze,
     /// The fork is over, or did not happen.
@@ -249,6 +257,7 @@ fn pack(ask: Ask) -> (u32, u64, u64) {
         Ask::Finish => (5, 0, 0),
         Ask::Leave { start, bytes } => (6, start as u64, bytes as u64),
         Ask::CatchUp => (7, 0, 0),
+        Ask::Lock { start, bytes } => (8, start as u64, bytes as u64),
     }
 }
 
@@ -267,6 +276,10 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
             bytes: second as usize,
         },
         7 => Ask::CatchUp,
+        8 => Ask::Lock {
+            start: first as usize,
+            bytes: second as usize,
+        },
         _ => unreachable!("`pack` makes no other"),
     }
 }

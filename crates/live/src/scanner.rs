@@ -4,8 +4,8 @@
 //! sees (the heap of `brk`, the C library's own mappings) and tells what is passed through.
 //!
 //! # What is managed
-//! Private anonymous memory, the heap included, unless it is executable, the engine's own, a
-//! stack, or the small end of a loaded file's data. Memory without any rights is taken over once
+//! Private anonymous memory, the heap included, unless it is executable, locked, the engine's own,
+//! a stack, or the small end of a loaded file's data. Memory without any rights is taken over once
 //! it has stood for a while: allocators open such reservations bit by bit, whereas the C library
 //! opens a new thread's stack at once, as soon as the thread that makes it has a processor.
 
@@ -15,7 +15,7 @@ use tidemark_core::time::Time;
 
 use crate::ranges::Ranges;
 use crate::sys::maps::{Area, Kind, Maps};
-use crate::sys::{Errno, memory, thread};
+use crate::sys::{Errno, memory, reserve, thread};
 
 /// Zeroed data at the end of a loaded file is passed through up to this size: it belongs to the C
 /// library and its like, which the engine itself may need.
@@ -52,6 +52,8 @@ pub struct Scanner {
     excluded: Ranges,
     /// What could not be registered.
     refused: Ranges,
+    /// What the program has locked in memory.
+    locked: Ranges,
     /// Reservations without rights seen by the last scan, and since when they stand.
     reserved: Vec<Reservation>,
     /// Threads whose stacks could not be found yet.
@@ -77,6 +79,7 @@ impl Scanner {
             threads_known: Vec::with_capacity(64),
             excluded: Ranges::new(),
             refused: Ranges::new(),
+            locked: Ranges::new(),
             reserved: Vec::new(),
             stackless: Vec::new(),
         })
@@ -89,6 +92,8 @@ impl Scanner {
         std::mem::forget(std::mem::replace(&mut self.statm, open_statm()?));
         self.threads_known.clear();
         self.stackless.clear();
+        // A child inherits no locks.
+        self.locked = Ranges::new();
         Ok(())
     }
 
@@ -115,6 +120,11 @@ impl Scanner {
         let mut reserved = Vec::new();
         let mut below: Option<Area> = None;
         for area in std::mem::take(&mut self.areas) {
+            // Nothing of it is the program's, and no guard of its stacks either.
+            if reserve::ranges().any(|(start, end)| start <= area.start && area.end <= end) {
+                below = None;
+                continue;
+            }
             match self.judge(area, below) {
                 Verdict::Manage => {
                     found.anonymous.insert(area.start, area.end);
@@ -143,21 +153,13 @@ impl Scanner {
             below = Some(area);
         }
         self.reserved = reserved;
+        found.unmanaged_bytes += self.locked.bytes();
         found
     }
 
     /// The mapping that holds `at`, unless it is one that is passed through.
     pub fn find_manageable(&mut self, at: usize) -> Option<Area> {
-        let area = match self.maps.find_area(at) {
-            Ok(area) => area?,
-            Err(_) => {
-                self.read().ok()?;
-                *self
-                    .areas
-                    .iter()
-                    .find(|area| (area.start..area.end).contains(&at))?
-            }
-        };
+        let area = self.find_next(at)?;
         let is_plain = is_plain(area) && (area.start..area.end).contains(&at);
         is_plain.then_some(area)
     }
@@ -182,6 +184,49 @@ impl Scanner {
         self.excluded.insert(start, end);
     }
 
+    /// Passes a range through until it is unlocked.
+    pub fn note_locked(&mut self, start: usize, end: usize) {
+        self.locked.insert(start, end);
+    }
+
+    /// The same for what of a range is locked.
+    pub fn note_locked_parts(&mut self, start: usize, end: usize) {
+        for (from, to) in self.collect_locked(start, end) {
+            self.locked.insert(from, to);
+        }
+    }
+
+    /// Forgets of what was locked what is not any more. Whether that is anything.
+    pub fn forget_unlocked(&mut self) -> bool {
+        let before = std::mem::take(&mut self.locked);
+        for (start, end) in before.iter() {
+            self.note_locked_parts(start, end);
+        }
+        self.locked.bytes() != before.bytes()
+    }
+
+    /// The parts of `start..end` that are locked.
+    pub fn collect_locked(&mut self, start: usize, end: usize) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        if !reserve::is_locked(start, end - start) {
+            return found;
+        }
+        let mut at = start;
+        while let Some(area) = self.find_next(at).filter(|area| area.start < end) {
+            let (from, to) = (area.start.max(at), area.end.min(end));
+            if reserve::is_locked(from, to - from) {
+                found.push((from, to));
+            }
+            at = area.end;
+        }
+        found
+    }
+
+    /// What is locked.
+    pub fn locked(&self) -> &Ranges {
+        &self.locked
+    }
+
     /// Passes a range through from now on, because it can't be registered.
     pub fn refuse(&mut self, start: usize, end: usize) {
         self.refused.insert(start, end);
@@ -191,6 +236,7 @@ impl Scanner {
     pub fn forget(&mut self, start: usize, end: usize) {
         self.excluded.remove(start, end);
         self.refused.remove(start, end);
+        self.locked.remove(start, end);
         self.reserved
             .retain(|known| known.end <= start || end <= known.start);
     }
@@ -209,6 +255,9 @@ impl Scanner {
         for (from, to) in self.refused.collect_overlaps(start, end) {
             taken.insert(from, to);
         }
+        for (from, to) in self.locked.collect_overlaps(start, end) {
+            taken.insert(from, to);
+        }
         taken.collect_gaps(start, end)
     }
 
@@ -220,6 +269,17 @@ impl Scanner {
     /// The threads that the last scan saw, in order.
     pub fn threads_seen(&self) -> &[u32] {
         &self.threads_known
+    }
+
+    /// The mapping that holds `at`, or the next one above it.
+    fn find_next(&mut self, at: usize) -> Option<Area> {
+        match self.maps.find_area(at) {
+            Ok(area) => area,
+            Err(_) => {
+                self.read().ok()?;
+                self.areas.iter().find(|area| area.end > at).copied()
+            }
+        }
     }
 
     /// Notes the stacks of threads that are new since the last scan.

@@ -277,6 +277,8 @@ pub struct ProcessIndex(pub u32);
 pub struct Shared {
     memory: Area,
     slots: usize,
+    /// A bit for each process whose bitmap of slots this process has used.
+    reached: [AtomicU64; PROCESSES_MAX / 64],
 }
 
 impl Shared {
@@ -285,7 +287,8 @@ impl Shared {
     pub fn create(swap_slots: u32, frames_total: u64) -> io::Result<Shared> {
         let slots = swap_slots as usize;
         let memory = Area::create("tidemark", bytes_for(slots))?;
-        let shared = Shared { memory, slots };
+        memory.reach(0, ownership_at(slots))?;
+        let shared = Shared::new(memory, slots);
         shared.header(Header::Version).store(VERSION, Relaxed);
         shared
             .header(Header::SwapSlots)
@@ -304,7 +307,8 @@ impl Shared {
         if memory.bytes() < HEADER_BYTES {
             return refuse("the shared memory is too short");
         }
-        let mut shared = Shared { memory, slots: 0 };
+        memory.reach(0, HEADER_BYTES)?;
+        let mut shared = Shared::new(memory, 0);
         if shared.header(Header::Magic).load(Acquire) != MAGIC {
             return refuse("the shared memory is not Tidemark's");
         }
@@ -315,7 +319,17 @@ impl Shared {
         if shared.slots > u32::MAX as usize || bytes_for(shared.slots) != shared.memory.bytes() {
             return refuse("the shared memory's length doesn't fit its slots");
         }
+        shared.memory.reach(0, ownership_at(shared.slots))?;
         Ok(shared)
+    }
+
+    fn new(memory: Area, slots: usize) -> Shared {
+        let reached = [const { AtomicU64::new(0) }; PROCESSES_MAX / 64];
+        Shared {
+            memory,
+            slots,
+            reached,
+        }
     }
 
     /// Claims a free record, in [`State::Reserved`] and zeroed; `None` if all are taken.
@@ -443,6 +457,12 @@ impl Shared {
     pub(crate) fn owned(&self, index: ProcessIndex) -> &[AtomicU64] {
         let words = self.slots.div_ceil(64);
         let at = ownership_at(self.slots) + index.0 as usize * words * 8;
+        let (word, bit) = (index.0 as usize / 64, 1 << (index.0 % 64));
+        if self.reached[word].load(Relaxed) & bit == 0 {
+            let reached = self.memory.reach(at, words * 8);
+            reached.expect("the host lets shared memory be used");
+            self.reached[word].fetch_or(bit, Relaxed);
+        }
         self.memory.slice(at, words)
     }
 

@@ -10,7 +10,12 @@
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::AtomicUsize;
 
+use tidemark_live::sys::thread;
+
+use crate::REQUESTS;
 use crate::hooks::{self, find_original};
+#[cfg(target_arch = "x86_64")]
+use crate::locks;
 
 /// Interposes `_Fork`, which is `fork` without hooks.
 ///
@@ -149,6 +154,58 @@ extern "C" fn note_error(answer: c_long) -> c_long {
     answer
 }
 
+/// Whether a `clone3` with arguments at `arguments` is a fork. They are read by way of the kernel,
+/// since they may be anything; what can't be read it will refuse, too.
+#[cfg(target_arch = "x86_64")]
+extern "C" fn copies_memory(arguments: usize, bytes: usize) -> bool {
+    /// The size of the arguments' first version, and where in them is a stack of the child's own.
+    const BYTES_LEAST: usize = 64;
+    const STACK_AT: usize = 40;
+    if bytes < BYTES_LEAST || !REQUESTS.has_engine() {
+        return false;
+    }
+    let read = |at: usize| {
+        let mut word = [0; 8];
+        let is_read = thread::read_own_memory(arguments.wrapping_add(at), &mut word);
+        is_read.map(|()| u64::from_ne_bytes(word))
+    };
+    let found = hooks::keeping_errno(|| read(0).zip(read(STACK_AT)));
+    found.is_some_and(|(flags, stack)| flags & libc::CLONE_VM as u64 == 0 && stack == 0)
+}
+
+/// The same for a `clone3`, of which only its arguments tell.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn fork_by_clone3() -> c_long {
+    std::arch::naked_asm!(
+        // Seven words, which align the stack for the call.
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        "push rax",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "call {copies_memory}",
+        "mov r11d, eax",
+        "pop rax",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "test r11b, r11b",
+        "jnz {fork}",
+        "jmp {call}",
+        copies_memory = sym copies_memory,
+        fork = sym fork_by_call,
+        call = sym call_kernel,
+    )
+}
+
 /// Interposes `syscall`. What is no fork goes straight to the kernel, from the caller's own stack
 /// frame and with nothing but registers, as in the C library: a child that shares its parent's
 /// memory may come back through here before the parent does.
@@ -168,22 +225,39 @@ pub unsafe extern "C" fn syscall() -> c_long {
         "jne 2f",
         // Flags, stack.
         "test esi, {shares_memory}",
-        "jnz 4f",
+        "jnz {call}",
         "test rdx, rdx",
-        "jnz 4f",
+        "jnz {call}",
         "jmp {fork}",
         "2:",
         "cmp rdi, {clone3_call}",
-        "jne 4f",
-        "cmp rdx, {clone_args_least}",
-        "jb 4f",
-        "test rsi, rsi",
-        "jz 4f",
-        "test dword ptr [rsi], {shares_memory}",
-        "jnz 4f",
-        "cmp qword ptr [rsi + {stack_at}], 0",
-        "je {fork}",
-        "4:",
+        "je {clone3}",
+        "cmp rdi, {lock_call}",
+        "je {lock}",
+        "cmp rdi, {lock2_call}",
+        "je {lock}",
+        "cmp rdi, {lock_all_call}",
+        "je {lock}",
+        "jmp {call}",
+        fork_call = const libc::SYS_fork,
+        clone_call = const libc::SYS_clone,
+        clone3_call = const libc::SYS_clone3,
+        shares_memory = const libc::CLONE_VM,
+        lock_call = const libc::SYS_mlock,
+        lock2_call = const libc::SYS_mlock2,
+        lock_all_call = const libc::SYS_mlockall,
+        lock = sym locks::lock_by_call,
+        fork = sym fork_by_call,
+        clone3 = sym fork_by_clone3,
+        call = sym call_kernel,
+    )
+}
+
+/// Makes the system call that its caller's caller asks for.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn call_kernel() -> c_long {
+    std::arch::naked_asm!(
         "mov rax, rdi",
         "mov rdi, rsi",
         "mov rsi, rdx",
@@ -198,13 +272,6 @@ pub unsafe extern "C" fn syscall() -> c_long {
         "5:",
         "mov rdi, rax",
         "jmp {note_error}",
-        fork_call = const libc::SYS_fork,
-        clone_call = const libc::SYS_clone,
-        clone3_call = const libc::SYS_clone3,
-        shares_memory = const libc::CLONE_VM,
-        clone_args_least = const 64,
-        stack_at = const 40,
-        fork = sym fork_by_call,
         note_error = sym note_error,
     )
 }

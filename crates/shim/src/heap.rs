@@ -1,27 +1,27 @@
 //! The engine's heap: memory that the program's allocator never sees and nobody pages.
 //!
-//! One range of addresses is reserved at the first allocation and handed to a `dlmalloc` from the
-//! bottom up. Nothing is given back to the host: the engine's tables are sized when it starts and
+//! Addresses are taken from the [reserved](reserve) range, a large span at a time, and opened from
+//! the bottom up as a `dlmalloc` asks for them: what is opened is one mapping, and as large as what
+//! is used. Nothing is given back to the host: the engine's tables are sized when it starts and
 //! only follow the program's memory.
 //!
 //! # Invariants
-//! 1. The whole range is in the table of own ranges before its first byte is used.
-//! 2. The lock is held only inside allocator calls, which never fault and never wait.
+//! 1. The lock is held only inside allocator calls, which never fault and never wait.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use dlmalloc::Dlmalloc;
-use rustix::mm::{MapFlags, ProtFlags};
-use tidemark_live::sys::{PAGE, memory};
+use tidemark_live::sys::{PAGE, reserve};
 
-/// How much address space is reserved, if the host lets us: it costs nothing until it is used.
-const RESERVED_BYTES: usize = 64 << 30;
-const RESERVED_BYTES_LEAST: usize = 64 << 20;
+/// How large a span is ...
+const SPAN_BYTES: usize = 16 << 30;
+/// ... and where there is no room for that.
+const SPAN_BYTES_LEAST: usize = 32 << 20;
 
-/// The source of a heap's pages: one reserved range, used from the bottom up.
-struct Range {
+/// The source of a heap's pages: one span of addresses, used from the bottom up.
+struct Span {
     next: AtomicUsize,
     end: AtomicUsize,
 }
@@ -29,10 +29,10 @@ struct Range {
 /// The heap behind all of this library's allocations.
 pub(crate) struct Heap {
     lock: AtomicBool,
-    heap: UnsafeCell<Dlmalloc<&'static Range>>,
+    heap: UnsafeCell<Dlmalloc<&'static Span>>,
 }
 
-static RANGE: Range = Range {
+static SPAN: Span = Span {
     next: AtomicUsize::new(0),
     end: AtomicUsize::new(0),
 };
@@ -40,42 +40,35 @@ static RANGE: Range = Range {
 #[global_allocator]
 static HEAP: Heap = Heap {
     lock: AtomicBool::new(false),
-    heap: UnsafeCell::new(Dlmalloc::new_with_allocator(&RANGE)),
+    heap: UnsafeCell::new(Dlmalloc::new_with_allocator(&SPAN)),
 };
 
-impl Range {
-    /// Reserves the range, as large as the host allows. False if it allows nothing useful.
-    fn reserve(&self) -> bool {
-        let mut bytes = RESERVED_BYTES;
-        while bytes >= RESERVED_BYTES_LEAST {
-            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-            let rights = ProtFlags::READ | ProtFlags::WRITE;
-            // SAFETY: a new mapping at an address of the kernel's choice disturbs nothing.
-            let mapped =
-                unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, rights, flags) };
-            if let Ok(start) = mapped {
-                memory::add_own(start as usize, bytes);
-                // A failure leaves huge pages in the engine's heap, which harms nothing.
-                let _ = memory::refuse_huge_pages(start as usize, bytes);
-                self.next.store(start as usize, Ordering::Relaxed);
-                self.end.store(start as usize + bytes, Ordering::Relaxed);
+impl Span {
+    /// Begins a span with room for `bytes`. What is left of the one before is given up.
+    fn begin(&self, bytes: usize) -> bool {
+        for size in [SPAN_BYTES, SPAN_BYTES_LEAST, bytes] {
+            if size >= bytes
+                && let Ok(start) = reserve::take(size)
+            {
+                self.next.store(start, Ordering::Relaxed);
+                self.end.store(start + size, Ordering::Relaxed);
                 return true;
             }
-            bytes /= 2;
         }
         false
     }
 }
 
-// SAFETY: memory handed out lies in the reserved range, is zero, and is handed out once.
-unsafe impl dlmalloc::Allocator for &'static Range {
+// SAFETY: memory handed out lies in a span of the heap's own, is zero, and is handed out once.
+unsafe impl dlmalloc::Allocator for &'static Span {
     fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
-        if self.end.load(Ordering::Relaxed) == 0 && !self.reserve() {
+        let size = size.next_multiple_of(PAGE);
+        let left = self.end.load(Ordering::Relaxed) - self.next.load(Ordering::Relaxed);
+        if left < size && !self.begin(size) {
             return (std::ptr::null_mut(), 0, 0);
         }
         let start = self.next.load(Ordering::Relaxed);
-        let size = size.next_multiple_of(PAGE);
-        if self.end.load(Ordering::Relaxed) - start < size {
+        if reserve::open(start, size).is_err() {
             return (std::ptr::null_mut(), 0, 0);
         }
         self.next.store(start + size, Ordering::Relaxed);
@@ -108,7 +101,7 @@ unsafe impl dlmalloc::Allocator for &'static Range {
 }
 
 impl Heap {
-    fn with<T>(&self, body: impl FnOnce(&mut Dlmalloc<&'static Range>) -> T) -> T {
+    fn with<T>(&self, body: impl FnOnce(&mut Dlmalloc<&'static Span>) -> T) -> T {
         while self
             .lock
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)

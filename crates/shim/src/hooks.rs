@@ -1,7 +1,7 @@
 //! What is interposed: mappings, so that they are managed from their first touch, and forks.
 //!
-//! `munmap`, `mremap` and `madvise` need no hooks: the kernel tells the engine about them, whoever
-//! calls.
+//! `munmap`, `mremap` and `madvise` need no hooks for that: the kernel tells the engine about them,
+//! whoever calls.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use tidemark_live::requests::Ask;
 use tidemark_live::sys::maps::{Kind, Maps};
 use tidemark_live::sys::{PAGE, memory, signal, thread};
 
-use crate::{CHILD, REQUESTS};
+use crate::{CHILD, REQUESTS, own};
 
 /// Smaller mappings are left to the scanner: to announce one costs as much as filling it.
 const ANNOUNCED_BYTES_LEAST: usize = 128 << 10;
 /// How long a program thread waits for the engine. It goes on in any case.
-const ASK_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const ASK_LIMIT: Duration = Duration::from_secs(5);
 
 /// Set from the freeze to the end of the fork.
 static IS_FORKING: AtomicBool = AtomicBool::new(false);
@@ -39,6 +39,9 @@ pub unsafe extern "C" fn mmap(
     file: c_int,
     offset: i64,
 ) -> *mut c_void {
+    if own::refuses_place(start as usize, bytes, flags) {
+        return libc::MAP_FAILED;
+    }
     // SAFETY: passed on as it is.
     let answer =
         unsafe { libc::syscall(libc::SYS_mmap, start, bytes, rights, flags, file, offset) };
@@ -387,7 +390,7 @@ pub(crate) fn find_original(found: &AtomicUsize, name: &std::ffi::CStr) -> usize
     address
 }
 
-fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+pub(crate) fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: the calling thread's own error number, at both ends.
     let before = unsafe { *libc::__errno_location() };
     let value = body();

@@ -6,6 +6,7 @@
 //!
 //! - [`hooks`] interposes what must be known at once, and falls through to the original; [`forks`]
 //!   the ways to fork that the C library has no hooks for, [`ends`] those to leave one's memory.
+//! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
 //! - [`layout`] is about where the libraries of such a program lie.
 //! - [`thread`] makes threads that the C library does not know.
@@ -23,6 +24,8 @@ mod forks;
 mod heap;
 mod hooks;
 mod layout;
+mod locks;
+mod own;
 mod sigbus;
 mod thread;
 

@@ -51,7 +51,6 @@ impl Berth {
     /// Makes a berth. Must run on a thread of the program, before anything is managed.
     pub(crate) fn new() -> Result<Berth, Errno> {
         let whole = Mapping::anonymous(STACK_BYTES + BLOCK_BYTES)?;
-        whole.refuse_huge_pages()?;
         let start = whole.leak();
         // SAFETY: fresh memory of that size, which is never unmapped.
         unsafe { run_once(start, STACK_BYTES + BLOCK_BYTES)? };

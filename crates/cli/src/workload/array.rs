@@ -62,6 +62,8 @@ pub fn follow_on_file(pattern: Pattern, path: &Path) -> Result<Passage, String> 
     std::fs::remove_file(path).map_err(told)?;
     file.set_len(words as u64 * 8).map_err(told)?;
     let memory = Shared::open(file.into()).map_err(|error| told(error.into()))?;
+    let reached = memory.reach(0, memory.bytes());
+    reached.map_err(|error| told(error.into()))?;
     Ok(follow(
         pattern,
         &mut memory.slice::<AtomicU64>(0, words),

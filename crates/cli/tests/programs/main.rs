@@ -20,6 +20,7 @@ mod kills;
 mod material;
 mod needs;
 mod ordinary_user;
+mod own_memory;
 mod process_tree;
 mod runtimes;
 mod scratch;

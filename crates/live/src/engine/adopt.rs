@@ -135,6 +135,7 @@ impl Engine {
 
     /// Reads the list of mappings and takes over what can be managed.
     pub(super) fn scan(&mut self) {
+        self.review_locks();
         if self.scanner.read().is_err() {
             return;
         }

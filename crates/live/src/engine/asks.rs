@@ -29,6 +29,10 @@ impl Engine {
                 self.leave_alone(start, start + bytes);
                 requests.answer(taken, 0);
             }
+            Ask::Lock { start, bytes } => {
+                let is_large = self.follow_locks(start, start.saturating_add(bytes));
+                requests.answer(taken, u64::from(is_large));
+            }
             Ask::Freeze => {
                 let child = self.come_to_rest();
                 requests.answer(taken, child);

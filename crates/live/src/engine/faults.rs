@@ -9,6 +9,7 @@ use tidemark_core::time::Time;
 use super::{Engine, address_of, now, page_of, pages_in};
 use crate::machine::Probe;
 use crate::shared::{Counter, Latency};
+use crate::sys::reserve;
 
 /// A fault that was read and is not over.
 #[derive(Clone, Copy, Debug)]
@@ -275,6 +276,10 @@ impl Engine {
         // message would be taken for the end of this.
         if self.machine.is_changing() || !self.changes.is_settled() {
             self.adoption.hasten_scan();
+            return false;
+        }
+        if reserve::is_locked(start, end - start) {
+            self.scanner.note_locked_parts(start, end);
             return false;
         }
         let at = page_of(start);

@@ -231,6 +231,7 @@ impl Engine {
             scanner: Scanner::new().map_err(call("reading this process's mappings"))?,
             managed: Ranges::new(),
             adoption: Adoption::new(),
+            has_told_of_locks: false,
             waiting: Waiting::default(),
             changes: Changes::default(),
             messages: Messages::new(),
@@ -402,6 +403,10 @@ fn introduce(socket: &Path, hello: Hello) -> Result<(OwnedFd, Grant, Option<Gran
 
 pub(super) fn no_supervisor(error: std::io::Error) -> Trouble {
     use std::io::ErrorKind as Kind;
+    if error.kind() == Kind::OutOfMemory {
+        let error = crate::sys::Errno::NOMEM;
+        return call("mapping the memory of the run")(error);
+    }
     Trouble::NoSupervisor {
         what: error.to_string(),
         is_gone: matches!(

@@ -48,9 +48,13 @@ impl fmt::Display for Trouble {
                 write!(out, "`/proc/self/pagemap` can't be opened: {error}")
             }
             Trouble::Machine(StartError::Pool { frames, error }) => {
-                write!(out, "a frame pool of {frames} pages can't be had: {error}")
+                write!(out, "a frame pool of {frames} pages can't be had: {error}")?;
+                show_limit(*error, out)
             }
-            Trouble::Call { what, error } => write!(out, "{what}: {error}"),
+            Trouble::Call { what, error } => {
+                write!(out, "{what}: {error}")?;
+                show_limit(*error, out)
+            }
             Trouble::NoSupervisor { what, .. } => {
                 write!(out, "the supervisor can't be reached: {what}")
             }
@@ -62,6 +66,18 @@ impl fmt::Display for Trouble {
                 write!(out, "{name} is `{value}`, which means nothing here")
             }
         }
+    }
+}
+
+/// Names the limit that keeps memory from being mapped, if there is one.
+fn show_limit(error: Errno, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    match limit {
+        Some(bytes) if error == Errno::NOMEM => {
+            let kib = bytes >> 10;
+            write!(out, "; address space is limited to {kib} KiB (`ulimit -v`)")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -16,9 +16,9 @@ use tidemark_core::id::{FrameId, VirtPage};
 use tidemark_core::machine::Setback;
 
 use super::{Contents, LiveMachine, NOWHERE, Standing, TIP_PAGES, address, consecutive};
-use crate::sys::PAGE;
 use crate::sys::pool::ZEROS_MAX;
 use crate::sys::uffd::{Progress, Stop};
+use crate::sys::{PAGE, reserve};
 
 /// How often a page that the kernel is working on is tried again at once.
 const TRIES_AT_ONCE: u32 = 16;
@@ -53,7 +53,8 @@ impl LiveMachine {
     /// Drops what lies under `count` slots from `first` on, by way of the tip.
     fn drop_pages(&mut self, first: FrameId, count: u32) {
         assert!(count as usize <= TIP_PAGES);
-        let (start, tip) = (self.pool.address(first), self.tip.start());
+        let start = self.pool.run_address(first, count as usize);
+        let tip = self.tip.start();
         let (bytes, mut done, mut tries) = (count as usize * PAGE, 0, 0);
         while done < bytes {
             let left = bytes - done;
@@ -70,12 +71,13 @@ impl LiveMachine {
                         "slot {} keeps its page: {stop:?}",
                         page.0
                     );
-                    if stop == Stop::Present {
+                    match stop {
                         // Something has read the tip, and left a page of zeros there.
-                        self.empty_tip();
-                    } else {
+                        Stop::Present => self.empty_tip(),
+                        // The program has locked one of the two.
+                        Stop::Unsuitable if reserve::unlock() => {}
                         // Shared since a fork, or a page of zeros that reading has left.
-                        self.pool.unshare(page);
+                        _ => self.pool.unshare(page),
                     }
                 }
             }
@@ -141,8 +143,8 @@ impl LiveMachine {
         let mut pages_max = run.len();
         while let Some(frame) = run.get(done) {
             let from = address(self.slots[frame.index()].at);
-            let to = self.pool.address(*frame);
             let pages = pages_max.min(run.len() - done);
+            let to = self.pool.run_address(*frame, pages);
             self.tally.move_calls += 1;
             match self.program.move_pages(to, from, pages * PAGE) {
                 Progress::All => done += self.note_left(&run[done..done + pages]),

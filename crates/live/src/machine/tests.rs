@@ -39,7 +39,6 @@ impl World {
             Err(error) => panic!("{error:?}"),
         };
         let region = Arc::new(Mapping::anonymous(pages * PAGE).unwrap());
-        memory::refuse_huge_pages(region.start(), region.bytes()).unwrap();
         let registered = machine.register(page_of(&region, 0), pages as u64);
         assert_eq!(registered, Ok(pages as u64));
         Some(World {

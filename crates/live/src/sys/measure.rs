@@ -78,7 +78,6 @@ pub fn children_ns() -> (u64, u64) {
 /// First touches of `pages` pages, served by the host alone.
 pub fn host_zero_fills(pages: usize) -> Result<Vec<u64>, Failure> {
     let area = Mapping::anonymous(pages * PAGE)?;
-    area.refuse_huge_pages()?;
     Ok(touch_each(&area, Touch::Write))
 }
 
@@ -165,7 +164,6 @@ impl Setting {
     fn new(pages: usize, features: Features) -> Result<Setting, Failure> {
         let uffd = Uffd::open(features)?;
         let area = Mapping::anonymous(pages * PAGE)?;
-        area.refuse_huge_pages()?;
         let mut pool = Pool::new(pages as u32)?;
         for frame in 0..pages as u32 {
             pool.clear(FrameId(frame));

@@ -1,19 +1,19 @@
-//! The engine's own memory: mapped directly, remembered, and never managed.
+//! The engine's own memory: pieces of the [reserved](super::reserve) range, never managed.
 //!
 //! # Invariants
-//! 1. Every mapping made here is in the table of own ranges from before its first use until after
-//!    its last.
+//! 1. Every mapping made here lies in a range that is in the table of own ranges.
 //! 2. The table is fixed in size and needs no lock: an entry is claimed by exchanging its start.
 
+use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-use super::{Errno, PAGE};
+use super::{Errno, PAGE, reserve};
 
-/// How many ranges of own memory there can be at one time.
-const RANGES_MAX: usize = 256;
+/// How many ranges of own memory there can be: those that are reserved, and this library's data.
+const RANGES_MAX: usize = 64;
 
 struct Range {
     start: AtomicUsize,
@@ -27,7 +27,7 @@ static OWN: [Range; RANGES_MAX] = [const {
     }
 }; RANGES_MAX];
 
-/// A private anonymous mapping that belongs to the engine. Unmapped when dropped.
+/// A mapping that belongs to the engine. Given back when dropped.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
@@ -43,29 +43,46 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps `bytes` of zeroed memory (rounded up to pages), committed only as it is touched.
     pub fn anonymous(bytes: usize) -> Result<Mapping, Errno> {
-        let bytes = bytes.max(1).next_multiple_of(PAGE);
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a null hint lets the kernel choose a range that nobody else uses.
-        let start = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                flags,
-            )?
-        };
-        let start = NonNull::new(start.cast::<u8>()).ok_or(Errno::NOMEM)?;
-        add_own(start.as_ptr() as usize, bytes);
+        let mapping = Mapping::closed(bytes)?;
+        mapping.open(0, mapping.bytes)?;
+        Ok(mapping)
+    }
+
+    /// Takes room for `bytes` (rounded up to pages), which can't be used before it is
+    /// [opened](Self::open).
+    pub fn closed(bytes: usize) -> Result<Mapping, Errno> {
+        let bytes = bytes
+            .max(1)
+            .checked_next_multiple_of(PAGE)
+            .ok_or(Errno::NOMEM)?;
+        let start = NonNull::new(reserve::take(bytes)? as *mut u8).ok_or(Errno::NOMEM)?;
         Ok(Mapping { start, bytes })
     }
 
-    /// Takes over a range that was mapped by other means (a shared one, a ring).
-    ///
-    /// # Safety
-    /// `start..start + bytes` is mapped, belongs to nobody else, and may be unmapped on drop.
-    pub unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> Mapping {
-        add_own(start.as_ptr() as usize, bytes);
-        Mapping { start, bytes }
+    /// Takes room for the first `bytes` (rounded up to pages) of a file that others map as well,
+    /// which can't be used before it is [opened](Self::open).
+    pub fn shared(file: impl AsFd, bytes: usize) -> Result<Mapping, Errno> {
+        let mapping = Mapping::closed(bytes)?;
+        let rights = ProtFlags::empty();
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        let start = mapping.as_ptr().cast();
+        // SAFETY: replaces addresses that were taken just now, for this value alone.
+        unsafe { rustix::mm::mmap(start, mapping.bytes, rights, flags, file, 0)? };
+        // A failure makes core dumps longer, and harms nothing else.
+        let _ = mapping.advise(Advice::LinuxDontDump);
+        Ok(mapping)
+    }
+
+    /// Opens a part of a [closed](Self::closed) mapping: `bytes` from `offset` on, both multiples
+    /// of a page.
+    pub fn open(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
+        assert!(offset.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE));
+        assert!(
+            offset
+                .checked_add(bytes)
+                .is_some_and(|end| end <= self.bytes)
+        );
+        reserve::open(self.start() + offset, bytes)
     }
 
     /// Keeps the mapping until the process ends.
@@ -75,14 +92,13 @@ impl Mapping {
         start
     }
 
-    /// Asks that no huge pages be used here: they would break into pieces one move at a time.
-    pub fn refuse_huge_pages(&self) -> Result<(), Errno> {
-        self.advise(Advice::LinuxNoHugepage)
-    }
-
     /// Gives all pages back to the host; the mapping reads as zeros then.
     pub fn drop_contents(&mut self) -> Result<(), Errno> {
-        self.advise(Advice::LinuxDontNeed)
+        match self.advise(Advice::LinuxDontNeed) {
+            // Locked by the program, with all else that it has.
+            Err(Errno::INVAL) if reserve::unlock() => self.advise(Advice::LinuxDontNeed),
+            other => other,
+        }
     }
 
     /// The first address.
@@ -130,9 +146,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by or for `self`, which is the last to know it.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
-        remove_own(self.start());
+        // SAFETY: the piece was taken for `self`, which is the last to know it.
+        unsafe { reserve::give_back(self.start(), self.bytes) };
     }
 }
 
@@ -150,8 +165,7 @@ pub fn own_ranges() -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Adds a range to the table of own ranges: memory that must never be managed, though it was not
-/// mapped through [`Mapping`] (a heap's pages, a thread's dynamic variables).
+/// Adds a range to the table of own ranges: memory that must never be managed. It stays there.
 ///
 /// # Panics
 /// If the table is full: more ranges than this crate ever makes.
@@ -167,17 +181,6 @@ pub fn add_own(start: usize, bytes: usize) {
         }
     }
     panic!("own ranges: {RANGES_MAX} are in use");
-}
-
-/// Takes the range that starts at `start` out of the table.
-pub fn remove_own(start: usize) {
-    if let Some(range) = OWN
-        .iter()
-        .find(|range| range.start.load(Ordering::Acquire) == start)
-    {
-        range.end.store(0, Ordering::Release);
-        range.start.store(0, Ordering::Release);
-    }
 }
 
 /// A table of plain numbers in own memory: zeroed, and committed only where it is touched.
@@ -266,10 +269,4 @@ pub fn write_own_memory(to: usize, from: usize, bytes: usize) -> Result<(), Errn
         Ok(count) if count == bytes => Ok(()),
         _ => Err(Errno::FAULT),
     }
-}
-
-/// Asks the kernel to use no huge pages for a range of the program.
-pub fn refuse_huge_pages(start: usize, bytes: usize) -> Result<(), Errno> {
-    // SAFETY: the advice keeps contents; the kernel checks the range.
-    unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxNoHugepage) }
 }

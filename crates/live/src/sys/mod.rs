@@ -5,7 +5,8 @@
 //! names it by number only. Ioctls on a userfaultfd change nothing outside ranges that were
 //! registered with it, except that moving takes pages out of its source; every caller in this
 //! crate passes a source inside a registered range or inside its own [`pool`]. The engine's own
-//! memory is mapped through [`memory`], which remembers its ranges, so that nobody registers them.
+//! memory is mapped through [`memory`], in a range of addresses of its own ([`reserve`]), so that
+//! nobody registers it.
 //!
 //! Nothing in here calls libc's memory or file functions: those symbols may be interposed by our
 //! own preload library.
@@ -19,6 +20,7 @@ pub mod pagemap;
 pub mod personality;
 pub mod pidfd;
 pub mod pool;
+pub mod reserve;
 pub mod ring;
 pub mod shm;
 pub mod signal;

@@ -147,7 +147,6 @@ mod tests {
     #[test]
     fn pages_that_were_read_are_told_from_those_that_were_written() {
         let own = Mapping::anonymous(64 * PAGE).unwrap();
-        own.refuse_huge_pages().unwrap();
         let pages = Pagemap::open().unwrap();
         [2, 3, 4].iter().for_each(|page| _ = own.get(page * PAGE));
         [3, 9].iter().for_each(|page| own.set(page * PAGE, 1));

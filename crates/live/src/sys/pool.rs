@@ -2,6 +2,11 @@
 //!
 //! A slot whose page is elsewhere is a hole. Reading a hole is harmless: the host puts a page of
 //! zeros there (the pool is registered for moves only), which then costs memory until dropped.
+//!
+//! Slots can't be reached before they are used for the first time: a program that locks all memory
+//! there is would fill them.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use linux_raw_sys::general as raw;
 use rustix::mm::Advice;
@@ -12,6 +17,8 @@ use tidemark_core::id::FrameId;
 use super::memory::Mapping;
 use super::{Errno, PAGE};
 
+/// How many slots are opened at one time, at least.
+const OPENED_LEAST: u32 = 1024;
 /// How many pages of zeros there are to copy from in one go.
 pub const ZEROS_MAX: usize = 64;
 
@@ -20,20 +27,19 @@ pub const ZEROS_MAX: usize = 64;
 pub struct Pool {
     slots: Mapping,
     frames: u32,
+    /// How many slots can be reached.
+    opened: AtomicU32,
     zeros: Mapping,
 }
 
 impl Pool {
     /// Reserves room for `frames` pages. No memory is used yet.
     pub fn new(frames: u32) -> Result<Pool, Errno> {
-        let slots = Mapping::anonymous(frames as usize * PAGE)?;
-        slots.refuse_huge_pages()?;
-        let zeros = Mapping::anonymous(ZEROS_MAX * PAGE)?;
-        zeros.refuse_huge_pages()?;
         Ok(Pool {
-            slots,
+            slots: Mapping::closed(frames as usize * PAGE)?,
             frames,
-            zeros,
+            opened: AtomicU32::new(0),
+            zeros: Mapping::anonymous(ZEROS_MAX * PAGE)?,
         })
     }
 
@@ -59,13 +65,27 @@ impl Pool {
 
     /// The address of a frame's slot.
     pub fn address(&self, frame: FrameId) -> usize {
+        self.run_address(frame, 1)
+    }
+
+    /// The address of `count` slots from `first` on.
+    pub fn run_address(&self, first: FrameId, count: usize) -> usize {
+        let end = u64::from(first.0) + count as u64;
         assert!(
-            frame.0 < self.frames,
-            "frame {} of {}",
-            frame.0,
+            count > 0 && end <= u64::from(self.frames),
+            "{count} frames from {} on, of {}",
+            first.0,
             self.frames
         );
-        self.slots.start() + frame.index() * PAGE
+        if end as u32 > self.opened.load(Ordering::Relaxed) {
+            self.open(end as u32);
+        }
+        self.slots.start() + first.index() * PAGE
+    }
+
+    /// How many slots have been used so far, at most: the others are holes.
+    pub fn opened(&self) -> u32 {
+        self.opened.load(Ordering::Relaxed)
     }
 
     /// The XXH3-128 sum of what a slot holds.
@@ -118,9 +138,22 @@ impl Pool {
         self.advise(first, count, Advice::LinuxPopulateWrite)
     }
 
+    /// Opens the slots before `end`, and some beyond, so that large pools take few calls.
+    fn open(&self, end: u32) {
+        let before = self.opened.load(Ordering::Relaxed);
+        let wanted = (before + before / 4)
+            .max(end)
+            .checked_next_multiple_of(OPENED_LEAST)
+            .map_or(self.frames, |wanted| wanted.min(self.frames));
+        let (from, bytes) = (before as usize * PAGE, (wanted - before) as usize * PAGE);
+        let opened = self.slots.open(from, bytes);
+        // Only a host that counts on all memory being used refuses, and one with too many mappings.
+        opened.expect("the host lets the frame pool be used");
+        self.opened.store(wanted, Ordering::Relaxed);
+    }
+
     fn advise(&mut self, first: FrameId, count: u32, advice: Advice) -> Result<(), Errno> {
-        assert!(count > 0 && u64::from(first.0) + u64::from(count) <= u64::from(self.frames));
-        let start = self.address(first) as *mut std::ffi::c_void;
+        let start = self.run_address(first, count as usize) as *mut std::ffi::c_void;
         // SAFETY: the slots lie in the pool, whose contents the caller has let go of or keeps.
         unsafe { rustix::mm::madvise(start, count as usize * PAGE, advice) }
     }

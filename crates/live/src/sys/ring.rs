@@ -1,6 +1,8 @@
 //! Asynchronous reads and writes of slots of the pool: io_uring, set up by hand.
 //!
-//! The usual crates map the rings through libc, whose `mmap` may be our own preload library's.
+//! The usual crates map the rings through libc, whose `mmap` may be our own preload library's. The
+//! kernel would not put its rings where it is told to, so that it is lent memory for them instead
+//! (`IORING_SETUP_NO_MMAP`).
 //!
 //! # Invariants
 //! 1. Entries between the kernel's head and our tail belong to the kernel; we write beyond.
@@ -8,13 +10,11 @@
 //!    (`IORING_FEAT_SUBMIT_STABLE`), so that one list an entry is enough.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use linux_raw_sys::general::iovec;
 use rustix::event::PollFlags;
 use rustix::io_uring as raw;
-use rustix::mm::{MapFlags, ProtFlags};
 
 use tidemark_core::id::FrameId;
 use tidemark_core::pager::Direction;
@@ -31,6 +31,9 @@ pub struct Completion {
     /// How many bytes were moved, or why none.
     pub result: Result<usize, Errno>,
 }
+
+/// More than the heads of both rings take, the numbers that the kernel and we share about them.
+const HEADS_BYTES_MAX: usize = 1024;
 
 /// Room for the buffers of one transfer.
 pub(super) type Buffers = [iovec; TRANSFER_MAX];
@@ -69,24 +72,32 @@ impl Ring {
     }
 
     fn with_flags(entries_max: u32, flags: raw::IoringSetupFlags) -> Result<Ring, Errno> {
+        let entries_max = entries_max.next_power_of_two();
+        // The kernel makes room for twice as many completions.
+        let counts = (entries_max as usize, 2 * entries_max as usize);
+        let ring_bytes = HEADS_BYTES_MAX
+            + counts.0 * size_of::<u32>()
+            + counts.1 * size_of::<raw::io_uring_cqe>();
+        let rings = Mapping::anonymous(ring_bytes)?;
+        let entries = Mapping::anonymous(counts.0 * size_of::<raw::io_uring_sqe>())?;
+        let place = |mapping: &Mapping| raw::io_uring_ptr::new(mapping.as_ptr().cast());
         let mut params = raw::io_uring_params::default();
-        params.flags = flags;
-        // SAFETY: the flags name no other descriptor.
+        params.flags = flags | raw::IoringSetupFlags::NO_MMAP;
+        params.sq_off.user_addr = place(&entries);
+        params.cq_off.user_addr = place(&rings);
+        // SAFETY: the flags name no other descriptor; the rings lie in the memory given, which is
+        // as large as the kernel makes them and outlives the descriptor.
         let fd = unsafe { raw::io_uring_setup(entries_max, &mut params)? };
-        let needed = raw::IoringFeatureFlags::SINGLE_MMAP | raw::IoringFeatureFlags::SUBMIT_STABLE;
-        if !params.features.contains(needed) {
+        assert_eq!(
+            (params.sq_entries as usize, params.cq_entries as usize),
+            counts
+        );
+        if !params
+            .features
+            .contains(raw::IoringFeatureFlags::SUBMIT_STABLE)
+        {
             return Err(Errno::NOSYS);
         }
-        let submissions_end = params.sq_off.array as usize + params.sq_entries as usize * 4;
-        let completions_end = params.cq_off.cqes as usize
-            + params.cq_entries as usize * size_of::<raw::io_uring_cqe>();
-        let rings = map(
-            &fd,
-            submissions_end.max(completions_end),
-            raw::IORING_OFF_SQ_RING,
-        )?;
-        let entries_bytes = params.sq_entries as usize * size_of::<raw::io_uring_sqe>();
-        let entries = map(&fd, entries_bytes, raw::IORING_OFF_SQES)?;
         let blank = iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
@@ -340,16 +351,4 @@ pub(super) fn list_buffers(pool: &Pool, frames: &[FrameId], into: &mut Buffers) 
         before = Some(*frame);
     }
     count as u32
-}
-
-fn map(fd: &OwnedFd, bytes: usize, offset: u64) -> Result<Mapping, Errno> {
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    let flags = MapFlags::SHARED | MapFlags::POPULATE;
-    let bytes = bytes.next_multiple_of(PAGE);
-    // SAFETY: a null hint lets the kernel choose a free range.
-    let start =
-        unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, offset)? };
-    let start = NonNull::new(start.cast::<u8>()).ok_or(Errno::NOMEM)?;
-    // SAFETY: mapped just now, for this value alone.
-    Ok(unsafe { Mapping::from_raw(start, bytes) })
 }

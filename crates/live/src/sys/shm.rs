@@ -1,13 +1,11 @@
 //! Memory that several processes map: an anonymous file full of atomics.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{
     AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 
 use rustix::fs::MemfdFlags;
-use rustix::mm::{MapFlags, ProtFlags};
 
 use super::memory::Mapping;
 use super::{Errno, PAGE};
@@ -47,31 +45,26 @@ impl Shared {
         Shared::open(fd)
     }
 
-    /// Maps the whole area behind `fd`.
+    /// Maps the whole area behind `fd`. Nothing of it can be used before it is
+    /// [reached for](Self::reach): what is locked in memory, with all else that the program has,
+    /// is no more than what is used.
     pub fn open(fd: OwnedFd) -> Result<Shared, Errno> {
         let bytes = usize::try_from(rustix::fs::fstat(&fd)?.st_size).map_err(|_| Errno::INVAL)?;
         if bytes == 0 {
             return Err(Errno::INVAL);
         }
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a null hint lets the kernel choose a free range.
-        let start = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                protection,
-                MapFlags::SHARED,
-                &fd,
-                0,
-            )?
-        };
-        let start = NonNull::new(start.cast::<u8>()).ok_or(Errno::NOMEM)?;
-        // SAFETY: mapped just now, for this value alone.
-        let mapping = unsafe { Mapping::from_raw(start, bytes) };
+        let mapping = Mapping::shared(&fd, bytes)?;
         Ok(Shared {
             fd: Some(fd),
             mapping,
         })
+    }
+
+    /// Has the pages of `bytes` from `offset` on ready for use.
+    pub fn reach(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
+        let first = offset & !(PAGE - 1);
+        let end = (offset + bytes).next_multiple_of(PAGE);
+        self.mapping.open(first, end - first)
     }
 
     /// Closes the descriptor and keeps the memory: nobody can be given the area any more.
@@ -89,7 +82,8 @@ impl Shared {
         self.mapping.bytes()
     }
 
-    /// `len` values of `T` that start `offset` bytes in. Lasts as long as the area.
+    /// `len` values of `T` that start `offset` bytes in, which have been reached for. Lasts as long
+    /// as the area.
     ///
     /// # Panics
     /// If they do not lie in the area, or `offset` does not suit the type's alignment.
@@ -128,6 +122,10 @@ mod tests {
         let first = Shared::create("tidemark-test", 3 * PAGE + 1).unwrap();
         let fd = first.fd().unwrap().try_clone_to_owned().unwrap();
         let mut second = Shared::open(fd).unwrap();
+        for area in [&first, &second] {
+            area.reach(0, 8).unwrap();
+            area.reach(PAGE + 2, 20).unwrap();
+        }
         assert_eq!((first.bytes(), second.bytes()), (4 * PAGE, 4 * PAGE));
         first.at::<AtomicU64>(0).store(0xC0FFEE, Ordering::Release);
         first.slice::<AtomicU16>(PAGE, 10)[9].store(77, Ordering::Relaxed);

@@ -46,10 +46,10 @@ pub fn remove(start: usize, bytes: usize) -> Result<(), Errno> {
     unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxDontNeed) }
 }
 
-/// `MADV_DONTDUMP`, which tells one mapping from the next and does nothing else of note.
+/// `MADV_DODUMP`, which tells one of our mappings from the next and does nothing else of note.
 pub fn mark(start: usize, bytes: usize) -> Result<(), Errno> {
     // SAFETY: as for `remove`.
-    unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxDontDump) }
+    unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxDoDump) }
 }
 
 /// `mprotect`, for reading only.

@@ -394,7 +394,6 @@ static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 fn start(stack_bytes: usize, body: Body) -> Result<(), Errno> {
     let stack = Mapping::anonymous(stack_bytes.max(16 * PAGE))?;
-    stack.refuse_huge_pages()?;
     // A pointer to a fat pointer: thin enough for the thread's argument.
     let argument = Box::into_raw(Box::new(body));
     // SAFETY: the stack is fresh memory of that size; the argument is taken back by `enter` once.

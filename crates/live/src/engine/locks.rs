@@ -1,0 +1,169 @@
+//! Letting go of what the program locks in memory.
+//!
+//! Locked pages can't be moved out, so that there is nothing to manage. What is out of a locked
+//! range is brought back, and the range is the kernel's business from then on: it is counted as
+//! unmanaged, and taken over again when it is unlocked. Requests tell of locks made through the C
+//! library at once; those made by system calls are found by the next scan.
+
+use std::os::fd::AsFd;
+
+use tidemark_core::time::Time;
+
+use super::trouble::pid;
+use super::{Engine, address_of, now, page_of, pages_in, say};
+use crate::sys::uffd::{Progress, Stop};
+use crate::sys::{PAGE, socket};
+
+/// How long transfers may take to end. Pages that are on their way then are looked at again later.
+const REST_NS_MAX: u64 = 5_000_000_000;
+
+impl Engine {
+    /// Lets go of what is locked in a range that the program has just locked. Answers whether so
+    /// much is locked that the budget can't hold it, once it is filled.
+    pub(super) fn follow_locks(&mut self, start: usize, end: usize) -> bool {
+        if self.await_changes() {
+            self.let_go_of_locked(start, end);
+        }
+        self.tell_of_locks()
+    }
+
+    /// Compares what is locked with what was.
+    pub(super) fn review_locks(&mut self) {
+        self.machine.unlock_own();
+        if self.scanner.forget_unlocked() {
+            self.adoption.hasten_scan();
+        }
+        self.let_go_of_locked(0, usize::MAX);
+        self.tell_of_locks();
+    }
+
+    fn let_go_of_locked(&mut self, start: usize, end: usize) {
+        for (from, to) in self.managed.collect_overlaps(start, end) {
+            let (from, to) = (from.max(start), to.min(end));
+            for (from, to) in self.scanner.collect_locked(from, to) {
+                self.let_go(from, to);
+            }
+        }
+    }
+
+    /// Waits until no transfer is under way. False if one is at `end`.
+    fn await_rest(&mut self, end: Time) -> bool {
+        loop {
+            self.now = now();
+            if self.settle_changes() {
+                self.collect_replies();
+                self.carry_on();
+                self.machine.retry_deferred();
+            }
+            let is_idle = self.vm.transfers_pending() == 0 && self.store.is_idle();
+            if is_idle && !self.machine.has_deferred() && self.changes.is_settled() {
+                return true;
+            }
+            if self.now > end {
+                return false;
+            }
+            // Whatever the wait answers, the loop looks for itself.
+            let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
+        }
+    }
+
+    /// Brings back what is out of a locked range, and leaves it to the kernel.
+    fn let_go(&mut self, start: usize, end: usize) {
+        if !self.await_rest(now().after_ns(REST_NS_MAX)) || !self.bring_back(start, end) {
+            return;
+        }
+        let let_go = self
+            .machine
+            .unregister(page_of(start), pages_in(start, end));
+        // What can't be let go is gone already, and its message is on its way.
+        if let_go.is_ok() {
+            self.forget_range(start, end);
+            self.scanner.note_locked(start, end);
+        }
+    }
+
+    /// Copies to the program what of a range is not there. False if the program changes it
+    /// meanwhile, or the host refuses: what has been copied is adopted then.
+    fn bring_back(&mut self, start: usize, end: usize) -> bool {
+        let mut at = start;
+        while at < end {
+            let Some((source, pages)) = self.find_away(at, end) else {
+                at += PAGE;
+                continue;
+            };
+            let copied = match self.machine.program().copy(at, source, pages * PAGE) {
+                Progress::All => pages * PAGE,
+                Progress::Part(bytes) => bytes,
+                // What stands there is newer.
+                Progress::Nothing(Stop::Present) => PAGE,
+                Progress::Nothing(Stop::Changing) if self.await_changes() => 0,
+                Progress::Nothing(_) => {
+                    self.adoption.add(start, at);
+                    return false;
+                }
+            };
+            if copied > 0 {
+                let pages = pages_in(at, at + copied);
+                self.vm
+                    .discard(&mut self.machine, self.space, page_of(at), pages);
+            } else if !self.managed.contains(at) {
+                return false;
+            }
+            at += copied;
+        }
+        true
+    }
+
+    /// Where what belongs at `at` lies, if it is not there, and how many pages from there on can be
+    /// had at once.
+    fn find_away(&mut self, at: usize, end: usize) -> Option<(usize, usize)> {
+        let page = page_of(at);
+        if let Some(frame) = self.vm.frame_at(self.space, page) {
+            return self.machine.pooled(frame).map(|source| (source, 1));
+        }
+        let first = self.vm.slot_at(self.space, page)?;
+        let most = pages_in(at, end).min(super::feed::RUN_MAX as u64);
+        let follows = |index: &u64| {
+            let slot = self.vm.slot_at(self.space, page.plus(*index));
+            slot.is_some_and(|slot| u64::from(slot.0) == u64::from(first.0) + index)
+        };
+        let count = 1 + (1..most).take_while(follows).count();
+        let into = &mut self.freeze.page;
+        if self.store.read_run_now(first, count, into).is_err() {
+            self.end_for_fetch(address_of(page));
+        }
+        Some((self.freeze.page.start(), count))
+    }
+
+    /// Says, once, that the program keeps more in memory than the budget has. Answers whether it
+    /// has locked enough addresses for that and nothing was said yet.
+    fn tell_of_locks(&mut self) -> bool {
+        let budget = self.shared.frames_total() as usize * PAGE;
+        if self.has_told_of_locks || self.scanner.locked().bytes() <= budget {
+            return false;
+        }
+        let mut resident = 0;
+        let mut runs = Vec::new();
+        for (start, end) in self.scanner.locked().iter() {
+            let mut at = start;
+            while at < end {
+                let Ok(walked) = self.machine.pages().find_present(at, end, &mut runs) else {
+                    break;
+                };
+                resident += runs.iter().map(|(from, to)| to - from).sum::<usize>();
+                at = walked.max(at + PAGE);
+            }
+        }
+        if resident > budget {
+            self.has_told_of_locks = true;
+            say(&format!(
+                "{} ({}): it has locked {} MiB, which stay in memory beyond the budget of {} MiB",
+                self.setup.name,
+                pid(),
+                resident >> 20,
+                budget >> 20,
+            ));
+        }
+        !self.has_told_of_locks
+    }
+}

@@ -1,0 +1,152 @@
+//! Keeping the program's hands off the engine's memory, which it may find in `/proc/self/maps`.
+//!
+//! A call that changes a range changes what of it is the program's, as if nothing were mapped where
+//! the [reserved](tidemark_live::sys::reserve) range lies. System calls that the program makes
+//! without the C library pass by.
+
+use std::ffi::{c_int, c_long, c_void};
+
+use tidemark_live::sys::{PAGE, reserve};
+
+/// Interposes `munmap`.
+///
+/// # Safety
+/// As for the C library's `munmap`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn munmap(start: *mut c_void, bytes: usize) -> c_int {
+    visit_foreign(start as usize, bytes, |start, bytes| {
+        // SAFETY: the caller's call, for a part of its range.
+        unsafe { libc::syscall(libc::SYS_munmap, start, bytes) as c_int }
+    })
+}
+
+/// Interposes `madvise`. Advice about the engine's memory is not taken.
+///
+/// # Safety
+/// As for the C library's `madvise`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int {
+    visit_foreign(start as usize, bytes, |start, bytes| {
+        // SAFETY: as above.
+        unsafe { libc::syscall(libc::SYS_madvise, start, bytes, advice) as c_int }
+    })
+}
+
+/// Interposes `mprotect`, which ends where the engine's memory begins.
+///
+/// # Safety
+/// As for the C library's `mprotect`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mprotect(start: *mut c_void, bytes: usize, rights: c_int) -> c_int {
+    protect(start as usize, bytes, |start, bytes| {
+        // SAFETY: as above.
+        unsafe { libc::syscall(libc::SYS_mprotect, start, bytes, rights) }
+    })
+}
+
+/// Interposes `pkey_mprotect`, likewise.
+///
+/// # Safety
+/// As for the C library's `pkey_mprotect`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pkey_mprotect(
+    start: *mut c_void,
+    bytes: usize,
+    rights: c_int,
+    key: c_int,
+) -> c_int {
+    protect(start as usize, bytes, |start, bytes| {
+        // SAFETY: as above.
+        unsafe { libc::syscall(libc::SYS_pkey_mprotect, start, bytes, rights, key) }
+    })
+}
+
+/// Interposes `mremap`, which neither takes from the engine's memory nor puts anything there.
+///
+/// # Safety
+/// As for the C library's `mremap`, whose optional argument is always passed on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mremap(
+    start: *mut c_void,
+    bytes_before: usize,
+    bytes: usize,
+    flags: c_int,
+    place: *mut c_void,
+) -> *mut c_void {
+    if is_own(start as usize, bytes_before.max(1)) {
+        fail(libc::EFAULT);
+        return libc::MAP_FAILED;
+    }
+    if flags & libc::MREMAP_FIXED != 0 && is_own(place as usize, bytes) {
+        fail(libc::ENOMEM);
+        return libc::MAP_FAILED;
+    }
+    // SAFETY: passed on as it is.
+    unsafe {
+        libc::syscall(libc::SYS_mremap, start, bytes_before, bytes, flags, place) as *mut c_void
+    }
+}
+
+/// Whether a mapping may not be made where it is asked for, which the error number tells then.
+pub(crate) fn refuses_place(start: usize, bytes: usize, flags: c_int) -> bool {
+    let is_refused = flags & libc::MAP_FIXED != 0 && is_own(start, bytes);
+    if is_refused {
+        fail(libc::ENOMEM);
+    }
+    is_refused
+}
+
+/// Calls `call` for each part of a range that is not the engine's, until one fails.
+pub(crate) fn visit_foreign(
+    start: usize,
+    bytes: usize,
+    mut call: impl FnMut(usize, usize) -> c_int,
+) -> c_int {
+    let Some(end) = end_of(start, bytes) else {
+        return call(start, bytes);
+    };
+    let mut at = start;
+    while let Some((from, to)) = first_own(at, end) {
+        if from > at && call(at, from - at) != 0 {
+            return -1;
+        }
+        at = to;
+    }
+    if at == start {
+        return call(start, bytes);
+    }
+    if at < end {
+        return call(at, end - at);
+    }
+    0
+}
+
+fn protect(start: usize, bytes: usize, call: impl Fn(usize, usize) -> c_long) -> c_int {
+    let own = end_of(start, bytes).and_then(|end| first_own(start, end));
+    match own {
+        None => call(start, bytes) as c_int,
+        Some((from, _)) if from > start && call(start, from - start) != 0 => -1,
+        Some(_) => fail(libc::ENOMEM),
+    }
+}
+
+fn is_own(start: usize, bytes: usize) -> bool {
+    end_of(start, bytes).is_some_and(|end| first_own(start, end).is_some())
+}
+
+/// The part of the engine's memory that comes first in `start..end`.
+fn first_own(start: usize, end: usize) -> Option<(usize, usize)> {
+    let within = reserve::ranges().filter(|(from, to)| start < *to && *from < end);
+    within.min_by_key(|(from, _)| *from)
+}
+
+/// The end of the last page of a range; `None` if it has none.
+fn end_of(start: usize, bytes: usize) -> Option<usize> {
+    start.checked_add(bytes)?.checked_next_multiple_of(PAGE)
+}
+
+fn fail(error: c_int) -> c_int {
+    // SAFETY: sets the calling thread's error number.
+    unsafe { *libc::__errno_location() = error };
+    -1
+}
