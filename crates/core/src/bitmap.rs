@@ -6,13 +6,15 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::column::Column;
+
 const WORD: usize = 64;
 /// How many words with members a search for a full-length run looks at before it settles for less.
 const WORDS_TRIED: usize = 32;
 
 /// A set of numbers below a fixed bound.
 pub struct Bitmap {
-    words: Vec<u64>,
+    words: Column<u64>,
     summary: Vec<u64>,
     bound: usize,
     count: usize,
@@ -25,7 +27,7 @@ impl Bitmap {
     pub fn new(bound: usize) -> Bitmap {
         let words = bound.div_ceil(WORD);
         Bitmap {
-            words: vec![0; words],
+            words: Column::new(0, words),
             summary: vec![0; words.div_ceil(WORD)],
             bound,
             count: 0,
@@ -63,6 +65,14 @@ impl Bitmap {
         }
         self.hint = first + length;
         Some((first, length))
+    }
+
+    /// Whether [`take_run`](Self::take_run) would find a run of full length.
+    pub fn has_run(&self, want: usize) -> bool {
+        self.count >= want
+            && self
+                .find_run(want)
+                .is_some_and(|(_, length)| length == want)
     }
 
     /// The first `size` members side by side, at a multiple of `size`, from `from` on.

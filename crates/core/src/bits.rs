@@ -6,21 +6,20 @@
 //! [`Bitmap`](crate::bitmap::Bitmap) is for sets that are searched for runs: it keeps a summary and
 //! a count at each change, and what is added must not be there.
 
-use alloc::vec;
-use alloc::vec::Vec;
+use crate::column::Column;
 
 const WORD: usize = u64::BITS as usize;
 
 /// A bit for each number below a fixed bound.
 pub(crate) struct Bits {
-    words: Vec<u64>,
+    words: Column<u64>,
 }
 
 impl Bits {
     /// All clear, for numbers below `bound`.
     pub(crate) fn new(bound: usize) -> Bits {
         Bits {
-            words: vec![0; bound.div_ceil(WORD)],
+            words: Column::new(0, bound.div_ceil(WORD)),
         }
     }
 
@@ -51,6 +50,8 @@ impl Bits {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     #[test]

@@ -1,11 +1,17 @@
 //! Frames: the fixed table of memory slots and what each holds.
 //!
+//! Frames are opened from the lowest number up, when none of those that are open will do. Of the
+//! others it is only known how many are free and how many are retired, and they take no memory in
+//! any table: what a memory costs goes by what is used of it, and not by what might be.
+//!
 //! # Invariants
 //! 1. A frame is in exactly one [`State`]; the counts per state add up to the table's size.
 //! 2. A frame has a page exactly when it is filling, resident or leaving.
 //! 3. The free set holds every free frame; the arrival list every resident frame once, in the
 //!    order of arrival.
 //! 4. A bit for each frame says whether it is resident and not wired.
+//! 5. Frames from `opened` on hold nothing: the first `unopened_free` of them are free, and the
+//!    others retired.
 //!
 //! [`reclaim`](crate::reclaim) moves frames out, [`fault`](crate::fault) brings pages in.
 
@@ -14,6 +20,7 @@ use alloc::vec::Vec;
 
 use crate::bitmap::Bitmap;
 use crate::bits::Bits;
+use crate::column::Column;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket};
 use crate::policy::Cause;
 
@@ -33,6 +40,8 @@ pub enum State {
 }
 
 const STATES: usize = 5;
+/// Frames are opened while fewer than this share of those that are open are free.
+const OPEN_FREE_PART: u32 = 8;
 const NONE: u32 = u32::MAX;
 const NO_PAGE: PageId = PageId {
     object: ObjectId(NONE),
@@ -74,13 +83,16 @@ struct Held {
 
 /// The frame table.
 pub struct Frames {
-    table: Vec<Frame>,
-    held: Vec<Held>,
+    table: Column<Frame>,
+    held: Column<Held>,
     /// What is asked most, once more in little space: which frames may leave.
     may_leave: Bits,
     /// Load control vouches that the page was used.
     is_vouched: Bits,
+    /// The open ones that are free.
     free: Bitmap,
+    opened: u32,
+    unopened_free: u32,
     counts: [u32; STATES],
     external: u32,
     /// Resident frames by owner, in the order of the spaces' numbers.
@@ -97,7 +109,7 @@ impl Frames {
     pub fn new(frames_max: u32, frames_limit: u32) -> Frames {
         assert!(frames_limit <= frames_max);
         let blank = Frame {
-            state: State::Free,
+            state: State::Retired,
             is_external: false,
             is_dirty: false,
             is_aside: false,
@@ -114,22 +126,18 @@ impl Frames {
             is_wanted: false,
             cleaning: None,
         };
-        let mut table = vec![blank; frames_max as usize];
-        for frame in table.iter_mut().skip(frames_limit as usize) {
-            frame.state = State::Retired;
-        }
-        let mut free = Bitmap::new(frames_max as usize);
-        (0..frames_limit as usize).for_each(|frame| free.insert(frame));
         let mut counts = [0; STATES];
         counts[State::Free as usize] = frames_limit;
         counts[State::Retired as usize] = frames_max - frames_limit;
         let (newest, oldest) = (NONE, NONE);
         Frames {
-            table,
-            held: vec![nothing; frames_max as usize],
+            table: Column::new(blank, frames_max as usize),
+            held: Column::new(nothing, frames_max as usize),
             may_leave: Bits::new(frames_max as usize),
             is_vouched: Bits::new(frames_max as usize),
-            free,
+            free: Bitmap::new(frames_max as usize),
+            opened: 0,
+            unopened_free: frames_limit,
             counts,
             external: 0,
             owned: Vec::new(),
@@ -142,7 +150,7 @@ impl Frames {
 
     /// Takes consecutive free frames, at least one and at most `want`, for pages still to be named.
     pub(crate) fn take_run(&mut self, want: u32) -> Option<(FrameId, u32)> {
-        let (first, length) = self.free.take_run(want as usize)?;
+        let (first, length) = self.find_run(want)?;
         for frame in first..first + length {
             self.held[frame].is_ahead = false;
             self.held[frame].is_marker = false;
@@ -220,8 +228,14 @@ impl Frames {
         self.limit = limit;
     }
 
-    /// Takes one free frame out of use if there are more than the limit allows.
+    /// Takes free frames out of use as far as there are more than the limit allows: those that
+    /// were never used at once, and then one of the others.
     pub(crate) fn retire_one(&mut self) -> Option<FrameId> {
+        let unused = self.usable().saturating_sub(self.limit);
+        let unused = unused.min(self.unopened_free);
+        self.unopened_free -= unused;
+        self.counts[State::Free as usize] -= unused;
+        self.counts[State::Retired as usize] += unused;
         if self.usable() <= self.limit {
             return None;
         }
@@ -231,16 +245,27 @@ impl Frames {
         Some(frame)
     }
 
-    /// Puts one retired frame back into use if the limit allows, searching from `from`.
+    /// Puts retired frames back into use as far as the limit allows: one that was used before,
+    /// searching from `from`, or if there is none all at once that never were.
     pub(crate) fn reinstate_one(&mut self, from: usize) -> Option<FrameId> {
         if self.usable() >= self.limit {
             return None;
         }
-        let found = (from..self.table.len()).find(|&f| self.table[f].state == State::Retired)?;
-        let frame = FrameId(found as u32);
-        self.set_state(frame, State::Free);
-        self.free.insert(found);
-        Some(frame)
+        let unopened = self.table.len() as u32 - self.opened - self.unopened_free;
+        let was_used = |&frame: &usize| self.table[frame].state == State::Retired;
+        if self.count(State::Retired) > unopened
+            && let Some(found) = (from..self.opened as usize).find(was_used)
+        {
+            let frame = FrameId(found as u32);
+            self.set_state(frame, State::Free);
+            self.free.insert(found);
+            return Some(frame);
+        }
+        let unused = unopened.min(self.limit - self.usable());
+        self.unopened_free += unused;
+        self.counts[State::Free as usize] += unused;
+        self.counts[State::Retired as usize] -= unused;
+        None
     }
 
     pub(crate) fn set_ahead(&mut self, frame: FrameId, is_marker: bool) {
@@ -318,6 +343,9 @@ impl Frames {
     #[doc(hidden)]
     #[inline]
     pub fn force(&mut self, frame: FrameId, state: State, is_wired: bool) {
+        if frame.0 >= self.opened {
+            self.open(frame.0 + 1 - self.opened);
+        }
         let entry = &mut self.table[frame.index()];
         (entry.is_aside, entry.is_dirty) = (false, false);
         // Where one page follows another nothing else changes.
@@ -364,6 +392,9 @@ impl Frames {
 
     /// What `frame` is doing.
     pub fn state(&self, frame: FrameId) -> State {
+        if frame.0 >= self.opened && frame.0 - self.opened < self.unopened_free {
+            return State::Free;
+        }
         self.table[frame.index()].state
     }
 
@@ -404,7 +435,7 @@ impl Frames {
     pub fn iter_oldest(&self) -> impl Iterator<Item = (FrameId, PageId)> + '_ {
         let mut at = self.oldest;
         core::iter::from_fn(move || {
-            let held = self.held.get(at as usize)?;
+            let held = (at != NONE).then(|| &self.held[at as usize])?;
             let here = FrameId(at);
             at = held.newer;
             Some((here, held.page))
@@ -450,7 +481,11 @@ impl Frames {
         let mut counts = [0; STATES];
         let mut external = 0;
         let mut owned = vec![0; self.owned.len()];
-        for (number, entry) in self.table.iter().enumerate() {
+        let unopened = self.len() as u32 - self.opened;
+        counts[State::Free as usize] += self.unopened_free;
+        counts[State::Retired as usize] += unopened - self.unopened_free;
+        assert_eq!(self.free.find_block(1, self.opened as usize), None);
+        for (number, entry) in self.table.iter().take(self.opened as usize).enumerate() {
             counts[entry.state as usize] += 1;
             assert_eq!(self.free.contains(number), entry.state == State::Free);
             let may_leave = entry.state == State::Resident && entry.wires == 0;
@@ -477,6 +512,34 @@ impl Frames {
             length += 1;
         }
         assert_eq!((length, older), (self.count(State::Resident), self.newest));
+    }
+
+    /// Takes a run of free frames out of the free set. One that is shorter than wanted only if
+    /// enough of those are free that are open: the tables would grow for what is in pieces.
+    fn find_run(&mut self, want: u32) -> Option<(usize, usize)> {
+        let unopened = want.min(self.unopened_free);
+        let is_scarce = self.free.len() < (self.opened / OPEN_FREE_PART).max(want) as usize;
+        if unopened == 0 || !is_scarce || self.free.has_run(want as usize) {
+            return self.free.take_run(want as usize);
+        }
+        let first = self.opened as usize;
+        self.open(unopened);
+        let length = unopened as usize;
+        (first..first + length).for_each(|frame| self.free.remove(frame));
+        Some((first, length))
+    }
+
+    /// Opens so many frames more.
+    #[cold]
+    fn open(&mut self, count: u32) {
+        for frame in self.opened..self.opened + count {
+            if self.unopened_free > 0 {
+                self.unopened_free -= 1;
+                self.table[frame as usize].state = State::Free;
+                self.free.insert(frame as usize);
+            }
+        }
+        self.opened += count;
     }
 
     fn end_cleaning(&mut self, frame: FrameId) {

@@ -17,6 +17,7 @@ pub mod bitmap;
 mod bits;
 pub mod check;
 pub mod cluster;
+pub mod column;
 pub mod controller;
 pub mod daemon;
 pub mod decision;

@@ -11,6 +11,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::column::Column;
+
 const NONE: u32 = u32::MAX;
 
 /// What lists are numbered with. `u8` is enough for most; a list a space needs `u32`.
@@ -60,13 +62,20 @@ const EMPTY: Ends = Ends {
 
 /// Several lists over the numbers `0..members_max`, each number on at most one of them.
 pub struct Queues<List = u8> {
-    links: Vec<Link<List>>,
+    links: Column<Link<List>>,
     ends: Vec<Ends>,
 }
 
 impl<List: ListNumber> Queues<List> {
     /// Makes `lists` empty lists.
     pub fn new(lists: List, members_max: u32) -> Queues<List> {
+        Queues::in_two(lists, members_max, 0)
+    }
+
+    /// The same, of two kinds of members: the numbers of the others are behind those of the frames.
+    pub fn in_two(lists: List, frames_max: u32, others_max: u32) -> Queues<List> {
+        let members_max = frames_max.checked_add(others_max);
+        let members_max = members_max.expect("members are far fewer than their numbers allow");
         assert!(lists != List::NONE && members_max < NONE);
         let link = Link {
             next: NONE,
@@ -74,7 +83,7 @@ impl<List: ListNumber> Queues<List> {
             list: List::NONE,
         };
         Queues {
-            links: vec![link; members_max as usize],
+            links: Column::in_two(link, frames_max as usize, members_max as usize),
             ends: vec![EMPTY; lists.index()],
         }
     }

@@ -11,9 +11,9 @@
 //! without a reverse map did, the same entries are kept in that order too, apart from those that
 //! such a policy has removed: the *standing* ones. Nobody else pays for them.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::column::Column;
 use crate::id::{FrameId, SpaceId, VirtPage};
 use crate::standing::Standing;
 
@@ -46,7 +46,7 @@ pub struct Mapping {
 
 /// Where each frame may be mapped.
 pub struct ReverseMap {
-    heads: Vec<Head>,
+    heads: Column<Head>,
     links: Vec<Link>,
     spare: u32,
     links_used: u32,
@@ -57,7 +57,7 @@ pub struct ReverseMap {
 impl ReverseMap {
     /// An empty map for `frames` frames.
     pub fn new(frames: usize) -> ReverseMap {
-        let heads = vec![Head::Unmapped; frames];
+        let heads = Column::new(Head::Unmapped, frames);
         ReverseMap {
             heads,
             links: Vec::new(),

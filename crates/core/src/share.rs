@@ -4,8 +4,8 @@
 //! it is told to engines live, and set as limits in the lab.
 //!
 //! Frames go to who asks for them. The first process has all there are; one that comes later has
-//! an equal share if so many are not in use, and at least the floor, and as much again as it has
-//! whenever it [is short](Voice::news). What nobody uses goes at once. What is used goes at once
+//! what it asks for, or an equal share, if so many are not in use, and at least the floor, and as
+//! much again as it has whenever it [is short](Voice::news). What nobody uses goes at once. What is used goes at once
 //! only where its holder has more than an equal share and who asks never used one; else slowly, so
 //! that the holder's own faults can speak up; and among those that page, frames drift to those that
 //! page more.
@@ -32,6 +32,12 @@ pub const FLOOR_FRAMES: u64 = 256;
 /// The least a process can be managed with. With less for each, new processes are turned away.
 pub const FRAMES_MIN: u64 = 64;
 
+/// What a program begins with where others are: enough for most, while there is more to be taken.
+pub const FIRST_FRAMES: u64 = 4096;
+
+/// For how many forks a process keeps what it was given and does not use.
+const FORKS_AHEAD: u64 = 8;
+
 /// What is left to a process beyond what it uses, so that it can take a step unhindered.
 const SLACK_FRAMES: u64 = 128;
 
@@ -55,7 +61,8 @@ pub struct Holder {
     pub resident: u64,
     /// How many pages it moved in and out lately.
     pub pressure: u64,
-    /// What it asks to have in all, if that is more; zero once it was given something.
+    /// What it asks to have in all, if that is more; zero once it was given something. One that
+    /// has just come and asks for nothing is taken to want an equal share.
     pub asked: u64,
     /// It has [used](uses_share) an equal share: what it has lost of that since went to those that
     /// page more.
@@ -103,8 +110,9 @@ impl Holder {
 
     /// What it would have beyond what it was given.
     fn wanted(&self, total: u64, fair: u64, is_alone: bool) -> u64 {
-        let asked = match self.given {
-            0 => fair,
+        let asked = match (self.given, self.asked) {
+            (0, 0) => fair,
+            (0, asked) => asked.min(fair),
             _ => self.asked.min(total),
         };
         match asked > self.given && is_alone {
@@ -115,15 +123,14 @@ impl Holder {
 
     /// What it can do without at once.
     fn unused(&self, floor: u64) -> u64 {
-        let kept = self.resident + self.resident / 8 + SLACK_FRAMES;
-        self.given.saturating_sub(kept.max(floor))
+        self.given.saturating_sub(kept(self.resident).max(floor))
     }
 }
 
 /// Whether a process that uses `resident` frames uses an equal share, which is `fair`, but for what
 /// is left to it unused.
 pub fn uses_share(resident: u64, fair: u64) -> bool {
-    resident + resident / 8 + SLACK_FRAMES >= fair
+    kept(resident) >= fair
 }
 
 /// What a process has to say to who divides frames: that it is short of them, and that it has
@@ -177,6 +184,37 @@ pub fn asks(given: u64) -> u64 {
     given * 2
 }
 
+/// What is left to a process that uses `resident` frames of those that it was given.
+fn kept(resident: u64) -> u64 {
+    resident + resident / 8 + SLACK_FRAMES
+}
+
+/// What a process needs that uses `resident` frames and is about to fork, and what its child needs,
+/// which begins with the same pages: a third of it is free, so that neither [takes](takes) more
+/// before it has made copies of what it writes to.
+pub fn needs_at_fork(resident: u64) -> u64 {
+    resident + resident / 2 + FLOOR_FRAMES
+}
+
+/// What a process is left with that was given `given` frames, uses `resident` and hands its child
+/// what [that needs](needs_at_fork): what some forks more need, and the rest is given back. `None`
+/// if it would have to give up pages.
+pub fn left_at_fork(given: u64, resident: u64) -> Option<u64> {
+    let needed = needs_at_fork(resident);
+    let rest = given.checked_sub(needed)?;
+    (rest >= kept(resident).max(FLOOR_FRAMES)).then(|| rest.min(FORKS_AHEAD * needed))
+}
+
+/// What a process that uses `resident` of `given` frames takes of those that nobody has: as much
+/// again when less than a third of its own is free, and so before a policy begins to look for pages
+/// to give up. It costs nobody anything; what it does not come to use it can be without at once.
+pub fn takes(given: u64, resident: u64) -> u64 {
+    match resident + given / 3 > given {
+        true => asks(given) - given,
+        false => 0,
+    }
+}
+
 /// How much a process pages, from what it was and how many pages it has moved since: half of each,
 /// as one quiet interval does not make a process idle.
 pub fn pressure(before: u64, moved: u64) -> u64 {
@@ -208,6 +246,16 @@ pub fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
         floor,
         is_settled,
     }
+}
+
+/// What is left of `total` for anybody to take, once each is `given` that: the most that they may be
+/// using meanwhile taken off.
+pub fn unassigned(total: u64, holders: &[Holder], given: &[u64]) -> u64 {
+    let held = holders.iter().zip(given).map(|(holder, &given)| {
+        let given = holder.given.max(given);
+        Holder { given, ..*holder }.held()
+    });
+    total.saturating_sub(held.sum())
 }
 
 /// Takes what nobody uses if that is wanted, and then, for those that would have an equal share,

@@ -17,11 +17,11 @@
 //! [`reverse`](crate::reverse) says where a frame may be mapped; what stands is there too.
 
 use alloc::collections::BTreeMap;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Bound;
 
 use crate::bits::Bits;
+use crate::column::Column;
 use crate::id::{FrameId, SpaceId, VirtPage};
 use crate::reverse::Mapping;
 
@@ -59,7 +59,7 @@ pub(crate) struct Standing {
     is_mapped: Bits,
     /// Few pages are shared: of the others a bit is near where a count would not be.
     is_shared: Bits,
-    counts: Vec<u32>,
+    counts: Column<u32>,
 }
 
 impl Standing {
@@ -71,7 +71,7 @@ impl Standing {
             last: None,
             is_mapped: Bits::new(frames),
             is_shared: Bits::new(frames),
-            counts: vec![0; frames],
+            counts: Column::new(0, frames),
         }
     }
 

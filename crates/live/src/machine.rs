@@ -29,6 +29,7 @@ pub(crate) mod tests;
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use tidemark_core::column::Column;
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
 use tidemark_core::machine::{Machine, Rights, Setback};
 
@@ -114,7 +115,7 @@ pub struct LiveMachine {
     tip: Mapping,
     pages: Pagemap,
     pool: Pool,
-    slots: Vec<Slot>,
+    slots: Column<Slot>,
     entering: Vec<FrameId>,
     leaving: Vec<FrameId>,
     deferred: Vec<FrameId>,
@@ -202,7 +203,7 @@ impl LiveMachine {
             tip,
             pages,
             pool,
-            slots: vec![slot; frames as usize],
+            slots: Column::new(slot, frames as usize),
             entering: Vec::with_capacity(64),
             leaving: Vec::with_capacity(64),
             deferred: Vec::with_capacity(64),
@@ -513,7 +514,7 @@ impl LiveMachine {
                     .all(|frame| self.slots[frame.index()].standing == standing)
             );
         }
-        for slot in &self.slots {
+        for slot in self.slots.iter() {
             let is_outside = matches!(slot.standing, Standing::Mapped | Standing::Leaving);
             assert!(!is_outside || slot.contents == Contents::Hole);
             assert_eq!(slot.standing == Standing::Unmapped, slot.at == NOWHERE);

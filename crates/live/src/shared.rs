@@ -10,8 +10,10 @@
 //! 0                       header: HEADER_BYTES
 //! HEADER_BYTES            PROCESSES_MAX records of PROCESS_BYTES each
 //! then                    one u16 a swap slot: by how many processes it is used; 0 is free
-//! then                    one bitmap a process: which slots it uses
+//! then                    for each process one bitmap of parts, and one of slots: which it uses
 //! ```
+//! A part is as many slots as a page has bits. Its bit is set when a slot of it is taken, and stays:
+//! who looks for the slots of a process looks at the parts that have had one.
 //!
 //! # Invariants
 //! 1. A slot's count is at least the number of bitmaps with its bit set. A process killed between
@@ -20,7 +22,9 @@
 //! 2. A record's counters are written by its own engine alone; its way from [`State::Ended`] to
 //!    [`State::Free`] belongs to the supervisor. Its budget is changed by
 //!    [`Process::change_budget`] once its engine runs: by the supervisor, and by an engine that
-//!    forks.
+//!    forks or takes frames that nobody has.
+//! 3. What nobody has is less than the total by at least what all processes have: see
+//!    [`Shared::hold_unassigned`].
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,7 +35,7 @@ use crate::sys::shm::Shared as Area;
 /// The first word of the shared memory: "TIDEMARK" in ASCII, least byte first.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 /// How many processes can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// How many buckets a latency histogram has. See [`bucket_of`].
@@ -46,6 +50,8 @@ const COUNTERS_AT: usize = 32;
 const LATENCIES_AT: usize = 96;
 const CLUSTERS_AT: usize = LATENCIES_AT + Latency::ALL.len() * LATENCY_BUCKETS;
 const NAME_WORDS: usize = 2;
+/// How many words of the bitmap of slots a part has.
+const PART_WORDS: usize = 512;
 
 /// The fields of the header, by word.
 #[derive(Clone, Copy)]
@@ -59,6 +65,10 @@ enum Header {
     FramesTotal,
     /// One more than the number; zero if there is none.
     DiskProcessor,
+    /// Frames that no process has, and that an engine may take.
+    Unassigned,
+    /// How many records were ever claimed: those below.
+    RecordsOpened,
 }
 
 /// The fields of a process record before its counters, by word.
@@ -341,6 +351,8 @@ impl Shared {
                 .is_ok();
             if is_mine {
                 words.iter().skip(1).for_each(|word| word.store(0, Relaxed));
+                let opened = u64::from(index.0) + 1;
+                self.header(Header::RecordsOpened).fetch_max(opened, SeqCst);
             }
             is_mine
         })
@@ -354,13 +366,14 @@ impl Shared {
         let child = self.claim()?;
         let (from, to) = (self.owned(parent), self.owned(child));
         let refs = self.slot_refs();
-        for (word, (from, to)) in from.iter().zip(to).enumerate() {
-            let bits = from.load(Relaxed);
+        for word in from.words_used() {
+            let bits = from.words[word].load(Relaxed);
             for bit in ones(bits) {
                 refs[word * 64 + bit].fetch_add(1, AcqRel);
             }
             if bits != 0 {
-                to.store(bits, Release);
+                to.note_part(word);
+                to.words[word].store(bits, Release);
             }
         }
         self.process(child).set_parent(self.process(parent).pid());
@@ -372,11 +385,13 @@ impl Shared {
     /// - Needs: the process is gone, and nobody else releases it at the same time.
     pub fn release(&self, index: ProcessIndex) {
         let refs = self.slot_refs();
-        for (word, owned) in self.owned(index).iter().enumerate() {
-            for bit in ones(owned.swap(0, AcqRel)) {
+        let owned = self.owned(index);
+        for word in owned.words_used() {
+            for bit in ones(owned.words[word].swap(0, AcqRel)) {
                 self.drop_ref(&refs[word * 64 + bit]);
             }
         }
+        owned.parts.iter().for_each(|part| part.store(0, Release));
         let process = self.process(index);
         let resident = process.counter(Counter::FramesResident).swap(0, Relaxed);
         self.header(Header::FramesResident)
@@ -394,7 +409,8 @@ impl Shared {
 
     /// Every record that is not free, in the order of the table.
     pub fn processes(&self) -> impl Iterator<Item = (ProcessIndex, Process<'_>)> {
-        (0..PROCESSES_MAX as u32)
+        let opened = self.header(Header::RecordsOpened).load(SeqCst);
+        (0..opened.min(PROCESSES_MAX as u64) as u32)
             .map(|index| (ProcessIndex(index), self.process(ProcessIndex(index))))
             .filter(|(_, process)| process.state() != State::Free)
     }
@@ -454,16 +470,44 @@ impl Shared {
     }
 
     /// Which slots a process uses, one bit each.
-    pub(crate) fn owned(&self, index: ProcessIndex) -> &[AtomicU64] {
-        let words = self.slots.div_ceil(64);
-        let at = ownership_at(self.slots) + index.0 as usize * words * 8;
+    pub(crate) fn owned(&self, index: ProcessIndex) -> Owned<'_> {
+        let (parts, words) = owned_words(self.slots);
+        let at = ownership_at(self.slots) + index.0 as usize * (parts + words) * 8;
         let (word, bit) = (index.0 as usize / 64, 1 << (index.0 % 64));
         if self.reached[word].load(Relaxed) & bit == 0 {
-            let reached = self.memory.reach(at, words * 8);
+            let reached = self.memory.reach(at, (parts + words) * 8);
             reached.expect("the host lets shared memory be used");
             self.reached[word].fetch_or(bit, Relaxed);
         }
-        self.memory.slice(at, words)
+        Owned {
+            parts: self.memory.slice(at, parts),
+            words: self.memory.slice(at + parts * 8, words),
+        }
+    }
+
+    /// Keeps engines from taking what nobody has, and looks for it: what is to be divided. Until
+    /// [`release_unassigned`](Self::release_unassigned) says what is left. Supervisor only.
+    ///
+    /// An engine that takes some [says so](Process::take_unassigned) first: what is read of budgets
+    /// after this has all that was taken before.
+    pub fn hold_unassigned(&self) {
+        self.header(Header::Unassigned).store(0, SeqCst);
+    }
+
+    /// Lets engines take so many frames, which no process has. Supervisor only.
+    pub fn release_unassigned(&self, frames: u64) {
+        self.header(Header::Unassigned).store(frames, SeqCst);
+    }
+
+    /// How many frames nobody has that an engine may take.
+    pub fn unassigned(&self) -> u64 {
+        self.header(Header::Unassigned).load(SeqCst)
+    }
+
+    fn take_unassigned(&self, frames: u32) -> bool {
+        self.header(Header::Unassigned)
+            .fetch_update(SeqCst, SeqCst, |left| left.checked_sub(frames.into()))
+            .is_ok()
     }
 
     /// Takes the slot behind `count` if it is free.
@@ -489,6 +533,48 @@ impl Shared {
 impl AsFd for Shared {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.memory.fd().expect("the descriptor is kept")
+    }
+}
+
+/// Which slots a process uses.
+#[derive(Clone, Copy)]
+pub(crate) struct Owned<'a> {
+    /// A bit for each part of the words that has had a slot.
+    parts: &'a [AtomicU64],
+    /// A bit for each slot.
+    words: &'a [AtomicU64],
+}
+
+impl<'a> Owned<'a> {
+    /// Notes that the process uses `slot`.
+    pub(crate) fn insert(self, slot: u32) {
+        let word = slot as usize / 64;
+        self.note_part(word);
+        self.words[word].fetch_or(1 << (slot % 64), Release);
+    }
+
+    /// Notes that the process does not use `slot` any more, and says whether it did.
+    pub(crate) fn remove(self, slot: u32) -> bool {
+        let bit = 1u64 << (slot % 64);
+        self.words[slot as usize / 64].fetch_and(!bit, AcqRel) & bit != 0
+    }
+
+    fn note_part(self, word: usize) {
+        let part = word / PART_WORDS;
+        let (parts, bit) = (&self.parts[part / 64], 1 << (part % 64));
+        if parts.load(Relaxed) & bit == 0 {
+            parts.fetch_or(bit, AcqRel);
+        }
+    }
+
+    /// The words of all parts that have had a slot, in order.
+    fn words_used(self) -> impl Iterator<Item = usize> + 'a {
+        let parts = self.parts.iter().enumerate();
+        let parts = parts.flat_map(|(at, parts)| {
+            ones(parts.load(Acquire)).map(move |bit| (at * 64 + bit) * PART_WORDS)
+        });
+        let words = self.words.len();
+        parts.flat_map(move |first| first..words.min(first + PART_WORDS))
     }
 }
 
@@ -540,6 +626,34 @@ impl<'a> Process<'a> {
         self.field(Field::Budget)
             .compare_exchange(u64::from(from), u64::from(to), SeqCst, Relaxed)
             .is_ok()
+    }
+
+    /// Takes up to `most` frames that nobody has for this process, but none if there are fewer than
+    /// `least`, and answers how many. Engine only, for its own record or for that of a child that is
+    /// about to be forked.
+    pub fn take_unassigned(&self, least: u32, most: u32) -> u32 {
+        let wanted = self.shared.unassigned().min(most.into()) as u32;
+        if wanted < least.max(1) {
+            return 0;
+        }
+        self.add_to_budget(i64::from(wanted));
+        // The supervisor may know of them by now, and may have counted them off: in doubt what
+        // nobody has is too little for a moment, and never too much.
+        if self.shared.take_unassigned(wanted) {
+            return wanted;
+        }
+        self.add_to_budget(-i64::from(wanted));
+        0
+    }
+
+    fn add_to_budget(&self, frames: i64) {
+        loop {
+            let before = self.budget();
+            let after = (i64::from(before) + frames).max(0) as u32;
+            if self.change_budget(before, after) {
+                return;
+            }
+        }
     }
 
     /// What the engine goes by that goes by `before` until now: what the supervisor has set, within
@@ -738,13 +852,20 @@ pub fn percentile_ns(counts: &[u64], thousandths: u64) -> u64 {
     (bucket_floor_ns(bucket) + bucket_floor_ns(bucket + 1)) / 2
 }
 
+/// How many words a process's parts and slots have.
+fn owned_words(slots: usize) -> (usize, usize) {
+    let words = slots.div_ceil(64);
+    (words.div_ceil(PART_WORDS).div_ceil(64), words)
+}
+
 fn ownership_at(slots: usize) -> usize {
     let refs_end = HEADER_BYTES + PROCESSES_MAX * PROCESS_BYTES + slots * 2;
     refs_end.next_multiple_of(4096)
 }
 
 fn bytes_for(slots: usize) -> usize {
-    (ownership_at(slots) + PROCESSES_MAX * slots.div_ceil(64) * 8).next_multiple_of(4096)
+    let (parts, words) = owned_words(slots);
+    (ownership_at(slots) + PROCESSES_MAX * (parts + words) * 8).next_multiple_of(4096)
 }
 
 /// The positions of the ones in `bits`, lowest first.
@@ -850,7 +971,7 @@ mod tests {
         let parent = shared.claim().unwrap();
         for slot in [0, 64, 129] {
             assert!(shared.take_slot(&shared.slot_refs()[slot]));
-            shared.owned(parent)[slot / 64].fetch_or(1 << (slot % 64), Relaxed);
+            shared.owned(parent).insert(slot as u32);
         }
         let child = shared.claim_child(parent).unwrap();
         assert_ne!(parent, child);
@@ -866,6 +987,78 @@ mod tests {
             (0, 0)
         );
         assert_eq!(shared.processes().count(), 0);
+    }
+
+    #[test]
+    fn found_f3_the_slots_of_a_process_are_found_in_the_parts_it_has_used() {
+        let slots = 64 * PART_WORDS as u32 * 70;
+        let shared = Shared::create(slots, 64).unwrap();
+        let parent = shared.claim().unwrap();
+        let last = slots - 1;
+        for slot in [5, last] {
+            assert!(shared.take_slot(&shared.slot_refs()[slot as usize]));
+            shared.owned(parent).insert(slot);
+        }
+        let child = shared.claim_child(parent).unwrap();
+        assert_eq!(shared.owned(child).words_used().count(), 2 * PART_WORDS);
+        assert!(shared.owned(child).remove(last) && !shared.owned(child).remove(last));
+        assert_eq!(shared.owned(child).words_used().count(), 2 * PART_WORDS);
+        shared.release(parent);
+        assert_eq!(shared.owned(parent).words_used().count(), 0);
+        assert_eq!(shared.slot_refs()[5].load(Relaxed), 1);
+    }
+
+    #[test]
+    fn found_f9_what_nobody_has_is_taken_by_one_engine_only() {
+        let ours = Shared::create(1, 1000).unwrap();
+        let theirs = open_again(&ours);
+        let index = ours.claim().unwrap();
+        ours.process(index).set_budget(10);
+        let process = theirs.process(index);
+        assert_eq!(process.take_unassigned(1, 50), 0, "nothing was released");
+        ours.release_unassigned(60);
+        assert_eq!(process.take_unassigned(61, 100), 0);
+        assert_eq!(process.take_unassigned(1, 50), 50);
+        assert_eq!((process.take_unassigned(1, 50), process.budget()), (10, 70));
+        assert_eq!(theirs.unassigned(), 0);
+    }
+
+    /// What is divided is what all do not have: an engine that takes some meanwhile must not be
+    /// given it twice.
+    #[test]
+    fn found_f9_what_is_taken_while_it_is_divided_is_never_had_twice() {
+        const TOTAL: u64 = 64;
+        let ours = Shared::create(1, TOTAL).unwrap();
+        let theirs = open_again(&ours);
+        let index = ours.claim().unwrap();
+        const ROUNDS: u64 = 2000;
+        let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let process = theirs.process(index);
+                for round in 1..=ROUNDS {
+                    while begun.load(Acquire) < round {
+                        std::thread::yield_now();
+                    }
+                    (0..8).for_each(|_| _ = process.take_unassigned(1, 7));
+                    ended.store(round, Release);
+                }
+            });
+            let process = ours.process(index);
+            for round in 1..=ROUNDS {
+                process.set_budget(1);
+                ours.release_unassigned(TOTAL / 2);
+                begun.store(round, Release);
+                (0..round % 64).for_each(|_| std::hint::spin_loop());
+                ours.hold_unassigned();
+                let budget = process.budget();
+                ours.release_unassigned(TOTAL - u64::from(budget));
+                while ended.load(Acquire) < round {
+                    std::thread::yield_now();
+                }
+                assert!(u64::from(process.budget()) + ours.unassigned() <= TOTAL);
+            }
+        });
     }
 
     #[test]

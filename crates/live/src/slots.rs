@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_core::backing::Slots;
 use tidemark_core::id::SlotId;
 
-use crate::shared::{ProcessIndex, Shared};
+use crate::shared::{Owned, ProcessIndex, Shared};
 
 /// Slots in shared memory, taken and given back by one process.
 pub struct SharedSlots {
@@ -48,13 +48,11 @@ impl SharedSlots {
             .take_while(|count| self.shared.take_slot(count));
         let taken = taken.count() as u32;
         let owned = self.owned();
-        for slot in first..first + taken {
-            owned[slot as usize / 64].fetch_or(1 << (slot % 64), Relaxed);
-        }
+        (first..first + taken).for_each(|slot| owned.insert(slot));
         taken
     }
 
-    fn owned(&self) -> &[AtomicU64] {
+    fn owned(&self) -> Owned<'_> {
         self.shared.owned(ProcessIndex(self.process.load(Relaxed)))
     }
 
@@ -101,9 +99,8 @@ impl Slots for SharedSlots {
             }
             return;
         }
-        let bit = 1u64 << (slot.0 % 64);
-        let before = self.owned()[slot.0 as usize / 64].fetch_and(!bit, AcqRel);
-        assert!(before & bit != 0, "slot {} is not this process's", slot.0);
+        let was_owned = self.owned().remove(slot.0);
+        assert!(was_owned, "slot {} is not this process's", slot.0);
         self.shared
             .drop_ref(&self.shared.slot_refs()[slot.0 as usize]);
     }

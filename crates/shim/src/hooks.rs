@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use tidemark_live::engine::{REST_LIMIT, say};
 use tidemark_live::requests::Ask;
-use tidemark_live::sys::maps::{Kind, Maps};
 use tidemark_live::sys::{PAGE, memory, signal, thread};
 
 use crate::{CHILD, REQUESTS, own};
@@ -223,7 +222,7 @@ pub(crate) fn resume_child() {
 }
 
 /// Touches what the C library uses in the child before our hook runs there. The engine is frozen:
-/// what is present now stays so until the fork is over.
+/// what is present now stays so until the fork is over. It has seen to the heads of heaps itself.
 fn touch_for_child() {
     unsafe extern "C" {
         fn _IO_iter_begin() -> *mut c_void;
@@ -251,7 +250,6 @@ fn touch_for_child() {
         }
         _IO_list_unlock();
     }
-    touch_arenas();
     touch_control_blocks();
     // This thread's own stack, should it be managed memory: a little on both sides of here.
     let here = &raw const FORK_LOCK as usize;
@@ -263,26 +261,6 @@ fn touch_for_child() {
             unsafe { touch((top + page * 256) as *mut u8) };
         }
     }
-}
-
-/// The heads of the C library's heaps beyond the first, whose locks it resets in the child. They
-/// lie at multiples of [`HEAP_BYTES`] in private memory.
-fn touch_arenas() {
-    let Ok(mut maps) = Maps::open() else { return };
-    let _ = maps.visit_areas(|area| {
-        let is_plain = area.is_readable && area.is_writable && !area.is_shared;
-        if !is_plain || area.kind != Kind::Anonymous {
-            return;
-        }
-        let first = area.start.next_multiple_of(HEAP_BYTES);
-        for head in (first..area.end).step_by(HEAP_BYTES).take(HEADS_MAX) {
-            // The engine's memory may be part of the mapping: holes in it are to stay holes.
-            if !memory::overlaps_own(head, head + 1) {
-                // By way of the kernel: another thread may have unmapped it by now.
-                let _ = thread::read_own_memory(head, &mut [0]);
-            }
-        }
-    });
 }
 
 /// The control blocks of all threads, which the C library walks in the child to free their stacks.
@@ -304,10 +282,6 @@ fn touch_control_blocks() {
     });
 }
 
-/// What the C library aligns its heaps beyond the first to (glibc `malloc/arena.c`).
-const HEAP_BYTES: usize = 64 << 20;
-/// The most heads touched in one mapping: more would be another allocator's.
-const HEADS_MAX: usize = 64;
 /// How much of the C library's `struct pthread` lies before its list of robust locks, at most, ...
 const BLOCK_BYTES_BEFORE_LIST: usize = 0x300;
 /// ... and from it on: `struct pthread` is smaller than a page in all.

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use tidemark_core::share::{self, Division, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion};
+use tidemark_core::share::{
+    self, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
+};
 use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_results::{Ending, ProcessRecord, Statistics};
@@ -327,6 +329,7 @@ impl Tree {
     /// Divides memory among all, tells those concerned, and answers newcomers it suffices for.
     fn divide(&mut self, occasion: Occasion) {
         let total = self.shared.frames_total();
+        self.shared.hold_unassigned();
         let holders = self.collect_holders();
         let Division {
             given,
@@ -340,6 +343,7 @@ impl Tree {
         if !self.lower(&holders, &given) {
             return self.plan_division(false);
         }
+        let left = share::unassigned(total, &holders, &given);
         let mut turned_away = vec![];
         for (place, (member, frames)) in self.members.iter_mut().zip(given).enumerate() {
             match member.record {
@@ -363,6 +367,7 @@ impl Tree {
         for place in turned_away.into_iter().rev() {
             self.turn_away(place);
         }
+        self.shared.release_unassigned(left);
         self.plan_division(is_settled);
     }
 
@@ -382,15 +387,12 @@ impl Tree {
     }
 
     /// What there is to divide among: the members in their order, then children on their way, which
-    /// have half of what their parents had.
+    /// have what was left them.
     fn collect_holders(&mut self) -> Vec<Holder> {
-        let mut has_forked = false;
         for member in &mut self.members {
-            has_forked |= member.look_up_given(&self.shared);
+            member.look_up_given(&self.shared);
         }
-        if has_forked {
-            self.find_children();
-        }
+        self.find_children();
         let shared = &self.shared;
         let members = &self.members;
         let is_child_due = |&&(index, since): &&(ProcessIndex, Instant)| {
@@ -593,18 +595,15 @@ impl Member {
         self.moved_pages = moved;
     }
 
-    /// Learns what the process may use, and whether its engine has changed that: one that forks
-    /// hands half of it to the child.
-    fn look_up_given(&mut self, shared: &Shared) -> bool {
-        let Some(index) = self.record.or(self.hello.record) else {
-            return false;
-        };
-        let given = u64::from(shared.process(index).budget());
-        let before = std::mem::replace(&mut self.given, given);
-        before != given && self.is_answered()
+    /// Learns what the process may use: its engine may have changed that, by taking what nobody
+    /// has, or by handing a part to a forked child.
+    fn look_up_given(&mut self, shared: &Shared) {
+        if let Some(index) = self.record.or(self.hello.record) {
+            self.given = shared.process(index).budget().into();
+        }
     }
 
-    /// Tells the engine that it may use so many frames. False if it forks at this moment, and
+    /// Tells the engine that it may use so many frames. False if it changes that at this moment, and
     /// nothing has been said.
     fn give(&mut self, process: &Process<'_>, frames: u64) -> bool {
         if self.given == frames {
@@ -624,13 +623,16 @@ impl Member {
 
     fn holder(&self, shared: &Shared) -> Holder {
         let Some(index) = self.record else {
-            // A forked child brings half of what its parent had, which may be less than the floor
+            // A forked child brings what its parent has left it, which may be less than the floor
             // that it must have to be admitted.
             let claimed = self.hello.record.map(|index| shared.process(index));
             return Holder {
                 given: self.given,
                 understood: claimed.map_or(0, |process| process.understood()),
-                asked: FLOOR_FRAMES,
+                asked: match claimed {
+                    Some(_) => FLOOR_FRAMES,
+                    None => FIRST_FRAMES,
+                },
                 resident: self.hello.frames_resident.into(),
                 ..Holder::NEW
             };

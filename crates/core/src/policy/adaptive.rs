@@ -42,7 +42,7 @@ impl Adaptive {
         // One more than is kept: a page leaves before the name of the one that comes is taken out.
         let ghosts_max = 2 * frames_max + 1;
         Adaptive {
-            queues: Queues::new(4, frames_max + ghosts_max),
+            queues: Queues::in_two(4, frames_max, ghosts_max),
             target: 0,
             ghosts: Directory::new(ghosts_max),
             frames_max,

@@ -4,12 +4,18 @@
 //! nothing is used any more between two rounds, what those rounds would do can be done at once.
 
 use super::Probe;
+use crate::column::Column;
 use crate::id::FrameId;
 use crate::queue::Queues;
 
 /// Takes from the ages of all pages of `list` the least that makes one which may leave be 0.
 /// Answers whether there is one.
-pub(super) fn count_down(queues: &Queues, list: u8, ages: &mut [u8], probe: &Probe<'_>) -> bool {
+pub(super) fn count_down(
+    queues: &Queues,
+    list: u8,
+    ages: &mut Column<u8>,
+    probe: &Probe<'_>,
+) -> bool {
     let members = queues.iter(list).map(FrameId);
     let may_leave = members.filter(|&frame| probe.may_leave(frame));
     let Some(least) = may_leave.map(|frame| ages[frame.index()]).min() else {

@@ -6,6 +6,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::column::Column;
 use crate::id::{FrameId, ObjectId, PageId};
 
 /// How many objects are remembered. Objects whose numbers differ by a multiple of it disturb each
@@ -23,7 +24,7 @@ struct LastPage {
 pub(super) struct Behind {
     last_pages: Vec<Option<LastPage>>,
     /// The object each page came to: it may have moved to another by the time it leaves.
-    came_to: Vec<ObjectId>,
+    came_to: Column<ObjectId>,
 }
 
 impl Behind {
@@ -31,7 +32,7 @@ impl Behind {
     pub fn new(frames_max: u32) -> Behind {
         Behind {
             last_pages: vec![None; LAST_PAGES],
-            came_to: vec![ObjectId(0); frames_max as usize],
+            came_to: Column::new(ObjectId(0), frames_max as usize),
         }
     }
 

@@ -3,21 +3,32 @@
 //! A hash says in which bucket a page is, and the entries of a bucket are chained. What stands with
 //! a page is kept with its name and its chain: a search that needs the one needs the others.
 //!
+//! There are buckets for the pages that were there at most at one time, and not for all that may
+//! come: they are few at first, and with each page that is added more are split in two, one after
+//! the other (Litwin, "Linear hashing", VLDB 1980), so that no call takes long.
+//!
 //! # Invariants
 //! 1. Every entry that holds a page is in the chain of its page's bucket, and no other entry is in
 //!    a chain.
+//! 2. Of the buckets `0..half` those below `buckets.len() - half` were split, where `half` is the
+//!    greatest power of two below their number.
 //!
 //! [`directory`](super::directory) gives out entries in no order, [`ghosts`](super::ghosts) in the
 //! order in which pages leave.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::column::Column;
 use crate::id::{ObjectId, PageId};
 
 pub(super) const NONE: u32 = u32::MAX;
 /// In place of the object of a page where there is none.
 const NOBODY: ObjectId = ObjectId(NONE);
+/// The buckets there are at first, if not fewer are enough.
+const BUCKETS_LEAST: usize = 64;
+/// Of each page that is there most are known not to be by an empty bucket, without a look at an
+/// entry, if there are so many buckets for it.
+const BUCKETS_A_PAGE: usize = 2;
 /// A table of fewer bytes than this is in the nearest caches.
 const FAR_BYTES_MIN: usize = 1 << 18;
 
@@ -43,8 +54,13 @@ impl<Data> Entry<Data> {
 
 /// Pages by number, each with data.
 pub(super) struct Chains<Data = ()> {
-    entries: Vec<Entry<Data>>,
+    entries: Column<Entry<Data>>,
     buckets: Vec<u32>,
+    buckets_max: usize,
+    /// The number of buckets before any of them was split, less one: a mask.
+    half_mask: usize,
+    /// How many entries hold a page.
+    used: usize,
 }
 
 impl<Data: Copy + Default> Chains<Data> {
@@ -57,18 +73,26 @@ impl<Data: Copy + Default> Chains<Data> {
             next: NONE,
             data: Data::default(),
         };
-        // Most pages that are looked for are not here. With two buckets and more for each page most
-        // of those are known by an empty one, without a look at an entry.
-        let buckets = 2 * pages_max.next_power_of_two() as usize;
+        let buckets_max = BUCKETS_A_PAGE * pages_max.next_power_of_two() as usize;
+        let buckets_first = buckets_max.min(BUCKETS_LEAST);
+        let mut buckets = Vec::with_capacity(buckets_max);
+        buckets.resize(buckets_first, NONE);
         Chains {
-            entries: vec![entry; entries as usize],
-            buckets: vec![NONE; buckets],
+            entries: Column::new(entry, entries as usize),
+            buckets,
+            buckets_max,
+            half_mask: buckets_first - 1,
+            used: 0,
         }
     }
 
     /// Puts `page`, which has no entry, to `entry`, which holds none.
     pub fn link(&mut self, entry: u32, page: PageId, data: Data) {
         debug_assert_eq!(self.find(page), None, "{page:?} is remembered already");
+        self.used += 1;
+        if self.buckets.len() < self.buckets_max {
+            self.split_buckets();
+        }
         let bucket = self.bucket(page);
         let next = core::mem::replace(&mut self.buckets[bucket], entry);
         self.entries[entry as usize] = Entry {
@@ -79,8 +103,40 @@ impl<Data: Copy + Default> Chains<Data> {
         };
     }
 
+    /// Splits buckets until there are enough for the pages that are there: two for each page that
+    /// is added at the most.
+    #[cold]
+    fn split_buckets(&mut self) {
+        let wanted = (BUCKETS_A_PAGE * self.used).min(self.buckets_max);
+        while self.buckets.len() < wanted {
+            self.split_bucket();
+        }
+    }
+
+    /// Moves those of one bucket that the next bit of their hash says to a new one.
+    fn split_bucket(&mut self) {
+        let half = self.half_mask + 1;
+        let new = self.buckets.len();
+        self.buckets.push(NONE);
+        let (mut entry, mut stays) = (self.buckets[new - half], NONE);
+        let mut moves = NONE;
+        while entry != NONE {
+            let next = self.entries[entry as usize].next;
+            let is_moved = hash(self.page(entry)) & half != 0;
+            let chain = if is_moved { &mut moves } else { &mut stays };
+            self.entries[entry as usize].next = core::mem::replace(chain, entry);
+            entry = next;
+        }
+        self.buckets[new - half] = stays;
+        self.buckets[new] = moves;
+        if self.buckets.len() == 2 * half {
+            self.half_mask = 2 * half - 1;
+        }
+    }
+
     /// Takes the page of `entry` out of it.
     pub fn unlink(&mut self, entry: u32) {
+        self.used -= 1;
         let after = self.entries[entry as usize].next;
         *self.link_to(entry) = after;
         self.entries[entry as usize].object = NOBODY;
@@ -136,13 +192,12 @@ impl<Data: Copy + Default> Chains<Data> {
     /// `look` looks at what the caller keeps for an entry. The answers only make sure that the
     /// looks take place.
     pub fn bring_near(&self, pages: impl Iterator<Item = PageId>, look: impl Fn(u32) -> bool) {
-        if size_of_val(&self.entries[..]) < FAR_BYTES_MIN {
+        if self.entries.bytes() < FAR_BYTES_MIN {
             return;
         }
         let is_last = |page: &PageId| {
             let entry = self.buckets[self.bucket(*page)];
-            let first = self.entries.get(entry as usize);
-            first.is_some_and(|first| look(entry) & (first.next == NONE))
+            entry != NONE && look(entry) & (self.next(entry) == NONE)
         };
         core::hint::black_box(pages.filter(is_last).count());
     }
@@ -184,13 +239,24 @@ impl<Data: Copy + Default> Chains<Data> {
             }
         }
         assert_eq!(chained, held, "an entry with a page is in no chain");
+        assert_eq!(held, self.used, "pages are miscounted");
     }
 
     fn bucket(&self, page: PageId) -> usize {
-        // The finisher of SplitMix64 spreads neighbouring pages over the buckets.
-        let mut z = page.index ^ (u64::from(page.object.0) << 40);
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) as usize & (self.buckets.len() - 1)
+        let hash = hash(page);
+        let bucket = hash & (2 * self.half_mask + 1);
+        if bucket < self.buckets.len() {
+            bucket
+        } else {
+            hash & self.half_mask
+        }
     }
+}
+
+/// Spreads neighbouring pages over the buckets: the finisher of SplitMix64.
+fn hash(page: PageId) -> usize {
+    let mut z = page.index ^ (u64::from(page.object.0) << 40);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (z ^ (z >> 31)) as usize
 }

@@ -16,14 +16,12 @@
 //! 2. A page that was named to leave counts as gone. If it is in its test it is on the list, else
 //!    on none.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::again::{Fresh, Use};
 use super::directory::Directory;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 use crate::bitmap::Bitmap;
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -96,7 +94,7 @@ struct Hands {
 struct ClockPro {
     /// Frames, and behind them the entries of the directory; the oldest in front.
     list: Queues,
-    kinds: Vec<Kind>,
+    kinds: Column<Kind>,
     /// How many members of each kind are on the list.
     counts: [u32; KINDS],
     hands: Hands,
@@ -126,10 +124,10 @@ pub fn build(settings: Settings) -> impl Policy {
     let frames_max = settings.frames_max;
     let ghosts_permille = settings.knobs[0];
     let ghosts_max = (u64::from(frames_max) * ghosts_permille / 1000 + 1) as u32;
-    let members = frames_max + ghosts_max;
+    let members = (frames_max + ghosts_max) as usize;
     let mut policy = ClockPro {
-        list: Queues::new(1, members),
-        kinds: vec![Kind::Cold; members as usize],
+        list: Queues::in_two(1, frames_max, ghosts_max),
+        kinds: Column::in_two(Kind::Cold, frames_max as usize, members),
         counts: [0; KINDS],
         hands: Hands::default(),
         ghosts: Directory::new(ghosts_max),

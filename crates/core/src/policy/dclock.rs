@@ -8,13 +8,11 @@
 //!
 //! `linux-modern` is the same idea as the kernel runs it, from bits.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::ghosts::{Ghost, Ghosts};
 use super::pull::{pull, pull_any};
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -41,7 +39,7 @@ const INACTIVE: u8 = 1;
 
 struct Dclock {
     queues: Queues,
-    is_used: Vec<bool>,
+    is_used: Column<bool>,
     ghosts: Ghosts,
     /// How many pages have left or become active.
     age: u64,
@@ -53,7 +51,7 @@ struct Dclock {
 pub fn build(settings: Settings) -> impl Policy {
     Dclock {
         queues: Queues::new(2, settings.frames_max),
-        is_used: vec![false; settings.frames_max as usize],
+        is_used: Column::new(false, settings.frames_max as usize),
         // Whoever left before that many others comes too late.
         ghosts: Ghosts::new(settings.frames_max.max(1)),
         age: 0,

@@ -2,10 +2,11 @@
 //!
 //! A table of fixed size with a hash to find a page again. Each page that is remembered has an
 //! entry, and the entry's number stands for it on the lists of a policy, where frames stand for
-//! the pages that are resident. The directory itself keeps no order.
+//! the pages that are resident. The directory itself keeps no order. Entries that were used before
+//! are used again first.
 //!
 //! # Invariants
-//! 1. Every entry either holds a page, or is spare.
+//! 1. Every entry either holds a page, or is spare, or was never used.
 //! 2. A page has one entry at most.
 
 use super::chains::{Chains, NONE};
@@ -15,28 +16,35 @@ use crate::id::PageId;
 pub(super) struct Directory {
     chains: Chains,
     spare: u32,
+    /// How many entries were ever used: those below.
+    opened: u32,
     used: u32,
 }
 
 impl Directory {
     /// Makes room for `entries` pages.
     pub fn new(entries: u32) -> Directory {
-        let mut chains = Chains::new(entries, entries);
-        for entry in 1..entries {
-            chains.set_next(entry - 1, entry);
-        }
         Directory {
-            chains,
-            spare: if entries > 0 { 0 } else { NONE },
+            chains: Chains::new(entries, entries),
+            spare: NONE,
+            opened: 0,
             used: 0,
         }
     }
 
     /// Gives `page`, which has none, an entry. There must be room.
     pub fn insert(&mut self, page: PageId) -> u32 {
-        let entry = self.spare;
-        assert_ne!(entry, NONE, "the caller has made room");
-        self.spare = self.chains.next(entry);
+        assert!(!self.is_full(), "the caller has made room");
+        let entry = match self.spare {
+            NONE => {
+                self.opened += 1;
+                self.opened - 1
+            }
+            spare => {
+                self.spare = self.chains.next(spare);
+                spare
+            }
+        };
         self.chains.link(entry, page, ());
         self.used += 1;
         entry
@@ -75,13 +83,13 @@ impl Directory {
 
     /// Whether there is room for no other page.
     pub fn is_full(&self) -> bool {
-        self.spare == NONE
+        self.used == self.chains.len()
     }
 
     /// Panics if the table and the chains contradict each other.
     pub fn check(&self) {
         self.chains.check();
-        let entries = 0..self.chains.len();
+        let entries = 0..self.opened;
         let used = entries.filter(|&entry| self.chains.holds_page(entry));
         assert_eq!(used.count(), self.used as usize);
         let (mut spare, mut spares) = (self.spare, 0);
@@ -91,7 +99,7 @@ impl Directory {
             assert!(spares <= self.chains.len(), "spares have no end");
             spare = self.chains.next(spare);
         }
-        assert_eq!(self.used + spares, self.chains.len(), "an entry is lost");
+        assert_eq!(self.used + spares, self.opened, "an entry is lost");
     }
 }
 

@@ -13,13 +13,11 @@
 //! is kept free counts for a quarter of memory at most: FreeBSD does not run in so little that it
 //! would be more.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::ages::count_down;
 use super::pull::pull_any;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 use crate::time::Time;
@@ -92,7 +90,7 @@ impl Targets {
 
 struct Freebsd {
     queues: Queues,
-    counts: Vec<u8>,
+    counts: Column<u8>,
     init: u8,
     advance: u8,
     decline: u8,
@@ -121,7 +119,7 @@ impl Freebsd {
         let frames = u64::from(settings.frames);
         Freebsd {
             queues: Queues::new(LISTS, settings.frames_max),
-            counts: vec![0; settings.frames_max as usize],
+            counts: Column::new(0, settings.frames_max as usize),
             init: init.min(most),
             advance,
             decline,
@@ -360,6 +358,8 @@ impl Freebsd {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::super::bench::{Bench, settings};
     use super::*;
 

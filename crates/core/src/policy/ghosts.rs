@@ -3,28 +3,40 @@
 //! Pages by number, in the order in which they left. When there is room for no more the oldest
 //! memory goes. The newest ones are counted apart.
 //!
-//! Memories stand side by side as they come, round and round in a table. One that is taken leaves a
-//! hole behind, so that nothing is linked: a memory is written behind the last and forgotten at
-//! the front, where the processor expects it, and nobody looks at those before and behind it.
+//! Memories stand side by side as they come, in blocks of places. One that is taken leaves a hole
+//! behind, so that nothing is linked: a memory is written behind the last and forgotten at the
+//! front, where the processor expects it, and nobody looks at those before and behind it. A block
+//! that the front has passed is the next that the back goes on in, so that no more places are in
+//! memory than memories and holes need.
 //!
-//! There are half as many places more than memories. When half of those are holes, a gap goes from
-//! the back to the front: each memory that it comes to moves to its other end, and each hole makes
-//! it larger, until it is before all of them. It goes a few places with each memory that is added,
-//! so that no call takes long. From n memories with n/4 holes the gap takes 5n/4/8 additions, and
-//! so many holes can be left behind it: places do not run out before it has been round again.
+//! There are half as many places more than memories. When half of those that the memories there are
+//! have are holes, a gap goes from the back to the front: each memory that it comes to moves to its
+//! other end, and each hole makes it larger, until it is before all of them. It goes a few places
+//! with each memory that is added, so that no call takes long. From n memories with n/4 holes the
+//! gap takes 5n/4/8 additions, and so many holes can be left behind it: places do not run out
+//! before it has been round again.
 //!
 //! # Invariants
-//! 1. Places of memories and holes stand side by side: `span` of them, the first at `front`, which
-//!    is no hole. All other places are empty.
-//! 2. Memories in the first `old_span` places are old, the others recent.
-//! 3. The gap, while it is on its way, is `gap` holes side by side, of which `gap_at` places are
+//! 1. Memories and holes stand at positions side by side: `span` of them, the first at `front`,
+//!    which is no hole. All other places are empty.
+//! 2. Memories in the first `old_span` positions are old, the others recent.
+//! 3. The gap, while it is on its way, is `gap` holes side by side, of which `gap_at` positions are
 //!    before the first. Where there is none on its way both are 0.
+//! 4. Each block is spare, or was never used, or holds the positions of one block's length that
+//!    `turns` and `blocks` both name; and then at least one of those is in the span.
+
+use alloc::vec::Vec;
 
 use super::chains::Chains;
+use crate::column::Column;
 use crate::id::PageId;
 
 /// How many places a gap goes at a time.
 const GAP_STEPS: u32 = 8;
+/// Fewer holes than this are not worth a gap.
+const HOLES_LEAST: u32 = 64;
+/// How many places a block has.
+const BLOCK: u32 = 128;
 
 /// What is remembered of one page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +81,9 @@ pub(super) struct Found {
 /// Memories of pages that have left, oldest first.
 pub(super) struct Ghosts {
     chains: Chains<Known>,
-    front: u32,
+    blocks: Blocks,
+    /// The position of the first memory. Positions are given out in order, and never again.
+    front: u64,
     span: u32,
     old_span: u32,
     gap_at: u32,
@@ -86,8 +100,10 @@ impl Ghosts {
     pub fn new(ghosts_max: u32) -> Ghosts {
         let places = ghosts_max.checked_add(ghosts_max / 2 + 1);
         let places = places.expect("frames are far fewer than their numbers allow");
+        let blocks = Blocks::new(places);
         Ghosts {
-            chains: Chains::new(places, ghosts_max),
+            chains: Chains::new(blocks.places(), ghosts_max),
+            blocks,
             front: 0,
             span: 0,
             old_span: 0,
@@ -111,6 +127,7 @@ impl Ghosts {
     fn push_new(&mut self, ghost: Ghost, recent_max: u32) {
         assert!(self.len() < self.ghosts_max, "the caller has made room");
         self.close_holes();
+        self.blocks.open(self.front + u64::from(self.span));
         let place = self.place(self.span);
         let known = Known::new(ghost.seen, ghost.was_hot);
         self.chains.link(place, ghost.page, known);
@@ -139,14 +156,10 @@ impl Ghosts {
     /// for one more memory then.
     fn close_holes(&mut self) {
         let holes = self.span - self.len();
-        if self.gap_at == 0 && holes <= self.ghosts_max / 4 {
+        if self.gap_at == 0 && holes <= (self.len() / 4).max(HOLES_LEAST) {
             return;
         }
         for _ in 0..GAP_STEPS {
-            self.move_gap();
-        }
-        // Of a few memories a gap of any size is soon before all.
-        while self.span == self.chains.len() {
             self.move_gap();
         }
     }
@@ -168,8 +181,7 @@ impl Ghosts {
             }
         }
         if self.gap_at == 0 {
-            self.front = self.place(self.gap);
-            self.span -= self.gap;
+            self.go_on(self.gap);
             self.old_span = self.old_span.saturating_sub(self.gap);
             self.gap = 0;
         }
@@ -230,7 +242,7 @@ impl Ghosts {
         } else {
             self.old -= 1;
         }
-        if place == self.front {
+        if self.span > 0 && place == self.place(0) {
             self.pass_holes();
         }
         let ghost = Ghost {
@@ -243,9 +255,8 @@ impl Ghosts {
 
     /// Goes on from the front, which has become a hole, to the oldest memory.
     fn pass_holes(&mut self) {
-        while self.span > 0 && !self.chains.holds_page(self.front) {
-            self.front = self.place(1);
-            self.span -= 1;
+        while self.span > 0 && !self.chains.holds_page(self.place(0)) {
+            self.go_on(1);
             self.old_span = self.old_span.saturating_sub(1);
             match self.gap_at {
                 0 => self.gap = self.gap.saturating_sub(1),
@@ -254,9 +265,17 @@ impl Ghosts {
         }
     }
 
+    /// Moves the front over so many holes.
+    fn go_on(&mut self, holes: u32) {
+        let before = self.front;
+        self.front += u64::from(holes);
+        self.span -= holes;
+        self.blocks.pass(before, self.front);
+    }
+
     /// Forgets the page that left longest ago.
     pub fn drop_oldest(&mut self) -> Option<Ghost> {
-        (self.span > 0).then(|| self.take_place(self.front).ghost)
+        (self.span > 0).then(|| self.take_place(self.place(0)).ghost)
     }
 
     /// How many pages are remembered.
@@ -276,13 +295,20 @@ impl Ghosts {
     pub fn check(&self) {
         self.chains.check();
         let (mut old, mut recent, mut recent_hot) = (0, 0, 0);
-        for offset in 0..self.chains.len() {
+        self.blocks.check(self.front, self.span);
+        let held = (0..self.chains.len()).filter(|&place| self.chains.holds_page(place));
+        assert_eq!(
+            held.count() as u32,
+            self.len(),
+            "a memory is out of its order"
+        );
+        for offset in 0..self.span {
             let place = self.place(offset);
+            assert_eq!(self.offset(place), offset, "a place is elsewhere");
             if !self.chains.holds_page(place) {
-                assert!(offset > 0 || self.span == 0, "a hole is in front");
+                assert!(offset > 0, "a hole is in front");
                 continue;
             }
-            assert!(offset < self.span, "a memory is out of its order");
             let is_recent = offset >= self.old_span;
             old += u32::from(!is_recent);
             recent += u32::from(is_recent);
@@ -300,21 +326,94 @@ impl Ghosts {
         assert_eq!(recent_hot, self.recent_hot, "hot ones are miscounted");
     }
 
-    /// The place that many behind the front, which is at most as many as there are.
+    /// The place that many behind the front, of those in the span.
     fn place(&self, offset: u32) -> u32 {
-        let left = self.chains.len() - self.front;
-        match offset < left {
-            true => self.front + offset,
-            false => offset - left,
+        self.blocks.place(self.front + u64::from(offset))
+    }
+
+    /// How far `place`, which is one of the span, is behind the front.
+    fn offset(&self, place: u32) -> u32 {
+        (self.blocks.position(place) - self.front) as u32
+    }
+}
+
+/// Which places stand for which positions: those of a block side by side for side by side.
+struct Blocks {
+    /// The block of each block's length of positions, round and round.
+    blocks: Column<u32>,
+    /// Which length of positions, counted from the first of all, each block holds.
+    turns: Column<u64>,
+    /// Blocks that were used and hold nothing.
+    spare: Vec<u32>,
+    /// How many were ever used: those below.
+    opened: u32,
+    /// A power of two less one, so that a position is found without a division.
+    mask: u64,
+}
+
+impl Blocks {
+    /// Makes blocks for at least so many places, wherever in a block the first may be.
+    fn new(places: u32) -> Blocks {
+        let count = places.div_ceil(BLOCK) + 1;
+        let round = count.next_power_of_two();
+        Blocks {
+            blocks: Column::new(0, round as usize),
+            turns: Column::new(0, count as usize),
+            spare: Vec::new(),
+            opened: 0,
+            mask: u64::from(round) - 1,
         }
     }
 
-    /// How far `place` is behind the front.
-    fn offset(&self, place: u32) -> u32 {
-        match place >= self.front {
-            true => place - self.front,
-            false => self.chains.len() - self.front + place,
+    /// Finds a block for `position`, behind all that have one, if it is the first of its length.
+    fn open(&mut self, position: u64) {
+        if position % u64::from(BLOCK) != 0 {
+            return;
         }
+        let turn = position / u64::from(BLOCK);
+        let block = self.spare.pop().unwrap_or_else(|| {
+            self.opened += 1;
+            self.opened - 1
+        });
+        self.blocks[(turn & self.mask) as usize] = block;
+        self.turns[block as usize] = turn;
+    }
+
+    /// Takes back the blocks of which all positions were before `to`, now that the front goes there
+    /// from `from`.
+    fn pass(&mut self, from: u64, to: u64) {
+        for turn in from / u64::from(BLOCK)..to / u64::from(BLOCK) {
+            self.spare.push(self.blocks[(turn & self.mask) as usize]);
+        }
+    }
+
+    /// The place of a position.
+    #[inline]
+    fn place(&self, position: u64) -> u32 {
+        let turn = position / u64::from(BLOCK);
+        self.blocks[(turn & self.mask) as usize] * BLOCK + (position % u64::from(BLOCK)) as u32
+    }
+
+    /// The position of a place.
+    #[inline]
+    fn position(&self, place: u32) -> u64 {
+        self.turns[(place / BLOCK) as usize] * u64::from(BLOCK) + u64::from(place % BLOCK)
+    }
+
+    /// How many places there are.
+    fn places(&self) -> u32 {
+        self.turns.len() as u32 * BLOCK
+    }
+
+    /// Panics if blocks are lost, for a span of positions from `front` on.
+    fn check(&self, front: u64, span: u32) {
+        let end = (front + u64::from(span)).div_ceil(u64::from(BLOCK));
+        let held = end.saturating_sub(front / u64::from(BLOCK)) as usize;
+        assert_eq!(
+            held + self.spare.len(),
+            self.opened as usize,
+            "a block is lost"
+        );
     }
 }
 
@@ -446,7 +545,7 @@ mod tests {
                     ghosts.take(ghost(index * 7 % 1000, 0).page);
                 }
                 ghosts.remember(ghost(index, 0), most);
-                assert!(ghosts.span < ghosts.chains.len(), "{taken} {index}");
+                assert!(ghosts.span <= most + most / 2, "{taken} {index}");
             }
             ghosts.check();
         }

@@ -16,13 +16,11 @@
 //! Its waits for the laundry are the core's business, and segments by address are left out: there
 //! is one.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::behind::Behind;
 use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -111,7 +109,7 @@ struct GnuMach {
     description: &'static Description,
     order: Order,
     queues: Queues,
-    external: Vec<bool>,
+    external: Column<bool>,
     behind: Behind,
     pass: u64,
     active_permille: u64,
@@ -146,7 +144,7 @@ fn build(description: &'static Description, order: Order, settings: &Settings) -
         description,
         order,
         queues: Queues::new(LISTS, settings.frames_max),
-        external: vec![false; settings.frames_max as usize],
+        external: Column::new(false, settings.frames_max as usize),
         behind: Behind::new(settings.frames_max),
         pass: settings.knobs[0],
         active_permille: settings.knobs[1],

@@ -17,12 +17,10 @@
 //! for, and at last the oldest page goes. The pages unmapped in one walk, 32, are at most a 32nd
 //! of memory: less memory than that did not occur.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::pull::pull_any;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId, SpaceId, VirtPage};
 use crate::queue::Queues;
 
@@ -95,9 +93,9 @@ struct Classzone {
     description: &'static Description,
     search: Search,
     queues: Queues,
-    is_referenced: Vec<bool>,
+    is_referenced: Column<bool>,
     /// Whether a walk has removed the last mapping of each page.
-    is_unmapped: Vec<bool>,
+    is_unmapped: Column<bool>,
     round: Round,
     /// Where the walk along the page tables has come to.
     hand: Option<(SpaceId, VirtPage)>,
@@ -121,8 +119,8 @@ fn build(description: &'static Description, search: Search, settings: &Settings)
         description,
         search,
         queues: Queues::new(2, settings.frames_max),
-        is_referenced: vec![false; settings.frames_max as usize],
-        is_unmapped: vec![false; settings.frames_max as usize],
+        is_referenced: Column::new(false, settings.frames_max as usize),
+        is_unmapped: Column::new(false, settings.frames_max as usize),
         round: Round::default(),
         hand: None,
         walks: 0,
@@ -393,6 +391,8 @@ impl Classzone {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use alloc::boxed::Box;
 
     use super::super::bench::{Bench, settings};

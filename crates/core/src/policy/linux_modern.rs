@@ -17,13 +17,11 @@
 //! Modified external pages are left to a flusher that is not here: they are made active when they
 //! are met first, and written when they are met again.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::ghosts::{Ghost, Ghosts};
 use super::pull::pull_any;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -110,7 +108,7 @@ struct Cycle {
 
 struct LinuxModern {
     queues: Queues,
-    pages: Vec<Page>,
+    pages: Column<Page>,
     ghosts: Ghosts,
     /// How many pages have left or become active: the clock of refault distances.
     age: u64,
@@ -130,7 +128,7 @@ impl LinuxModern {
     fn new(settings: &Settings) -> LinuxModern {
         LinuxModern {
             queues: Queues::new(LISTS as u8, settings.frames_max),
-            pages: vec![Page::default(); settings.frames_max as usize],
+            pages: Column::new(Page::default(), settings.frames_max as usize),
             ghosts: Ghosts::new(settings.frames_max.max(1)),
             age: 0,
             kinds: [Kind::default(); KINDS],

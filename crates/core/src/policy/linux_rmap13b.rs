@@ -20,13 +20,11 @@
 //! once for each 32 pages and not each time that an allocation wakes it. Where it would go round
 //! again and again until some page has become old enough, the ages are counted down at once.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::ages::count_down;
 use super::pull::pull_any;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 use crate::time::Time;
@@ -79,7 +77,7 @@ const BATCH: u32 = 32;
 
 struct Rmap13b {
     queues: Queues,
-    ages: Vec<u8>,
+    ages: Column<u8>,
     start: u8,
     up: u8,
     down: u8,
@@ -101,7 +99,7 @@ impl Rmap13b {
         let [start, up, down, most] = [0, 1, 2, 3].map(|knob| settings.knobs[knob] as u8);
         Rmap13b {
             queues: Queues::new(LISTS, settings.frames_max),
-            ages: vec![0; settings.frames_max as usize],
+            ages: Column::new(0, settings.frames_max as usize),
             start: start.min(most),
             up,
             down,
@@ -325,6 +323,8 @@ impl Marks {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::super::bench::{Bench, settings};
     use super::*;
 
@@ -371,7 +371,9 @@ mod tests {
     #[test]
     fn the_youngest_page_leaves_when_the_daemon_would_go_round_for_long() {
         let (mut policy, mut bench) = policy(4);
-        policy.ages = vec![40, 33, 64, 50];
+        for (frame, age) in [40, 33, 64, 50].into_iter().enumerate() {
+            policy.ages[frame] = age;
+        }
         assert_eq!(bench.evict_one(&mut policy), Some(1));
         // Two looks, and what was counted down.
         assert_eq!(policy.ages, [7, 0, 31, 17]);

@@ -12,13 +12,13 @@
 //! what is mapped as internal once it has been used while inactive. What is done at a time is at
 //! most a sixteenth of memory. A write that lasts for 30 seconds is waited for all the same.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::linux_rmap13b::high_mark;
 use super::pull::{pull, pull_any};
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 use crate::time::Time;
@@ -93,9 +93,9 @@ struct Limits {
 
 struct Rmap15 {
     queues: Queues,
-    kinds: Vec<usize>,
+    kinds: Column<usize>,
     /// Pages that are being written because they are to be clean, and how many.
-    is_washing: Vec<bool>,
+    is_washing: Column<bool>,
     washing: u64,
     /// Which of the lists of a kind has age 0 now.
     zeros: [u8; 2],
@@ -117,8 +117,8 @@ impl Rmap15 {
     fn new(settings: &Settings) -> Rmap15 {
         Rmap15 {
             queues: Queues::new(LISTS, settings.frames_max),
-            kinds: vec![ANON; settings.frames_max as usize],
-            is_washing: vec![false; settings.frames_max as usize],
+            kinds: Column::new(ANON, settings.frames_max as usize),
+            is_washing: Column::new(false, settings.frames_max as usize),
             washing: 0,
             zeros: [0; 2],
             limits: Limits {

@@ -72,7 +72,7 @@ pub fn build(settings: Settings) -> impl Policy {
     // One more than is kept: the oldest goes when a new one has come.
     let ghosts_max = (u64::from(frames_max) * ghosts_permille / 1000 + 1) as u32;
     Lirs {
-        stack: Queues::new(1, frames_max + ghosts_max),
+        stack: Queues::in_two(1, frames_max, ghosts_max),
         resident: Queues::new(2, frames_max),
         ghosts: Directory::new(ghosts_max),
         left: Queues::new(1, ghosts_max),

@@ -10,11 +10,9 @@
 //! 1. Pages in sets may be mapped; those on the other lists were unmapped, or written.
 //! 2. A page is on the removed list only until the event after the one that unmapped it.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::sets::Sets;
 use super::{Arrival, Cause, Probe};
+use crate::column::Column;
 use crate::id::{FrameId, SpaceId};
 
 /// Pages as good as free, to be taken from the front.
@@ -29,7 +27,7 @@ const OTHERS: u32 = 3;
 pub(super) struct Local {
     /// The pages of each space, oldest first.
     pub sets: Sets,
-    owners: Vec<SpaceId>,
+    owners: Column<SpaceId>,
     frames: u32,
     is_writing: bool,
 }
@@ -39,7 +37,7 @@ impl Local {
     pub fn new(frames_max: u32, frames: u32) -> Local {
         Local {
             sets: Sets::new(OTHERS, frames_max),
-            owners: vec![SpaceId(0); frames_max as usize],
+            owners: Column::new(SpaceId(0), frames_max as usize),
             frames,
             is_writing: false,
         }

@@ -18,13 +18,13 @@
 //! ageing finds them. Uses through file descriptors, which make up the other tiers, do not occur.
 //! There is no killing for want of old pages (`min_ttl_ms`).
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::ghosts::{Ghost, Ghosts};
 use super::pull::pull_any;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -88,7 +88,7 @@ struct Position {
 
 struct Mglru {
     queues: Queues,
-    pages: Vec<Page>,
+    pages: Column<Page>,
     ghosts: Ghosts,
     youngest: u64,
     oldest: [u64; KINDS],
@@ -106,7 +106,7 @@ impl Mglru {
     fn new(settings: &Settings) -> Mglru {
         Mglru {
             queues: Queues::new(LISTS, settings.frames_max),
-            pages: vec![Page::default(); settings.frames_max as usize],
+            pages: Column::new(Page::default(), settings.frames_max as usize),
             ghosts: Ghosts::new(settings.frames_max.max(1)),
             youngest: GENERATIONS_MIN,
             oldest: [0; KINDS],

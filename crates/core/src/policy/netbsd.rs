@@ -11,12 +11,10 @@
 //! few pages inactive. What NetBSD does when swap is short is left out: stores are never short of
 //! what they have promised.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::pull::{pull, pull_any};
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -86,7 +84,7 @@ struct Bounds {
 
 struct Netbsd {
     queues: Queues,
-    classes: Vec<usize>,
+    classes: Column<usize>,
     counts: [u64; CLASSES],
     bounds: [Bounds; CLASSES],
     inactive_percent: u64,
@@ -102,7 +100,7 @@ pub fn build(settings: Settings) -> impl Policy {
     };
     Netbsd {
         queues: Queues::new(2, settings.frames_max),
-        classes: vec![ANON; settings.frames_max as usize],
+        classes: Column::new(ANON, settings.frames_max as usize),
         counts: [0; CLASSES],
         bounds: [bounds(ANON), bounds(FILE), bounds(EXEC)],
         inactive_percent: settings.knobs[6],
@@ -206,6 +204,8 @@ impl Netbsd {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::super::Cause;
     use super::super::bench::{Bench, settings};
     use super::*;

@@ -14,13 +14,11 @@
 //! here they are told apart. The queue of new pages holds a MiB at least: here no more than a
 //! fortieth of memory.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::ghosts::{Ghost, Ghosts};
 use super::pull::{pull, pull_any};
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -74,7 +72,7 @@ struct Page {
 
 struct ClockPro {
     queues: Queues,
-    pages: Vec<Page>,
+    pages: Column<Page>,
     ghosts: Ghosts,
     cold_target: u64,
     cold_percent: u64,
@@ -94,7 +92,7 @@ impl ClockPro {
         let frames = u64::from(settings.frames);
         ClockPro {
             queues: Queues::new(LISTS, settings.frames_max),
-            pages: vec![Page::default(); settings.frames_max as usize],
+            pages: Column::new(Page::default(), settings.frames_max as usize),
             ghosts: Ghosts::new((GHOSTS_A_FRAME * settings.frames_max).max(1)),
             cold_target: (frames * settings.knobs[0] / 100).max(1),
             cold_percent: settings.knobs[0],
@@ -250,6 +248,8 @@ impl ClockPro {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::super::bench::{Bench, settings};
     use super::*;
 

@@ -11,12 +11,12 @@
 //! sixth edition, part 2). No program is in the
 //! foreground here, and none is spared.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::local::Local;
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId, SpaceId};
 use crate::time::Time;
 
@@ -74,7 +74,7 @@ const PERIOD_NS: u64 = 1_000_000_000;
 struct Nt {
     local: Local,
     /// How often each page was found unused.
-    ages: Vec<u8>,
+    ages: Column<u8>,
     /// Spaces that have faulted since the last trimming.
     faulted: Vec<SpaceId>,
     balanced: Option<Time>,
@@ -90,7 +90,7 @@ pub fn build(settings: Settings) -> impl Policy {
     let least = settings.knobs[0] as u32;
     Nt {
         local: Local::new(settings.frames_max, settings.frames),
-        ages: vec![0; settings.frames_max as usize],
+        ages: Column::new(0, settings.frames_max as usize),
         faulted: Vec::new(),
         balanced: None,
         least,

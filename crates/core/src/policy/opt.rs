@@ -5,11 +5,11 @@
 //! 1. The heap holds each resident frame once, and `places` says where.
 //! 2. No frame's next use is before that of its parent's: the farthest is at the top.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 
 /// What `opt` says of itself.
@@ -38,7 +38,7 @@ struct Opt {
     /// A binary heap: those of place `p` stand below place `(p - 1) / 2`.
     heap: Vec<Page>,
     /// Where in the heap each frame is.
-    places: Vec<u32>,
+    places: Column<u32>,
 }
 
 /// Makes an `opt`.
@@ -46,7 +46,7 @@ pub fn build(settings: Settings) -> impl Policy {
     let frames_max = settings.frames_max as usize;
     Opt {
         heap: Vec::with_capacity(frames_max),
-        places: vec![NONE; frames_max],
+        places: Column::new(NONE, frames_max),
     }
 }
 

@@ -9,13 +9,13 @@
 //!
 //! Clusters, the bounds on what is in flight and the task swapper are the system's business.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::behind::Behind;
 use super::pull::{pull, pull_any};
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -66,9 +66,9 @@ const EXTERNAL: usize = 1;
 
 struct OsfMk {
     queues: Queues,
-    kinds: Vec<usize>,
+    kinds: Column<usize>,
     /// When each page came to its list, in moves.
-    stamps: Vec<u64>,
+    stamps: Column<u64>,
     moves: u64,
     behind: Behind,
     inactive_permille: u64,
@@ -80,8 +80,8 @@ struct OsfMk {
 pub fn build(settings: Settings) -> impl Policy {
     OsfMk {
         queues: Queues::new(LISTS, settings.frames_max),
-        kinds: vec![INTERNAL; settings.frames_max as usize],
-        stamps: vec![0; settings.frames_max as usize],
+        kinds: Column::new(INTERNAL, settings.frames_max as usize),
+        stamps: Column::new(0, settings.frames_max as usize),
         moves: 0,
         behind: Behind::new(settings.frames_max),
         inactive_permille: settings.knobs[0],

@@ -10,7 +10,6 @@
 //! Source: W. W. Chu and H. Opderbeck, "The page fault frequency replacement algorithm", FJCC 1972.
 //! In a memory too small, the program with the most pages gives up the first not used since.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::clocks::Clocks;
@@ -18,6 +17,7 @@ use super::needs::Needs;
 use super::registry::Settings;
 use super::sets::Sets;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId, SpaceId};
 
 /// What `pff` says of itself.
@@ -54,7 +54,7 @@ struct Pff {
     needs: Needs,
     /// The use bit of each page, as far as it has been shown: one more than the round of its space
     /// in which it was set, or 0.
-    shown: Vec<u64>,
+    shown: Column<u64>,
     paces: Vec<Pace>,
     critical: u64,
     /// Every reference is shown.
@@ -67,7 +67,7 @@ pub fn build(settings: Settings) -> impl Policy {
         sets: Sets::new(0, settings.frames_max),
         clocks: Clocks::default(),
         needs: Needs::new(settings.knobs[0]),
-        shown: vec![0; settings.frames_max as usize],
+        shown: Column::new(0, settings.frames_max as usize),
         paces: Vec::new(),
         critical: settings.knobs[0],
         is_exact: false,

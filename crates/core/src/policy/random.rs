@@ -1,10 +1,10 @@
 //! Random: any page may be the next to leave. The measure of how much a policy's memory is worth.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 
 /// What `random` says of itself.
@@ -25,7 +25,7 @@ struct Random {
     state: u64,
     resident: Vec<u32>,
     /// Where in `resident` each frame is.
-    places: Vec<u32>,
+    places: Column<u32>,
 }
 
 /// Makes a `random` that draws the same numbers for the same seed.
@@ -34,7 +34,7 @@ pub fn build(settings: Settings) -> impl Policy {
     Random {
         state: settings.seed,
         resident: Vec::with_capacity(frames_max),
-        places: vec![NONE; frames_max],
+        places: Column::new(NONE, frames_max),
     }
 }
 

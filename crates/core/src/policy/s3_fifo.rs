@@ -9,14 +9,12 @@
 //! queue. `s3-fifo-bits` sees one bit a page: uses that follow each other closely are one, and one
 //! is enough.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::again::{Fresh, Use};
 use super::ghosts::Ghosts;
 use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 
@@ -91,7 +89,7 @@ trait Uses: Send {
 }
 
 /// How often each frame's page was used.
-struct Counts(Vec<u8>);
+struct Counts(Column<u8>);
 
 impl Uses for Counts {
     fn enter(&mut self, frame: FrameId) {
@@ -144,7 +142,7 @@ impl Uses for Fresh {
 
 /// Makes an `s3-fifo`.
 pub fn build(settings: Settings) -> impl Policy {
-    let counts = Counts(vec![0; settings.frames_max as usize]);
+    let counts = Counts(Column::new(0, settings.frames_max as usize));
     make(&DESCRIPTION, counts, &settings)
 }
 

@@ -44,13 +44,11 @@
 //! `docs/decisions/0009-default-policy.md`, `0025-cold-pages-by-rates-of-return.md` and
 //! `0050-open-until-a-loop-shows.md`.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::ghosts::{Found, Ghost, Ghosts};
 use super::pull::pull;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::queue::Queues;
 use crate::time::Time;
@@ -185,7 +183,7 @@ struct Tidemark {
     queues: Queues,
     ghosts: Ghosts,
     /// What is in each frame.
-    residents: Vec<Resident>,
+    residents: Column<Resident>,
     event: u32,
     event_time: Time,
     /// The memory there is, and the part of it that is full when pages have to leave: the most
@@ -243,7 +241,7 @@ pub fn build(settings: Settings) -> impl Policy {
     let mut policy = Tidemark {
         queues: Queues::new(LISTS, frames_max),
         ghosts: Ghosts::new(frames_max),
-        residents: vec![Resident::default(); frames_max as usize],
+        residents: Column::new(Resident::default(), frames_max as usize),
         event: 1,
         event_time: Time(0),
         frames: 0,

@@ -7,13 +7,11 @@
 //! Source: B. G. Prieve and R. S. Fabry, "VMIN: an optimal variable-space page replacement
 //! algorithm", CACM 19(5), 1976.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use super::clocks::Clocks;
 use super::registry::Settings;
 use super::sets::Sets;
 use super::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId, SpaceId};
 
 /// What `vmin` says of itself.
@@ -38,8 +36,8 @@ struct Vmin {
     sets: Sets,
     clocks: Clocks,
     /// When each page is used next, in its space's time.
-    next: Vec<u64>,
-    owners: Vec<SpaceId>,
+    next: Column<u64>,
+    owners: Column<SpaceId>,
     window: u64,
 }
 
@@ -49,8 +47,8 @@ pub fn build(settings: Settings) -> impl Policy {
     Vmin {
         sets: Sets::new(1, settings.frames_max),
         clocks: Clocks::default(),
-        next: vec![u64::MAX; frames_max],
-        owners: vec![SpaceId(0); frames_max],
+        next: Column::new(u64::MAX, frames_max),
+        owners: Column::new(SpaceId(0), frames_max),
         window: settings.knobs[0],
     }
 }

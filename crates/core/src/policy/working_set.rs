@@ -13,7 +13,6 @@
 //! Sources: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968; A. J.
 //! Smith, "A modified working set paging algorithm", IEEE TC C-25(9), 1976.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::clocks::Clocks;
@@ -21,6 +20,7 @@ use super::needs::Needs;
 use super::registry::Settings;
 use super::sets::Sets;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId, SpaceId};
 
 const WINDOW: Knob = Knob {
@@ -90,7 +90,7 @@ struct WorkingSet {
     clocks: Clocks,
     needs: Needs,
     /// When each page was last known to be used.
-    used: Vec<u64>,
+    used: Column<u64>,
     rounds: Vec<Round>,
     window: u64,
     /// Time between two rounds.
@@ -234,7 +234,7 @@ impl WorkingSet {
             sets: Sets::new(0, settings.frames_max),
             clocks: Clocks::default(),
             needs: Needs::new(window),
-            used: vec![0; settings.frames_max as usize],
+            used: Column::new(0, settings.frames_max as usize),
             rounds: Vec::new(),
             window,
             part: (window / parts).max(1),

@@ -11,13 +11,13 @@
 //! memory management", SOSP 1981. Pages of programs that load control has stopped are taken by the
 //! core before the hand is asked.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::clocks::Clocks;
 use super::needs::Needs;
 use super::registry::Settings;
 use super::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::column::Column;
 use crate::id::{FrameId, PageId, SpaceId};
 use crate::queue::Queues;
 
@@ -48,7 +48,7 @@ struct Page {
 struct WsClock {
     /// All pages; the hand stands at the front.
     queues: Queues,
-    pages: Vec<Page>,
+    pages: Column<Page>,
     /// How many pages each space has.
     counts: Vec<u32>,
     clocks: Clocks,
@@ -64,7 +64,7 @@ pub fn build(settings: Settings) -> impl Policy {
     };
     WsClock {
         queues: Queues::new(1, settings.frames_max),
-        pages: vec![nobody; settings.frames_max as usize],
+        pages: Column::new(nobody, settings.frames_max as usize),
         counts: Vec::new(),
         clocks: Clocks::default(),
         needs: Needs::new(settings.knobs[0]),

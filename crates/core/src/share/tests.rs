@@ -91,6 +91,49 @@ fn a_newcomer_gets_the_floor_of_what_others_use() {
 }
 
 #[test]
+fn found_f9_a_newcomer_gets_what_it_asks_for_and_no_more_than_an_equal_share() {
+    let newcomer = |asked| Holder {
+        asked,
+        ..Holder::NEW
+    };
+    let settled = settled(578, 400, 0);
+    assert_eq!(
+        change(&[settled, newcomer(FIRST_FRAMES)]),
+        [578, FIRST_FRAMES]
+    );
+    assert_eq!(change(&[settled, newcomer(TOTAL)]), [578, TOTAL / 2]);
+    assert_eq!(change(&[newcomer(FIRST_FRAMES)]), [TOTAL], "alone");
+}
+
+#[test]
+fn found_f9_a_fork_takes_nothing_that_is_used() {
+    assert_eq!(
+        left_at_fork(TOTAL, 300),
+        Some(FORKS_AHEAD * needs_at_fork(300))
+    );
+    for resident in [0, 300, 5000, 7000] {
+        match left_at_fork(TOTAL, resident) {
+            Some(left) => {
+                let holder = settled(left, resident, 0);
+                assert_eq!(holder.unused(left), 0);
+                assert!(!is_short(left, resident) && !is_short(needs_at_fork(resident), resident));
+                assert!(left + needs_at_fork(resident) <= TOTAL);
+                assert_eq!(takes(needs_at_fork(resident), resident), 0);
+            }
+            None => assert!(2 * resident + resident / 2 + resident / 8 + 384 > TOTAL),
+        }
+    }
+    assert_eq!(left_at_fork(TOTAL, TOTAL / 2), None);
+}
+
+#[test]
+fn found_f9_what_nobody_has_is_taken_before_it_is_short() {
+    assert_eq!(takes(3000, 2000), 0);
+    assert_eq!(takes(3000, 2001), 3000);
+    assert!(!is_short(3000, 2001));
+}
+
+#[test]
 fn an_equal_share_is_one_that_is_used() {
     let fair = 4096;
     assert!(

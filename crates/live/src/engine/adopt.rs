@@ -81,6 +81,12 @@ impl Adoption {
         self.next_look = Time(0);
     }
 
+    /// Has a scan made soon. Whoever waits for this engine goes on first.
+    pub(super) fn scan_soon(&mut self, now: Time) {
+        self.next_full = Time(0);
+        self.next_look = self.next_look.min(now.after_ns(SCAN_NS_LEAST));
+    }
+
     /// When there is something to do next.
     pub(super) fn due(&self) -> Time {
         let retry = if self.unsettled.is_empty() {

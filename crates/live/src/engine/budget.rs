@@ -1,9 +1,13 @@
 //! The budget: following what the supervisor gives, and asking it for more.
 //!
-//! An engine says that it is short while it still has frames, so that the program need not wait for
-//! the answer. It does so once for a budget: the supervisor knows from then on, and forgets it when
-//! it gives more, or at its intervals. It also says when it is down to a budget that was lowered,
-//! as others may wait for what it had.
+//! An engine that uses most of its frames takes of those that nobody has, as much again as it has.
+//! If there are none it says that it is short while it still has some, so that the program need not
+//! wait for the answer. It does so once for a budget: the supervisor knows from then on, and forgets
+//! it when it gives more, or at its intervals. It also says when it is down to a budget that was
+//! lowered, as others may wait for what it had.
+//!
+//! A child that is about to be forked gets what it needs of what nobody has, or of what its parent
+//! does not use. Only where there is too little of either the two share what the parent had.
 
 use std::os::fd::AsFd;
 
@@ -59,12 +63,34 @@ impl Engine {
         self.asking.has_news |= is_asking || news.has_given_up;
     }
 
-    /// Lowers the budget to a half before a fork, having asked for as much as two need. Answers
-    /// what is left. The record follows when there is one for the child:
-    /// [`split_budget`](Self::split_budget).
-    pub(super) fn halve_budget(&mut self) -> u32 {
+    /// Takes of the frames that nobody has, before this process is short of its own.
+    pub(super) fn take_unassigned(&mut self) {
+        if self.control.is_none() || self.sampling.is_some() {
+            return;
+        }
+        let in_use = self.vm.frames().in_use();
+        let most = share::takes(self.budget.into(), in_use.into());
+        // No more than half of them: others may need some at the same moment.
+        let most = most.min(self.shared.unassigned().div_ceil(2)) as u32;
+        let record = self.shared.process(self.record());
+        if most > 0 && record.take_unassigned(1, most) > 0 {
+            self.follow_budget();
+        }
+    }
+
+    /// Sees to it before a fork that two processes can hold what this one does: where neither what
+    /// nobody has nor what is not used here suffices for a child, lowers the budget to a half,
+    /// having asked for as much as two need. Answers what is left. The record follows when there is
+    /// one for the child: [`split_budget`](Self::split_budget).
+    pub(super) fn make_way(&mut self) -> u32 {
         // Alone, nobody would give anything back; and what is recorded has room for all of it.
         if self.control.is_none() || self.sampling.is_some() {
+            return self.budget;
+        }
+        let in_use = u64::from(self.vm.frames().in_use());
+        let is_enough = self.shared.unassigned() >= share::needs_at_fork(in_use)
+            || share::left_at_fork(self.budget.into(), in_use).is_some();
+        if is_enough {
             return self.budget;
         }
         self.ask_for_two();
@@ -74,9 +100,10 @@ impl Engine {
         self.budget
     }
 
-    /// Hands half of what the supervisor gives to a child that is about to be forked. The
-    /// supervisor holds it back from when it stands in the child's record.
-    pub(super) fn split_budget(&self, child: ProcessIndex) {
+    /// Gives a child that is about to be forked what it needs: of what nobody has, of what this
+    /// process does not use, or half of what it has. The supervisor holds it back from when it
+    /// stands in the child's record.
+    pub(super) fn split_budget(&mut self, child: ProcessIndex) {
         if self.control.is_none() || self.sampling.is_some() {
             return;
         }
@@ -84,6 +111,22 @@ impl Engine {
             self.shared.process(self.record()),
             self.shared.process(child),
         );
+        let in_use = u64::from(self.vm.frames().in_use());
+        let needed = share::needs_at_fork(in_use).min(u32::MAX.into()) as u32;
+        if child.take_unassigned(needed, needed) > 0 {
+            return child.set_understood(needed);
+        }
+        loop {
+            let before = parent.budget();
+            let Some(left) = share::left_at_fork(before.into(), in_use) else {
+                break;
+            };
+            child.set_budget(needed);
+            child.set_understood(needed);
+            if parent.change_budget(before, left as u32) {
+                return self.follow_budget();
+            }
+        }
         // The child starts with what this engine goes by, which may be more than its half: the
         // supervisor may have lowered the whole meanwhile.
         child.set_understood(self.budget);

@@ -36,6 +36,12 @@ const REST_NS_MAX: u64 = 20_000_000_000;
 const HALVING_NS_MAX: u64 = 5_000_000_000;
 /// A fork takes no longer. One that does never happened.
 const FROZEN_NS_MAX: u64 = 30_000_000_000;
+/// What the C library aligns its heaps beyond the first to (glibc `malloc/arena.c`).
+const HEAP_BYTES: usize = 64 << 20;
+/// The most heads looked for in one range: more would be another allocator's.
+const HEADS_MAX: usize = 4096;
+/// How often one is tried to be brought back.
+const HEAD_TRIES: u32 = 1000;
 
 /// The state of a fork.
 pub(super) struct Freeze {
@@ -91,13 +97,13 @@ impl Freeze {
 }
 
 impl Engine {
-    /// Gives up half of what may be used, ends all transfers, claims the child's record and
-    /// freezes. Answers the record plus one.
+    /// Finds frames for the child, or gives up half of what may be used, ends all transfers, claims
+    /// the child's record and freezes. Answers the record plus one.
     ///
     /// The child starts with the same pages in its frames, and each of the two makes its own copy
     /// of what it writes to: halved before, they hold no more together than this process might.
     pub(super) fn come_to_rest(&mut self) -> u64 {
-        let half = self.halve_budget();
+        let half = self.make_way();
         // What was written before the fork is this process's doing.
         self.catch_up();
         let start = now();
@@ -127,16 +133,52 @@ impl Engine {
             // Whatever the wait answers, the loop looks for itself.
             let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
         }
-        self.freeze.is_excess_shared = self.vm.frames().in_use() > half;
         tidemark_core::machine::Machine::settle(&mut self.machine);
         let child = self.claim_child();
+        let budget = self.shared.process(self.record()).budget();
+        self.freeze.is_excess_shared = self.vm.frames().in_use() > budget.min(half);
         // What was touched before the fork stands before what the child touches.
         self.publish_samples();
         self.waiting.requeue_all();
         self.publish();
         self.freeze.since = self.now;
         self.freeze.is_frozen = true;
+        self.serve_heads();
         u64::from(child.0) + 1
+    }
+
+    /// Brings back the heads of the C library's heaps beyond the first, whose locks it resets in
+    /// the child before there is an engine. What is present now stays so until the fork is over.
+    fn serve_heads(&mut self) {
+        let managed: Vec<(usize, usize)> = self.managed.iter().collect();
+        for (start, end) in managed {
+            let heads = (start.next_multiple_of(HEAP_BYTES)..end).step_by(HEAP_BYTES);
+            for head in heads.take(HEADS_MAX) {
+                if self.is_away(head) {
+                    self.serve_head(head);
+                }
+            }
+        }
+    }
+
+    /// Whether the page at `address` was there and was taken away.
+    fn is_away(&self, address: usize) -> bool {
+        let at = page_of(address);
+        match self.vm.frame_at(self.space, at) {
+            Some(frame) => !self.machine.is_mapped(frame),
+            None => self.vm.slot_at(self.space, at).is_some(),
+        }
+    }
+
+    fn serve_head(&mut self, head: usize) {
+        for _ in 0..HEAD_TRIES {
+            self.serve_aside(head);
+            // Else another thread changes the address space at this moment.
+            if self.machine.pages().is_present(head).unwrap_or(true) || !self.freeze.has_room() {
+                return;
+            }
+            self.read_messages();
+        }
     }
 
     /// Claims a record for a child. If all are taken, waits for processes to end.
@@ -221,7 +263,7 @@ impl Engine {
         for message in held {
             self.apply(message);
         }
-        self.adoption.hasten_scan();
+        self.adoption.scan_soon(self.now);
     }
 
     /// Serves a fault without changing the tables.
@@ -287,6 +329,7 @@ impl Engine {
         self.gauges = super::publish::Gauges::new();
         self.before = super::publish::Before::of(self);
         self.thaw();
+        self.follow_budget();
         self.publish();
         Ok(())
     }
