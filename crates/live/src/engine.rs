@@ -17,12 +17,14 @@
 //! shows counters, [`place`] follows the program's processor, [`pull`] brings the program to the
 //! disk's, [`gather`] its threads to the engine's, [`sampling`] records which pages are touched,
 //! [`neighbours`] finds first touches many at a time, [`step`] keeps the program in step,
+//! [`ending`] sees the program's last thread go,
 //! [`trouble`] says what went wrong.
 
 mod adopt;
 mod asks;
 mod budget;
 mod changes;
+mod ending;
 mod faults;
 mod feed;
 mod fork;
@@ -67,6 +69,7 @@ use crate::sys::uffd::Messages;
 use self::adopt::Adoption;
 use self::budget::Asking;
 use self::changes::Changes;
+use self::ending::Ending;
 use self::faults::Waiting;
 use self::fork::Freeze;
 use self::place::Place;
@@ -91,6 +94,7 @@ pub struct Engine {
     messages: Messages,
     freeze: Freeze,
     place: Place,
+    ending: Ending,
     gauges: Gauges,
     /// What a forked child's tables say of its parent's past.
     before: Before,

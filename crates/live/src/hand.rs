@@ -4,11 +4,15 @@
 //! to. Asking the kernel to write-populate them breaks the sharing and changes nothing they hold.
 //! A page that another thread takes away at that moment makes the call a fault, which only the
 //! engine can serve: so the engine has the hand make the call, and waits for it a short while.
+//!
+//! Meanwhile it watches the program's first thread: once that has ended, the engine has to look
+//! when the others do, and is told.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::sys::{futex, memory};
+use crate::sys::lifeline::Lifeline;
+use crate::sys::{futex, memory, thread};
 
 /// How long the engine waits for its hand. Only a fault takes longer than the copying.
 const WAIT_LIMIT: Duration = Duration::from_millis(50);
@@ -21,8 +25,10 @@ pub struct Hand {
     asked: AtomicU32,
     /// ... and done.
     done: AtomicU32,
-    /// Whether there is a thread behind it.
+    /// The thread behind it; zero: there is none.
     works: AtomicU32,
+    /// Whether that is to end.
+    is_ending: AtomicBool,
 }
 
 impl Hand {
@@ -34,6 +40,7 @@ impl Hand {
             asked: AtomicU32::new(0),
             done: AtomicU32::new(0),
             works: AtomicU32::new(0),
+            is_ending: AtomicBool::new(false),
         }
     }
 
@@ -64,18 +71,37 @@ impl Hand {
         }
     }
 
+    /// The thread behind it, if there is one.
+    pub fn thread(&self) -> Option<u32> {
+        let number = self.works.load(Ordering::Acquire);
+        (number != 0).then_some(number)
+    }
+
+    /// Has its thread end as soon as it is done with what it is at.
+    pub fn end(&self) {
+        self.is_ending.store(true, Ordering::Release);
+        self.asked.fetch_add(1, Ordering::AcqRel);
+        futex::wake(&self.asked, 1);
+    }
+
     /// Forgets the thread and what it was at: for a forked child.
     pub fn reset(&self) {
         self.works.store(0, Ordering::Release);
+        self.is_ending.store(false, Ordering::Release);
         self.done
             .store(self.asked.load(Ordering::Acquire), Ordering::Release);
     }
 
-    /// Works for ever. Runs on a thread of its own.
-    pub fn run(&self) -> ! {
-        self.works.store(1, Ordering::Release);
-        loop {
-            let asked = self.asked.load(Ordering::Acquire);
+    /// Works until it is to [end](Self::end), on a thread of its own. Calls `tell` once when
+    /// `leader` is cut.
+    pub fn run(&self, leader: &Lifeline, tell: impl Fn()) {
+        self.works.store(thread::current(), Ordering::Release);
+        let mut has_told = false;
+        while !self.is_ending.load(Ordering::Acquire) {
+            let (asked, held) = (
+                self.asked.load(Ordering::Acquire),
+                leader.word().load(Ordering::Acquire),
+            );
             if self.done.load(Ordering::Acquire) != asked {
                 let start = self.start.load(Ordering::Relaxed);
                 let bytes = self.bytes.load(Ordering::Relaxed);
@@ -84,8 +110,14 @@ impl Hand {
                 self.done.store(asked, Ordering::Release);
                 futex::wake(&self.done, 1);
             }
-            futex::wait(&self.asked, asked, Duration::from_secs(60));
+            if leader.is_cut() && !has_told {
+                has_told = true;
+                tell();
+            }
+            let words = [(&self.asked, asked), (leader.word(), held)];
+            futex::wait_for_either(words, Duration::from_secs(60));
         }
+        self.works.store(0, Ordering::Release);
     }
 }
 
@@ -102,17 +134,28 @@ mod tests {
     use crate::sys::memory::Mapping;
 
     static HAND: Hand = Hand::new();
+    static LEADER: Lifeline = Lifeline::new();
 
     #[test]
     fn a_hand_populates_and_says_when_it_is_done() {
         let memory = Mapping::anonymous(4 * PAGE).unwrap();
         memory.set(PAGE, 7);
         assert!(!HAND.make_own(memory.start(), PAGE));
-        std::thread::spawn(|| HAND.run());
-        while HAND.works.load(Ordering::Acquire) == 0 {
+        let (say, hear) = std::sync::mpsc::channel();
+        let hand = std::thread::spawn(move || HAND.run(&LEADER, || say.send(()).unwrap()));
+        while HAND.thread().is_none() {
             std::thread::yield_now();
         }
         assert!(HAND.make_own(memory.start(), 4 * PAGE));
         assert_eq!((memory.get(PAGE), memory.get(0)), (7, 0));
+        let leader = std::thread::spawn(|| {
+            assert!(LEADER.hold());
+            futex::wake(LEADER.word(), 1);
+        });
+        hear.recv_timeout(Duration::from_secs(20)).unwrap();
+        leader.join().unwrap();
+        HAND.end();
+        hand.join().unwrap();
+        assert_eq!(HAND.thread(), None);
     }
 }

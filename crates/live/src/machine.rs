@@ -491,6 +491,11 @@ impl LiveMachine {
         self.hand = Some(hand);
     }
 
+    /// The thread behind the hand.
+    pub fn hands_thread(&self) -> Option<u32> {
+        self.hand.and_then(Hand::thread)
+    }
+
     /// What was done so far.
     pub fn tally(&self) -> Tally {
         self.tally

@@ -176,6 +176,11 @@ impl Requests {
         Some(answer)
     }
 
+    /// Has the engine look around now, without asking it for anything.
+    pub fn alert(&self) {
+        self.ring(self.engine());
+    }
+
     /// Rings the doorbell. False if there is nobody to hear it.
     fn ring(&self, engine: u32) -> bool {
         match self.timer.load(Ordering::Acquire) {

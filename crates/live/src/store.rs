@@ -325,6 +325,14 @@ impl SwapStore {
         self.failures.pop_front()
     }
 
+    /// How many threads carry its bytes.
+    pub fn threads(&self) -> u32 {
+        match &self.carrier {
+            Carrier::Ring(_) => 0,
+            Carrier::Workers(workers) => workers.count(),
+        }
+    }
+
     /// Whether nothing is waiting, under way or unanswered.
     pub fn is_idle(&self) -> bool {
         self.unused.len() == self.transfers.len() && self.replies.is_empty()

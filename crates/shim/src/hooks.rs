@@ -218,6 +218,7 @@ pub(crate) fn resume_child() {
             say("a forked process can't have an engine, and is ended");
             signal::end_process();
         }
+        crate::hold_lifeline();
     });
 }
 

@@ -37,6 +37,7 @@ use std::time::Duration;
 use tidemark_live::engine::{Engine, Lock, Setup, Trouble, Woken, say, sleep};
 use tidemark_live::hand::Hand;
 use tidemark_live::requests::Requests;
+use tidemark_live::sys::lifeline::Lifeline;
 use tidemark_live::sys::{futex, memory, signal};
 
 use crate::awake::finishes_soon;
@@ -46,6 +47,8 @@ use crate::thread::Berth;
 static REQUESTS: Requests = Requests::new();
 /// The thread that may fault on the engine's behalf.
 static HAND: Hand = Hand::new();
+/// Held by the process's first thread, until that ends.
+static LEADER: Lifeline = Lifeline::new();
 /// How far the engine has come: see the constants.
 static STAGE: AtomicU32 = AtomicU32::new(STARTING);
 /// What the parent's engine answered to the request to freeze: the child's record plus one.
@@ -171,7 +174,9 @@ fn start(setup: Setup) -> Result<(), Trouble> {
         return Err(call("watching for forks")(tidemark_live::sys::Errno::NOMEM));
     }
     // SAFETY: the berths were made just now.
-    unsafe { start_threads(run_engine) }.map_err(call("starting the engine's thread"))
+    unsafe { start_threads(run_engine) }.map_err(call("starting the engine's thread"))?;
+    hold_lifeline();
+    Ok(())
 }
 
 /// Starts the engine's thread, at `entry`, and waits until it works or has given up.
@@ -261,7 +266,7 @@ extern "C" fn run_engine() -> ! {
     close_files();
     // SAFETY: this thread is the only user of the setup and the engine's place.
     let setup = unsafe { (*PLACE.setup.get()).take() }.expect("put there by the constructor");
-    let engine = match Engine::start(setup, &HAND) {
+    let engine = match Engine::start(setup, &HAND, &LEADER) {
         Ok(Some(engine)) => engine,
         Ok(None) => rest(None),
         Err(trouble) => rest(Some(trouble)),
@@ -356,7 +361,16 @@ fn start_hand() {
 }
 
 extern "C" fn run_hand() -> ! {
-    HAND.run()
+    HAND.run(&LEADER, || REQUESTS.alert());
+    thread::exit()
+}
+
+/// Has the engine know when the calling thread ends, the first of its process.
+pub(crate) fn hold_lifeline() {
+    // Otherwise the engine looks now and then.
+    if LEADER.hold() {
+        futex::wake(LEADER.word(), 1);
+    }
 }
 
 /// There is no engine: its thread ends, and the program goes on unmanaged.
@@ -364,6 +378,7 @@ fn rest(trouble: Option<Trouble>) -> ! {
     if let Some(trouble) = trouble {
         complain(&trouble, "the program runs unmanaged");
     }
+    HAND.end();
     set_stage(ABSENT);
     thread::exit()
 }

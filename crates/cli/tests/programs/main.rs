@@ -13,6 +13,7 @@
 mod child;
 mod compiler;
 mod compress;
+mod ends;
 mod failures;
 mod forks;
 mod interpreter;

@@ -50,6 +50,14 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|at| at.is_file())
 }
 
+/// Whether the kernel is of this version or newer.
+pub fn has_kernel(major: u32, minor: u32) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());
+    let mut next = || numbers.next().and_then(|number| number.parse().ok());
+    (next().unwrap_or(0), next().unwrap_or(0)) >= (major, minor)
+}
+
 /// Whether this process is root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

@@ -12,7 +12,8 @@ use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
 use super::{
-    Adoption, Changes, Engine, Freeze, Gauges, Log, Place, Sampling, Trouble, Waiting, Windows, now,
+    Adoption, Changes, Ending, Engine, Freeze, Gauges, Log, Place, Sampling, Trouble, Waiting,
+    Windows, now,
 };
 use crate::control::{self, Grant, GrantFiles, Hello};
 use crate::hand::Hand;
@@ -23,6 +24,7 @@ use crate::shared::{ProcessIndex, Shared};
 use crate::slots::SharedSlots;
 use crate::store::faults::FaultPlan;
 use crate::store::{Means, SwapStore, file};
+use crate::sys::lifeline::Lifeline;
 use crate::sys::thread::{self, CpuFinder};
 use crate::sys::uffd::{Features, Messages};
 
@@ -189,8 +191,13 @@ struct Lent {
 
 impl Engine {
     /// Starts an engine on the calling thread, which has a file table of its own with nothing in
-    /// it. `Ok(None)`: the supervisor wants this program left alone.
-    pub fn start(setup: Setup, hand: &'static Hand) -> Result<Option<Engine>, Trouble> {
+    /// it. `leader` is held by the process's first thread. `Ok(None)`: the supervisor wants this
+    /// program left alone.
+    pub fn start(
+        setup: Setup,
+        hand: &'static Hand,
+        leader: &'static Lifeline,
+    ) -> Result<Option<Engine>, Trouble> {
         let Some(lent) = Lent::get(&setup)? else {
             return Ok(None);
         };
@@ -203,16 +210,12 @@ impl Engine {
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
         let (decisions, sampling) = setup.begin_log(lent.decisions, lent.control.as_ref())?;
-        let clustered = Config::clustered(frames_max, budget);
-        let config = Config {
-            is_logging: decisions.is_some(),
+        let mut config = Config::clustered(frames_max, budget);
+        config.is_logging = decisions.is_some();
+        if sampling.is_some() {
             // A page that is filled before it is touched would pass for one that was.
-            zero_ahead_pages_max: match sampling {
-                Some(_) => 0,
-                None => clustered.zero_ahead_pages_max,
-            },
-            ..clustered
-        };
+            config.zero_ahead_pages_max = 0;
+        }
         let policy = tidemark_plugin::build(&setup.policy, frames_max, budget, 1, &[]);
         let policy = policy.expect("the name was looked up when the environment was read");
         let mut vm = Vm::new(config, policy, Box::new(slots));
@@ -237,6 +240,7 @@ impl Engine {
             messages: Messages::new(),
             freeze: Freeze::new().map_err(call("mapping the engine's memory"))?,
             place: Place::new(setup.cpu_finder, lent.shared.disk_processor()),
+            ending: Ending::new(leader),
             before: super::publish::Before::default(),
             gauges: Gauges::new(),
             shared: lent.shared,
@@ -324,6 +328,7 @@ impl Engine {
         self.scanner
             .reopen()
             .map_err(call("reading the child's mappings"))?;
+        self.ending.reopen();
         self.shared
             .process(record)
             .start(pid(), parent, &self.setup.name, now().0);

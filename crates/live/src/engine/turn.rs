@@ -42,7 +42,7 @@ impl Engine {
         if pause_ns > TICK_NS {
             self.flush_decisions();
         }
-        pause_ns
+        pause_ns.min(self.see_off())
     }
 
     /// What to watch awake for [`AWAKE_NS`](super::AWAKE_NS), before anything is slept on.

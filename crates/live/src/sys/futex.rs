@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use rustix::thread::futex::{self, Flags, Timespec};
+use rustix::thread::futex::{self, ClockId, Flags, Timespec, Wait, WaitFlags, WaitPtr, WaitvFlags};
 
 use super::Errno;
 
@@ -33,6 +33,26 @@ pub fn wait(word: &AtomicU32, value: u32, limit: Duration) -> Waited {
     }
 }
 
+/// Sleeps while both words hold their values, at most for `limit`. May wake for no reason. Where
+/// the kernel refuses to watch two at a time it is the first alone that wakes.
+pub fn wait_for_either(words: [(&AtomicU32, u32); 2], limit: Duration) {
+    let waits = words.map(|(word, value)| {
+        let mut wait = Wait::new();
+        wait.val = value.into();
+        wait.uaddr = WaitPtr::new(word.as_ptr().cast());
+        wait.flags = WaitFlags::SIZE_U32;
+        wait
+    });
+    let mut end = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    end.tv_sec += i64::try_from(limit.as_secs()).unwrap_or(0);
+    match futex::waitv(&waits, WaitvFlags::empty(), Some(&end), ClockId::Monotonic) {
+        Ok(_) | Err(Errno::AGAIN | Errno::TIMEDOUT | Errno::INTR) => {}
+        Err(_) => {
+            wait(words[0].0, words[0].1, limit);
+        }
+    }
+}
+
 /// Wakes at most `count` of those who wait on `word`.
 pub fn wake(word: &AtomicU32, count: u32) {
     let _ = futex::wake(word, Flags::empty(), count.min(i32::MAX as u32));
@@ -59,5 +79,24 @@ mod tests {
             assert_ne!(wait(&word, 1, Duration::from_secs(10)), Waited::TimedOut);
         }
         waker.join().unwrap();
+    }
+
+    #[test]
+    fn a_wait_for_two_words_ends_by_either() {
+        let words = Arc::new([AtomicU32::new(1), AtomicU32::new(1)]);
+        for changed in [0, 1] {
+            let others = Arc::clone(&words);
+            let waker = std::thread::spawn(move || {
+                others[changed].store(5, Ordering::Release);
+                wake(&others[changed], u32::MAX);
+            });
+            while words[changed].load(Ordering::Acquire) == 1 {
+                let values = words[1 - changed].load(Ordering::Acquire);
+                let mut pairs = [(&words[0], 1), (&words[1], 1)];
+                pairs[1 - changed].1 = values;
+                wait_for_either(pairs, Duration::from_secs(60));
+            }
+            waker.join().unwrap();
+        }
     }
 }

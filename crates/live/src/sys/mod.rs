@@ -13,6 +13,7 @@
 #![allow(unsafe_code)]
 
 pub mod futex;
+pub mod lifeline;
 pub mod maps;
 pub mod measure;
 pub mod memory;
@@ -25,6 +26,7 @@ pub mod ring;
 pub mod shm;
 pub mod signal;
 pub mod socket;
+pub mod tasks;
 #[cfg(test)]
 pub mod testing;
 pub mod thread;

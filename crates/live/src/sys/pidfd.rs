@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use rustix::ioctl::{Opcode, Updater, opcode};
+use rustix::process::{Pid, PidfdFlags};
 
 /// What is known of the end of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,8 +27,17 @@ struct Info {
 const GET_INFO: Opcode = opcode::read_write::<Info>(0xff, 11);
 const WITH_EXIT: u64 = 1 << 3;
 
-/// How the process behind `pidfd` ended. `None` as long as its parent has not been told, and where
-/// the kernel does not say (before Linux 6.15).
+/// A descriptor of a thread of this process. `None` where the kernel has none (before Linux 6.9),
+/// and for a number that is no thread's in this process's own namespace.
+pub fn of_thread(number: u32) -> Option<OwnedFd> {
+    // `PIDFD_THREAD`, which is `O_EXCL`.
+    let flags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
+    let thread = Pid::from_raw(i32::try_from(number).ok()?)?;
+    rustix::process::pidfd_open(thread, flags).ok()
+}
+
+/// How the process or thread behind `pidfd` ended. `None` as long as its parent has not been told,
+/// and where the kernel does not say (before Linux 6.15).
 pub fn end_of(pidfd: &OwnedFd) -> Option<End> {
     let mut info = Info {
         mask: WITH_EXIT,
@@ -52,7 +62,7 @@ impl End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    use rustix::process::pidfd_open;
     use std::process::Command;
 
     #[test]

@@ -78,6 +78,11 @@ impl Workers {
         Ok(workers)
     }
 
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.handles.len() as u32
+    }
+
     /// Hands a transfer to the workers.
     pub fn push(
         &mut self,

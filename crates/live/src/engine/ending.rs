@@ -1,0 +1,158 @@
+//! The end of a program whose threads leave one by one.
+//!
+//! A process ends with the last of its threads, and as long as the engine's are there none of the
+//! program's is the last. So the engine has to notice that they have gone. As long as the first
+//! thread is there, nothing is to be done. From its end on the others are counted, and when none is
+//! left the engine ends the process, with the status that the last one has left, as the kernel
+//! would have. (It keeps that of the first thread. Of another it tells whoever held its descriptor
+//! when it ended, from Linux 6.15 on; else it is taken to be zero, which the C library's threads
+//! end with.)
+//!
+//! A process that ends in the common way, by `exit` or a signal, takes the engine with it. It comes
+//! by here in passing at most: what the engine says then is not heard.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use tidemark_core::time::Time;
+
+use super::Engine;
+use crate::sys::lifeline::Lifeline;
+use crate::sys::pidfd::{self, End};
+use crate::sys::tasks::{self, Standing};
+
+/// How often the first thread is looked at that is on its way out, ...
+const LEAVING_NS: u64 = 1_000_000;
+/// ... the others when it has gone, ...
+const GONE_NS: u64 = 4_000_000;
+/// ... and a first thread that gives no sign: a program may have taken its lifeline away.
+const QUIET_NS: u64 = 1_000_000_000;
+
+/// How often the kernel is asked what the last thread has left, ...
+const TELLING_TRIES: u32 = 4;
+/// ... and the pause between.
+const TELLING_PAUSE: Duration = Duration::from_micros(200);
+
+/// What is known of the program's end.
+pub(super) struct Ending {
+    /// Cut when the first thread ends.
+    leader: &'static Lifeline,
+    /// The list of this process's threads, opened while it can be reached by its name.
+    tasks: Option<OwnedFd>,
+    next_look: Time,
+    /// The status that the first thread has left.
+    status: Option<i32>,
+    /// How many threads there were, ours included, when they were last counted.
+    threads_before: u32,
+    /// The program's last thread, once it was seen alone.
+    last: Option<OwnedFd>,
+    is_last_other: bool,
+}
+
+impl Ending {
+    pub(super) fn new(leader: &'static Lifeline) -> Ending {
+        Ending {
+            leader,
+            tasks: tasks::open().ok(),
+            next_look: Time(0),
+            status: None,
+            threads_before: 0,
+            last: None,
+            is_last_other: false,
+        }
+    }
+
+    /// The same in a forked child, where the descriptor means nothing.
+    pub(super) fn reopen(&mut self) {
+        let leader = self.leader;
+        std::mem::forget(std::mem::replace(self, Ending::new(leader)));
+    }
+}
+
+impl Engine {
+    /// Ends the process if all threads of its program have gone. Answers after how long to ask
+    /// again at the latest. While the first thread is there that costs next to nothing.
+    pub(super) fn see_off(&mut self) -> u64 {
+        let is_cut = self.ending.leader.is_cut();
+        let now = super::now();
+        let is_leaving = is_cut && self.ending.status.is_none();
+        if now < self.ending.next_look && !is_leaving {
+            return self.ending.next_look.since_ns(now);
+        }
+        self.ending.next_look = now.after_ns(QUIET_NS);
+        let Some(status) = self.leaders_status() else {
+            return if is_cut { LEAVING_NS } else { QUIET_NS };
+        };
+        // Twice: a list that is read while threads come and go may miss one.
+        if self.has_others() || self.has_others() {
+            self.ending.next_look = now.after_ns(GONE_NS);
+            return GONE_NS;
+        }
+        let status = match (self.ending.is_last_other, &self.ending.last) {
+            (false, _) => status,
+            (true, last) => last.as_ref().and_then(last_status).unwrap_or(0),
+        };
+        self.finish();
+        tasks::end_process(status)
+    }
+
+    fn leaders_status(&mut self) -> Option<i32> {
+        if self.ending.status.is_none()
+            && let Some(list) = &self.ending.tasks
+            && let Standing::Gone { status } = tasks::leader(list)
+        {
+            self.ending.status = Some(status);
+        }
+        self.ending.status
+    }
+
+    /// Whether the program has threads besides the first. If it can't be told there are.
+    fn has_others(&mut self) -> bool {
+        let own = self.own_threads();
+        let known = [Some(self.own_thread), self.machine.hands_thread()];
+        let Some(list) = &self.ending.tasks else {
+            return true;
+        };
+        let threads = tasks::count(list);
+        let is_same = threads == Some(self.ending.threads_before);
+        // Another may have taken the place of the one that was alone.
+        let last = self.ending.last.as_ref().and_then(pidfd::end_of);
+        if is_same && self.ending.threads_before > own + 1 && last.is_none() {
+            return true;
+        }
+        let (mut running, mut other, mut is_seen) = (0, None, false);
+        let is_read = tasks::visit_running(list, |number| {
+            running += 1;
+            is_seen |= number == self.own_thread;
+            if !known.contains(&Some(number)) {
+                other = Some(number);
+            }
+        });
+        let has_others = !is_read || running > own;
+        if has_others {
+            self.ending.threads_before = threads.unwrap_or(0);
+            self.ending.is_last_other = true;
+            // In a list of another namespace they have other numbers.
+            let is_last = running == own + 1 && is_seen;
+            self.ending.last = other.filter(|_| is_last).and_then(pidfd::of_thread);
+        }
+        has_others
+    }
+
+    /// How many threads of this process are not the program's.
+    fn own_threads(&self) -> u32 {
+        1 + u32::from(self.machine.hands_thread().is_some()) + self.store.threads()
+    }
+}
+
+/// What a thread ended with. The kernel may tell a moment after it has gone from the list.
+fn last_status(thread: &OwnedFd) -> Option<i32> {
+    for _ in 0..TELLING_TRIES {
+        match pidfd::end_of(thread) {
+            Some(End::Status(status)) => return Some(status as i32),
+            Some(End::Signal(_)) => return None,
+            None => std::thread::sleep(TELLING_PAUSE),
+        }
+    }
+    None
+}
