@@ -12,7 +12,8 @@ use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
 use super::{
-    Adoption, Changes, Engine, Freeze, Gauges, Log, Place, Sampling, Trouble, Waiting, Windows, now,
+    Adoption, Changes, Engine, Freeze, Gauges, Locks, Log, Place, Sampling, Trouble, Waiting,
+    Windows, now,
 };
 use crate::control::{self, Grant, GrantFiles, Hello};
 use crate::hand::Hand;
@@ -231,7 +232,7 @@ impl Engine {
             scanner: Scanner::new().map_err(call("reading this process's mappings"))?,
             managed: Ranges::new(),
             adoption: Adoption::new(),
-            has_told_of_locks: false,
+            locks: Locks::default(),
             waiting: Waiting::default(),
             changes: Changes::default(),
             messages: Messages::new(),
