@@ -72,6 +72,7 @@ use self::changes::Changes;
 use self::ending::Ending;
 use self::faults::Waiting;
 use self::fork::Freeze;
+use self::locks::Locks;
 use self::place::Place;
 use self::publish::{Before, Gauges};
 use self::sampling::Sampling;
@@ -87,8 +88,7 @@ pub struct Engine {
     /// What is under management: the ranges the core has regions for.
     managed: Ranges,
     adoption: Adoption,
-    /// Whether it was said that the program has locked more than the budget.
-    has_told_of_locks: bool,
+    locks: Locks,
     waiting: Waiting,
     changes: Changes,
     messages: Messages,

@@ -10,12 +10,7 @@
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::AtomicUsize;
 
-use tidemark_live::sys::thread;
-
-use crate::REQUESTS;
 use crate::hooks::{self, find_original};
-#[cfg(target_arch = "x86_64")]
-use crate::locks;
 
 /// Interposes `_Fork`, which is `fork` without hooks.
 ///
@@ -158,10 +153,12 @@ extern "C" fn note_error(answer: c_long) -> c_long {
 /// since they may be anything; what can't be read it will refuse, too.
 #[cfg(target_arch = "x86_64")]
 extern "C" fn copies_memory(arguments: usize, bytes: usize) -> bool {
+    use tidemark_live::sys::thread;
+
     /// The size of the arguments' first version, and where in them is a stack of the child's own.
     const BYTES_LEAST: usize = 64;
     const STACK_AT: usize = 40;
-    if bytes < BYTES_LEAST || !REQUESTS.has_engine() {
+    if bytes < BYTES_LEAST || !crate::REQUESTS.has_engine() {
         return false;
     }
     let read = |at: usize| {
@@ -246,7 +243,7 @@ pub unsafe extern "C" fn syscall() -> c_long {
         lock_call = const libc::SYS_mlock,
         lock2_call = const libc::SYS_mlock2,
         lock_all_call = const libc::SYS_mlockall,
-        lock = sym locks::lock_by_call,
+        lock = sym crate::locks::lock_by_call,
         fork = sym fork_by_call,
         clone3 = sym fork_by_clone3,
         call = sym call_kernel,

@@ -1,9 +1,9 @@
 //! The engine's heap: memory that the program's allocator never sees and nobody pages.
 //!
 //! Addresses are taken from the [reserved](reserve) range, a large span at a time, and opened from
-//! the bottom up as a `dlmalloc` asks for them: what is opened is one mapping, and as large as what
-//! is used. Nothing is given back to the host: the engine's tables are sized when it starts and
-//! only follow the program's memory.
+//! the bottom up as a `dlmalloc` asks for them: not much more is open than is used. Nothing is given
+//! back to the host: the engine's tables are sized when it starts and only follow the program's
+//! memory.
 //!
 //! # Invariants
 //! 1. The lock is held only inside allocator calls, which never fault and never wait.
@@ -20,9 +20,16 @@ const SPAN_BYTES: usize = 16 << 30;
 /// ... and where there is no room for that.
 const SPAN_BYTES_LEAST: usize = 32 << 20;
 
+/// What is opened at one time, of what is used, at least. In a forked child each opening is a
+/// mapping of its own, of which there are to be few.
+const OPENED_SHARE: usize = 8;
+
 /// The source of a heap's pages: one span of addresses, used from the bottom up.
 struct Span {
+    start: AtomicUsize,
     next: AtomicUsize,
+    /// How far it can be used.
+    opened: AtomicUsize,
     end: AtomicUsize,
 }
 
@@ -33,7 +40,9 @@ pub(crate) struct Heap {
 }
 
 static SPAN: Span = Span {
+    start: AtomicUsize::new(0),
     next: AtomicUsize::new(0),
+    opened: AtomicUsize::new(0),
     end: AtomicUsize::new(0),
 };
 
@@ -50,12 +59,30 @@ impl Span {
             if size >= bytes
                 && let Ok(start) = reserve::take(size)
             {
+                self.start.store(start, Ordering::Relaxed);
                 self.next.store(start, Ordering::Relaxed);
+                self.opened.store(start, Ordering::Relaxed);
                 self.end.store(start + size, Ordering::Relaxed);
                 return true;
             }
         }
         false
+    }
+
+    /// Opens it up to `end`, at least.
+    fn open(&self, end: usize) -> bool {
+        let opened = self.opened.load(Ordering::Relaxed);
+        if end <= opened {
+            return true;
+        }
+        let used = end - self.start.load(Ordering::Relaxed);
+        let ahead = (opened + used / OPENED_SHARE).next_multiple_of(PAGE);
+        let wanted = end.max(ahead).min(self.end.load(Ordering::Relaxed));
+        let is_open = reserve::open(opened, wanted - opened).is_ok();
+        if is_open {
+            self.opened.store(wanted, Ordering::Relaxed);
+        }
+        is_open
     }
 }
 
@@ -68,7 +95,7 @@ unsafe impl dlmalloc::Allocator for &'static Span {
             return (std::ptr::null_mut(), 0, 0);
         }
         let start = self.next.load(Ordering::Relaxed);
-        if reserve::open(start, size).is_err() {
+        if !self.open(start + size) {
             return (std::ptr::null_mut(), 0, 0);
         }
         self.next.store(start + size, Ordering::Relaxed);

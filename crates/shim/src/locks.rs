@@ -8,7 +8,7 @@
 //!
 //! The engine's own memory is left out. Unlocking needs no hook: the engine looks now and then.
 
-use std::ffi::{c_int, c_long, c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::mm::{MlockAllFlags, MlockFlags};
@@ -62,7 +62,12 @@ pub unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
 
 /// The same, asked for by number.
 #[cfg(target_arch = "x86_64")]
-pub(crate) extern "C" fn lock_by_call(number: c_long, a: usize, b: usize, c: usize) -> c_long {
+pub(crate) extern "C" fn lock_by_call(
+    number: std::ffi::c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+) -> std::ffi::c_long {
     // SAFETY: these have no needs.
     let answer = unsafe {
         match number {
@@ -71,7 +76,7 @@ pub(crate) extern "C" fn lock_by_call(number: c_long, a: usize, b: usize, c: usi
             _ => mlock(a as *const c_void, b),
         }
     };
-    c_long::from(answer)
+    std::ffi::c_long::from(answer)
 }
 
 fn lock(start: usize, bytes: usize, flags: MlockFlags) -> c_int {

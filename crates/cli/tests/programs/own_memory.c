@@ -257,6 +257,7 @@ int main(int count, char **arguments) {
     if (!strcmp(what, "lock-one")) return lock_one();
     if (!strcmp(what, "lock-each")) return lock_each();
     if (!strcmp(what, "stray")) return stray();
+    if (!strcmp(what, "stray-exec")) return execl(arguments[0], arguments[0], "stray", NULL);
     if (!strcmp(what, "dump")) return dump();
     if (!strcmp(what, "bad-clone")) return bad_clone();
     if (!strcmp(what, "reserve")) return reserve();

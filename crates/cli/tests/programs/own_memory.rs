@@ -101,12 +101,14 @@ fn found_f4_a_stray_access_meets_nothing_of_ours() {
         return;
     };
     for mode in BOTH {
-        let outcome = program.run(mode, "stray");
-        let expected = "mapped in the child: 1000\n\
-                        a write beyond a mapping: 11\n\
-                        mapped in the parent: 1\n";
-        assert_eq!(outcome.output_text(), expected, "{mode:?}");
-        assert_eq!(outcome.errors_text(), "", "{mode:?}");
+        for what in ["stray", "stray-exec"] {
+            let outcome = program.run(mode, what);
+            let expected = "mapped in the child: 1000\n\
+                            a write beyond a mapping: 11\n\
+                            mapped in the parent: 1\n";
+            assert_eq!(outcome.output_text(), expected, "{what} {mode:?}");
+            assert_eq!(outcome.errors_text(), "", "{what} {mode:?}");
+        }
     }
 }
 

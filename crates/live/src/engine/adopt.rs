@@ -30,7 +30,7 @@ pub(super) struct Adoption {
     /// Managed ranges that may hold pages nobody accounts for.
     unsettled: Ranges,
     later: Vec<(Time, usize, usize)>,
-    runs: Vec<(usize, usize)>,
+    pub(super) runs: Vec<(usize, usize)>,
     next_look: Time,
     next_full: Time,
     pause_ns: u64,

@@ -49,6 +49,7 @@ impl Engine {
                 requests.answer(taken, 0);
             }
             Ask::Finish => {
+                self.tell_of_locks();
                 self.finish();
                 requests.answer(taken, 0);
             }

@@ -16,15 +16,30 @@ use crate::sys::{PAGE, socket};
 
 /// How long transfers may take to end. Pages that are on their way then are looked at again later.
 const REST_NS_MAX: u64 = 5_000_000_000;
+/// How often at most what is locked is counted unasked.
+const COUNT_NS: u64 = 1_000_000_000;
+
+/// What is remembered of locks, but for where they are.
+#[derive(Default)]
+pub(super) struct Locks {
+    /// Whether it was said that more is locked than the budget holds.
+    is_told: bool,
+    next_count: Time,
+}
 
 impl Engine {
-    /// Lets go of what is locked in a range that the program has just locked. Answers whether so
-    /// much is locked that the budget can't hold it, once it is filled.
+    /// Lets go of what is locked in a range that the program is locking. Answers whether so much is
+    /// locked that the budget can't hold it, once it is filled; what is filled then is counted when
+    /// this is called again.
     pub(super) fn follow_locks(&mut self, start: usize, end: usize) -> bool {
+        let before = self.scanner.locked().bytes();
         if self.await_changes() {
             self.let_go_of_locked(start, end);
         }
-        self.tell_of_locks()
+        if self.scanner.locked().bytes() == before {
+            self.tell_of_locks();
+        }
+        !self.locks.is_told && self.scanner.locked().bytes() > self.budget_of_run()
     }
 
     /// Compares what is locked with what was.
@@ -34,7 +49,49 @@ impl Engine {
             self.adoption.hasten_scan();
         }
         self.let_go_of_locked(0, usize::MAX);
-        self.tell_of_locks();
+        if self.now >= self.locks.next_count {
+            self.locks.next_count = self.now.after_ns(COUNT_NS);
+            self.tell_of_locks();
+        }
+    }
+
+    /// Says, once, that the program keeps more in memory than the budget has.
+    pub(super) fn tell_of_locks(&mut self) {
+        let budget = self.budget_of_run();
+        if self.locks.is_told || self.scanner.locked().bytes() <= budget {
+            return;
+        }
+        let resident = self.count_locked();
+        if resident > budget {
+            self.locks.is_told = true;
+            say(&format!(
+                "{} ({}): it has locked {} MiB, which stay in memory beyond the budget of {} MiB",
+                self.setup.name,
+                pid(),
+                resident >> 20,
+                budget >> 20,
+            ));
+        }
+    }
+
+    fn budget_of_run(&self) -> usize {
+        self.shared.frames_total() as usize * PAGE
+    }
+
+    /// How many bytes of what is locked are in memory.
+    fn count_locked(&mut self) -> usize {
+        let mut resident = 0;
+        let mut runs = std::mem::take(&mut self.adoption.runs);
+        for (start, end) in self.scanner.locked().iter() {
+            let mut at = start;
+            while at < end {
+                let walked = self.machine.pages().find_present(at, end, &mut runs);
+                resident += runs.iter().map(|(from, to)| to - from).sum::<usize>();
+                at = walked.map_or(end, |walked| walked.max(at + PAGE));
+            }
+        }
+        self.adoption.runs = runs;
+        resident
     }
 
     fn let_go_of_locked(&mut self, start: usize, end: usize) {
@@ -133,37 +190,5 @@ impl Engine {
             self.end_for_fetch(address_of(page));
         }
         Some((self.freeze.page.start(), count))
-    }
-
-    /// Says, once, that the program keeps more in memory than the budget has. Answers whether it
-    /// has locked enough addresses for that and nothing was said yet.
-    fn tell_of_locks(&mut self) -> bool {
-        let budget = self.shared.frames_total() as usize * PAGE;
-        if self.has_told_of_locks || self.scanner.locked().bytes() <= budget {
-            return false;
-        }
-        let mut resident = 0;
-        let mut runs = Vec::new();
-        for (start, end) in self.scanner.locked().iter() {
-            let mut at = start;
-            while at < end {
-                let Ok(walked) = self.machine.pages().find_present(at, end, &mut runs) else {
-                    break;
-                };
-                resident += runs.iter().map(|(from, to)| to - from).sum::<usize>();
-                at = walked.max(at + PAGE);
-            }
-        }
-        if resident > budget {
-            self.has_told_of_locks = true;
-            say(&format!(
-                "{} ({}): it has locked {} MiB, which stay in memory beyond the budget of {} MiB",
-                self.setup.name,
-                pid(),
-                resident >> 20,
-                budget >> 20,
-            ));
-        }
-        !self.has_told_of_locks
     }
 }

@@ -12,8 +12,8 @@ use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
 use super::{
-    Adoption, Changes, Ending, Engine, Freeze, Gauges, Log, Place, Sampling, Trouble, Waiting,
-    Windows, now,
+    Adoption, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Place, Sampling, Trouble,
+    Waiting, Windows, now,
 };
 use crate::control::{self, Grant, GrantFiles, Hello};
 use crate::hand::Hand;
@@ -234,7 +234,7 @@ impl Engine {
             scanner: Scanner::new().map_err(call("reading this process's mappings"))?,
             managed: Ranges::new(),
             adoption: Adoption::new(),
-            has_told_of_locks: false,
+            locks: Locks::default(),
             waiting: Waiting::default(),
             changes: Changes::default(),
             messages: Messages::new(),

@@ -56,13 +56,18 @@ impl LiveMachine {
         let start = self.pool.run_address(first, count as usize);
         let tip = self.tip.start();
         let (bytes, mut done, mut tries) = (count as usize * PAGE, 0, 0);
+        let mut bytes_max = bytes;
         while done < bytes {
-            let left = bytes - done;
+            let left = (bytes - done).min(bytes_max);
             match self.tip_uffd.move_pages(tip + done, start + done, left) {
-                Progress::All => done = bytes,
+                Progress::All => done += left,
                 Progress::Part(moved) => done += moved,
                 // A hole already.
                 Progress::Nothing(Stop::Absent) => done += PAGE,
+                // In a forked child, what is opened later is a mapping of its own.
+                Progress::Nothing(Stop::Unsuitable) if left > PAGE => {
+                    bytes_max = left.div_ceil(2).next_multiple_of(PAGE);
+                }
                 Progress::Nothing(stop) => {
                     tries += 1;
                     let page = FrameId(first.0 + (done / PAGE) as u32);

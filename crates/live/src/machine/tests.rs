@@ -686,6 +686,25 @@ fn a_retired_frame_costs_no_memory() {
 }
 
 #[test]
+fn found_f1_pages_of_a_pool_in_several_mappings_are_dropped() {
+    let Some(mut world) = World::new(16, 16) else {
+        return;
+    };
+    world.enter_zeros(0, 0, 16);
+    // As in a forked child, where what is opened later is a mapping of its own.
+    testing::mark(world.machine.pool().address(FrameId(3)), 8 * PAGE).unwrap();
+    (0..16).for_each(|frame| world.machine.restrict(FrameId(frame), Rights::None));
+    world.settle();
+    assert_eq!(world.machine.tally().moved_out, 16);
+    (0..16).for_each(|frame| world.machine.retire(FrameId(frame)));
+    world.settle();
+    for frame in 0..16 {
+        let slot = world.machine.pool().address(FrameId(frame));
+        assert_eq!(world.machine.pages().is_present(slot), Ok(false), "{frame}");
+    }
+}
+
+#[test]
 fn a_copy_holds_what_the_original_held() {
     let Some(mut world) = World::new(2, 2) else {
         return;
