@@ -16,10 +16,11 @@
 //! [`feed`] makes up for those without warning, [`publish`] shows counters, [`place`] follows the
 //! program's processor, [`pull`] brings the program to the disk's, [`gather`] its threads to the
 //! engine's, [`sampling`] records which pages are touched, [`neighbours`] finds first touches many
-//! at a time, [`step`] keeps the program in step, [`ending`] sees the program's last thread go,
-//! [`trouble`] says what went wrong.
+//! at a time, [`step`] keeps the program in step, [`aside`] leaves it alone for a moment,
+//! [`ending`] sees its last thread go, [`trouble`] says what went wrong.
 
 mod adopt;
+mod aside;
 mod asks;
 mod budget;
 mod changes;
@@ -65,6 +66,7 @@ use crate::sys::PAGE;
 use crate::sys::uffd::Messages;
 
 use self::adopt::Adoption;
+use self::aside::Aside;
 use self::budget::Asking;
 use self::changes::Changes;
 use self::ending::Ending;
@@ -91,6 +93,7 @@ pub struct Engine {
     freeze: Freeze,
     place: Place,
     ending: Ending,
+    aside: Aside,
     gauges: Gauges,
     /// What a forked child's tables say of its parent's past.
     before: Before,

@@ -53,6 +53,14 @@ pub enum Ask {
     Finish,
     /// The program is about to leave its memory: write what is logged.
     CatchUp,
+    /// The calling thread, the program's only one, wants to be alone for a moment: come to rest,
+    /// and send what files there are. Answers zero, as after nothing, if that can't be.
+    StepAside {
+        /// The number of the socket in the program's table; less than zero: the files are there.
+        socket: RawFd,
+    },
+    /// The engine's thread is to end, which has stepped aside.
+    Depart,
 }
 
 struct Slot {
@@ -254,6 +262,8 @@ fn pack(ask: Ask) -> (u32, u64, u64) {
         Ask::Finish => (5, 0, 0),
         Ask::Leave { start, bytes } => (6, start as u64, bytes as u64),
         Ask::CatchUp => (7, 0, 0),
+        Ask::StepAside { socket } => (8, socket as u64, 0),
+        Ask::Depart => (9, 0, 0),
     }
 }
 
@@ -272,6 +282,10 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
             bytes: second as usize,
         },
         7 => Ask::CatchUp,
+        8 => Ask::StepAside {
+            socket: first as RawFd,
+        },
+        9 => Ask::Depart,
         _ => unreachable!("`pack` makes no other"),
     }
 }

@@ -10,6 +10,7 @@
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::AtomicUsize;
 
+use crate::alone;
 use crate::hooks::{self, find_original};
 
 /// Interposes `_Fork`, which is `fork` without hooks.
@@ -139,8 +140,7 @@ fn around_fork(call: impl FnOnce() -> c_long) -> c_long {
 }
 
 /// Turns the kernel's answer into the C library's.
-#[cfg(target_arch = "x86_64")]
-extern "C" fn note_error(answer: c_long) -> c_long {
+pub(crate) extern "C" fn note_error(answer: c_long) -> c_long {
     if (-4095..0).contains(&answer) {
         // SAFETY: sets the calling thread's error number.
         unsafe { *libc::__errno_location() = -answer as c_int };
@@ -184,6 +184,10 @@ pub unsafe extern "C" fn syscall() -> c_long {
         "cmp qword ptr [rsi + {stack_at}], 0",
         "je {fork}",
         "4:",
+        "cmp rdi, {unshare_call}",
+        "je {unshare}",
+        "cmp rdi, {setns_call}",
+        "je {setns}",
         "mov rax, rdi",
         "mov rdi, rsi",
         "mov rsi, rdx",
@@ -204,7 +208,11 @@ pub unsafe extern "C" fn syscall() -> c_long {
         shares_memory = const libc::CLONE_VM,
         clone_args_least = const 64,
         stack_at = const 40,
+        unshare_call = const libc::SYS_unshare,
+        setns_call = const libc::SYS_setns,
         fork = sym fork_by_call,
+        unshare = sym alone::unshare_by_call,
+        setns = sym alone::setns_by_call,
         note_error = sym note_error,
     )
 }

@@ -162,14 +162,9 @@ unsafe extern "C" fn in_child() {
 /// fork of this thread is under way, in whose midst a signal has arrived.
 pub(crate) fn quiesce() -> bool {
     keeping_errno(|| {
-        let thread = thread::current();
-        if !REQUESTS.has_engine() || FORKING_THREAD.load(Ordering::Acquire) == thread {
+        if !REQUESTS.has_engine() || !lock_forks() {
             return false;
         }
-        while FORK_LOCK.swap(true, Ordering::AcqRel) {
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        FORKING_THREAD.store(thread, Ordering::Release);
         let Some(child) = REQUESTS.ask(Ask::Freeze, REST_LIMIT) else {
             say("the engine does not come to rest for a fork; the program is ended");
             signal::end_process();
@@ -180,6 +175,25 @@ pub(crate) fn quiesce() -> bool {
     })
 }
 
+/// Keeps other threads from forking, once none is at it. False if this thread is.
+pub(crate) fn lock_forks() -> bool {
+    let thread = thread::current();
+    if FORKING_THREAD.load(Ordering::Acquire) == thread {
+        return false;
+    }
+    while FORK_LOCK.swap(true, Ordering::AcqRel) {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    FORKING_THREAD.store(thread, Ordering::Release);
+    true
+}
+
+/// Lets other threads fork again.
+pub(crate) fn unlock_forks() {
+    FORKING_THREAD.store(0, Ordering::Release);
+    FORK_LOCK.store(false, Ordering::Release);
+}
+
 /// Has the engine go on in the process that forked, with or without a child.
 pub(crate) fn resume_parent(has_child: bool) {
     keeping_errno(|| {
@@ -188,8 +202,7 @@ pub(crate) fn resume_parent(has_child: bool) {
             if !has_child {
                 abandon_child();
             }
-            FORKING_THREAD.store(0, Ordering::Release);
-            FORK_LOCK.store(false, Ordering::Release);
+            unlock_forks();
         }
     });
 }
@@ -207,8 +220,7 @@ pub(crate) fn resume_child() {
         if !IS_FORKING.swap(false, Ordering::AcqRel) {
             return;
         }
-        FORKING_THREAD.store(0, Ordering::Release);
-        FORK_LOCK.store(false, Ordering::Release);
+        unlock_forks();
         REQUESTS.set_engine(0, None);
         // SAFETY: the parent's threads do not exist here, so that the berths are free.
         let started = unsafe { crate::start_threads(crate::run_engine_in_child) };
@@ -388,7 +400,7 @@ pub(crate) fn find_original(found: &AtomicUsize, name: &std::ffi::CStr) -> usize
     address
 }
 
-fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+pub(crate) fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: the calling thread's own error number, at both ends.
     let before = unsafe { *libc::__errno_location() };
     let value = body();

@@ -26,6 +26,7 @@ mod runtimes;
 mod scratch;
 mod server;
 mod sort;
+mod spaces;
 mod sqlite;
 mod stress;
 mod trial;

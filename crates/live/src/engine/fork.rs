@@ -100,6 +100,27 @@ impl Engine {
         let half = self.halve_budget();
         // What was written before the fork is this process's doing.
         self.catch_up();
+        self.end_transfers_before("waiting for transfers before a fork", half);
+        self.freeze.is_excess_shared = self.vm.frames().in_use() > half;
+        tidemark_core::machine::Machine::settle(&mut self.machine);
+        let child = self.claim_child();
+        // What was touched before the fork stands before what the child touches.
+        self.publish_samples();
+        self.waiting.requeue_all();
+        self.publish();
+        self.begin_freeze();
+        u64::from(child.0) + 1
+    }
+
+    /// Changes no table from now on.
+    pub(super) fn begin_freeze(&mut self) {
+        self.freeze.since = self.now;
+        self.freeze.is_frozen = true;
+    }
+
+    /// Ends all transfers, and gives up frames until no more than `half` are in use, if that does
+    /// not take long. Transfers that come to no end are the end of the program: `what` it was.
+    pub(super) fn end_transfers_before(&mut self, what: &'static str, half: u32) {
         let start = now();
         let (halved, end) = (start.after_ns(HALVING_NS_MAX), start.after_ns(REST_NS_MAX));
         loop {
@@ -118,7 +139,6 @@ impl Engine {
                 break;
             }
             if self.now > end {
-                let what = "waiting for transfers before a fork";
                 self.end_for(&Trouble::Call {
                     what,
                     error: crate::sys::Errno::TIMEDOUT,
@@ -127,16 +147,6 @@ impl Engine {
             // Whatever the wait answers, the loop looks for itself.
             let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
         }
-        self.freeze.is_excess_shared = self.vm.frames().in_use() > half;
-        tidemark_core::machine::Machine::settle(&mut self.machine);
-        let child = self.claim_child();
-        // What was touched before the fork stands before what the child touches.
-        self.publish_samples();
-        self.waiting.requeue_all();
-        self.publish();
-        self.freeze.since = self.now;
-        self.freeze.is_frozen = true;
-        u64::from(child.0) + 1
     }
 
     /// Claims a record for a child. If all are taken, waits for processes to end.
@@ -175,6 +185,28 @@ impl Engine {
 
     /// One turn while frozen: serves faults aside, until the fork is over.
     pub(super) fn turn_frozen(&mut self, requests: &Requests) -> u64 {
+        self.serve_frozen();
+        match requests.take_thaw() {
+            Some((taken, Ask::Depart)) => {
+                self.depart(taken);
+                0
+            }
+            Some((taken, _)) => {
+                self.thaw();
+                requests.answer(taken, 0);
+                0
+            }
+            None if self.is_aside() => 1_000_000,
+            None if now().since_ns(self.freeze.since) > FROZEN_NS_MAX => {
+                self.thaw();
+                0
+            }
+            None => 1_000_000,
+        }
+    }
+
+    /// Serves all faults there are, aside.
+    pub(super) fn serve_frozen(&mut self) {
         if self.freeze.has_room() {
             self.read_messages();
         }
@@ -182,18 +214,6 @@ impl Engine {
         for index in 0..self.waiting.arrived.len() {
             let address = self.waiting.arrived[index].address;
             self.serve_aside(address);
-        }
-        match requests.take_thaw() {
-            Some(taken) => {
-                self.thaw();
-                requests.answer(taken, 0);
-                0
-            }
-            None if now().since_ns(self.freeze.since) > FROZEN_NS_MAX => {
-                self.thaw();
-                0
-            }
-            None => 1_000_000,
         }
     }
 
@@ -385,9 +405,9 @@ impl Engine {
 }
 
 impl Requests {
-    /// The thaw, if it was asked for; everything else waits.
-    fn take_thaw(&self) -> Option<Taken> {
-        self.take_if(|ask| ask == Ask::Thaw).map(|(taken, _)| taken)
+    /// What ends a freeze, if it was asked for; everything else waits.
+    fn take_thaw(&self) -> Option<(Taken, Ask)> {
+        self.take_if(|ask| matches!(ask, Ask::Thaw | Ask::Depart))
     }
 }
 
