@@ -59,6 +59,8 @@ pub enum Ask {
         /// The number of the socket in the program's table; less than zero: the files are there.
         socket: RawFd,
     },
+    /// Answers one if the program has no thread but its first.
+    IsAlone,
     /// The engine's thread is to end, which has stepped aside.
     Depart,
 }
@@ -264,6 +266,7 @@ fn pack(ask: Ask) -> (u32, u64, u64) {
         Ask::CatchUp => (7, 0, 0),
         Ask::StepAside { socket } => (8, socket as u64, 0),
         Ask::Depart => (9, 0, 0),
+        Ask::IsAlone => (10, 0, 0),
     }
 }
 
@@ -286,6 +289,7 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
             socket: first as RawFd,
         },
         9 => Ask::Depart,
+        10 => Ask::IsAlone,
         _ => unreachable!("`pack` makes no other"),
     }
 }

@@ -21,7 +21,7 @@ use tidemark_live::sys::{signal, socket, tasks};
 use crate::forks::note_error;
 use crate::hooks::{keeping_errno, lock_forks, unlock_forks};
 use crate::thread::block_signals;
-use crate::{REQUESTS, is_in_thread};
+use crate::{REQUESTS, filters, is_in_thread, system_call};
 
 /// What `unshare` does only for a process of one thread, ...
 const UNSHARE_ALONE: c_long =
@@ -69,7 +69,8 @@ pub unsafe extern "C" fn setns(file: c_int, kinds: c_int) -> c_int {
 
 /// The system call `unshare`, as `syscall` is given it.
 pub(crate) extern "C" fn unshare_by_call(_: c_long, flags: c_long) -> c_long {
-    let call = |flags: c_long| system_call(libc::SYS_unshare, flags, 0);
+    // SAFETY: the caller's system call, which takes no pointer.
+    let call = |flags: c_long| unsafe { system_call(libc::SYS_unshare, [flags, 0, 0, 0, 0]) };
     note_error(if flags & UNSHARE_ALONE == 0 {
         call(flags)
     } else {
@@ -79,7 +80,8 @@ pub(crate) extern "C" fn unshare_by_call(_: c_long, flags: c_long) -> c_long {
 
 /// The system call `setns`, as `syscall` is given it.
 pub(crate) extern "C" fn setns_by_call(_: c_long, file: c_long, kinds: c_long) -> c_long {
-    let call = |kinds: c_long| system_call(libc::SYS_setns, file, kinds);
+    // SAFETY: the caller's system call, which takes no pointer.
+    let call = |kinds: c_long| unsafe { system_call(libc::SYS_setns, [file, kinds, 0, 0, 0]) };
     let wanted = if kinds == 0 { kind_of(file) } else { kinds };
     note_error(if wanted & SETNS_ALONE == 0 {
         call(kinds)
@@ -92,7 +94,7 @@ pub(crate) extern "C" fn setns_by_call(_: c_long, file: c_long, kinds: c_long) -
 
 /// Makes a call alone, and then again for what must come last, if that is asked for, too.
 fn in_two(flags: c_long, call: impl Fn(c_long) -> c_long) -> c_long {
-    if !REQUESTS.has_engine() {
+    if filters::are_set() || !REQUESTS.has_engine() {
         return call(flags);
     }
     let answer = alone(|| call(flags & !LAST));
@@ -154,7 +156,7 @@ fn process_behind(file: c_long) -> Option<u64> {
 
 /// Makes `call` with no thread of ours there, if the calling one is the program's only one.
 fn alone(call: impl FnOnce() -> c_long) -> c_long {
-    if !REQUESTS.has_engine() || !lock_forks() {
+    if filters::are_set() || !REQUESTS.has_engine() || !lock_forks() {
         return call();
     }
     // All but the one that a fault served by its own thread comes as.
@@ -228,38 +230,4 @@ impl Drop for Away {
 fn touch_stack() {
     let mut room = [0u8; STACK_BYTES];
     std::hint::black_box(&mut room);
-}
-
-/// A system call of two arguments that are no pointers, as the kernel answers it.
-#[cfg(target_arch = "x86_64")]
-fn system_call(number: c_long, first: c_long, second: c_long) -> c_long {
-    let answer: c_long;
-    // SAFETY: the caller's system call, as it is.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            inlateout("rax") number => answer,
-            in("rdi") first,
-            in("rsi") second,
-            lateout("rcx") _,
-            lateout("r11") _,
-        );
-    }
-    answer
-}
-
-/// A system call of two arguments that are no pointers, as the kernel answers it.
-#[cfg(target_arch = "aarch64")]
-fn system_call(number: c_long, first: c_long, second: c_long) -> c_long {
-    let answer: c_long;
-    // SAFETY: the caller's system call, as it is.
-    unsafe {
-        std::arch::asm!(
-            "svc #0",
-            in("x8") number,
-            inlateout("x0") first => answer,
-            in("x1") second,
-        );
-    }
-    answer
 }

@@ -4,14 +4,17 @@
 //! themselves. What makes its system call with an instruction of its own passes by: the kernel
 //! tells the engine of that, where it is permitted to (see `feed` in the engine).
 //!
+//! So are forks under a [filter](crate::filters), which may forbid what the hooks need.
+//!
 //! A child that shares its parent's memory (`vfork`, threads) needs nothing: its faults are its
 //! parent's.
 
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::AtomicUsize;
 
-use crate::alone;
 use crate::hooks::{self, find_original};
+#[cfg(target_arch = "x86_64")]
+use crate::{alone, filters, system_call};
 
 /// Interposes `_Fork`, which is `fork` without hooks.
 ///
@@ -105,24 +108,8 @@ unsafe extern "C" fn fork_by_call(
     d: c_long,
     e: c_long,
 ) -> c_long {
-    let call = || {
-        let answer: c_long;
-        // SAFETY: the caller's system call, as it is.
-        unsafe {
-            std::arch::asm!(
-                "syscall",
-                inlateout("rax") number => answer,
-                in("rdi") a,
-                in("rsi") b,
-                in("rdx") c,
-                in("r10") d,
-                in("r8") e,
-                lateout("rcx") _,
-                lateout("r11") _,
-            );
-        }
-        answer
-    };
+    // SAFETY: the caller's system call, as it is.
+    let call = || unsafe { system_call(number, [a, b, c, d, e]) };
     note_error(around_fork(call))
 }
 
@@ -188,6 +175,13 @@ pub unsafe extern "C" fn syscall() -> c_long {
         "je {unshare}",
         "cmp rdi, {setns_call}",
         "je {setns}",
+        "cmp rdi, {seccomp_call}",
+        "je {seccomp}",
+        "cmp rdi, {prctl_call}",
+        "jne 6f",
+        "cmp esi, {set_filter}",
+        "je {prctl}",
+        "6:",
         "mov rax, rdi",
         "mov rdi, rsi",
         "mov rsi, rdx",
@@ -210,9 +204,14 @@ pub unsafe extern "C" fn syscall() -> c_long {
         stack_at = const 40,
         unshare_call = const libc::SYS_unshare,
         setns_call = const libc::SYS_setns,
+        seccomp_call = const libc::SYS_seccomp,
+        prctl_call = const libc::SYS_prctl,
+        set_filter = const libc::PR_SET_SECCOMP,
         fork = sym fork_by_call,
         unshare = sym alone::unshare_by_call,
         setns = sym alone::setns_by_call,
+        seccomp = sym filters::seccomp_by_call,
+        prctl = sym filters::prctl_by_call,
         note_error = sym note_error,
     )
 }

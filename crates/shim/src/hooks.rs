@@ -12,7 +12,7 @@ use tidemark_live::requests::Ask;
 use tidemark_live::sys::maps::{Kind, Maps};
 use tidemark_live::sys::{PAGE, memory, signal, thread};
 
-use crate::{CHILD, REQUESTS};
+use crate::{CHILD, REQUESTS, filters};
 
 /// Smaller mappings are left to the scanner: to announce one costs as much as filling it.
 const ANNOUNCED_BYTES_LEAST: usize = 128 << 10;
@@ -128,7 +128,7 @@ pub(crate) fn watch_forks() -> bool {
 
 /// Tells the engine that the program ends.
 pub(crate) fn finish() {
-    if REQUESTS.has_engine() {
+    if !filters::are_set() && REQUESTS.has_engine() {
         REQUESTS.ask(Ask::Finish, ASK_LIMIT);
     }
 }
@@ -138,7 +138,7 @@ pub(crate) fn finish() {
 ///
 /// A child that shares its parent's memory, to execute a program, leaves nothing.
 pub(crate) fn catch_up() {
-    if crate::is_logged() && REQUESTS.has_engine() {
+    if crate::is_logged() && !filters::are_set() && REQUESTS.has_engine() {
         keeping_errno(|| REQUESTS.ask(Ask::CatchUp, ASK_LIMIT));
     }
 }
@@ -162,7 +162,9 @@ unsafe extern "C" fn in_child() {
 /// fork of this thread is under way, in whose midst a signal has arrived.
 pub(crate) fn quiesce() -> bool {
     keeping_errno(|| {
-        if !REQUESTS.has_engine() || !lock_forks() {
+        // The kernel tells of it, and that is permitted whatever else is.
+        let is_told = filters::are_set() && crate::is_told_of_forks();
+        if is_told || !REQUESTS.has_engine() || !lock_forks() {
             return false;
         }
         let Some(child) = REQUESTS.ask(Ask::Freeze, REST_LIMIT) else {
@@ -340,7 +342,7 @@ unsafe fn touch(at: *mut u8) {
 /// Tells the engine of a new mapping, if it is one to manage.
 fn announce(start: usize, bytes: usize, rights: c_int, flags: c_int) {
     let is_private = flags & libc::MAP_PRIVATE != 0 && flags & libc::MAP_ANONYMOUS != 0;
-    if !is_private || !REQUESTS.has_engine() || crate::thread::is_own() {
+    if !is_private || filters::are_set() || !REQUESTS.has_engine() || crate::thread::is_own() {
         return;
     }
     let end = (start + bytes).next_multiple_of(PAGE);

@@ -6,7 +6,7 @@
 //!
 //! - [`hooks`] interposes what must be known at once, and falls through to the original; [`forks`]
 //!   the ways to fork that the C library has no hooks for, [`ends`] those to leave one's memory,
-//!   [`alone`] calls for processes of one thread.
+//!   [`alone`] calls for processes of one thread, [`filters`] those that forbid calls.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
 //! - [`layout`] is about where the libraries of such a program lie.
 //! - [`thread`] makes threads that the C library does not know.
@@ -21,6 +21,7 @@ mod alone;
 mod awake;
 mod ends;
 mod environment;
+mod filters;
 mod forks;
 mod heap;
 mod hooks;
@@ -29,6 +30,7 @@ mod sigbus;
 mod thread;
 
 use std::cell::UnsafeCell;
+use std::ffi::c_long;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -58,6 +60,8 @@ static LOCK: Lock = Lock::new();
 static IS_IN_THREAD: AtomicBool = AtomicBool::new(false);
 /// Whether references are recorded.
 static IS_RECORDED: AtomicBool = AtomicBool::new(false);
+/// Whether the engine hears of forks without warning.
+static IS_TOLD_OF_FORKS: AtomicBool = AtomicBool::new(false);
 /// Whether the engine logs something that must be complete when the program leaves its memory.
 static IS_LOGGED: AtomicBool = AtomicBool::new(false);
 /// In in-thread mode, the numbers of the engine's files: from the floor to just before this.
@@ -279,6 +283,12 @@ extern "C" fn run_engine() -> ! {
     leave_folder();
     engine.take_first_look();
     IS_LOGGED.store(engine.is_logging(), Ordering::Relaxed);
+    go_to_work(engine)
+}
+
+/// Has the program know that there is an engine, and turns it.
+fn go_to_work(engine: &Engine) -> ! {
+    IS_TOLD_OF_FORKS.store(engine.is_told_of_forks(), Ordering::Relaxed);
     REQUESTS.set_engine(tidemark_live::sys::thread::current(), engine.bell());
     set_stage(WORKING);
     serve()
@@ -321,6 +331,10 @@ fn is_logged() -> bool {
     IS_LOGGED.load(Ordering::Relaxed)
 }
 
+fn is_told_of_forks() -> bool {
+    IS_TOLD_OF_FORKS.load(Ordering::Relaxed)
+}
+
 fn is_recorded() -> bool {
     IS_RECORDED.load(Ordering::Relaxed)
 }
@@ -349,9 +363,7 @@ extern "C" fn run_engine_in_child() -> ! {
         rest(None);
     }
     leave_folder();
-    REQUESTS.set_engine(tidemark_live::sys::thread::current(), engine.bell());
-    set_stage(WORKING);
-    serve()
+    go_to_work(engine)
 }
 
 /// The engine's thread after another that has stepped aside, in the same process.
@@ -376,9 +388,7 @@ extern "C" fn run_engine_again() -> ! {
         signal::end_process();
     }
     start_hand();
-    REQUESTS.set_engine(tidemark_live::sys::thread::current(), engine.bell());
-    set_stage(WORKING);
-    serve()
+    go_to_work(engine)
 }
 
 /// Starts the helper, which shares the engine's files.
@@ -490,4 +500,50 @@ fn exclude_own_data() {
     }
     // SAFETY: `visit` only reads what it is shown.
     unsafe { libc::dl_iterate_phdr(Some(visit), std::ptr::null_mut()) };
+}
+
+/// A system call, as the kernel answers it.
+///
+/// # Safety
+/// As for the call.
+#[cfg(target_arch = "x86_64")]
+unsafe fn system_call(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> c_long {
+    let answer: c_long;
+    // SAFETY: by the caller's word.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number => answer,
+            in("rdi") a,
+            in("rsi") b,
+            in("rdx") c,
+            in("r10") d,
+            in("r8") e,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    answer
+}
+
+/// A system call, as the kernel answers it.
+///
+/// # Safety
+/// As for the call.
+#[cfg(target_arch = "aarch64")]
+unsafe fn system_call(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> c_long {
+    let answer: c_long;
+    // SAFETY: by the caller's word.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            in("x8") number,
+            inlateout("x0") a => answer,
+            in("x1") b,
+            in("x2") c,
+            in("x3") d,
+            in("x4") e,
+        );
+    }
+    answer
 }

@@ -15,6 +15,7 @@ mod compiler;
 mod compress;
 mod ends;
 mod failures;
+mod filters;
 mod forks;
 mod interpreter;
 mod kills;
