@@ -17,10 +17,11 @@
 //! shows counters, [`place`] follows the program's processor, [`pull`] brings the program to the
 //! disk's, [`gather`] its threads to the engine's, [`sampling`] records which pages are touched,
 //! [`neighbours`] finds first touches many at a time, [`step`] keeps the program in step,
-//! [`ending`] sees the program's last thread go,
-//! [`trouble`] says what went wrong.
+//! [`aside`] leaves it alone for a moment, [`ending`] sees its last thread go, [`trouble`] says
+//! what went wrong.
 
 mod adopt;
+mod aside;
 mod asks;
 mod budget;
 mod changes;
@@ -64,9 +65,10 @@ use crate::scanner::Scanner;
 use crate::shared::{ProcessIndex, Shared};
 use crate::store::SwapStore;
 use crate::sys::PAGE;
-use crate::sys::uffd::Messages;
+use crate::sys::uffd::{Features, Messages};
 
 use self::adopt::Adoption;
+use self::aside::Aside;
 use self::budget::Asking;
 use self::changes::Changes;
 use self::ending::Ending;
@@ -95,6 +97,7 @@ pub struct Engine {
     freeze: Freeze,
     place: Place,
     ending: Ending,
+    aside: Aside,
     gauges: Gauges,
     /// What a forked child's tables say of its parent's past.
     before: Before,
@@ -130,6 +133,11 @@ impl Engine {
     /// This process's record in the shared memory.
     pub fn record(&self) -> ProcessIndex {
         ProcessIndex(self.record.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    /// Whether it hears of forks without warning.
+    pub fn is_told_of_forks(&self) -> bool {
+        self.machine.program().has(Features::FORKS)
     }
 
     /// Whether what happens is logged: references, or decisions.

@@ -71,6 +71,11 @@ impl Hand {
         }
     }
 
+    /// Learns which thread is behind it, from whoever has started that.
+    pub fn set_thread(&self, number: u32) {
+        self.works.store(number, Ordering::Release);
+    }
+
     /// The thread behind it, if there is one.
     pub fn thread(&self) -> Option<u32> {
         let number = self.works.load(Ordering::Acquire);
@@ -95,7 +100,7 @@ impl Hand {
     /// Works until it is to [end](Self::end), on a thread of its own. Calls `tell` once when
     /// `leader` is cut.
     pub fn run(&self, leader: &Lifeline, tell: impl Fn()) {
-        self.works.store(thread::current(), Ordering::Release);
+        self.set_thread(thread::current());
         let mut has_told = false;
         while !self.is_ending.load(Ordering::Acquire) {
             let (asked, held) = (

@@ -491,6 +491,13 @@ impl LiveMachine {
         self.hand = Some(hand);
     }
 
+    /// Has the thread behind the hand end.
+    pub fn end_hand(&self) {
+        if let Some(hand) = self.hand {
+            hand.end();
+        }
+    }
+
     /// The thread behind the hand.
     pub fn hands_thread(&self) -> Option<u32> {
         self.hand.and_then(Hand::thread)

@@ -125,6 +125,8 @@ pub struct SwapStore {
 enum Carrier {
     Ring(Ring),
     Workers(Workers),
+    /// There is none between [`SwapStore::put_down`] and [`SwapStore::take_up`].
+    Absent,
 }
 
 #[derive(Clone, Copy)]
@@ -186,6 +188,29 @@ impl SwapStore {
         Ok(())
     }
 
+    /// Ends the threads that carry bytes, if there are any. Nothing may be under way.
+    pub fn end_threads(&mut self) {
+        assert!(self.is_idle(), "nothing is under way");
+        if let Carrier::Workers(workers) = &mut self.carrier {
+            workers.end();
+        }
+    }
+
+    /// Closes what bytes are carried by, which is of the calling thread alone. Nothing may be under
+    /// way, and nothing can be asked for or waited for until it is [taken up](Self::take_up).
+    pub fn put_down(&mut self) {
+        assert!(self.is_idle(), "nothing is under way");
+        self.carrier = Carrier::Absent;
+        self.listened = [None; LISTENED_MAX];
+        self.heard = 0;
+    }
+
+    /// Has bytes carried again, for the calling thread.
+    pub fn take_up(&mut self, means: Means) -> Result<(), Errno> {
+        self.carrier = Carrier::new(means)?;
+        Ok(())
+    }
+
     /// Starts a transfer between `frames` and as many slots from `first` on. It goes on its way
     /// with the next [`submit`](Self::submit); the reply comes through
     /// [`next_reply`](Self::next_reply).
@@ -219,7 +244,7 @@ impl SwapStore {
         }
         match &mut self.carrier {
             Carrier::Ring(ring) => ring.submit(),
-            Carrier::Workers(_) => Ok(()),
+            Carrier::Workers(_) | Carrier::Absent => Ok(()),
         }
     }
 
@@ -244,7 +269,7 @@ impl SwapStore {
         let can_hear = self.listen_to(files);
         match &self.carrier {
             Carrier::Ring(ring) if can_hear => ring.waiting(),
-            Carrier::Ring(_) | Carrier::Workers(_) => None,
+            Carrier::Ring(_) | Carrier::Workers(_) | Carrier::Absent => None,
         }
     }
 
@@ -328,7 +353,7 @@ impl SwapStore {
     /// How many threads carry its bytes.
     pub fn threads(&self) -> u32 {
         match &self.carrier {
-            Carrier::Ring(_) => 0,
+            Carrier::Ring(_) | Carrier::Absent => 0,
             Carrier::Workers(workers) => workers.count(),
         }
     }
@@ -347,7 +372,7 @@ impl SwapStore {
     pub fn watch(&self) -> Option<Watch> {
         match &self.carrier {
             Carrier::Ring(ring) => Some(ring.watch()),
-            Carrier::Workers(_) => None,
+            Carrier::Workers(_) | Carrier::Absent => None,
         }
     }
 
@@ -472,6 +497,7 @@ impl SwapStore {
             Carrier::Workers(workers) => {
                 workers.push(direction, self.file.as_raw_fd(), offset, pool, frames, tag);
             }
+            Carrier::Absent => unreachable!("nothing is asked of a store that was put down"),
         }
         self.under_way += 1;
         match direction {
@@ -581,6 +607,7 @@ impl AsFd for SwapStore {
         match &self.carrier {
             Carrier::Ring(ring) => ring.as_fd(),
             Carrier::Workers(workers) => workers.as_fd(),
+            Carrier::Absent => unreachable!("nobody waits for a store that was put down"),
         }
     }
 }
@@ -605,6 +632,7 @@ impl Carrier {
         match self {
             Carrier::Ring(ring) => ring.take_completion(),
             Carrier::Workers(workers) => workers.take_completion(),
+            Carrier::Absent => None,
         }
     }
 }

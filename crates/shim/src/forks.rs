@@ -4,6 +4,8 @@
 //! themselves. What makes its system call with an instruction of its own passes by: the kernel
 //! tells the engine of that, where it is permitted to (see `feed` in the engine).
 //!
+//! So are forks under a [filter](crate::filters), which may forbid what the hooks need.
+//!
 //! A child that shares its parent's memory (`vfork`, threads) needs nothing: its faults are its
 //! parent's.
 
@@ -11,6 +13,8 @@ use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::AtomicUsize;
 
 use crate::hooks::{self, find_original};
+#[cfg(target_arch = "x86_64")]
+use crate::{alone, filters, system_call};
 
 /// Interposes `_Fork`, which is `fork` without hooks.
 ///
@@ -104,24 +108,8 @@ unsafe extern "C" fn fork_by_call(
     d: c_long,
     e: c_long,
 ) -> c_long {
-    let call = || {
-        let answer: c_long;
-        // SAFETY: the caller's system call, as it is.
-        unsafe {
-            std::arch::asm!(
-                "syscall",
-                inlateout("rax") number => answer,
-                in("rdi") a,
-                in("rsi") b,
-                in("rdx") c,
-                in("r10") d,
-                in("r8") e,
-                lateout("rcx") _,
-                lateout("r11") _,
-            );
-        }
-        answer
-    };
+    // SAFETY: the caller's system call, as it is.
+    let call = || unsafe { system_call(number, [a, b, c, d, e]) };
     note_error(around_fork(call))
 }
 
@@ -139,8 +127,7 @@ fn around_fork(call: impl FnOnce() -> c_long) -> c_long {
 }
 
 /// Turns the kernel's answer into the C library's.
-#[cfg(target_arch = "x86_64")]
-extern "C" fn note_error(answer: c_long) -> c_long {
+pub(crate) extern "C" fn note_error(answer: c_long) -> c_long {
     if (-4095..0).contains(&answer) {
         // SAFETY: sets the calling thread's error number.
         unsafe { *libc::__errno_location() = -answer as c_int };
@@ -235,6 +222,16 @@ pub unsafe extern "C" fn syscall() -> c_long {
         "je {lock}",
         "cmp rdi, {lock_all_call}",
         "je {lock}",
+        "cmp rdi, {unshare_call}",
+        "je {unshare}",
+        "cmp rdi, {setns_call}",
+        "je {setns}",
+        "cmp rdi, {seccomp_call}",
+        "je {seccomp}",
+        "cmp rdi, {prctl_call}",
+        "jne {call}",
+        "cmp esi, {set_filter}",
+        "je {prctl}",
         "jmp {call}",
         fork_call = const libc::SYS_fork,
         clone_call = const libc::SYS_clone,
@@ -243,7 +240,16 @@ pub unsafe extern "C" fn syscall() -> c_long {
         lock_call = const libc::SYS_mlock,
         lock2_call = const libc::SYS_mlock2,
         lock_all_call = const libc::SYS_mlockall,
+        unshare_call = const libc::SYS_unshare,
+        setns_call = const libc::SYS_setns,
+        seccomp_call = const libc::SYS_seccomp,
+        prctl_call = const libc::SYS_prctl,
+        set_filter = const libc::PR_SET_SECCOMP,
         lock = sym crate::locks::lock_by_call,
+        unshare = sym alone::unshare_by_call,
+        setns = sym alone::setns_by_call,
+        seccomp = sym filters::seccomp_by_call,
+        prctl = sym filters::prctl_by_call,
         fork = sym fork_by_call,
         clone3 = sym fork_by_clone3,
         call = sym call_kernel,

@@ -11,7 +11,7 @@ use tidemark_live::engine::{REST_LIMIT, say};
 use tidemark_live::requests::Ask;
 use tidemark_live::sys::{PAGE, memory, signal, thread};
 
-use crate::{CHILD, REQUESTS, own};
+use crate::{CHILD, REQUESTS, filters, own};
 
 /// Smaller mappings are left to the scanner: to announce one costs as much as filling it.
 const ANNOUNCED_BYTES_LEAST: usize = 128 << 10;
@@ -130,7 +130,7 @@ pub(crate) fn watch_forks() -> bool {
 
 /// Tells the engine that the program ends.
 pub(crate) fn finish() {
-    if REQUESTS.has_engine() {
+    if !filters::are_set() && REQUESTS.has_engine() {
         REQUESTS.ask(Ask::Finish, ASK_LIMIT);
     }
 }
@@ -140,7 +140,7 @@ pub(crate) fn finish() {
 ///
 /// A child that shares its parent's memory, to execute a program, leaves nothing.
 pub(crate) fn catch_up() {
-    if crate::is_logged() && REQUESTS.has_engine() {
+    if crate::is_logged() && !filters::are_set() && REQUESTS.has_engine() {
         keeping_errno(|| REQUESTS.ask(Ask::CatchUp, ASK_LIMIT));
     }
 }
@@ -164,14 +164,11 @@ unsafe extern "C" fn in_child() {
 /// fork of this thread is under way, in whose midst a signal has arrived.
 pub(crate) fn quiesce() -> bool {
     keeping_errno(|| {
-        let thread = thread::current();
-        if !REQUESTS.has_engine() || FORKING_THREAD.load(Ordering::Acquire) == thread {
+        // The kernel tells of it, and that is permitted whatever else is.
+        let is_told = filters::are_set() && crate::is_told_of_forks();
+        if is_told || !REQUESTS.has_engine() || !lock_forks() {
             return false;
         }
-        while FORK_LOCK.swap(true, Ordering::AcqRel) {
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        FORKING_THREAD.store(thread, Ordering::Release);
         let Some(child) = REQUESTS.ask(Ask::Freeze, REST_LIMIT) else {
             say("the engine does not come to rest for a fork; the program is ended");
             signal::end_process();
@@ -182,6 +179,25 @@ pub(crate) fn quiesce() -> bool {
     })
 }
 
+/// Keeps other threads from forking, once none is at it. False if this thread is.
+pub(crate) fn lock_forks() -> bool {
+    let thread = thread::current();
+    if FORKING_THREAD.load(Ordering::Acquire) == thread {
+        return false;
+    }
+    while FORK_LOCK.swap(true, Ordering::AcqRel) {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    FORKING_THREAD.store(thread, Ordering::Release);
+    true
+}
+
+/// Lets other threads fork again.
+pub(crate) fn unlock_forks() {
+    FORKING_THREAD.store(0, Ordering::Release);
+    FORK_LOCK.store(false, Ordering::Release);
+}
+
 /// Has the engine go on in the process that forked, with or without a child.
 pub(crate) fn resume_parent(has_child: bool) {
     keeping_errno(|| {
@@ -190,8 +206,7 @@ pub(crate) fn resume_parent(has_child: bool) {
             if !has_child {
                 abandon_child();
             }
-            FORKING_THREAD.store(0, Ordering::Release);
-            FORK_LOCK.store(false, Ordering::Release);
+            unlock_forks();
         }
     });
 }
@@ -209,8 +224,7 @@ pub(crate) fn resume_child() {
         if !IS_FORKING.swap(false, Ordering::AcqRel) {
             return;
         }
-        FORKING_THREAD.store(0, Ordering::Release);
-        FORK_LOCK.store(false, Ordering::Release);
+        unlock_forks();
         REQUESTS.set_engine(0, None);
         // SAFETY: the parent's threads do not exist here, so that the berths are free.
         let started = unsafe { crate::start_threads(crate::run_engine_in_child) };
@@ -305,7 +319,7 @@ unsafe fn touch(at: *mut u8) {
 /// Tells the engine of a new mapping, if it is one to manage.
 fn announce(start: usize, bytes: usize, rights: c_int, flags: c_int) {
     let is_private = flags & libc::MAP_PRIVATE != 0 && flags & libc::MAP_ANONYMOUS != 0;
-    if !is_private || !REQUESTS.has_engine() || crate::thread::is_own() {
+    if !is_private || filters::are_set() || !REQUESTS.has_engine() || crate::thread::is_own() {
         return;
     }
     let end = (start + bytes).next_multiple_of(PAGE);

@@ -5,7 +5,8 @@
 //! does nothing at all.
 //!
 //! - [`hooks`] interposes what must be known at once, and falls through to the original; [`forks`]
-//!   the ways to fork that the C library has no hooks for, [`ends`] those to leave one's memory.
+//!   the ways to fork that the C library has no hooks for, [`ends`] those to leave one's memory,
+//!   [`alone`] calls for processes of one thread, [`filters`] those that forbid calls.
 //! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
 //! - [`layout`] is about where the libraries of such a program lie.
@@ -17,9 +18,11 @@
 //! 2. No function of the C library is called that maps or allocates, but in the constructor.
 //! 3. A panic ends the process with one line: a broken engine must not serve wrong pages.
 
+mod alone;
 mod awake;
 mod ends;
 mod environment;
+mod filters;
 mod forks;
 mod heap;
 mod hooks;
@@ -30,6 +33,7 @@ mod sigbus;
 mod thread;
 
 use std::cell::UnsafeCell;
+use std::ffi::c_long;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -38,10 +42,10 @@ use tidemark_live::engine::{Engine, Lock, Setup, Trouble, Woken, say, sleep};
 use tidemark_live::hand::Hand;
 use tidemark_live::requests::Requests;
 use tidemark_live::sys::lifeline::Lifeline;
-use tidemark_live::sys::{futex, memory, signal};
+use tidemark_live::sys::{files, futex, memory, signal};
 
 use crate::awake::finishes_soon;
-use crate::thread::Berth;
+use crate::thread::{Berth, Sharing};
 
 /// What program threads ask of the engine.
 static REQUESTS: Requests = Requests::new();
@@ -59,6 +63,8 @@ static LOCK: Lock = Lock::new();
 static IS_IN_THREAD: AtomicBool = AtomicBool::new(false);
 /// Whether references are recorded.
 static IS_RECORDED: AtomicBool = AtomicBool::new(false);
+/// Whether the engine hears of forks without warning.
+static IS_TOLD_OF_FORKS: AtomicBool = AtomicBool::new(false);
 /// Whether the engine logs something that must be complete when the program leaves its memory.
 static IS_LOGGED: AtomicBool = AtomicBool::new(false);
 /// In in-thread mode, the numbers of the engine's files: from the floor to just before this.
@@ -189,13 +195,13 @@ unsafe fn start_threads(entry: extern "C" fn() -> !) -> Result<(), tidemark_live
     let berths = unsafe { (*PLACE.berths.get()).as_ref() }.expect("made by the constructor");
     if !is_in_thread() {
         // SAFETY: free, by the caller's word.
-        unsafe { berths.engine.start(entry, thread::Files::Own)? };
+        unsafe { berths.engine.start(entry, Sharing::Memory)? };
         wait_for_engine();
         return Ok(());
     }
     let floor = FilesFloor::raise();
     // SAFETY: as above.
-    unsafe { berths.engine.start(entry, thread::Files::Shared)? };
+    unsafe { berths.engine.start(entry, Sharing::Files)? };
     wait_for_engine();
     floor.lower();
     Ok(())
@@ -277,8 +283,15 @@ extern "C" fn run_engine() -> ! {
     if is_in_thread() {
         sigbus::install();
     }
+    leave_folder();
     engine.take_first_look();
     IS_LOGGED.store(engine.is_logging(), Ordering::Relaxed);
+    go_to_work(engine)
+}
+
+/// Has the program know that there is an engine, and turns it.
+fn go_to_work(engine: &Engine) -> ! {
+    IS_TOLD_OF_FORKS.store(engine.is_told_of_forks(), Ordering::Relaxed);
     REQUESTS.set_engine(tidemark_live::sys::thread::current(), engine.bell());
     set_stage(WORKING);
     serve()
@@ -288,6 +301,11 @@ extern "C" fn run_engine() -> ! {
 fn serve() -> ! {
     loop {
         let (pause_ns, watched) = with_engine(|engine| (engine.turn(&REQUESTS), engine.watched()));
+        if let Some(taken) = with_engine(Engine::take_departure) {
+            REQUESTS.set_engine(0, None);
+            REQUESTS.answer(taken, 1);
+            thread::exit();
+        }
         let woken = if watched.is_some_and(finishes_soon) {
             Woken::by_store()
         } else {
@@ -314,6 +332,10 @@ fn is_in_thread() -> bool {
 
 fn is_logged() -> bool {
     IS_LOGGED.load(Ordering::Relaxed)
+}
+
+fn is_told_of_forks() -> bool {
+    IS_TOLD_OF_FORKS.load(Ordering::Relaxed)
 }
 
 fn is_recorded() -> bool {
@@ -343,9 +365,33 @@ extern "C" fn run_engine_in_child() -> ! {
         complain(&trouble, "a forked process runs unmanaged");
         rest(None);
     }
-    REQUESTS.set_engine(tidemark_live::sys::thread::current(), engine.bell());
-    set_stage(WORKING);
-    serve()
+    leave_folder();
+    go_to_work(engine)
+}
+
+/// The engine's thread after another that has stepped aside, in the same process.
+extern "C" fn run_engine_again() -> ! {
+    let files = if is_in_thread() {
+        Ok(())
+    } else {
+        files::take_all(alone::socket())
+    };
+    leave_folder();
+    // SAFETY: the thread that used the engine is gone.
+    let engine = unsafe { (*PLACE.engine.get()).assume_init_mut() };
+    HAND.reset();
+    let files = files.map_err(|error| Trouble::Call {
+        what: "taking the engine's files back",
+        error,
+    });
+    if let Err(trouble) = files.and_then(|()| engine.come_back()) {
+        say(&format!(
+            "the engine can't go on, and ends the program: {trouble}"
+        ));
+        signal::end_process();
+    }
+    start_hand();
+    go_to_work(engine)
 }
 
 /// Starts the helper, which shares the engine's files.
@@ -353,10 +399,12 @@ fn start_hand() {
     // SAFETY: nobody writes to the berths once they are made.
     let berths = unsafe { (*PLACE.berths.get()).as_ref() }.expect("made by the constructor");
     // SAFETY: this process has no other helper.
-    if let Err(error) = unsafe { berths.hand.start(run_hand, thread::Files::Shared) } {
-        say(&format!(
+    match unsafe { berths.hand.start(run_hand, Sharing::FilesAndPaths) } {
+        // From now on it counts for one of the engine's threads.
+        Ok(number) => HAND.set_thread(number),
+        Err(error) => say(&format!(
             "starting a helper thread: {error}; forks may cost memory"
-        ));
+        )),
     }
 }
 
@@ -389,6 +437,12 @@ fn complain(trouble: &Trouble, what: &str) {
     if !(is_over && is_recorded()) {
         say(&format!("{trouble}; {what}"));
     }
+}
+
+/// Leaves the folder that the program is in, so that it can be unmounted when the program has left.
+fn leave_folder() {
+    // SAFETY: a name ended by a zero byte; where this thread is concerns no other.
+    unsafe { libc::chdir(c"/".as_ptr()) };
 }
 
 /// Closes the copies of the program's files that this thread has got.
@@ -449,4 +503,50 @@ fn exclude_own_data() {
     }
     // SAFETY: `visit` only reads what it is shown.
     unsafe { libc::dl_iterate_phdr(Some(visit), std::ptr::null_mut()) };
+}
+
+/// A system call, as the kernel answers it.
+///
+/// # Safety
+/// As for the call.
+#[cfg(target_arch = "x86_64")]
+unsafe fn system_call(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> c_long {
+    let answer: c_long;
+    // SAFETY: by the caller's word.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number => answer,
+            in("rdi") a,
+            in("rsi") b,
+            in("rdx") c,
+            in("r10") d,
+            in("r8") e,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    answer
+}
+
+/// A system call, as the kernel answers it.
+///
+/// # Safety
+/// As for the call.
+#[cfg(target_arch = "aarch64")]
+unsafe fn system_call(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> c_long {
+    let answer: c_long;
+    // SAFETY: by the caller's word.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            in("x8") number,
+            inlateout("x0") a => answer,
+            in("x1") b,
+            in("x2") c,
+            in("x3") d,
+            in("x4") e,
+        );
+    }
+    answer
 }

@@ -35,13 +35,15 @@ pub(crate) struct Berth {
     block: usize,
 }
 
-/// Whose file table a new thread has.
+/// What a new thread shares with its starter, besides memory. Of the rest it gets a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Files {
-    /// A copy of its starter's.
-    Own,
-    /// Its starter's.
-    Shared,
+pub(crate) enum Sharing {
+    /// Nothing else.
+    Memory,
+    /// The table of files.
+    Files,
+    /// The table of files, and where paths begin.
+    FilesAndPaths,
 }
 
 static MEASURED_BLOCK: AtomicUsize = AtomicUsize::new(0);
@@ -72,17 +74,17 @@ impl Berth {
     pub(crate) unsafe fn start(
         &self,
         entry: extern "C" fn() -> !,
-        files: Files,
+        sharing: Sharing,
     ) -> Result<u32, Errno> {
         let flags = libc::CLONE_VM
-            | libc::CLONE_FS
             | libc::CLONE_SIGHAND
             | libc::CLONE_THREAD
             | libc::CLONE_SYSVSEM
             | libc::CLONE_SETTLS;
-        let flags = match files {
-            Files::Own => flags,
-            Files::Shared => flags | libc::CLONE_FILES,
+        let flags = match sharing {
+            Sharing::Memory => flags,
+            Sharing::Files => flags | libc::CLONE_FILES,
+            Sharing::FilesAndPaths => flags | libc::CLONE_FILES | libc::CLONE_FS,
         };
         let before = block_signals(u64::MAX);
         // SAFETY: the stack and the block are free, by the caller's word.

@@ -267,7 +267,7 @@ impl Tree {
             if let Some(index) = member.record {
                 let process = self.shared.process(index);
                 self.ended
-                    .push(record::of_process(&process, Ending::Running, now_ns));
+                    .push(member.describe(&process, Ending::Running, now_ns));
             }
         }
         if let Some(last) = self.ended.iter_mut().rfind(|process| process.pid == main) {
@@ -299,9 +299,13 @@ impl Tree {
             return;
         }
         let connection = OwnedFd::from(connection);
-        let Ok(hello) = control::read_hello(connection.as_fd()) else {
+        let Ok(mut hello) = control::read_hello(connection.as_fd()) else {
             return;
         };
+        // In a namespace of its own a process has another number there, which others have, too.
+        if let Ok(peer) = rustix::net::sockopt::socket_peercred(&connection) {
+            hello.pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
+        }
         let is_claimed = |index: ProcessIndex| {
             index.0 < PROCESSES_MAX as u32 && self.shared.process(index).state() == State::Reserved
         };
@@ -507,8 +511,7 @@ impl Tree {
         if process.state() == State::Running {
             process.end(now_ns());
             self.told.extend(record::complaint(&process));
-            self.ended
-                .push(record::of_process(&process, ending, now_ns()));
+            self.ended.push(member.describe(&process, ending, now_ns()));
         }
         if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
             // Its slots are for nobody else until what it was writing there has landed.
@@ -539,6 +542,14 @@ impl Member {
             claimed: self.hello.record.map(|index| index.0),
             record: self.record.map(|index| index.0),
             given: self.given,
+        }
+    }
+
+    /// What it leaves behind, with the number that it has here.
+    fn describe(&self, process: &Process<'_>, ending: Ending, now_ns: u64) -> ProcessRecord {
+        ProcessRecord {
+            pid: self.hello.pid,
+            ..record::of_process(process, ending, now_ns)
         }
     }
 

@@ -186,11 +186,13 @@ int main(int count, char **words) {
         else if (!strcmp(words[at], "main-thread")) start(leaves_later, &zero), leave(0);
         else {
             pid_t id = begin(words[at]);
-            int status, children = 0;
-            while (waitpid(-1, &status, 0) > 0 || (!children && (perror("wait"), 1))) {
-                if (children++ == 0 && strcmp(words[at], "orphan")) break;
+            /* An orphan comes to this process, before or after the child. */
+            int children = strcmp(words[at], "orphan") ? 1 : 2, sum = 0, status;
+            for (int child = 0; child < children; child++) {
+                if (waitpid(-1, &status, 0) < 0) perror("wait");
+                sum += status;
             }
-            printf("%s: %s %d\n", words[at], id > 0 ? "status" : "failed", status);
+            printf("%s: %s %d\n", words[at], id > 0 ? "status" : "failed", sum);
         }
     }
     if (last) leave(last);

@@ -38,7 +38,15 @@ impl Engine {
                 requests.answer(taken, child);
             }
             // The engine thawed by itself, having waited long for this.
-            Ask::Thaw => requests.answer(taken, 0),
+            Ask::Thaw | Ask::Depart => requests.answer(taken, 0),
+            Ask::IsAlone => {
+                let is_alone = self.is_program_alone();
+                requests.answer(taken, u64::from(is_alone));
+            }
+            Ask::StepAside { socket } => {
+                let steps_aside = self.step_aside(socket);
+                requests.answer(taken, u64::from(steps_aside));
+            }
             Ask::Abandon { child } => {
                 self.abandon_child(child);
                 requests.answer(taken, 0);

@@ -139,6 +139,22 @@ impl Engine {
         has_others
     }
 
+    /// Whether the program has one thread, its first. If it can't be told it has more.
+    pub(super) fn is_program_alone(&self) -> bool {
+        let Some(list) = &self.ending.tasks else {
+            return false;
+        };
+        let mut running = 0;
+        let is_read = tasks::visit_running(list, |_| running += 1);
+        is_read && running == self.own_threads() + 1 && tasks::leader(list) == Standing::Here
+    }
+
+    /// How many threads this process has, those among them that the kernel counts for its own.
+    /// `None` if that can't be told.
+    pub(super) fn count_threads(&self) -> Option<u32> {
+        tasks::count(self.ending.tasks.as_ref()?)
+    }
+
     /// How many threads of this process are not the program's.
     fn own_threads(&self) -> u32 {
         1 + u32::from(self.machine.hands_thread().is_some()) + self.store.threads()

@@ -106,6 +106,29 @@ impl Engine {
         let half = self.make_way();
         // What was written before the fork is this process's doing.
         self.catch_up();
+        self.end_transfers_before("waiting for transfers before a fork", half);
+        tidemark_core::machine::Machine::settle(&mut self.machine);
+        let child = self.claim_child();
+        let budget = self.shared.process(self.record()).budget();
+        self.freeze.is_excess_shared = self.vm.frames().in_use() > budget.min(half);
+        // What was touched before the fork stands before what the child touches.
+        self.publish_samples();
+        self.waiting.requeue_all();
+        self.publish();
+        self.begin_freeze();
+        self.serve_heads();
+        u64::from(child.0) + 1
+    }
+
+    /// Changes no table from now on.
+    pub(super) fn begin_freeze(&mut self) {
+        self.freeze.since = self.now;
+        self.freeze.is_frozen = true;
+    }
+
+    /// Ends all transfers, and gives up frames until no more than `half` are in use, if that does
+    /// not take long. Transfers that come to no end are the end of the program: `what` it was.
+    pub(super) fn end_transfers_before(&mut self, what: &'static str, half: u32) {
         let start = now();
         let (halved, end) = (start.after_ns(HALVING_NS_MAX), start.after_ns(REST_NS_MAX));
         loop {
@@ -124,7 +147,6 @@ impl Engine {
                 break;
             }
             if self.now > end {
-                let what = "waiting for transfers before a fork";
                 self.end_for(&Trouble::Call {
                     what,
                     error: crate::sys::Errno::TIMEDOUT,
@@ -133,18 +155,6 @@ impl Engine {
             // Whatever the wait answers, the loop looks for itself.
             let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
         }
-        tidemark_core::machine::Machine::settle(&mut self.machine);
-        let child = self.claim_child();
-        let budget = self.shared.process(self.record()).budget();
-        self.freeze.is_excess_shared = self.vm.frames().in_use() > budget.min(half);
-        // What was touched before the fork stands before what the child touches.
-        self.publish_samples();
-        self.waiting.requeue_all();
-        self.publish();
-        self.freeze.since = self.now;
-        self.freeze.is_frozen = true;
-        self.serve_heads();
-        u64::from(child.0) + 1
     }
 
     /// Brings back the heads of the C library's heaps beyond the first, whose locks it resets in
@@ -217,6 +227,28 @@ impl Engine {
 
     /// One turn while frozen: serves faults aside, until the fork is over.
     pub(super) fn turn_frozen(&mut self, requests: &Requests) -> u64 {
+        self.serve_frozen();
+        match requests.take_thaw() {
+            Some((taken, Ask::Depart)) => {
+                self.depart(taken);
+                0
+            }
+            Some((taken, _)) => {
+                self.thaw();
+                requests.answer(taken, 0);
+                0
+            }
+            None if self.is_aside() => 1_000_000,
+            None if now().since_ns(self.freeze.since) > FROZEN_NS_MAX => {
+                self.thaw();
+                0
+            }
+            None => 1_000_000,
+        }
+    }
+
+    /// Serves all faults there are, aside.
+    pub(super) fn serve_frozen(&mut self) {
         if self.freeze.has_room() {
             self.read_messages();
         }
@@ -224,18 +256,6 @@ impl Engine {
         for index in 0..self.waiting.arrived.len() {
             let address = self.waiting.arrived[index].address;
             self.serve_aside(address);
-        }
-        match requests.take_thaw() {
-            Some(taken) => {
-                self.thaw();
-                requests.answer(taken, 0);
-                0
-            }
-            None if now().since_ns(self.freeze.since) > FROZEN_NS_MAX => {
-                self.thaw();
-                0
-            }
-            None => 1_000_000,
         }
     }
 
@@ -428,9 +448,9 @@ impl Engine {
 }
 
 impl Requests {
-    /// The thaw, if it was asked for; everything else waits.
-    fn take_thaw(&self) -> Option<Taken> {
-        self.take_if(|ask| ask == Ask::Thaw).map(|(taken, _)| taken)
+    /// What ends a freeze, if it was asked for; everything else waits.
+    fn take_thaw(&self) -> Option<(Taken, Ask)> {
+        self.take_if(|ask| matches!(ask, Ask::Thaw | Ask::Depart))
     }
 }
 

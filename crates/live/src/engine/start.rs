@@ -12,7 +12,7 @@ use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
 use super::{
-    Adoption, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Place, Sampling, Trouble,
+    Adoption, Aside, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Place, Sampling, Trouble,
     Waiting, Windows, now,
 };
 use crate::control::{self, Grant, GrantFiles, Hello};
@@ -122,7 +122,7 @@ impl Setup {
             is_in_step: std::env::var_os(control::IN_STEP).is_some(),
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
-            counters: std::env::var_os(control::COUNTERS).map(PathBuf::from),
+            counters: std::env::var_os(control::COUNTERS).map(absolute),
             windows: windows()?,
             is_verbose: std::env::var_os(control::VERBOSE).is_some(),
             name: name.trim_end().into(),
@@ -158,7 +158,7 @@ impl Setup {
         }
     }
 
-    fn means(&self) -> Means {
+    pub(super) fn means(&self) -> Means {
         if self.is_in_thread {
             Means::Shared
         } else {
@@ -241,6 +241,7 @@ impl Engine {
             freeze: Freeze::new().map_err(call("mapping the engine's memory"))?,
             place: Place::new(setup.cpu_finder, lent.shared.disk_processor()),
             ending: Ending::new(leader),
+            aside: Aside::default(),
             before: super::publish::Before::default(),
             gauges: Gauges::new(),
             shared: lent.shared,
@@ -467,6 +468,11 @@ fn windows() -> Result<Option<Windows>, Trouble> {
         first_ns,
         most_ns: most.unwrap_or(first_ns),
     }))
+}
+
+/// The same path from wherever the engine is.
+fn absolute(path: std::ffi::OsString) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path.into())
 }
 
 fn text(name: &str) -> Option<String> {

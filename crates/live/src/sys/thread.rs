@@ -95,6 +95,11 @@ pub fn own_file_table(keep: &[std::os::fd::RawFd]) -> Result<(), Errno> {
     // SAFETY: only the calling thread's view changes; its `OwnedFd`s are those in `keep`, since
     // the engine opens its files after this.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES)? };
+    close_all_but(keep)
+}
+
+/// Closes everything in the calling thread's file table, which is its own, but `keep`.
+pub fn close_all_but(keep: &[std::os::fd::RawFd]) -> Result<(), Errno> {
     let mut kept: Vec<u32> = keep
         .iter()
         .filter_map(|fd| u32::try_from(*fd).ok())

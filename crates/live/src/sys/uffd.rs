@@ -241,6 +241,7 @@ pub struct Uffd {
     fd: OwnedFd,
     /// Whether who waits for a page is left waiting when it comes.
     is_quiet: bool,
+    features: Features,
 }
 
 impl Uffd {
@@ -250,10 +251,16 @@ impl Uffd {
         if lacking != Features::NONE {
             return Err(OpenError::Lacks { missing: lacking });
         }
-        let uffd = Uffd::of(open_fd()?);
+        let mut uffd = Uffd::of(open_fd()?);
         uffd.shake_hands(features)
             .map_err(|error| OpenError::Refused { error })?;
+        uffd.features = features;
         Ok(uffd)
+    }
+
+    /// Whether it was opened with all of `features`.
+    pub fn has(&self, features: Features) -> bool {
+        features.without(self.features) == Features::NONE
     }
 
     /// Takes charge of the userfaultfd that a [`Message::Fork`] has brought.
@@ -270,8 +277,11 @@ impl Uffd {
     }
 
     fn of(fd: OwnedFd) -> Uffd {
-        let is_quiet = false;
-        Uffd { fd, is_quiet }
+        Uffd {
+            fd,
+            is_quiet: false,
+            features: Features::NONE,
+        }
     }
 
     /// What the kernel offers.

@@ -129,14 +129,22 @@ impl AsFd for Workers {
     }
 }
 
-impl Drop for Workers {
-    fn drop(&mut self) {
+impl Workers {
+    /// Ends the threads. Their last instructions, the C library's, may still touch the program's
+    /// memory when this is over.
+    pub fn end(&mut self) {
         lock(&self.shared.queue).is_ending = true;
         self.shared.wanted.notify_all();
         for handle in self.handles.drain(..) {
             // A transfer that takes longer is stuck in the device; its thread ends by itself.
             let _ = handle.join(Duration::from_secs(5));
         }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

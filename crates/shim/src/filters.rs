@@ -1,0 +1,114 @@
+//! Filters of system calls that a program sets for itself (`seccomp`).
+//!
+//! A filter holds for the thread that sets it, and for threads and children that come from there.
+//! The engine's threads have none, unless it is set for all threads of the process at once; then it
+//! would be their end. A program of one thread means the same without that.
+//!
+//! What a filter permits is for the program to need: from then on nothing of ours makes a system
+//! call on the program's threads. New mappings are found by the engine's own looks, and children are
+//! those of a [fork without warning](crate::forks).
+
+use std::ffi::{c_int, c_long};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tidemark_live::engine::say;
+use tidemark_live::requests::Ask;
+
+use crate::forks::note_error;
+use crate::hooks::keeping_errno;
+use crate::{REQUESTS, is_in_thread, system_call};
+
+const STRICT: c_long = libc::SECCOMP_SET_MODE_STRICT as c_long;
+const FILTER: c_long = libc::SECCOMP_SET_MODE_FILTER as c_long;
+/// For all threads of the process at once, ...
+const FOR_ALL: c_long = libc::SECCOMP_FILTER_FLAG_TSYNC as c_long;
+/// ... and with another error, should that fail.
+const FOR_ALL_ERROR: c_long = libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH as c_long;
+const ASK_LIMIT: Duration = Duration::from_secs(5);
+
+/// Whether some thread of this process, or of one that it was forked from, has a filter.
+static IS_FILTERED: AtomicBool = AtomicBool::new(false);
+
+/// Whether nothing of ours may make system calls on the program's threads.
+pub(crate) fn are_set() -> bool {
+    IS_FILTERED.load(Ordering::Relaxed)
+}
+
+/// Interposes `prctl`.
+///
+/// # Safety
+/// As for the C library's `prctl`, whose optional arguments are always passed on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(option: c_int, a: c_long, b: c_long, c: c_long, d: c_long) -> c_int {
+    prctl_by_call(libc::SYS_prctl, option.into(), a, b, c, d) as c_int
+}
+
+/// The system call `prctl`, as `syscall` is given it.
+pub(crate) extern "C" fn prctl_by_call(
+    _: c_long,
+    option: c_long,
+    a: c_long,
+    b: c_long,
+    c: c_long,
+    d: c_long,
+) -> c_long {
+    // SAFETY: the caller's system call, as it is.
+    let call = || unsafe { system_call(libc::SYS_prctl, [option, a, b, c, d]) };
+    note_error(match option as c_int {
+        libc::PR_SET_SECCOMP => setting(call),
+        _ => call(),
+    })
+}
+
+/// The system call `seccomp`, as `syscall` is given it.
+pub(crate) extern "C" fn seccomp_by_call(
+    _: c_long,
+    operation: c_long,
+    flags: c_long,
+    filter: c_long,
+) -> c_long {
+    // SAFETY: the caller's system call, but for flags.
+    let call = |flags| unsafe { system_call(libc::SYS_seccomp, [operation, flags, filter, 0, 0]) };
+    let is_for_all = operation == FILTER && flags & FOR_ALL != 0 && filter != 0;
+    note_error(if is_for_all && REQUESTS.has_engine() {
+        match is_program_alone() {
+            true => setting(|| call(flags & !(FOR_ALL | FOR_ALL_ERROR))),
+            false => refuse(),
+        }
+    } else if [STRICT, FILTER].contains(&operation) {
+        setting(|| call(flags))
+    } else {
+        call(flags)
+    })
+}
+
+/// Makes a call that sets a filter, if all goes well.
+fn setting(call: impl FnOnce() -> c_long) -> c_long {
+    let was_set = IS_FILTERED.swap(true, Ordering::AcqRel);
+    if !was_set && is_in_thread() && REQUESTS.has_engine() {
+        say(
+            "the program filters its system calls; if those that serve its faults are not among \
+             the permitted, it will be ended: run it without `--in-thread`",
+        );
+    }
+    let answer = call();
+    if answer != 0 && !was_set {
+        IS_FILTERED.store(false, Ordering::Release);
+    }
+    answer
+}
+
+/// Whether the program has this thread alone.
+fn is_program_alone() -> bool {
+    // Who is filtered already can't ask.
+    !are_set() && keeping_errno(|| REQUESTS.ask(Ask::IsAlone, ASK_LIMIT)) == Some(1)
+}
+
+/// Refuses a filter for several threads, as a kernel does that knows none of that kind.
+fn refuse() -> c_long {
+    if !are_set() {
+        say("a filter for all threads at once is refused: the engine's are among them");
+    }
+    -c_long::from(libc::EINVAL)
+}
