@@ -16,7 +16,8 @@
 //! [`feed`] makes up for those without warning, [`publish`] shows counters, [`place`] follows the
 //! program's processor, [`pull`] brings the program to the disk's, [`gather`] its threads to the
 //! engine's, [`sampling`] records which pages are touched, [`neighbours`] finds first touches many
-//! at a time, [`step`] keeps the program in step, [`trouble`] says what went wrong.
+//! at a time, [`outside`] keeps what the kernel holds and memory has no room for, [`step`] keeps
+//! the program in step, [`trouble`] says what went wrong.
 
 mod adopt;
 mod asks;
@@ -28,6 +29,7 @@ mod fork;
 mod gather;
 mod here;
 mod neighbours;
+mod outside;
 mod place;
 mod publish;
 mod pull;
@@ -67,6 +69,7 @@ use self::budget::Asking;
 use self::changes::Changes;
 use self::faults::Waiting;
 use self::fork::Freeze;
+use self::outside::Outside;
 use self::place::Place;
 use self::publish::{Before, Gauges};
 use self::sampling::Sampling;
@@ -82,6 +85,7 @@ pub struct Engine {
     /// What is under management: the ranges the core has regions for.
     managed: Ranges,
     adoption: Adoption,
+    outside: Outside,
     waiting: Waiting,
     changes: Changes,
     messages: Messages,
@@ -107,6 +111,8 @@ pub struct Engine {
     has_store: bool,
     now: Time,
     next_tick: Time,
+    /// Turns in a row that had something to try again, see [`turn`].
+    turns_in_vain: u32,
     /// The budget the core has been told.
     budget: u32,
     asking: Asking,

@@ -31,7 +31,7 @@ use crate::sys::shm::Shared as Area;
 /// The first word of the shared memory: "TIDEMARK" in ASCII, least byte first.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 /// How many processes can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// How many buckets a latency histogram has. See [`bucket_of`].
@@ -168,11 +168,19 @@ pub enum Counter {
     /// Pages on their way to the store. If a process dies with some, its slots may still be written
     /// to after its end.
     StoresUnderWay,
+    /// Pages that can't be moved now, because the program has given them to the kernel, ...
+    Pinned,
+    /// ... and the most at a time.
+    PinnedPeak,
+    /// Of those, pages beyond the budget now, ...
+    Disowned,
+    /// ... and the most at a time.
+    DisownedPeak,
 }
 
 impl Counter {
     /// All counters, in the order of the record.
-    pub const ALL: [Counter; 30] = [
+    pub const ALL: [Counter; 34] = [
         Counter::PageIns,
         Counter::PageOuts,
         Counter::PageInRequests,
@@ -203,6 +211,10 @@ impl Counter {
         Counter::EngineMoves,
         Counter::StoreErrors,
         Counter::StoresUnderWay,
+        Counter::Pinned,
+        Counter::PinnedPeak,
+        Counter::Disowned,
+        Counter::DisownedPeak,
     ];
 
     /// The counter's name in statistics files.
@@ -238,6 +250,10 @@ impl Counter {
             Counter::EngineMoves => "engine_moves",
             Counter::StoreErrors => "store_errors",
             Counter::StoresUnderWay => "stores_under_way",
+            Counter::Pinned => "pinned",
+            Counter::PinnedPeak => "pinned_peak",
+            Counter::Disowned => "disowned",
+            Counter::DisownedPeak => "disowned_peak",
         }
     }
 }

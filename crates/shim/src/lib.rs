@@ -7,6 +7,7 @@
 //! - [`hooks`] interposes what must be known at once, and falls through to the original; [`forks`]
 //!   the ways to fork that the C library has no hooks for, [`ends`] those to leave one's memory.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
+//! - [`lent`] makes calls copy that would lend memory to the kernel which may then move.
 //! - [`layout`] is about where the libraries of such a program lie.
 //! - [`thread`] makes threads that the C library does not know.
 //! - [`heap`] is where everything in here allocates.
@@ -23,6 +24,7 @@ mod forks;
 mod heap;
 mod hooks;
 mod layout;
+mod lent;
 mod sigbus;
 mod thread;
 

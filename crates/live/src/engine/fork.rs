@@ -222,6 +222,7 @@ impl Engine {
             self.apply(message);
         }
         self.adoption.hasten_scan();
+        self.outside.hasten(self.now);
     }
 
     /// Serves a fault without changing the tables.

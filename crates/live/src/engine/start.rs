@@ -12,7 +12,8 @@ use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
 use super::{
-    Adoption, Changes, Engine, Freeze, Gauges, Log, Place, Sampling, Trouble, Waiting, Windows, now,
+    Adoption, Changes, Engine, Freeze, Gauges, Log, Outside, Place, Sampling, Trouble, Waiting,
+    Windows, now,
 };
 use crate::control::{self, Grant, GrantFiles, Hello};
 use crate::hand::Hand;
@@ -231,6 +232,7 @@ impl Engine {
             scanner: Scanner::new().map_err(call("reading this process's mappings"))?,
             managed: Ranges::new(),
             adoption: Adoption::new(),
+            outside: Outside::new(),
             waiting: Waiting::default(),
             changes: Changes::default(),
             messages: Messages::new(),
@@ -251,6 +253,7 @@ impl Engine {
             now: now(),
             // In step the first tick comes when it is due.
             next_tick: Time(u64::from(setup.is_in_step) * STEP_TICK_NS),
+            turns_in_vain: 0,
             budget,
             asking: Default::default(),
             setup,
