@@ -18,6 +18,7 @@ impl Vm {
         self.check_clusters();
         self.check_holders();
         self.check_slots();
+        self.check_pins();
         let suspended = self.spaces.iter().filter(|(_, space)| space.is_suspended);
         assert_eq!(suspended.count(), self.suspended.len());
         assert!(self.frames.usable() >= self.frames.limit() || self.frames.limit() == 0);

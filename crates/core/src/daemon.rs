@@ -80,14 +80,17 @@ impl Vm {
             _ => self.now,
         };
         let is_kept = self.is_store_full && self.stalled.is_empty();
-        (self.daemon.is_awake && !is_kept).then_some(due)
+        let due = (self.daemon.is_awake && !is_kept).then_some(due);
+        due.into_iter().chain(self.pins.due()).min()
     }
 
     /// Learns that a deadline has come.
     ///
-    /// Work: at most one round of reclaim and a pass, and the faults it finds frames for.
+    /// Work: at most one round of reclaim and a pass, one round of pinned pages, and the faults it
+    /// finds frames for.
     pub fn handle_deadline(&mut self, now: Time, machine: &mut dyn Machine) {
         self.now = now;
+        self.try_due_pins(machine);
         let need = match self.stalled.is_empty() {
             true => Need::Reserve,
             false => Need::Awaited,

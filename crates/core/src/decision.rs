@@ -29,6 +29,8 @@ pub enum Decision {
     PageOut(PageRun),
     /// A page that was to leave stays: `keep 3:17`.
     Keep(PageId),
+    /// A page that can't be unmapped is left to its program: `disown 3:17`.
+    Disown(PageId),
 }
 
 impl fmt::Display for Decision {
@@ -43,6 +45,7 @@ impl fmt::Display for Decision {
             Decision::Drop(page) => ("drop", PageRun::one(page)),
             Decision::PageOut(run) => ("out", run),
             Decision::Keep(page) => ("keep", PageRun::one(page)),
+            Decision::Disown(page) => ("disown", PageRun::one(page)),
         };
         write!(out, "{verb} {}:{}", run.object.0, run.first)?;
         if run.pages > 1 {

@@ -97,6 +97,14 @@ pub enum Event {
     StoreFull,
     /// The store failed to take pages, which stay in memory.
     StoreFailed,
+    /// A page that can't be unmapped is no longer counted: others need its frame. It stays where it
+    /// stands, until [`Vm::handle_disowned`] takes it back or the program gives it up.
+    Disowned {
+        /// The space that has it.
+        space: SpaceId,
+        /// Where it stands.
+        at: VirtPage,
+    },
     /// Load control: run the space no more until [`Event::Resume`].
     Suspend {
         /// Which space.
@@ -224,19 +232,31 @@ impl Vm {
             self.objects.get_mut(page.object).set_slot(page.index, None);
         }
         self.occupy(frame, page, space, Cause::Adopted);
-        self.frames.set_dirty(frame, true);
-        machine.adopt(space, at, frame);
-        match region.rights {
-            Rights::None => machine.leave(space, at, frame),
-            Rights::Read => machine.restrict(frame, Rights::Read),
-            Rights::Write => {}
-        }
-        self.reverse.insert(frame, space, at);
+        self.stand_in(machine, space, at, frame);
         self.counters.adoptions += 1;
         self.log(Decision::Adopt(page));
         machine.settle();
         self.absorb_setbacks(machine);
         true
+    }
+
+    /// Makes `frame` the one of the page that stands at `at` already.
+    pub(crate) fn stand_in(
+        &mut self,
+        machine: &mut dyn Machine,
+        space: SpaceId,
+        at: VirtPage,
+        frame: FrameId,
+    ) {
+        self.frames.set_dirty(frame, true);
+        machine.adopt(space, at, frame);
+        let region = self.spaces.get(space).and_then(|space| space.find(at));
+        match region.map_or(Rights::None, |region| region.rights) {
+            Rights::None => machine.leave(space, at, frame),
+            Rights::Read => machine.restrict(frame, Rights::Read),
+            Rights::Write => {}
+        }
+        self.reverse.insert(frame, space, at);
     }
 
     /// One attempt to serve `fault`.
@@ -335,9 +355,16 @@ impl Vm {
             match setback {
                 Setback::Busy if state == State::Leaving && self.is_undecided(frame) => {
                     self.counters.busy += 1;
+                    self.pin(frame);
+                }
+                Setback::Later if state == State::Leaving && self.is_undecided(frame) => {
+                    self.counters.busy += 1;
+                    self.is_halted = true;
                     self.keep(frame);
                 }
-                Setback::Busy => {
+                Setback::Busy if self.pins.contains(frame) => self.note_pinned(machine, frame),
+                Setback::Later if self.pins.contains(frame) => self.put_off_pinned(frame),
+                Setback::Busy | Setback::Later => {
                     if state == State::Resident {
                         self.frames.set_aside(frame, false);
                     }
@@ -404,7 +431,8 @@ impl Vm {
             self.counters.soft_faults += 1;
             self.log(Decision::Soft(found.page));
         }
-        if !is_retry || was_ahead || was_aside {
+        let is_told = !is_retry || was_ahead || was_aside;
+        if is_told && !self.pins.contains(frame) {
             self.policy.page_rescued(frame);
         }
         Step::Resolved

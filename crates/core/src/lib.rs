@@ -30,6 +30,7 @@ pub mod load;
 pub mod machine;
 pub mod object;
 pub mod pager;
+mod pins;
 pub mod placement;
 pub mod policy;
 pub mod queue;

@@ -20,8 +20,10 @@ pub enum Rights {
 /// What became of a change that the machine could not carry out as told.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Setback {
-    /// The frame is held by someone else for now (pinned for input or output): it is mapped still.
+    /// The frame is held by someone else (pinned for input or output): it is mapped still.
     Busy,
+    /// No frame can be unmapped just now, whichever it is: this one is mapped still.
+    Later,
     /// The page had already been taken away by its owner: frame and contents are gone.
     Gone,
 }
@@ -87,6 +89,13 @@ pub trait Machine {
     /// Takes over the page that already stands at `at` in `space` as the contents of `frame`,
     /// mapped for writing.
     fn adopt(&mut self, space: SpaceId, at: VirtPage, frame: FrameId);
+
+    /// Forgets `frame`, which is mapped at one place. Its page stays there, for its program to use:
+    /// the reverse of [`adopt`](Self::adopt). Answers false, and changes nothing, if it is not
+    /// mapped after all. Told only of pages that were [busy](Setback::Busy).
+    fn disown(&mut self, _frame: FrameId) -> bool {
+        unreachable!("this machine unmaps every page");
+    }
 
     /// Learns that the page in `frame`, mapped at `from` in `space` or not mapped at all, belongs
     /// at `to` now. On a live process the host has moved the mapping already.

@@ -71,10 +71,11 @@ impl Vm {
         }
         let short = (self.config.free_high.max(needed) + over - coming).min(ROUND_MAX);
         // A round may come to nothing: every page busy, or the store full and every page modified.
-        // Then others are tried, until all have been.
+        // Then others are tried, until all have been, or none can leave just now.
+        self.is_halted = false;
         for _ in 0..=self.frames.usable() / short.max(1) {
             self.reclaim(machine, short);
-            if self.frames.count(State::Free) > 0 || self.laundry > 0 {
+            if self.frames.count(State::Free) > 0 || self.laundry > 0 || self.is_halted {
                 break;
             }
         }
@@ -150,7 +151,9 @@ impl Vm {
                 .set_frame(page.index, None);
             match self.frames.state(frame) {
                 State::Resident => {
-                    self.policy.page_left(frame, page, Departure::Discarded);
+                    if !self.pins.remove(frame) {
+                        self.policy.page_left(frame, page, Departure::Discarded);
+                    }
                     machine.discard(frame);
                     self.release_frame(machine, frame);
                 }
@@ -181,6 +184,7 @@ impl Vm {
         self.reverse.clear(frame);
         self.served.retain(|&served| served != frame);
         self.held = self.held.filter(|&(_, held)| held != frame);
+        self.pins.remove(frame);
         if self.frames.free(frame) {
             machine.retire(frame);
         }

@@ -464,6 +464,14 @@ impl Vm {
     /// Makes a leaving frame resident again, and says why.
     pub(crate) fn put_back(&mut self, frame: FrameId, cause: Cause) {
         self.frames.settle(frame);
+        let page = self.tell_arrival(frame, cause);
+        if cause == Cause::Kept {
+            self.log(Decision::Keep(page));
+        }
+    }
+
+    /// Tells the policy of a page that it has been told has left.
+    pub(crate) fn tell_arrival(&mut self, frame: FrameId, cause: Cause) -> PageId {
         let page = self
             .frames
             .page(frame)
@@ -479,8 +487,6 @@ impl Vm {
                 is_external,
             },
         );
-        if cause == Cause::Kept {
-            self.log(Decision::Keep(page));
-        }
+        page
     }
 }

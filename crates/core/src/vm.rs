@@ -27,6 +27,7 @@ use crate::load::unlimited::Unlimited;
 use crate::machine::{Machine, Rights};
 use crate::object::Objects;
 use crate::pager::Request;
+use crate::pins::Pins;
 use crate::placement::Placement;
 use crate::policy::Policy;
 use crate::reclaim::Need;
@@ -170,6 +171,8 @@ pub struct Counters {
     pub adoptions: u64,
     /// Pages that could not leave because someone else held them.
     pub busy: u64,
+    /// Of those, the ones that filled memory and were left to their programs.
+    pub disowned: u64,
     /// Times the policy named a frame that may not leave, or none when one had to.
     pub refusals: u64,
     /// Questions the policy asked.
@@ -211,6 +214,7 @@ impl Counters {
             rescues,
             adoptions,
             busy,
+            disowned,
             refusals,
             questions,
             double_paged,
@@ -234,6 +238,7 @@ impl Counters {
         self.rescues += rescues;
         self.adoptions += adoptions;
         self.busy += busy;
+        self.disowned += disowned;
         self.refusals += refusals;
         self.questions += questions;
         self.double_paged += double_paged;
@@ -292,6 +297,10 @@ pub struct Vm {
     /// Stores that failed since one last succeeded.
     pub(crate) stores_failed: u32,
     pub(crate) is_store_full: bool,
+    /// Pages that could not be unmapped, and are out of the policy's reach.
+    pub(crate) pins: Pins,
+    /// Nothing could be unmapped when that was last tried.
+    pub(crate) is_halted: bool,
     pub(crate) requests: VecDeque<Request>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) decisions: VecDeque<Decision>,
@@ -340,6 +349,8 @@ impl Vm {
             owed: BTreeMap::new(),
             stores_failed: 0,
             is_store_full: false,
+            pins: Pins::default(),
+            is_halted: false,
             requests: VecDeque::new(),
             events: VecDeque::new(),
             decisions: VecDeque::new(),
@@ -525,7 +536,7 @@ impl Vm {
     /// Learns that time has passed: at least once a second, or as often as the policy needs.
     ///
     /// Work: the policy's own, load control's own, one step a frame for each space whose reference
-    /// bits load control sets or clears, and at most one round of reclaim.
+    /// bits load control sets or clears, one round of pinned pages, and at most one of reclaim.
     pub fn handle_tick(&mut self, now: Time, machine: &mut dyn Machine) {
         self.now = now;
         self.release_served();
@@ -534,6 +545,7 @@ impl Vm {
         machine.settle();
         self.absorb_setbacks(machine);
         self.tick_load(machine);
+        self.try_due_pins(machine);
         self.is_trim_due = true;
         self.make_room(machine, 0, Need::Reserve);
         self.serve_stalled(machine);
@@ -568,7 +580,7 @@ impl Vm {
     /// [`Config::frames_max`]. If more are in use, pages leave until they fit, as fast as they can
     /// be written.
     ///
-    /// Work: one step a frame gained or lost, and at most one round of reclaim.
+    /// Work: one step a frame gained or lost and a pinned page, and at most one round of reclaim.
     pub fn handle_limit(&mut self, now: Time, machine: &mut dyn Machine, frames: u32) {
         assert!(frames > self.config.reserve && frames <= self.config.frames_max);
         self.now = now;
@@ -576,6 +588,7 @@ impl Vm {
         self.frames.set_limit(frames);
         self.config = self.config.clone().limited(frames);
         self.policy.resize(frames);
+        self.disown_excess(machine);
         while let Some(frame) = self.frames.retire_one() {
             machine.retire(frame);
         }

@@ -16,9 +16,9 @@
 //! them, [`fork`] goes through forks, [`feed`] makes up for those without warning, [`publish`]
 //! shows counters, [`place`] follows the program's processor, [`pull`] brings the program to the
 //! disk's, [`gather`] its threads to the engine's, [`sampling`] records which pages are touched,
-//! [`neighbours`] finds first touches many at a time, [`step`] keeps the program in step,
-//! [`aside`] leaves it alone for a moment, [`ending`] sees its last thread go, [`trouble`] says
-//! what went wrong.
+//! [`neighbours`] finds first touches many at a time, [`outside`] keeps what the kernel holds and
+//! memory has no room for, [`step`] keeps the program in step, [`aside`] leaves it alone for a
+//! moment, [`ending`] sees its last thread go, [`trouble`] says what went wrong.
 
 mod adopt;
 mod aside;
@@ -33,6 +33,7 @@ mod gather;
 mod here;
 mod locks;
 mod neighbours;
+mod outside;
 mod place;
 mod publish;
 mod pull;
@@ -75,6 +76,7 @@ use self::ending::Ending;
 use self::faults::Waiting;
 use self::fork::Freeze;
 use self::locks::Locks;
+use self::outside::Outside;
 use self::place::Place;
 use self::publish::{Before, Gauges};
 use self::sampling::Sampling;
@@ -91,6 +93,7 @@ pub struct Engine {
     managed: Ranges,
     adoption: Adoption,
     locks: Locks,
+    outside: Outside,
     waiting: Waiting,
     changes: Changes,
     messages: Messages,
@@ -118,6 +121,8 @@ pub struct Engine {
     has_store: bool,
     now: Time,
     next_tick: Time,
+    /// Turns in a row that had something to try again, see [`turn`].
+    turns_in_vain: u32,
     /// The budget the core has been told.
     budget: u32,
     asking: Asking,

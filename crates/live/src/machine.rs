@@ -124,6 +124,8 @@ pub struct LiveMachine {
     hand: Option<&'static Hand>,
     /// Whether pages that were in the program count as modified, whatever they hold.
     is_suspicious: bool,
+    /// Whether no page has been waited for in vain in this settle.
+    is_patient: bool,
     tally: Tally,
 }
 
@@ -211,6 +213,7 @@ impl LiveMachine {
             setbacks: VecDeque::with_capacity(64),
             hand: None,
             is_suspicious: false,
+            is_patient: true,
             tally: Tally::default(),
         })
     }
@@ -724,6 +727,16 @@ impl Machine for LiveMachine {
         slot.is_sum_current = false;
     }
 
+    fn disown(&mut self, frame: FrameId) -> bool {
+        let slot = &mut self.slots[frame.index()];
+        let is_mapped = slot.standing == Standing::Mapped;
+        if is_mapped {
+            slot.was_entered = false;
+            self.set_unmapped(frame);
+        }
+        is_mapped
+    }
+
     fn relocate(&mut self, _: SpaceId, from: VirtPage, to: VirtPage, frame: FrameId) {
         let slot = &mut self.slots[frame.index()];
         if slot.standing != Standing::Unmapped {
@@ -742,6 +755,7 @@ impl Machine for LiveMachine {
     }
 
     fn settle(&mut self) {
+        self.is_patient = true;
         self.empty_slots();
         self.carry_out_leaves();
         self.carry_out_enters();

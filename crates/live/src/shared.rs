@@ -178,11 +178,19 @@ pub enum Counter {
     /// Pages on their way to the store. If a process dies with some, its slots may still be written
     /// to after its end.
     StoresUnderWay,
+    /// Pages that can't be moved now, because the program has given them to the kernel, ...
+    Pinned,
+    /// ... and the most at a time.
+    PinnedPeak,
+    /// Of those, pages beyond the budget now, ...
+    Disowned,
+    /// ... and the most at a time.
+    DisownedPeak,
 }
 
 impl Counter {
     /// All counters, in the order of the record.
-    pub const ALL: [Counter; 30] = [
+    pub const ALL: [Counter; 34] = [
         Counter::PageIns,
         Counter::PageOuts,
         Counter::PageInRequests,
@@ -213,6 +221,10 @@ impl Counter {
         Counter::EngineMoves,
         Counter::StoreErrors,
         Counter::StoresUnderWay,
+        Counter::Pinned,
+        Counter::PinnedPeak,
+        Counter::Disowned,
+        Counter::DisownedPeak,
     ];
 
     /// The counter's name in statistics files.
@@ -248,6 +260,10 @@ impl Counter {
             Counter::EngineMoves => "engine_moves",
             Counter::StoreErrors => "store_errors",
             Counter::StoresUnderWay => "stores_under_way",
+            Counter::Pinned => "pinned",
+            Counter::PinnedPeak => "pinned_peak",
+            Counter::Disowned => "disowned",
+            Counter::DisownedPeak => "disowned_peak",
         }
     }
 }

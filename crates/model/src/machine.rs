@@ -35,15 +35,24 @@ struct Mapping {
     is_gone: bool,
 }
 
+/// A page of which the core does not know.
+#[derive(Clone, Copy, Debug)]
+struct Wild {
+    stamp: Stamp,
+    is_pinned: bool,
+}
+
 /// Simulated translation hardware.
 pub struct SimMachine {
     kind: Kind,
     physical: Physical,
     tables: BTreeMap<(SpaceId, VirtPage), Mapping>,
-    /// Pages that stand in a space though the core has never heard of them.
-    wild: BTreeMap<(SpaceId, VirtPage), Stamp>,
+    /// Pages that stand in a space though the core has never heard of them, or not any more.
+    wild: BTreeMap<(SpaceId, VirtPage), Wild>,
     unsettled: BTreeSet<FrameId>,
     is_unsettled: bool,
+    /// Nothing can be unmapped.
+    is_halted: bool,
     setbacks_coming: Vec<(FrameId, Setback)>,
     setbacks: VecDeque<(FrameId, Setback)>,
 }
@@ -58,6 +67,7 @@ impl SimMachine {
             wild: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             is_unsettled: false,
+            is_halted: false,
             setbacks_coming: Vec::new(),
             setbacks: VecDeque::new(),
         }
@@ -82,6 +92,9 @@ impl SimMachine {
 
     /// Holds the page at `at`, if it is mapped, so that it cannot be unmapped.
     pub fn pin(&mut self, space: SpaceId, at: VirtPage) {
+        if let Some(wild) = self.wild.get_mut(&(space, at)) {
+            wild.is_pinned = true;
+        }
         if let Some(mapping) = self.tables.get(&(space, at)) {
             self.physical
                 .mark(mapping.frame, |marks| marks.is_pinned = true);
@@ -90,17 +103,25 @@ impl SimMachine {
 
     /// Lets go of every pinned page.
     pub fn unpin_all(&mut self) {
+        for wild in self.wild.values_mut() {
+            wild.is_pinned = false;
+        }
         for frame in 0..self.physical.frames() {
             self.physical
                 .mark(FrameId(frame), |marks| marks.is_pinned = false);
         }
     }
 
+    /// Has no page be unmapped until it is told otherwise.
+    pub fn halt(&mut self, is_halted: bool) {
+        self.is_halted = is_halted;
+    }
+
     /// Moves the wild pages of a range, as the host does when it moves the range.
     pub fn move_wild(&mut self, space: SpaceId, from: VirtPage, to: VirtPage, pages: u64) {
         for offset in 0..pages {
-            if let Some(stamp) = self.wild.remove(&(space, from.plus(offset))) {
-                self.wild.insert((space, to.plus(offset)), stamp);
+            if let Some(wild) = self.wild.remove(&(space, from.plus(offset))) {
+                self.wild.insert((space, to.plus(offset)), wild);
             }
         }
     }
@@ -184,6 +205,10 @@ impl SimMachine {
         if !self.is_mapped(frame) {
             return;
         }
+        if self.is_halted {
+            self.setbacks_coming.push((frame, Setback::Later));
+            return;
+        }
         if is_pinned(&self.physical, frame) {
             self.setbacks_coming.push((frame, Setback::Busy));
             return;
@@ -227,7 +252,7 @@ impl Machine for SimMachine {
             "{frame:?} is entered while it is being filled"
         );
         self.assert_vacant(space, at, frame);
-        if let Some(stamp) = self.wild.remove(&(space, at)) {
+        if let Some(wild) = self.wild.remove(&(space, at)) {
             // The host refuses to put a page where one stands, and the one that stands was there
             // first: the core knew of nothing there, so its own can only be zeros.
             assert_eq!(
@@ -235,7 +260,9 @@ impl Machine for SimMachine {
                 Stamp::ZEROS,
                 "two pages at {at:?}"
             );
-            self.physical.replace(frame, stamp);
+            self.physical.replace(frame, wild.stamp);
+            self.physical
+                .mark(frame, |marks| marks.is_pinned = wild.is_pinned);
         }
         self.tables.insert(
             (space, at),
@@ -345,7 +372,7 @@ impl Machine for SimMachine {
     }
 
     fn adopt(&mut self, space: SpaceId, at: VirtPage, frame: FrameId) {
-        let stamp = self
+        let wild = self
             .wild
             .remove(&(space, at))
             .expect("a page to adopt stands there");
@@ -354,7 +381,9 @@ impl Machine for SimMachine {
             "{frame:?} has users and adopts a page"
         );
         self.assert_vacant(space, at, frame);
-        self.physical.replace(frame, stamp);
+        self.physical.replace(frame, wild.stamp);
+        self.physical
+            .mark(frame, |marks| marks.is_pinned = wild.is_pinned);
         let mapping = Mapping {
             frame,
             rights: Rights::Write,
@@ -362,6 +391,28 @@ impl Machine for SimMachine {
         };
         self.tables.insert((space, at), mapping);
         self.mark_unsettled(frame);
+    }
+
+    fn disown(&mut self, frame: FrameId) -> bool {
+        let of_frame = |(&place, mapping): (&(SpaceId, VirtPage), &Mapping)| {
+            (mapping.frame == frame).then_some(place)
+        };
+        let mut places = self.tables.iter().filter_map(of_frame);
+        let Some(place) = places.next() else {
+            return false;
+        };
+        assert_eq!(places.next(), None, "a disowned page is mapped once");
+        drop(places);
+        self.tables.remove(&place);
+        let wild = Wild {
+            stamp: self.physical.contents(frame),
+            is_pinned: is_pinned(&self.physical, frame),
+        };
+        self.wild.insert(place, wild);
+        self.physical.mark(frame, |marks| marks.is_pinned = false);
+        self.physical.spoil(frame);
+        self.mark_unsettled(frame);
+        true
     }
 
     fn relocate(&mut self, space: SpaceId, from: VirtPage, to: VirtPage, frame: FrameId) {
@@ -398,8 +449,8 @@ impl Machine for SimMachine {
 
 impl ProgramSide for SimMachine {
     fn read(&mut self, space: SpaceId, at: VirtPage) -> Option<Stamp> {
-        if let Some(stamp) = self.wild.get(&(space, at)) {
-            return Some(*stamp);
+        if let Some(wild) = self.wild.get(&(space, at)) {
+            return Some(wild.stamp);
         }
         self.reach(space, at, Rights::Read)
             .map(|frame| self.physical.contents(frame))
@@ -407,7 +458,7 @@ impl ProgramSide for SimMachine {
 
     fn write(&mut self, space: SpaceId, at: VirtPage, stamp: Stamp) -> bool {
         if let Some(standing) = self.wild.get_mut(&(space, at)) {
-            *standing = stamp;
+            standing.stamp = stamp;
             return true;
         }
         let reached = self.reach(space, at, Rights::Write);
@@ -422,6 +473,7 @@ impl ProgramSide for SimMachine {
             !self.tables.contains_key(&(space, at)),
             "{at:?} of {space:?} is known already"
         );
-        self.wild.insert((space, at), stamp);
+        let is_pinned = false;
+        self.wild.insert((space, at), Wild { stamp, is_pinned });
     }
 }

@@ -10,6 +10,8 @@
 //! 2. What the machine maps is resident, and mapped with no more than the program's rights.
 //! 3. A resident page holds what was last written to it.
 
+mod time;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
@@ -139,6 +141,8 @@ pub struct Stage {
     late: Option<LateNotice>,
     /// Spaces that have been forked, and their children.
     relatives: BTreeSet<SpaceId>,
+    /// Where pages stand that the core has disowned, or stood.
+    disowned: BTreeSet<(SpaceId, VirtPage)>,
     decisions: Vec<String>,
     is_traced: bool,
     failures: Vec<(SpaceId, VirtPage, Failure)>,
@@ -173,6 +177,7 @@ impl Stage {
             next_waiter: 0,
             late: None,
             relatives: BTreeSet::new(),
+            disowned: BTreeSet::new(),
             decisions: Vec::new(),
             is_traced: setup.is_traced,
             failures: Vec::new(),
@@ -274,8 +279,14 @@ impl Stage {
     pub fn adopt(&mut self, space: SpaceId) -> usize {
         self.tell_late();
         for at in self.machine.wild_pages(space) {
-            self.vm
-                .handle_present(self.now, &mut self.machine, space, at);
+            let (vm, machine) = (&mut self.vm, &mut self.machine);
+            if self.disowned.remove(&(space, at)) {
+                if !vm.handle_disowned(self.now, machine, space, at, 1) {
+                    self.disowned.insert((space, at));
+                }
+            } else {
+                vm.handle_present(self.now, machine, space, at);
+            }
             self.after_step();
         }
         self.machine.wild_pages(space).len()
@@ -374,19 +385,6 @@ impl Stage {
         touched
     }
 
-    /// Lets `ns` pass and tells the core.
-    pub fn tick(&mut self, ns: u64) {
-        self.now = self.now.after_ns(ns);
-        self.swap.advance(self.now);
-        self.outside.advance(self.now);
-        self.vm.handle_tick(self.now, &mut self.machine);
-        self.after_step();
-        if self.vm.poll_deadline().is_some_and(|due| due <= self.now) {
-            self.vm.handle_deadline(self.now, &mut self.machine);
-            self.after_step();
-        }
-    }
-
     /// Changes how many frames may be used.
     pub fn limit(&mut self, frames: u32) {
         self.vm.handle_limit(self.now, &mut self.machine, frames);
@@ -434,6 +432,7 @@ impl Stage {
     pub fn calm_down(&mut self) {
         self.tell_late();
         self.machine.unpin_all();
+        self.machine.halt(false);
         for pager in [&mut self.swap, &mut self.outside] {
             pager.set_temper(Temper::CALM);
             pager.cancel_failures();
@@ -722,6 +721,10 @@ impl Stage {
                 }
             }
             Event::StoreFull | Event::StoreFailed => self.store_events.push(event),
+            Event::Disowned { space, at } => {
+                assert!(self.machine.is_wild(space, at), "{at:?} does not stand");
+                self.disowned.insert((space, at));
+            }
             Event::Suspend { .. } | Event::Resume { .. } => self.load_events.push(event),
         }
     }

@@ -382,7 +382,7 @@ pub struct Actor {
     next_stamp: u64,
     /// Pages held in place.
     pinned: u32,
-    /// More would leave no room to move when memory is at its smallest.
+    /// As many as there are frames: those that would leave no room are disowned.
     pinned_most: u32,
 }
 
@@ -412,7 +412,7 @@ impl Actor {
             frames_least: setup.config.reserve + 2 + (setup.config.frames_max / 4).min(2),
             next_stamp: 1,
             pinned: 0,
-            pinned_most: (setup.config.frames_max / 4).min(2),
+            pinned_most: setup.config.frames_max,
         }
     }
 

@@ -269,6 +269,26 @@ impl World {
         self
     }
 
+    /// Has no page be unmapped.
+    pub fn machine_halts(&mut self) -> &mut World {
+        self.stage().machine_mut().halt(true);
+        self
+    }
+
+    /// Lets pages be unmapped again.
+    pub fn machine_goes_on(&mut self) -> &mut World {
+        self.stage().machine_mut().halt(false);
+        self
+    }
+
+    /// Lets time pass until a page that could not be unmapped has been tried `times` times again.
+    pub fn retry_pinned(&mut self, times: u32) -> &mut World {
+        for _ in 0..times {
+            assert!(self.stage().pass_to_deadline(), "nothing is to be tried");
+        }
+        self
+    }
+
     /// Says where the current space stands in the scheduler's order.
     pub fn turn(&mut self, order: u64, is_active: bool) -> &mut World {
         let space = self.space();
@@ -291,7 +311,8 @@ impl World {
             Touched::Refused => panic!("page {page} is not there, or may not be used so"),
             Touched::Waiting(waiter) => {
                 while !self.is_disk_held && self.stage().is_waiting(waiter) {
-                    assert!(self.stage().deliver(), "page {page} waits for nothing");
+                    let goes_on = self.stage().deliver() || self.stage().pass_to_deadline();
+                    assert!(goes_on, "page {page} waits for nothing");
                 }
             }
         }

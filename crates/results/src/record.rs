@@ -6,6 +6,8 @@ use crate::histogram::Histogram;
 
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.run.v1";
+/// The size of the pages that are counted.
+pub const PAGE_BYTES: u64 = 4096;
 
 /// What one `tidemark run` leaves behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,6 +104,13 @@ pub struct Statistics {
     pub refusals: u64,
     /// Pages that could not leave because they were pinned, locked or shared.
     pub setbacks: u64,
+    /// Pages that can't be moved because the program has given them to the kernel (registered
+    /// buffers, input and output under way), when the record was written, ...
+    pub pinned_pages: u64,
+    /// ... and the most at a time.
+    pub pinned_pages_peak: u64,
+    /// How many of those were beyond the budget at a time, at most.
+    pub over_budget_pages_peak: u64,
     /// The frames that might be used when the record was written.
     pub frames_budget: u64,
     /// The most frames that were used at a time.
@@ -212,6 +221,9 @@ impl Statistics {
         self.adopted_pages += other.adopted_pages;
         self.refusals += other.refusals;
         self.setbacks += other.setbacks;
+        self.pinned_pages += other.pinned_pages;
+        self.pinned_pages_peak += other.pinned_pages_peak;
+        self.over_budget_pages_peak += other.over_budget_pages_peak;
         self.bytes_read += other.bytes_read;
         self.bytes_written += other.bytes_written;
         self.stall_s += other.stall_s;

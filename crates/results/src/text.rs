@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-use crate::record::{Ending, ProcessRecord, RunRecord, Statistics};
+use crate::record::{Ending, PAGE_BYTES, ProcessRecord, RunRecord, Statistics};
 
 /// How many processes the table shows one by one; the rest are summed up in one line.
 const PROCESSES_SHOWN: usize = 12;
@@ -197,6 +197,16 @@ fn details(record: &RunRecord) -> String {
             count(total.setbacks)
         ),
     );
+    if total.pinned_pages_peak > 0 {
+        line(
+            "pinned",
+            format!(
+                "{} pages at most, {} over the budget",
+                count(total.pinned_pages_peak),
+                bytes(total.over_budget_pages_peak * PAGE_BYTES),
+            ),
+        );
+    }
     text
 }
 

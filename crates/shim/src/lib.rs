@@ -9,6 +9,7 @@
 //!   [`alone`] calls for processes of one thread, [`filters`] those that forbid calls.
 //! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
+//! - [`lent`] makes calls copy that would lend memory to the kernel which may then move.
 //! - [`layout`] is about where the libraries of such a program lie.
 //! - [`thread`] makes threads that the C library does not know.
 //! - [`heap`] is where everything in here allocates.
@@ -27,6 +28,7 @@ mod forks;
 mod heap;
 mod hooks;
 mod layout;
+mod lent;
 mod locks;
 mod own;
 mod sigbus;

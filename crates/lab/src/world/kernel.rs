@@ -202,6 +202,7 @@ impl World<'_> {
                 self.kill(self.threads[thread].process, now);
             }
             Event::StoreFull | Event::StoreFailed => {}
+            Event::Disowned { .. } => unreachable!("the world's machines unmap every page"),
             Event::Suspend { space } => self.suspend(space, now),
             Event::Resume { space } => self.resume(space, now),
         }

@@ -22,8 +22,10 @@ const LATER_NS: u64 = 20_000_000;
 const REVIEW_NS: u64 = 100_000_000;
 /// The same for pages in mappings that can't be moved out of.
 const REVIEW_DISOWNED_NS: u64 = 2_000_000_000;
-/// How soon adoption is tried again when there was no frame.
+/// How soon adoption is tried again when there was no frame: twice as late each time in a row, ...
 const RETRY_NS: u64 = 1_000_000;
+/// ... and this late at most.
+const RETRY_NS_MOST: u64 = 64_000_000;
 
 /// What is still to be looked at, and when.
 pub(super) struct Adoption {
@@ -36,6 +38,7 @@ pub(super) struct Adoption {
     pause_ns: u64,
     size_pages: u64,
     retry_at: Time,
+    retry_ns: u64,
     gone_before: u64,
     /// When all that is managed is to be looked at again, if at all.
     review_at: Option<Time>,
@@ -52,6 +55,7 @@ impl Adoption {
             pause_ns: SCAN_NS_LEAST,
             size_pages: 0,
             retry_at: Time(0),
+            retry_ns: RETRY_NS,
             gone_before: 0,
             review_at: None,
         }
@@ -180,7 +184,7 @@ impl Engine {
             // What stands there may be what has come after something that has moved away.
             if self.machine.is_changing() {
                 self.adoption.runs = runs;
-                self.adoption.retry_at = self.now.after_ns(RETRY_NS);
+                self.put_adoption_off();
                 return;
             }
             if strangers.len() == left {
@@ -197,19 +201,25 @@ impl Engine {
             self.adoption.runs = runs;
             if settled > start {
                 self.adoption.unsettled.remove(start, settled);
-            }
-            if settled == start && left == 0 {
-                self.adoption.retry_at = self.now.after_ns(RETRY_NS);
+                self.adoption.retry_ns = RETRY_NS;
+            } else if left == 0 {
+                self.put_adoption_off();
             }
         }
+    }
+
+    fn put_adoption_off(&mut self) {
+        self.adoption.retry_at = self.now.after_ns(self.adoption.retry_ns);
+        self.adoption.retry_ns = (self.adoption.retry_ns * 2).min(RETRY_NS_MOST);
     }
 
     /// The first pages of `runs`, at most `most`, of which the core knows nothing.
     fn collect_strangers(&self, runs: &[(usize, usize)], most: usize) -> Vec<usize> {
         let pages = runs.iter().flat_map(|&(from, to)| (from..to).step_by(PAGE));
-        // Blank pages become known when they are written to.
+        // Blank pages become known when they are written to; pinned ones have a pace of their own.
         let is_stranger = |address: &usize| {
-            self.vm.frame_at(self.space, page_of(*address)).is_none() && !self.is_blank(*address)
+            let is_known = self.vm.frame_at(self.space, page_of(*address)).is_some();
+            !is_known && !self.is_blank(*address) && !self.outside.contains(*address)
         };
         pages.filter(is_stranger).take(most).collect()
     }

@@ -82,6 +82,7 @@ impl Engine {
             );
             self.managed.remove(start, end);
             self.note_unmapped(start, end);
+            self.outside.remove(start, end);
             self.forget_neighbours(start, end);
         }
         for (start, end) in self.scanner.collect_free(start, end) {

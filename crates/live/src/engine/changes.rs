@@ -209,6 +209,7 @@ impl Engine {
                 // The pages stand there until the program's thread has gone on; those that
                 // MADV_FREE leaves stay. They are looked for when it must have.
                 self.adoption.remove(start, end);
+                self.outside.remove(start, end);
                 self.forget_neighbours(start, end);
                 for (from, to) in self.managed.collect_overlaps(start, end) {
                     self.adoption
@@ -240,6 +241,7 @@ impl Engine {
         self.managed.remove(start, end);
         self.note_unmapped(start, end);
         self.adoption.remove(start, end);
+        self.outside.remove(start, end);
         self.forget_neighbours(start, end);
         self.scanner.forget(start, end);
         // Something else may stand there by now.
@@ -279,6 +281,8 @@ impl Engine {
         );
         self.managed.remove(from, from + bytes);
         self.adoption.remove(from, from + bytes);
+        // Where they have moved they are found, as pages that nobody accounts for.
+        self.outside.remove(from, from + bytes);
         let blank = self.pick_up_neighbours(from, to, bytes);
         self.scanner.forget(from, from + bytes);
         self.adoption.hasten_scan();

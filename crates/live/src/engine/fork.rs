@@ -284,6 +284,7 @@ impl Engine {
             self.apply(message);
         }
         self.adoption.scan_soon(self.now);
+        self.outside.hasten(self.now);
     }
 
     /// Serves a fault without changing the tables.

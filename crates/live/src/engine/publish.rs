@@ -63,6 +63,7 @@ impl Engine {
         self.freeze
             .note_in_use(self.vm.frames().in_use(), self.budget);
         self.copy_counters();
+        self.count_pinned();
         let record = self.shared.process(self.record());
         for counter in Counter::ALL {
             if !matches!(counter, Counter::FramesResident | Counter::FramesBudget) {
@@ -165,6 +166,7 @@ impl Engine {
             self.write_counters(&path);
         }
         self.tell_setbacks(true);
+        self.tell_of_pins();
         self.murmur("ends");
     }
 

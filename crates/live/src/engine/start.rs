@@ -12,8 +12,8 @@ use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
 use super::{
-    Adoption, Aside, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Place, Sampling, Trouble,
-    Waiting, Windows, now,
+    Adoption, Aside, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Outside, Place, Sampling,
+    Trouble, Waiting, Windows, now,
 };
 use crate::control::{self, Grant, GrantFiles, Hello};
 use crate::hand::Hand;
@@ -235,6 +235,7 @@ impl Engine {
             managed: Ranges::new(),
             adoption: Adoption::new(),
             locks: Locks::default(),
+            outside: Outside::new(),
             waiting: Waiting::default(),
             changes: Changes::default(),
             messages: Messages::new(),
@@ -257,6 +258,7 @@ impl Engine {
             now: now(),
             // In step the first tick comes when it is due.
             next_tick: Time(u64::from(setup.is_in_step) * STEP_TICK_NS),
+            turns_in_vain: 0,
             budget,
             asking: Default::default(),
             setup,

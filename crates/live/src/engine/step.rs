@@ -21,7 +21,7 @@ use tidemark_core::pager::Reply;
 use tidemark_core::time::{STEP_NS, STEP_TICK_NS, Time};
 
 use super::faults::Arrival;
-use super::turn::{REAPING, RETRY_NS};
+use super::turn::REAPING;
 use super::{Engine, Trouble, now, page_of};
 use crate::requests::Requests;
 use crate::shared::Counter;
@@ -38,7 +38,7 @@ impl Engine {
     pub(super) fn work_in_step(&mut self, requests: &Requests) -> u64 {
         let began = now();
         if !self.settle_changes() {
-            return RETRY_NS;
+            return self.retry_ns();
         }
         self.serve_arrived(Engine::take_step);
         self.answer_asks(requests);

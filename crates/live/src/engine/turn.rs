@@ -18,8 +18,12 @@ use crate::sys::{Errno, signal, socket};
 const TICK_NS: u64 = 10_000_000;
 /// ... and the engine sleeps no longer than this, whatever happens.
 const SLEEP_NS_MOST: u64 = 250_000_000;
-/// The pause before something is tried again that the kernel refused for now.
+/// The pause before something is tried again that the kernel refused for now. It doubles ...
 pub(super) const RETRY_NS: u64 = 200_000;
+/// ... after so many turns in vain, ...
+const RETRIES_A_DOUBLING: u32 = 16;
+/// ... and so often at most.
+const RETRY_DOUBLINGS_MAX: u32 = 6;
 /// What is said to have failed when the store can't tell what it has done.
 pub(super) const REAPING: &str = "collecting finished transfers";
 /// How soon the store is looked at in in-thread mode.
@@ -38,6 +42,10 @@ impl Engine {
             self.work_in_step(requests)
         } else {
             self.work(requests)
+        };
+        self.turns_in_vain = match self.is_retrying() {
+            true => self.turns_in_vain.saturating_add(1),
+            false => 0,
         };
         if pause_ns > TICK_NS {
             self.flush_decisions();
@@ -97,7 +105,7 @@ impl Engine {
         self.now = now();
         let began = self.now;
         if !self.settle_changes() {
-            return RETRY_NS;
+            return self.retry_ns();
         }
         self.serve_arrived(Engine::serve_near);
         self.collect_replies();
@@ -110,11 +118,14 @@ impl Engine {
         self.follow_budget();
         self.take_unassigned();
         self.look_for_memory();
+        self.look_outside();
         self.machine.retry_deferred();
         if self.now >= self.next_tick {
             self.vm.handle_tick(self.now, &mut self.machine);
             self.next_tick = self.now.after_ns(TICK_NS);
             self.tell_setbacks(false);
+        } else if self.vm.poll_deadline().is_some_and(|due| due <= self.now) {
+            self.vm.handle_deadline(self.now, &mut self.machine);
         }
         self.sample();
         self.carry_on();
@@ -236,9 +247,11 @@ impl Engine {
 
     pub(super) fn pause(&mut self, now: Time) -> u64 {
         if self.is_retrying() {
-            return RETRY_NS;
+            return self.retry_ns();
         }
         let mut due = self.adoption.due().min(now.after_ns(SLEEP_NS_MOST));
+        due = due.min(self.outside.due());
+        due = due.min(self.vm.poll_deadline().unwrap_or(due));
         if self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0 {
             due = due.min(self.next_tick);
             if self.setup.is_in_thread {
@@ -252,9 +265,15 @@ impl Engine {
     /// The same in step, where nothing is under way between two turns, and no memory is looked for.
     pub(super) fn pause_in_step(&self) -> u64 {
         match self.is_retrying() {
-            true => RETRY_NS,
+            true => self.retry_ns(),
             false => SLEEP_NS_MOST,
         }
+    }
+
+    /// How soon what was refused is tried again.
+    pub(super) fn retry_ns(&self) -> u64 {
+        let doublings = self.turns_in_vain / RETRIES_A_DOUBLING;
+        RETRY_NS << doublings.min(RETRY_DOUBLINGS_MAX)
     }
 
     fn is_retrying(&self) -> bool {

@@ -105,7 +105,7 @@ impl LiveMachine {
         while let Some(first) = rest.first() {
             let run = self.run_of_both(rest);
             if self.is_held(*first) {
-                self.keep_mapped(*first);
+                self.keep_mapped(*first, Setback::Busy);
             } else {
                 self.move_out(&rest[..run]);
             }
@@ -146,6 +146,8 @@ impl LiveMachine {
         let mut done = 0;
         let mut tries = 0;
         let mut pages_max = run.len();
+        // How many have been made this process's own, or could not be.
+        let mut own = 0;
         while let Some(frame) = run.get(done) {
             let from = address(self.slots[frame.index()].at);
             let pages = pages_max.min(run.len() - done);
@@ -166,11 +168,11 @@ impl LiveMachine {
                     continue;
                 }
                 // Shared since a fork, unless it is pinned: the whole run is, most likely.
-                Progress::Nothing(Stop::Busy) if tries == 0 => {
-                    let is_own = self
-                        .hand
-                        .is_some_and(|hand| hand.make_own(from, (run.len() - done) * PAGE));
-                    tries = if is_own { 1 } else { TRIES_AT_ONCE };
+                Progress::Nothing(Stop::Busy) if own <= done => {
+                    own = run.len();
+                    if let Some(hand) = self.hand {
+                        hand.make_own(from, (own - done) * PAGE);
+                    }
                     continue;
                 }
                 Progress::Nothing(stop) if self.await_release(stop, tries) => {
@@ -209,8 +211,13 @@ impl LiveMachine {
     /// Waits a little in step, if the kernel holds a page: for ends of its own, or for a transfer
     /// that it has reported and not let go of yet. Who waits for the page would touch it again
     /// meanwhile, which the lab knows nothing of. Whether to try again.
-    fn await_release(&self, stop: Stop, tries: u32) -> bool {
-        if !self.is_suspicious || tries >= TRIES_AT_ONCE + TRIES_IN_STEP {
+    fn await_release(&mut self, stop: Stop, tries: u32) -> bool {
+        if !self.is_suspicious || !self.is_patient {
+            return false;
+        }
+        if tries >= TRIES_AT_ONCE + TRIES_IN_STEP {
+            // Pinned for good, most likely, and so are others.
+            self.is_patient = false;
             return false;
         }
         let is_held = match stop {
@@ -263,15 +270,16 @@ impl LiveMachine {
                 self.tally.disowned += 1;
                 self.setbacks.push_back((frame, Setback::Gone));
             }
-            Stop::Changing | Stop::Present | Stop::Busy => self.keep_mapped(frame),
-            Stop::NoMemory | Stop::Other(_) => self.keep_mapped(frame),
+            Stop::Changing => self.keep_mapped(frame, Setback::Later),
+            Stop::Present | Stop::Busy => self.keep_mapped(frame, Setback::Busy),
+            Stop::NoMemory | Stop::Other(_) => self.keep_mapped(frame, Setback::Busy),
         }
     }
 
-    fn keep_mapped(&mut self, frame: FrameId) {
+    fn keep_mapped(&mut self, frame: FrameId, setback: Setback) {
         self.slots[frame.index()].standing = Standing::Mapped;
         self.tally.busy += 1;
-        self.setbacks.push_back((frame, Setback::Busy));
+        self.setbacks.push_back((frame, setback));
     }
 
     /// Moves a run from its slots into the program.
