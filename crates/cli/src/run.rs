@@ -13,6 +13,7 @@ pub mod signals;
 pub mod supervisor;
 pub mod swap;
 pub mod tree;
+pub mod witness;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ use tidemark_live::control;
 use tidemark_results::{Ending, RunRecord, SCHEMA, text};
 
 use crate::exit::{Exit, Refusal};
-use crate::{host, keep};
+use crate::{host, keep, output};
 use plan::{Management, Plan};
 use supervisor::End;
 use tree::Books;
@@ -106,7 +107,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         books
             .notes
             .iter()
-            .for_each(|note| eprintln!("tidemark: {note}"));
+            .for_each(|note| output::tell(&format!("tidemark: {note}\n")));
     }
     let record = RunRecord {
         schema: SCHEMA.into(),
@@ -159,7 +160,7 @@ fn run_managed(
 /// and the exit status stays the program's.
 fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<files::Replacement>) {
     if arguments.summary {
-        eprint!("{}", text::summary(record));
+        output::tell(&text::summary(record));
     }
     if let Some(file) = statistics_file
         && let Err(refusal) = file.write(&record.to_json())

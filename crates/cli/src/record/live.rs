@@ -63,7 +63,7 @@ struct Plan {
 pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     let plan = Plan::new(arguments)?;
     let spool = Spool::new()?;
-    let mut signals = super::catch_signals()?;
+    let mut signals = super::catch_signals(&arguments.program)?;
     let folder = PrivateFolder::new()?;
     let (listener, socket) = folder.listen()?;
     let mut members = plan.open_shop(listener)?;

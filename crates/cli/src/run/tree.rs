@@ -10,7 +10,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tidemark_core::share::{self, Division, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion};
@@ -18,6 +18,7 @@ use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
+use super::supervisor::timespec;
 use super::{record, swap};
 
 /// How long the frames of others are waited for before a newcomer is turned away.
@@ -230,12 +231,8 @@ impl Tree {
             .chain(other)
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
-        let limit = Timespec {
-            tv_sec: limit.as_secs() as i64,
-            tv_nsec: i64::from(limit.subsec_nanos()),
-        };
         // An interrupted wait is one that ended early.
-        let _ = poll(&mut sources, Some(&limit));
+        let _ = poll(&mut sources, Some(&timespec(limit)));
         let ready: Vec<bool> = sources
             .iter()
             .map(|source| !source.revents().is_empty())
