@@ -135,7 +135,8 @@ pub enum Counter {
     CleanDrops,
     /// Pages of zeros that left without being written.
     ZeroPages,
-    /// Bytes of memory that is passed through: stacks, shared and file mappings.
+    /// Resident bytes, anonymous or shared, that are neither in frames nor the engine's own:
+    /// stacks, shared memory, what a program wrote to of its files' private mappings.
     UnmanagedBytes,
     /// Bytes of address space under management.
     ManagedBytes,
@@ -168,11 +169,13 @@ pub enum Counter {
     /// Pages on their way to the store. If a process dies with some, its slots may still be written
     /// to after its end.
     StoresUnderWay,
+    /// The most that [`UnmanagedBytes`](Counter::UnmanagedBytes) ever was.
+    UnmanagedBytesMost,
 }
 
 impl Counter {
     /// All counters, in the order of the record.
-    pub const ALL: [Counter; 30] = [
+    pub const ALL: [Counter; 31] = [
         Counter::PageIns,
         Counter::PageOuts,
         Counter::PageInRequests,
@@ -203,6 +206,7 @@ impl Counter {
         Counter::EngineMoves,
         Counter::StoreErrors,
         Counter::StoresUnderWay,
+        Counter::UnmanagedBytesMost,
     ];
 
     /// The counter's name in statistics files.
@@ -238,6 +242,7 @@ impl Counter {
             Counter::EngineMoves => "engine_moves",
             Counter::StoreErrors => "store_errors",
             Counter::StoresUnderWay => "stores_under_way",
+            Counter::UnmanagedBytesMost => "unmanaged_bytes_most",
         }
     }
 }
@@ -368,6 +373,11 @@ impl Shared {
         self.header(Header::FramesResident)
             .fetch_sub(resident, Relaxed);
         process.set_state(State::Free);
+    }
+
+    /// Where it is mapped: its first address, and the one just past it.
+    pub fn range(&self) -> (usize, usize) {
+        self.memory.range()
     }
 
     /// The record of one process.

@@ -130,8 +130,8 @@ fn line(totals: Totals, bytes: u64, tally: Tally, elapsed: Duration) -> String {
 /// What a reader of the trace should know.
 fn notes(plan: &Plan, tally: Tally) -> Vec<String> {
     let mut notes = vec![format!(
-        "not managed, and so not in the trace: {} at most at a time (code, stacks, files, shared \
-         memory)",
+        "not managed, and so not in the trace: {} resident at most at a time (stacks, shared \
+         memory), beside code and files",
         text::bytes(tally.unmanaged_bytes)
     )];
     if tally.page_ins > 0 {

@@ -20,8 +20,6 @@ use crate::exit::{Refusal, refuse};
 /// How the program ended, and after how long.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
-    /// Its process id.
-    pub pid: u32,
     /// Its status.
     pub status: ExitStatus,
     /// From its start to its end.
@@ -46,6 +44,10 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
         }
     };
     let pid = Pid::from_child(&child);
+    raise_files_limit();
+    if let Some(tree) = tree.as_deref_mut() {
+        tree.begin(child.id());
+    }
     loop {
         if let Some(status) = try_wait(&mut child)? {
             let elapsed = start.elapsed();
@@ -53,11 +55,7 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
             if let Some(tree) = tree {
                 while tree.poll(None, Duration::ZERO) {}
             }
-            return Ok(End {
-                pid: child.id(),
-                status,
-                elapsed,
-            });
+            return Ok(End { status, elapsed });
         }
         wait_for(&signals, tree.as_deref_mut());
         signals.pass_on(pid);
@@ -74,6 +72,21 @@ pub fn exit_of(status: ExitStatus) -> crate::exit::Exit {
         (None, Some(signal)) => crate::exit::Exit::Signal(signal),
         (None, None) => crate::exit::Exit::Refused,
     }
+}
+
+/// Lets this process, and not the program, open as many files as it may: each process of the tree
+/// takes two.
+fn raise_files_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let most = getrlimit(Resource::Nofile).maximum;
+    // With fewer files, processes beyond some hundreds can't be taken in.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: most,
+            maximum: most,
+        },
+    );
 }
 
 fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>, Refusal> {

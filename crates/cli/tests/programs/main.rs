@@ -28,3 +28,4 @@ mod sort;
 mod sqlite;
 mod stress;
 mod trial;
+mod unmanaged;

@@ -23,6 +23,7 @@ pub mod ring;
 pub mod shm;
 pub mod signal;
 pub mod socket;
+pub mod status;
 #[cfg(test)]
 pub mod testing;
 pub mod thread;
