@@ -402,6 +402,9 @@ fn introduce(socket: &Path, hello: Hello) -> Result<(OwnedFd, Grant, Option<Gran
 
 pub(super) fn no_supervisor(error: std::io::Error) -> Trouble {
     use std::io::ErrorKind as Kind;
+    if error.kind() == Kind::PermissionDenied {
+        return Trouble::ForeignSupervisor;
+    }
     Trouble::NoSupervisor {
         what: error.to_string(),
         is_gone: matches!(

@@ -31,6 +31,8 @@ pub enum Trouble {
         /// Whether it is no more.
         is_gone: bool,
     },
+    /// The supervisor is another user's.
+    ForeignSupervisor,
     /// An environment variable is missing or means nothing.
     BadSetting {
         /// Its name.
@@ -53,6 +55,9 @@ impl fmt::Display for Trouble {
             Trouble::Call { what, error } => write!(out, "{what}: {error}"),
             Trouble::NoSupervisor { what, .. } => {
                 write!(out, "the supervisor can't be reached: {what}")
+            }
+            Trouble::ForeignSupervisor => {
+                write!(out, "it runs as another user than `tidemark run`")
             }
             Trouble::BadSetting { name, value: None } => write!(out, "{name} is not set"),
             Trouble::BadSetting {
