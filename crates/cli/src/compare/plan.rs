@@ -74,7 +74,7 @@ impl<'a> Plan<'a> {
             refuse!("`{}` {}", plan.path.display(), obstacle.reason());
         }
         if let Some(lack) = host::find_lack(false) {
-            refuse!("{}; `{}`", lack.what, lack.remedy);
+            refuse!("{lack}");
         }
         Ok(plan)
     }

@@ -30,7 +30,7 @@ use super::writer::Writing;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::run::files::PrivateFolder;
 use crate::run::plan::preload;
-use crate::run::program::{self, plain};
+use crate::run::program::{self, Obstacle, plain};
 use crate::run::supervisor::exit_of;
 use crate::{host, size};
 
@@ -179,15 +179,17 @@ impl Plan {
         }
         let name = &arguments.program[0];
         let program = program::find(name)?;
-        if let Some(obstacle) = program::find_obstacle(&program) {
-            refuse!(
+        match program::find_obstacle(&program) {
+            None => {}
+            Some(obstacle @ (Obstacle::Static | Obstacle::OtherLinker(_))) => refuse!(
                 "`{}` {}; record it without `--live`",
                 program.display(),
                 obstacle.reason()
-            );
+            ),
+            Some(obstacle) => refuse!("`{}` {}", program.display(), obstacle.reason()),
         }
         if let Some(lack) = host::find_lack(false) {
-            refuse!("{}; `{}`", lack.what, lack.remedy);
+            refuse!("{lack}");
         }
         Ok(Plan {
             output: arguments
