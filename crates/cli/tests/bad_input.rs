@@ -149,6 +149,35 @@ fn found_m5_a_program_with_privileges_of_its_own_has_one_true_remedy() {
 }
 
 #[test]
+fn found_m7_what_is_too_small_is_refused_with_what_the_program_uses() {
+    if tidemark_live::sys::uffd::Uffd::offered().is_err() {
+        return;
+    }
+    let folder = Folder::new("share");
+    let trace = folder.path("loop.tide");
+    let made = tidemark(&["generate", "loop", "--pages", "2048", "-o", &trace]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let compare = |options: &[&str]| {
+        Command::new(TIDEMARK)
+            .args(["compare", "--disk", "ssd"])
+            .args(options)
+            .args(["--", "true"])
+            .env("TIDEMARK_SHIM", idle_library())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let output = compare(&["--memory", "75%,25%", "--trace", &trace]);
+    let parts = ["`--memory 25%`", "uses 8 MiB of managed", "in is 4M, 50 %"];
+    expect_refusal(&output, &parts);
+    // What needs no recording to be told is told before.
+    let new = folder.path("new.tide");
+    let swap = ["--memory", "50%", "--trace", &new, "--swap-size", "lots"];
+    expect_refusal(&compare(&swap), &["--swap-size lots"]);
+    assert!(!std::path::Path::new(&new).exists());
+}
+
+#[test]
 fn swap_that_can_not_be() {
     let memory = ["--memory", "64M"];
     let with = |options: &[&'static str]| [&memory[..], options].concat();
