@@ -4,6 +4,8 @@ use std::fmt;
 
 use signal_hook::low_level::{emulate_default_handler, raise};
 
+use crate::output;
+
 /// How the command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -66,7 +68,7 @@ impl Refusal {
 
     /// Says the line on stderr.
     pub fn tell(&self) -> Exit {
-        eprintln!("tidemark: {self}");
+        output::tell(&format!("tidemark: {self}\n"));
         Exit::Refused
     }
 }

@@ -1,6 +1,7 @@
 //! What this host permits: the checks that `run` makes before it starts anything, and that
 //! `doctor` shows.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
@@ -8,6 +9,8 @@ use tidemark_live::sys::{Errno, personality};
 
 use crate::exit::{Refusal, refuse};
 
+/// What mends a kernel that is too old.
+const KERNEL: &str = "boot Linux 6.8 or later";
 /// The preload library's file name.
 const SHIM: &str = "libtidemark_shim.so";
 /// The library that brings the allocator of `--malloc pool`; it lies beside the other.
@@ -23,13 +26,40 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Something that is not as it should be, and the command or step that would mend it.
+/// Something that is not as it should be, and what would mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
     /// What is wrong.
     pub what: String,
     /// What would mend it.
-    pub remedy: String,
+    pub remedy: Remedy,
+}
+
+/// What mends a lack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// A command, as it is typed.
+    Command(&'static str),
+    /// A step in words.
+    Step(&'static str),
+}
+
+impl Remedy {
+    /// The remedy where a line of its own is for it.
+    pub fn text(&self) -> &'static str {
+        match self {
+            Remedy::Command(text) | Remedy::Step(text) => text,
+        }
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.remedy {
+            Remedy::Command(command) => write!(out, "{}; `{command}`", self.what),
+            Remedy::Step(step) => write!(out, "{}; {step}", self.what),
+        }
+    }
 }
 
 /// What keeps programs from being managed here, if anything does.
@@ -104,7 +134,7 @@ pub fn describe_missing(missing: Features) -> Option<Lack> {
     );
     Some(Lack {
         what,
-        remedy: "boot Linux 6.8 or later".into(),
+        remedy: Remedy::Step(KERNEL),
     })
 }
 
@@ -125,40 +155,84 @@ pub fn feature_names(features: Features) -> Vec<&'static str> {
 
 /// What it means that the userfaultfd can't be had.
 pub fn describe_error(error: OpenError) -> Lack {
-    describe(error, rustix::process::geteuid().is_root())
+    describe(error, Caller::find())
 }
 
-fn describe(error: OpenError, is_root: bool) -> Lack {
-    let lack = |what: &str, remedy: &str| Lack {
-        what: what.into(),
-        remedy: remedy.into(),
-    };
-    match error {
-        OpenError::NotSupported { .. } => lack(
-            "there is no userfaultfd: the kernel was built without it, or a sandbox hides it",
-            "use a kernel with CONFIG_USERFAULTFD=y, outside gVisor and the like",
-        ),
-        OpenError::NotPermitted { .. } if is_root => lack(
-            "userfaultfd is forbidden even to root: a seccomp filter or a missing capability",
-            "start the container with `--security-opt seccomp=unconfined --cap-add SYS_PTRACE`",
-        ),
-        OpenError::NotPermitted {
-            device: Errno::NOENT,
-            ..
-        } => lack(
-            "userfaultfd is not permitted to this user, and there is no /dev/userfaultfd",
-            "sudo sysctl -w vm.unprivileged_userfaultfd=1",
-        ),
-        OpenError::NotPermitted { .. } => lack(
-            "userfaultfd is not permitted to this user",
-            "sudo setfacl -m u:$USER:rw /dev/userfaultfd",
-        ),
-        OpenError::Lacks { missing } => {
-            describe_missing(missing).unwrap_or_else(|| lack("nothing is missing", "try again"))
+/// Who asks for a userfaultfd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caller {
+    /// The root of the whole machine, or of a container that shares its users.
+    Root,
+    /// The root of a user namespace, which is an ordinary user outside of it.
+    NamespaceRoot,
+    /// An ordinary user.
+    User,
+}
+
+impl Caller {
+    fn find() -> Caller {
+        if !rustix::process::geteuid().is_root() {
+            return Caller::User;
         }
-        OpenError::Refused { error } => Lack {
+        match std::fs::read_to_string("/proc/self/uid_map") {
+            Ok(map) if !maps_everybody(&map) => Caller::NamespaceRoot,
+            Ok(_) | Err(_) => Caller::Root,
+        }
+    }
+}
+
+/// Whether a map of user numbers is that of the machine: every number stands for itself.
+fn maps_everybody(map: &str) -> bool {
+    map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
+}
+
+fn describe(error: OpenError, caller: Caller) -> Lack {
+    use Remedy::{Command, Step};
+    let lack = |what: &str, remedy: Remedy| Lack {
+        what: what.into(),
+        remedy,
+    };
+    match (error, caller) {
+        (OpenError::NotSupported { .. }, _) => lack(
+            "there is no userfaultfd: the kernel was built without it, or a sandbox hides it",
+            Step("use a kernel with CONFIG_USERFAULTFD=y, outside gVisor and the like"),
+        ),
+        (OpenError::NotPermitted { .. }, Caller::Root) => lack(
+            "userfaultfd is forbidden even to root: a seccomp filter or a missing capability",
+            Step(
+                "start the container with `--security-opt seccomp=unconfined --cap-add SYS_PTRACE`",
+            ),
+        ),
+        (OpenError::NotPermitted { .. }, Caller::NamespaceRoot) => lack(
+            "userfaultfd is not permitted: the root of a user namespace has no more right to it \
+             than the user who made the namespace",
+            Step(
+                "give that user the right, outside of the namespace: \
+                 `sudo setfacl -m u:$USER:rw /dev/userfaultfd`, \
+                 or to all `sudo sysctl -w vm.unprivileged_userfaultfd=1`",
+            ),
+        ),
+        (
+            OpenError::NotPermitted {
+                device: Errno::NOENT,
+                ..
+            },
+            Caller::User,
+        ) => lack(
+            "userfaultfd is not permitted to this user, and there is no /dev/userfaultfd",
+            Command("sudo sysctl -w vm.unprivileged_userfaultfd=1"),
+        ),
+        (OpenError::NotPermitted { .. }, Caller::User) => lack(
+            "userfaultfd is not permitted to this user",
+            Command("sudo setfacl -m u:$USER:rw /dev/userfaultfd"),
+        ),
+        (OpenError::Lacks { missing }, _) => {
+            let nothing = || lack("nothing is missing", Step("try again"));
+            describe_missing(missing).unwrap_or_else(nothing)
+        }
+        (OpenError::Refused { error }, _) => Lack {
             what: format!("the userfaultfd handshake failed: {error}"),
-            remedy: "boot Linux 6.8 or later".into(),
+            remedy: Step(KERNEL),
         },
     }
 }
@@ -175,30 +249,36 @@ pub fn keep_addresses() {
 mod tests {
     use super::*;
 
+    fn not_permitted(device: Errno) -> OpenError {
+        OpenError::NotPermitted {
+            call: Errno::PERM,
+            device,
+        }
+    }
+
     #[test]
     fn a_user_without_privilege_is_told_the_command() {
-        let error = OpenError::NotPermitted {
-            call: Errno::PERM,
-            device: Errno::ACCESS,
-        };
+        let remedy = |device| describe(not_permitted(device), Caller::User).remedy;
         assert_eq!(
-            describe(error, false).remedy,
-            "sudo setfacl -m u:$USER:rw /dev/userfaultfd"
+            remedy(Errno::ACCESS),
+            Remedy::Command("sudo setfacl -m u:$USER:rw /dev/userfaultfd")
         );
-        let error = OpenError::NotPermitted {
-            call: Errno::PERM,
-            device: Errno::NOENT,
-        };
         assert!(
-            describe(error, false)
-                .remedy
+            remedy(Errno::NOENT)
+                .text()
                 .contains("vm.unprivileged_userfaultfd=1")
         );
-        let error = OpenError::NotPermitted {
-            call: Errno::PERM,
-            device: Errno::PERM,
-        };
-        assert!(describe(error, true).remedy.contains("seccomp"));
+        let told = describe(not_permitted(Errno::PERM), Caller::Root).to_string();
+        assert!(told.contains("; start the container with `--security-opt seccomp"));
+    }
+
+    #[test]
+    fn found_f10_the_root_of_a_user_namespace_is_told_so() {
+        assert!(maps_everybody("         0          0 4294967295\n"));
+        assert!(!maps_everybody("         0       1000          1\n"));
+        let lack = describe(not_permitted(Errno::ACCESS), Caller::NamespaceRoot);
+        assert!(lack.what.contains("the root of a user namespace"), "{lack}");
+        assert!(!lack.to_string().contains("seccomp"), "{lack}");
     }
 
     #[test]

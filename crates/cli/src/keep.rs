@@ -60,6 +60,7 @@ pub fn run(_: Arguments) -> Result<Exit, Refusal> {
             last_seen = Instant::now();
         }
     }
+    tree.close();
     Ok(Exit::Fine)
 }
 

@@ -56,6 +56,9 @@ struct Arguments {
 }
 
 fn main() {
+    if run::witness::is_wanted() {
+        run::witness::stand();
+    }
     let exit = match Arguments::try_parse() {
         Ok(arguments) => arguments.command.run(),
         Err(error) => usage(&error),

@@ -1,4 +1,4 @@
-//! Writing results to stdout.
+//! Writing results to stdout, and the rest to stderr.
 
 use std::io::{ErrorKind, Write};
 
@@ -11,7 +11,13 @@ pub fn print(text: &str) {
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
     {
-        eprintln!("tidemark: stdout: {error}");
+        tell(&format!("tidemark: stdout: {error}\n"));
         std::process::exit(2);
     }
+}
+
+/// Writes `text` to stderr. If that is gone, as with a terminal that was closed, the command has
+/// its status all the same.
+pub fn tell(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }

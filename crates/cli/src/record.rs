@@ -101,7 +101,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     }
     let plan = Plan::new(&arguments)?;
     let spool = Spool::new()?;
-    let mut signals = catch_signals()?;
+    let mut signals = catch_signals(&arguments.program)?;
     let mut command = plan.command(&spool);
     let (writing, sink) = Writing::begin(&plan.output, &header(&plan, &arguments))?;
     let mut collector = Collector::new(spool, plan.settings, sink);
@@ -171,8 +171,8 @@ fn words_of(arguments: &Arguments) -> Vec<String> {
         .collect()
 }
 
-fn catch_signals() -> Result<Signals, Refusal> {
-    match Signals::catch() {
+fn catch_signals(program: &[OsString]) -> Result<Signals, Refusal> {
+    match Signals::catch(program) {
         Ok(signals) => Ok(signals),
         Err(error) => refuse!("signals can't be caught: {}", plain(&error)),
     }

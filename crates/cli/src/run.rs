@@ -5,14 +5,17 @@
 //! its processes, among which it divides memory by the rules of [`tidemark_core::share`].
 //! [`record`] makes the statistics.
 
+mod departures;
 pub mod files;
 pub mod plan;
 pub mod program;
 mod record;
 pub mod signals;
+mod strangers;
 pub mod supervisor;
 pub mod swap;
 pub mod tree;
+pub mod witness;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,7 +26,7 @@ use tidemark_live::control;
 use tidemark_results::{Ending, RunRecord, SCHEMA, text};
 
 use crate::exit::{Exit, Refusal};
-use crate::{host, keep};
+use crate::{host, keep, output};
 use plan::{Management, Plan};
 use supervisor::End;
 use tree::Books;
@@ -32,7 +35,8 @@ use tree::Books;
 ///
 /// The program's private memory is managed: at most SIZE of it is resident at a time, the rest is
 /// on a swap file that goes when its last user does. Stacks, code, files and shared memory are
-/// left alone and counted as unmanaged. The program's output, signals and exit status are its own.
+/// left alone; what of that is resident is counted as unmanaged. The program's output, signals and
+/// exit status are its own.
 ///
 /// Statistics are written when PROGRAM ends. Processes it leaves behind stay managed, and are
 /// looked after by a `tidemark keep` in the background until the last of them ends.
@@ -106,7 +110,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         books
             .notes
             .iter()
-            .for_each(|note| eprintln!("tidemark: {note}"));
+            .for_each(|note| output::tell(&format!("tidemark: {note}\n")));
     }
     let record = RunRecord {
         schema: SCHEMA.into(),
@@ -138,16 +142,16 @@ fn run_managed(
     let swap_notes = management.swap.notes();
     let (mut tree, folder) = management.start(memory_bytes, &mut command)?;
     let end = supervisor::supervise(command, Some(&mut tree))?;
-    let mut books = tree.finish(end.pid, ending_of(end.status));
+    let mut books = tree.finish(ending_of(end.status));
     books.notes.splice(0..0, swap_notes);
     if books.processes.is_empty() {
         books
             .notes
             .push("the program did not load the engine and ran unmanaged".into());
     }
-    if tree.has_members()
-        && let Err(error) = keep::hand_over(tree, folder)
-    {
+    if !tree.has_members() {
+        tree.close();
+    } else if let Err(error) = keep::hand_over(tree, folder) {
         books.notes.push(format!(
             "nobody looks after the processes left behind: {error}"
         ));
@@ -159,7 +163,7 @@ fn run_managed(
 /// and the exit status stays the program's.
 fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<files::Replacement>) {
     if arguments.summary {
-        eprint!("{}", text::summary(record));
+        output::tell(&text::summary(record));
     }
     if let Some(file) = statistics_file
         && let Err(refusal) = file.write(&record.to_json())

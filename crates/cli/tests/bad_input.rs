@@ -114,6 +114,70 @@ fn programs_that_can_not_be_managed() {
 }
 
 #[test]
+fn found_m5_a_program_with_privileges_of_its_own_has_one_true_remedy() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root may give files away");
+        return;
+    }
+    let folder = Folder::new("privileged");
+    let contents = std::fs::read("/bin/true").unwrap();
+    let program = folder.program("privileged", &contents);
+    std::os::unix::fs::chown(&program, Some(65534), Some(65534)).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
+    std::fs::set_permissions(&program, mode).unwrap();
+    let trace = folder.path("trace.tide");
+    for command in [
+        &["run", "--memory", "64M", "--", &program][..],
+        &["record", "--live", "-o", &trace, "--", &program],
+        &["record", "-o", &trace, "--", &program],
+        &["compare", "--memory", "50%", "--", &program],
+    ] {
+        let output = tidemark(command);
+        expect_refusal(&output, &[&program, "set-user-id", "a copy of it"]);
+        let told = stderr(&output);
+        assert!(!told.contains("without `--live`"), "{told}");
+    }
+    // What is told is true.
+    let copy = folder.program("copy", &contents);
+    let output = Command::new(TIDEMARK)
+        .args(["run", "--memory", "64M", "--swap-size", "1M", "--", &copy])
+        .env("TIDEMARK_SHIM", idle_library())
+        .output()
+        .unwrap();
+    let is_there = tidemark_live::sys::uffd::Uffd::offered().is_ok();
+    assert_eq!(output.status.success(), is_there, "{}", stderr(&output));
+}
+
+#[test]
+fn found_m7_what_is_too_small_is_refused_with_what_the_program_uses() {
+    if tidemark_live::sys::uffd::Uffd::offered().is_err() {
+        return;
+    }
+    let folder = Folder::new("share");
+    let trace = folder.path("loop.tide");
+    let made = tidemark(&["generate", "loop", "--pages", "2048", "-o", &trace]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let compare = |options: &[&str]| {
+        Command::new(TIDEMARK)
+            .args(["compare", "--disk", "ssd"])
+            .args(options)
+            .args(["--", "true"])
+            .env("TIDEMARK_SHIM", idle_library())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    };
+    let output = compare(&["--memory", "75%,25%", "--trace", &trace]);
+    let parts = ["`--memory 25%`", "uses 8 MiB of managed", "in is 4M, 50 %"];
+    expect_refusal(&output, &parts);
+    // What needs no recording to be told is told before.
+    let new = folder.path("new.tide");
+    let swap = ["--memory", "50%", "--trace", &new, "--swap-size", "lots"];
+    expect_refusal(&compare(&swap), &["--swap-size lots"]);
+    assert!(!std::path::Path::new(&new).exists());
+}
+
+#[test]
 fn swap_that_can_not_be() {
     let memory = ["--memory", "64M"];
     let with = |options: &[&'static str]| [&memory[..], options].concat();

@@ -132,6 +132,30 @@ fn what_a_killed_benchmark_left_is_cleared_away_by_the_next() {
     assert_clean(&folder, before);
 }
 
+#[test]
+fn found_m6_what_was_told_to_end_and_killed_is_cleared_away_though_nothing_is_noted() {
+    let _one = KERNEL.lock();
+    let folder = Folder::new("bench-told");
+    let before = page_cluster();
+    let Some(mut child) = start_endless(&folder) else {
+        return;
+    };
+    // Stopped, so that it has no time to put anything back.
+    for signal in ["STOP", "TERM", "KILL"] {
+        let mut kill = Command::new("kill");
+        kill.args(["-s", signal, &child.id().to_string()]);
+        assert!(kill.status().unwrap().success());
+    }
+    wait(&mut child);
+    fs::write("/run/tidemark-bench.ledger", "").unwrap();
+    fs::write("/proc/sys/vm/page-cluster", before.to_string()).unwrap();
+    let scan = ["scan", "--memory", "4M", "--size", "8M"];
+    let output = bench(&folder, &scan, "kernel-swap");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(!has_group(child.id()), "its control group is still there");
+    assert_clean(&folder, before);
+}
+
 /// Runs a benchmark without our own contenders, one round.
 fn bench(folder: &Folder, arguments: &[&str], against: &str) -> Output {
     let folder = folder.0.to_str().unwrap();

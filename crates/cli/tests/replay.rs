@@ -288,6 +288,16 @@ fn what_can_not_be_replayed_is_refused_in_one_line() {
 }
 
 #[test]
+fn found_f12_a_trace_with_nothing_managed_in_step_says_so() {
+    let output = tidemark(&["replay", "--in-step", "--memory", "50%", SORT]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    let is_clear = told.contains("no memory that is managed in step")
+        && told.contains("`tidemark compare --in-step --trace FILE`");
+    assert!(is_clear && told.lines().count() == 1, "{told}");
+}
+
+#[test]
 fn systems_that_treat_files_apart_refuse_traces_that_do_not_say_which_they_are() {
     let folder = Folder::new("replay-unmapped");
     let trace = folder.path("zipf.tide");

@@ -158,6 +158,107 @@ fn signals_sent_to_the_supervisor_reach_the_program_once() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "hup\nusr1\nterm\n");
 }
 
+/// Sends a signal to these, as `kill` takes them: a process, or a group with a dash before it.
+fn kill(signal: &str, whom: &[&str]) {
+    let mut kill = Command::new("kill");
+    kill.args(["-s", signal, "--"]).args(whom);
+    assert!(kill.status().unwrap().success());
+}
+
+/// A Python program that takes every signal as it comes and says its number, and ends with 3 at
+/// `SIGTERM`.
+const TAKER: &str = "import signal
+S = {signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGTERM}
+signal.pthread_sigmask(signal.SIG_BLOCK, S)
+print('ready', flush=True)
+while (got := signal.sigwaitinfo(S).si_signo) != signal.SIGTERM:
+    print(signal.Signals(got).name, flush=True)
+raise SystemExit(3)
+";
+
+#[test]
+fn found_m13_a_signal_to_the_group_reaches_the_program_once() {
+    if !may_run() {
+        return;
+    }
+    let folder = Folder::new("group");
+    let said = folder.path("said");
+    let child = run(&folder, &[], &["python3", "-c", TAKER])
+        .process_group(0)
+        .stdout(std::fs::File::create(&said).unwrap())
+        .spawn()
+        .unwrap();
+    let has_said = |line: &str| {
+        let said = std::fs::read_to_string(&said).unwrap();
+        said.lines().any(|known| known == line)
+    };
+    let pid = child.id().to_string();
+    let group = format!("-{pid}");
+    wait_until("the program runs", || has_said("ready"));
+    kill("USR1", &[&group]);
+    wait_until("the group has the signal", || has_said("SIGUSR1"));
+    // What the supervisor passes on of the first comes before the second.
+    kill("USR2", &[&pid]);
+    wait_until("the supervisor passes on", || has_said("SIGUSR2"));
+    kill("HUP", &[&group, &pid]);
+    wait_until("it comes by two ways", || has_said("SIGHUP"));
+    kill("USR1", &[&pid]);
+    let count = |name: &str| {
+        let said = std::fs::read_to_string(&said).unwrap();
+        said.lines().filter(|line| *line == name).count()
+    };
+    wait_until("the same again", || count("SIGUSR1") > 1);
+    kill("TERM", &[&pid]);
+    assert_eq!(wait(child).status.code(), Some(3));
+    assert_eq!((count("SIGUSR1"), count("SIGUSR2")), (2, 1));
+}
+
+/// Runs its arguments in a terminal of their own, as the leader of a session, closes the terminal
+/// once they have said that they are ready, and ends as they do, or with 77 if they do not.
+const TERMINAL: &str = "import os, pty, sys, time
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+said = b''
+while b'ready' not in said:
+    said += os.read(terminal, 1000)
+os.close(terminal)
+for _ in range(200):
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    if ended:
+        sys.exit(os.waitstatus_to_exitcode(status))
+    time.sleep(0.05)
+os.kill(pid, 9)
+sys.exit(77)
+";
+
+#[test]
+fn found_f5_a_closed_terminal_hangs_the_program_up() {
+    if !may_run() {
+        return;
+    }
+    let folder = Folder::new("terminal");
+    let (told, background) = (folder.path("told"), folder.path("background"));
+    let script = format!(
+        "trap 'echo hup > {told}; exit 3' HUP
+         sh -c 'trap \"\" HUP; sleep 1; echo done > {background}' &
+         echo ready; while :; do sleep 0.01; done"
+    );
+    let inner = run(&folder, &[], &["sh", "-c", &script]);
+    let mut command = Command::new("python3");
+    command
+        .args(["-c", TERMINAL])
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .env("TIDEMARK_SHIM", idle_library());
+    assert_eq!(wait(command.spawn().unwrap()).status.code(), Some(3));
+    assert_eq!(std::fs::read_to_string(&told).unwrap(), "hup\n");
+    // What ignores the hang-up lives on, as it does without a supervisor.
+    wait_until("the job in the background ends", || {
+        Path::new(&background).exists()
+    });
+}
+
 #[test]
 fn an_ignored_hang_up_stays_ignored() {
     if !may_run() {

@@ -34,8 +34,6 @@ const STACK_BYTES_LEAST: usize = 16 << 10;
 pub struct Found {
     /// Ranges that can be managed and are not yet.
     pub fresh: Vec<(usize, usize)>,
-    /// Bytes that are passed through: stacks, shared and file mappings, small tails.
-    pub unmanaged_bytes: usize,
     /// Ranges of anonymous private memory, managed or not.
     pub anonymous: Ranges,
 }
@@ -142,11 +140,6 @@ impl Scanner {
                 Verdict::PassThrough => {
                     if area.kind != Kind::File && !area.is_shared {
                         found.anonymous.insert(area.start, area.end);
-                    }
-                    let is_own = memory::overlaps_own(area.start, area.end);
-                    let is_counted = (area.is_readable || area.is_writable) && !is_own;
-                    if is_counted && area.kind != Kind::Special {
-                        found.unmanaged_bytes += area.end - area.start;
                     }
                 }
             }
@@ -397,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn private_anonymous_memory_is_found_and_the_rest_is_counted() {
+    fn private_anonymous_memory_is_found_and_nothing_else() {
         let mut scanner = Scanner::new().unwrap();
         let managed = Ranges::new();
         let areas = [
@@ -409,7 +402,6 @@ mod tests {
         ];
         let found = scan(&mut scanner, &areas, &managed);
         assert_eq!(found.fresh, [(0x10000, 0x20000), (0x30000, 0x40000)]);
-        assert_eq!(found.unmanaged_bytes, 0x30000);
     }
 
     #[test]

@@ -145,7 +145,8 @@ pub enum Counter {
     CleanDrops,
     /// Pages of zeros that left without being written.
     ZeroPages,
-    /// Bytes of memory that is passed through: stacks, shared and file mappings.
+    /// Resident bytes, anonymous or shared, that are neither in frames nor the engine's own:
+    /// stacks, shared memory, what a program wrote to of its files' private mappings.
     UnmanagedBytes,
     /// Bytes of address space under management.
     ManagedBytes,
@@ -186,11 +187,13 @@ pub enum Counter {
     Disowned,
     /// ... and the most at a time.
     DisownedPeak,
+    /// The most that [`UnmanagedBytes`](Counter::UnmanagedBytes) ever was.
+    UnmanagedBytesMost,
 }
 
 impl Counter {
     /// All counters, in the order of the record.
-    pub const ALL: [Counter; 34] = [
+    pub const ALL: [Counter; 35] = [
         Counter::PageIns,
         Counter::PageOuts,
         Counter::PageInRequests,
@@ -225,6 +228,7 @@ impl Counter {
         Counter::PinnedPeak,
         Counter::Disowned,
         Counter::DisownedPeak,
+        Counter::UnmanagedBytesMost,
     ];
 
     /// The counter's name in statistics files.
@@ -264,6 +268,7 @@ impl Counter {
             Counter::PinnedPeak => "pinned_peak",
             Counter::Disowned => "disowned",
             Counter::DisownedPeak => "disowned_peak",
+            Counter::UnmanagedBytesMost => "unmanaged_bytes_most",
         }
     }
 }
@@ -413,6 +418,11 @@ impl Shared {
         self.header(Header::FramesResident)
             .fetch_sub(resident, Relaxed);
         process.set_state(State::Free);
+    }
+
+    /// Where it is mapped: its first address, and the one just past it.
+    pub fn range(&self) -> (usize, usize) {
+        self.memory.range()
     }
 
     /// The record of one process.

@@ -115,7 +115,8 @@ pub struct Statistics {
     pub frames_budget: u64,
     /// The most frames that were used at a time.
     pub frames_peak: u64,
-    /// Memory that is not managed: stacks, code, files, shared and locked memory.
+    /// The most memory that was resident at a time and not managed, without what files back:
+    /// stacks, shared memory, and everything of programs that could not be managed.
     pub unmanaged_bytes: u64,
     /// Address space under management.
     pub managed_bytes: u64,

@@ -12,7 +12,7 @@
 //! 2. What there is no room for stays as it was.
 
 use std::cell::UnsafeCell;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, CString, c_char};
 
 use tidemark_live::control;
 
@@ -116,6 +116,18 @@ pub(crate) fn is_under_valgrind() -> bool {
     let preloads = (!preloads.is_null()).then(|| unsafe { bytes(preloads) });
     let mut preloads = preloads.unwrap_or_default().split(|&byte| byte == b':');
     preloads.any(is_valgrinds)
+}
+
+/// Has what this process starts ask for no engine.
+///
+/// # Safety
+/// No other thread looks at variables meanwhile.
+pub(crate) unsafe fn forget_supervisor() {
+    for name in [control::CONTROL, control::MEMORY] {
+        let name = CString::new(name).expect("the names of variables have no zeros");
+        // SAFETY: a string, and by the caller's word nobody else uses the environment.
+        unsafe { libc::unsetenv(name.as_ptr()) };
+    }
 }
 
 /// Makes the environment what it is on both sides.

@@ -42,8 +42,10 @@ use std::time::Duration;
 
 use tidemark_live::engine::{Engine, Lock, Setup, Trouble, Woken, say, sleep};
 use tidemark_live::hand::Hand;
+use tidemark_live::machine::StartError;
 use tidemark_live::requests::Requests;
 use tidemark_live::sys::lifeline::Lifeline;
+use tidemark_live::sys::uffd::OpenError;
 use tidemark_live::sys::{files, futex, memory, signal};
 
 use crate::awake::finishes_soon;
@@ -427,10 +429,24 @@ pub(crate) fn hold_lifeline() {
 fn rest(trouble: Option<Trouble>) -> ! {
     if let Some(trouble) = trouble {
         complain(&trouble, "the program runs unmanaged");
+        if is_for_user(&trouble) {
+            // What it starts would fare alike, and say the same.
+            // SAFETY: the one thread of the program waits for this one.
+            unsafe { environment::forget_supervisor() };
+        }
     }
     HAND.end();
     set_stage(ABSENT);
     thread::exit()
+}
+
+/// Whether an engine can't start because of who runs the program.
+fn is_for_user(trouble: &Trouble) -> bool {
+    matches!(
+        trouble,
+        Trouble::ForeignSupervisor
+            | Trouble::Machine(StartError::Uffd(OpenError::NotPermitted { .. }))
+    )
 }
 
 /// Says why a process has no engine. What outlives a recording has none, and that is no trouble.

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::process::Pid;
+
 /// How long a group's last processes and pages may take to go away.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
 
@@ -84,6 +86,20 @@ impl Controller {
         Ok(group)
     }
 
+    /// Removes the groups of benchmarks that are no more.
+    pub fn remove_abandoned(&self) {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let maker = entry.file_name().to_str().and_then(maker_of);
+            let is_dead = |maker| {
+                let answer = rustix::process::test_kill_process(maker);
+                answer == Err(rustix::io::Errno::SRCH)
+            };
+            if maker.is_some_and(is_dead) {
+                Controller::remove_stale(&entry.path());
+            }
+        }
+    }
+
     /// Removes a group that a run cut short has left behind.
     pub fn remove_stale(path: &Path) {
         let version = match path.join("memory.limit_in_bytes").exists() {
@@ -130,7 +146,7 @@ impl Group {
     fn end_processes(&self) {
         let processes = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
         for process in processes.lines().filter_map(|line| line.parse().ok()) {
-            if let Some(process) = rustix::process::Pid::from_raw(process) {
+            if let Some(process) = Pid::from_raw(process) {
                 // One that is already gone needs no ending.
                 let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
             }
@@ -156,6 +172,12 @@ impl Drop for Group {
     }
 }
 
+/// The benchmark that makes groups of this name.
+fn maker_of(name: &str) -> Option<Pid> {
+    let (maker, _) = name.strip_prefix("tidemark-bench-")?.split_once('-')?;
+    Pid::from_raw(maker.parse().ok()?)
+}
+
 /// The mount point in a line of mountinfo, if it is of `kind` and has the option `option`.
 fn mount_of(line: &str, kind: &str, option: &str) -> Option<PathBuf> {
     let (mount, source) = line.split_once(" - ")?;
@@ -174,6 +196,13 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_names_its_maker() {
+        assert_eq!(maker_of("tidemark-bench-71-2"), Pid::from_raw(71));
+        assert_eq!(maker_of("tidemark-bench-71"), None);
+        assert_eq!(maker_of("tidemark-ownmem"), None);
+    }
 
     #[test]
     fn the_memory_controller_is_found_among_the_mounts() {

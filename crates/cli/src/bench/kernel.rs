@@ -3,13 +3,16 @@
 //!
 //! Changes to the host are written to a ledger before they are made. Normally [`KernelSwap`]
 //! undoes them when it is dropped, signals included; after a kill -9 the next run finds the
-//! ledger and undoes them first.
+//! ledger and undoes them first. Swap files in use that are named as ours are undone, too: whoever
+//! holds the ledger is the only one who can have made them.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 
@@ -19,6 +22,12 @@ use super::cgroup::Controller;
 const PAGE_CLUSTER: &str = "/proc/sys/vm/page-cluster";
 /// The record of changes, and the lock that keeps two benchmarks apart.
 const LEDGER: &str = "/run/tidemark-bench.ledger";
+/// How the name of a swap file begins and ends; the number of its process is between.
+const NAME: (&str, &str) = ("tidemark-bench-", ".swap");
+/// How long turning swap off is tried. While somebody else is at it, or pages of a program that is
+/// being ended are in the way, the kernel refuses.
+const OFF_LIMIT: Duration = Duration::from_secs(10);
+const OFF_PAUSE: Duration = Duration::from_millis(100);
 
 /// A swap file in use, and the right to change the kernel's settings.
 pub struct KernelSwap {
@@ -46,7 +55,7 @@ impl KernelSwap {
         let mut ledger = Ledger::open()?;
         ledger.undo_leftovers();
         let page_cluster_default = read_page_cluster()?;
-        let swap_file = folder.join(format!("tidemark-bench-{}.swap", std::process::id()));
+        let swap_file = folder.join(format!("{}{}{}", NAME.0, std::process::id(), NAME.1));
         ledger.note("page-cluster", &page_cluster_default.to_string())?;
         ledger.note("swap", &swap_file.to_string_lossy())?;
         let swap = KernelSwap {
@@ -153,8 +162,15 @@ impl Ledger {
         // An unreadable ledger has nothing to undo.
         let _ = self.file.read_to_string(&mut text);
         let mut is_clean = true;
-        // Groups come last in the ledger and hold what keeps swap in use, so they go first.
-        for (kind, value) in text.lines().rev().filter_map(|line| line.split_once(' ')) {
+        // Groups hold what keeps swap in use, so they go first: they come last in the ledger.
+        let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+        let unknown = collect_own_swap_files(&swaps);
+        let unknown = unknown.iter().map(|path| ("swap", path.as_str()));
+        let noted = text.lines().rev().filter_map(|line| line.split_once(' '));
+        if let Ok(controller) = Controller::find() {
+            controller.remove_abandoned();
+        }
+        for (kind, value) in noted.chain(unknown) {
             let undone = match kind {
                 "group" => {
                     Controller::remove_stale(Path::new(value));
@@ -215,15 +231,38 @@ fn make_swap_file(path: &Path, bytes: u64) -> Result<(), String> {
 }
 
 fn remove_swap_file(path: &Path) -> Result<(), String> {
-    if is_swap_in_use(path) {
-        run("swapoff", &[path.as_os_str()])?;
-    }
+    turn_off(path)?;
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("{}: {error}", path.display()))
         }
         _ => Ok(()),
     }
+}
+
+fn turn_off(path: &Path) -> Result<(), String> {
+    let start = Instant::now();
+    while is_swap_in_use(path) {
+        match run("swapoff", &[path.as_os_str()]) {
+            Err(message) if start.elapsed() > OFF_LIMIT => return Err(message),
+            Ok(()) | Err(_) => std::thread::sleep(OFF_PAUSE),
+        }
+    }
+    Ok(())
+}
+
+/// The swap files of benchmarks among those that `/proc/swaps` lists.
+fn collect_own_swap_files(swaps: &str) -> Vec<String> {
+    let files = swaps
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    let is_own = |path: &&str| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let number = name.strip_prefix(NAME.0);
+        let number = number.and_then(|rest| rest.strip_suffix(NAME.1));
+        path.starts_with('/') && number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    files.filter(is_own).map(str::to_owned).collect()
 }
 
 fn is_swap_in_use(path: &Path) -> bool {
@@ -239,6 +278,8 @@ fn run(program: &str, arguments: &[&std::ffi::OsStr]) -> Result<(), String> {
     let output = Command::new(program)
         .args(arguments)
         .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+        // What is typed at the terminal, or sent to the whole group, is not to stop it midway.
+        .process_group(0)
         .output()
         .map_err(|error| format!("`{program}` can't be started: {error}"))?;
     if output.status.success() {
@@ -256,6 +297,16 @@ fn run(program: &str, arguments: &[&std::ffi::OsStr]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn swap_files_of_benchmarks_are_told_by_their_names() {
+        let swaps = "Filename Type Size Used Priority\n\
+            /var/tmp/tidemark-bench-71.swap file 65532 0 32767\n\
+            /dev/vdb partition 65532 0 -2\n\
+            /home/tidemark-bench-mine.swap file 65532 0 -3\n";
+        let own = collect_own_swap_files(swaps);
+        assert_eq!(own, ["/var/tmp/tidemark-bench-71.swap"]);
+    }
 
     #[test]
     fn swap_counters_come_from_vmstat_and_count_from_a_start() {

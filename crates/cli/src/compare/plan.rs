@@ -9,6 +9,7 @@ use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_lab::world::disk::table::Table;
 use tidemark_lab::world::{DiskModel, PolicyChoice, Scheduler, Watch};
 use tidemark_live::engine::MAPPED_BYTES_LEAST;
+use tidemark_results::text::bytes;
 use tidemark_trace::private::{Extent, LARGE_BYTES_LEAST};
 
 use super::Arguments;
@@ -17,7 +18,7 @@ use crate::exit::{Refusal, refuse};
 use crate::run::plan::MEMORY_BYTES_MIN;
 use crate::run::program;
 use crate::views::parse_memories;
-use crate::{host, policies, replay};
+use crate::{host, policies, replay, size};
 
 /// The disk that is measured where live runs swap.
 pub const MEASURED: &str = "measured";
@@ -68,13 +69,20 @@ impl<'a> Plan<'a> {
             is_in_step: arguments.in_step,
             runs: arguments.runs,
         };
-        // Whatever the program uses, these must be sizes.
-        plan.parse_sizes(1 << 40)?;
+        // A recording takes minutes: what can be told before it is.
+        plan.parse_sizes(None)?;
+        if let Some(text) = &arguments.swap_size {
+            size::parse("--swap-size", text, size::physical_memory_bytes())?;
+        }
+        let shim = host::find_shim()?;
+        if arguments.in_step {
+            host::find_pool(&shim)?;
+        }
         if let Some(obstacle) = program::find_obstacle(&plan.path) {
             refuse!("`{}` {}", plan.path.display(), obstacle.reason());
         }
         if let Some(lack) = host::find_lack(false) {
-            refuse!("{}; `{}`", lack.what, lack.remedy);
+            refuse!("{lack}");
         }
         Ok(plan)
     }
@@ -99,7 +107,7 @@ impl<'a> Plan<'a> {
 
     /// The sizes of memory, each once, rising.
     pub fn memory_pages(&self, replay: &Replay) -> Result<Vec<u32>, Refusal> {
-        self.parse_sizes(replay.footprint_pages(1) * replay.page_bytes())
+        self.parse_sizes(Some(replay.footprint_pages(1) * replay.page_bytes()))
     }
 
     /// Where the random numbers of each replay start. Disks draw their delays from them.
@@ -169,18 +177,32 @@ impl<'a> Plan<'a> {
         told.iter().map(|note| (*note).to_owned()).collect()
     }
 
-    fn parse_sizes(&self, whole_bytes: u64) -> Result<Vec<u32>, Refusal> {
+    /// The sizes, where the program's managed memory is `whole_bytes`; `None`: it is not known yet.
+    fn parse_sizes(&self, whole_bytes: Option<u64>) -> Result<Vec<u32>, Refusal> {
         const PAGE_BYTES: u64 = tidemark_core::id::PAGE_BYTES;
+        const LEAST: &str = "the least that a program runs in is 4M";
+        const _: () = assert!(MEMORY_BYTES_MIN == 4 << 20);
         let check = |part: &str, pages: u32| {
-            if u64::from(pages) < MEMORY_BYTES_MIN / PAGE_BYTES {
-                refuse!(
-                    "`--memory {part}`: too small; the least that a program runs in is {}M",
-                    MEMORY_BYTES_MIN >> 20
-                );
+            if u64::from(pages) >= MEMORY_BYTES_MIN / PAGE_BYTES {
+                return Ok(());
             }
-            Ok(())
+            match whole_bytes {
+                Some(whole) if whole < MEMORY_BYTES_MIN => refuse!(
+                    "`--memory {part}`: the program uses {} of managed memory in all, and {LEAST}",
+                    bytes(whole)
+                ),
+                Some(whole) if part.ends_with('%') => refuse!(
+                    "`--memory {part}`: too small: the program uses {} of managed memory, and \
+                     {LEAST}, {} %; `--trace FILE` keeps a recording for another try",
+                    bytes(whole),
+                    (MEMORY_BYTES_MIN * 100).div_ceil(whole)
+                ),
+                Some(_) | None => refuse!("`--memory {part}`: too small; {LEAST}"),
+            }
         };
         let memory = &self.arguments.memory;
+        // Shares of a whole that is not known are taken for large enough.
+        let whole_bytes = whole_bytes.unwrap_or(1 << 40);
         parse_memories("--memory", memory, PAGE_BYTES, whole_bytes, check)
     }
 }

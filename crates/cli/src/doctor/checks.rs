@@ -267,7 +267,7 @@ fn missing(name: &str, finding: String, remedy: &str) -> Check {
 fn lacking(name: &str, lack: Lack, verdict: Verdict) -> Check {
     Check {
         verdict,
-        ..missing(name, lack.what, &lack.remedy)
+        ..missing(name, lack.what, lack.remedy.text())
     }
 }
 

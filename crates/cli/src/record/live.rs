@@ -30,7 +30,7 @@ use super::writer::Writing;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::run::files::PrivateFolder;
 use crate::run::plan::preload;
-use crate::run::program::{self, plain};
+use crate::run::program::{self, Obstacle, plain};
 use crate::run::supervisor::exit_of;
 use crate::{host, size};
 
@@ -63,7 +63,7 @@ struct Plan {
 pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     let plan = Plan::new(arguments)?;
     let spool = Spool::new()?;
-    let mut signals = super::catch_signals()?;
+    let mut signals = super::catch_signals(&arguments.program)?;
     let folder = PrivateFolder::new()?;
     let (listener, socket) = folder.listen()?;
     let mut members = plan.open_shop(listener)?;
@@ -130,8 +130,8 @@ fn line(totals: Totals, bytes: u64, tally: Tally, elapsed: Duration) -> String {
 /// What a reader of the trace should know.
 fn notes(plan: &Plan, tally: Tally) -> Vec<String> {
     let mut notes = vec![format!(
-        "not managed, and so not in the trace: {} at most at a time (code, stacks, files, shared \
-         memory)",
+        "not managed, and so not in the trace: {} resident at most at a time (stacks, shared \
+         memory), beside code and files",
         text::bytes(tally.unmanaged_bytes)
     )];
     if tally.page_ins > 0 {
@@ -179,15 +179,17 @@ impl Plan {
         }
         let name = &arguments.program[0];
         let program = program::find(name)?;
-        if let Some(obstacle) = program::find_obstacle(&program) {
-            refuse!(
+        match program::find_obstacle(&program) {
+            None => {}
+            Some(obstacle @ (Obstacle::Static | Obstacle::OtherLinker(_))) => refuse!(
                 "`{}` {}; record it without `--live`",
                 program.display(),
                 obstacle.reason()
-            );
+            ),
+            Some(obstacle) => refuse!("`{}` {}", program.display(), obstacle.reason()),
         }
         if let Some(lack) = host::find_lack(false) {
-            refuse!("{}; `{}`", lack.what, lack.remedy);
+            refuse!("{lack}");
         }
         Ok(Plan {
             output: arguments

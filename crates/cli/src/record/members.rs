@@ -42,7 +42,7 @@ struct Member {
 /// What the engines have counted, over all processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The most memory that was not managed at a time, in bytes.
+    /// The most memory that was resident at a time and not managed, in bytes.
     pub unmanaged_bytes: u64,
     /// How long threads waited for pages, in nanoseconds, of processes that have ended.
     pub stall_ns: u64,

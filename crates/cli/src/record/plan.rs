@@ -106,6 +106,14 @@ pub fn find_page_bytes(text: &str) -> Result<u64, Refusal> {
 }
 
 fn check_program(name: &OsStr, program: &Path) -> Result<(), Refusal> {
+    // Valgrind runs none of these, for root neither.
+    if let Some(mark) = program::collect_marks(program).first() {
+        refuse!(
+            "`{}`: has privileges of its own ({mark}), which it can't have under Valgrind; record \
+             a copy of it, which has none (as root, if it needs them)",
+            name.display()
+        );
+    }
     match program::find_obstacle(program) {
         // Neither loading nor linking matters to what interprets the program's instructions.
         None | Some(Obstacle::Static | Obstacle::OtherLinker(_)) => Ok(()),
@@ -118,11 +126,9 @@ fn check_program(name: &OsStr, program: &Path) -> Result<(), Refusal> {
             name.display(),
             Obstacle::UnknownFormat.reason()
         ),
-        Some(other) => refuse!(
-            "`{}`: {}; make a copy of it that does not, or that can be",
-            name.display(),
-            other.reason()
-        ),
+        Some(other @ (Obstacle::Privileged(_) | Obstacle::Unreadable)) => {
+            refuse!("`{}`: {}", name.display(), other.reason())
+        }
     }
 }
 

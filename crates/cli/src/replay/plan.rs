@@ -79,6 +79,9 @@ impl<'a> Plan<'a> {
     pub fn order(&self, replay: &Replay) -> Result<ReplayOrder, Refusal> {
         let (arguments, page_bytes) = (self.arguments, replay.page_bytes());
         let whole_bytes = replay.footprint_pages(arguments.procs) * page_bytes;
+        if whole_bytes == 0 {
+            refuse!("{}", nothing_to_replay(arguments));
+        }
         Ok(ReplayOrder {
             systems: self.systems.clone(),
             memory_pages: self.parse_memory(whole_bytes, page_bytes)?,
@@ -113,6 +116,30 @@ impl<'a> Plan<'a> {
 
     fn parse_wired(&self, whole_bytes: u64, page_bytes: u64) -> Result<u32, Refusal> {
         parse_memory("--wired", &self.arguments.wired, page_bytes, whole_bytes)
+    }
+}
+
+/// What it means that traces have no memory of the kind that is replayed.
+fn nothing_to_replay(arguments: &Arguments) -> String {
+    let names: Vec<String> = arguments
+        .traces
+        .iter()
+        .map(|path| format!("`{}`", path.display()))
+        .collect();
+    let names = names.join(", ");
+    if arguments.in_step {
+        return format!(
+            "{names}: no memory that is managed in step, which are mappings of 4M or more; \
+             `tidemark compare --in-step --trace FILE` records such a trace, or replay without \
+             `--in-step`"
+        );
+    }
+    match arguments.managed.extent() {
+        Some(_) => format!(
+            "{names}: no anonymous memory, or none that the trace tells from other memory; replay \
+             with `--managed everything`"
+        ),
+        None => format!("{names}: no references; record or generate a longer trace"),
     }
 }
 

@@ -198,8 +198,7 @@ fn plan_memory(text: &str, machine_bytes: u64) -> Result<u64, Refusal> {
 
 /// What keeps any program from being managed on this host, in one line.
 fn find_host_obstacle(arguments: &Arguments) -> Option<String> {
-    let lack = host::find_lack(arguments.in_thread)?;
-    Some(format!("{}; `{}`", lack.what, lack.remedy))
+    host::find_lack(arguments.in_thread).map(|lack| lack.to_string())
 }
 
 /// The libraries to be loaded first: ours, then those that would have been.

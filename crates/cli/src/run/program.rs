@@ -19,6 +19,10 @@ const INTERPRETERS_MAX: u32 = 5;
 /// How much of a file is looked at. Headers of programs lie within the first page.
 const HEAD_BYTES: usize = 4096;
 
+const SET_USER: &str = "set-user-id";
+const SET_GROUP: &str = "set-group-id";
+const CAPABILITIES: &str = "file capabilities";
+
 /// Why a program can't be managed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
@@ -28,7 +32,7 @@ pub enum Obstacle {
     Foreign,
     /// Its dynamic linker is not the one of glibc.
     OtherLinker(String),
-    /// It runs with more privileges than its caller.
+    /// It runs with more privileges than its caller. A copy of it does not.
     Privileged(&'static str),
     /// It is neither a program nor a script with an interpreter.
     UnknownFormat,
@@ -88,10 +92,15 @@ impl Obstacle {
                 format!("is loaded by `{linker}`, which is not the linker of glibc")
             }
             Obstacle::Privileged(how) => {
-                format!("gains privileges ({how}), so that the linker loads nothing into it")
+                format!(
+                    "gains privileges ({how}), so that nothing can be loaded into it; run a copy \
+                     of it, which gains none (as root, if it needs them)"
+                )
             }
             Obstacle::UnknownFormat => "is neither an ELF program nor a script with `#!`".into(),
-            Obstacle::Unreadable => "can't be read to see whether it can be managed".into(),
+            Obstacle::Unreadable => {
+                "can't be read to see whether it can be managed; `chmod +r` it".into()
+            }
         }
     }
 }
@@ -113,18 +122,29 @@ fn is_executable(metadata: &Metadata, path: &Path) -> bool {
 fn find_privilege(path: &Path) -> Option<Obstacle> {
     let metadata = std::fs::metadata(path).ok()?;
     let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
-    let is_set = |bits: u32| metadata.mode() & bits == bits;
-    if is_set(0o4000) && metadata.uid() != user.as_raw() {
-        return Some(Obstacle::Privileged("set-user-id"));
-    }
-    if is_set(0o2010) && metadata.gid() != group.as_raw() {
-        return Some(Obstacle::Privileged("set-group-id"));
-    }
+    let is_gained = |mark: &&'static str| match *mark {
+        SET_USER => metadata.uid() != user.as_raw(),
+        SET_GROUP => metadata.gid() != group.as_raw(),
+        // Root has every capability before: it gains none.
+        _ => !user.is_root(),
+    };
+    let gained = collect_marks(path).into_iter().find(is_gained);
+    gained.map(Obstacle::Privileged)
+}
+
+/// How the file is marked as one whose runs have privileges of their own, whoever runs it.
+pub fn collect_marks(path: &Path) -> Vec<&'static str> {
+    let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.mode());
+    let is_set = |bits: u32| mode & bits == bits;
     let mut value = [0u8; 64];
-    let length = rustix::fs::getxattr(path, "security.capability", &mut value[..]);
-    // Root has every capability before: it gains none.
-    (length.is_ok_and(|length| length > 0) && !user.is_root())
-        .then_some(Obstacle::Privileged("file capabilities"))
+    let capabilities = rustix::fs::getxattr(path, "security.capability", &mut value[..]);
+    let marks = [
+        (is_set(0o4000), SET_USER),
+        (is_set(0o2010), SET_GROUP),
+        (capabilities.is_ok_and(|length| length > 0), CAPABILITIES),
+    ];
+    let marks = marks.into_iter().filter(|(is_there, _)| *is_there);
+    marks.map(|(_, mark)| mark).collect()
 }
 
 fn read_head(path: &Path) -> Option<Vec<u8>> {

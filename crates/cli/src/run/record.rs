@@ -63,7 +63,7 @@ fn statistics(process: &Process<'_>, now_ns: u64) -> Statistics {
         over_budget_pages_peak: count(Counter::DisownedPeak),
         frames_budget: u64::from(process.budget()),
         frames_peak: count(Counter::FramesPeak),
-        unmanaged_bytes: count(Counter::UnmanagedBytes),
+        unmanaged_bytes: count(Counter::UnmanagedBytesMost),
         managed_bytes: count(Counter::ManagedBytes),
         bytes_read: count(Counter::BytesRead),
         bytes_written: count(Counter::BytesWritten),
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(statistics.cow_faults, 1000 + Counter::CowFaults as u64);
         assert_eq!(
             statistics.unmanaged_bytes,
-            1000 + Counter::UnmanagedBytes as u64
+            1000 + Counter::UnmanagedBytesMost as u64
         );
         assert_eq!(statistics.frames_budget, 50);
         assert_eq!(statistics.latency.soft.histogram_ns.count(), 1);

@@ -1,41 +1,55 @@
-//! Signals: the supervisor passes on what it is sent, and leaves alone what the terminal sends to
-//! everybody.
+//! Signals: the supervisor passes on what it alone is sent.
 //!
-//! The program stays in the supervisor's process group, so that the terminal's signals (an
-//! interrupt typed, a hang-up, a change of its size) reach it directly. They are told from those a
-//! process sends by their origin, and not passed on: the program would get them twice.
+//! The program stays in the supervisor's process group, so that what the terminal sends (an
+//! interrupt typed, a change of its size) and what is sent to the whole group (by `timeout`, or a
+//! shell's `kill %1`) reaches it directly. A [`witness`](super::witness) in that group tells those
+//! from signals that reached the supervisor alone: somebody sent them to its process id, or the
+//! kernel did. The kernel tells the leader of a session alone that its terminal is gone, and under
+//! `ssh -t`, in a terminal's window or a container the supervisor is that leader.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::signal::*;
 use signal_hook::iterator::SignalsInfo;
-use signal_hook::iterator::exfiltrator::WithOrigin;
-use signal_hook::iterator::exfiltrator::origin::Origin;
-use signal_hook::low_level::siginfo::{Cause, Sent};
+use tidemark_live::sys::signal::SignalSet;
 
-/// What is passed on if a process sends it.
+use super::witness::Witness;
+
+/// What is passed on.
 const PASSED_ON: [i32; 9] = [
     SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT,
 ];
+
+/// How long a signal waits before it is passed on. `timeout` sends one to its child and then one to
+/// the whole group: a program by itself has both at once and sees one.
+const DELAY: Duration = Duration::from_millis(10);
 
 /// The signals of this process, as a stream that can be waited for.
 #[derive(Debug)]
 pub struct Signals {
     arrivals: UnixStream,
-    received: SignalsInfo<WithOrigin>,
+    received: SignalsInfo,
+    witness: Witness,
+    /// What has come and is not passed on yet, ...
+    waiting: SignalSet,
+    /// ... and when it is to be.
+    due: Option<Instant>,
 }
 
 impl Signals {
-    /// Starts to take in signals instead of dying of them. Signals that this process was told to
-    /// ignore, as `nohup` does, stay ignored, and the program inherits that.
-    pub fn catch() -> std::io::Result<Signals> {
+    /// Starts to take in signals instead of dying of them, for the program with these `words`.
+    /// Signals that this process was told to ignore, as `nohup` does, stay ignored, and the program
+    /// inherits that.
+    pub fn catch(words: &[OsString]) -> std::io::Result<Signals> {
         let ignored = ignored_signals();
         let caught = PASSED_ON
             .into_iter()
-            .filter(|&signal| ignored >> (signal - 1) & 1 == 0);
+            .filter(|&signal| !ignored.contains(signal));
         let (arrivals, wake) = UnixStream::pair()?;
         arrivals.set_nonblocking(true)?;
         for signal in caught.clone().chain([SIGCHLD]) {
@@ -44,25 +58,42 @@ impl Signals {
         Ok(Signals {
             arrivals,
             received: SignalsInfo::new(caught)?,
+            witness: Witness::start(words)?,
+            waiting: SignalSet::NONE,
+            due: None,
         })
     }
 
-    /// Passes on to `program` what has come since the last call.
+    /// Passes on to `program` what has come and is [due](Self::due).
     pub fn pass_on(&mut self, program: Pid) {
         let mut bytes = [0; 64];
         while matches!(self.arrivals.read(&mut bytes), Ok(read) if read > 0) {}
-        for origin in self.received.pending() {
-            if is_for_program(&origin)
-                && let Some(signal) = Signal::from_named_raw(origin.signal)
-            {
+        for signal in self.received.pending() {
+            self.waiting.insert(signal);
+            self.due.get_or_insert_with(|| Instant::now() + DELAY);
+        }
+        if self.due.is_none_or(|due| Instant::now() < due) {
+            return;
+        }
+        self.due = None;
+        let waiting = std::mem::take(&mut self.waiting);
+        let witnessed = self.witness.take(waiting);
+        let alone = |&signal: &i32| waiting.contains(signal) && !witnessed.contains(signal);
+        for signal in PASSED_ON.into_iter().filter(alone) {
+            if let Some(signal) = Signal::from_named_raw(signal) {
                 // The program may have ended a moment ago; then there is nobody to tell.
                 let _ = kill_process(program, signal);
             }
-            if origin.signal == SIGTSTP {
-                // A shell that watches the supervisor must see the job stop.
-                let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
-            }
         }
+        if waiting.contains(SIGTSTP) {
+            // A shell that watches the supervisor must see the job stop.
+            let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
+        }
+    }
+
+    /// When there is something to pass on, if there is.
+    pub fn due(&self) -> Option<Instant> {
+        self.due
     }
 }
 
@@ -72,18 +103,10 @@ impl AsFd for Signals {
     }
 }
 
-/// Whether the program has not had the signal itself. The terminal's come from the kernel.
-fn is_for_program(origin: &Origin) -> bool {
-    matches!(
-        origin.cause,
-        Cause::Sent(Sent::User | Sent::TKill | Sent::Queue | Sent::MesgQ)
-    )
-}
-
-/// The signals this process ignores, one bit each.
-fn ignored_signals() -> u64 {
+/// The signals this process ignores.
+fn ignored_signals() -> SignalSet {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    SignalSet(mask.unwrap_or(0))
 }

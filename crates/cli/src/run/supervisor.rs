@@ -3,12 +3,13 @@
 //! It waits for the program that was named, as a shell does, and not for processes the program
 //! leaves running: those are handed to a [keeper](crate::keep).
 
+use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
 use super::program::plain;
@@ -19,8 +20,6 @@ use crate::exit::{Refusal, refuse};
 /// How the program ended, and after how long.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
-    /// Its process id.
-    pub pid: u32,
     /// Its status.
     pub status: ExitStatus,
     /// From its start to its end.
@@ -29,7 +28,11 @@ pub struct End {
 
 /// Runs `command` to its end, with `tree` taking in its processes if there is one.
 pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<End, Refusal> {
-    let mut signals = match Signals::catch() {
+    let words = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args());
+    let words: Vec<OsString> = words.map(OsString::from).collect();
+    let mut signals = match Signals::catch(&words) {
         Ok(signals) => signals,
         Err(error) => refuse!("signals can't be caught: {}", plain(&error)),
     };
@@ -41,6 +44,10 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
         }
     };
     let pid = Pid::from_child(&child);
+    raise_files_limit();
+    if let Some(tree) = tree.as_deref_mut() {
+        tree.begin(child.id());
+    }
     loop {
         if let Some(status) = try_wait(&mut child)? {
             let elapsed = start.elapsed();
@@ -48,11 +55,7 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
             if let Some(tree) = tree {
                 while tree.poll(None, Duration::ZERO) {}
             }
-            return Ok(End {
-                pid: child.id(),
-                status,
-                elapsed,
-            });
+            return Ok(End { status, elapsed });
         }
         wait_for(&signals, tree.as_deref_mut());
         signals.pass_on(pid);
@@ -71,6 +74,21 @@ pub fn exit_of(status: ExitStatus) -> crate::exit::Exit {
     }
 }
 
+/// Lets this process, and not the program, open as many files as it may: each process of the tree
+/// takes two.
+fn raise_files_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let most = getrlimit(Resource::Nofile).maximum;
+    // With fewer files, processes beyond some hundreds can't be taken in.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: most,
+            maximum: most,
+        },
+    );
+}
+
 fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>, Refusal> {
     match child.try_wait() {
         Ok(status) => Ok(status),
@@ -80,14 +98,25 @@ fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>, Refusal> {
 
 /// Waits until something happens, for as long as nothing else is due.
 fn wait_for(signals: &Signals, tree: Option<&mut Tree>) {
+    let until = |due: Instant| due.saturating_duration_since(Instant::now());
     match tree {
         Some(tree) => {
-            let limit = tree.next_tick().saturating_duration_since(Instant::now());
-            tree.poll(Some(signals.as_fd()), limit);
+            let tick = tree.next_tick();
+            let due = signals.due().map_or(tick, |due| due.min(tick));
+            tree.poll(Some(signals.as_fd()), until(due));
         }
         None => {
+            let limit = signals.due().map(|due| timespec(until(due)));
             // An interrupted wait is one that ended early.
-            let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], None);
+            let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], limit.as_ref());
         }
+    }
+}
+
+/// A duration as system calls take it.
+pub fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: duration.as_secs() as i64,
+        tv_nsec: i64::from(duration.subsec_nanos()),
     }
 }

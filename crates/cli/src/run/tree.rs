@@ -10,7 +10,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tidemark_core::share::{
@@ -20,6 +20,9 @@ use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
+use super::departures::{Departures, is_over, life_of};
+use super::strangers::Strangers;
+use super::supervisor::timespec;
 use super::{record, swap};
 
 /// How long the frames of others are waited for before a newcomer is turned away.
@@ -49,6 +52,9 @@ pub struct Tree {
     listener: UnixListener,
     members: Vec<Member>,
     ended: Vec<ProcessRecord>,
+    /// Those of them whose ending is not known.
+    departures: Departures,
+    strangers: Strangers,
     notes: Vec<String>,
     /// Notes of what engines have said on stderr themselves.
     told: Vec<String>,
@@ -70,6 +76,10 @@ pub struct Tree {
 struct Member {
     connection: OwnedFd,
     hello: Hello,
+    /// Its number here, which in a namespace of its own is not the one that it says.
+    pid: u32,
+    /// Tells that it has ended, and how; `None` if it had ended before it was taken in.
+    life: Option<OwnedFd>,
     came: Instant,
     /// Its place in the table; `None` until it has been answered.
     record: Option<ProcessIndex>,
@@ -120,6 +130,8 @@ impl Tree {
             listener,
             members: vec![],
             ended: vec![],
+            departures: Departures::default(),
+            strangers: Strangers::new(),
             notes: vec![],
             told: vec![],
             awaited: vec![],
@@ -174,6 +186,11 @@ impl Tree {
         Ok((states, files))
     }
 
+    /// Learns the number of the process that was started.
+    pub fn begin(&mut self, main: u32) {
+        self.strangers.begin(main);
+    }
+
     /// Takes in who has come and lets go of who has ended. `ready` says which of
     /// [`connections`](Self::connections) have something to say.
     fn handle_ready(&mut self, ready: &[bool]) {
@@ -194,6 +211,10 @@ impl Tree {
 
     /// Does what is due by now.
     pub fn handle_tick(&mut self) {
+        let next_look = self.strangers.next_look();
+        if next_look.is_some_and(|due| Instant::now() >= due) {
+            self.look_for_strangers();
+        }
         if Instant::now() < self.next_division {
             return;
         }
@@ -202,6 +223,7 @@ impl Tree {
         }
         self.next_interval = Instant::now() + DIVISION_INTERVAL;
         self.note_levels();
+        self.departures.settle(&mut self.ended);
         self.find_children();
         self.release_orphans();
         let (shared, members) = (&self.shared, &mut self.members);
@@ -214,12 +236,13 @@ impl Tree {
 
     /// When [`handle_tick`](Self::handle_tick) has something to do.
     pub fn next_tick(&self) -> Instant {
-        self.next_division
+        let look = self.strangers.next_look();
+        look.map_or(self.next_division, |due| due.min(self.next_division))
     }
 
     /// Waits until something happens or is due, and handles it.
     pub fn wait(&mut self) {
-        let limit = self.next_division.saturating_duration_since(Instant::now());
+        let limit = self.next_tick().saturating_duration_since(Instant::now());
         self.poll(None, limit);
         self.handle_tick();
     }
@@ -232,12 +255,8 @@ impl Tree {
             .chain(other)
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
-        let limit = Timespec {
-            tv_sec: limit.as_secs() as i64,
-            tv_nsec: i64::from(limit.subsec_nanos()),
-        };
         // An interrupted wait is one that ended early.
-        let _ = poll(&mut sources, Some(&limit));
+        let _ = poll(&mut sources, Some(&timespec(limit)));
         let ready: Vec<bool> = sources
             .iter()
             .map(|source| !source.revents().is_empty())
@@ -254,15 +273,33 @@ impl Tree {
         std::iter::once(self.listener.as_fd()).chain(members)
     }
 
-    /// Whether any process is there.
+    /// Whether any process is there, or a forked child is about to come.
     pub fn has_members(&self) -> bool {
-        !self.members.is_empty()
+        let mut all = self.shared.processes();
+        !self.members.is_empty() || all.any(|(_, process)| process.state() == State::Reserved)
     }
 
-    /// Closes the books. `main` is the process that was started, which ended as `ending` says.
-    pub fn finish(&mut self, main: u32, ending: Ending) -> Books {
+    /// Lets go of everything. What dead engines still hold of the swap file takes no room any more.
+    ///
+    /// - Needs: no process [is there](Self::has_members).
+    pub fn close(self) {
+        // The room comes back when the last descriptor is closed, if not now.
+        let _ = rustix::fs::ftruncate(&self.swap, 0);
+    }
+
+    /// Closes the books. The process that was started has ended as `ending` says.
+    pub fn finish(&mut self, ending: Ending) -> Books {
         let now_ns = now_ns();
+        // The kernel is slow to close what asynchronous transfers had to do with.
+        for place in (0..self.members.len()).rev() {
+            if self.members[place].life.as_ref().is_some_and(is_over) {
+                self.remove(place, Ending::Gone);
+            }
+        }
+        self.departures.settle(&mut self.ended);
+        self.look_for_strangers();
         self.note_levels();
+        self.notes.extend(self.strangers.note());
         for member in &self.members {
             if let Some(index) = member.record {
                 let process = self.shared.process(index);
@@ -270,7 +307,8 @@ impl Tree {
                     .push(member.describe(&process, Ending::Running, now_ns));
             }
         }
-        if let Some(last) = self.ended.iter_mut().rfind(|process| process.pid == main) {
+        let is_main = |process: &&mut ProcessRecord| Some(process.pid) == self.strangers.main();
+        if let Some(last) = self.ended.iter_mut().rfind(is_main) {
             last.ending = ending;
         }
         let mut total = Statistics::default();
@@ -279,7 +317,12 @@ impl Tree {
             .for_each(|process| total.add(&process.statistics));
         total.frames_budget = self.shared.frames_total();
         total.frames_peak = self.shared.frames_peak();
-        total.unmanaged_bytes = self.unmanaged_bytes_peak;
+        // Engines look more often than they are asked.
+        let most = self
+            .ended
+            .iter()
+            .map(|process| process.statistics.unmanaged_bytes);
+        total.unmanaged_bytes = most.fold(self.unmanaged_bytes_peak, u64::max);
         total.managed_bytes = self.managed_bytes_peak;
         Books {
             processes: std::mem::take(&mut self.ended),
@@ -322,12 +365,19 @@ impl Tree {
         }
         let before = self
             .ended
-            .iter_mut()
-            .rfind(|process| process.pid == hello.pid);
+            .iter()
+            .rposition(|process| process.pid == hello.pid);
         if let Some(before) = before.filter(|_| hello.record.is_none()) {
-            before.ending = Ending::Replaced;
+            self.ended[before].ending = Ending::Replaced;
+            self.departures.forget(before);
         }
         self.members.push(Member::new(connection, hello));
+    }
+
+    /// Finds the programs that are not managed.
+    fn look_for_strangers(&mut self) {
+        let managed = self.members.iter().map(|member| member.pid).collect();
+        self.strangers.look(&managed);
     }
 
     /// Divides memory among all, tells those concerned, and answers newcomers it suffices for.
@@ -439,7 +489,7 @@ impl Tree {
         };
     }
 
-    /// Takes note of how much address space processes have now.
+    /// Takes note of how much memory is not managed now, and how much address space is.
     fn note_levels(&mut self) {
         let sum = |counter| {
             let records = self.members.iter().filter_map(|member| member.record);
@@ -448,6 +498,7 @@ impl Tree {
                 .sum()
         };
         let (unmanaged, managed) = (sum(Counter::UnmanagedBytes), sum(Counter::ManagedBytes));
+        let unmanaged: u64 = unmanaged + self.strangers.resident_bytes();
         self.unmanaged_bytes_peak = self.unmanaged_bytes_peak.max(unmanaged);
         self.managed_bytes_peak = self.managed_bytes_peak.max(managed);
     }
@@ -511,6 +562,12 @@ impl Tree {
         if process.state() == State::Running {
             process.end(now_ns());
             self.told.extend(record::complaint(&process));
+            if let Some(life) = member.life.filter(|_| ending == Ending::Gone) {
+                if !is_over(&life) {
+                    self.strangers.hasten();
+                }
+                self.departures.add(self.ended.len(), life);
+            }
             self.ended.push(member.describe(&process, ending, now_ns()));
         }
         if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
@@ -524,7 +581,10 @@ impl Tree {
 impl Member {
     fn new(connection: OwnedFd, hello: Hello) -> Member {
         let (came, record) = (Instant::now(), None);
+        let peer = rustix::net::sockopt::socket_peercred(&connection).ok();
         Member {
+            life: peer.and_then(|peer| life_of(peer.pid)),
+            pid: peer.map_or(hello.pid, |peer| peer.pid.as_raw_nonzero().get() as u32),
             connection,
             hello,
             came,

@@ -32,3 +32,4 @@ mod spaces;
 mod sqlite;
 mod stress;
 mod trial;
+mod unmanaged;

@@ -51,6 +51,26 @@ fn with_the_privilege_an_ordinary_user_runs_programs() {
     );
 }
 
+#[test]
+fn found_f10_a_program_of_another_user_says_once_that_it_is_not_managed() {
+    let Some(place) = Place::new("switched") else {
+        return;
+    };
+    let mut command = Command::new(place.folder.join("tidemark"));
+    command
+        .args(["run", "--memory", "16M", "--swap-size", "16M", "--swap"])
+        .arg(&place.folder)
+        .args(["--", "setpriv", "--reuid", NOBODY, "--regid", NOBODY])
+        .args(["--clear-groups", "sh", "-c", "sh -c 'sh -c true; exit 4'"])
+        .current_dir(&place.folder);
+    let outcome = child::run(command, &place.folder, LIMIT);
+    let errors = outcome.expect_code(4, "it runs all the same").errors_text();
+    let told = errors
+        .lines()
+        .filter(|line| line.contains("the program runs unmanaged"));
+    assert_eq!(told.count(), 1, "{errors}");
+}
+
 /// A folder that everybody may enter, with the command in it: the build's folder may be private.
 struct Place {
     folder: PathBuf,

@@ -1,12 +1,12 @@
 //! Taking memory over: scans for new ranges, and pages that the program had filled before.
 
-use tidemark_core::id::VirtPage;
+use tidemark_core::id::{PAGE_BYTES, VirtPage};
 use tidemark_core::time::Time;
 
 use super::{Engine, page_of};
 use crate::ranges::Ranges;
 use crate::shared::Counter;
-use crate::sys::PAGE;
+use crate::sys::{PAGE, memory, status};
 
 /// Pages adopted in one turn at most, so that faults never wait long.
 const PAGES_A_TURN: usize = 512;
@@ -22,6 +22,10 @@ const LATER_NS: u64 = 20_000_000;
 const REVIEW_NS: u64 = 100_000_000;
 /// The same for pages in mappings that can't be moved out of.
 const REVIEW_DISOWNED_NS: u64 = 2_000_000_000;
+/// How often memory that is not managed is measured, ...
+const MEASURE_NS: u64 = 100_000_000;
+/// ... and how many times longer than that takes it is not, at least.
+const MEASURE_COSTS: u64 = 100;
 /// How soon adoption is tried again when there was no frame: twice as late each time in a row, ...
 const RETRY_NS: u64 = 1_000_000;
 /// ... and this late at most.
@@ -37,6 +41,8 @@ pub(super) struct Adoption {
     next_full: Time,
     pause_ns: u64,
     size_pages: u64,
+    /// When memory that is not managed is measured next.
+    next_measure: Time,
     retry_at: Time,
     retry_ns: u64,
     gone_before: u64,
@@ -54,6 +60,7 @@ impl Adoption {
             next_full: Time(0),
             pause_ns: SCAN_NS_LEAST,
             size_pages: 0,
+            next_measure: Time(0),
             retry_at: Time(0),
             retry_ns: RETRY_NS,
             gone_before: 0,
@@ -141,6 +148,34 @@ impl Engine {
         };
         self.adoption.pause_ns = pause.min(SCAN_NS_MOST);
         self.adoption.next_look = self.now.after_ns(self.adoption.pause_ns);
+        if self.now >= self.adoption.next_measure {
+            let began = super::now();
+            self.measure_unmanaged();
+            let cost_ns = super::now().since_ns(began);
+            let pause_ns = MEASURE_NS.max(cost_ns * MEASURE_COSTS);
+            self.adoption.next_measure = self.now.after_ns(pause_ns);
+        }
+    }
+
+    /// Learns how much of this process's memory is resident and nobody's: neither in frames nor
+    /// the engine's own. Memory that files back is not counted: the host has it back when it likes.
+    pub(super) fn measure_unmanaged(&mut self) {
+        let Ok(resident) = status::own_resident_bytes() else {
+            return;
+        };
+        let pool = self.machine.pool().start();
+        let own = memory::own_ranges().filter(|&(start, _)| start != pool);
+        let pages = self.machine.pages();
+        let anonymous = |(start, end)| pages.anonymous_bytes(start, end).ok();
+        let own: usize = own.filter_map(anonymous).sum();
+        // The table of processes and of slots, which all engines map.
+        let (start, end) = self.shared.range();
+        let own = own + pages.present_bytes(start, end).unwrap_or(0);
+        let in_frames = u64::from(self.vm.frames().in_use()) * PAGE_BYTES;
+        let unmanaged = resident.saturating_sub(in_frames + own as u64);
+        self.gauges.set(Counter::UnmanagedBytes, unmanaged);
+        let most = unmanaged.max(self.gauges.get(Counter::UnmanagedBytesMost));
+        self.gauges.set(Counter::UnmanagedBytesMost, most);
     }
 
     /// Reads the list of mappings and takes over what can be managed.
@@ -161,8 +196,6 @@ impl Engine {
         }
         let found = self.scanner.find(&self.managed, self.now);
         self.note_threads();
-        self.gauges
-            .set(Counter::UnmanagedBytes, found.unmanaged_bytes as u64);
         for (start, end) in found.fresh {
             self.take_over(start, end);
         }

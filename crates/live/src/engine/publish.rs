@@ -160,6 +160,7 @@ impl Engine {
     /// The program ends in an orderly way: writes down what is still in memory.
     pub(super) fn finish(&mut self) {
         self.end_neighbours();
+        self.measure_unmanaged();
         self.publish();
         self.flush_decisions();
         if let Some(path) = self.setup.counters.clone() {

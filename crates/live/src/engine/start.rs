@@ -415,6 +415,9 @@ pub(super) fn no_supervisor(error: std::io::Error) -> Trouble {
         let error = crate::sys::Errno::NOMEM;
         return call("mapping the memory of the run")(error);
     }
+    if error.kind() == Kind::PermissionDenied {
+        return Trouble::ForeignSupervisor;
+    }
     Trouble::NoSupervisor {
         what: error.to_string(),
         is_gone: matches!(

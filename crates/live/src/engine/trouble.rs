@@ -31,6 +31,8 @@ pub enum Trouble {
         /// Whether it is no more.
         is_gone: bool,
     },
+    /// The supervisor is another user's.
+    ForeignSupervisor,
     /// An environment variable is missing or means nothing.
     BadSetting {
         /// Its name.
@@ -57,6 +59,9 @@ impl fmt::Display for Trouble {
             }
             Trouble::NoSupervisor { what, .. } => {
                 write!(out, "the supervisor can't be reached: {what}")
+            }
+            Trouble::ForeignSupervisor => {
+                write!(out, "it runs as another user than `tidemark run`")
             }
             Trouble::BadSetting { name, value: None } => write!(out, "{name} is not set"),
             Trouble::BadSetting {

@@ -27,6 +27,7 @@ pub mod ring;
 pub mod shm;
 pub mod signal;
 pub mod socket;
+pub mod status;
 pub mod tasks;
 #[cfg(test)]
 pub mod testing;

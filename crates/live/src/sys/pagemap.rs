@@ -42,7 +42,7 @@ impl Pagemap {
     ) -> Result<usize, Errno> {
         runs.clear();
         let mut regions = [BLANK; RUNS_MAX];
-        let (found, walk_end) = self.scan(start, end, raw::PAGE_IS_PRESENT, &mut regions)?;
+        let (found, walk_end) = self.scan(start, end, (raw::PAGE_IS_PRESENT, 0), &mut regions)?;
         for region in &regions[..found.min(RUNS_MAX)] {
             runs.push((region.start as usize, region.end as usize));
         }
@@ -61,13 +61,39 @@ impl Pagemap {
     ) -> Result<usize, Errno> {
         let kinds = raw::PAGE_IS_PRESENT | raw::PAGE_IS_SWAPPED | raw::PAGE_IS_PFNZERO;
         let mut regions = [BLANK; RUNS_MAX];
-        let (found, walk_end) = self.scan(start, end, kinds, &mut regions)?;
+        let (found, walk_end) = self.scan(start, end, (kinds, 0), &mut regions)?;
         for region in &regions[..found.min(RUNS_MAX)] {
             let is_blank = region.categories & u64::from(raw::PAGE_IS_PFNZERO) != 0;
             let runs = if is_blank { &mut *blank } else { &mut *own };
             runs.push((region.start as usize, region.end as usize));
         }
         Ok(walk_end)
+    }
+
+    /// How many bytes in `start..end` are present.
+    pub fn present_bytes(&self, start: usize, end: usize) -> Result<usize, Errno> {
+        self.count_bytes(start, end, 0)
+    }
+
+    /// How many bytes in `start..end` are present, in pages that no file has (those of memory that
+    /// is shared are a file's) and that are this process's own.
+    pub fn anonymous_bytes(&self, start: usize, end: usize) -> Result<usize, Errno> {
+        self.count_bytes(start, end, raw::PAGE_IS_FILE | raw::PAGE_IS_PFNZERO)
+    }
+
+    fn count_bytes(&self, start: usize, end: usize, not: u32) -> Result<usize, Errno> {
+        let (mut at, mut bytes) = (start, 0);
+        let mut regions = [BLANK; RUNS_MAX];
+        while at < end {
+            let kinds = (raw::PAGE_IS_PRESENT, not);
+            let (found, walk_end) = self.scan(at, end, kinds, &mut regions)?;
+            let runs = regions[..found.min(RUNS_MAX)].iter();
+            bytes += runs
+                .map(|run| (run.end - run.start) as usize)
+                .sum::<usize>();
+            at = walk_end.max(at + PAGE);
+        }
+        Ok(bytes)
     }
 
     /// Whether the page at `at` is present.
@@ -83,16 +109,17 @@ impl Pagemap {
 
     fn is_any(&self, at: usize, kinds: u32) -> Result<bool, Errno> {
         let start = at & !(PAGE - 1);
-        let (found, _) = self.scan(start, start + PAGE, kinds, &mut [BLANK])?;
+        let (found, _) = self.scan(start, start + PAGE, (kinds, 0), &mut [BLANK])?;
         Ok(found > 0)
     }
 
-    /// Finds pages of any of `kinds`; answers how many runs, and where the walk ended.
+    /// Finds pages of any of `kinds`, and none of `not`; answers how many runs, and where the walk
+    /// ended.
     fn scan(
         &self,
         start: usize,
         end: usize,
-        kinds: u32,
+        (kinds, not): (u32, u32),
         into: &mut [raw::page_region],
     ) -> Result<(usize, usize), Errno> {
         let mut argument = raw::pm_scan_arg {
@@ -104,8 +131,8 @@ impl Pagemap {
             vec: into.as_mut_ptr() as u64,
             vec_len: into.len() as u64,
             max_pages: 0,
-            category_inverted: 0,
-            category_mask: 0,
+            category_inverted: u64::from(not),
+            category_mask: u64::from(not),
             category_anyof_mask: u64::from(kinds),
             return_mask: u64::from(kinds),
         };
@@ -143,6 +170,24 @@ unsafe impl Ioctl for Scan<'_> {
 mod tests {
     use super::super::memory::Mapping;
     use super::*;
+
+    #[test]
+    fn memory_of_files_and_pages_of_zeros_are_not_anonymous() {
+        let own = Mapping::anonymous(64 * PAGE).unwrap();
+        own.refuse_huge_pages().unwrap();
+        let shared = crate::sys::shm::Shared::create("test", 8 * PAGE).unwrap();
+        let pages = Pagemap::open().unwrap();
+        (0..5).for_each(|page| own.set(page * PAGE, 1));
+        (10..20).for_each(|page| assert_eq!(own.get(page * PAGE), 0));
+        let (start, end) = (own.start(), own.start() + own.bytes());
+        assert_eq!(pages.anonymous_bytes(start, end), Ok(5 * PAGE));
+        assert_eq!(pages.present_bytes(start, end), Ok(15 * PAGE));
+        let word: &std::sync::atomic::AtomicU64 = shared.at(3 * PAGE);
+        word.store(1, std::sync::atomic::Ordering::Relaxed);
+        let (start, end) = shared.range();
+        assert_eq!(pages.anonymous_bytes(start, end), Ok(0));
+        assert!(pages.present_bytes(start, end).unwrap() >= PAGE);
+    }
 
     #[test]
     fn pages_that_were_read_are_told_from_those_that_were_written() {

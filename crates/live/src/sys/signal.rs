@@ -1,4 +1,5 @@
-//! The doorbell that program threads ring, and how an engine ends its process.
+//! The doorbell that program threads ring, how an engine ends its process, and signals that are
+//! blocked and taken one by one.
 //!
 //! There are two kinds. A *signal* reaches an engine whose files the program's threads can't name.
 //! But whoever polls for signals is woken by any that the process is sent, and in in-thread mode
@@ -12,6 +13,71 @@ use super::Errno;
 /// with it), so that nobody else uses it; the engine's thread blocks it and reads it from a
 /// descriptor, so that no handler ever runs.
 const DOORBELL: i32 = 32;
+
+/// Signals, one bit each; the lowest bit is signal 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SignalSet(pub u64);
+
+impl SignalSet {
+    /// No signal.
+    pub const NONE: SignalSet = SignalSet(0);
+    /// Every signal. Those that can't be blocked are not blocked by it.
+    pub const ALL: SignalSet = SignalSet(u64::MAX);
+
+    /// Adds a signal by its number.
+    pub fn insert(&mut self, signal: i32) {
+        self.0 |= 1 << (signal - 1);
+    }
+
+    /// Whether it has the signal of this number.
+    pub fn contains(self, signal: i32) -> bool {
+        self.0 >> (signal - 1) & 1 != 0
+    }
+}
+
+/// Blocks `signals` in the calling thread, beside those it has blocked, which it answers.
+pub fn block(signals: SignalSet) -> Result<SignalSet, Errno> {
+    change_mask(libc::SIG_BLOCK, signals)
+}
+
+/// Blocks `signals` and no others in the calling thread.
+pub fn block_only(signals: SignalSet) -> Result<(), Errno> {
+    change_mask(libc::SIG_SETMASK, signals).map(|_| ())
+}
+
+fn change_mask(how: i32, signals: SignalSet) -> Result<SignalSet, Errno> {
+    let mut before = 0u64;
+    // SAFETY: both sets are live and of the kernel's size.
+    let answer = unsafe {
+        let (signals, before) = (&raw const signals.0, &raw mut before);
+        libc::syscall(libc::SYS_rt_sigprocmask, how, signals, before, 8usize)
+    };
+    match answer {
+        0 => Ok(SignalSet(before)),
+        _ => Err(last_error()),
+    }
+}
+
+/// Takes those of `signals` that are pending, and answers which they were.
+///
+/// - Needs: they are blocked.
+pub fn take_pending(signals: SignalSet) -> SignalSet {
+    let at_once = [0i64; 2];
+    let mut taken = SignalSet::NONE;
+    loop {
+        // SAFETY: set and time are live and of the kernel's sizes; nobody asks for details.
+        let answer = unsafe {
+            let (signals, none) = (&raw const signals.0, std::ptr::null_mut::<u8>());
+            let limit = at_once.as_ptr();
+            libc::syscall(libc::SYS_rt_sigtimedwait, signals, none, limit, 8usize)
+        };
+        match i32::try_from(answer) {
+            Ok(signal @ 1..) => taken.insert(signal),
+            Ok(_) | Err(_) if last_error() == Errno::INTR => {}
+            Ok(_) | Err(_) => return taken,
+        }
+    }
+}
 
 /// Makes the descriptor on which the calling thread, which must have the signal blocked, sees its
 /// doorbell.
@@ -118,6 +184,24 @@ mod tests {
 
     use super::*;
     use crate::sys::socket::wait_readable;
+
+    #[test]
+    fn blocked_signals_wait_until_they_are_taken() {
+        let signals = [libc::SIGUSR1, libc::SIGUSR2];
+        let mut both = SignalSet::NONE;
+        signals.into_iter().for_each(|signal| both.insert(signal));
+        let before = block(both).unwrap();
+        assert_eq!(take_pending(both), SignalSet::NONE);
+        let own = crate::sys::thread::current();
+        send(own, libc::SIGUSR2).unwrap();
+        let mut first = SignalSet::NONE;
+        first.insert(libc::SIGUSR1);
+        assert_eq!(take_pending(first), SignalSet::NONE);
+        let taken = take_pending(both);
+        assert!(taken.contains(libc::SIGUSR2) && !taken.contains(libc::SIGUSR1));
+        assert_eq!(take_pending(both), SignalSet::NONE);
+        block_only(before).unwrap();
+    }
 
     #[test]
     fn a_timer_rings_at_once_and_until_it_is_taken() {
