@@ -21,6 +21,7 @@ pub fn page(record: &ReplayRecord) -> String {
     let parts = vec![
         ("title", escaped(&words::replayed(record))),
         ("facts", escaped(&words::machine(record))),
+        ("sweep", sweep(record)),
         ("runs", runs(record)),
         ("kinds", kinds(record)),
         ("programs", programs(record)),
@@ -32,6 +33,65 @@ pub fn page(record: &ReplayRecord) -> String {
     assembled(&REPLAY, parts, &pack(&record.to_json(), &[]))
 }
 
+/// The place of the chart by memory. Runs that all have the same memory have no curve: bars compare
+/// the systems.
+fn sweep(record: &ReplayRecord) -> String {
+    let mut sizes: Vec<u64> = record.runs.iter().map(|run| run.memory_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let [_] = sizes[..] else {
+        return "<div class=\"tools\" data-for=\"sweep\"></div>\n\
+                <div class=\"plot\" id=\"sweep-plot\"></div>"
+            .into();
+    };
+    let page_ins = |run: &Run| (Some(run.page_ins as f64), text::count(run.page_ins));
+    let elapsed = |run: &Run| (Some(run.elapsed_s), numbers::seconds(run.elapsed_s));
+    let over = |run: &Run| (run.over_optimal, words::over_optimal(run));
+    format!(
+        "<div class=\"measures\">{}{}{}</div>",
+        measure("Elapsed", record, elapsed),
+        measure("Page-ins", record, page_ins),
+        measure("Over the optimum", record, over),
+    )
+}
+
+/// A bar for each run, from the shortest up, as long as what is measured is large. What has none
+/// comes last.
+fn measure(
+    name: &str,
+    record: &ReplayRecord,
+    measured: impl Fn(&Run) -> (Option<f64>, String),
+) -> String {
+    let mut rows: Vec<(f64, String, String)> = record
+        .runs
+        .iter()
+        .map(|run| {
+            let (value, told) = measured(run);
+            (value.unwrap_or(f64::INFINITY), told, words::system(run))
+        })
+        .collect();
+    rows.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let values = rows
+        .iter()
+        .map(|row| row.0)
+        .filter(|value| value.is_finite());
+    let most = values.fold(0.0, f64::max).max(1e-12);
+    let bars = rows.iter().map(|(value, told, system)| {
+        let share = if value.is_finite() {
+            value * 100.0 / most
+        } else {
+            0.0
+        };
+        format!(
+            "<span>{}</span><div><i style=\"width:{share:.3}%;background:var(--s0)\"></i></div>\
+             <span>{told}</span>",
+            escaped(system)
+        )
+    });
+    let bars: String = bars.collect();
+    format!("<div><h3>{name}</h3><div class=\"bars\">{bars}</div></div>")
+}
+
 fn runs(record: &ReplayRecord) -> String {
     let columns = [
         "system",
@@ -39,14 +99,14 @@ fn runs(record: &ReplayRecord) -> String {
         "elapsed",
         "in programs",
         "in the kernel",
-        "policy's questions",
+        "reference-bit checks",
         "page-ins",
         "over the optimum",
         "page-outs",
         "reactivations",
-        "read ahead, used",
-        "wasted",
-        "refusals",
+        "read-ahead hits",
+        "read-ahead wasted",
+        "rejected victims",
         "messages",
         "reverse map",
         "fairness",

@@ -26,12 +26,32 @@ pub fn facts(trace: &TraceFacts) -> String {
         ""
     };
     format!(
-        "{} · {} references on record ({}) · {about}{} touched{processes}{cut}",
+        "{} · {} page references ({}) · {about}{} used{processes}{cut}",
         numbers::time(trace.time as f64, trace.time_unit),
         numbers::count(trace.records as f64),
-        trace.granularity,
+        granularity(trace),
         text::bytes(trace.bytes(trace.pages)),
     )
+}
+
+/// Which references a trace has, of those that the program made.
+fn granularity(trace: &TraceFacts) -> String {
+    let words: Vec<&str> = trace.granularity.split(' ').collect();
+    let length = |text: &str| text.parse::<u64>().unwrap_or_default();
+    let time = |text: &str| numbers::seconds(length(text) as f64 / 1e9);
+    let once = "each page at most once per";
+    match words[..] {
+        ["exact"] => "every change of page".into(),
+        ["quantum", units] => {
+            let units = text::count(length(units));
+            format!("{once} {units} {}", trace.time_unit.name())
+        }
+        ["window", ns] => format!("{once} window of {}", time(ns)),
+        ["window", ns, "to", most] => {
+            format!("{once} window of {} to {}", time(ns), time(most))
+        }
+        _ => trace.granularity.clone(),
+    }
 }
 
 /// How much memory is needed: a sentence for each bound, and what it assumes. Empty where nothing
@@ -156,12 +176,12 @@ pub fn shortened(text: &str, length: usize) -> String {
 fn need_sentence(need: &Need, record: &CurveRecord) -> String {
     let share = need.pages as f64 * 100.0 / record.trace.pages.max(1) as f64;
     let in_the_mean = if need.window.is_some() {
-        " in the mean"
+        " mean resident set"
     } else {
         ""
     };
     format!(
-        "At most {} % slower: {}{in_the_mean} under {} ({} % of what is touched; {} page-in{}).",
+        "At most {} % slower: {}{in_the_mean} with {} ({} % of pages used; {} page-in{}).",
         numbers::digits(need.slowdown_percent_max),
         text::bytes(need.bytes),
         policy(&need.policy),

@@ -94,3 +94,26 @@ fn a_trace_without_references_still_has_a_page() {
     let html = page(&record);
     assert!(html.contains("No bound was asked for."));
 }
+
+#[test]
+fn found_m12_one_size_of_memory_is_drawn_as_bars_by_system() {
+    let several = replay::page(&sample::replays());
+    assert!(several.contains("id=\"sweep-plot\"") && !several.contains("class=\"measures\""));
+    let mut record = sample::replays();
+    let memory = record.runs[0].memory_bytes;
+    record.runs.retain(|run| run.memory_bytes == memory);
+    record.runs[0].over_optimal = None;
+    assert!(record.runs.len() > 1);
+    let html = replay::page(&record);
+    assert!(!html.contains("id=\"sweep-plot\""));
+    let (_, bars) = html.split_once("class=\"measures\"").unwrap();
+    let (bars, _) = bars.split_once("<table").unwrap();
+    for name in ["Elapsed", "Page-ins", "Over the optimum"] {
+        assert!(bars.contains(name), "{name}");
+    }
+    assert_eq!(bars.matches("<i style").count(), 3 * record.runs.len());
+    assert!(
+        bars.contains("width:100.000%") && bars.contains("width:0.000%"),
+        "{bars}"
+    );
+}

@@ -1,5 +1,9 @@
 //! Text views of a record: tables for people.
 
+mod width;
+
+pub use width::{folded, wrap_last};
+
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::record::{Ending, PAGE_BYTES, ProcessRecord, RunRecord, Statistics};
@@ -164,7 +168,7 @@ fn details(record: &RunRecord) -> String {
     line(
         "read ahead",
         format!(
-            "{} pages used, {} wasted",
+            "{} hits, {} wasted",
             count(total.read_ahead_used),
             count(total.read_ahead_wasted),
         ),
@@ -190,9 +194,9 @@ fn details(record: &RunRecord) -> String {
         line(name, percentiles);
     }
     line(
-        "refusals",
+        "victims",
         format!(
-            "{}, setbacks {}",
+            "{} rejected; {} operations retried",
             count(total.refusals),
             count(total.setbacks)
         ),

@@ -85,6 +85,21 @@ pub enum ErrorKind {
         /// The name asked for.
         name: String,
     },
+    /// None of the first line's names is known as a page's.
+    UnknownColumns {
+        /// The names.
+        names: String,
+    },
+    /// Several of the first line's names could be the page's.
+    AmbiguousColumns {
+        /// Those names.
+        names: String,
+    },
+    /// There are several columns, and no names.
+    NamelessColumns {
+        /// How many columns there are.
+        columns: usize,
+    },
     /// The library that writes Parquet failed.
     Parquet(String),
 }
@@ -113,7 +128,7 @@ pub enum Foreign {
 pub enum Part {
     /// The head of a part: its mark or its length.
     Frame,
-    /// A part's checksum does not fit its bytes.
+    /// A part's checksum does not match its bytes.
     Checksum,
     /// The header's text.
     Header,
@@ -178,6 +193,13 @@ impl std::error::Error for Error {
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
+            Some(Place::Byte(byte)) if matches!(self.kind, ErrorKind::Corrupt(Part::Checksum)) => {
+                let remedy = "copy or record it again";
+                return write!(
+                    formatter,
+                    "checksum mismatch at byte {byte}: the file is corrupt; {remedy}"
+                );
+            }
             Some(Place::Byte(byte)) => write!(formatter, "byte {byte}: ")?,
             Some(Place::Line(line)) => write!(formatter, "line {line}: ")?,
             Some(Place::Record(record)) => write!(formatter, "record {record}: ")?,
@@ -202,8 +224,8 @@ impl fmt::Display for ErrorKind {
                 .write_str("cut off before its first block; nothing can be read: record it again"),
             ErrorKind::Cut { records } => write!(
                 formatter,
-                "cut off in the middle of a part, {records} records before it are good; \
-                 copy it again, or take those with `--partial`"
+                "truncated in the middle of a part, {records} records before it are intact; \
+                 copy it again, or read those with `--partial`"
             ),
             ErrorKind::NoReferences => {
                 formatter.write_str("no reference in it; is it of the kind that `--from` says?")
@@ -224,6 +246,21 @@ impl fmt::Display for ErrorKind {
             ErrorKind::NoColumn { name } => write!(
                 formatter,
                 "no column `{name}`; give a column's number, from 1, or its name in the first line"
+            ),
+            ErrorKind::UnknownColumns { names } => write!(
+                formatter,
+                "no column is known to hold pages among: {names}; name one with \
+                 `--columns page=NAME`, or `address=NAME`"
+            ),
+            ErrorKind::AmbiguousColumns { names } => write!(
+                formatter,
+                "several columns could hold pages: {names}; name one with `--columns page=NAME`, \
+                 or `address=NAME`"
+            ),
+            ErrorKind::NamelessColumns { columns } => write!(
+                formatter,
+                "{columns} columns without names; say which holds pages, from 1, with \
+                 `--columns page=N`, or `address=N`"
             ),
             ErrorKind::Parquet(text) => write!(formatter, "can't write Parquet: {text}"),
         }
@@ -250,7 +287,7 @@ impl fmt::Display for Part {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self {
             Part::Frame => "no part of a trace begins here",
-            Part::Checksum => "the checksum does not fit",
+            Part::Checksum => "checksum mismatch",
             Part::Header => "the header can't be read",
             Part::Column => "a column can't be unpacked",
             Part::Events => "the events can't be read",

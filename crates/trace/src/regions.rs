@@ -18,6 +18,8 @@ pub const STACK: &str = "[stack]";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Regions {
     spans: Spans<Region>,
+    /// Where the heap begins, which may be empty, and what may be done with it.
+    heap: Option<(u64, Rights)>,
 }
 
 /// A mapping.
@@ -45,6 +47,9 @@ impl Regions {
                     name: name.into(),
                     rights: *rights,
                 };
+                if file == HEAP {
+                    self.heap = Some((*start, *rights));
+                }
                 let end = start.saturating_add(*pages);
                 self.spans.insert(*start, end, region);
             }
@@ -68,7 +73,7 @@ impl Regions {
             }
             Event::Break { end } => self.set_break(*end),
             Event::StackGrowth { start, pages } => self.grow_stack(*start, *pages),
-            Event::Exec { .. } => self.spans.clear(),
+            Event::Exec { .. } => *self = Regions::default(),
             Event::Start { .. }
             | Event::ThreadStart { .. }
             | Event::ThreadExit { .. }
@@ -103,14 +108,23 @@ impl Regions {
         self.spans.insert(to.0, to.0.saturating_add(to.1), region);
     }
 
+    /// Moves the end of the heap. It is empty until a program first asks for some.
     fn set_break(&mut self, end: u64) {
-        let mut heaps = self.spans.iter();
-        let heap = heaps.find(|(_, region)| &*region.name == HEAP);
-        let heap = heap.map(|(place, region)| (place, region.clone()));
-        drop(heaps);
-        if let Some((place, region)) = heap {
-            self.spans.cut(place.start, place.end.max(end));
-            self.spans.insert(place.start, end, region);
+        let Some((start, rights)) = self.heap else {
+            return;
+        };
+        let heaps = self.spans.iter();
+        let last = heaps.filter(|(_, region)| &*region.name == HEAP).last();
+        let last = last.map(|(place, region)| (place, region.clone()));
+        match last {
+            Some((place, _)) if end < place.end => {
+                self.spans.cut(end.max(start), place.end);
+            }
+            Some((place, region)) => self.spans.insert(place.start, end, region),
+            None => {
+                let name = HEAP.into();
+                self.spans.insert(start, end, Region { name, rights });
+            }
         }
     }
 
@@ -208,6 +222,32 @@ mod tests {
         assert_eq!(after(&events), spans(&expected));
         let shrunk = after(&[map(10, 10, HEAP), Event::Break { end: 12 }]);
         assert_eq!(shrunk, spans(&[(10, 12, HEAP)]));
+    }
+
+    #[test]
+    fn found_m1_a_heap_begins_empty_and_grows_where_it_began() {
+        let events = [
+            map(10, 0, HEAP),
+            Event::Break { end: 20 },
+            map(14, 2, "in the middle"),
+            Event::Break { end: 30 },
+        ];
+        let expected = [(10, 14, HEAP), (14, 16, "in the middle"), (16, 30, HEAP)];
+        assert_eq!(after(&events), spans(&expected));
+        let gone = [
+            map(10, 0, HEAP),
+            Event::Break { end: 20 },
+            Event::Break { end: 10 },
+        ];
+        assert_eq!(after(&gone), []);
+        assert_eq!(after(&[Event::Break { end: 20 }]), []);
+        let exec = Event::Exec {
+            program: "b".into(),
+        };
+        assert_eq!(
+            after(&[map(10, 0, HEAP), exec, Event::Break { end: 20 }]),
+            []
+        );
     }
 
     #[test]

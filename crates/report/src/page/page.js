@@ -35,8 +35,8 @@ const curveChart = (record) => {
   curves.forEach((curve) => chip(tools, curve.name, curve.ink, curve.dashed, (isOn) => it.toggle(curve.name, isOn)));
   const set = (key) => (name) => { state[key] = name.split(' ').pop(); it.build(); };
   choice(tools, ['Misses', 'Lifetime'], 'Misses', set('shows')).classList.add('push');
-  choice(tools, ['memory log', 'linear'], 'memory log', set('across'));
-  choice(tools, ['up log', 'linear'], 'up log', set('up'));
+  choice(tools, ['x axis: log', 'linear'], 'x axis: log', set('across'));
+  choice(tools, ['y axis: log', 'linear'], 'y axis: log', set('up'));
   zoomTools(tools, it);
   return it;
 };
@@ -124,7 +124,7 @@ const start = async () => {
   };
   const draw = (name, id, has, make) => {
     if (has) parts[name] = make();
-    else document.getElementById(id).innerHTML = '<p class="note">Nothing on record.</p>';
+    else document.getElementById(id).innerHTML = '<p class="note">Nothing recorded.</p>';
   };
   draw('curves', 'curve-plot', record.curves.length, () => curveChart(record));
   draw('sizes', 'size-plot', record.sizes.length, () => sizeChart(record, follow('sizes')));

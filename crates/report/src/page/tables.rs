@@ -23,7 +23,7 @@ pub fn needs(record: &CurveRecord) -> String {
         let share = need.pages as f64 * 100.0 / record.trace.pages.max(1) as f64;
         html.push_str(&format!(
             "<div><strong>{}</strong>for at most {} % slow-down under {}<br><span>{} % of what is \
-             touched, {} page-ins</span></div>",
+             used, {} page-ins</span></div>",
             text::bytes(need.bytes),
             numbers::digits(need.slowdown_percent_max),
             escaped(&words::policy(&need.policy)),

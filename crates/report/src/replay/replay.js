@@ -35,8 +35,8 @@ const sweepChart = ({ runs }) => {
   systems.forEach((system, at) => chip(tools, system, `--s${at % 7}`, at >= 7, (isOn) => it.toggle(system, isOn)));
   const set = (key) => (name) => { state[key] = key === 'shows' ? name : name.split(' ').pop(); it.build(); };
   choice(tools, Object.keys(values), 'Elapsed', set('shows')).classList.add('push');
-  choice(tools, ['memory log', 'linear'], 'memory log', set('across'));
-  choice(tools, ['up log', 'linear'], 'up log', set('up'));
+  choice(tools, ['x axis: log', 'linear'], 'x axis: log', set('across'));
+  choice(tools, ['y axis: log', 'linear'], 'y axis: log', set('up'));
   zoomTools(tools, it);
   return it;
 };
@@ -97,9 +97,10 @@ const start = async () => {
   const parts = {};
   const draw = (name, id, has, make) => {
     if (has) parts[name] = make();
-    else document.getElementById(id).innerHTML = '<p class="note">Nothing on record.</p>';
+    else document.getElementById(id).innerHTML = '<p class="note">Nothing recorded.</p>';
   };
-  draw('sweep', 'sweep-plot', record.runs.length, () => sweepChart(record));
+  // Of one size of memory there are bars, and no curve.
+  if (document.getElementById('sweep-plot')) draw('sweep', 'sweep-plot', record.runs.length, () => sweepChart(record));
   const hasTime = record.runs.some((run) => run.time_line && run.time_line.time_s.length);
   draw('time', 'time-plot', hasTime, () => timeChart(record));
   settle(parts);

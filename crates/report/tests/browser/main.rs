@@ -273,7 +273,7 @@ fn axes_change_between_linear_and_logarithmic(browser: &mut Browser) {
         "{least}"
     );
     browser.screenshot("page-lifetime.png");
-    browser.evaluate(&press("memory log"));
+    browser.evaluate(&press("x axis: log"));
     browser.evaluate(&press("Misses"));
 }
 

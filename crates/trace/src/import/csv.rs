@@ -1,8 +1,8 @@
 //! Comma-separated values, one reference a line: the page or address, and what else there is.
 //!
 //! Columns are chosen by number, from 1, or by their names in the first line. Without a choice the
-//! first line is looked at: names that are known choose their columns, and if there are none the
-//! first column is the page.
+//! names in the first line choose, if they are known and one alone is a page's. Nothing else is
+//! guessed: any number looks like a page's. A file of one column without a name holds pages.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -28,18 +28,46 @@ const PROCESSES_MAX: usize = 1 << 20;
 /// The longest access, in bytes, and so the most pages of one line.
 const ACCESS_BYTES_MAX: u64 = 1 << 20;
 
-/// Names of columns that are known without being chosen.
-const NAMES: [(&str, Role); 10] = [
+/// The most characters of the first line's names that an error repeats.
+const NAMES_SHOWN_MAX: usize = 300;
+
+/// Names of columns that are known without being chosen, in lower case, with `_` between words.
+/// An offset is in bytes, as in block traces of servers.
+const NAMES: [(&str, Role); 34] = [
     ("page", Role::Page),
+    ("page_number", Role::Page),
+    ("page_id", Role::Page),
+    ("page_no", Role::Page),
+    ("pageno", Role::Page),
+    ("vpn", Role::Page),
+    ("pfn", Role::Page),
+    ("block", Role::Page),
+    ("block_number", Role::Page),
+    ("block_id", Role::Page),
+    ("block_no", Role::Page),
+    ("blockno", Role::Page),
+    ("lbn", Role::Page),
+    ("lba", Role::Page),
     ("obj_id", Role::Page),
+    ("object_id", Role::Page),
     ("object", Role::Page),
+    ("obj", Role::Page),
+    ("key", Role::Page),
+    ("id", Role::Page),
     ("address", Role::Address),
     ("addr", Role::Address),
+    ("vaddr", Role::Address),
+    ("virtual_address", Role::Address),
+    ("offset", Role::Address),
     ("process", Role::Process),
+    ("process_id", Role::Process),
     ("pid", Role::Process),
     ("kinds", Role::Kinds),
+    ("kind", Role::Kinds),
+    ("access", Role::Kinds),
     ("time", Role::Time),
     ("bytes", Role::Bytes),
+    ("access_bytes", Role::Bytes),
 ];
 
 /// What a column holds.
@@ -251,11 +279,15 @@ fn number_process<W: Write, R: Read>(
 
 /// Finds the columns, with the help of the first line; also says whether that holds names.
 fn find_columns<R: Read>(rows: &Rows<R>, form: &Form) -> Result<(Places, bool), Error> {
+    if form.columns.is_empty() {
+        return match rows.fields().any(|field| is_number(field, form)) {
+            true => Ok((only_column(rows)?, false)),
+            false => Ok((known_columns(rows)?, true)),
+        };
+    }
     let named = |name: &str| {
-        (0..rows.columns).find(|&at| {
-            let field = rows.field(at).unwrap_or_default().trim_ascii();
-            field.eq_ignore_ascii_case(name.as_bytes())
-        })
+        let mut fields = rows.fields();
+        fields.position(|field| field.eq_ignore_ascii_case(name.as_bytes()))
     };
     let mut places = Places::default();
     for (role, column) in &form.columns {
@@ -272,22 +304,58 @@ fn find_columns<R: Read>(rows: &Rows<R>, form: &Form) -> Result<(Places, bool), 
         };
         places.set(*role, at);
     }
-    if form.columns.is_empty() {
-        for (name, role) in NAMES {
-            if let Some(at) = named(name) {
-                places.set(role, at);
-            }
-        }
-    }
-    let is_chosen = places.page.is_some() || places.address.is_some();
-    if !is_chosen {
-        places.page = Some(0);
-    }
     let at = places.page.or(places.address).unwrap_or(0);
     let field = rows.field(at).unwrap_or_default().trim_ascii();
-    let starts_as_number = field.first().is_some_and(u8::is_ascii_digit);
-    let is_number = starts_as_number || number(field, form.is_hexadecimal).is_some();
-    Ok((places, !is_number))
+    Ok((places, !is_number(field, form)))
+}
+
+/// Whether a field is no name. What begins as a number and is none is for its line to complain of.
+fn is_number(field: &[u8], form: &Form) -> bool {
+    field.first().is_some_and(u8::is_ascii_digit) || number(field, form.is_hexadecimal).is_some()
+}
+
+/// The columns of a file without names: there must be no choice.
+fn only_column<R>(rows: &Rows<R>) -> Result<Places, Error> {
+    let columns = rows.columns;
+    match columns {
+        1 => Ok(Places {
+            page: Some(0),
+            ..Places::default()
+        }),
+        _ => Err(Error::at(
+            rows.place(),
+            ErrorKind::NamelessColumns { columns },
+        )),
+    }
+}
+
+/// The columns that the first line's names choose.
+fn known_columns<R>(rows: &Rows<R>) -> Result<Places, Error> {
+    let role_of = |field: &[u8]| {
+        let name = String::from_utf8_lossy(field).to_ascii_lowercase();
+        let name = name.replace([' ', '-', '.'], "_");
+        let known = NAMES.iter().find(|(known, _)| *known == name);
+        known.map(|(_, role)| *role)
+    };
+    let is_page = |field: &&[u8]| matches!(role_of(field), Some(Role::Page | Role::Address));
+    let names = rows.fields().filter(is_page).count();
+    if names != 1 {
+        let chosen = rows.fields().filter(|field| names == 0 || is_page(field));
+        let listed: Vec<_> = chosen.map(|field| String::from_utf8_lossy(field)).collect();
+        let listed: String = listed.join(", ").chars().take(NAMES_SHOWN_MAX).collect();
+        let kind = match names {
+            0 => ErrorKind::UnknownColumns { names: listed },
+            _ => ErrorKind::AmbiguousColumns { names: listed },
+        };
+        return Err(Error::at(rows.place(), kind));
+    }
+    let mut places = Places::default();
+    for (at, field) in rows.fields().enumerate() {
+        if let Some(role) = role_of(field) {
+            places.set(role, at);
+        }
+    }
+    Ok(places)
 }
 
 /// The kinds of access that `text` names.
@@ -387,6 +455,13 @@ impl<R: Read> Rows<R> {
                 }
             }
         }
+    }
+}
+
+impl<R> Rows<R> {
+    /// The fields of the line, without blanks around.
+    fn fields(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.columns).map(|at| self.field(at).unwrap_or_default().trim_ascii())
     }
 
     fn field(&self, at: usize) -> Option<&[u8]> {

@@ -232,6 +232,40 @@ fn columns_are_chosen_by_number_or_name() {
 }
 
 #[test]
+fn found_h3_no_column_is_taken_for_pages_by_its_place() {
+    // A block trace: the first column would have been one page over and over.
+    let block = csv_blocks("version,time,op,size,lbn\n1,5,r,8,70\n1,6,w,8,71\n", &[]).unwrap();
+    assert_eq!(
+        (&block[0].pages[..], block[0].time_end()),
+        (&[70, 71][..], 6)
+    );
+    let unknown = told(csv_blocks("version,when,what\n1,5,7\n", &[]));
+    assert_eq!(
+        unknown,
+        "line 1: no column is known to hold pages among: version, when, what; name one with \
+         `--columns page=NAME`, or `address=NAME`"
+    );
+    let several = told(csv_blocks("id,op,lba,address\n1,r,5,7\n", &[]));
+    assert!(
+        several.contains("could hold pages: id, lba, address; name one"),
+        "{several}"
+    );
+    let nameless = told(csv_blocks("1,5\n2,6\n", &[]));
+    assert!(
+        nameless.starts_with("line 1: 2 columns without names"),
+        "{nameless}"
+    );
+    // One choice, and none is needed.
+    assert!(told(csv_blocks("what\n5\n", &[])).contains("among: what;"));
+    for name in ["Page", "page-number", "Virtual Address", "OBJ_ID", " vpn "] {
+        let found = csv_blocks(&format!("{name},other\n8192,1\n"), &[]);
+        assert_eq!(found.unwrap()[0].pages.len(), 1, "{name}");
+    }
+    let wide: Vec<String> = (0..1000).map(|at| format!("column{at}")).collect();
+    assert!(told(csv_blocks(&wide.join(","), &[])).len() < 500);
+}
+
+#[test]
 fn wrong_columns_and_fields_are_named() {
     let chosen = [(Role::Page, Column::Name("pgae".into()))];
     assert!(told(csv_blocks("page\n1\n", &chosen)).contains("no column `pgae`"));
