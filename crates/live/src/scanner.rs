@@ -146,7 +146,6 @@ impl Scanner {
             below = Some(area);
         }
         self.reserved = reserved;
-        found.unmanaged_bytes += self.locked.bytes();
         found
     }
 
