@@ -6,7 +6,8 @@
 //!
 //! - [`hooks`] interposes what must be known at once, and falls through to the original; [`forks`]
 //!   the ways to fork that the C library has no hooks for, [`ends`] those to leave one's memory.
-//! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks.
+//! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks,
+//!   [`limits`] has the engine's addresses not count.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
 //! - [`layout`] is about where the libraries of such a program lie.
 //! - [`thread`] makes threads that the C library does not know.
@@ -24,6 +25,7 @@ mod forks;
 mod heap;
 mod hooks;
 mod layout;
+mod limits;
 mod locks;
 mod own;
 mod sigbus;

@@ -97,6 +97,13 @@ pub fn ranges() -> impl Iterator<Item = (usize, usize)> {
     RANGES.iter().map_while(Range::bounds)
 }
 
+/// How many bytes are reserved, if no limit of the address space has kept the range small; else
+/// zero.
+pub fn unlimited_bytes() -> usize {
+    let bytes = ranges().map(|(start, end)| end - start).sum();
+    if bytes < RANGE_BYTES { 0 } else { bytes }
+}
+
 /// Whether the program has locked any part of a mapped range in memory.
 ///
 /// The kernel is asked to throw away copies of what is mapped there, of which private anonymous
