@@ -83,6 +83,8 @@ pub unsafe fn give_back(start: usize, bytes: usize) {
         unsafe { rustix::mm::mmap_anonymous(start as *mut _, bytes, ProtFlags::empty(), flags) };
     if closed.is_ok() {
         dress(start, bytes);
+        // A program may have all locked that is mapped from now on.
+        unlock_range(start, bytes);
         add_spare(start - PAGE, bytes + PAGE);
     }
 }
