@@ -419,16 +419,27 @@ impl LiveMachine {
     /// own, and empties the slots that this has filled: pages can't be moved between memory that is
     /// locked and memory that is not.
     pub fn unlock_own(&mut self) {
-        if reserve::unlock() {
-            let slots = (0..self.pool.opened()).map(FrameId);
-            // The slot of a held frame is emptied when it is released.
-            let holes = slots.filter(|frame| {
-                let slot = self.slots[frame.index()];
-                slot.contents == Contents::Hole && !slot.is_held
-            });
-            self.drops = holes.collect();
-            self.empty_slots();
+        if !reserve::unlock() {
+            return;
         }
+        let first = self.pool.start();
+        let (mut at, end) = (first, first + self.pool.opened() as usize * PAGE);
+        let mut runs = Vec::new();
+        while at < end {
+            let walked = self.pages.find_present(at, end, &mut runs);
+            for address in runs
+                .iter()
+                .flat_map(|(from, to)| (*from..*to).step_by(PAGE))
+            {
+                let frame = FrameId(((address - first) / PAGE) as u32);
+                // The slot of a held frame is emptied when it is released.
+                if self.is_hole(frame) && !self.slots[frame.index()].is_held {
+                    self.drops.push(frame);
+                }
+            }
+            at = walked.map_or(end, |walked| walked.max(at + PAGE));
+        }
+        self.empty_slots();
     }
 
     /// Tries the enters that were put off once more. Call it after the messages that were there

@@ -1,9 +1,9 @@
 //! The engine's heap: memory that the program's allocator never sees and nobody pages.
 //!
 //! Addresses are taken from the [reserved](reserve) range, a large span at a time, and opened from
-//! the bottom up as a `dlmalloc` asks for them: not much more is open than is used. Nothing is given
-//! back to the host: the engine's tables are sized when it starts and only follow the program's
-//! memory.
+//! the bottom up as a `dlmalloc` asks for them: not much more is open than is used. Nothing is
+//! given back to the host: the engine's tables are sized when it starts and only follow the
+//! program's memory.
 //!
 //! # Invariants
 //! 1. The lock is held only inside allocator calls, which never fault and never wait.

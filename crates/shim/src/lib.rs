@@ -7,7 +7,8 @@
 //! - [`hooks`] interposes what must be known at once, and falls through to the original; [`forks`]
 //!   the ways to fork that the C library has no hooks for, [`ends`] those to leave one's memory,
 //!   [`alone`] calls for processes of one thread, [`filters`] those that forbid calls.
-//! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks.
+//! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks,
+//!   [`limits`] has the engine's addresses not count.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
 //! - [`lent`] makes calls copy that would lend memory to the kernel which may then move.
 //! - [`layout`] is about where the libraries of such a program lie.
@@ -29,6 +30,7 @@ mod heap;
 mod hooks;
 mod layout;
 mod lent;
+mod limits;
 mod locks;
 mod own;
 mod sigbus;

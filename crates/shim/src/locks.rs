@@ -16,7 +16,7 @@ use rustix::process::{Resource, getrlimit};
 use rustix::thread::CapabilitySet;
 use tidemark_live::requests::Ask;
 use tidemark_live::sys::maps::{Area, Kind, Maps};
-use tidemark_live::sys::{Errno, PAGE, reserve};
+use tidemark_live::sys::{Errno, PAGE, memory};
 
 use crate::REQUESTS;
 use crate::hooks::{ASK_LIMIT, keeping_errno};
@@ -178,9 +178,10 @@ fn lock_area(area: Area, flags: MlockFlags) -> Result<(), Errno> {
     }
 }
 
-/// The engine's memory, and the kernel's own pages.
+/// The engine's memory, this library, and the kernel's own pages.
 fn is_left_out(area: Area) -> bool {
-    area.kind == Kind::Special || reserve::is_reserved(area.start, area.end)
+    let is_own = memory::own_ranges().any(|(start, end)| start <= area.start && area.end <= end);
+    area.kind == Kind::Special || is_own
 }
 
 fn lock_range(start: usize, bytes: usize, flags: MlockFlags) -> Result<(), Errno> {

@@ -562,13 +562,14 @@ impl Tree {
         if process.state() == State::Running {
             process.end(now_ns());
             self.told.extend(record::complaint(&process));
+            let described = member.describe(&process, ending, now_ns());
             if let Some(life) = member.life.filter(|_| ending == Ending::Gone) {
                 if !is_over(&life) {
                     self.strangers.hasten();
                 }
                 self.departures.add(self.ended.len(), life);
             }
-            self.ended.push(member.describe(&process, ending, now_ns()));
+            self.ended.push(described);
         }
         if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
             // Its slots are for nobody else until what it was writing there has landed.

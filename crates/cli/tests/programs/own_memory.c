@@ -8,6 +8,7 @@
 #include <string.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -249,6 +250,23 @@ static int reserve(void) {
     return 0;
 }
 
+/* A limit of the address space, of the program's own making. */
+static int limit(void) {
+    char *at = fill();
+    struct rlimit limit = {1L << 30, 2L << 30}, found = {0, 0};
+    if (setrlimit(RLIMIT_AS, &limit) || getrlimit(RLIMIT_AS, &found)) return 4;
+    printf("%ld and %ld MiB", (long)found.rlim_cur >> 20, (long)found.rlim_max >> 20);
+    char *large = mmap(0, 256 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf(", %s", large == MAP_FAILED ? "nothing more" : "some more");
+    large = mmap(0, 1 << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    printf(", %s", large == MAP_FAILED ? "not too much" : "too much");
+    printf(", bad %d", setrlimit(RLIMIT_AS, (void *)8));
+    printf(", %s\n", strerror(errno));
+    covered = cover(areas);
+    printf("a child: %d\n", child_of(look, at));
+    return wrong(at);
+}
+
 int main(int count, char **arguments) {
     static char buffer[4096];
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
@@ -261,5 +279,6 @@ int main(int count, char **arguments) {
     if (!strcmp(what, "dump")) return dump();
     if (!strcmp(what, "bad-clone")) return bad_clone();
     if (!strcmp(what, "reserve")) return reserve();
+    if (!strcmp(what, "limit")) return limit();
     return count;
 }

@@ -133,6 +133,20 @@ fn found_f6_a_limit_of_addresses_leaves_the_program_most_of_them() {
     assert_eq!(said, ("0 pages wrong\n".into(), String::new()));
 }
 
+#[test]
+fn found_f6_a_program_limits_its_addresses() {
+    let Some(program) = Program::build("limit") else {
+        return;
+    };
+    for mode in BOTH {
+        let outcome = program.run(mode, "limit");
+        let expected = "1024 and 2048 MiB, some more, not too much, bad -1, Bad address\n\
+                        a child: 1000\n";
+        let said = (outcome.output_text(), outcome.errors_text());
+        assert_eq!(said, (expected.into(), String::new()), "{mode:?}");
+    }
+}
+
 /// At most one line is said, and it is about what is locked.
 fn expect_word_of_locks(outcome: &Outcome, what: &str) {
     let said = outcome.errors_text();

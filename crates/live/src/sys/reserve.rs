@@ -83,6 +83,8 @@ pub unsafe fn give_back(start: usize, bytes: usize) {
         unsafe { rustix::mm::mmap_anonymous(start as *mut _, bytes, ProtFlags::empty(), flags) };
     if closed.is_ok() {
         dress(start, bytes);
+        // A program may have all locked that is mapped from now on.
+        unlock_range(start, bytes);
         add_spare(start - PAGE, bytes + PAGE);
     }
 }
@@ -95,6 +97,13 @@ pub fn is_reserved(start: usize, end: usize) -> bool {
 /// The reserved ranges, in no order.
 pub fn ranges() -> impl Iterator<Item = (usize, usize)> {
     RANGES.iter().map_while(Range::bounds)
+}
+
+/// How many bytes are reserved, if no limit of the address space has kept the range small; else
+/// zero.
+pub fn unlimited_bytes() -> usize {
+    let bytes = ranges().map(|(start, end)| end - start).sum();
+    if bytes < RANGE_BYTES { 0 } else { bytes }
 }
 
 /// Whether the program has locked any part of a mapped range in memory.
