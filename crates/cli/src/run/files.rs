@@ -119,6 +119,11 @@ impl PrivateFolder {
         }
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Puts a file with these `bytes` into the folder. Says its path.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Refusal> {
         let path = self.path.join(name);
