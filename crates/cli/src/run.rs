@@ -7,6 +7,8 @@
 
 mod departures;
 pub mod files;
+pub mod loading;
+pub mod peers;
 pub mod plan;
 pub mod program;
 mod record;

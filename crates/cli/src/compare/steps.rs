@@ -14,7 +14,8 @@ use crate::bench::child;
 use crate::bench::interrupt::Interrupt;
 use crate::exit::{Refusal, refuse};
 use crate::host;
-use crate::run::plan::{STEP_POOL_BYTES, preload};
+use crate::run::loading::preload;
+use crate::run::plan::STEP_POOL_BYTES;
 use crate::run::program::plain;
 
 /// How long one step may take.

@@ -29,7 +29,7 @@ use super::window;
 use super::writer::Writing;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::run::files::PrivateFolder;
-use crate::run::plan::preload;
+use crate::run::loading;
 use crate::run::program::{self, Obstacle, plain};
 use crate::run::supervisor::exit_of;
 use crate::{host, size};
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     let folder = PrivateFolder::new()?;
     let (listener, socket) = folder.listen()?;
     let mut members = plan.open_shop(listener)?;
-    let mut command = plan.command(&spool, socket);
+    let mut command = plan.command(&spool, &folder, socket);
     let (writing, sink) = Writing::begin(&plan.output, &plan.header(arguments))?;
     let mut collector = Collector::new(spool, plan.settings(), sink);
     let mut progress = Progress::new(arguments.summary);
@@ -225,9 +225,10 @@ impl Plan {
     }
 
     /// The command that runs the program with an engine in it.
-    fn command(&self, spool: &Spool, socket: PathBuf) -> Command {
+    fn command(&self, spool: &Spool, folder: &PrivateFolder, socket: PathBuf) -> Command {
         let mut command = Command::new(&self.program);
-        let libraries = preload(self.shim.clone(), std::env::var_os("LD_PRELOAD"));
+        let others = std::env::var_os("LD_PRELOAD");
+        let libraries = loading::list(folder, std::slice::from_ref(&self.shim), others);
         command
             .arg0(&self.words[0])
             .args(&self.words[1..])

@@ -19,6 +19,7 @@ use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
 
 use super::collector::Birth;
 use super::log::Log;
+use crate::run::peers;
 use crate::run::swap::wait_for_transfers;
 
 /// How long a fresh connection may take to say hello. Engines say it at once.
@@ -109,11 +110,16 @@ impl Members {
         let (connection, _) = self.listener.accept().ok()?;
         connection.set_read_timeout(Some(HELLO_LIMIT)).ok()?;
         let connection = OwnedFd::from(connection);
+        let is_member = |pid| self.members.iter().any(|member| member.pid == pid);
+        let peer = peers::find(&connection, is_member)?;
         let hello = control::read_hello(connection.as_fd()).ok()?;
         if let Some(place) = self.members.iter().position(|old| old.pid == hello.pid) {
             self.remove(place);
         }
-        let newcomer = self.admit(&connection, hello);
+        let newcomer = match peer.may_share(hello.record.is_some()) {
+            true => self.admit(&connection, hello),
+            false => None,
+        };
         match newcomer {
             Some((record, log)) => {
                 self.members.push(Member {

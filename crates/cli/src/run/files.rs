@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -90,7 +90,8 @@ impl Drop for Replacement {
     }
 }
 
-/// A folder that only this user can look into. It goes with this value.
+/// A folder that only this user can look into, with a socket that [all](super::peers) can reach.
+/// It goes with this value.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PrivateFolder {
     path: PathBuf,
@@ -108,7 +109,7 @@ impl PrivateFolder {
         if let Some(parent) = path.parent() {
             remove_stale(parent);
         }
-        match DirBuilder::new().mode(0o700).create(&path) {
+        match DirBuilder::new().mode(0o711).create(&path) {
             Ok(()) => Ok(PrivateFolder { path }),
             Err(error) => refuse!(
                 "`{}`: {}; name a folder you may write to in $TMPDIR",
@@ -116,6 +117,11 @@ impl PrivateFolder {
                 plain(&error)
             ),
         }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Puts a file with these `bytes` into the folder. Says its path.
@@ -130,7 +136,13 @@ impl PrivateFolder {
     /// Listens on a socket in the folder. Says its path, too.
     pub fn listen(&self) -> Result<(UnixListener, PathBuf), Refusal> {
         let path = self.path.join("control");
-        match UnixListener::bind(&path) {
+        let for_all = std::fs::Permissions::from_mode(0o666);
+        let bound = UnixListener::bind(&path);
+        let bound = bound.and_then(|listener| {
+            std::fs::set_permissions(&path, for_all)?;
+            Ok(listener)
+        });
+        match bound {
             Ok(listener) => Ok((listener, path)),
             Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
         }
@@ -232,12 +244,12 @@ mod tests {
 
     #[test]
     fn a_private_folder_is_for_its_user_alone_and_goes() {
-        use std::os::unix::fs::PermissionsExt;
         let folder = PrivateFolder::new().unwrap();
         let path = folder.path.clone();
-        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o700);
-        let _socket = folder.listen().unwrap();
+        let mode_of = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode_of(&path), 0o711);
+        let (_socket, socket) = folder.listen().unwrap();
+        assert_eq!(mode_of(&socket), 0o666);
         drop(folder);
         assert!(!path.exists());
     }

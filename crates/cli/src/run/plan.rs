@@ -12,6 +12,7 @@ use tidemark_live::{control, disk};
 use tidemark_results::text::bytes;
 
 use super::files::{PrivateFolder, Replacement};
+use super::loading;
 use super::program::{self, plain};
 use super::swap::{self, Swap};
 use super::tree::Tree;
@@ -54,6 +55,11 @@ pub struct Management {
     pub swap: Swap,
     decisions: Option<OwnedFd>,
     environment: Vec<(&'static str, OsString)>,
+    /// What is loaded into programs, the first one first.
+    libraries: Vec<PathBuf>,
+    /// Whether programs find them through folders by platform. Not in step: what is in their
+    /// environment is to be the same as in a recording.
+    is_spread: bool,
     /// The policy's module, if it is one.
     module: Option<&'static [u8]>,
 }
@@ -120,7 +126,7 @@ impl Management {
             .map(create_log)
             .transpose()?;
         let shim = host::find_shim()?;
-        let mut libraries = std::env::var_os("LD_PRELOAD");
+        let mut libraries = vec![];
         let mut environment: Vec<(&'static str, OsString)> = vec![
             (control::MEMORY, memory_bytes.to_string().into()),
             (control::POLICY, policy.into()),
@@ -129,22 +135,23 @@ impl Management {
         if arguments.in_step {
             environment.push((control::IN_STEP, "1".into()));
         }
-        libraries = Some(preload(shim.clone(), libraries));
         if arguments.malloc == Some(Malloc::Pool) {
             // Before the engine's library: the loader initialises the last one first, and the
             // pool is to be mapped when the engine runs.
-            libraries = Some(preload(host::find_pool(&shim)?, libraries));
+            libraries.push(host::find_pool(&shim)?);
             let pool_bytes = match arguments.in_step {
                 true => STEP_POOL_BYTES,
                 false => memory_bytes + swap.size_bytes,
             };
             environment.push((control::POOL, pool_bytes.to_string().into()));
         }
-        environment.extend(libraries.map(|list| ("LD_PRELOAD", list)));
+        libraries.push(shim);
         Ok(Management {
             swap,
             decisions,
             environment,
+            libraries,
+            is_spread: !arguments.in_step,
             module: tidemark_plugin::binary(policy),
         })
     }
@@ -164,12 +171,18 @@ impl Management {
         shared.set_disk_processor(disk::processor_of(&self.swap.file));
         let folder = PrivateFolder::new()?;
         let (listener, socket) = folder.listen()?;
+        let others = std::env::var_os("LD_PRELOAD");
+        let libraries = match self.is_spread {
+            true => loading::list(&folder, &self.libraries, others),
+            false => loading::join(&self.libraries, others),
+        };
         command
             .env_remove(control::POOL)
             .env_remove(control::IN_STEP)
             .env_remove(control::POLICY_FILE)
             .envs(self.environment)
-            .env(control::CONTROL, socket);
+            .env(control::CONTROL, socket)
+            .env("LD_PRELOAD", libraries);
         if let Some(module) = self.module {
             // Where the program finds it from any folder, as it is now.
             command.env(control::POLICY_FILE, folder.put("policy.wasm", module)?);
@@ -201,16 +214,6 @@ fn find_host_obstacle(arguments: &Arguments) -> Option<String> {
     host::find_lack(arguments.in_thread).map(|lack| lack.to_string())
 }
 
-/// The libraries to be loaded first: ours, then those that would have been.
-pub fn preload(shim: PathBuf, others: Option<OsString>) -> OsString {
-    let mut list = shim.into_os_string();
-    if let Some(others) = others.filter(|others| !others.is_empty() && *others != list) {
-        list.push(":");
-        list.push(others);
-    }
-    list
-}
-
 fn create_log(path: &PathBuf) -> Result<OwnedFd, Refusal> {
     // Engines append to it, each a line at a time; the log starts with this run.
     let made = File::create(path).and_then(|_| File::options().append(true).open(path));
@@ -234,16 +237,5 @@ mod tests {
     #[test]
     fn memory_is_whole_pages() {
         assert_eq!(plan_memory("5000000", 1 << 30), Ok(5_000_000 / 4096 * 4096));
-    }
-
-    #[test]
-    fn our_library_comes_first_and_once() {
-        let shim = PathBuf::from("/lib/shim.so");
-        assert_eq!(preload(shim.clone(), None), "/lib/shim.so");
-        assert_eq!(
-            preload(shim.clone(), Some("/a.so:/b.so".into())),
-            "/lib/shim.so:/a.so:/b.so"
-        );
-        assert_eq!(preload(shim, Some("/lib/shim.so".into())), "/lib/shim.so");
     }
 }

@@ -126,6 +126,20 @@ impl Strangers {
         }
     }
 
+    /// Counts a process that was turned away.
+    pub fn count(&mut self, pid: u32) {
+        let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+        if let (Some(entry), Ok(program)) = (Entry::read(pid), program) {
+            self.add(entry.life, &program, false);
+            let stranger = Stranger {
+                program,
+                since: Instant::now(),
+                is_counted: true,
+            };
+            self.known.insert(entry.life, stranger);
+        }
+    }
+
     /// How much memory they had that files don't back when they were last looked at.
     pub fn resident_bytes(&self) -> u64 {
         self.resident_bytes
@@ -216,14 +230,7 @@ impl Strangers {
             let is_late = !is_of_another_user(&folder) && !is_unmanageable(&folder.join("exe"));
             stranger.is_counted = !is_late || stranger.since.elapsed() > HELLO_LIMIT;
             if stranger.is_counted {
-                let name = stranger.program.file_name().unwrap_or_default();
-                let name = name.to_string_lossy();
-                let name = name.trim_end_matches(" (deleted)").into();
-                self.counted.push(Counted {
-                    life,
-                    name,
-                    is_late,
-                });
+                self.add(life, &stranger.program, is_late);
             }
         }
         let is_counted = stranger.is_counted;
@@ -234,6 +241,21 @@ impl Strangers {
         let status = std::fs::read(folder.join("status")).unwrap_or_default();
         self.resident_bytes += status::resident_bytes(&status).unwrap_or(0);
     }
+
+    fn add(&mut self, life: Life, program: &Path, is_late: bool) {
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.trim_end_matches(" (deleted)").into();
+        self.counted.push(Counted {
+            life,
+            name,
+            is_late,
+        });
+    }
+}
+
+/// The parent of a process.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    Entry::read(pid).map(|entry| entry.parent)
 }
 
 /// Whether a process belongs to another user, who does not reach the supervisor.

@@ -20,7 +20,8 @@ use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
-use super::departures::{Departures, is_over, life_of};
+use super::departures::{Departures, is_over};
+use super::peers::{self, Peer};
 use super::strangers::Strangers;
 use super::supervisor::timespec;
 use super::{record, swap};
@@ -76,10 +77,7 @@ pub struct Tree {
 struct Member {
     connection: OwnedFd,
     hello: Hello,
-    /// Its number here, which in a namespace of its own is not the one that it says.
-    pid: u32,
-    /// Tells that it has ended, and how; `None` if it had ended before it was taken in.
-    life: Option<OwnedFd>,
+    peer: Peer,
     came: Instant,
     /// Its place in the table; `None` until it has been answered.
     record: Option<ProcessIndex>,
@@ -166,10 +164,15 @@ impl Tree {
                 record: state.claimed.map(ProcessIndex),
                 frames_resident: 0,
             };
+            let connection = next()?;
+            // Whoever it is was taken in before.
+            let Some(peer) = peers::find(&connection, |_| true) else {
+                continue;
+            };
             tree.members.push(Member {
                 record: state.record.map(ProcessIndex),
                 given: state.given,
-                ..Member::new(next()?, hello)
+                ..Member::new(connection, hello, peer)
             });
         }
         Ok(tree)
@@ -292,7 +295,7 @@ impl Tree {
         let now_ns = now_ns();
         // The kernel is slow to close what asynchronous transfers had to do with.
         for place in (0..self.members.len()).rev() {
-            if self.members[place].life.as_ref().is_some_and(is_over) {
+            if self.members[place].peer.life.as_ref().is_some_and(is_over) {
                 self.remove(place, Ending::Gone);
             }
         }
@@ -342,12 +345,18 @@ impl Tree {
             return;
         }
         let connection = OwnedFd::from(connection);
+        let is_member = |pid| self.members.iter().any(|member| member.peer.pid == pid);
+        let Some(peer) = peers::find(&connection, is_member) else {
+            return;
+        };
         let Ok(mut hello) = control::read_hello(connection.as_fd()) else {
             return;
         };
         // In a namespace of its own a process has another number there, which others have, too.
-        if let Ok(peer) = rustix::net::sockopt::socket_peercred(&connection) {
-            hello.pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
+        hello.pid = peer.pid;
+        if !peer.may_share(hello.record.is_some()) {
+            self.strangers.count(peer.pid);
+            return refuse(connection.as_fd());
         }
         let is_claimed = |index: ProcessIndex| {
             index.0 < PROCESSES_MAX as u32 && self.shared.process(index).state() == State::Reserved
@@ -371,12 +380,12 @@ impl Tree {
             self.ended[before].ending = Ending::Replaced;
             self.departures.forget(before);
         }
-        self.members.push(Member::new(connection, hello));
+        self.members.push(Member::new(connection, hello, peer));
     }
 
     /// Finds the programs that are not managed.
     fn look_for_strangers(&mut self) {
-        let managed = self.members.iter().map(|member| member.pid).collect();
+        let managed = self.members.iter().map(|member| member.peer.pid).collect();
         self.strangers.look(&managed);
     }
 
@@ -563,7 +572,7 @@ impl Tree {
             process.end(now_ns());
             self.told.extend(record::complaint(&process));
             let described = member.describe(&process, ending, now_ns());
-            if let Some(life) = member.life.filter(|_| ending == Ending::Gone) {
+            if let Some(life) = member.peer.life.filter(|_| ending == Ending::Gone) {
                 if !is_over(&life) {
                     self.strangers.hasten();
                 }
@@ -580,14 +589,12 @@ impl Tree {
 }
 
 impl Member {
-    fn new(connection: OwnedFd, hello: Hello) -> Member {
+    fn new(connection: OwnedFd, hello: Hello, peer: Peer) -> Member {
         let (came, record) = (Instant::now(), None);
-        let peer = rustix::net::sockopt::socket_peercred(&connection).ok();
         Member {
-            life: peer.and_then(|peer| life_of(peer.pid)),
-            pid: peer.map_or(hello.pid, |peer| peer.pid.as_raw_nonzero().get() as u32),
             connection,
             hello,
+            peer,
             came,
             record,
             given: 0,
@@ -737,4 +744,40 @@ fn refuse(connection: BorrowedFd<'_>) {
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::files::PrivateFolder;
+
+    #[test]
+    fn found_f7_the_swap_file_takes_no_room_once_it_is_closed() {
+        const BYTES: u64 = 1 << 20;
+        let folder = PrivateFolder::new().unwrap();
+        let (listener, _) = folder.listen().unwrap();
+        let shared = Shared::create((BYTES / 4096) as u32, 1024).unwrap();
+        let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let swap = swap::create(Some(place), Some(BYTES), BYTES).unwrap();
+        let held = swap.file.try_clone().unwrap();
+        let tree = Tree::new(shared, swap.file, None, listener);
+        let blocks = || rustix::fs::fstat(&held).unwrap().st_blocks as u64 * 512;
+        assert!(!swap.is_preallocated || blocks() >= BYTES);
+        assert!(!tree.has_members());
+        tree.close();
+        assert_eq!(blocks(), 0, "somebody still has it open");
+    }
+
+    #[test]
+    fn a_forked_child_that_has_not_come_is_waited_for() {
+        let folder = PrivateFolder::new().unwrap();
+        let (listener, _) = folder.listen().unwrap();
+        let shared = Shared::create(16, 1024).unwrap();
+        let child = shared.claim().unwrap();
+        let swap = std::fs::File::open("/dev/null").unwrap();
+        let tree = Tree::new(shared, swap.into(), None, listener);
+        assert!(tree.has_members());
+        tree.shared.release(child);
+        assert!(!tree.has_members());
+    }
 }

@@ -65,11 +65,37 @@ fn found_f10_a_program_of_another_user_says_once_that_it_is_not_managed() {
         .current_dir(&place.folder);
     let outcome = child::run(command, &place.folder, LIMIT);
     let errors = outcome.expect_code(4, "it runs all the same").errors_text();
-    let told = errors
-        .lines()
-        .filter(|line| line.contains("the program runs unmanaged"));
+    let told = errors.lines().filter(|line| line.contains("unmanaged"));
     assert_eq!(told.count(), 1, "{errors}");
+    assert!(errors.contains("ran unmanaged: "), "{errors}");
 }
+
+#[test]
+fn found_f10_a_child_of_a_process_that_has_given_up_its_rights_has_its_memory() {
+    let Some(place) = Place::new("dropped") else {
+        return;
+    };
+    let mut command = Command::new(place.folder.join("tidemark"));
+    command
+        .args(["run", "--memory", "16M", "--swap-size", "64M", "--swap"])
+        .arg(&place.folder)
+        .args(["--", "python3", "-c", DROPPER])
+        .current_dir(&place.folder);
+    let outcome = child::run(command, &place.folder, LIMIT);
+    outcome.expect_code(6, "the child of a server that is nobody now");
+}
+
+/// Fills more than its budget, becomes nobody, and forks a child that looks at all of it; ends with
+/// 6 if that found what it should.
+const DROPPER: &str = "import os
+memory = bytearray(24 << 20)
+for at in range(0, len(memory), 4096): memory[at] = 1 + at % 251
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+child = os.fork()
+if child == 0:
+    os._exit(6 * all(memory[at] == 1 + at % 251 for at in range(0, len(memory), 4096)))
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
+";
 
 /// A folder that everybody may enter, with the command in it: the build's folder may be private.
 struct Place {
