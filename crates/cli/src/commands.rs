@@ -7,7 +7,8 @@ use crate::files;
 
 /// Makes the list of subcommands. Each names a module with `Arguments` (whose first line of
 /// documentation is its help, and which
-/// says which [files](crate::files::Files) it names) and `fn run(Arguments) -> Result<Exit, Refusal>`.
+/// says which [files](crate::files::Files) it names) and
+/// `fn run(Arguments) -> Result<Exit, Refusal>`.
 macro_rules! commands {
     ($($(#[$attribute:meta])* $name:ident = $module:ident;)*) => {
         /// What the command line asks for.

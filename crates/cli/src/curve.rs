@@ -25,8 +25,8 @@ pub struct Arguments {
     /// at most so many at a time (`8k`)
     #[arg(long, value_name = "RATE|PAGES")]
     sample: Option<String>,
-    /// The sizes of memory: in pages (`4096`), with a unit (`16M`), as a share of all the pages that
-    /// the program uses (`50%`), or `all`
+    /// The sizes of memory: in pages (`4096`), with a unit (`16M`), as a share of all the pages
+    /// that the program uses (`50%`), or `all`
     #[arg(long, value_name = "N,…")]
     at: Option<String>,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! Sizes as people write them: `512M`, `1.5G`, `100000`, `50%`.
 //!
-//! Units are binary: `K` is 1024 bytes. `KiB`, `KB` and `k` mean the same. A percentage is a share of
-//! the memory that the programs use, wherever it stands; where that is not known it is refused.
+//! Units are binary: `K` is 1024 bytes. `KiB`, `KB` and `k` mean the same. A percentage is a share
+//! of the memory that the programs use, wherever it stands; where that is not known it is refused.
 
 use crate::exit::{Refusal, refuse};
 

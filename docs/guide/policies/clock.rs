@@ -5,7 +5,8 @@
 //! memory that a policy may have to begin with. 16 KiB are plenty:
 //!
 //!     rustc --edition 2024 --target wasm32-unknown-unknown -O -C panic=abort \
-//!         -C strip=symbols -C link-arg=-zstack-size=16384 --crate-type cdylib -o clock.wasm clock.rs
+//!         -C strip=symbols -C link-arg=-zstack-size=16384 --crate-type cdylib \
+//!         -o clock.wasm clock.rs
 #![no_std]
 
 use core::arch::wasm32;

@@ -1,7 +1,7 @@
 //! The clock: first in, first out, with a second chance for whatever was used since.
 //!
 //! The reference that brings a page in is no use of it: the page enters with its bit clear. Where
-//! the bit is set on entry, as some textbooks have it, a page that is used once stays a round longer.
+//! the bit is set on entry, as some textbooks have it, a page used once stays a round longer.
 
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Policy, Probe, Sees};
