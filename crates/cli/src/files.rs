@@ -7,8 +7,8 @@
 //!   all inputs before a command begins, through links of both kinds, and refuses.
 //! - *An output that is there already.* [`OutputFile`] takes its place when it is whole; until then
 //!   the old one is as it was, and a command that fails or is killed changes nothing. What is
-//!   [`Recorded`] grows under its own name, since a recording that is killed leaves what it has; what was
-//!   there before is kept beside it.
+//!   [`Recorded`] grows under its own name, since a recording that is killed leaves what it has;
+//!   what was there before is kept beside it.
 //! - *An output that is no plain file.* A device, a pipe and the standard streams are written to.
 
 use std::fs::{self, File};

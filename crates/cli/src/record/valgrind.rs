@@ -77,7 +77,7 @@ mod tests {
         vex amd64->IR:   REX=0 REX.W=0\n\
         ==38== valgrind: Unrecognised instruction at address 0x10916b.\n\
         ==38==    at 0x10916B: main (in /tmp/sums)\n";
-    const ILLEGAL_EVERYWHERE: &str = "==38== valgrind: Unrecognised instruction at address 0x9200.\n\
+    const ILLEGAL_EVERYWHERE: &str = "==38== valgrind: Unrecognised instruction at address 0x92.\n\
         ==38==    at 0x109200: main (in /tmp/sums)\n";
     const ENDED: &str = "==38== Process terminating with default action of signal 4 (SIGILL)\n";
 
