@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import OrderedDict
 from pathlib import Path
 
@@ -149,10 +150,10 @@ def test_phases_of_a_phased_program_are_found() -> None:
 
 def test_memory_needed_falls_with_patience(trace_path: Path) -> None:
     hasty = {need.policy: need for need in tidemark.needed(trace_path, slow_down=0.01)}
-    patient = {need.policy: need for need in tidemark.needed(trace_path, slow_down=1000.0)}
+    patient = {need.policy: need for need in tidemark.needed(trace_path, slow_down=1.0, page_in_ns=100.0)}
     assert list(hasty) == ["lru", "opt", "ws", "vmin"]
     for name, need in patient.items():
-        assert need.slow_down <= 1000.0
+        assert need.slow_down <= 1.0
         assert need.pages_mean <= hasty[name].pages_mean
         assert (need.window is None) == (name in ("lru", "opt"))
     assert patient["opt"].pages_max <= patient["lru"].pages_max
@@ -206,7 +207,7 @@ def test_wrong_amounts_are_named() -> None:
     pages = [1, 2, 3, 1]
     with pytest.raises(ValueError, match="`pieces` is 0; needs at least 1"):
         tidemark.working_set(pages, 5, pieces=0)
-    with pytest.raises(ValueError, match="`window` is -1; needs a length of time from 0"):
+    with pytest.raises(ValueError, match="`window` is -1; needs a length of time from 1"):
         tidemark.working_set(pages, -1)
     with pytest.raises(ValueError, match="`slow_down` is -1; needs a number above 0"):
         tidemark.needed(pages, slow_down=-1.0)
@@ -220,3 +221,59 @@ def test_wrong_amounts_are_named() -> None:
         tidemark.generate("loop", 2**62)
     with pytest.raises(ValueError, match="`pages` is 1.5; the curve has no such point"):
         tidemark.curve([1, 2, 3, 1], "fifo", sizes=[1, 2])["fifo"].at(1.5)
+
+
+def test_found_m11_arguments_that_mean_something_else_are_refused(pages: U64) -> None:
+    with pytest.raises(ValueError, match="`window` is 0; needs a length of time from 1"):
+        tidemark.working_set(pages, 0)
+    with pytest.raises(ValueError, match="`slow_down` is 10; .* at most 1: 0.1 is 10 %"):
+        tidemark.needed(pages, slow_down=10)
+    with pytest.raises(ValueError, match="did you mean `vmin`"):
+        tidemark.curve(pages, "vimn", sizes=[10])
+
+
+def test_found_m11_results_can_be_pickled(pages: U64, trace_path: Path) -> None:
+    curves = tidemark.curve(pages, ["lru", "ws"])
+    again = pickle.loads(pickle.dumps(curves))
+    assert list(again) == list(curves)
+    assert np.array_equal(again["lru"].misses, curves["lru"].misses)
+    for source in (pages, trace_path):
+        references = tidemark.load(source)
+        restored = pickle.loads(pickle.dumps(references))
+        assert restored.duration == references.duration
+        assert restored.granularity == references.granularity
+        assert np.array_equal(restored.names[1], references.names[1])
+        for one, other in zip(
+            tidemark.curve(references, ["opt", "ws"]).values(),
+            tidemark.curve(restored, ["opt", "ws"]).values(),
+            strict=True,
+        ):
+            assert np.array_equal(one.misses, other.misses)
+    trace = tidemark.read(trace_path)
+    restored = pickle.loads(pickle.dumps(trace))
+    assert np.array_equal(restored.page, trace.page) and restored.info == trace.info
+    assert restored.events.kind == trace.events.kind
+    assert tidemark.load(restored).page_count == tidemark.load(trace).page_count
+
+
+def test_found_m11_results_are_shown_in_a_line(pages: U64, trace_path: Path) -> None:
+    shown = [
+        tidemark.curve(pages, "lru"),
+        tidemark.curve(pages, "lru")["lru"],
+        tidemark.load(pages),
+        tidemark.read(trace_path),
+        tidemark.working_set(pages, 100),
+        tidemark.phases(pages),
+    ]
+    for one in shown:
+        assert len(repr(one)) < 700 and "\n" not in repr(one), repr(one)
+    assert repr(tidemark.load(pages)).startswith("References(page=<200000 uint32>, ")
+    assert repr(shown[0]) == "Curves(curves=<lru>)"
+
+
+def test_found_m11_documentation_tells_what_is_returned() -> None:
+    for name in tidemark.__all__:
+        one = getattr(tidemark, name)
+        if isinstance(one, type(tidemark.curve)):
+            documentation = one.__doc__ or ""
+            assert "eturns" in documentation, name

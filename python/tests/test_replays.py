@@ -50,6 +50,8 @@ def test_what_can_not_be_replayed_is_one_line(trace_path: Path, tmp_path: Path) 
         tidemark.replay(trace_path, 0)
     with pytest.raises(ValueError, match="no policy is called `zz`"):
         tidemark.replay(trace_path, 100, policy="zz")
+    with pytest.raises(ValueError, match="did you mean `mach3`"):
+        tidemark.replay(trace_path, 100, policy="mach33")
     with pytest.raises(ValueError, match="`copies` is 0"):
         tidemark.replay(trace_path, 100, copies=0)
     with pytest.raises(OSError):
@@ -62,3 +64,10 @@ def test_systems_that_treat_files_apart_need_to_know_which_they_are(trace_path: 
     with pytest.raises(ValueError, match="`clock` treats files' pages apart"):
         tidemark.replay(trace_path, 400, "clock", policy="mglru")
     assert len(tidemark.replay(trace_path, 400, "gnumach", managed=True)) == 1
+
+
+def test_found_m11_a_share_in_words_is_refused_in_words(trace_path: Path) -> None:
+    for memory in ("50%", ["50%"], [None], True):
+        with pytest.raises(ValueError, match="`memory` has .*0.5 is 50 %"):
+            tidemark.replay(trace_path, memory)  # type: ignore[arg-type]
+    assert len(tidemark.replay(trace_path, np.float64(0.5))) == 1

@@ -13,7 +13,7 @@ True
 - `curve` counts misses for each size of memory, `working_set` follows the resident pages over time,
   `phases` finds phases, `needed` says how much memory is needed.
 - `replay` runs recorded programs on whole memory systems, which `systems` lists.
-- `generate` and `golden` make up references; `policies` lists the page replacement policies.
+- `generate` and `golden` make synthetic references; `policies` lists the page replacement policies.
 
 Sizes are in pages. Times are *virtual*: in instructions, references or nanoseconds of the process,
 whichever the trace counts. Columns are read-only arrays that own their memory; nothing is copied

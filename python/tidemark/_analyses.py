@@ -18,7 +18,7 @@ TIME_UNIT_NS = {"instructions": 0.5, "references": 50.0, "nanoseconds": 1.0}
 """How long a unit of virtual time is taken to last, in ns, if nothing else is said."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Residence(Table):
     """The pages that are resident over time, in pieces of equal length. `len` counts the pieces."""
 
@@ -61,7 +61,7 @@ class Residence(Table):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Phases(Table):
     """Phases: times in which a program keeps to one set of pages. `len` is their number.
 
@@ -125,15 +125,19 @@ def working_set(
 ) -> Residence | list[Residence]:
     """Follows the pages used within the last `window` of virtual time, in at most `pieces` pieces.
 
-    Several windows give a list, and run side by side. `policy` may be `vmin` or `pff` instead.
+    Windows are in virtual time, in units of the trace. Several give a list, and run side by side.
+    `policy` may be `vmin` or `pff` instead.
+
+    Returns a `Residence`: a row for each piece, with times in virtual time and memory in pages. The
+    working set is Denning's (1968), VMIN Prieve and Fabry's (1976), PFF Chu and Opderbeck's (1976).
 
     Raises `ValueError` if an argument is wrong; and as `load`.
     """
     given = np.asarray(window)
     windows = [int(one) for one in np.atleast_1d(given)]
     for one in windows:
-        if one < 0:
-            raise ValueError(f"`window` is {one}; needs a length of time from 0")
+        if one < 1:
+            raise ValueError(f"`window` is {one}; needs a length of time from 1")
     if pieces < 1:
         raise ValueError(f"`pieces` is {pieces}; needs at least 1")
     followed = _tidemark.follow(load(source)._loaded, policy, windows, pieces)
@@ -151,6 +155,9 @@ def phases(source: Source, *, pages_max: int = 4096, duration_min: int | None = 
 
     That is in virtual time; without it, a thousandth of the whole.
 
+    Returns `Phases`: a row for each, with times in virtual time and sets in pages. They are those of
+    Madison and Batson (1976): bounded locality intervals.
+
     Raises `ValueError` if an argument is wrong; and as `load`.
     """
     return Phases(*_tidemark.find_phases(load(source)._loaded, pages_max, duration_min))
@@ -166,15 +173,24 @@ def needed(
 ) -> list[Need]:
     """Tells the least memory with which the program is slowed down by at most `slow_down`.
 
-    That is a share of the program's own time: 0.1 for 10 %. It takes for granted that bringing
+    That is a share of the program's own time, at most 1: 0.1 is 10 %, the command's `--slowdown 10`.
+    It takes for granted that bringing
     back a page takes `page_in_ns`, that nothing else happens meanwhile, and that a unit of virtual
     time lasts `time_unit_ns`: by default 0.5 ns for an instruction and 50 ns for a reference.
 
     `policies` are `lru`, `opt`, `ws`, `vmin`, or any that `curve` simulates; one that never stays
     within the bound at the sizes it was simulated with has no answer.
 
+    Returns a `Need` for each policy with an answer, in their order: memory in pages, the window in
+    virtual time.
+
     Raises `ValueError` if an argument is wrong; and as `load`.
     """
+    if slow_down > 1:
+        raise ValueError(
+            f"`slow_down` is {slow_down:g}; needs a share of the program's own time, at most 1:"
+            f" {slow_down / 100:g} is {slow_down:g} %"
+        )
     references = load(source)
     unit_ns = TIME_UNIT_NS[references.time_unit] if time_unit_ns is None else time_unit_ns
     terms = (slow_down, page_in_ns, unit_ns)

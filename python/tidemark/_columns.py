@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,10 @@ U64: TypeAlias = NDArray[np.uint64]
 F64: TypeAlias = NDArray[np.float64]
 
 
+REPR_ITEMS_MAX = 8
+"""The most items of a tuple that are shown one by one."""
+
+
 class Table:
     """Columns of one length, under their names.
 
@@ -26,6 +32,11 @@ class Table:
     def columns(self) -> dict[str, NDArray[Any]]:
         """The columns by name, in order. They are the arrays themselves, not copies."""
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        shown = (field.name for field in fields(cast(Any, self)) if field.repr)
+        told = ", ".join(f"{name}={_shortened(getattr(self, name))}" for name in shown)
+        return f"{type(self).__name__}({told})"
 
     def to_arrow(self) -> pyarrow.Table:
         """The columns as a `pyarrow.Table` over the same memory. Needs the package `pyarrow`."""
@@ -44,3 +55,14 @@ def counts(name: str, values: Any) -> U64:
     if given.dtype.kind == "i" and given.size and int(given.min()) < 0:
         raise ValueError(f"`{name}` has {int(given.min())}; needs numbers from 0")
     return np.ascontiguousarray(given, dtype=np.uint64)
+
+
+def _shortened(value: Any) -> str:
+    """`value` in a few words: of a column its length and its type, of a mapping its names."""
+    if isinstance(value, np.ndarray):
+        return f"<{len(value)} {value.dtype}>"
+    if isinstance(value, Mapping):
+        return f"<{', '.join(map(str, value))}>"
+    if isinstance(value, tuple) and len(value) > REPR_ITEMS_MAX:
+        return f"<{len(value)} {type(value[0]).__name__}>"
+    return repr(value)

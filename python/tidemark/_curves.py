@@ -29,7 +29,7 @@ class Knee(NamedTuple):
     """The policy's window there, in virtual time; `None` for a constant amount of memory."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Curve(Table):
     """One policy's misses for each amount of memory, by rising memory. `len` counts the points."""
 
@@ -119,7 +119,7 @@ class Curve(Table):
         return Knee(found[0], found[1], window)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Curves(Mapping[str, Curve], Table):
     """Curves by the names of their policies, in the order they were asked for."""
 
@@ -134,6 +134,9 @@ class Curves(Mapping[str, Curve], Table):
 
     def __len__(self) -> int:
         return len(self.curves)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _curves, (dict(self.curves),)
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -152,6 +155,11 @@ class Curves(Mapping[str, Curve], Table):
             ),
             "mean_pages": np.concatenate([none.astype(np.float64), *(c.memory for c in every)]),
         }
+
+
+def _curves(found: dict[str, Curve]) -> Curves:
+    """`found` as curves that don't change."""
+    return Curves(MappingProxyType(found))
 
 
 class Knob(NamedTuple):
@@ -207,6 +215,11 @@ def curve(
     pages: of a share of them (a `float`), or of at most so many at a time (an `int`). How far they
     can be believed is in `misses_error`.
 
+    Returns the curves by name: a `Curve` each, whose columns have a point for each size, by rising
+    memory in pages. LRU's and OPT's misses come from stack distances (Mattson et al. 1970), those of
+    `ws` and `vmin` from the intervals between references (Denning and Slutz 1978; Prieve and Fabry
+    1976), samples are taken by SHARDS (Waldspurger et al. 2015).
+
     Raises `ValueError` if a policy is unknown or a number out of its range; and as `load`.
     """
     names = [policies] if isinstance(policies, str) else list(policies)
@@ -245,11 +258,14 @@ def curve(
             page_count=references.page_count,
             duration=references.duration,
         )
-    return Curves(MappingProxyType(found))
+    return _curves(found)
 
 
 def policies() -> tuple[Policy, ...]:
-    """Lists the page replacement policies `curve` can simulate, in the order of their history."""
+    """Lists the page replacement policies `curve` can simulate, in the order of their history.
+
+    Returns a `Policy` each: name, one line of meaning, what it must see, and its knobs.
+    """
     return tuple(
         Policy(name, summary, sees, tuple(Knob(*knob) for knob in knobs))
         for name, summary, sees, knobs in _tidemark.describe_policies()

@@ -1,4 +1,4 @@
-"""Made-up references: the same everywhere, for the same seed."""
+"""Synthetic references: the same everywhere, for the same seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def generate(
     holding: int = 250,
     micromodel: str = "random",
 ) -> U64:
-    """Makes up page numbers, one a reference. They can be analysed as they are, or written.
+    """Generates synthetic page numbers, one a reference: to be analysed as they are, or written.
 
     `pattern` is one of:
 
@@ -35,6 +35,8 @@ def generate(
       `cyclic` or `sawtooth`.
 
     `pages` is 1000 unless given, and 30 for `localities`.
+
+    Returns an array of so many `references` page numbers (`uint64`), the same for the same `seed`.
 
     Raises `ValueError` if there is no such pattern or a number is out of its range.
     """
@@ -65,6 +67,8 @@ def golden(name: str) -> tuple[U64, int]:
     """Makes a trace with published miss counts, and tells the size in pages those are for.
 
     `name` is `loop`, `scanhot`, `skew`, `phase`, `sheep` or `mixed`.
+
+    Returns the page number of each reference (`uint64`), and that size.
 
     Raises `ValueError` if there is no such trace.
     """

@@ -16,7 +16,7 @@ from tidemark._columns import U32, U64, Table, counts
 from tidemark._traces import Trace, check_times
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class References(Table):
     """References in the form the analyses take. `len` is their number.
 
@@ -52,6 +52,23 @@ class References(Table):
             return {"page": self.page}
         return {"page": self.page, "time": self.time}
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__, names=self.names)
+        del state["_loaded"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        loaded = _tidemark.restore(
+            state["page"],
+            state["time"],
+            state["names"],
+            state["page_bytes"],
+            (state["granularity"], state["granularity_length"]),
+            state["time_unit"],
+        )
+        # The columns are the restored ones: nothing is kept twice.
+        self.__dict__.update(state, page=loaded.page, time=loaded.time, _loaded=loaded)
+
     @cached_property
     def names(self) -> tuple[U32, U64]:
         """Process and virtual page number of each page: `names[1][page]` undoes the numbering."""
@@ -77,6 +94,9 @@ def load(
     `source` is the path of a trace, what `read` gave, or page numbers, one a reference. Of a trace,
     `processes` chooses some by their numbers in the trace. Of page numbers, `time` has the virtual
     time of each reference, never falling, in `time_unit` (`instructions` unless another is named).
+
+    Returns `References`: a `page` for each reference (`uint32`), and its `time` (`uint64`), in the
+    trace's unit.
 
     Raises `OSError` if a file can't be read, and `ValueError` if it is no trace or an argument is
     wrong.

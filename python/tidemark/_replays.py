@@ -28,7 +28,7 @@ class System(NamedTuple):
     """The policy it runs with, unless another is asked for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Replays(Table):
     """What programs came to: a row for each system and amount of memory. `len` counts the rows."""
 
@@ -83,11 +83,20 @@ def replay(
     `copies` of each program run on so many `processors`; `wired` pages of memory are not theirs.
     With `time_lines` each run in `record` has its `time_line`.
 
+    Returns `Replays`: a row for each system and size, with times in seconds, memory in bytes and
+    faults in pages, as docs/formats/replay-v1.md has them.
+
     Raises `OSError` if a file can't be read, and `ValueError` if it is no trace, or an argument or
     a run can't be.
     """
     paths = [sources] if isinstance(sources, (str, os.PathLike)) else list(sources)
-    sizes = [memory] if isinstance(memory, (int, float)) else list(memory)
+    sizes = [memory] if isinstance(memory, (int, float, str, np.generic)) else list(memory)
+    for size in sizes:
+        if isinstance(size, bool) or not isinstance(size, (int, float, np.integer, np.floating)):
+            raise ValueError(
+                f"`memory` has {size!r}; needs pages (an `int`), or a share of what the programs use"
+                " (a `float`): 0.5 is 50 %"
+            )
     wrong = [size for size in sizes if not 0 < size < 2**31]
     if wrong or not sizes:
         raise ValueError(f"`memory` is {wrong[0] if wrong else 'empty'}; needs pages, or a share")
@@ -103,12 +112,16 @@ def replay(
         "seed": seed,
         "has_time_lines": time_lines,
     }
-    pages = [int(size) for size in sizes if not isinstance(size, float)]
-    shares = [size for size in sizes if isinstance(size, float)]
+    fractions = (float, np.floating)
+    pages = [int(size) for size in sizes if not isinstance(size, fractions)]
+    shares = [float(size) for size in sizes if isinstance(size, fractions)]
     text = _tidemark.replay([os.fspath(path) for path in paths], pages, shares, machine)
     return Replays(json.loads(text))
 
 
 def systems() -> tuple[System, ...]:
-    """Lists the memory systems that `replay` can run programs on, in the order of their history."""
+    """Lists the memory systems that `replay` can run programs on, in the order of their history.
+
+    Returns a `System` each: name, one line of meaning, and the policy it runs with.
+    """
     return tuple(System(*system) for system in _tidemark.describe_systems())

@@ -106,6 +106,14 @@ def write(
     command: list[str],
 ) -> int: ...
 def load(path: str, columns: Columns | None, processes: list[int] | None) -> References: ...
+def restore(
+    page: U32,
+    time: U64 | None,
+    names: tuple[U32, U64],
+    page_bytes: int,
+    granularity: tuple[str, int | None],
+    time_unit: str,
+) -> References: ...
 def number(page: U32 | U64, time: U64 | None, page_bytes: int, time_unit: str) -> References: ...
 def count_misses(
     references: References,

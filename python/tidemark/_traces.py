@@ -59,7 +59,7 @@ class Info:
     """Where the file was cut off, in bytes; `None` for a whole one. All before that is there."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Events(Table):
     """What happened between the records of a trace, in the order of the file."""
 
@@ -91,7 +91,7 @@ class Events(Table):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trace(Table):
     """The records of a trace, in the order of the file. `len` is their number."""
 
@@ -107,7 +107,8 @@ class Trace(Table):
     """Kinds of access, as bits of `Kinds`."""
     process: U32
     """The process, by its number in the trace. Takes no memory if there is only one."""
-    _unpacked: _tidemark.Columns = field(repr=False, compare=False)
+    _unpacked: _tidemark.Columns | None = field(repr=False, compare=False)
+    """What analyses take; `None` after pickling, when they read the file at `path` again."""
 
     def __len__(self) -> int:
         return len(self.page)
@@ -122,9 +123,13 @@ class Trace(Table):
             "kinds": self.kinds,
         }
 
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__, events=self.events, _unpacked=None)
+
     @cached_property
     def events(self) -> Events:
         """What happened between the records."""
+        assert self._unpacked is not None, "pickling keeps the events"
         record, process, time, kind, fields = self._unpacked.events()
         return Events(record, process, time, tuple(kind), tuple(fields))
 
@@ -133,6 +138,8 @@ def info(path: str | os.PathLike[str]) -> Info:
     """Tells what the trace at `path` says of itself. Reads its header and its index alone.
 
     A file that was cut off is a trace up to there: see `Info.cut_at`.
+
+    Returns an `Info`: sizes in bytes, times in the trace's unit.
 
     Raises `OSError` if the file can't be read, and `ValueError` if it is no trace.
     """
@@ -144,6 +151,10 @@ def read(path: str | os.PathLike[str]) -> Trace:
 
     Blocks are unpacked on every processor, straight into the columns. To ask about memory only,
     hand the path to `curve` and the like: that takes less memory.
+
+    Returns a `Trace`: a row for each record, of `page` (`uint64`, address divided by the page size),
+    `time` (`uint64`, in the trace's unit), `kinds` (`uint8`) and `process` (`uint32`). Pickled, it
+    keeps its columns and events, and analyses read the file again.
 
     Raises `OSError` if the file can't be read, and `ValueError` if it is no trace or is corrupt.
     """

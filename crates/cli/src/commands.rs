@@ -3,9 +3,12 @@
 use clap::Subcommand;
 
 use crate::exit::{Exit, Refusal};
+use crate::files;
 
 /// Makes the list of subcommands. Each names a module with `Arguments` (whose first line of
-/// documentation is its help) and `fn run(Arguments) -> Result<Exit, Refusal>`.
+/// documentation is its help, and which
+/// says which [files](crate::files::Files) it names) and
+/// `fn run(Arguments) -> Result<Exit, Refusal>`.
 macro_rules! commands {
     ($($(#[$attribute:meta])* $name:ident = $module:ident;)*) => {
         /// What the command line asks for.
@@ -18,7 +21,10 @@ macro_rules! commands {
             /// Does it.
             pub fn run(self) -> Result<Exit, Refusal> {
                 match self {
-                    $(Command::$name(arguments) => crate::$module::run(arguments),)*
+                    $(Command::$name(arguments) => {
+                        files::check(&arguments)?;
+                        crate::$module::run(arguments)
+                    })*
                 }
             }
         }

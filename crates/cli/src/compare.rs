@@ -21,11 +21,12 @@ use tidemark_report::terminal;
 use tidemark_results::compare::{Case, CompareRecord, Counts, Decisions, SCHEMA};
 
 use crate::exit::{Exit, Refusal};
+use crate::files::Files;
 use crate::{output, replay};
 use plan::{MEASURED, Plan};
 use steps::Steps;
 
-/// Predicts what a program needs in less memory, runs it so, and sets one beside the other
+/// Simulates a program under memory limits, runs it under them, compares the counts
 ///
 /// PROGRAM is recorded under Valgrind, replayed in the lab, and run live in each amount of memory
 /// with each policy. It gets no input, and its output is thrown away.
@@ -77,6 +78,9 @@ pub struct Arguments {
     #[arg(required = true, trailing_var_arg = true)]
     program: Vec<OsString>,
 }
+
+// What it writes, its own `tidemark record` does.
+impl Files for Arguments {}
 
 /// Records, predicts, runs and compares.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {

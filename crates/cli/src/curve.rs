@@ -1,10 +1,13 @@
 //! `tidemark curve`: misses by memory, and how much memory is needed.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use tidemark_lab::study::{Assumed, CurveOrder, Named, Sizes, Wanted};
 use tidemark_report::{picture, terminal};
 
 use crate::exit::{Exit, Refusal, refuse};
+use crate::files::Files;
 use crate::policies;
 use crate::views::{Forms, Progress, Source, Views, parse_sampling, parse_sizes};
 
@@ -22,7 +25,8 @@ pub struct Arguments {
     /// at most so many at a time (`8k`)
     #[arg(long, value_name = "RATE|PAGES")]
     sample: Option<String>,
-    /// The sizes of memory: in pages (`4096`), with a unit (`16M`), or `all`
+    /// The sizes of memory: in pages (`4096`), with a unit (`16M`), as a share of all the pages
+    /// that the program uses (`50%`), or `all`
     #[arg(long, value_name = "N,…")]
     at: Option<String>,
     #[command(flatten)]
@@ -51,6 +55,17 @@ pub struct Assuming {
     unit_ns: Option<f64>,
 }
 
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        let policies = self.policies.iter().map(PathBuf::from);
+        self.source.reads().into_iter().chain(policies).collect()
+    }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        self.forms.writes()
+    }
+}
+
 /// Shows the curves.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let sampling = arguments.sample.as_deref().map(parse_sampling);
@@ -65,7 +80,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     };
     let study = arguments.source.read(wanted, &mut progress)?;
     let sizes = match &arguments.at {
-        Some(text) => parse_sizes(text, study.facts().page_bytes)?,
+        Some(text) => parse_sizes(text, study.facts().page_bytes, study.facts().pages)?,
         None => Sizes::Spread,
     };
     let order = CurveOrder {

@@ -8,16 +8,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tidemark_results::dated::Machine;
 
 use crate::exit::{Refusal, refuse};
-use crate::host;
+use crate::{files, host};
 
 /// Writes `text` into a file of `folder` that is named by the date, and `ending` after it.
 pub fn write(folder: &Path, date: &str, ending: &str, text: &str) -> Result<(), Refusal> {
     let path = folder.join(format!("{}{ending}.json", date.replace(':', "")));
-    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, text));
-    match written {
-        Ok(()) => eprintln!("written: {}", path.display()),
-        Err(error) => refuse!("`--record {}`: {error}", path.display()),
+    if let Err(error) = fs::create_dir_all(folder) {
+        refuse!("`--record {}`: {error}", folder.display());
     }
+    files::write(&path, text.as_bytes())?;
+    eprintln!("written: {}", path.display());
     Ok(())
 }
 

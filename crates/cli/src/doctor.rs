@@ -9,6 +9,7 @@ use clap::Args;
 use tidemark_results::host::HostRecord;
 
 use crate::exit::{Exit, Refusal};
+use crate::files::Files;
 use crate::output;
 
 /// Tells what this host permits, and how to get what is missing
@@ -26,6 +27,8 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
 }
+
+impl Files for Arguments {}
 
 /// Looks, and says what it found.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {

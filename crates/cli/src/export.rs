@@ -7,6 +7,7 @@ use tidemark_trace::export::{self, Form, Names, Numbering};
 use tidemark_trace::{Error, ErrorKind};
 
 use crate::exit::{Exit, Refusal, refuse};
+use crate::files::Files;
 use crate::traces::{self, Input, Output, refusal};
 
 /// Writes a trace as other tools read it
@@ -34,7 +35,7 @@ pub struct Arguments {
     /// large for a format
     #[arg(long)]
     dense: bool,
-    /// Take what is good of a trace that is cut off in the middle
+    /// Read the intact part of a truncated trace
     #[arg(long)]
     partial: bool,
 }
@@ -59,6 +60,16 @@ enum Format {
     U32,
     /// Apache Parquet: process, page, kinds, time
     Parquet,
+}
+
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        vec![self.input.clone()]
+    }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        vec![("-o", self.output.clone())]
+    }
 }
 
 /// Exports.
@@ -120,8 +131,8 @@ fn guess(path: &Path) -> Result<Format, Refusal> {
         Some("u32") => Ok(Format::U32),
         Some("parquet") => Ok(Format::Parquet),
         _ => refuse!(
-            "`{}`: its name does not say what to write; \
-             add `--to lackey`, `oracleGeneral`, `csv`, `pages`, `u32` or `parquet`",
+            "`{}`: unknown format; \
+             name it with `--to lackey`, `oracleGeneral`, `csv`, `pages`, `u32` or `parquet`",
             path.display()
         ),
     }

@@ -1,4 +1,4 @@
-//! `tidemark generate`: made-up traces.
+//! `tidemark generate`: synthetic traces.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,13 @@ use tidemark_trace::generate::{self, Golden, Localities, Pattern, ZIPF_PAGES_MAX
 use tidemark_trace::{Appender, Error, Kinds, Repeats, Writer};
 
 use crate::exit::{Exit, Refusal, refuse};
+use crate::files::Files;
 use crate::traces::{Output, Progress, count};
 
 /// How many references are made between two looks at the clock.
 const STEP: u64 = 1 << 16;
 
-/// Makes up a trace
+/// Generates a synthetic trace
 ///
 /// The same pattern, seed and number of references give the same trace everywhere.
 #[derive(Debug, Args)]
@@ -140,6 +141,15 @@ struct Plan {
     pages: Box<dyn Iterator<Item = u64>>,
     references: u64,
     seed: u64,
+}
+
+impl Files for Arguments {
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        self.output
+            .iter()
+            .map(|path| ("-o", path.clone()))
+            .collect()
+    }
 }
 
 /// Generates.

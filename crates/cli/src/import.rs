@@ -11,6 +11,7 @@ use tidemark_trace::import::{self, csv, lackey, oracle, pages, words};
 use tidemark_trace::{Appender, Error, Header, Repeats, TimeUnit, Writer};
 
 use crate::exit::{Exit, Refusal, refuse};
+use crate::files::Files;
 use crate::size;
 use crate::traces::{Input, Output};
 
@@ -99,6 +100,16 @@ enum TimeChoice {
     Nanoseconds,
 }
 
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        vec![self.input.clone()]
+    }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        vec![("-o", self.output.clone())]
+    }
+}
+
 /// Imports.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let format = match arguments.from {
@@ -180,7 +191,7 @@ fn convert(
 
 /// The size of a page, given as `--page-size`.
 fn page_bytes(text: &str) -> Result<u64, Refusal> {
-    let bytes = size::parse("--page-size", text, 0)?;
+    let bytes = size::parse("--page-size", text)?;
     match bytes.is_power_of_two() {
         true => Ok(bytes),
         false => refuse!("`--page-size {text}`: not a power of two; use one, like `4K` or `2M`"),
@@ -199,8 +210,8 @@ fn guess(path: &Path) -> Result<Format, Refusal> {
         Some("u32") => Ok(Format::U32),
         Some("tide") => refuse!("`{}`: is a trace already", path.display()),
         _ => refuse!(
-            "`{}`: its name does not say what it is; \
-             add `--from lackey`, `oracleGeneral`, `csv`, `pages` or `u32`",
+            "`{}`: unknown format; \
+             name it with `--from lackey`, `oracleGeneral`, `csv`, `pages` or `u32`",
             path.display()
         ),
     }

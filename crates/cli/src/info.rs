@@ -3,16 +3,21 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tidemark_results::text::{bytes, count, table};
+use tidemark_report::numbers;
+use tidemark_results::text::{bytes, count, folded, table};
 use tidemark_trace::summary::{End, FileCounts, ProcessSummary, Summary};
 use tidemark_trace::{Granularity, TimeUnit};
 
 use crate::exit::{Exit, Refusal};
+use crate::files::Files;
 use crate::output;
 use crate::traces::{self, Input, refusal};
 
 /// How many mappings of a process are shown; the rest are one line.
 const REGIONS_SHOWN: usize = 12;
+
+/// What the numbers beside a mapping's name take of a line, at most.
+const NUMBERS_WIDTH: usize = 36;
 
 /// How many phases are shown; of the rest their number is.
 const PHASES_SHOWN: usize = 20;
@@ -26,9 +31,15 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Take what is good of a trace that is cut off in the middle
+    /// Read the intact part of a truncated trace
     #[arg(long)]
     partial: bool,
+}
+
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        vec![self.input.clone()]
+    }
 }
 
 /// Shows it.
@@ -38,7 +49,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     traces::check_ending(&name, &reader, arguments.partial)?;
     output::print(&match arguments.json {
         true => json(&summary),
-        false => view(&name, &summary),
+        false => view(&name, &summary, output::terminal_width()),
     });
     Ok(Exit::Fine)
 }
@@ -50,7 +61,7 @@ fn json(summary: &Summary) -> String {
     format!("{value:#}\n")
 }
 
-fn view(name: &str, summary: &Summary) -> String {
+fn view(name: &str, summary: &Summary, width: Option<usize>) -> String {
     let mut text = format!("{name}\n");
     let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<10} {value}\n"));
     let header = &summary.header;
@@ -89,9 +100,9 @@ fn view(name: &str, summary: &Summary) -> String {
         ),
     );
     text.push_str(&files(summary));
-    text.push_str(&format!("\n{}\n", processes(summary)));
+    text.push_str(&format!("\n{}\n", processes(summary, width)));
     for process in &summary.processes {
-        text.push_str(&regions(process));
+        text.push_str(&regions(process, width));
     }
     text.push_str(&phases(summary));
     text
@@ -127,25 +138,22 @@ fn granularity(summary: &Summary) -> String {
         Granularity::Window(ns) => {
             let longest = summary.processes.iter().filter_map(|it| it.window_ns).max();
             let grown = longest.filter(|&longest| longest > ns);
-            let grown = grown.map_or(String::new(), |ns| format!(" up to {} ns", count(ns)));
+            let grown = grown.map_or(String::new(), |ns| format!(" up to {}", duration(ns)));
             format!(
-                "pages once in windows of {} ns{grown}, at their first touches; later ones are not \
+                "pages once in windows of {}{grown}, at their first touches; later ones are not \
                  ordered",
-                count(ns)
+                duration(ns)
             )
         }
     }
 }
 
-fn processes(summary: &Summary) -> String {
-    let mut table = table(
-        &[
-            "process", "program", "end", "records", "pages", "from", "to", "fetch", "load",
-            "store", "kernel", "unknown", "threads",
-        ],
-        3,
-    );
-    for process in &summary.processes {
+fn processes(summary: &Summary, width: Option<usize>) -> String {
+    let head = [
+        "process", "program", "end", "records", "pages", "from", "to", "fetch", "load", "store",
+        "kernel", "unknown", "threads",
+    ];
+    let rows = summary.processes.iter().map(|process| {
         let name = match process.pid {
             Some(pid) => format!("{} (pid {pid})", process.process),
             None => process.process.to_string(),
@@ -156,46 +164,83 @@ fn processes(summary: &Summary) -> String {
             None => String::new(),
         };
         let kinds = &process.kinds;
-        table.add_row([
+        vec![
             name,
             process.programs.join(", "),
             end,
             count(process.records),
             count(process.pages),
-            count(process.time_start),
-            count(process.time_end),
+            time(process.time_start, summary.header.time),
+            time(process.time_end, summary.header.time),
             count(kinds.fetch),
             count(kinds.load),
             count(kinds.store),
             count(kinds.kernel),
             count(kinds.unknown),
             process.threads.to_string(),
-        ]);
-    }
-    table.to_string()
+        ]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    folded(&head, &rows, 3, 1, width)
 }
 
-fn regions(process: &ProcessSummary) -> String {
+/// A time of a process: counted, or a duration.
+fn time(amount: u64, unit: TimeUnit) -> String {
+    match unit {
+        TimeUnit::Nanoseconds => duration(amount),
+        TimeUnit::Instructions | TimeUnit::References => count(amount),
+    }
+}
+
+fn duration(ns: u64) -> String {
+    numbers::seconds(ns as f64 / 1e9)
+}
+
+fn regions(process: &ProcessSummary, width: Option<usize>) -> String {
     if process.regions.is_empty() {
         return String::new();
     }
     let title = format!("mappings of process {}", process.process);
-    let mut table = table(&[&title, "records", "pages"], 1);
-    for region in process.regions.iter().take(REGIONS_SHOWN) {
-        let row = [
-            region.name.clone(),
-            count(region.records),
-            count(region.pages),
-        ];
-        table.add_row(row);
-    }
+    let shown = process.regions.iter().take(REGIONS_SHOWN);
+    let rows = shown.map(|region| {
+        let name = region.name.clone();
+        vec![name, count(region.records), count(region.pages)]
+    });
+    let mut rows: Vec<Vec<String>> = rows.collect();
     let rest = process.regions.get(REGIONS_SHOWN..).unwrap_or_default();
     if !rest.is_empty() {
         let records = rest.iter().map(|region| region.records).sum();
         let pages = rest.iter().map(|region| region.pages).sum();
-        table.add_row([format!("{} more", rest.len()), count(records), count(pages)]);
+        rows.push(vec![
+            format!("{} more", rest.len()),
+            count(records),
+            count(pages),
+        ]);
     }
+    if let Some(width) = width {
+        // What tells files apart is at the end of their paths.
+        let room = width.saturating_sub(NUMBERS_WIDTH).max(NUMBERS_WIDTH);
+        rows.iter_mut()
+            .for_each(|row| row[0] = end_of(&row[0], room));
+    }
+    let table = folded(&[&title, "records", "pages"], &rows, 1, 1, width);
     format!("\n{table}\n")
+}
+
+/// The last `length` characters of `text`.
+fn end_of(text: &str, length: usize) -> String {
+    let characters = text.chars().count();
+    match characters > length {
+        true => {
+            text.chars()
+                .skip(characters + 1 - length)
+                .fold("…".into(), |mut cut: String, one| {
+                    cut.push(one);
+                    cut
+                })
+        }
+        false => text.to_owned(),
+    }
 }
 
 fn phases(summary: &Summary) -> String {
@@ -207,7 +252,7 @@ fn phases(summary: &Summary) -> String {
         table.add_row([
             phase.name.clone(),
             phase.process.to_string(),
-            count(phase.time),
+            time(phase.time, summary.header.time),
         ]);
     }
     let rest = summary.phases.len().saturating_sub(PHASES_SHOWN);

@@ -22,6 +22,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, Refusal, refuse};
+use crate::files::Files;
 use crate::run::files::PrivateFolder;
 use crate::run::tree::{MemberState, Tree};
 
@@ -46,6 +47,8 @@ struct Estate {
     has_decisions: bool,
     members: Vec<MemberState>,
 }
+
+impl Files for Arguments {}
 
 /// Takes over, and stays until the last process has ended.
 pub fn run(_: Arguments) -> Result<Exit, Refusal> {

@@ -20,6 +20,7 @@ mod doctor;
 mod exit;
 mod experiment;
 mod export;
+mod files;
 mod generate;
 mod host;
 mod import;

@@ -3,6 +3,7 @@
 use clap::{Args, CommandFactory};
 
 use crate::exit::{Exit, Refusal, refuse};
+use crate::files::Files;
 use crate::output;
 
 /// Prints a manual page
@@ -11,6 +12,8 @@ pub struct Arguments {
     /// The subcommand to describe; without one, the whole command
     command: Option<String>,
 }
+
+impl Files for Arguments {}
 
 /// Prints the page.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {

@@ -1,14 +1,17 @@
 //! `tidemark map`: which addresses a program used when.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use tidemark_lab::analysis::map::Fineness;
 use tidemark_lab::study::Wanted;
 use tidemark_report::{picture, terminal};
 
 use crate::exit::{Exit, Refusal, refuse};
+use crate::files::Files;
 use crate::views::{Forms, Progress, Source, Views};
 
-/// Shows which addresses a program used when
+/// Draws a heat map of accesses: addresses by time
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -25,6 +28,16 @@ pub struct Arguments {
 
 /// Rows and columns beyond this are no map any more, but a copy of the trace.
 const FINEST: usize = 1 << 14;
+
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        self.source.reads()
+    }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        self.forms.writes()
+    }
+}
 
 /// Shows the map.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {

@@ -12,6 +12,7 @@ use clap::Args;
 use rustix::fs::OFlags;
 
 use crate::exit::{Exit, Refusal, refuse};
+use crate::files::Files;
 use crate::record::now_ns;
 use crate::record::spool::{BELL, VARIABLE};
 use crate::run::program::plain;
@@ -27,6 +28,8 @@ pub struct Arguments {
     /// The phase
     name: String,
 }
+
+impl Files for Arguments {}
 
 /// Names the phase.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {

@@ -1,6 +1,6 @@
 //! Writing results to stdout, and the rest to stderr.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 /// Writes `text` to stdout. A reader that has gone away wants no more: that is no error.
 pub fn print(text: &str) {
@@ -20,4 +20,15 @@ pub fn print(text: &str) {
 /// its status all the same.
 pub fn tell(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// The width of the terminal that stdout is; `None` if it is none, where lines may be any length.
+pub fn terminal_width() -> Option<usize> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&stdout).ok();
+    let width = size.map(|size| usize::from(size.ws_col));
+    width.filter(|&width| width > 0).or(Some(80))
 }

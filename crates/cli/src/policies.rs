@@ -5,6 +5,7 @@ use tidemark_core::policy::{Description, Sees, registry};
 use tidemark_results::text;
 
 use crate::exit::{Exit, Refusal};
+use crate::files::Files;
 use crate::output;
 
 /// Lists the replacement policies
@@ -16,6 +17,8 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+impl Files for Arguments {}
 
 /// Prints the policies.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
@@ -29,7 +32,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     output::print(&match (arguments.json, &arguments.name) {
         (true, _) => json(&chosen),
         (false, Some(_)) => chosen.into_iter().map(full).collect(),
-        (false, None) => list(&chosen),
+        (false, None) => list(&chosen, output::terminal_width()),
     });
     Ok(Exit::Fine)
 }
@@ -81,17 +84,18 @@ pub fn hint(near: &[&str], command: &str) -> String {
     }
 }
 
-fn list(policies: &[&Description]) -> String {
-    let mut table = text::table(&["policy", "sees", "what it does"], 3);
+fn list(policies: &[&Description], width: Option<usize>) -> String {
+    let mut table = text::table(&["policy", "needs", "what it does"], 3);
     for policy in policies {
-        table.add_row([policy.name, sees(policy.sees), policy.summary]);
+        table.add_row([policy.name, needs(policy.sees), policy.summary]);
     }
+    text::wrap_last(&mut table, width);
     format!("{table}\n")
 }
 
 fn full(policy: &Description) -> String {
     let mut lines = vec![format!("{}: {}", policy.name, policy.summary)];
-    lines.push(format!("  sees: {}", sees(policy.sees)));
+    lines.push(format!("  needs: {}", needs(policy.sees)));
     for work in policy.lineage {
         lines.push(format!("  after: {work}"));
     }
@@ -128,6 +132,17 @@ fn json(policies: &[&Description]) -> String {
     format!("{all:#}\n")
 }
 
+/// The least that a policy must be shown, for people.
+fn needs(sees: Sees) -> &'static str {
+    match sees {
+        Sees::Faults => "page faults only",
+        Sees::Bits => "reference bits",
+        Sees::References => "every reference",
+        Sees::Future => "future (offline only)",
+    }
+}
+
+/// The same as records have it.
 fn sees(sees: Sees) -> &'static str {
     match sees {
         Sees::Faults => "faults",
@@ -155,7 +170,7 @@ mod tests {
 
     #[test]
     fn every_policy_is_in_the_list_with_its_summary() {
-        let text = list(&all());
+        let text = list(&all(), None);
         for policy in all() {
             assert!(
                 text.contains(policy.name) && text.contains(policy.summary),

@@ -21,13 +21,14 @@ mod reduce;
 mod runs;
 mod sheet;
 pub mod spool;
+mod valgrind;
 mod window;
 mod writer;
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,7 @@ use tidemark_trace::{Granularity, Header, TimeUnit};
 pub use self::collector::now_ns;
 
 use crate::exit::{Exit, Refusal, refuse};
+use crate::files::Files;
 use crate::run::program::plain;
 use crate::run::signals::Signals;
 use crate::run::supervisor::exit_of;
@@ -90,9 +92,29 @@ pub struct Arguments {
     program: Vec<OsString>,
 }
 
-/// Instructions a second that a program is taken to execute by itself, to say how much slower it
-/// is under Valgrind: what today's processors do in ordinary code.
-const NATIVE_RATE: f64 = 5e9;
+impl Arguments {
+    /// Where the trace goes: in the working folder, where no other name is given.
+    fn output_path(&self) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| {
+            let program = Path::new(&self.program[0]);
+            let mut name = program.file_name().unwrap_or_default().to_os_string();
+            name.push(".tide");
+            name.into()
+        })
+    }
+}
+
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        // The program reads what it is told to, and standard input.
+        let words = self.program.iter().map(PathBuf::from);
+        words.chain(["-".into()]).collect()
+    }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        vec![("-o", self.output_path())]
+    }
+}
 
 /// Records the program.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
@@ -126,12 +148,16 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     };
     let left = collector.finish((child.id(), end_of(status)));
     let totals = collector.totals();
+    for complaint in collector.complaints() {
+        eprintln!("tidemark: {complaint}");
+    }
     drop(collector);
-    let bytes = writing.finish(&plan.output)?;
+    let written = writing.finish(&plan.output, totals.processes)?;
     if totals.processes == 0 {
         refuse!("the program did not begin under Valgrind, which tells why above");
     }
-    progress.finish(&line(totals, bytes, began.elapsed()), &plan.output, left);
+    let line = line(totals, written.bytes, began.elapsed());
+    progress.finish(&line, &plan.output, &written, left);
     Ok(exit_of(status))
 }
 
@@ -140,14 +166,12 @@ fn line(totals: Totals, bytes: u64, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let rate = totals.time as f64 / seconds;
     format!(
-        "{} instructions, {} pages, {} records, {}B in {seconds:.1} s; {}/s, about {:.0} x slower \
-         than alone",
+        "{} instructions, {} pages, {} records, {}B in {seconds:.1} s; {}/s",
         number(totals.time as f64),
         number(totals.pages as f64),
         number(totals.records as f64),
         number(bytes as f64),
         number(rate),
-        (NATIVE_RATE / rate.max(1.0)).max(1.0),
     )
 }
 

@@ -14,9 +14,10 @@ use tidemark_results::text::{bytes, count};
 use tidemark_trace::private::Extent;
 
 use crate::exit::{Exit, Refusal, refuse};
-use crate::output;
+use crate::files::{self, Files};
 use crate::policies::{self, hint};
-use crate::views::{self, Progress};
+use crate::views::Progress;
+use crate::{output, traces};
 use plan::Plan;
 
 pub use plan::parse_disk;
@@ -24,7 +25,7 @@ pub use plan::parse_disk;
 /// Replays recorded programs on whole memory systems, with processors, disks and a clock
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The traces; several are several programs at the same time
+    /// The traces, `-` for standard input; several are several programs at the same time
     #[arg(value_name = "TRACE", required = true)]
     traces: Vec<PathBuf>,
     /// The sizes of memory: in pages (`4096`), with a unit (`16M`), or as a share of all the pages
@@ -77,7 +78,7 @@ pub struct Arguments {
     /// `tidemark run --in-step` manages: what is decided then follows from the references alone
     #[arg(long, conflicts_with_all = ["managed", "disk", "file_disk"])]
     in_step: bool,
-    /// Take what is good of traces that are cut off in the middle
+    /// Read the intact part of truncated traces
     #[arg(long)]
     partial: bool,
     /// Print JSON
@@ -112,6 +113,23 @@ impl Managed {
     }
 }
 
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        let tables = [Some(&self.disk), self.file_disk.as_ref()];
+        let tables = tables.into_iter().flatten();
+        let tables = tables.filter_map(|disk| disk.strip_prefix("table:"));
+        let words = tables.chain(self.policy.as_deref()).map(PathBuf::from);
+        self.traces.iter().cloned().chain(words).collect()
+    }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        let html = self.html.iter().map(|path| ("--html", path.clone()));
+        let log = self.log_decisions.iter();
+        html.chain(log.map(|path| ("--log-decisions", path.clone())))
+            .collect()
+    }
+}
+
 /// Replays the traces.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let plan = Plan::new(&arguments)?;
@@ -121,7 +139,12 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         false => arguments.managed.extent(),
     };
     let partial = arguments.partial;
-    let replay = Replay::read_managed(&arguments.traces, partial, extent, &mut |what, part| {
+    let paths = arguments
+        .traces
+        .iter()
+        .map(|path| traces::openable(path).to_owned());
+    let paths: Vec<PathBuf> = paths.collect();
+    let replay = Replay::read_managed(&paths, partial, extent, &mut |what, part| {
         progress.show(what, part)
     });
     let replay = replay.map_err(|(path, error)| unreadable(&path.display().to_string(), &error))?;
@@ -142,17 +165,17 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
 fn give(arguments: &Arguments, replayed: &Replayed) -> Result<Exit, Refusal> {
     let record = &replayed.record;
     if let Some(path) = &arguments.log_decisions {
-        views::write(path, replayed.decisions[0].as_bytes())?;
+        files::write(path, replayed.decisions[0].as_bytes())?;
     }
     if let Some(path) = &arguments.html {
-        views::write(path, replay::page(record).as_bytes())?;
+        files::write(path, replay::page(record).as_bytes())?;
     }
     if arguments.json {
         output::print(&record.to_json());
     } else if arguments.csv {
         output::print(&record.to_csv());
     } else {
-        output::print(&terminal::replay(record));
+        output::print(&terminal::replay(record, output::terminal_width()));
     }
     Ok(Exit::Fine)
 }

@@ -10,8 +10,9 @@ use tidemark_report::words;
 
 use crate::curve::Assuming;
 use crate::exit::{Exit, Refusal};
+use crate::files::{self, Files};
 use crate::output;
-use crate::views::{self, Progress, Source};
+use crate::views::{Progress, Source};
 
 /// Makes one HTML page of everything a trace says
 #[derive(Debug, Args)]
@@ -28,6 +29,16 @@ pub struct Arguments {
     json: bool,
 }
 
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        self.source.reads()
+    }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        vec![("-o", self.output.clone())]
+    }
+}
+
 /// Makes the page.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let assumed = arguments.assuming.check()?;
@@ -40,7 +51,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let study = arguments.source.read(wanted, &mut progress)?;
     let record = study.report(&assumed, &mut |what, part| progress.show(what, part));
     progress.show("page", 1.0);
-    views::write(&arguments.output, page(&record).as_bytes())?;
+    files::write(&arguments.output, page(&record).as_bytes())?;
     drop(progress);
     if arguments.json {
         output::print(&record.to_json());

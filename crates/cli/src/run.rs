@@ -28,6 +28,7 @@ use tidemark_live::control;
 use tidemark_results::{Ending, RunRecord, SCHEMA, text};
 
 use crate::exit::{Exit, Refusal};
+use crate::files::{Files, OutputFile};
 use crate::{host, keep, output};
 use plan::{Management, Plan};
 use supervisor::End;
@@ -45,7 +46,7 @@ use tree::Books;
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: that of PROGRAM, or 2 if it could not be run.")]
 pub struct Arguments {
-    /// The memory all processes may use together: `512M`, `1.5G`, `50%` (of the machine's)
+    /// The memory all processes may use together: `512M`, `1.5G`
     #[arg(long, value_name = "SIZE")]
     memory: String,
     /// The replacement policy; `tidemark policies` lists them. Or a file (.wasm, .wat)
@@ -90,6 +91,24 @@ pub struct Arguments {
 enum Malloc {
     /// One that keeps to a fixed pool of managed memory
     Pool,
+}
+
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        // The program reads what it is told to, and standard input.
+        let words = self.program.iter().map(PathBuf::from);
+        words
+            .chain(["-".into(), self.policy.clone().into()])
+            .collect()
+    }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        let stats = self.stats.iter().map(|path| ("--stats", path.clone()));
+        let log = self.log_decisions.iter();
+        stats
+            .chain(log.map(|path| ("--log-decisions", path.clone())))
+            .collect()
+    }
 }
 
 /// Runs the program.
@@ -163,12 +182,12 @@ fn run_managed(
 
 /// Shows and writes what is asked for. The program has run: from here on, failure is a complaint,
 /// and the exit status stays the program's.
-fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<files::Replacement>) {
+fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<OutputFile>) {
     if arguments.summary {
         output::tell(&text::summary(record));
     }
     if let Some(file) = statistics_file
-        && let Err(refusal) = file.write(&record.to_json())
+        && let Err(refusal) = file.write(record.to_json().as_bytes())
     {
         refusal.tell();
     }

@@ -1,20 +1,30 @@
 //! Sizes as people write them: `512M`, `1.5G`, `100000`, `50%`.
 //!
-//! Units are binary: `K` is 1024 bytes. `KiB`, `KB` and `k` mean the same. A percentage is of the
-//! machine's physical memory.
+//! Units are binary: `K` is 1024 bytes. `KiB`, `KB` and `k` mean the same. A percentage is a share
+//! of the memory that the programs use, wherever it stands; where that is not known it is refused.
 
 use crate::exit::{Refusal, refuse};
 
-/// The size `text` stands for, in bytes. `option` is the name of the option it was given to, and
-/// `memory_bytes` what a percentage is of.
-pub fn parse(option: &str, text: &str, memory_bytes: u64) -> Result<u64, Refusal> {
+/// The size `text` stands for, in bytes. `option` is the name of the option it was given to.
+pub fn parse(option: &str, text: &str) -> Result<u64, Refusal> {
+    if text.trim_end().ends_with('%') {
+        refuse!(
+            "`{option} {text}`: a percentage is of what a program uses, which is not known before \
+             it has run; give a size, like `512M`"
+        );
+    }
+    parse_share(option, text, 0)
+}
+
+/// The size `text` stands for, in bytes; a percentage is of `whole_bytes`.
+pub fn parse_share(option: &str, text: &str, whole_bytes: u64) -> Result<u64, Refusal> {
     let given = format!("`{option} {text}`");
     let number = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
     let unit = text[number.len()..].trim();
     let Some((whole, fraction)) = split_number(number.trim()) else {
         refuse!("{given}: not a size; write a number and a unit, like `512M` or `1.5G`");
     };
-    let Some(unit_bytes) = unit_bytes(unit, memory_bytes) else {
+    let Some(unit_bytes) = unit_bytes(unit, whole_bytes) else {
         refuse!("{given}: unknown unit `{unit}`; use K, M, G or T");
     };
     let bytes = whole
@@ -50,9 +60,9 @@ fn count_bytes(whole: u64, fraction: &str, unit_bytes: u128) -> Option<u64> {
     u64::try_from(thousandths.checked_mul(unit_bytes)? / 1000).ok()
 }
 
-fn unit_bytes(unit: &str, memory_bytes: u64) -> Option<u128> {
+fn unit_bytes(unit: &str, whole_bytes: u64) -> Option<u128> {
     if unit == "%" {
-        return Some(u128::from(memory_bytes) / 100);
+        return Some(u128::from(whole_bytes) / 100);
     }
     let unit = unit.to_ascii_uppercase();
     let power = match unit
@@ -76,7 +86,7 @@ mod tests {
     use super::*;
 
     fn size(text: &str) -> Result<u64, String> {
-        parse("--memory", text, 1 << 30).map_err(|refusal| refusal.to_string())
+        parse("--memory", text).map_err(|refusal| refusal.to_string())
     }
 
     #[test]
@@ -104,8 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn a_percentage_is_of_physical_memory() {
-        assert_eq!(size("50%"), Ok((1u64 << 30) / 100 * 50));
+    fn found_h4_a_percentage_is_of_what_is_used_or_refused() {
+        let share = parse_share("--at", "50%", 1 << 30);
+        assert_eq!(share, Ok((1u64 << 30) / 100 * 50));
+        let told = size("50%").unwrap_err();
+        assert!(
+            told.starts_with("`--memory 50%`: a percentage is of what"),
+            "{told}"
+        );
     }
 
     #[test]

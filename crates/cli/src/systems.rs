@@ -7,6 +7,7 @@ use tidemark_lab::world::{Costs, MachineKind, System};
 use tidemark_results::text;
 
 use crate::exit::{Exit, Refusal};
+use crate::files::Files;
 use crate::output;
 use crate::policies::hint;
 
@@ -20,6 +21,8 @@ pub struct Arguments {
     json: bool,
 }
 
+impl Files for Arguments {}
+
 /// Prints the systems.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let chosen: Vec<&System> = match &arguments.name {
@@ -29,7 +32,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     output::print(&match (arguments.json, &arguments.name) {
         (true, _) => view_json(&chosen),
         (false, Some(_)) => chosen.into_iter().map(full).collect(),
-        (false, None) => list(&chosen),
+        (false, None) => list(&chosen, output::terminal_width()),
     });
     Ok(Exit::Fine)
 }
@@ -42,8 +45,8 @@ pub fn find(name: &str) -> Result<&'static System, Refusal> {
     })
 }
 
-fn list(systems: &[&System]) -> String {
-    let columns = ["system", "policy", "load", "sees", "what it is"];
+fn list(systems: &[&System], width: Option<usize>) -> String {
+    let columns = ["system", "policy", "load", "references by", "what it is"];
     let mut table = text::table(&columns, columns.len());
     for system in systems {
         let eyes = eyes(system.eyes);
@@ -55,6 +58,7 @@ fn list(systems: &[&System]) -> String {
             system.summary,
         ]);
     }
+    text::wrap_last(&mut table, width);
     format!("{table}\n")
 }
 
@@ -70,7 +74,7 @@ fn full(system: &System) -> String {
         .collect();
     lines.push(format!("  policy: {}{knobs}", system.policy));
     lines.push(format!("  load control: {}", system.load));
-    lines.push(format!("  sees: {}", eyes(system.eyes)));
+    lines.push(format!("  references by: {}", eyes(system.eyes)));
     for (name, cost) in costs(&system.costs) {
         if cost > 0 {
             lines.push(format!("  {}: {cost}", name.replace('_', " ")));
@@ -143,7 +147,7 @@ mod tests {
 
     #[test]
     fn every_system_is_in_every_list_with_its_sources() {
-        let (text, json) = (list(&all()), view_json(&all()));
+        let (text, json) = (list(&all(), None), view_json(&all()));
         for system in all() {
             assert!(text.contains(system.summary), "{text}");
             assert!(json.contains(system.policy), "{json}");

@@ -17,7 +17,7 @@ use tidemark_results::text;
 use tidemark_trace::{Ending, Error, ErrorKind, Reader};
 
 use crate::exit::{Exit, Refusal, refuse};
-use crate::run::files::Replacement;
+use crate::files::OutputFile;
 use crate::run::program::plain;
 
 /// Where a command reads.
@@ -35,7 +35,7 @@ pub enum Output {
         /// What it is called in messages.
         name: String,
         /// The file.
-        replacement: Replacement,
+        file: OutputFile,
     },
     /// Standard output.
     Stdout,
@@ -81,7 +81,7 @@ impl Output {
         if path.as_os_str() != "-" {
             return Ok(Output::File {
                 name: path.display().to_string(),
-                replacement: Replacement::new(path)?,
+                file: OutputFile::new(path)?,
             });
         }
         if !is_text && io::stdout().is_terminal() {
@@ -94,7 +94,7 @@ impl Output {
     pub fn writer(&self) -> Result<Box<dyn Write + Send>, Refusal> {
         Ok(match self {
             Output::Stdout => Box::new(BufWriter::with_capacity(1 << 16, io::stdout())),
-            Output::File { name, replacement } => match replacement.draft().try_clone() {
+            Output::File { name, file } => match file.file().try_clone() {
                 Ok(file) => Box::new(BufWriter::with_capacity(1 << 16, file)),
                 Err(error) => refuse!("`{name}`: {}", plain(&error)),
             },
@@ -104,7 +104,7 @@ impl Output {
     /// Puts the file in its place, once all is written.
     pub fn close(self) -> Result<(), Refusal> {
         match self {
-            Output::File { replacement, .. } => replacement.put_in_place(),
+            Output::File { file, .. } => file.put_in_place(),
             Output::Stdout => Ok(()),
         }
     }
@@ -123,6 +123,22 @@ impl Output {
             }
             _ => Err(refusal(input, error)),
         }
+    }
+}
+
+/// The file that a command which reads by name is to open for `path`; `-` is standard input.
+pub fn openable(path: &Path) -> &Path {
+    match path.as_os_str() == "-" {
+        true => Path::new("/dev/stdin"),
+        false => path,
+    }
+}
+
+/// What the trace at `path` is called in messages.
+pub fn name_of(path: &Path) -> String {
+    match path.as_os_str() == "-" {
+        true => "standard input".into(),
+        false => path.display().to_string(),
     }
 }
 
@@ -148,7 +164,7 @@ pub fn check_ending<R: Read>(
     if let Ending::Cut { at, .. } = reader.ending() {
         let records = text::count(reader.index().records());
         eprintln!(
-            "tidemark: `{name}`: ends early, at byte {at}; the {records} records before are good"
+            "tidemark: `{name}`: ends early, at byte {at}; the {records} records before are intact"
         );
     }
     Ok(())

@@ -5,7 +5,7 @@ mod amounts;
 mod progress;
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use tidemark_lab::study::{Study, Wanted};
@@ -13,7 +13,7 @@ use tidemark_report::picture::Picture;
 use tidemark_report::terminal::Screen;
 
 use crate::exit::{Exit, Refusal, refuse};
-use crate::output;
+use crate::{files, output, traces};
 
 pub use amounts::{parse_amounts, parse_memories, parse_memory, parse_sampling, parse_sizes};
 pub use progress::Progress;
@@ -21,10 +21,10 @@ pub use progress::Progress;
 /// The trace that is shown.
 #[derive(Debug, Args)]
 pub struct Source {
-    /// The trace
+    /// The trace; `-` for standard input
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// Take what is good of a trace that is cut off in the middle
+    /// Read the intact part of a truncated trace
     #[arg(long)]
     partial: bool,
 }
@@ -62,35 +62,41 @@ pub struct Views<'a> {
 }
 
 impl Source {
+    /// What is read.
+    pub fn reads(&self) -> Vec<PathBuf> {
+        vec![self.trace.clone()]
+    }
+
     /// Reads it.
     pub fn read(&self, wanted: Wanted, progress: &mut Progress) -> Result<Study, Refusal> {
         let wanted = Wanted {
             partial: self.partial,
             ..wanted
         };
-        let study = Study::read(&self.trace, wanted, &mut |what, part| {
-            progress.show(what, part)
-        });
-        study.map_err(|error| Refusal::new(format!("`{}`: {error}", self.trace.display())))
+        let path = traces::openable(&self.trace);
+        let study = Study::read(path, wanted, &mut |what, part| progress.show(what, part));
+        study.map_err(|error| traces::refusal(&traces::name_of(&self.trace), &error))
     }
 }
 
-/// Writes a file.
-pub fn write(path: &Path, contents: &[u8]) -> Result<(), Refusal> {
-    let written = std::fs::write(path, contents);
-    written
-        .map_err(|error| Refusal::new(format!("`{}`: can't be written: {error}", path.display())))
-}
-
 impl Forms {
+    /// What is written, each with its option.
+    pub fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        let named = [("--svg", &self.svg), ("--png", &self.png)];
+        let named = named
+            .into_iter()
+            .filter_map(|(option, path)| Some((option, path.clone()?)));
+        named.collect()
+    }
+
     /// Gives out a result in the forms that were asked for.
     pub fn give(&self, views: &Views<'_>) -> Result<Exit, Refusal> {
         if let Some(path) = &self.svg {
-            write(path, (views.picture)().to_svg().as_bytes())?;
+            files::write(path, (views.picture)().to_svg().as_bytes())?;
         }
         if let Some(path) = &self.png {
             match (views.picture)().to_png() {
-                Ok(png) => write(path, &png)?,
+                Ok(png) => files::write(path, &png)?,
                 Err(error) => refuse!("`{}`: can't be drawn: {error}", path.display()),
             }
         }

@@ -1,10 +1,13 @@
 //! `tidemark wss`: the size of the working set over time.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use tidemark_lab::study::Wanted;
 use tidemark_report::{picture, terminal};
 
 use crate::exit::{Exit, Refusal};
+use crate::files::Files;
 use crate::views::{Forms, Progress, Source, Views, parse_amounts};
 
 /// So many spans of time are told apart.
@@ -20,6 +23,16 @@ pub struct Arguments {
     windows: Option<String>,
     #[command(flatten)]
     forms: Forms,
+}
+
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        self.source.reads()
+    }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        self.forms.writes()
+    }
 }
 
 /// Shows the working sets.

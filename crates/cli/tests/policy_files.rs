@@ -50,7 +50,7 @@ fn refused(arguments: &[&str], parts: &[&str]) {
 fn a_file_is_described_like_any_other_policy() {
     let full = text(&["policies", CLOCK]);
     assert!(
-        full.contains("second chance") && full.contains("sees: bits"),
+        full.contains("second chance") && full.contains("needs: reference bits"),
         "{full}"
     );
     assert!(full.contains("after: Corbató 1968"), "{full}");

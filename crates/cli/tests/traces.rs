@@ -285,7 +285,7 @@ fn wrong_input_is_named_with_its_place() {
         b"\x28\xb5\x2f\xfd\x04",
         &["compressed with zstd, and damaged"],
     );
-    import("a.weird", b"1\n", &["its name does not say", "--from"]);
+    import("a.weird", b"1\n", &["unknown format", "--from"]);
     import("a.tide", b"1\n", &["is a trace already"]);
     assert!(
         !std::path::Path::new(&output).exists(),
@@ -419,7 +419,7 @@ fn a_trace_cut_off_opens_as_far_as_it_is_good() {
     let place = format!("byte {}", marks[1]);
     refused(
         &["info", &broken],
-        &[&broken, &place, "cut off", "--partial"],
+        &[&broken, &place, "truncated", "--partial"],
     );
     refused(
         &[
@@ -470,7 +470,7 @@ fn what_does_not_fit_a_format_says_what_would() {
         ],
         &["`--process 1`"],
     );
-    refused(&["export", &path], &["add `--to"]);
+    refused(&["export", &path], &["unknown format", "--to"]);
 }
 
 #[test]

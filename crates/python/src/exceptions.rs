@@ -9,6 +9,7 @@ use std::path::Path;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use tidemark_core::policy::registry::{self, BuildError};
+use tidemark_lab::study::Named;
 use tidemark_trace::{Error, ErrorKind};
 
 /// What is wrong with the trace at `path`.
@@ -35,10 +36,7 @@ pub fn of_system(path: &Path, error: &io::Error) -> PyErr {
 /// Why a policy of the registry can't be made.
 pub fn of_policy(error: &BuildError<'_>) -> PyErr {
     PyValueError::new_err(match *error {
-        BuildError::UnknownPolicy { name } => match registry::near(name).first() {
-            Some(near) => format!("no policy is called `{name}`; did you mean `{near}`?"),
-            None => format!("no policy is called `{name}`; `tidemark.policies()` lists them"),
-        },
+        BuildError::UnknownPolicy { name } => no_policy(name),
         BuildError::UnknownKnob { name } => {
             format!("the policy has no knob `{name}`; `tidemark.policies()` lists them")
         }
@@ -47,6 +45,19 @@ pub fn of_policy(error: &BuildError<'_>) -> PyErr {
             format!("knob `{name}` is {value}; needs {min} to {max}")
         }
     })
+}
+
+/// What to say of a name that no policy has: those that are near, or where all are listed.
+pub fn no_policy(name: &str) -> String {
+    let near = registry::collect_near(name, Named::all().into_iter());
+    let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
+    match near.is_empty() {
+        true => format!("no policy is called `{name}`; `tidemark.policies()` lists them"),
+        false => {
+            let near = near.join(" or ");
+            format!("no policy is called `{name}`; did you mean {near}?")
+        }
+    }
 }
 
 /// An argument that can't be: which, its value, and what it needs.

@@ -35,7 +35,7 @@ mod _tidemark {
     #[pymodule_export]
     use super::phases::find_phases;
     #[pymodule_export]
-    use super::references::{References, load, number};
+    use super::references::{References, load, number, restore};
     #[pymodule_export]
     use super::replay::{describe_systems, replay};
     #[pymodule_export]

@@ -180,6 +180,50 @@ pub fn number(
     Ok(References::new(py, loaded))
 }
 
+/// Makes what was pickled anew: its columns, the process and number of each page, the size of a
+/// page, the granularity by name and length, and the unit of time.
+#[pyfunction]
+pub fn restore(
+    py: Python<'_>,
+    page: PyReadonlyArray1<'_, u32>,
+    time: Option<PyReadonlyArray1<'_, u64>>,
+    names: (PyReadonlyArray1<'_, u32>, PyReadonlyArray1<'_, u64>),
+    page_bytes: u64,
+    granularity: (String, Option<u64>),
+    time_unit: &str,
+) -> PyResult<References> {
+    let (processes, numbers) = (names.0.as_slice()?, names.1.as_slice()?);
+    let pages = page.as_slice()?;
+    let times = match &time {
+        Some(time) => time.as_slice()?,
+        None => &[],
+    };
+    let count = u32::try_from(processes.len()).unwrap_or(u32::MAX);
+    let is_whole = pages.iter().all(|&page| page < count)
+        && processes.len() == numbers.len()
+        && (times.is_empty() || times.len() == pages.len());
+    if !is_whole {
+        let needs = "columns of one length, and a name for each page";
+        return Err(of_argument("state", "inconsistent", needs));
+    }
+    let names = processes.iter().zip(numbers);
+    let names = names.map(|(&process, &page)| Name { process, page });
+    let loaded = analysis::References {
+        pages: pages.to_vec(),
+        times: times.to_vec(),
+        page_count: count,
+        names: names.collect(),
+        page_bytes,
+        granularity: match (granularity.0.as_str(), granularity.1) {
+            ("quantum", Some(length)) => Granularity::Quantum(length),
+            ("window", Some(length)) => Granularity::Window(length),
+            _ => Granularity::Exact,
+        },
+        time: parse_time_unit(time_unit)?,
+    };
+    Ok(References::new(py, loaded))
+}
+
 fn load_file(py: Python<'_>, path: PathBuf, processes: Option<Vec<u32>>) -> PyResult<References> {
     let blocks = open(py, &path)?;
     check_ending(&path, &blocks)?;

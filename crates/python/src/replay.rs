@@ -10,7 +10,7 @@ use tidemark_lab::world::disk::presets;
 use tidemark_lab::world::{PolicyChoice, Scheduler, System, Watch, WorldError};
 use tidemark_trace::private::Extent;
 
-use crate::exceptions::{of_argument, of_trace};
+use crate::exceptions::{no_policy, of_argument, of_trace};
 use crate::pool;
 
 /// The longest turn while others wait.
@@ -161,9 +161,7 @@ fn told(error: &Unrunnable) -> String {
     match error {
         WorldError::NoPrograms => "`sources` is empty; needs a trace".into(),
         WorldError::NoProcessors => "`processors` is 0; needs at least 1".into(),
-        WorldError::UnknownPolicy { name } => {
-            format!("no policy is called `{name}`; `tidemark.policies()` lists them")
-        }
+        WorldError::UnknownPolicy { name } => no_policy(name),
         WorldError::UnknownKnob { name } | WorldError::KnobOutOfRange { name, .. } => {
             format!("`{system}` can't have its knob `{name}`")
         }

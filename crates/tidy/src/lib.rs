@@ -2,9 +2,9 @@
 //!
 //! Each rule is a function from the [`Tree`] to findings, in a file of its own: [`layers`] (which
 //! crate may see which), [`safety`] (where `unsafe` may stand), [`sizes`] (files, functions,
-//! lines), [`names`] (words that say nothing), [`core`](mod@core) (what may not enter it) and
-//! [`places`] (what nobody names, and what too many do). `make check` runs them all, and so does
-//! a test.
+//! lines), [`names`] (words that say nothing), [`core`](mod@core) (what may not enter it),
+//! [`places`] (what nobody names, and what too many do) and [`outputs`] (where the command opens
+//! files for its user). `make check` runs them all, and so does a test.
 //!
 //! # Invariants
 //! 1. A rule reads; it changes nothing.
@@ -14,6 +14,7 @@
 pub mod core;
 pub mod layers;
 pub mod names;
+pub mod outputs;
 pub mod places;
 pub mod safety;
 pub mod sizes;
@@ -62,6 +63,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         names::check,
         core::check,
         places::check,
+        outputs::check,
     ];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();

@@ -25,6 +25,7 @@ use self::interrupt::Interrupt;
 use self::plan::{Plan, ReadAhead};
 use self::record::BenchRecord;
 use crate::exit::{Exit, Refusal, refuse};
+use crate::files::Files;
 use crate::workload::Workload;
 use crate::{output, size};
 
@@ -94,6 +95,12 @@ pub struct Arguments {
 
 /// How often each contender runs unless told otherwise.
 const ROUNDS_DEFAULT: u32 = 3;
+
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        self.suite.iter().cloned().collect()
+    }
+}
 
 /// Measures and prints.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
@@ -203,7 +210,7 @@ fn own_contenders(policies: &[String], is_in_thread: bool) -> Result<Vec<Contend
 }
 
 fn parse_size(option: &str, text: &str) -> Result<u64, Refusal> {
-    size::parse(option, text, size::physical_memory_bytes())
+    size::parse(option, text)
 }
 
 fn plain_folder(folder: &Path) -> Result<PathBuf, Refusal> {

@@ -37,7 +37,7 @@ const FOLDER: &str = "/var/tmp";
 pub fn check(file: &File, run: &Run) -> Result<(), Refusal> {
     contender(&run.system)?;
     for memory in &file.memory {
-        bytes(memory)?;
+        size::parse("memory", memory)?;
     }
     let programs = usual_programs(file);
     match &programs[..] {
@@ -70,7 +70,12 @@ pub fn make(
     for memory in sizes {
         let drafts = plan.trials.iter().filter(|draft| draft.memory == memory);
         let names: Vec<&str> = drafts.map(|draft| draft.run.as_str()).collect();
-        let bench = bench(&names, bytes(memory)?, program.copies, &prepared)?;
+        let bench = bench(
+            &names,
+            size::parse("memory", memory)?,
+            program.copies,
+            &prepared,
+        )?;
         let interrupt = &workshop.interrupt;
         let found = interrupt.holding(|| measure(&bench, interrupt))?;
         for left_out in &found.left_out {
@@ -168,13 +173,6 @@ fn contender(name: &str) -> Result<Named, Refusal> {
     }
 }
 
-fn bytes(memory: &str) -> Result<u64, Refusal> {
-    match memory.ends_with('%') {
-        true => refuse!("`memory` is {memory}; live runs take sizes, like 64M"),
-        false => size::parse("memory", memory, size::physical_memory_bytes()),
-    }
-}
-
 fn measurement(
     name: &str,
     memory: &str,
@@ -225,6 +223,6 @@ mod tests {
         for name in ["tidemark:opt", "tidemark:no-such", "mmap", "linux"] {
             assert!(contender(name).is_err(), "{name}");
         }
-        assert!(bytes("80%").is_err() && bytes("64M").is_ok());
+        assert!(size::parse("memory", "80%").is_err());
     }
 }

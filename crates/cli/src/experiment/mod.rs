@@ -1,4 +1,4 @@
-//! `tidemark experiment`: published measurements, made again, and how ours compare.
+//! `tidemark experiment`: published measurements, reproduced, and how ours compare.
 //!
 //! [`catalog`] knows the experiments, [`mod@file`] what can be said in one, [`plan`] looks up what
 //! one names, [`workload`] makes its traces, [`mod@run`] makes its runs and has its claims judged;
@@ -26,9 +26,10 @@ use self::catalog::Catalog;
 use self::plan::{Mode, Plan};
 use self::workload::Workshop;
 use crate::exit::{Exit, Refusal, refuse};
-use crate::{dated, output, views};
+use crate::files::{self, Files};
+use crate::{dated, output};
 
-/// Makes published measurements again, and says how ours compare
+/// Reproduces published measurements and rates each claim
 ///
 /// Each experiment is a file of bench/experiments. It names real programs, which are recorded where
 /// their traces are missing; the systems that run them in the lab; and what was claimed.
@@ -77,6 +78,19 @@ pub struct Arguments {
     /// Take the experiments of this folder in place of those that are built in
     #[arg(long, value_name = "DIR")]
     experiments: Option<PathBuf>,
+}
+
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        self.from.iter().cloned().collect()
+    }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        self.html
+            .iter()
+            .map(|path| ("--html", path.clone()))
+            .collect()
+    }
 }
 
 /// Makes the experiments, or lists them.
@@ -174,7 +188,7 @@ fn make(name: &str, plan: &Plan, workshop: &Workshop<'_>) -> Result<ExperimentRe
 
 fn give(arguments: &Arguments, record: &ExperimentsRecord) -> Result<Exit, Refusal> {
     if let Some(path) = &arguments.html {
-        views::write(path, experiment::page(record).as_bytes())?;
+        files::write(path, experiment::page(record).as_bytes())?;
     }
     if let Some(folder) = &arguments.pictures {
         if let Err(error) = std::fs::create_dir_all(folder) {
@@ -182,7 +196,7 @@ fn give(arguments: &Arguments, record: &ExperimentsRecord) -> Result<Exit, Refus
         }
         for (name, picture) in record.experiments.iter().flat_map(pictures) {
             let path = folder.join(format!("{name}.svg"));
-            views::write(&path, picture.to_svg().as_bytes())?;
+            files::write(&path, picture.to_svg().as_bytes())?;
         }
     }
     if let Some(folder) = &arguments.record {
@@ -226,6 +240,7 @@ fn list(catalog: &Catalog, names: &[String], is_json: bool) -> Result<Exit, Refu
     for (name, file) in &files {
         table.add_row([name.as_str(), &file.source, &file.title]);
     }
+    text::wrap_last(&mut table, output::terminal_width());
     output::print(&format!("{table}\n"));
     Ok(Exit::Fine)
 }

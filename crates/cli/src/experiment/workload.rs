@@ -256,6 +256,8 @@ impl<'a> Workshop<'a> {
             Err(error) => refuse!("this command's own file can't be found: {}", plain(&error)),
         };
         let part = path.with_extension("part");
+        // A recording would keep what one that was cut short has left.
+        let _ = fs::remove_file(&part);
         let mut command = Command::new(own);
         command.arg(recipe.verb);
         match recipe.verb {

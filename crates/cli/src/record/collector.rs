@@ -18,6 +18,7 @@ use super::log::{Log, Publication};
 use super::process::{Process, Settings};
 use super::sheet::Sink;
 use super::spool::{Message, Spool};
+use super::valgrind::Account;
 
 /// How long a round may be put off while nobody rings.
 const ROUND: Duration = Duration::from_millis(20);
@@ -41,6 +42,8 @@ pub struct Collector {
     /// The process played last: its block is open.
     current: Option<usize>,
     flushed: Instant,
+    /// See [`Collector::complaints`].
+    complaints: Vec<String>,
 }
 
 /// A log, and the process it is of.
@@ -108,6 +111,7 @@ impl Collector {
             first_end: None,
             current: None,
             flushed: Instant::now(),
+            complaints: Vec::new(),
         }
     }
 
@@ -183,6 +187,11 @@ impl Collector {
     /// Tells all processes to go on without being recorded.
     pub fn dismiss(&self) {
         self.sources.iter().for_each(|source| source.log.dismiss());
+    }
+
+    /// What kept processes from going on that would have without being recorded.
+    pub fn complaints(&self) -> &[String] {
+        &self.complaints
     }
 
     /// How far it has come.
@@ -330,8 +339,9 @@ impl Collector {
             let is_torn = !source.is_closed;
             self.play_rest(index, is_torn);
             let source = self.sources.remove(index);
-            let spool = &self.spool.path;
-            self.processes[source.process].end(|| find_signal(spool, source.pid));
+            let account = Account::read(&self.spool.path, source.pid);
+            self.processes[source.process].end(|| account.signal());
+            self.complaints.extend(account.unknown_instruction());
         }
     }
 
@@ -396,15 +406,4 @@ impl Turn {
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-/// The signal that ended a process, from what Valgrind says of it in its own log.
-fn find_signal(spool: &std::path::Path, pid: u32) -> Option<u32> {
-    let text = std::fs::read(spool.join(format!("valgrind.{pid}"))).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let (_, rest) = text.rsplit_once("default action of signal ")?;
-    rest.split(|c: char| !c.is_ascii_digit())
-        .next()?
-        .parse()
-        .ok()
 }

@@ -21,7 +21,7 @@ use tidemark_trace::{Granularity, Header, TimeUnit};
 use super::Arguments;
 use super::collector::{Collector, Totals};
 use super::members::{Members, Tally};
-use super::plan::{find_page_bytes, output_for};
+use super::plan::find_page_bytes;
 use super::process::Settings;
 use super::progress::{Progress, number};
 use super::spool::{Spool, VARIABLE};
@@ -100,12 +100,12 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     let left = collector.finish((child.id(), super::end_of(status)));
     let totals = collector.totals();
     drop(collector);
-    let bytes = writing.finish(&plan.output)?;
+    let written = writing.finish(&plan.output, totals.processes)?;
     if totals.processes == 0 {
         refuse!("the program did not load the engine, and nothing was recorded");
     }
-    let line = line(totals, bytes, tally, began.elapsed());
-    progress.finish(&line, &plan.output, left);
+    let line = line(totals, written.bytes, tally, began.elapsed());
+    progress.finish(&line, &plan.output, &written, left);
     if progress.is_wanted() {
         notes(&plan, tally)
             .iter()
@@ -171,9 +171,8 @@ impl Plan {
                 arguments.granularity
             );
         }
-        let machine_bytes = size::physical_memory_bytes();
         let room = arguments.memory.as_deref().unwrap_or(ROOM);
-        let room_bytes = size::parse("--memory", room, machine_bytes)?;
+        let room_bytes = size::parse("--memory", room)?;
         if !(ROOM_BYTES_MIN..=ROOM_BYTES_MAX).contains(&room_bytes) {
             refuse!("`--memory {room}`: takes 4M to 8T");
         }
@@ -192,10 +191,7 @@ impl Plan {
             refuse!("{lack}");
         }
         Ok(Plan {
-            output: arguments
-                .output
-                .clone()
-                .unwrap_or_else(|| output_for(&program)),
+            output: arguments.output_path(),
             page_bytes,
             windows,
             room_bytes,

@@ -61,10 +61,7 @@ impl Plan {
                 quantum,
                 is_live: false,
             },
-            output: arguments
-                .output
-                .clone()
-                .unwrap_or_else(|| output_for(&program)),
+            output: arguments.output_path(),
             page_bytes,
             valgrind,
             recorder,
@@ -98,7 +95,7 @@ impl Plan {
 
 /// The size of pages that is asked for.
 pub fn find_page_bytes(text: &str) -> Result<u64, Refusal> {
-    let bytes = size::parse("--granularity", text, 0)?;
+    let bytes = size::parse("--granularity", text)?;
     if !bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&bytes) {
         refuse!("`--granularity {text}`: takes a power of two from 64 to 1G");
     }
@@ -130,13 +127,6 @@ fn check_program(name: &OsStr, program: &Path) -> Result<(), Refusal> {
             refuse!("`{}`: {}", name.display(), other.reason())
         }
     }
-}
-
-/// The trace of a program, where no other name is given: in the working folder.
-pub fn output_for(program: &Path) -> PathBuf {
-    let mut name = program.file_name().unwrap_or_default().to_os_string();
-    name.push(".tide");
-    name.into()
 }
 
 /// The folder with the recorder: the one named, beside this command, or where it was built.

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::writer::Written;
+
 /// How often the line changes.
 const PERIOD: Duration = Duration::from_millis(200);
 
@@ -42,12 +44,18 @@ impl Progress {
     }
 
     /// Says what has become of it. `left` processes have outlived the recording.
-    pub fn finish(&self, line: &str, path: &Path, left: usize) {
+    pub fn finish(&self, line: &str, path: &Path, written: &Written, left: usize) {
         self.bar.finish_and_clear();
         if !self.is_wanted {
             return;
         }
         eprintln!("tidemark: `{}`: {line}", path.display());
+        if let Some(old) = &written.old {
+            eprintln!(
+                "tidemark: the trace that was there is now `{}`",
+                old.display()
+            );
+        }
         if left > 0 {
             eprintln!("tidemark: {left} processes outlive the program, and go on unrecorded");
         }

@@ -1,7 +1,7 @@
 //! Writing the trace, on a thread of its own: packing blocks is most of the work.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tidemark_trace::{Block, Error, Header, Writer};
 
 use super::sheet::Sink;
 use crate::exit::{Refusal, refuse};
-use crate::run::program::plain;
+use crate::files::Recorded;
 
 /// Blocks that may wait to be written. A block is 850 kB.
 const BLOCKS_WAITING: usize = 32;
@@ -21,6 +21,16 @@ const BLOCKS_WAITING: usize = 32;
 pub struct Writing {
     thread: JoinHandle<Result<(), Error>>,
     progress: Arc<Progress>,
+    recorded: Recorded,
+}
+
+/// A trace that has been written.
+#[derive(Debug)]
+pub struct Written {
+    /// Its length.
+    pub bytes: u64,
+    /// Where the trace that was there before is.
+    pub old: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -32,15 +42,9 @@ struct Progress {
 impl Writing {
     /// Begins a trace at `path`; blocks that go into the sink are written to it.
     pub fn begin(path: &Path, header: &Header) -> Result<(Writing, Sink), Refusal> {
-        let file = match File::create(path) {
-            Ok(file) => file,
-            Err(error) => refuse!(
-                "`{}`: {}; name a file in a folder you may write to",
-                path.display(),
-                plain(&error)
-            ),
-        };
-        let writer = match Writer::new(file, header) {
+        let recorded = Recorded::begin(path)?;
+        let writer = recorded.file().map_err(Error::from);
+        let writer = match writer.and_then(|file| Writer::new(file, header)) {
             Ok(writer) => writer,
             Err(error) => refuse!("`{}`: {error}", path.display()),
         };
@@ -57,7 +61,12 @@ impl Writing {
             told.has_failed.store(written.is_err(), Ordering::Relaxed);
             written
         });
-        Ok((Writing { thread, progress }, sink))
+        let writing = Writing {
+            thread,
+            progress,
+            recorded,
+        };
+        Ok((writing, sink))
     }
 
     /// The bytes written so far.
@@ -70,11 +79,18 @@ impl Writing {
         self.progress.has_failed.load(Ordering::Relaxed)
     }
 
-    /// Completes the trace, once all sinks are gone.
-    pub fn finish(self, path: &Path) -> Result<u64, Refusal> {
+    /// Completes the trace, once all sinks are gone. One of no process is not kept.
+    pub fn finish(self, path: &Path, processes: usize) -> Result<Written, Refusal> {
         let written = self.thread.join().expect("writing a block does not panic");
+        let old = match processes {
+            0 => None,
+            _ => self.recorded.keep(),
+        };
         match written {
-            Ok(()) => Ok(self.progress.bytes.load(Ordering::Relaxed)),
+            Ok(()) => Ok(Written {
+                bytes: self.progress.bytes.load(Ordering::Relaxed),
+                old,
+            }),
             Err(error) => refuse!(
                 "`{}`: {error}; the trace ends where that happened",
                 path.display()

@@ -1,7 +1,7 @@
-//! Files that a run makes: the statistics file, and the private folder of its socket.
+//! The private folder of a run, with its socket.
 
-use std::fs::{DirBuilder, File};
-use std::io::{ErrorKind, Write};
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -15,80 +15,6 @@ use crate::exit::{Refusal, refuse};
 
 /// The longest path a socket can have.
 const SOCKET_PATH_MAX: usize = 107;
-
-/// A file that will take the place of another in one step, or not at all.
-#[derive(Debug)]
-pub struct Replacement {
-    file: File,
-    /// Where it is until it takes its place; `None` for what can't be replaced, like a pipe.
-    draft: Option<PathBuf>,
-    path: PathBuf,
-}
-
-impl Replacement {
-    /// Opens a draft beside `path`.
-    pub fn new(path: &Path) -> Result<Replacement, Refusal> {
-        let is_special = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
-        let draft = (!is_special).then(|| {
-            let mut name = path.file_name().unwrap_or_default().to_os_string();
-            name.push(format!(".{}.tmp", std::process::id()));
-            path.with_file_name(name)
-        });
-        let opened = match &draft {
-            Some(draft) => File::create_new(draft),
-            None => File::options().write(true).open(path),
-        };
-        match opened {
-            Ok(file) => Ok(Replacement {
-                file,
-                draft,
-                path: path.into(),
-            }),
-            Err(error) => refuse!(
-                "`{}`: {}; name a file in a folder you may write to",
-                path.display(),
-                plain(&error)
-            ),
-        }
-    }
-
-    /// Writes `text` and puts the file in its place.
-    pub fn write(mut self, text: &str) -> Result<(), Refusal> {
-        match self.file.write_all(text.as_bytes()) {
-            Ok(()) => self.put_in_place(),
-            Err(error) => refuse!("`{}`: {}", self.path.display(), plain(&error)),
-        }
-    }
-
-    /// The draft, to write to.
-    pub fn draft(&self) -> &File {
-        &self.file
-    }
-
-    /// Puts the file in its place, with what its draft holds.
-    pub fn put_in_place(mut self) -> Result<(), Refusal> {
-        let moved = match &self.draft {
-            Some(draft) => std::fs::rename(draft, &self.path),
-            None => Ok(()),
-        };
-        match moved {
-            Ok(()) => {
-                self.draft = None;
-                Ok(())
-            }
-            Err(error) => refuse!("`{}`: {}", self.path.display(), plain(&error)),
-        }
-    }
-}
-
-impl Drop for Replacement {
-    fn drop(&mut self) {
-        if let Some(draft) = &self.draft {
-            // It may be gone already, with the folder it was in.
-            let _ = std::fs::remove_file(draft);
-        }
-    }
-}
 
 /// A folder that only this user can look into, with a socket that [all](super::peers) can reach.
 /// It goes with this value.
@@ -198,27 +124,6 @@ impl Drop for PrivateFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_replacement_appears_whole_or_not_at_all() {
-        let folder = PrivateFolder::new().unwrap();
-        let path = folder.path.join("stats.json");
-        std::fs::write(&path, "old").unwrap();
-        drop(Replacement::new(&path).unwrap());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
-        Replacement::new(&path).unwrap().write("new").unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
-        assert_eq!(std::fs::read_dir(&folder.path).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_device_is_written_to_and_stays_what_it_is() {
-        Replacement::new(Path::new("/dev/null"))
-            .unwrap()
-            .write("text")
-            .unwrap();
-        assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
-    }
 
     #[test]
     fn a_killed_runs_folder_goes_and_a_kept_one_stays() {

@@ -1,7 +1,6 @@
 //! From arguments to everything a run needs. All that can be refused is refused here.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,13 +10,14 @@ use tidemark_live::shared::Shared;
 use tidemark_live::{control, disk};
 use tidemark_results::text::bytes;
 
-use super::files::{PrivateFolder, Replacement};
+use super::files::PrivateFolder;
 use super::loading;
 use super::program::{self, plain};
 use super::swap::{self, Swap};
 use super::tree::Tree;
 use super::{Arguments, Malloc};
 use crate::exit::{Refusal, refuse};
+use crate::files::OutputFile;
 use crate::{host, policies, size};
 
 /// The policy of runs that name none.
@@ -43,7 +43,7 @@ pub struct Plan {
     /// What manages them; `None` if the program is to run unmanaged.
     pub management: Option<Management>,
     /// Where statistics go.
-    pub statistics_file: Option<Replacement>,
+    pub statistics_file: Option<OutputFile>,
     /// What a reader of the numbers should know.
     pub notes: Vec<String>,
 }
@@ -67,9 +67,8 @@ pub struct Management {
 impl Plan {
     /// Plans the run that `arguments` ask for.
     pub fn new(arguments: &Arguments) -> Result<Plan, Refusal> {
-        let machine_bytes = size::physical_memory_bytes();
-        let memory_bytes = plan_memory(&arguments.memory, machine_bytes)?;
-        let parse_swap = |text: &String| size::parse("--swap-size", text, machine_bytes);
+        let memory_bytes = plan_memory(&arguments.memory)?;
+        let parse_swap = |text: &String| size::parse("--swap-size", text);
         let swap_bytes = arguments.swap_size.as_ref().map(parse_swap).transpose()?;
         let policy = policies::find_live(&arguments.policy)
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?
@@ -78,7 +77,7 @@ impl Plan {
         let statistics_file = arguments
             .stats
             .as_deref()
-            .map(Replacement::new)
+            .map(OutputFile::new)
             .transpose()?;
         let nature = program::find_obstacle(&path)
             .map(|obstacle| format!("`{}` {}", path.display(), obstacle.reason()));
@@ -120,11 +119,8 @@ impl Management {
         swap_bytes: Option<u64>,
     ) -> Result<Management, Refusal> {
         let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes)?;
-        let decisions = arguments
-            .log_decisions
-            .as_ref()
-            .map(create_log)
-            .transpose()?;
+        let log = arguments.log_decisions.as_deref().map(OutputFile::new);
+        let log = log.transpose()?;
         let shim = host::find_shim()?;
         let mut libraries = vec![];
         let mut environment: Vec<(&'static str, OsString)> = vec![
@@ -146,9 +142,11 @@ impl Management {
             environment.push((control::POOL, pool_bytes.to_string().into()));
         }
         libraries.push(shim);
+        // The old log goes now: nothing is refused from here on.
+        let decisions = log.map(OutputFile::into_log).transpose()?;
         Ok(Management {
             swap,
-            decisions,
+            decisions: decisions.map(OwnedFd::from),
             environment,
             libraries,
             is_spread: !arguments.in_step,
@@ -194,8 +192,8 @@ impl Management {
     }
 }
 
-fn plan_memory(text: &str, machine_bytes: u64) -> Result<u64, Refusal> {
-    let memory_bytes = size::parse("--memory", text, machine_bytes)?;
+fn plan_memory(text: &str) -> Result<u64, Refusal> {
+    let memory_bytes = size::parse("--memory", text)?;
     if memory_bytes < MEMORY_BYTES_MIN {
         refuse!(
             "`--memory {text}`: too small; the least that works is {}M",
@@ -214,28 +212,19 @@ fn find_host_obstacle(arguments: &Arguments) -> Option<String> {
     host::find_lack(arguments.in_thread).map(|lack| lack.to_string())
 }
 
-fn create_log(path: &PathBuf) -> Result<OwnedFd, Refusal> {
-    // Engines append to it, each a line at a time; the log starts with this run.
-    let made = File::create(path).and_then(|_| File::options().append(true).open(path));
-    match made {
-        Ok(file) => Ok(file.into()),
-        Err(error) => refuse!("`--log-decisions {}`: {}", path.display(), plain(&error)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn too_little_memory_is_refused_with_the_least_that_works() {
-        let told = plan_memory("4K", 1 << 30).unwrap_err().to_string();
+        let told = plan_memory("4K").unwrap_err().to_string();
         assert_eq!(told, "`--memory 4K`: too small; the least that works is 4M");
-        assert_eq!(plan_memory("4M", 1 << 30), Ok(4 << 20));
+        assert_eq!(plan_memory("4M"), Ok(4 << 20));
     }
 
     #[test]
     fn memory_is_whole_pages() {
-        assert_eq!(plan_memory("5000000", 1 << 30), Ok(5_000_000 / 4096 * 4096));
+        assert_eq!(plan_memory("5000000"), Ok(5_000_000 / 4096 * 4096));
     }
 }

@@ -9,15 +9,16 @@ use crate::size;
 /// The most pages that memory has: frames are counted in 31 bits.
 const PAGES_MAX: u32 = (1 << 31) - 1;
 
-/// The sizes that `--at` asks for: pages, or sizes with a unit, or `all`.
-pub fn parse_sizes(text: &str, page_bytes: u64) -> Result<Sizes, Refusal> {
+/// The sizes that `--at` asks for: pages, sizes with a unit, shares of the `pages` that the program
+/// uses, or `all`.
+pub fn parse_sizes(text: &str, page_bytes: u64, pages: u64) -> Result<Sizes, Refusal> {
     if text.trim() == "all" {
         return Ok(Sizes::All);
     }
     let mut sizes = vec![];
     for part in text.split(',').map(str::trim) {
-        let memory = size::physical_memory_bytes();
-        match parse_memory("--at", part, page_bytes, memory)? {
+        let whole_bytes = pages.saturating_mul(page_bytes);
+        match parse_memory("--at", part, page_bytes, whole_bytes)? {
             0 => refuse!("`--at {part}`: less than a page; give pages (`4096`) or memory (`16M`)"),
             pages => sizes.push(u64::from(pages)),
         }
@@ -57,10 +58,10 @@ pub fn parse_memory(
     let pages = match is_count.then(|| text.parse()) {
         // A small whole is not to lose a page to the rounding of its hundredth.
         None if text.ends_with('%') => {
-            let hundredfold = size::parse(option, text, whole_bytes.saturating_mul(100))?;
+            let hundredfold = size::parse_share(option, text, whole_bytes.saturating_mul(100))?;
             hundredfold / 100 / page_bytes
         }
-        None => size::parse(option, text, whole_bytes)? / page_bytes,
+        None => size::parse(option, text)? / page_bytes,
         Some(parsed) => parsed.unwrap_or(u64::MAX),
     };
     match u32::try_from(pages) {
@@ -139,11 +140,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_pages_or_have_a_unit() {
-        let sizes = |text| parse_sizes(text, 4096).map_err(|refusal| refusal.to_string());
+    fn found_h4_sizes_are_pages_or_have_a_unit_or_are_shares() {
+        let sizes = |text| parse_sizes(text, 4096, 200).map_err(|refusal| refusal.to_string());
         assert_eq!(sizes("1,64, 16M"), Ok(Sizes::At(vec![1, 64, 4096])));
         assert_eq!(sizes("all"), Ok(Sizes::All));
-        for text in ["", "0", "1,,2", "-1", "2K", "x"] {
+        assert_eq!(sizes("25%,0.5%"), Ok(Sizes::At(vec![50, 1])));
+        for text in ["", "0", "1,,2", "-1", "2K", "x", "0.1%"] {
             assert!(sizes(text).unwrap_err().contains("`--at"), "{text}");
         }
     }

@@ -18,6 +18,7 @@ use self::array::{PAGE_BYTES, follow_on_file, follow_on_heap};
 use self::outcome::WorkloadOutcome;
 use self::pattern::{Pattern, Shape};
 use crate::exit::{Exit, Refusal};
+use crate::files::Files;
 use crate::output;
 
 /// A workload by name.
@@ -117,6 +118,8 @@ impl Workload {
         })
     }
 }
+
+impl Files for Arguments {}
 
 /// Runs a workload and prints its outcome.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {

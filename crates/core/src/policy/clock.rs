@@ -1,4 +1,7 @@
 //! The clock: first in, first out, with a second chance for whatever was used since.
+//!
+//! The reference that brings a page in is no use of it: the page enters with its bit clear. Where
+//! the bit is set on entry, as some textbooks have it, a page used once stays a round longer.
 
 use super::registry::Settings;
 use super::{Arrival, Departure, Description, Policy, Probe, Sees};
@@ -8,7 +11,8 @@ use crate::queue::Queues;
 /// What `clock` says of itself.
 pub static DESCRIPTION: Description = Description {
     name: "clock",
-    summary: "the oldest page leaves unless it was used since it was last looked at",
+    summary: "the oldest page leaves unless it was used since it was last looked at; a new page \
+        enters with its bit clear",
     lineage: &["Corbató 1968, \"A paging experiment with the Multics system\""],
     sees: Sees::Bits,
     knobs: &[],

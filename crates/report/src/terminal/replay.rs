@@ -5,12 +5,10 @@ use tidemark_results::text;
 
 use crate::{numbers, words};
 
-/// What ran, a line a run, and what the numbers mean.
-pub fn replay(record: &ReplayRecord) -> String {
-    let mut table = text::table(&columns(record), 1);
-    for run in &record.runs {
-        table.add_row(row(run, record));
-    }
+/// What ran, a line a run, and what the numbers mean; in a terminal of that width, if it is one.
+pub fn replay(record: &ReplayRecord, width: Option<usize>) -> String {
+    let rows: Vec<Vec<String>> = record.runs.iter().map(|run| row(run, record)).collect();
+    let table = text::folded(&columns(record), &rows, 1, 2, width);
     let mut told = format!(
         "{}\n{}\n{table}\n",
         words::replayed(record),
@@ -36,9 +34,9 @@ fn columns(record: &ReplayRecord) -> Vec<&'static str> {
         "x optimum",
         "page-outs",
         "soft faults",
-        "ahead used",
+        "read-ahead hits",
         "wasted",
-        "refusals",
+        "rejected",
     ];
     if has_several(record) {
         columns.push("fairness");

@@ -1,4 +1,4 @@
-//! Tables that keep to the width of a terminal: text wraps in its own column, and columns of numbers
+//! Tables that keep to the width of a terminal: text wraps in its column, and columns of numbers
 //! that don't fit beside the others follow below them.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table};

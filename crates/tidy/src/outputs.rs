@@ -1,0 +1,87 @@
+//! `outputs-have-one-door`: what a command leaves for its user is opened in `cli/src/files.rs`,
+//! which knows the inputs and what is there already. Everything else that the command writes is its
+//! own, and stands in the files listed here.
+
+use crate::source::{blank, line_of};
+use crate::{Finding, Tree};
+
+/// Where the rule holds.
+const COMMAND: &str = "crates/cli/src/";
+/// The door and its tests, and who writes what no user named.
+const WRITERS: [&str; 11] = [
+    "crates/cli/src/files.rs",
+    "crates/cli/src/files/",
+    // Control groups, and the kernel's settings and swap.
+    "crates/cli/src/bench/cgroup.rs",
+    "crates/cli/src/bench/kernel.rs",
+    // The folder of traces that are made once.
+    "crates/cli/src/experiment/workload.rs",
+    // The spool of a recording.
+    "crates/cli/src/mark.rs",
+    "crates/cli/src/record/log.rs",
+    "crates/cli/src/record/spool.rs",
+    // A run's private folder and its swap file.
+    "crates/cli/src/run/files.rs",
+    "crates/cli/src/run/swap.rs",
+    // Scratch folders of measured programs.
+    "crates/cli/src/workload/",
+];
+/// How files are opened for writing, or put where others may be.
+const WAYS: [&str; 6] = [
+    "File::create",
+    "File::options",
+    "OpenOptions::new",
+    "fs::write",
+    "fs::rename",
+    "fs::copy",
+];
+
+/// Finds files that are opened for writing anywhere else.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let files = tree.rust_files();
+    let files = files.filter(|(path, _)| path.starts_with(COMMAND) && !is_writer(path));
+    files
+        .flat_map(|(path, text)| check_file(path, text))
+        .collect()
+}
+
+fn check_file(path: &str, text: &str) -> Vec<Finding> {
+    let code = blank(text);
+    let tests = code.find("#[cfg(test)]").unwrap_or(code.len());
+    let found = WAYS.iter().flat_map(|way| code[..tests].match_indices(way));
+    found
+        .map(|(at, way)| {
+            let message = format!("`{way}`: files for users are opened by `crate::files`");
+            Finding::new(path, line_of(&code, at), message)
+        })
+        .collect()
+}
+
+fn is_writer(path: &str) -> bool {
+    WRITERS.iter().any(|writer| path.starts_with(writer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(path: &str, text: &str) -> usize {
+        let mut tree = Tree::default();
+        tree.add(path, text);
+        check(&tree).len()
+    }
+
+    #[test]
+    fn found_h2_a_file_opened_for_writing_elsewhere_is_found() {
+        let text = "fn f() { std::fs::write(path, text); File::create(path); }";
+        assert_eq!(findings("crates/cli/src/curve.rs", text), 2);
+        assert_eq!(findings("crates/cli/src/files.rs", text), 0);
+        assert_eq!(findings("crates/lab/src/study.rs", text), 0);
+    }
+
+    #[test]
+    fn tests_and_words_about_it_are_left_alone() {
+        let text = "// fs::write\n#[cfg(test)]\nmod tests { fn f() { fs::write(a, b); } }";
+        assert_eq!(findings("crates/cli/src/curve.rs", text), 0);
+    }
+}
