@@ -72,7 +72,7 @@ impl<'a> Plan<'a> {
         // A recording takes minutes: what can be told before it is.
         plan.parse_sizes(None)?;
         if let Some(text) = &arguments.swap_size {
-            size::parse("--swap-size", text, size::physical_memory_bytes())?;
+            size::parse("--swap-size", text)?;
         }
         let shim = host::find_shim()?;
         if arguments.in_step {
