@@ -107,8 +107,10 @@ pub struct Engine {
     has_store: bool,
     now: Time,
     next_tick: Time,
-    /// The budget the core has been told.
+    /// What this process may use, as far as this engine has understood.
     budget: u32,
+    /// How many frames of that the core is not told of: see [`budget`].
+    beside: u32,
     asking: Asking,
 }
 

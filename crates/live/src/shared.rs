@@ -178,11 +178,16 @@ pub enum Counter {
     /// Pages on their way to the store. If a process dies with some, its slots may still be written
     /// to after its end.
     StoresUnderWay,
+    /// The most memory that the engine itself had, in bytes.
+    EngineBytes,
+    /// As many frames as are not used because the process has other memory: the engine's own, and
+    /// what is not managed.
+    FramesBeside,
 }
 
 impl Counter {
     /// All counters, in the order of the record.
-    pub const ALL: [Counter; 30] = [
+    pub const ALL: [Counter; 32] = [
         Counter::PageIns,
         Counter::PageOuts,
         Counter::PageInRequests,
@@ -213,6 +218,8 @@ impl Counter {
         Counter::EngineMoves,
         Counter::StoreErrors,
         Counter::StoresUnderWay,
+        Counter::EngineBytes,
+        Counter::FramesBeside,
     ];
 
     /// The counter's name in statistics files.
@@ -248,6 +255,8 @@ impl Counter {
             Counter::EngineMoves => "engine_moves",
             Counter::StoreErrors => "store_errors",
             Counter::StoresUnderWay => "stores_under_way",
+            Counter::EngineBytes => "engine_bytes",
+            Counter::FramesBeside => "frames_beside",
         }
     }
 }

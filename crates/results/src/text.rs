@@ -190,6 +190,10 @@ fn details(record: &RunRecord) -> String {
         line(name, percentiles);
     }
     line(
+        "engines",
+        format!("{} of memory", bytes(total.engine_bytes)),
+    );
+    line(
         "refusals",
         format!(
             "{}, setbacks {}",

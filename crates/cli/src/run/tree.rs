@@ -63,6 +63,8 @@ pub struct Tree {
     /// The most memory processes had at one time that was not managed, and that was.
     unmanaged_bytes_peak: u64,
     managed_bytes_peak: u64,
+    /// The most memory that engines themselves had at one time.
+    engine_bytes_peak: u64,
 }
 
 /// A process that is managed, or will be when there are frames for it.
@@ -129,6 +131,7 @@ impl Tree {
             unsettled_since: Instant::now(),
             unmanaged_bytes_peak: 0,
             managed_bytes_peak: 0,
+            engine_bytes_peak: 0,
         }
     }
 
@@ -281,6 +284,7 @@ impl Tree {
         total.frames_peak = self.shared.frames_peak();
         total.unmanaged_bytes = self.unmanaged_bytes_peak;
         total.managed_bytes = self.managed_bytes_peak;
+        total.engine_bytes = self.engine_bytes_peak;
         Books {
             processes: std::mem::take(&mut self.ended),
             total,
@@ -435,7 +439,7 @@ impl Tree {
         };
     }
 
-    /// Takes note of how much address space processes have now.
+    /// Takes note of how much address space and engines of their own processes have now.
     fn note_levels(&mut self) {
         let sum = |counter| {
             let records = self.members.iter().filter_map(|member| member.record);
@@ -446,6 +450,7 @@ impl Tree {
         let (unmanaged, managed) = (sum(Counter::UnmanagedBytes), sum(Counter::ManagedBytes));
         self.unmanaged_bytes_peak = self.unmanaged_bytes_peak.max(unmanaged);
         self.managed_bytes_peak = self.managed_bytes_peak.max(managed);
+        self.engine_bytes_peak = self.engine_bytes_peak.max(sum(Counter::EngineBytes));
     }
 
     /// Finds the children that have a record and have not come.
@@ -642,7 +647,7 @@ impl Member {
         Holder {
             given: self.given,
             understood: process.understood(),
-            resident: count(Counter::FramesResident),
+            resident: count(Counter::FramesResident) + count(Counter::FramesBeside),
             pressure: self.pressure,
             asked: process.asked(),
             is_served: self.is_served,

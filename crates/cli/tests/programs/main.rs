@@ -17,6 +17,7 @@ mod failures;
 mod forks;
 mod interpreter;
 mod kills;
+mod many;
 mod material;
 mod needs;
 mod ordinary_user;

@@ -123,13 +123,18 @@ impl Engine {
 
     /// Compares the size of the address space with the last one, and scans if it changed.
     fn look_at_size(&mut self) {
-        let size = self.scanner.size_pages().unwrap_or(0);
-        let has_changed = size != self.adoption.size_pages;
-        self.adoption.size_pages = size;
-        if has_changed || self.now >= self.adoption.next_full {
+        let sizes = self.scanner.sizes().unwrap_or_default();
+        let has_changed = sizes.space_pages != self.adoption.size_pages;
+        self.adoption.size_pages = sizes.space_pages;
+        let is_due = self.now >= self.adoption.next_full;
+        if has_changed || is_due {
             self.adoption.next_full = self.now.after_ns(FULL_SCAN_NS);
             self.scan();
         }
+        if is_due {
+            self.measure_own();
+        }
+        self.charge_beside(sizes.anonymous_pages);
         let pause = if has_changed {
             SCAN_NS_LEAST
         } else {
@@ -186,6 +191,7 @@ impl Engine {
                 settled = strangers.last().map_or(settled, |last| last + PAGE);
             }
             left -= strangers.len();
+            self.take_unassigned(strangers.len() as u32);
             for address in strangers {
                 if !self.adopt_page(page_of(address)) {
                     settled = address;

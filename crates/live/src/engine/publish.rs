@@ -10,6 +10,7 @@ use super::trouble::say;
 use super::{Engine, now};
 use crate::shared::Counter;
 use crate::store::Tally;
+use crate::sys::memory;
 
 /// Counts that are the engine's own. Those of the core and the store are copied when published.
 pub(super) struct Gauges {
@@ -61,7 +62,7 @@ impl Engine {
     /// Writes all counters into this process's record.
     pub(super) fn publish(&mut self) {
         self.freeze
-            .note_in_use(self.vm.frames().in_use(), self.budget);
+            .note_in_use(self.vm.frames().in_use(), self.limit());
         self.copy_counters();
         let record = self.shared.process(self.record());
         for counter in Counter::ALL {
@@ -141,6 +142,17 @@ impl Engine {
         self.gauges.set(Counter::FramesPeak, peak);
     }
 
+    /// Counts the memory that is this engine's own: all of it but the frames.
+    pub(super) fn measure_own(&mut self) {
+        let pool = self.machine.pool().start();
+        let own = memory::own_ranges().filter(|(start, _)| *start != pool);
+        let pages = self.machine.pages();
+        let counts = own.map(|(start, end)| pages.count_anonymous(start, end).unwrap_or(0));
+        let bytes = counts.sum::<u64>() * PAGE_BYTES;
+        let most = self.gauges.get(Counter::EngineBytes).max(bytes);
+        self.gauges.set(Counter::EngineBytes, most);
+    }
+
     fn unmovable(&self) -> u64 {
         self.machine.tally().busy + self.machine.tally().disowned
     }
@@ -151,7 +163,7 @@ impl Engine {
     pub(super) fn frames_charged(&self) -> u32 {
         let in_use = self.vm.frames().in_use();
         match self.freeze.is_excess_shared() {
-            true => in_use.min(self.budget),
+            true => in_use.min(self.limit()),
             false => in_use,
         }
     }
@@ -159,6 +171,7 @@ impl Engine {
     /// The program ends in an orderly way: writes down what is still in memory.
     pub(super) fn finish(&mut self) {
         self.end_neighbours();
+        self.measure_own();
         self.publish();
         self.flush_decisions();
         if let Some(path) = self.setup.counters.clone() {

@@ -252,6 +252,7 @@ impl Engine {
             // In step the first tick comes when it is due.
             next_tick: Time(u64::from(setup.is_in_step) * STEP_TICK_NS),
             budget,
+            beside: 0,
             asking: Default::default(),
             setup,
         };
@@ -265,6 +266,7 @@ impl Engine {
         if !self.setup.is_in_step {
             self.scan();
         }
+        self.measure_own();
         self.publish();
     }
 

@@ -70,6 +70,22 @@ impl Pagemap {
         Ok(walk_end)
     }
 
+    /// Counts the pages in `start..end` that are there and are of no file.
+    pub fn count_anonymous(&self, start: usize, end: usize) -> Result<u64, Errno> {
+        let kinds = raw::PAGE_IS_PRESENT | raw::PAGE_IS_FILE;
+        let mut regions = [BLANK; RUNS_MAX];
+        let (mut next, mut count) = (start, 0);
+        while next < end {
+            let (found, walk_end) = self.scan(next, end, kinds, &mut regions)?;
+            let found = &regions[..found.min(RUNS_MAX)];
+            let own = |region: &&raw::page_region| region.categories == raw::PAGE_IS_PRESENT.into();
+            let bytes = found.iter().filter(own).map(|run| run.end - run.start);
+            count += bytes.sum::<u64>() / PAGE as u64;
+            next = walk_end.max(next + PAGE);
+        }
+        Ok(count)
+    }
+
     /// Whether the page at `at` is present.
     pub fn is_present(&self, at: usize) -> Result<bool, Errno> {
         self.is_any(at, raw::PAGE_IS_PRESENT)
@@ -143,6 +159,19 @@ unsafe impl Ioctl for Scan<'_> {
 mod tests {
     use super::super::memory::Mapping;
     use super::*;
+
+    #[test]
+    fn found_f3_pages_of_no_file_are_counted() {
+        let own = Mapping::anonymous(600 * 2 * PAGE).unwrap();
+        (0..600).for_each(|page| own.set(page * 2 * PAGE, 1));
+        let shared = super::super::shm::Shared::create("counted", PAGE).unwrap();
+        let word: &std::sync::atomic::AtomicU64 = shared.at(0);
+        word.store(1, std::sync::atomic::Ordering::Relaxed);
+        let pages = Pagemap::open().unwrap();
+        let count = |start, bytes| pages.count_anonymous(start, start + bytes).unwrap();
+        assert_eq!(count(own.start(), own.bytes()), 600);
+        assert_eq!(count(std::ptr::from_ref(word) as usize, PAGE), 0);
+    }
 
     #[test]
     fn pages_that_were_read_are_told_from_those_that_were_written() {
