@@ -43,10 +43,8 @@ const STATES: usize = 5;
 /// Frames are opened while fewer than this share of those that are open are free.
 const OPEN_FREE_PART: u32 = 8;
 const NONE: u32 = u32::MAX;
-const NO_PAGE: PageId = PageId {
-    object: ObjectId(NONE),
-    index: 0,
-};
+/// In place of the object of a page where there is none.
+const NOBODY: ObjectId = ObjectId(NONE);
 
 /// What policies ask about, apart from what a frame holds: their questions go all over memory, and
 /// what they look at should be near.
@@ -62,11 +60,14 @@ struct Frame {
     wires: u16,
 }
 
-/// What a frame holds, what is to become of it, and its neighbours in the order of arrival.
+/// What a frame holds, what is to become of it, and its neighbours in the order of arrival. In 32
+/// bytes: the parts of a page's name stand apart, and a number stands where another is not needed.
 #[derive(Clone, Copy)]
 struct Held {
-    page: PageId,
-    ticket: Ticket,
+    index: u64,
+    object: ObjectId,
+    /// Of a resident frame the next newer and the next older one; of one in transit the two halves
+    /// of the ticket that it waits for.
     newer: u32,
     older: u32,
     /// The space whose fault last brought or mapped the page.
@@ -79,6 +80,25 @@ struct Held {
     is_wanted: bool,
     /// Leaving to be written, and to stay afterwards: as what it then comes back.
     cleaning: Option<Cause>,
+}
+
+impl Held {
+    fn page(&self) -> Option<PageId> {
+        let (object, index) = (self.object, self.index);
+        (object != NOBODY).then_some(PageId { object, index })
+    }
+
+    fn set_page(&mut self, page: PageId) {
+        (self.object, self.index) = (page.object, page.index);
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket(u64::from(self.older) << 32 | u64::from(self.newer))
+    }
+
+    fn set_ticket(&mut self, ticket: Ticket) {
+        (self.older, self.newer) = ((ticket.0 >> 32) as u32, ticket.0 as u32);
+    }
 }
 
 /// The frame table.
@@ -116,8 +136,8 @@ impl Frames {
             wires: 0,
         };
         let nothing = Held {
-            page: NO_PAGE,
-            ticket: Ticket(0),
+            index: 0,
+            object: NOBODY,
             newer: NONE,
             older: NONE,
             owner: SpaceId(0),
@@ -156,6 +176,7 @@ impl Frames {
             self.held[frame].is_marker = false;
             self.table[frame].is_dirty = false;
             self.held[frame].is_wanted = false;
+            self.held[frame].set_ticket(Ticket(0));
             self.set_state(FrameId(frame as u32), State::Filling);
         }
         Some((FrameId(first as u32), length as u32))
@@ -165,18 +186,17 @@ impl Frames {
     pub(crate) fn fill(&mut self, frame: FrameId, page: PageId, is_external: bool, ticket: Ticket) {
         let entry = &mut self.table[frame.index()];
         let held = &mut self.held[frame.index()];
-        assert!(entry.state == State::Filling && held.page == NO_PAGE);
+        assert!(entry.state == State::Filling && held.page().is_none());
         entry.is_external = is_external;
-        held.page = page;
-        held.ticket = ticket;
+        held.set_page(page);
+        held.set_ticket(ticket);
     }
 
     /// Makes a filling or leaving frame resident, as the newest arrival.
     pub(crate) fn settle(&mut self, frame: FrameId) {
         assert!(matches!(self.state(frame), State::Filling | State::Leaving));
-        assert!(self.held[frame.index()].page != NO_PAGE);
+        assert!(self.held[frame.index()].page().is_some());
         self.set_state(frame, State::Resident);
-        self.held[frame.index()].ticket = Ticket(0);
         self.held[frame.index()].is_wanted = false;
         self.table[frame.index()].is_aside = false;
         self.is_vouched.set(frame.index(), false);
@@ -196,7 +216,7 @@ impl Frames {
     /// Names the transfer a leaving frame waits for.
     pub(crate) fn set_ticket(&mut self, frame: FrameId, ticket: Ticket) {
         assert!(self.state(frame) == State::Leaving);
-        self.held[frame.index()].ticket = ticket;
+        self.held[frame.index()].set_ticket(ticket);
     }
 
     /// Frees a frame, or retires it if more frames are in use than the limit allows. Returns
@@ -211,8 +231,7 @@ impl Frames {
         let entry = &mut self.table[frame.index()];
         assert!(!matches!(entry.state, State::Free | State::Retired));
         entry.wires = 0;
-        self.held[frame.index()].page = NO_PAGE;
-        self.held[frame.index()].ticket = Ticket(0);
+        self.held[frame.index()].object = NOBODY;
         if is_over {
             self.set_state(frame, State::Retired);
         } else {
@@ -325,7 +344,7 @@ impl Frames {
 
     /// Gives a frame's page another name: its object was merged into another.
     pub(crate) fn rename(&mut self, frame: FrameId, page: PageId) {
-        self.held[frame.index()].page = page;
+        self.held[frame.index()].set_page(page);
     }
 
     pub(crate) fn wire(&mut self, frame: FrameId) {
@@ -400,8 +419,7 @@ impl Frames {
 
     /// The page in `frame`, if it has one.
     pub fn page(&self, frame: FrameId) -> Option<PageId> {
-        let page = self.held[frame.index()].page;
-        (page != NO_PAGE).then_some(page)
+        self.held[frame.index()].page()
     }
 
     /// Whether `frame` holds a page that is neither wired nor in transit.
@@ -438,12 +456,16 @@ impl Frames {
             let held = (at != NONE).then(|| &self.held[at as usize])?;
             let here = FrameId(at);
             at = held.newer;
-            Some((here, held.page))
+            Some((here, held.page()?))
         })
     }
 
+    /// The transfer that a frame in transit waits for; zero of all others.
     pub(crate) fn ticket(&self, frame: FrameId) -> Ticket {
-        self.held[frame.index()].ticket
+        match self.state(frame) {
+            State::Filling | State::Leaving => self.held[frame.index()].ticket(),
+            State::Free | State::Resident | State::Retired => Ticket(0),
+        }
     }
 
     /// Whether the page in `frame` is known to differ from the store, whatever the machine says.
@@ -491,10 +513,10 @@ impl Frames {
             let may_leave = entry.state == State::Resident && entry.wires == 0;
             assert_eq!(self.may_leave.get(number), may_leave);
             if matches!(entry.state, State::Free | State::Retired) {
-                assert!(self.held[number].page == NO_PAGE && entry.wires == 0);
+                assert!(self.held[number].page().is_none() && entry.wires == 0);
             }
             if entry.state == State::Resident {
-                assert!(self.held[number].page != NO_PAGE);
+                assert!(self.held[number].page().is_some());
                 external += u32::from(entry.is_external);
                 owned[self.held[number].owner.0 as usize] += 1;
             }
@@ -592,5 +614,6 @@ impl Frames {
             NONE => self.newest = older,
             newer => self.held[newer as usize].older = older,
         }
+        self.held[frame.index()].set_ticket(Ticket(0));
     }
 }

@@ -197,12 +197,13 @@ pub fn needs_at_fork(resident: u64) -> u64 {
 }
 
 /// What a process is left with that was given `given` frames, uses `resident` and hands its child
-/// what [that needs](needs_at_fork): what some forks more need, and the rest is given back. `None`
-/// if it would have to give up pages.
+/// what [that needs](needs_at_fork): half of the rest, and what some forks more need. What is beyond
+/// that is given back. `None` if it would have to give up pages.
 pub fn left_at_fork(given: u64, resident: u64) -> Option<u64> {
     let needed = needs_at_fork(resident);
     let rest = given.checked_sub(needed)?;
-    (rest >= kept(resident).max(FLOOR_FRAMES)).then(|| rest.min(FORKS_AHEAD * needed))
+    (rest >= kept(resident).max(FLOOR_FRAMES))
+        .then(|| rest.min((FORKS_AHEAD * needed).max(rest / 2)))
 }
 
 /// What a process that uses `resident` of `given` frames takes of those that nobody has: as much

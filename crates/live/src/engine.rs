@@ -123,8 +123,10 @@ pub struct Engine {
     next_tick: Time,
     /// Turns in a row that had something to try again, see [`turn`].
     turns_in_vain: u32,
-    /// The budget the core has been told.
+    /// What this process may use, as far as this engine has understood.
     budget: u32,
+    /// How many frames of that the core is not told of: see [`budget`].
+    beside: u32,
     asking: Asking,
 }
 

@@ -66,6 +66,15 @@ struct Reservation {
     since: Time,
 }
 
+/// How large a process is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Sizes {
+    /// Its address space.
+    pub space_pages: u64,
+    /// What it has in memory that is of no file: also what is not managed, and the engine's own.
+    pub anonymous_pages: u64,
+}
+
 impl Scanner {
     /// Opens the files of this process.
     pub fn new() -> Result<Scanner, Errno> {
@@ -95,13 +104,17 @@ impl Scanner {
         Ok(())
     }
 
-    /// The size of the address space in pages: cheap to ask, and a change of it tells of new
-    /// mappings.
-    pub fn size_pages(&self) -> Option<u64> {
+    /// The size of this process's memory: cheap to ask, and a change of it tells of new mappings.
+    pub fn sizes(&self) -> Option<Sizes> {
         let mut text = [0u8; 128];
         let count = rustix::io::pread(&self.statm, &mut text, 0).ok()?;
-        let first = text[..count].split(|byte| *byte == b' ').next()?;
-        std::str::from_utf8(first).ok()?.parse().ok()
+        let text = std::str::from_utf8(&text[..count]).ok()?;
+        let mut fields = text.split(' ').map_while(|field| field.parse::<u64>().ok());
+        let (space, resident, of_files) = (fields.next()?, fields.next()?, fields.next()?);
+        Some(Sizes {
+            space_pages: space,
+            anonymous_pages: resident.saturating_sub(of_files),
+        })
     }
 
     /// Reads the list of mappings. [`find`](Self::find) judges it.

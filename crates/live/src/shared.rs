@@ -189,11 +189,16 @@ pub enum Counter {
     DisownedPeak,
     /// The most that [`UnmanagedBytes`](Counter::UnmanagedBytes) ever was.
     UnmanagedBytesMost,
+    /// The most memory that the engine itself had, in bytes.
+    EngineBytes,
+    /// As many frames as are not used because the process has other memory: the engine's own, and
+    /// what is not managed.
+    FramesBeside,
 }
 
 impl Counter {
     /// All counters, in the order of the record.
-    pub const ALL: [Counter; 35] = [
+    pub const ALL: [Counter; 37] = [
         Counter::PageIns,
         Counter::PageOuts,
         Counter::PageInRequests,
@@ -229,6 +234,8 @@ impl Counter {
         Counter::Disowned,
         Counter::DisownedPeak,
         Counter::UnmanagedBytesMost,
+        Counter::EngineBytes,
+        Counter::FramesBeside,
     ];
 
     /// The counter's name in statistics files.
@@ -269,6 +276,8 @@ impl Counter {
             Counter::Disowned => "disowned",
             Counter::DisownedPeak => "disowned_peak",
             Counter::UnmanagedBytesMost => "unmanaged_bytes_most",
+            Counter::EngineBytes => "engine_bytes",
+            Counter::FramesBeside => "frames_beside",
         }
     }
 }

@@ -120,6 +120,8 @@ pub struct Statistics {
     pub unmanaged_bytes: u64,
     /// Address space under management.
     pub managed_bytes: u64,
+    /// The most memory that the engine itself had, beside the frames.
+    pub engine_bytes: u64,
     /// Bytes read from the store.
     pub bytes_read: u64,
     /// Bytes written to the store.
@@ -202,8 +204,8 @@ impl RunRecord {
 impl Statistics {
     /// Adds the counts of `other`.
     ///
-    /// - Leaves: `frames_budget`, `frames_peak`, `unmanaged_bytes`, `managed_bytes` and
-    ///   `elapsed_s` as they are. Processes come and go, so that the sum over all that ever were
+    /// - Leaves: `frames_budget`, `frames_peak`, `unmanaged_bytes`, `managed_bytes`, `engine_bytes`
+    ///   and `elapsed_s` as they are. Processes come and go, so that the sum over all that ever were
     ///   would mean nothing; the caller knows the true ones.
     pub fn add(&mut self, other: &Statistics) {
         self.page_ins += other.page_ins;

@@ -194,6 +194,10 @@ fn details(record: &RunRecord) -> String {
         line(name, percentiles);
     }
     line(
+        "engines",
+        format!("{} of memory", bytes(total.engine_bytes)),
+    );
+    line(
         "victims",
         format!(
             "{} rejected; {} operations retried",

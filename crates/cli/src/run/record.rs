@@ -65,6 +65,7 @@ fn statistics(process: &Process<'_>, now_ns: u64) -> Statistics {
         frames_peak: count(Counter::FramesPeak),
         unmanaged_bytes: count(Counter::UnmanagedBytesMost),
         managed_bytes: count(Counter::ManagedBytes),
+        engine_bytes: count(Counter::EngineBytes),
         bytes_read: count(Counter::BytesRead),
         bytes_written: count(Counter::BytesWritten),
         elapsed_s: seconds(end_ns.saturating_sub(process.start_ns())),

@@ -70,6 +70,8 @@ pub struct Tree {
     /// The most memory processes had at one time that was not managed, and that was.
     unmanaged_bytes_peak: u64,
     managed_bytes_peak: u64,
+    /// The most memory that engines themselves had at one time.
+    engine_bytes_peak: u64,
 }
 
 /// A process that is managed, or will be when there are frames for it.
@@ -139,6 +141,7 @@ impl Tree {
             unsettled_since: Instant::now(),
             unmanaged_bytes_peak: 0,
             managed_bytes_peak: 0,
+            engine_bytes_peak: 0,
         }
     }
 
@@ -327,6 +330,7 @@ impl Tree {
             .map(|process| process.statistics.unmanaged_bytes);
         total.unmanaged_bytes = most.fold(self.unmanaged_bytes_peak, u64::max);
         total.managed_bytes = self.managed_bytes_peak;
+        total.engine_bytes = self.engine_bytes_peak;
         Books {
             processes: std::mem::take(&mut self.ended),
             total,
@@ -498,7 +502,8 @@ impl Tree {
         };
     }
 
-    /// Takes note of how much memory is not managed now, and how much address space is.
+    /// Takes note of how much memory is not managed now, and how much address space and engines of
+    /// their own processes have.
     fn note_levels(&mut self) {
         let sum = |counter| {
             let records = self.members.iter().filter_map(|member| member.record);
@@ -510,6 +515,7 @@ impl Tree {
         let unmanaged: u64 = unmanaged + self.strangers.resident_bytes();
         self.unmanaged_bytes_peak = self.unmanaged_bytes_peak.max(unmanaged);
         self.managed_bytes_peak = self.managed_bytes_peak.max(managed);
+        self.engine_bytes_peak = self.engine_bytes_peak.max(sum(Counter::EngineBytes));
     }
 
     /// Finds the children that have a record and have not come.
@@ -721,7 +727,7 @@ impl Member {
         Holder {
             given: self.given,
             understood: process.understood(),
-            resident: count(Counter::FramesResident),
+            resident: count(Counter::FramesResident) + count(Counter::FramesBeside),
             pressure: self.pressure,
             asked: process.asked(),
             is_served: self.is_served,

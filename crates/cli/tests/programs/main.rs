@@ -19,6 +19,7 @@ mod filters;
 mod forks;
 mod interpreter;
 mod kills;
+mod many;
 mod material;
 mod needs;
 mod ordinary_user;

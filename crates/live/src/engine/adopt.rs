@@ -6,7 +6,7 @@ use tidemark_core::time::Time;
 use super::{Engine, page_of};
 use crate::ranges::Ranges;
 use crate::shared::Counter;
-use crate::sys::{PAGE, memory, status};
+use crate::sys::{PAGE, status};
 
 /// Pages adopted in one turn at most, so that faults never wait long.
 const PAGES_A_TURN: usize = 512;
@@ -134,13 +134,15 @@ impl Engine {
 
     /// Compares the size of the address space with the last one, and scans if it changed.
     fn look_at_size(&mut self) {
-        let size = self.scanner.size_pages().unwrap_or(0);
-        let has_changed = size != self.adoption.size_pages;
-        self.adoption.size_pages = size;
-        if has_changed || self.now >= self.adoption.next_full {
+        let sizes = self.scanner.sizes().unwrap_or_default();
+        let has_changed = sizes.space_pages != self.adoption.size_pages;
+        self.adoption.size_pages = sizes.space_pages;
+        let is_due = self.now >= self.adoption.next_full;
+        if has_changed || is_due {
             self.adoption.next_full = self.now.after_ns(FULL_SCAN_NS);
             self.scan();
         }
+        self.charge_beside(sizes.anonymous_pages);
         let pause = if has_changed {
             SCAN_NS_LEAST
         } else {
@@ -163,16 +165,12 @@ impl Engine {
         let Ok(resident) = status::own_resident_bytes() else {
             return;
         };
-        let pool = self.machine.pool().start();
-        let own = memory::own_ranges().filter(|&(start, _)| start != pool);
-        let pages = self.machine.pages();
-        let anonymous = |(start, end)| pages.anonymous_bytes(start, end).ok();
-        let own: usize = own.filter_map(anonymous).sum();
         // The table of processes and of slots, which all engines map.
         let (start, end) = self.shared.range();
-        let own = own + pages.present_bytes(start, end).unwrap_or(0);
+        let table = self.machine.pages().present_bytes(start, end).unwrap_or(0);
+        let own = self.measure_own();
         let in_frames = u64::from(self.vm.frames().in_use()) * PAGE_BYTES;
-        let unmanaged = resident.saturating_sub(in_frames + own as u64);
+        let unmanaged = resident.saturating_sub(in_frames + own + table as u64);
         self.gauges.set(Counter::UnmanagedBytes, unmanaged);
         let most = unmanaged.max(self.gauges.get(Counter::UnmanagedBytesMost));
         self.gauges.set(Counter::UnmanagedBytesMost, most);
@@ -224,6 +222,7 @@ impl Engine {
                 settled = strangers.last().map_or(settled, |last| last + PAGE);
             }
             left -= strangers.len();
+            self.take_unassigned(strangers.len() as u32);
             for address in strangers {
                 if !self.adopt_page(page_of(address)) {
                     settled = address;

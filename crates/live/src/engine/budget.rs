@@ -6,6 +6,10 @@
 //! it when it gives more, or at its intervals. It also says when it is down to a budget that was
 //! lowered, as others may wait for what it had.
 //!
+//! What a process has in memory beside its frames counts against the budget, too, but for a little
+//! that every process has: the tables of its engine, and what is not managed. So many frames are
+//! not used, up to a quarter of the budget: of the rest the core makes do with what it is told.
+//!
 //! A child that is about to be forked gets what it needs of what nobody has, or of what its parent
 //! does not use. Only where there is too little of either the two share what the parent had.
 
@@ -15,17 +19,29 @@ use tidemark_core::share;
 
 use super::{Engine, now};
 use crate::control;
-use crate::shared::ProcessIndex;
+use crate::shared::{Counter, ProcessIndex};
 use crate::sys::socket;
 
 /// How long an engine waits for the frames that a child needs. The supervisor has them at once, or
 /// has to take them from another engine, or has none.
 const ANSWER_NS_MAX: u64 = 4_000_000;
+/// The same while most of memory is not in use: then there are frames, and who divides them has
+/// not had its turn.
+const FREE_NS_MAX: u64 = 50_000_000;
+
+/// What every process has beside its frames, in pages: its engine at rest, and its stack.
+const BESIDE_FREE: u64 = 512;
+/// What it has beyond that counts up to this part of its budget, ...
+const BESIDE_PART: u32 = 4;
+/// ... in steps of so many frames.
+const BESIDE_STEP: u64 = 64;
 
 /// What there is to be said to the supervisor.
 #[derive(Default)]
 pub(super) struct Asking {
     voice: share::Voice,
+    /// How many pages were last found beside the frames.
+    beside_last: u64,
     /// The supervisor is to be poked.
     has_news: bool,
 }
@@ -44,8 +60,42 @@ impl Engine {
             let (before, after) = (self.budget.into(), wanted.into());
             self.asking.voice.note_given(before, after);
             self.budget = wanted;
-            self.vm.handle_limit(self.now, &mut self.machine, wanted);
+            self.beside = self.beside.min(self.budget / BESIDE_PART);
+            self.tell_limit();
         }
+    }
+
+    /// Learns how much memory of no file this process has in all, and has the core use fewer frames
+    /// by what is beside them.
+    pub(super) fn charge_beside(&mut self, anonymous_pages: u64) {
+        if self.control.is_none() || self.sampling.is_some() {
+            return;
+        }
+        let in_use = self.vm.frames().in_use();
+        let found = anonymous_pages.saturating_sub(u64::from(in_use) + BESIDE_FREE);
+        // What is only there until it is found and becomes a frame is not there the next time.
+        let beside = found.min(std::mem::replace(&mut self.asking.beside_last, found));
+        let beside = beside.min((self.budget / BESIDE_PART).into()) / BESIDE_STEP * BESIDE_STEP;
+        self.gauges.set(Counter::FramesBeside, beside);
+        if beside != u64::from(self.beside) {
+            self.beside = beside as u32;
+            self.tell_limit();
+        }
+    }
+
+    fn tell_limit(&mut self) {
+        let limit = self.limit();
+        self.vm.handle_limit(self.now, &mut self.machine, limit);
+    }
+
+    /// How many frames the core may use of what this process may.
+    pub(super) fn limit(&self) -> u32 {
+        (self.budget - self.beside).max(self.vm.config().reserve + 1)
+    }
+
+    /// How many frames this process has, with what counts as such.
+    fn used(&self) -> u32 {
+        self.vm.frames().in_use() + self.beside
     }
 
     /// Notes in the record whether frames are short. What is published must be current.
@@ -54,7 +104,7 @@ impl Engine {
         if self.control.is_none() || self.sampling.is_some() {
             return;
         }
-        let resident = self.vm.frames().in_use();
+        let resident = self.used();
         let arrivals = self.vm.counters().arrivals();
         let voice = &mut self.asking.voice;
         let news = voice.news(self.budget.into(), resident.into(), arrivals);
@@ -63,13 +113,13 @@ impl Engine {
         self.asking.has_news |= is_asking || news.has_given_up;
     }
 
-    /// Takes of the frames that nobody has, before this process is short of its own.
-    pub(super) fn take_unassigned(&mut self) {
+    /// Takes of the frames that nobody has, before this process is short of its own with `coming`
+    /// more.
+    pub(super) fn take_unassigned(&mut self, coming: u32) {
         if self.control.is_none() || self.sampling.is_some() {
             return;
         }
-        let in_use = self.vm.frames().in_use();
-        let most = share::takes(self.budget.into(), in_use.into());
+        let most = share::takes(self.budget.into(), (self.used() + coming).into());
         // No more than half of them: others may need some at the same moment.
         let most = most.min(self.shared.unassigned().div_ceil(2)) as u32;
         let record = self.shared.process(self.record());
@@ -85,19 +135,21 @@ impl Engine {
     pub(super) fn make_way(&mut self) -> u32 {
         // Alone, nobody would give anything back; and what is recorded has room for all of it.
         if self.control.is_none() || self.sampling.is_some() {
-            return self.budget;
+            return self.limit();
         }
-        let in_use = u64::from(self.vm.frames().in_use());
+        let in_use = u64::from(self.used());
         let is_enough = self.shared.unassigned() >= share::needs_at_fork(in_use)
             || share::left_at_fork(self.budget.into(), in_use).is_some();
         if is_enough {
-            return self.budget;
+            return self.limit();
         }
         self.ask_for_two();
         let least = self.vm.config().reserve + 1;
         self.budget = (self.budget / 2).max(least);
-        self.vm.handle_limit(now(), &mut self.machine, self.budget);
-        self.budget
+        self.beside = self.beside.min(self.budget / BESIDE_PART);
+        self.now = now();
+        self.tell_limit();
+        self.limit()
     }
 
     /// Gives a child that is about to be forked what it needs: of what nobody has, of what this
@@ -111,7 +163,7 @@ impl Engine {
             self.shared.process(self.record()),
             self.shared.process(child),
         );
-        let in_use = u64::from(self.vm.frames().in_use());
+        let in_use = u64::from(self.used());
         let needed = share::needs_at_fork(in_use).min(u32::MAX.into()) as u32;
         if child.take_unassigned(needed, needed) > 0 {
             return child.set_understood(needed);
@@ -143,16 +195,25 @@ impl Engine {
     /// Asks for as many frames as this process and a child use together, and waits for them: for a
     /// short while, as there may be none.
     fn ask_for_two(&mut self) {
-        let wanted = share::asks(self.vm.frames().in_use().into());
+        let wanted = share::asks(self.used().into());
         let record = self.shared.process(self.record());
         let before = record.budget();
         let is_all = u64::from(before) >= self.shared.frames_total();
         if is_all || wanted <= before.into() || !record.ask(wanted) {
             return;
         }
-        self.asking.has_news = true;
-        self.speak_up();
-        let end = now().after_ns(ANSWER_NS_MAX);
+        self.poke();
+        self.wait_for_answer(before);
+    }
+
+    /// Waits for another budget than `before`: for a short while, as there may be none, but for
+    /// longer while most of memory is not in use.
+    fn wait_for_answer(&mut self, before: u32) {
+        let limit_ns = match self.is_mostly_free() {
+            true => FREE_NS_MAX,
+            false => ANSWER_NS_MAX,
+        };
+        let end = now().after_ns(limit_ns);
         while self.shared.process(self.record()).budget() == before && now() < end {
             let Some(control) = &self.control else { return };
             // Whatever the wait answers, the loop looks for itself.
@@ -164,11 +225,27 @@ impl Engine {
     }
 
     /// Tells the supervisor what there is to say. On the engine's own thread: no other has the
-    /// connection.
+    /// connection. While most of memory is not in use, who is short waits for what it is given:
+    /// else it would give up pages for want of a word.
     pub(super) fn speak_up(&mut self) {
         if !std::mem::take(&mut self.asking.has_news) {
             return;
         }
+        self.poke();
+        let record = self.shared.process(self.record());
+        let before = record.budget();
+        let is_all = u64::from(before) >= self.shared.frames_total();
+        if record.asked() > before.into() && !is_all && self.is_mostly_free() {
+            self.wait_for_answer(before);
+        }
+    }
+
+    fn is_mostly_free(&self) -> bool {
+        let total = self.shared.frames_total();
+        self.shared.frames_resident() < total - total / 4
+    }
+
+    fn poke(&self) {
         if let Some(control) = &self.control {
             // If it is gone, that shows when it is next heard.
             let _ = control::poke(control.as_fd());

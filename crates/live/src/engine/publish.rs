@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::vm::Counters;
 
 use super::trouble::say;
 use super::{Engine, now};
 use crate::shared::Counter;
 use crate::store::Tally;
+use crate::sys::memory;
 
 /// Counts that are the engine's own. Those of the core and the store are copied when published.
 pub(super) struct Gauges {
@@ -61,7 +61,7 @@ impl Engine {
     /// Writes all counters into this process's record.
     pub(super) fn publish(&mut self) {
         self.freeze
-            .note_in_use(self.vm.frames().in_use(), self.budget);
+            .note_in_use(self.vm.frames().in_use(), self.limit());
         self.copy_counters();
         self.count_pinned();
         let record = self.shared.process(self.record());
@@ -142,6 +142,18 @@ impl Engine {
         self.gauges.set(Counter::FramesPeak, peak);
     }
 
+    /// Counts the memory that is this engine's own, in bytes: all of it but the frames.
+    pub(super) fn measure_own(&mut self) -> u64 {
+        let pool = self.machine.pool().start();
+        let own = memory::own_ranges().filter(|&(start, _)| start != pool);
+        let pages = self.machine.pages();
+        let anonymous = |(start, end)| pages.anonymous_bytes(start, end).ok();
+        let bytes = own.filter_map(anonymous).sum::<usize>() as u64;
+        let most = self.gauges.get(Counter::EngineBytes).max(bytes);
+        self.gauges.set(Counter::EngineBytes, most);
+        bytes
+    }
+
     fn unmovable(&self) -> u64 {
         self.machine.tally().busy + self.machine.tally().disowned
     }
@@ -152,7 +164,7 @@ impl Engine {
     pub(super) fn frames_charged(&self) -> u32 {
         let in_use = self.vm.frames().in_use();
         match self.freeze.is_excess_shared() {
-            true => in_use.min(self.budget),
+            true => in_use.min(self.limit()),
             false => in_use,
         }
     }

@@ -260,6 +260,7 @@ impl Engine {
             next_tick: Time(u64::from(setup.is_in_step) * STEP_TICK_NS),
             turns_in_vain: 0,
             budget,
+            beside: 0,
             asking: Default::default(),
             setup,
         };
@@ -273,6 +274,7 @@ impl Engine {
         if !self.setup.is_in_step {
             self.scan();
         }
+        self.measure_own();
         self.publish();
     }
 

@@ -116,7 +116,7 @@ impl Engine {
             return 0;
         }
         self.follow_budget();
-        self.take_unassigned();
+        self.take_unassigned(0);
         self.look_for_memory();
         self.look_outside();
         self.machine.retry_deferred();

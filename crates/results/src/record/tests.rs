@@ -66,6 +66,7 @@ fn the_fields_readers_rely_on_are_there_in_total_and_in_each_process() {
         "clean_drops",
         "zero_pages",
         "unmanaged_bytes",
+        "engine_bytes",
         "elapsed_s",
         "stall_s",
     ];
