@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,18 +54,21 @@ static int space(const char *name, pid_t process) {
     return open(path, O_RDONLY);
 }
 
-/* A process that is in user and mount namespaces of its own. */
-static pid_t neighbour(void) {
+/* A process in user and mount namespaces of its own, with another that is the first of a namespace
+ * of processes. They end with the caller. */
+static pid_t neighbour(pid_t *first) {
     int ends[2];
-    char byte;
     if (pipe(ends)) abort();
     pid_t id = fork();
     if (id == 0) {
-        if (unshare(CLONE_NEWUSER | CLONE_NEWNS)) _exit(1);
-        if (write(ends[1], "x", 1) != 1) _exit(1);
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID)) _exit(1);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pid_t child = fork();
+        if (child == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (child > 0 && write(ends[1], &child, sizeof child) != sizeof child) _exit(1);
         for (;;) pause();
     }
-    if (read(ends[0], &byte, 1) != 1) abort();
+    if (read(ends[0], first, sizeof *first) != sizeof *first) abort();
     close(ends[0]), close(ends[1]);
     return id;
 }
@@ -135,18 +139,19 @@ static int try(const char *way) {
     if (!strcmp(way, "setns-mounts")) return setns(space("mnt", 0), CLONE_NEWNS);
     if (!strcmp(way, "setns-time")) return setns(space("time", 0), 0);
     if (!strncmp(way, "setns-neighbour", 15)) {
-        pid_t id = neighbour();
-        int user = space("user", id), mounts = space("mnt", id);
+        pid_t first, id = neighbour(&first);
+        int processes = space("pid", first), times = space("time", id), user = space("user", id), mounts = space("mnt", id);
         int process = syscall(SYS_pidfd_open, id, 0), answer;
         if (!strcmp(way, "setns-neighbour-process"))
             answer = setns(process, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID);
         else if (!strcmp(way, "setns-neighbour-call"))
             answer = syscall(SYS_setns, user, 0) || syscall(SYS_setns, mounts, 0);
+        else if (!strcmp(way, "setns-neighbour-last")) /* As `nsenter -a` does. */
+            answer = setns(processes, 0) || setns(mounts, 0) || setns(times, 0) ||
+                     setns(user, CLONE_NEWUSER);
         else answer = setns(user, CLONE_NEWUSER) || setns(mounts, CLONE_NEWNS);
         int error = errno;
-        close(user), close(mounts), close(process);
-        kill(id, SIGKILL);
-        waitpid(id, 0, 0);
+        close(user), close(mounts), close(process), close(processes), close(times);
         errno = error;
         return answer;
     }

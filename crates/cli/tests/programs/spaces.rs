@@ -31,6 +31,7 @@ fn found_f14_a_program_enters_the_namespaces_of_others() {
         "setns-neighbour",
         "setns-neighbour-call",
         "setns-neighbour-process",
+        "setns-neighbour-last",
         "setns-own",
         "setns-mounts",
         "setns-time",
@@ -79,7 +80,7 @@ fn found_f14_a_call_after_which_there_could_be_no_engine_is_refused() {
     outcome.expect_success("unshare-late");
     let first = "unshare-late: 1, error 22, 0 pages wrong, 0 files more, mask same\n";
     assert!(outcome.output_text().starts_with(first), "{outcome:?}");
-    let complaint = "tidemark: a user namespace can't be entered after one for processes";
+    let complaint = "tidemark: a namespace can't be entered after one for processes";
     assert!(outcome.errors_text().starts_with(complaint), "{outcome:?}");
 }
 

@@ -33,11 +33,13 @@ pub(super) struct Aside {
 }
 
 impl Engine {
-    /// Comes to rest, with no threads beside this one and the program's. Answers whether it did:
-    /// not if the program has several threads, for which it would be of no use.
-    pub(super) fn step_aside(&mut self, socket: RawFd) -> bool {
+    /// Comes to rest, with no threads beside this one and the program's. Answers zero if it does
+    /// not: if the program has several threads, for which it would be of no use. Else the number of
+    /// the list of threads plus one, which means something in in-thread mode alone: otherwise the
+    /// list comes first through the socket.
+    pub(super) fn step_aside(&mut self, socket: RawFd) -> u64 {
         if !self.is_program_alone() {
-            return false;
+            return 0;
         }
         if socket >= 0
             && let Err(error) = self.send_files(socket)
@@ -46,7 +48,7 @@ impl Engine {
                 "a call for processes of one thread is refused, since the engine's files can't be \
                  kept meanwhile: {error}"
             ));
-            return false;
+            return 0;
         }
         self.end_transfers_before("waiting for transfers before stepping aside", u32::MAX);
         tidemark_core::machine::Machine::settle(&mut self.machine);
@@ -63,7 +65,8 @@ impl Engine {
             self.serve_frozen();
             std::thread::sleep(std::time::Duration::from_micros(50));
         }
-        true
+        let list = self.task_list().map_or(0, AsRawFd::as_raw_fd);
+        list as u64 + 1
     }
 
     fn send_files(&self, socket: RawFd) -> Result<(), crate::sys::Errno> {
@@ -71,7 +74,8 @@ impl Engine {
             return Err(crate::sys::Errno::MFILE);
         }
         let socket = files::copy_of_programs(socket)?;
-        files::send_all(&socket, self.store.as_fd().as_raw_fd())
+        let list = self.task_list().ok_or(crate::sys::Errno::NOENT)?;
+        files::send_all(&socket, self.store.as_fd().as_raw_fd(), list)
     }
 
     /// Whether the engine is at rest for a thread that wants to be alone.

@@ -44,8 +44,8 @@ impl Engine {
                 requests.answer(taken, u64::from(is_alone));
             }
             Ask::StepAside { socket } => {
-                let steps_aside = self.step_aside(socket);
-                requests.answer(taken, u64::from(steps_aside));
+                let answer = self.step_aside(socket);
+                requests.answer(taken, answer);
             }
             Ask::Abandon { child } => {
                 self.abandon_child(child);

@@ -149,6 +149,11 @@ impl Engine {
         is_read && running == self.own_threads() + 1 && tasks::leader(list) == Standing::Here
     }
 
+    /// The list of this process's threads.
+    pub(super) fn task_list(&self) -> Option<&OwnedFd> {
+        self.ending.tasks.as_ref()
+    }
+
     /// How many threads this process has, those among them that the kernel counts for its own.
     /// `None` if that can't be told.
     pub(super) fn count_threads(&self) -> Option<u32> {

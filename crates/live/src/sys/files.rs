@@ -3,7 +3,7 @@
 //! A table of files lives as long as a thread that uses it. What is to outlive both is sent through
 //! a socket, which keeps it until someone receives it.
 
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
@@ -22,8 +22,10 @@ pub fn copy_of_programs(number: RawFd) -> Result<OwnedFd, Errno> {
     pidfd_getfd(process, number, PidfdGetfdFlags::empty())
 }
 
-/// Sends every file of the calling thread's table, but `socket` and `except`.
-pub fn send_all(socket: &OwnedFd, except: RawFd) -> Result<(), Errno> {
+/// Sends every file of the calling thread's table, but `socket` and `except`: first `shown` alone,
+/// which is for the thread that [waits](take_shown) meanwhile.
+pub fn send_all(socket: &OwnedFd, except: RawFd, shown: &OwnedFd) -> Result<(), Errno> {
+    socket::send(socket, &[END], &[shown.as_fd()])?;
     let is_sent = |number: &RawFd| *number != socket.as_raw_fd() && *number != except;
     let mut open = (0..NUMBERS).filter(is_sent).filter(|number| {
         // SAFETY: asks about a number, open or not.
@@ -46,6 +48,12 @@ pub fn send_all(socket: &OwnedFd, except: RawFd) -> Result<(), Errno> {
         });
         socket::send(socket, &numbers[..count], &files[..count])?;
     }
+}
+
+/// Takes the file that is sent first.
+pub fn take_shown(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let mut received = socket::receive(socket, &mut [0])?;
+    received.fds.pop().ok_or(Errno::PROTO)
 }
 
 /// Closes every file of the calling thread's own table, and puts there what was
@@ -93,12 +101,15 @@ pub fn limit() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd;
     use std::time::Duration;
 
     use rustix::io::FdFlags;
 
     use super::*;
+
+    fn is_rung(bell: BorrowedFd<'_>) -> bool {
+        socket::wait_readable(&[bell], Some(0)) == Ok(1)
+    }
 
     #[test]
     fn files_go_from_a_thread_that_ends_to_another() {
@@ -107,16 +118,20 @@ mod tests {
         let first = thread::spawn(0, move || {
             let socket = copy_of_programs(number).unwrap();
             thread::own_file_table(&[socket.as_raw_fd()]).unwrap();
-            let open: Vec<_> = (0..20).map(|_| socket::Bell::new().unwrap()).collect();
-            let numbers: Vec<_> = open.iter().map(|bell| bell.as_fd().as_raw_fd()).collect();
-            open[0].ring();
-            open[19].ring();
-            send_all(&socket, numbers[3]).unwrap();
+            let bell = || rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC);
+            let open: Vec<OwnedFd> = (0..20).map(|_| bell().unwrap()).collect();
+            let numbers: Vec<_> = open.iter().map(AsRawFd::as_raw_fd).collect();
+            for rung in [&open[0], &open[19]] {
+                rustix::io::write(rung, &1u64.to_ne_bytes()).unwrap();
+            }
+            send_all(&socket, numbers[3], &open[19]).unwrap();
             std::mem::forget(open);
             numbers
         });
         let numbers = first.unwrap().join(Duration::from_secs(20)).unwrap();
         drop(theirs);
+        let shown = take_shown(&ours).unwrap();
+        assert!(rustix::io::fcntl_getfd(&shown).is_ok());
         let number = ours.as_raw_fd();
         let second = thread::spawn(0, move || {
             // SAFETY: the thread gets a table of its own, for nobody else.
@@ -128,7 +143,7 @@ mod tests {
                 match rustix::io::fcntl_getfd(bell) {
                     Ok(flags) => {
                         assert_eq!(flags, FdFlags::CLOEXEC);
-                        Some(rustix::io::read(bell, &mut [0u8; 8]).is_ok())
+                        Some(is_rung(bell))
                     }
                     Err(_) => None,
                 }

@@ -43,7 +43,7 @@ pub fn open() -> Result<OwnedFd, Errno> {
 /// How many threads there are, those that have ended and are still known among them. Cheap.
 ///
 /// Source: Linux, `proc_task_getattr`: each counts as a link of the folder.
-pub fn count(list: &OwnedFd) -> Option<u32> {
+pub fn count(list: impl AsFd) -> Option<u32> {
     let links = rustix::fs::fstat(list).ok()?.st_nlink;
     u32::try_from(links).ok()?.checked_sub(2)
 }
