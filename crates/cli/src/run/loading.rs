@@ -1,9 +1,9 @@
 //! Loading: what the dynamic linkers of a run are to load into their programs.
 //!
-//! `LD_PRELOAD` is for all, and the linker of 32-bit programs complains, in their name, of a library
-//! that is not for it. Where there is such a linker, the list leads through a folder for each
-//! platform (`$PLATFORM`, which linkers replace by their own): to the library, or to an empty one
-//! for 32-bit programs, which does nothing.
+//! `LD_PRELOAD` is for all, and the linker of 32-bit programs complains, in their name, of a
+//! library that is not for it. Where there is such a linker, the list leads through a folder for
+//! each platform (`$PLATFORM`, which linkers replace by their own): to the library, or to an empty
+//! one for 32-bit programs, which does nothing.
 
 use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt, symlink};

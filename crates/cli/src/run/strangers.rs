@@ -89,6 +89,8 @@ impl Strangers {
     pub fn begin(&mut self, main: u32) {
         self.main = Some(main);
         self.next_look = Instant::now() + LOOK_INTERVAL;
+        // A run that is over before leaves nothing worth the search.
+        self.next_search = self.next_look;
     }
 
     /// The process that was started.
