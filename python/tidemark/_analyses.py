@@ -132,8 +132,8 @@ def working_set(
     given = np.asarray(window)
     windows = [int(one) for one in np.atleast_1d(given)]
     for one in windows:
-        if one < 0:
-            raise ValueError(f"`window` is {one}; needs a length of time from 0")
+        if one < 1:
+            raise ValueError(f"`window` is {one}; needs a length of time from 1")
     if pieces < 1:
         raise ValueError(f"`pieces` is {pieces}; needs at least 1")
     followed = _tidemark.follow(load(source)._loaded, policy, windows, pieces)

@@ -33,6 +33,7 @@ mod policies;
 mod record;
 mod replay;
 mod report;
+mod room;
 mod run;
 mod size;
 mod systems;

@@ -134,6 +134,28 @@ fn sampled_curves_say_how_wrong_they_are_in_every_form() {
 }
 
 #[test]
+fn found_h5_a_trace_from_a_pipe_has_the_curves_of_the_file() {
+    let folder = Folder::new("curve-pipe");
+    let trace = written(&folder, &looping());
+    let told = |command: &str| {
+        let program = env!("CARGO_BIN_EXE_tidemark");
+        let command = command
+            .replace("TIDEMARK", program)
+            .replace("TRACE", &trace);
+        let output = std::process::Command::new("sh")
+            .args(["-c", &command])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for what in ["curve", "wss"] {
+        let piped = told(&format!("cat TRACE | TIDEMARK {what} /dev/stdin --json"));
+        assert_eq!(piped, told(&format!("TIDEMARK {what} TRACE --json")));
+    }
+}
+
+#[test]
 fn the_answer_is_drawn_and_told_in_words() {
     let folder = Folder::new("curve-text");
     let trace = written(&folder, &looping());
