@@ -41,6 +41,7 @@ impl Study {
         if self.facts.is_pages_estimate {
             notes.push("how many pages were touched is estimated, too".into());
         }
+        notes.extend(self.is_too_small());
         let mut needs = vec![];
         let curves = thread::scope(|scope| {
             // The optimum alone takes about as long as all others, on one processor.
