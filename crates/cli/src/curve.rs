@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tidemark_lab::study::{Assumed, CurveOrder, Named, Sizes, Wanted};
+use tidemark_lab::study::{Assumed, CurveOrder, Named, Opened, Sizes, Wanted};
 use tidemark_report::{picture, terminal};
+use tidemark_results::text;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::policies;
+use crate::room;
 use crate::views::{Forms, Progress, Source, Views, parse_sampling, parse_sizes};
 
 /// Shows how often a program misses in every size of memory, and how much it needs
@@ -18,7 +20,7 @@ pub struct Arguments {
     source: Source,
     /// The policies: lru, ws, vmin, opt, pff, any that `tidemark policies` lists, and any file
     /// (.wasm, .wat)
-    /// (default: lru,ws,vmin,opt; with --sample, lru)
+    /// (default: lru,ws,vmin and, where there is memory for it, opt; with --sample, lru)
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     policies: Vec<String>,
     /// Estimate LRU's curve from eight samples of the pages: a share of them (`0.01`, `1%`), or
@@ -70,15 +72,23 @@ impl Files for Arguments {
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let sampling = arguments.sample.as_deref().map(parse_sampling);
     let sampling = sampling.transpose()?;
-    let policies = parse_policies(&arguments.policies, sampling.is_some())?;
+    let mut policies = parse_policies(&arguments.policies, sampling.is_some())?;
     let assumed = arguments.assuming.check()?;
     let mut progress = Progress::new();
-    let wanted = Wanted {
-        references: sampling.is_none(),
-        sampling,
-        ..Wanted::default()
+    let opened = arguments.source.open()?;
+    let note = leave_out_optimum(&arguments, &opened, &mut policies, &assumed)?;
+    let wanted = match sampling {
+        Some(_) => Wanted {
+            sampling,
+            ..Wanted::default()
+        },
+        None => Wanted::curves(&policies, &assumed),
     };
-    let study = arguments.source.read(wanted, &mut progress)?;
+    let remedy = "ask for fewer of the `--policies` (lru, ws and vmin take little), or estimate \
+                  with `--sample 1%`";
+    let study = arguments
+        .source
+        .read(opened, wanted, remedy, &mut progress)?;
     let sizes = match &arguments.at {
         Some(text) => parse_sizes(text, study.facts().page_bytes, study.facts().pages)?,
         None => Sizes::Spread,
@@ -88,8 +98,15 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         sizes,
         assumed,
     };
-    let record = study.curves(&order, &mut |what, part| progress.show(what, part));
+    let mut record = study.curves(&order, &mut |what, part| progress.show(what, part));
+    record.notes.extend(note);
     drop(progress);
+    if !arguments.forms.shows_notes() {
+        record
+            .notes
+            .iter()
+            .for_each(|note| eprintln!("tidemark: {note}"));
+    }
     policies::tell_setbacks(&arguments.policies);
     arguments.forms.give(&Views {
         json: &|| record.to_json(),
@@ -97,6 +114,36 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         picture: &|| picture::curves::curves(&record),
         drawing: &|screen| terminal::curves(&record, screen),
     })
+}
+
+/// Leaves the optimum out of the usual policies where it would take more memory than there is, and
+/// returns a note of it. Where it was asked for by name it stays, if it can be counted at all.
+fn leave_out_optimum(
+    arguments: &Arguments,
+    opened: &Opened,
+    policies: &mut Vec<Named>,
+    assumed: &Assumed,
+) -> Result<Option<String>, Refusal> {
+    if !policies.contains(&Named::Opt) {
+        return Ok(None);
+    }
+    let held = opened.bytes_held(&Wanted::curves(policies, assumed));
+    let is_beyond = opened.is_beyond_optimum();
+    if !is_beyond && held <= room::available_bytes() {
+        return Ok(None);
+    }
+    let why = match is_beyond {
+        true => "it is counted for at most 2^30 references".to_owned(),
+        false => format!("it takes {} of memory here", text::bytes(held)),
+    };
+    if arguments.policies.is_empty() {
+        policies.retain(|named| *named != Named::Opt);
+        return Ok(Some(format!("opt is left out: {why}")));
+    }
+    match is_beyond {
+        true => refuse!("`--policies opt`: {why}; leave it out"),
+        false => Ok(None),
+    }
 }
 
 /// The policies that are asked for, or the usual ones.

@@ -34,6 +34,7 @@ mod policies;
 mod record;
 mod replay;
 mod report;
+mod room;
 mod run;
 mod size;
 mod systems;

@@ -56,7 +56,11 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         }),
         ..Wanted::default()
     };
-    let study = arguments.source.read(wanted, &mut progress)?;
+    let opened = arguments.source.open()?;
+    let remedy = "ask for fewer `--rows` or `--columns`";
+    let study = arguments
+        .source
+        .read(opened, wanted, remedy, &mut progress)?;
     let record = study.map();
     drop(progress);
     arguments.forms.give(&Views {

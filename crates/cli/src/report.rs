@@ -7,9 +7,10 @@ use tidemark_lab::analysis::map::Fineness;
 use tidemark_lab::study::Wanted;
 use tidemark_report::page::page;
 use tidemark_report::words;
+use tidemark_results::text;
 
 use crate::curve::Assuming;
-use crate::exit::{Exit, Refusal};
+use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
 use crate::output;
 use crate::views::{Progress, Source};
@@ -46,9 +47,20 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let wanted = Wanted {
         references: true,
         map: Some(Fineness::default()),
+        optimum: true,
         ..Wanted::default()
     };
-    let study = arguments.source.read(wanted, &mut progress)?;
+    let opened = arguments.source.open()?;
+    if opened.is_beyond_optimum() {
+        refuse!(
+            "{} references: a report has at most 2^30; `tidemark curve`, `wss` and `map` take more",
+            text::count(opened.facts().records)
+        );
+    }
+    let remedy = "`tidemark curve`, `wss` and `map` take less";
+    let study = arguments
+        .source
+        .read(opened, wanted, remedy, &mut progress)?;
     let record = study.report(&assumed, &mut |what, part| progress.show(what, part));
     progress.show("page", 1.0);
     files::write(&arguments.output, page(&record).as_bytes())?;

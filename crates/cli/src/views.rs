@@ -8,12 +8,14 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::Args;
-use tidemark_lab::study::{Study, Wanted};
+use tidemark_lab::study::{Opened, Study, Wanted};
 use tidemark_report::picture::Picture;
 use tidemark_report::terminal::Screen;
+use tidemark_results::text;
+use tidemark_trace::Error;
 
 use crate::exit::{Exit, Refusal, refuse};
-use crate::{files, output, traces};
+use crate::{files, output, room, traces};
 
 pub use amounts::{parse_amounts, parse_memories, parse_memory, parse_sampling, parse_sizes};
 pub use progress::Progress;
@@ -67,16 +69,57 @@ impl Source {
         vec![self.trace.clone()]
     }
 
-    /// Reads it.
-    pub fn read(&self, wanted: Wanted, progress: &mut Progress) -> Result<Study, Refusal> {
-        let wanted = Wanted {
-            partial: self.partial,
-            ..wanted
-        };
+    /// Opens it.
+    pub fn open(&self) -> Result<Opened, Refusal> {
         let path = traces::openable(&self.trace);
-        let study = Study::read(path, wanted, &mut |what, part| progress.show(what, part));
-        study.map_err(|error| traces::refusal(&traces::name_of(&self.trace), &error))
+        Opened::open(path, self.partial).map_err(|error| self.refusal(&error))
     }
+
+    /// Reads what is wanted of it, if that does not take more memory than there is. `remedy` says
+    /// what would take less.
+    pub fn read(
+        &self,
+        opened: Opened,
+        wanted: Wanted,
+        remedy: &str,
+        progress: &mut Progress,
+    ) -> Result<Study, Refusal> {
+        let held = opened.bytes_held(&wanted);
+        let references = opened.facts().records;
+        check_room(
+            &traces::name_of(&self.trace),
+            references,
+            held,
+            room::available_bytes(),
+            remedy,
+        )?;
+        let study = Study::of(opened, wanted, &mut |what, part| progress.show(what, part));
+        study.map_err(|error| self.refusal(&error))
+    }
+
+    fn refusal(&self, error: &Error) -> Refusal {
+        traces::refusal(&traces::name_of(&self.trace), error)
+    }
+}
+
+/// Refuses to hold more memory than is available.
+fn check_room(
+    trace: &str,
+    references: u64,
+    held: u64,
+    available: u64,
+    remedy: &str,
+) -> Result<(), Refusal> {
+    if held > available {
+        refuse!(
+            "`{}`: its {} references would take {} of memory, and {} are available; {remedy}",
+            trace,
+            text::count(references),
+            text::bytes(held),
+            text::bytes(available),
+        );
+    }
+    Ok(())
 }
 
 impl Forms {
@@ -110,6 +153,11 @@ impl Forms {
         Ok(Exit::Fine)
     }
 
+    /// Whether a record's notes stand in what is printed.
+    pub fn shows_notes(&self) -> bool {
+        self.json || !(self.csv || self.has_picture())
+    }
+
     /// Whether a picture is asked for.
     pub fn has_picture(&self) -> bool {
         self.png.is_some() || self.svg.is_some()
@@ -130,5 +178,25 @@ impl Forms {
             .and_then(|text| text.parse().ok());
         let columns = self.width.or(terminal).or(told).unwrap_or(80);
         Screen::new(columns, has_colours)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_h5_more_memory_than_there_is_is_refused_with_what_takes_less() {
+        let check = |held, available| {
+            let checked = check_room("a.tide", 1_660_000_000, held, available, "do x");
+            checked.map_err(|refusal| refusal.to_string())
+        };
+        assert_eq!(check(1 << 30, 1 << 30), Ok(()));
+        let told = check(37 << 30, 18 << 30).unwrap_err();
+        assert_eq!(
+            told,
+            "`a.tide`: its 1,660,000,000 references would take 37.0 GiB of memory, and 18.0 GiB \
+             are available; do x"
+        );
     }
 }

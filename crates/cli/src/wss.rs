@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use tidemark_lab::study::Wanted;
+use tidemark_lab::study::{Passing, Wanted, WorkingSets};
 use tidemark_report::{picture, terminal};
 
 use crate::exit::{Exit, Refusal};
@@ -41,17 +41,28 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let windows = windows
         .map(|text| parse_amounts("--windows", text))
         .transpose()?;
-    let mut progress = Progress::new();
-    let wanted = Wanted {
-        references: true,
-        ..Wanted::default()
-    };
-    let study = arguments.source.read(wanted, &mut progress)?;
-    let mut windows = windows.unwrap_or_else(|| study.usual_windows());
+    let mut windows = windows.unwrap_or_default();
     windows.sort_unstable();
     windows.dedup();
-    progress.show("working sets", 0.0);
-    let record = study.working_sets(&windows, PIECES);
+    let mut progress = Progress::new();
+    let wanted = Wanted {
+        // Of phases, which are drawn behind the sets.
+        references: arguments.forms.has_picture(),
+        passing: Passing {
+            working_sets: Some(WorkingSets {
+                windows,
+                pieces: PIECES,
+            }),
+            ..Passing::default()
+        },
+        ..Wanted::default()
+    };
+    let opened = arguments.source.open()?;
+    let remedy = "leave out the picture: its phases take the references in memory";
+    let study = arguments
+        .source
+        .read(opened, wanted, remedy, &mut progress)?;
+    let record = study.working_sets_passed();
     // The tints of phases are for pictures alone, and take a pass of their own.
     let phases = arguments.forms.has_picture().then(|| {
         progress.show("phases", 0.5);

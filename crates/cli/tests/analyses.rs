@@ -109,7 +109,7 @@ fn sampled_curves_say_how_wrong_they_are_in_every_form() {
         let curve = &record["curves"][0];
         assert_eq!(curve["accuracy"]["kind"], "sampled");
         let error_most = curve["accuracy"]["error"].as_f64().unwrap();
-        assert!(error_most > 0.0 && error_most < 0.05, "{curve}");
+        assert!(error_most > 0.0 && error_most < 0.5, "{curve}");
         for (at, exact) in [(0, 50_000.0), (1, 2000.0), (2, 2000.0)] {
             let point = &curve["points"][at];
             let error = point["misses_error"].as_f64().unwrap();
@@ -130,6 +130,50 @@ fn sampled_curves_say_how_wrong_they_are_in_every_form() {
         text(&[&sampled[..], &["--svg", &svg]].concat());
         let drawn = std::fs::read_to_string(&svg).unwrap();
         assert!(drawn.contains("% sampled, ± "), "{share}");
+    }
+}
+
+#[test]
+fn found_m10_too_few_sampled_pages_are_said_to_tell_nothing() {
+    let folder = Folder::new("curve-sampled-few");
+    let pages: Vec<u64> = (0..40_000).map(|at| at % 817).collect();
+    let trace = written(&folder, &pages);
+    let record = json(&["curve", &trace, "--sample", "1%", "--json"]);
+    assert_eq!(record["curves"][0]["accuracy"]["error"], 1.0);
+    let note = record["notes"].to_string();
+    assert!(
+        note.contains("tell nothing for sure; take `--sample"),
+        "{note}"
+    );
+    let output = tidemark(&["curve", &trace, "--sample", "1%", "--csv"]);
+    assert!(stderr(&output).contains("tell nothing for sure"));
+    let enough = json(&["curve", &trace, "--sample", "80%", "--json"]);
+    assert!(enough["curves"][0]["accuracy"]["error"].as_f64().unwrap() < 1.0);
+    assert!(
+        !enough["notes"].to_string().contains("tell nothing"),
+        "{enough}"
+    );
+}
+
+#[test]
+fn found_h5_a_trace_from_a_pipe_has_the_curves_of_the_file() {
+    let folder = Folder::new("curve-pipe");
+    let trace = written(&folder, &looping());
+    let told = |command: &str| {
+        let program = env!("CARGO_BIN_EXE_tidemark");
+        let command = command
+            .replace("TIDEMARK", program)
+            .replace("TRACE", &trace);
+        let output = std::process::Command::new("sh")
+            .args(["-c", &command])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for what in ["curve", "wss"] {
+        let piped = told(&format!("cat TRACE | TIDEMARK {what} /dev/stdin --json"));
+        assert_eq!(piped, told(&format!("TIDEMARK {what} TRACE --json")));
     }
 }
 

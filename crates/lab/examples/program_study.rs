@@ -10,6 +10,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
+use tidemark_lab::analysis::ageing::working_set_over_time;
 use tidemark_lab::analysis::intervals::Intervals;
 use tidemark_lab::analysis::lifetime::{Knees, Lifetime, LifetimePoint};
 use tidemark_lab::analysis::needed::{Terms, needed_fixed, needed_vmin, needed_working_set};
@@ -19,9 +20,7 @@ use tidemark_lab::analysis::reference_string::ReferenceString;
 use tidemark_lab::analysis::space_time::{Costs, SpaceTime, fixed_space, variable_space};
 use tidemark_lab::analysis::stack::count_depths;
 use tidemark_lab::analysis::vmin::vmin_point;
-use tidemark_lab::analysis::working_set::{
-    run_working_set, window_for_mean, working_set_over_time, working_set_point,
-};
+use tidemark_lab::analysis::working_set::{run_working_set, window_for_mean, working_set_point};
 use tidemark_lab::analysis::{Choice, Loading, References};
 use tidemark_trace::{Block, Granularity, Reader};
 

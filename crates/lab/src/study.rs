@@ -8,9 +8,12 @@
 mod ample;
 pub mod claims;
 mod curves;
+mod extent;
 pub mod lifetimes;
 pub mod locks;
+mod opened;
 mod order;
+mod passing;
 mod policies;
 mod replay;
 mod runs;
@@ -24,8 +27,7 @@ use std::path::Path;
 use tidemark_results::analysis::map::{self, MapRecord};
 use tidemark_results::analysis::report::{self, ReportRecord};
 use tidemark_results::analysis::{Mark, TimeUnit, TraceFacts};
-use tidemark_trace::container::Ending;
-use tidemark_trace::{Block, Error, Granularity, Header, Reader};
+use tidemark_trace::{Block, Blocks, Error, Granularity, Header, Unpacker};
 
 use crate::analysis::map::{AddressMap, Fineness, Mapper};
 use crate::analysis::reference_string::ReferenceString;
@@ -33,7 +35,12 @@ use crate::analysis::sampler::Sampler;
 use crate::analysis::shards::Sampling;
 use crate::analysis::{Choice, Loading, References};
 
+use extent::Extent;
+use passing::{Passed, Passer};
+
+pub use opened::Opened;
 pub use order::{Assumed, CurveOrder, Sizes};
+pub use passing::{Passing, WorkingSets};
 pub use policies::{Named, UnknownPolicy};
 pub use replay::{NamedDisk, Replay, ReplayOrder, Replayed, Unreadable, Unrunnable};
 pub use trial::{METRICS, Trial, count_peak_pages, run_trials};
@@ -45,14 +52,20 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub type Progress<'a> = dyn FnMut(&str, f64) + 'a;
 
 /// What of a trace is wanted. Each part takes memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
     /// The references in order: 12 bytes each.
     pub references: bool,
+    /// Their pages in order, without times: 4 bytes each. Enough for policies of a fixed space.
+    pub pages: bool,
+    /// What is counted in passing.
+    pub passing: Passing,
     /// Samples of the pages, from which LRU's curve is estimated: 100 bytes a page that is kept.
     pub sampling: Option<Sampling>,
     /// The address map.
     pub map: Option<Fineness>,
+    /// Whether the optimum is to be counted: 20 bytes a reference, for as long as that takes.
+    pub optimum: bool,
     /// What is good of a trace that is cut off in the middle, if it is.
     pub partial: bool,
 }
@@ -61,9 +74,34 @@ pub struct Wanted {
 pub struct Study {
     facts: TraceFacts,
     references: References,
+    passed: Passed,
     sampler: Option<Sampler>,
     map: Option<AddressMap>,
     marks: Vec<Mark>,
+}
+
+impl Wanted {
+    /// What curves of `policies` are made of.
+    pub fn curves(policies: &[Named], assumed: &Assumed) -> Wanted {
+        let has = |named: &[Named]| policies.iter().any(|policy| named.contains(policy));
+        let is_simulated = |policy: &Named| matches!(policy, Named::Simulated(_));
+        Wanted {
+            references: has(&[Named::Pff]),
+            pages: has(&[Named::Opt]) || policies.iter().any(is_simulated),
+            passing: Passing {
+                depths: has(&[Named::Lru]),
+                intervals: has(&[Named::WorkingSet, Named::Vmin]).then(|| assumed.clone()),
+                working_sets: None,
+            },
+            optimum: has(&[Named::Opt]),
+            ..Wanted::default()
+        }
+    }
+
+    /// Whether any page is numbered.
+    fn has_pages(&self) -> bool {
+        self.references || self.pages || self.passing != Passing::default()
+    }
 }
 
 impl Study {
@@ -76,59 +114,48 @@ impl Study {
         wanted: Wanted,
         progress: &mut Progress<'_>,
     ) -> Result<Study, Error> {
-        let file_bytes = std::fs::metadata(&path).map_or(0, |file| file.len()).max(1);
-        let mut reader = Reader::open(path)?;
-        let header = reader.header().clone();
-        let mut loading = Loading::new(&header, Choice::All);
-        // Without a map, marks and the count of processes still come from one, of the least size.
-        let fineness = wanted.map.unwrap_or(Fineness {
-            columns_max: 2,
-            rows_max: 1,
-        });
-        let mut mapper = Mapper::new(header.time, fineness);
-        let mut sampler = wanted.sampling.as_ref().map(Sampler::new);
-        let mut block = Block::default();
-        let mut granularity = header.granularity;
-        while reader.next_block(&mut block)? {
-            granularity = granularity.after(&block);
-            if wanted.references {
-                loading.take(&block);
-            }
-            if let Some(sampler) = &mut sampler {
-                sampler.take(&block);
-            }
-            if wanted.map.is_some() {
-                mapper.take(&block);
-            } else {
-                mapper.take_events(&block);
-            }
-            progress("reading", reader.bytes() as f64 / file_bytes as f64);
-        }
-        if !wanted.partial {
-            reader.check_ending()?;
-        }
-        let references = loading.finish();
-        let map = mapper.finish();
+        Study::of(Opened::open(path, wanted.partial)?, wanted, progress)
+    }
+
+    /// Reads a trace that is open.
+    ///
+    /// # Errors
+    /// It can't be read, or is corrupt.
+    pub fn of(opened: Opened, wanted: Wanted, progress: &mut Progress<'_>) -> Result<Study, Error> {
+        let Opened {
+            blocks,
+            extent,
+            mut facts,
+        } = opened;
+        let header = blocks.header();
+        let wanted = settle(wanted, &facts);
+        let mut reading = Reading::new(header, &wanted, extent);
+        let passed = std::thread::scope(|scope| {
+            let touch = ReferenceString::touch_of(header.granularity);
+            let longest = longest(&wanted.passing, &facts, extent);
+            let mut passer = Passer::start(scope, &wanted.passing, touch, extent.end, longest);
+            let read = reading.take_all(&blocks, &mut passer, progress);
+            let passed = passer.finish();
+            read.map(|()| passed)
+        })?;
+        let (references, map, sampler) = reading.finish();
         let touched: u64 = map.regions.iter().map(|region| region.touched).sum();
-        let mut facts = facts(&header, granularity);
-        facts.records = reader.index().records();
-        facts.processes = u64::from(reader.index().processes());
-        facts.is_cut = matches!(reader.ending(), Ending::Cut { .. });
-        facts.pages = match (wanted.references, wanted.map, &sampler) {
-            (true, _, _) => u64::from(references.page_count),
-            (false, None, Some(sampler)) => {
+        facts.granularity = self::facts(header, references.granularity).granularity;
+        facts.pages = match (&sampler, wanted.map) {
+            _ if wanted.has_pages() => u64::from(references.page_count),
+            (Some(sampler), None) => {
                 facts.is_pages_estimate = true;
                 sampler.pages()
             }
-            (false, _, _) => touched,
+            (None | Some(_), _) => touched,
         };
-        facts.time = match wanted.references {
-            true => references.duration(),
-            false => map.time,
-        };
+        if !wanted.has_pages() {
+            facts.time = map.time;
+        }
         Ok(Study {
             facts,
             references,
+            passed,
             sampler,
             marks: map.marks.clone(),
             map: wanted.map.map(|_| map),
@@ -194,8 +221,129 @@ impl Study {
         }
     }
 
+    /// The references.
+    ///
+    /// # Panics
+    /// If they were not wanted.
     fn string(&self) -> ReferenceString<'_> {
+        let has_all = self.references.len() as u64 == self.facts.records;
+        assert!(has_all, "the references were not wanted");
         ReferenceString::of(&self.references)
+    }
+}
+
+/// `wanted`, with the windows that are usual if none are named.
+fn settle(mut wanted: Wanted, facts: &TraceFacts) -> Wanted {
+    if let Some(sets) = &mut wanted.passing.working_sets
+        && sets.windows.is_empty()
+    {
+        sets.windows = time::usual_windows(facts.time);
+    }
+    wanted
+}
+
+/// So many of the longest intervals decide how much memory is needed: one more than there may be
+/// page-ins.
+fn longest(passing: &Passing, facts: &TraceFacts, extent: Extent) -> u64 {
+    let Some(assumed) = &passing.intervals else {
+        return 0;
+    };
+    assumed
+        .page_ins_max(extent.end, facts.time_unit)
+        .min(extent.references)
+        + 1
+}
+
+/// A trace that is being read.
+struct Reading {
+    loading: Loading,
+    mapper: Mapper,
+    sampler: Option<Sampler>,
+    granularity: Granularity,
+    has_map: bool,
+    has_pages: bool,
+    keeps_pages: bool,
+    keeps_times: bool,
+    pages: Vec<u32>,
+    times: Vec<u64>,
+}
+
+impl Reading {
+    fn new(header: &Header, wanted: &Wanted, extent: Extent) -> Reading {
+        // Without a map, marks still come from one, of the least size.
+        let fineness = wanted.map.unwrap_or(Fineness {
+            columns_max: 2,
+            rows_max: 1,
+        });
+        let keeps_pages = wanted.references || wanted.pages;
+        let keeps_times = wanted.references && header.time != tidemark_trace::TimeUnit::References;
+        let room = |is_kept| match is_kept {
+            true => usize::try_from(extent.references).expect("an address has 64 bits"),
+            false => 0,
+        };
+        Reading {
+            loading: Loading::new(header, Choice::All),
+            mapper: Mapper::new(header.time, fineness),
+            sampler: wanted.sampling.as_ref().map(Sampler::new),
+            granularity: header.granularity,
+            has_map: wanted.map.is_some(),
+            has_pages: wanted.has_pages(),
+            keeps_pages,
+            keeps_times,
+            pages: Vec::with_capacity(room(keeps_pages)),
+            times: Vec::with_capacity(room(keeps_times)),
+        }
+    }
+
+    fn take_all(
+        &mut self,
+        blocks: &Blocks,
+        passer: &mut Passer<'_>,
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Error> {
+        let mut unpacker = Unpacker::new()?;
+        let mut block = Block::default();
+        let count = blocks.index().entries.len();
+        for number in 0..count {
+            blocks.read(number, &mut unpacker, &mut block)?;
+            self.take(&block, passer);
+            progress("reading", (number + 1) as f64 / count as f64);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, block: &Block, passer: &mut Passer<'_>) {
+        self.granularity = self.granularity.after(block);
+        if let Some(sampler) = &mut self.sampler {
+            sampler.take(block);
+        }
+        match self.has_map {
+            true => self.mapper.take(block),
+            false => self.mapper.take_events(block),
+        }
+        if !self.has_pages {
+            return;
+        }
+        self.loading.take(block);
+        passer.take(|pages, times| {
+            self.loading.hand_over(pages, times);
+            if self.keeps_pages {
+                self.pages.extend_from_slice(pages);
+            }
+            if self.keeps_times {
+                self.times.extend_from_slice(times);
+            }
+            self.loading.page_count()
+        });
+    }
+
+    /// The references that were kept, the map and the samples.
+    fn finish(self) -> (References, AddressMap, Option<Sampler>) {
+        let mut references = self.loading.finish();
+        references.pages = self.pages;
+        references.times = self.times;
+        references.granularity = self.granularity;
+        (references, self.mapper.finish(), self.sampler)
     }
 }
 

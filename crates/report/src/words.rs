@@ -82,8 +82,8 @@ pub fn accuracies(record: &CurveRecord) -> Vec<String> {
         let (rate, error) = sampled(curve)?;
         let name = policy(&curve.policy);
         Some(format!(
-            "{name} is estimated from samples of {rate} % of the pages each; the standard error \
-             of its miss ratio is at most {error} %."
+            "{name} is estimated from samples of {rate} % of the pages each; its miss ratio is off \
+             by at most {error} points of a hundred."
         ))
     });
     sampled.collect()
@@ -98,8 +98,8 @@ pub fn curve_name(curve: &Curve) -> String {
     }
 }
 
-/// Of a curve that was estimated, the share of pages looked at and the largest standard error of
-/// its miss ratio, in percent.
+/// Of a curve that was estimated, the share of pages looked at and how far its miss ratio may be
+/// off, in percent.
 fn sampled(curve: &Curve) -> Option<(String, String)> {
     match curve.accuracy {
         Accuracy::Exact => None,

@@ -68,8 +68,8 @@ pub enum Accuracy {
     Sampled {
         /// The share of pages that was looked at.
         rate: f64,
-        /// The standard error of a miss ratio, as a part of one: that of the point where it is
-        /// largest.
+        /// How far a miss ratio is off at most, as a part of one; 1 where too few pages were
+        /// sampled to tell.
         error: f64,
     },
 }

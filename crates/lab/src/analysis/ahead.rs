@@ -58,7 +58,7 @@ mod tests {
             ReferenceString::new(&near, 300),
             ReferenceString::new(&far, 300_000),
         );
-        for window in [0, 10, 1000, 30_000] {
+        for window in [1, 10, 1000, 30_000] {
             let expected = run_working_set(near, window);
             assert_eq!(run_working_set(far, window), expected);
             assert_eq!(run_vmin(far, window), run_vmin(near, window));

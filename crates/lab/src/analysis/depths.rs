@@ -23,6 +23,14 @@ impl Depths {
         }
     }
 
+    /// Makes room for the depths of pages up to that number.
+    pub(crate) fn make_room(&mut self, page: u32) {
+        let places = page as usize + 2;
+        if self.found.len() < places {
+            self.found.resize(places, 0);
+        }
+    }
+
     /// How many references there were.
     pub fn references(&self) -> u64 {
         self.cold + self.found.iter().sum::<u64>()

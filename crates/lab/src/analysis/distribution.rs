@@ -1,23 +1,20 @@
 //! A multiset of numbers, kept whole: for any bound, how many are not above it, and their sum.
 //!
-//! Small numbers are counted one by one in a table. Large ones are kept, and put into classes at
-//! the end: of equal width within a power of two, 32 for each. So collecting costs a few
-//! nanoseconds a number; an answer reads the numbers of one class, and is exact.
+//! Small numbers are counted one by one in a table. Large ones wait until there are many; then
+//! they are sorted and put to [`Runs`], which has each distinct number once. So collecting costs
+//! some nanoseconds a number, memory grows with distinct numbers, and every answer is exact.
 //!
 //! # Invariants
-//! 1. `large` holds the numbers from `SMALL` to below `u32::MAX`, by rising class; `huge` holds
-//!    those above, sorted.
-//! 2. The tables by class have an entry for each class and one at the end.
+//! 1. `runs` holds the numbers from `SMALL` to below `u32::MAX`; `huge` those above, sorted.
+
+use super::runs::{Runs, Sums, sort};
 
 /// Numbers below this are counted; the table stays in the second-level cache.
-const SMALL: usize = 1 << SMALL_BITS;
-const SMALL_BITS: u32 = 13;
-
-/// Classes in a power of two. Few enough in all that address translation and the first-level cache
-/// have room for the place in each where the next number goes.
-const CLASSES: u32 = 1 << CLASS_BITS;
-const CLASS_BITS: u32 = 5;
-const CLASSES_ALL: usize = ((32 - SMALL_BITS) * CLASSES) as usize;
+const SMALL: usize = 1 << 13;
+/// So many large numbers wait at least before they are put in order …
+const WAITING_MIN: usize = 1 << 20;
+/// … and at least one for so many distinct ones: then merging costs but a few steps a number.
+const WAITING_SHARE: usize = 2;
 
 /// How many numbers [`Collector::take`] may be given before [`Collector::settle`].
 pub(super) const STRETCH: usize = 4096;
@@ -28,6 +25,9 @@ pub(super) struct Collector {
     scratch: Box<[u32; STRETCH]>,
     waiting: usize,
     large: Vec<u32>,
+    /// Room to sort in.
+    room: Vec<u32>,
+    runs: Runs,
     huge: Vec<u64>,
 }
 
@@ -39,6 +39,8 @@ impl Collector {
             scratch: Box::new([0; STRETCH]),
             waiting: 0,
             large: Vec::new(),
+            room: Vec::new(),
+            runs: Runs::default(),
             huge: Vec::new(),
         }
     }
@@ -62,51 +64,52 @@ impl Collector {
         assert!(self.waiting <= STRETCH);
         self.large.extend_from_slice(&self.scratch[..self.waiting]);
         self.waiting = 0;
+        if self.large.len() >= WAITING_MIN.max(self.runs.distinct() / WAITING_SHARE) {
+            self.put_in_order();
+        }
     }
 
     /// Puts in order what was taken.
     pub(super) fn finish(mut self) -> Distribution {
         self.settle();
+        self.put_in_order();
         self.huge.sort_unstable();
         let mut small = Vec::with_capacity(SMALL);
         let mut sums = Sums::default();
         for (number, &count) in (0u64..).zip(&self.small[..SMALL]) {
-            sums.count += count;
-            sums.sum += u128::from(count) * u128::from(number);
+            sums.add(number, count);
             small.push(sums);
         }
-        let (large, classes) = classify(&self.large);
         Distribution {
             small,
-            large,
-            classes,
+            runs: self.runs,
             huge: self.huge,
         }
     }
+
+    fn put_in_order(&mut self) {
+        if self.large.is_empty() {
+            return;
+        }
+        sort(&mut self.large, &mut self.room);
+        self.runs = self.runs.merged(&self.large);
+        self.large.clear();
+    }
 }
 
-/// How many numbers, and their sum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sums {
-    count: u64,
-    sum: u128,
-}
-
-/// Numbers, in order as far as answers need it.
+/// Numbers, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Distribution {
     /// Up to and with each small number.
     small: Vec<Sums>,
-    large: Vec<u32>,
-    /// Of `large`, before each class.
-    classes: Vec<Sums>,
+    runs: Runs,
     huge: Vec<u64>,
 }
 
 impl Distribution {
     /// How many numbers there are.
     pub(super) fn count(&self) -> u64 {
-        self.small[SMALL - 1].count + (self.large.len() + self.huge.len()) as u64
+        self.small[SMALL - 1].count + self.runs.all().count + self.huge.len() as u64
     }
 
     /// How many numbers are at most `bound`, and their sum.
@@ -115,32 +118,17 @@ impl Distribution {
             let sums = self.small[bound as usize];
             return (sums.count, sums.sum);
         }
-        let mut sums = self.small[SMALL - 1];
-        let mut add = |count: u64, sum: u128| {
-            sums.count += count;
-            sums.sum += sum;
+        let runs = match u32::try_from(bound) {
+            Ok(bound) => self.runs.up_to(bound),
+            Err(_) => self.runs.all(),
         };
-        match u32::try_from(bound) {
-            Ok(bound) => {
-                let class = class_of(bound);
-                let before = self.classes[class];
-                add(before.count, before.sum);
-                let (mut count, mut sum) = (0, 0);
-                for &number in self.members(class) {
-                    count += u64::from(number <= bound);
-                    sum += u64::from(number) * u64::from(number <= bound);
-                }
-                add(count, sum.into());
-            }
-            Err(_) => {
-                let all = self.classes[CLASSES_ALL];
-                add(all.count, all.sum);
-            }
-        }
+        let mut sums = self.small[SMALL - 1];
+        sums.count += runs.count;
+        sums.sum += runs.sum;
         let huge = self.huge.partition_point(|&number| number <= bound);
         self.huge[..huge]
             .iter()
-            .for_each(|&number| add(1, number.into()));
+            .for_each(|&number| sums.add(number, 1));
         (sums.count, sums.sum)
     }
 
@@ -153,56 +141,11 @@ impl Distribution {
             return self.small.partition_point(|sums| sums.count <= place) as u64;
         }
         let place = place - small;
-        if place >= self.large.len() as u64 {
-            return self.huge[place as usize - self.large.len()];
+        match place.checked_sub(self.runs.all().count) {
+            Some(place) => self.huge[place as usize],
+            None => self.runs.nth(place).into(),
         }
-        let class = self.classes.partition_point(|before| before.count <= place) - 1;
-        let mut members = self.members(class).to_vec();
-        let within = (place - self.classes[class].count) as usize;
-        u64::from(*members.select_nth_unstable(within).1)
     }
-
-    /// The large numbers of `class`.
-    fn members(&self, class: usize) -> &[u32] {
-        let place = |class: usize| self.classes[class].count as usize;
-        &self.large[place(class)..place(class + 1)]
-    }
-}
-
-/// The class of a number from [`SMALL`] on.
-#[inline(always)]
-fn class_of(number: u32) -> usize {
-    let power = 31 - number.leading_zeros();
-    let within = (number >> (power - CLASS_BITS)) & (CLASSES - 1);
-    ((power - SMALL_BITS) * CLASSES + within) as usize
-}
-
-/// `numbers` by class, and the sums before each class and at the end.
-fn classify(numbers: &[u32]) -> (Vec<u32>, Vec<Sums>) {
-    let mut counts = [0usize; CLASSES_ALL];
-    let mut totals = [0u64; CLASSES_ALL];
-    for &number in numbers {
-        let class = class_of(number);
-        counts[class] += 1;
-        totals[class] += u64::from(number);
-    }
-    let mut classes = Vec::with_capacity(CLASSES_ALL + 1);
-    let mut before = Sums::default();
-    let mut places = [0usize; CLASSES_ALL];
-    for class in 0..CLASSES_ALL {
-        classes.push(before);
-        places[class] = before.count as usize;
-        before.count += counts[class] as u64;
-        before.sum += u128::from(totals[class]);
-    }
-    classes.push(before);
-    let mut sorted = vec![0; numbers.len()];
-    for &number in numbers {
-        let place = &mut places[class_of(number)];
-        sorted[*place] = number;
-        *place += 1;
-    }
-    (sorted, classes)
 }
 
 #[cfg(test)]

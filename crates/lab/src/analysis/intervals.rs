@@ -6,14 +6,20 @@
 //! window.
 //!
 //! Intervals run from the last tick of a use to the next use; a page's last use is followed by a
-//! *tail*, to the end of the string. The pass takes one table look-up a reference.
+//! *tail*, to the end of the string. The pass takes one table look-up a reference, and a string in
+//! stretches: it need not be held.
+//!
+//! # Bounds
+//! Memory: 8 bytes a page at most, and some three for each *distinct* interval. Each page's
+//! intervals add up to no more than the string lasts, so that of `p` pages in `d` ticks at most
+//! the square root of `2 p d` are distinct, however many references there are.
 
 use std::num::NonZeroU64;
-use std::ops::Range;
 
 use super::ahead::{AHEAD, bring_pages_near};
 use super::distribution::{Collector, Distribution, STRETCH};
-use super::reference_string::{Clock, ClockJob, ReferenceString, last_tick};
+use super::longest::Longest;
+use super::reference_string::{ReferenceString, Stretch};
 
 /// Every interreference interval of a reference string.
 #[derive(Clone, Debug)]
@@ -29,7 +35,7 @@ pub struct Intervals {
 impl Intervals {
     /// Measures `string`, in one pass.
     pub fn measure(string: ReferenceString<'_>) -> Intervals {
-        string.with_clock(Measuring)
+        measure(string.end(), None, |take| take(string.stretch())).0
     }
 
     /// How many references were measured.
@@ -85,7 +91,7 @@ impl Intervals {
     /// the longest interval last.
     pub fn windows(&self, per_doubling: u32) -> Vec<u64> {
         let longest = self.longest();
-        let mut windows = vec![0];
+        let mut windows = vec![];
         let mut step = 0;
         loop {
             let window = (f64::from(step) / f64::from(per_doubling)).exp2() as u64;
@@ -97,14 +103,12 @@ impl Intervals {
             }
             step += 1;
         }
-        if longest > 0 {
-            windows.push(longest);
-        }
+        windows.push(longest.max(1));
         windows
     }
 
-    /// Page-time, in page-ticks, if each page stays for `window` ticks after a use, or until the
-    /// next one.
+    /// Page-time, in page-ticks, if each page stays for `window` ticks from its use on, or until
+    /// the next one.
     pub(super) fn kept_for(&self, window: u64) -> u128 {
         self.used + capped(&self.between, window) + capped(&self.tails, window)
     }
@@ -118,14 +122,11 @@ impl Intervals {
     }
 }
 
-/// The sum of `numbers`, each at most `window` + 1: the tick of the use, and `window` more.
+/// The sum of `numbers`, each at most `window`: the tick of the use is one of these.
 fn capped(numbers: &Distribution, window: u64) -> u128 {
     let (within, ticks) = numbers.up_to(window);
-    ticks + u128::from(numbers.count() - within) * (u128::from(window) + 1)
+    ticks + u128::from(numbers.count() - within) * u128::from(window)
 }
-
-/// The pass, with its clock to come.
-struct Measuring;
 
 /// The time of a page's last use, as the table keeps it.
 trait Stamp: Copy + PartialEq {
@@ -157,75 +158,129 @@ impl Stamp for u64 {
     }
 }
 
-impl<'a> ClockJob<'a> for Measuring {
-    type Answer = Intervals;
-
-    fn run<C: Clock>(self, string: ReferenceString<'a>, clock: C) -> Intervals {
-        // A table half as large is the faster one: it is asked at random places.
-        match string.end() <= u64::from(u32::MAX) {
-            true => measure::<C, u32>(string, clock),
-            false => measure::<C, u64>(string, clock),
+/// Measures a string that ends at tick `end`, whose stretches `feed` hands over in order. Keeps
+/// aside its `longest` intervals, if any are wanted.
+pub fn measure(
+    end: u64,
+    longest: Option<Longest>,
+    feed: impl FnOnce(&mut dyn FnMut(Stretch<'_>)),
+) -> (Intervals, Option<Longest>) {
+    // A table half as large is the faster one: it is asked at random places.
+    let is_short = end <= u64::from(u32::MAX);
+    match longest {
+        None if is_short => (Measuring::<u32, _>::new(()).run(end, feed).0, None),
+        None => (Measuring::<u64, _>::new(()).run(end, feed).0, None),
+        Some(longest) => {
+            let (intervals, longest) = match is_short {
+                true => Measuring::<u32, _>::new(longest).run(end, feed),
+                false => Measuring::<u64, _>::new(longest).run(end, feed),
+            };
+            (intervals, Some(longest))
         }
     }
 }
 
-/// The pass, with a table of stamps of type `S`, which holds every time of `string`.
-fn measure<C: Clock, S: Stamp>(string: ReferenceString<'_>, clock: C) -> Intervals {
-    let pages = string.pages();
-    let mut last = vec![S::NEVER; string.page_count() as usize];
-    let mut between = Collector::new();
-    let mut used = 0;
-    for first in (0..pages.len()).step_by(STRETCH) {
-        let stretch = first..pages.len().min(first + STRETCH);
-        used += u128::from(measure_stretch(
-            string,
-            clock,
-            stretch,
-            &mut last,
-            &mut between,
-        ));
-        between.settle();
-    }
-    let mut tails = Collector::new();
-    for stretch in last.chunks(STRETCH) {
-        for time in stretch.iter().filter(|&&time| time != S::NEVER) {
-            tails.take(string.end() - time.ticks());
-        }
-        tails.settle();
-    }
-    Intervals {
-        references: pages.len() as u64,
-        duration: string.duration(),
-        used,
-        between: between.finish(),
-        tails: tails.finish(),
-    }
+/// Who is told of intervals besides.
+pub(super) trait Listener {
+    /// A page was used first at `time`.
+    fn began(&mut self, time: u64);
+    /// A page that was used until `from` is used again at `to`.
+    fn lasted(&mut self, from: u64, to: u64);
+    /// A page was used until `from`, and not again.
+    fn ended(&mut self, from: u64);
 }
 
-/// Takes in the intervals that end in `stretch`. Returns for how many ticks the uses in it went on
-/// beyond their first.
-#[inline(always)]
-fn measure_stretch<C: Clock, S: Stamp>(
-    string: ReferenceString<'_>,
-    clock: C,
-    stretch: Range<usize>,
-    last: &mut [S],
-    between: &mut Collector,
-) -> u64 {
-    let pages = string.pages();
-    let mut used = 0;
-    for first in stretch.clone().step_by(AHEAD) {
-        let some = first..stretch.end.min(first + AHEAD);
-        bring_pages_near(last, &pages[some.clone()]);
-        for place in some {
-            let time = clock.at(place);
-            let until = last_tick(string, clock, place);
-            used += until - time;
-            let before = std::mem::replace(&mut last[pages[place] as usize], S::new(until));
-            if before != S::NEVER {
-                between.take(time - before.ticks());
+impl Listener for () {
+    #[inline(always)]
+    fn began(&mut self, _time: u64) {}
+    #[inline(always)]
+    fn lasted(&mut self, _from: u64, _to: u64) {}
+    #[inline(always)]
+    fn ended(&mut self, _from: u64) {}
+}
+
+/// The pass, with a table of stamps of type `S`, which holds every time of the string.
+struct Measuring<S, L> {
+    last: Vec<S>,
+    between: Collector,
+    /// Ticks for which uses went on beyond their first.
+    used: u128,
+    references: u64,
+    start: Option<u64>,
+    listener: L,
+}
+
+impl<S: Stamp, L: Listener> Measuring<S, L> {
+    fn new(listener: L) -> Measuring<S, L> {
+        Measuring {
+            last: Vec::new(),
+            between: Collector::new(),
+            used: 0,
+            references: 0,
+            start: None,
+            listener,
+        }
+    }
+
+    fn run(mut self, end: u64, feed: impl FnOnce(&mut dyn FnMut(Stretch<'_>))) -> (Intervals, L) {
+        feed(&mut |stretch| self.take_all(stretch));
+        self.finish(end)
+    }
+
+    fn take_all(&mut self, stretch: Stretch<'_>) {
+        self.start = self.start.or(stretch.start());
+        self.references += stretch.pages.len() as u64;
+        let pages = stretch.page_count as usize;
+        if self.last.len() < pages {
+            self.last.resize(pages, S::NEVER);
+        }
+        for part in stretch.parts(STRETCH) {
+            self.take(part);
+            self.between.settle();
+        }
+    }
+
+    /// Takes in the intervals that end in `stretch`, of at most [`STRETCH`] references.
+    #[inline(always)]
+    fn take(&mut self, stretch: Stretch<'_>) {
+        let mut used = 0;
+        let (last, between) = (&mut self.last[..], &mut self.between);
+        for some in stretch.parts(AHEAD) {
+            bring_pages_near(last, some.pages);
+            some.visit(|page, time, until| {
+                used += until - time;
+                let before = std::mem::replace(&mut last[page as usize], S::new(until));
+                if before != S::NEVER {
+                    between.take(time - before.ticks());
+                    self.listener.lasted(before.ticks(), time);
+                } else {
+                    self.listener.began(time);
+                }
+            });
+        }
+        self.used += u128::from(used);
+    }
+
+    fn finish(mut self, end: u64) -> (Intervals, L) {
+        let mut tails = Collector::new();
+        for stretch in self.last.chunks(STRETCH) {
+            for time in stretch.iter().filter(|&&time| time != S::NEVER) {
+                assert!(
+                    time.ticks() < end,
+                    "the string ends after its last reference"
+                );
+                tails.take(end - time.ticks());
+                self.listener.ended(time.ticks());
             }
+            tails.settle();
         }
+        let intervals = Intervals {
+            references: self.references,
+            duration: self.start.map_or(0, |start| end - start),
+            used: self.used,
+            between: self.between.finish(),
+            tails: tails.finish(),
+        };
+        (intervals, self.listener)
     }
-    used
 }

@@ -10,12 +10,14 @@
 //! Behaviour: [`localities`] and [`phases`] with [`peaks`] between them, [`lifetime`] functions
 //! with their knees, [`space_time`] products, and the memory [`needed`].
 
+pub mod ageing;
 mod ahead;
 pub mod depths;
 mod distribution;
 pub mod intervals;
 pub mod lifetime;
 pub mod localities;
+pub mod longest;
 pub mod map;
 pub mod needed;
 pub mod optimum;
@@ -26,6 +28,7 @@ pub mod queues;
 pub mod reference_string;
 pub mod references;
 pub mod residence;
+mod runs;
 pub mod sampler;
 pub mod shards;
 pub mod simulate;

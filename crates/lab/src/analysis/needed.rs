@@ -6,6 +6,7 @@
 //! cost less.
 
 use super::intervals::Intervals;
+use super::longest::Longest;
 use super::reference_string::ReferenceString;
 use super::residence::Totals;
 use super::vmin::{run_vmin, vmin_point};
@@ -105,12 +106,58 @@ pub fn needed_vmin(string: ReferenceString<'_>, intervals: &Intervals, terms: &T
     with_window(window, &totals, terms)
 }
 
+/// As [`needed_working_set`], of a string that is not held.
+///
+/// - Needs: `longest` are those of the same string, more than there may be bearable page-ins.
+pub fn needed_working_set_of(intervals: &Intervals, longest: &Longest, terms: &Terms) -> Needed {
+    let window = shortest_window(intervals, terms);
+    let pages_mean = working_set_point(intervals, window).pages_mean;
+    of_string(
+        intervals,
+        window,
+        pages_mean,
+        longest.working_set_peak(window),
+        terms,
+    )
+}
+
+/// As [`needed_vmin`], of a string that is not held. As [`needed_working_set_of`].
+pub fn needed_vmin_of(intervals: &Intervals, longest: &Longest, terms: &Terms) -> Needed {
+    let window = shortest_window(intervals, terms);
+    let pages_mean = vmin_point(intervals, window).pages_mean;
+    of_string(
+        intervals,
+        window,
+        pages_mean,
+        longest.vmin_peak(window),
+        terms,
+    )
+}
+
+/// The answer with `window`, for which a policy has so many pages.
+fn of_string(
+    intervals: &Intervals,
+    window: u64,
+    pages_mean: f64,
+    pages_max: u64,
+    terms: &Terms,
+) -> Needed {
+    let page_ins = intervals.longer_than(window);
+    Needed {
+        pages_mean,
+        pages_max,
+        window: Some(window),
+        page_ins,
+        slow_down: terms.slow_down(intervals.duration(), page_ins),
+    }
+}
+
 /// The shortest window that is bearable. There is one: the longest interval leaves no page-ins.
 fn shortest_window(intervals: &Intervals, terms: &Terms) -> u64 {
     let bearable = terms.page_ins_max(intervals.duration());
     let faults_max = intervals.distinct().saturating_add(bearable);
     let found = intervals.window_for_faults(faults_max);
-    found.expect("an endless window has first uses only")
+    found.expect("an endless window has first uses only").max(1)
 }
 
 /// The answer from a run with `window`.
@@ -126,6 +173,7 @@ fn with_window(window: u64, totals: &Totals, terms: &Terms) -> Needed {
 
 #[cfg(test)]
 mod tests {
+    use super::super::intervals::measure;
     use super::*;
 
     const TERMS: Terms = Terms {
@@ -168,6 +216,11 @@ mod tests {
         let least = needed_vmin(string, &intervals, &terms);
         assert_eq!((least.window, least.page_ins), (set.window, set.page_ins));
         assert!(least.pages_mean <= set.pages_mean);
+        let longest = Longest::new(191, string.end());
+        let (same, longest) = measure(string.end(), Some(longest), |take| take(string.stretch()));
+        let longest = longest.unwrap();
+        assert_eq!(needed_working_set_of(&same, &longest, &terms), set);
+        assert_eq!(needed_vmin_of(&same, &longest, &terms), least);
     }
 
     #[test]
@@ -177,7 +230,7 @@ mod tests {
         let needed = needed_working_set(string, &Intervals::measure(string), &TERMS);
         assert_eq!(
             (needed.window, needed.pages_max, needed.page_ins),
-            (Some(0), 1, 0)
+            (Some(1), 1, 0)
         );
     }
 }

@@ -25,7 +25,7 @@ const NEVER: u32 = u32::MAX;
 /// Rows of up to so many machines are run one by one.
 const ROW: usize = 64;
 /// The longest string: places in it, and twice as many events, fit into 31 bits.
-const REFERENCES_MAX: usize = 1 << 30;
+pub const REFERENCES_MAX: usize = 1 << 30;
 /// Strings of more events than this are shared among processors.
 const SHARED_MIN: usize = 1 << 16;
 

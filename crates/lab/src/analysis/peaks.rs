@@ -82,9 +82,9 @@ fn most(line: &Timeline, first: u64, end: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ageing::working_set_over_time;
     use super::super::phases::{PhaseOptions, find_phases};
     use super::super::reference_string::ReferenceString;
-    use super::super::working_set::working_set_over_time;
     use super::*;
 
     #[test]

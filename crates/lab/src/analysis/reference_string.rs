@@ -37,13 +37,18 @@ pub struct ReferenceString<'a> {
 impl<'a> ReferenceString<'a> {
     /// The string of a loaded trace. If that has every change of page, uses last until the next.
     pub fn of(references: &'a References) -> ReferenceString<'a> {
-        let touch = match references.granularity {
-            Granularity::Exact => Touch::UntilNext,
-            Granularity::Quantum(_) | Granularity::Window(_) => Touch::Momentary,
-        };
+        let touch = ReferenceString::touch_of(references.granularity);
         ReferenceString::new(&references.pages, references.page_count)
             .at(&references.times)
             .lasting(touch)
+    }
+
+    /// How long references last in a trace that has so many of them.
+    pub(crate) fn touch_of(granularity: Granularity) -> Touch {
+        match granularity {
+            Granularity::Exact => Touch::UntilNext,
+            Granularity::Quantum(_) | Granularity::Window(_) => Touch::Momentary,
+        }
     }
 
     /// References one tick apart, to pages below `page_count`.
@@ -103,6 +108,18 @@ impl<'a> ReferenceString<'a> {
         self.end() - self.start()
     }
 
+    /// The whole string as one stretch.
+    pub fn stretch(&self) -> Stretch<'a> {
+        Stretch {
+            pages: self.pages,
+            times: self.times,
+            first: 0,
+            next: None,
+            page_count: self.page_count,
+            touch: self.touch,
+        }
+    }
+
     /// Runs `job` with the clock that this string has, so that its loop is compiled for it.
     pub(super) fn with_clock<J: ClockJob<'a>>(self, job: J) -> J::Answer {
         if self.times.is_empty() {
@@ -110,6 +127,83 @@ impl<'a> ReferenceString<'a> {
         } else {
             job.run(self, Stamped(self.times))
         }
+    }
+}
+
+/// References that follow one another in a string, for analyses that take a string piece by piece
+/// and need not hold it.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch<'a> {
+    /// The pages, in the order of their references.
+    pub pages: &'a [u32],
+    /// Their times, in ticks. Empty where references are one tick apart.
+    pub times: &'a [u64],
+    /// How many references of the string came before.
+    pub first: u64,
+    /// The time of the reference after the last one; `None` at the string's end.
+    pub next: Option<u64>,
+    /// One more than the highest page id there may be up to here.
+    pub page_count: u32,
+    /// How long a reference lasts.
+    pub touch: Touch,
+}
+
+impl<'a> Stretch<'a> {
+    /// The time of the first reference, if there is one.
+    pub fn start(&self) -> Option<u64> {
+        match self.times.first() {
+            Some(&time) => Some(time),
+            None if self.pages.is_empty() => None,
+            None => Some(self.first),
+        }
+    }
+
+    /// Calls `visit` with the page of each reference, its time, and the last tick of the use.
+    #[inline(always)]
+    pub(super) fn visit(&self, mut visit: impl FnMut(u32, u64, u64)) {
+        let last_of = |time: u64, next: u64| match self.touch {
+            Touch::UntilNext => time.max(next.saturating_sub(1)),
+            Touch::Momentary => time,
+        };
+        let Some((&last, before)) = self.pages.split_last() else {
+            return;
+        };
+        if self.times.is_empty() {
+            // A tick each: no use outlasts its own.
+            for (time, &page) in (self.first..).zip(self.pages) {
+                visit(page, time, time);
+            }
+            return;
+        }
+        for (&page, pair) in before.iter().zip(self.times.windows(2)) {
+            visit(page, pair[0], last_of(pair[0], pair[1]));
+        }
+        let time = self.times[before.len()];
+        visit(last, time, last_of(time, self.next.unwrap_or(time)));
+    }
+
+    /// Parts of at most `length` references, in order.
+    pub(super) fn parts(self, length: usize) -> impl Iterator<Item = Stretch<'a>> {
+        let count = self.pages.len();
+        (0..count).step_by(length).map(move |from| {
+            let until = count.min(from + length);
+            let first = self.first + from as u64;
+            Stretch {
+                pages: &self.pages[from..until],
+                times: self.times.get(from..until).unwrap_or_default(),
+                first,
+                next: match until < count {
+                    true => Some(
+                        self.times
+                            .get(until)
+                            .copied()
+                            .unwrap_or(self.first + until as u64),
+                    ),
+                    false => self.next,
+                },
+                ..self
+            }
+        })
     }
 }
 

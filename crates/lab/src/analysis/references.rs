@@ -126,7 +126,7 @@ pub struct Loading {
     processes: Vec<Process>,
     /// The process that `numbers` belongs to, by its place in `processes`.
     current: usize,
-    now: u64,
+    clock: Clock,
 }
 
 impl Loading {
@@ -145,7 +145,7 @@ impl Loading {
             choice,
             processes: Vec::new(),
             current: 0,
-            now: 0,
+            clock: Clock::default(),
         }
     }
 
@@ -159,7 +159,7 @@ impl Loading {
         }
         self.references.granularity = self.references.granularity.after(block);
         self.select(block.process);
-        self.pass_to(block.time_start);
+        self.clock.begin(block.process, block.time_start);
         let mut start = 0;
         for placed in &block.events {
             if let Event::Exec { .. } = placed.event {
@@ -169,6 +169,20 @@ impl Loading {
             }
         }
         self.refer_all(block, start, block.pages.len());
+    }
+
+    /// Moves the references loaded since this was last asked to `pages` and `times`, whose memory
+    /// serves for the next.
+    pub(crate) fn hand_over(&mut self, pages: &mut Vec<u32>, times: &mut Vec<u64>) {
+        pages.clear();
+        times.clear();
+        std::mem::swap(&mut self.references.pages, pages);
+        std::mem::swap(&mut self.references.times, times);
+    }
+
+    /// How many pages have been numbered.
+    pub(crate) fn page_count(&self) -> u32 {
+        self.references.page_count
     }
 
     /// Hands over what has been loaded.
@@ -183,38 +197,23 @@ impl Loading {
         self.current = known.unwrap_or_else(|| {
             self.processes.push(Process {
                 process,
-                ended: None,
                 numbers: Numbers::new(),
             });
             self.processes.len() - 1
         });
     }
 
-    /// Lets the time pass that lies between a process's blocks. A process's first block starts
-    /// the process's clock, wherever that stands; what the first process of all has spent before
-    /// its first record counts.
-    fn pass_to(&mut self, time: u64) {
-        let is_alone = self.processes.len() == 1;
-        let process = &mut self.processes[self.current];
-        let before = process.ended.unwrap_or(if is_alone { 0 } else { time });
-        self.now += time.saturating_sub(before);
-        process.ended = Some(time.max(before));
-    }
-
     fn refer_all(&mut self, block: &Block, start: usize, end: usize) {
-        let start_now = self.now;
         if self.references.time != TimeUnit::References {
-            let mut now = self.now;
+            let mut now = self.clock.now;
             self.references
                 .times
                 .extend(block.gaps[start..end].iter().map(|&gap| {
                     now += u64::from(gap);
                     now
                 }));
-            self.now = now;
+            self.clock.pass(now - self.clock.now);
         }
-        let process = &mut self.processes[self.current];
-        process.ended = process.ended.map(|ended| ended + (self.now - start_now));
         self.references.pages.reserve(end - start);
         for &page in &block.pages[start..end] {
             self.refer(page);
@@ -239,9 +238,42 @@ impl Loading {
 
 struct Process {
     process: u32,
-    /// Its time where its last block ended.
-    ended: Option<u64>,
     numbers: Numbers,
+}
+
+/// The time of several processes, one after the other as their blocks come.
+#[derive(Default)]
+pub(crate) struct Clock {
+    /// What has passed.
+    pub(crate) now: u64,
+    /// Each process with its own time where its last block ended.
+    ended: Vec<(u32, u64)>,
+    current: usize,
+}
+
+impl Clock {
+    /// Lets the time pass that lies between a process's blocks, the next of which begins at `time`
+    /// of the process. A process's first block starts the process's clock, wherever that stands;
+    /// what the first process of all has spent before its first record counts.
+    pub(crate) fn begin(&mut self, process: u32, time: u64) {
+        let known = self.ended.iter().position(|known| known.0 == process);
+        self.current = known.unwrap_or_else(|| {
+            let before = if self.ended.is_empty() { 0 } else { time };
+            self.ended.push((process, before));
+            self.ended.len() - 1
+        });
+        let ended = &mut self.ended[self.current].1;
+        self.now += time.saturating_sub(*ended);
+        *ended = time.max(*ended);
+    }
+
+    /// Lets so many ticks pass in the process whose block began last.
+    pub(crate) fn pass(&mut self, ticks: u64) {
+        self.now += ticks;
+        if let Some(process) = self.ended.get_mut(self.current) {
+            process.1 += ticks;
+        }
+    }
 }
 
 /// From virtual page numbers of one process to dense numbers: an open table whose places are

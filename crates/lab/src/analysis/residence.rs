@@ -137,11 +137,16 @@ impl Piece {
 impl Timeline {
     /// An empty timeline for `string`, in at most `pieces` pieces, at least one.
     pub fn new(string: &ReferenceString<'_>, pieces: usize) -> Timeline {
-        let duration = string.duration();
+        Timeline::spanning(string.start(), string.end(), pieces)
+    }
+
+    /// An empty timeline from tick `start` to before tick `end`, as [`new`](Self::new).
+    pub fn spanning(start: u64, end: u64, pieces: usize) -> Timeline {
+        let duration = end - start;
         let piece_ticks = duration.div_ceil(pieces.max(1) as u64).max(1);
         let count = duration.div_ceil(piece_ticks) as usize;
         Timeline {
-            start: string.start(),
+            start,
             piece_ticks,
             pieces: vec![Piece::default(); count],
             totals: Totals::default(),

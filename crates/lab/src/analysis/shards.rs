@@ -11,8 +11,10 @@
 //! its error the standard error of that mean, which the paper leaves to a comparison with the
 //! exact curve.
 //!
-//! Where a program's references go to a few hundred pages, a sample of them says little; the exact
-//! curve of [`stack`](super::stack) is cheap there.
+//! The samples may be wrong together: about pages that hardly any of them has, and about distances
+//! shorter than the inverse of the share. [`Estimate::bound`] counts that in, as far as samples
+//! can tell; of fewer than [`PAGES_LEAST`] pages they can't. Where a program's references go to a
+//! few hundred pages, the exact curve of [`stack`](super::stack) is cheap.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -51,6 +53,14 @@ pub struct Point {
     pub error: Option<f64>,
 }
 
+/// Samples of fewer pages than this say nothing for sure.
+pub const PAGES_LEAST: u64 = 200;
+
+/// A miss ratio is within so many of the curve's largest standard errors, and what no sample has.
+/// With eight samples one in 600 lies beyond five errors at a point; over a whole curve the largest
+/// was off by 4.5, on the strings of `an_estimate_is_within_its_bound`.
+const ERRORS: f64 = 5.0;
+
 /// What sampling tells of a string: an estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
@@ -62,6 +72,30 @@ pub struct Estimate {
     pub references_sampled: u64,
     /// The share of pages that each sample took at the end, on average.
     pub rate: f64,
+    /// How many pages each sample had at the end, on average.
+    pub pages_sampled: f64,
+    /// The share of references by which those that the samples stand for differ from all there
+    /// are: of pages of great weight that more or fewer samples have than should.
+    pub astray: f64,
+}
+
+impl Estimate {
+    /// Whether the samples have so few of the pages that they say nothing for sure.
+    pub fn has_too_few(&self) -> bool {
+        self.rate < 1.0 && self.pages_sampled < PAGES_LEAST as f64
+    }
+
+    /// How far the miss ratio at any size is from the exact one, at most, as a share of all
+    /// references: from the points, which should be those of a whole curve. `None` of one sample
+    /// alone.
+    pub fn bound(&self) -> Option<f64> {
+        if self.has_too_few() {
+            return Some(1.0);
+        }
+        let errors = self.points.iter().filter_map(|point| point.error);
+        let largest = errors.reduce(f64::max)? / self.references.max(1) as f64;
+        Some((ERRORS * largest + self.astray).min(1.0))
+    }
 }
 
 /// Estimates how many of the references to `pages` miss under LRU in memories of `sizes` pages.
@@ -100,7 +134,16 @@ pub fn summarize(samples: &[Sample], sizes: &[u64]) -> Estimate {
         references: samples[0].references,
         references_sampled: samples.iter().map(|sample| sample.references_sampled).sum(),
         rate: samples.iter().map(Sample::rate).sum::<f64>() / count,
+        pages_sampled: samples.iter().map(Sample::pages).sum::<f64>() / count,
+        astray: astray(samples),
     }
+}
+
+/// The share of references by which those that `samples` stand for differ from all there are.
+fn astray(samples: &[Sample]) -> f64 {
+    let all = samples[0].references.max(1) as f64;
+    let stand_for = samples.iter().map(|sample| sample.weights.all());
+    (stand_for.sum::<f64>() / samples.len() as f64 / all - 1.0).abs()
 }
 
 /// One sample in the making. Takes references one by one, so that the string need not be kept.
@@ -180,6 +223,11 @@ impl Sample {
         self.threshold as f64 / HASHES as f64
     }
 
+    /// How many pages are in the sample now.
+    fn pages(&self) -> f64 {
+        self.numbers.len() as f64
+    }
+
     /// About how many references miss in a memory of `pages` pages.
     pub fn misses_at(&self, pages: u64) -> f64 {
         if pages == 0 {
@@ -256,6 +304,11 @@ impl Weights {
             self.sums.resize(place + 1, 0.0);
         }
         self.sums[place] += weight;
+    }
+
+    /// The weight of all numbers, infinite ones among them.
+    fn all(&self) -> f64 {
+        self.cold + self.sums.iter().sum::<f64>()
     }
 
     /// The weight of numbers above `number`, and of those that are infinite.
@@ -357,6 +410,59 @@ mod tests {
                 assert!(error < 0.1 * 300_000.0, "{point:?}");
             }
         }
+    }
+
+    #[test]
+    fn found_m10_an_estimate_is_within_its_bound() {
+        let loops: Vec<u32> = (0..40_000).map(|at| at % 5000).collect();
+        let mut random = traces::SplitMix64::new(7);
+        let mut heavy = |few: u64, many: u64| -> Vec<u32> {
+            let page = |random: &mut traces::SplitMix64| match random.below(10) {
+                0..7 => random.below(few) as u32,
+                _ => random.below(many) as u32,
+            };
+            (0..40_000).map(|_| page(&mut random)).collect()
+        };
+        let phases: Vec<u32> = heavy(60, 60)
+            .iter()
+            .zip(0..)
+            .map(|(page, at)| at / 2000 * 40 + page)
+            .collect();
+        let zipf: Vec<u32> = zipf().0[..60_000].to_vec();
+        let strings = [loops, heavy(4, 2000), heavy(300, 900), phases, zipf];
+        for (name, pages) in strings.iter().enumerate() {
+            let page_count = pages.iter().max().unwrap() + 1;
+            let exact = count_depths(pages, page_count);
+            let sizes: Vec<u64> = (1..60).map(|at| at * u64::from(page_count) / 60).collect();
+            for (seed, share) in (0..12).flat_map(|seed| [0.01, 0.05, 0.25].map(|r| (seed, r))) {
+                let sampling = Sampling {
+                    share: Share::Rate(share),
+                    samples: 8,
+                    seed,
+                };
+                let estimate = estimate(pages, &sampling, &sizes);
+                let bound = estimate.bound().unwrap();
+                for point in &estimate.points {
+                    let misses = exact.misses_at(point.pages as u32) as f64;
+                    let off = (point.misses - misses).abs() / pages.len() as f64;
+                    assert!(
+                        off <= bound,
+                        "{name} {share} {seed}: {off} {bound} {point:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn found_m10_a_few_pages_say_nothing() {
+        let pages: Vec<u32> = (0..40_000).map(|at| at % 817).collect();
+        let one_percent = sampling(Share::Rate(0.01));
+        let estimate = super::estimate(&pages, &one_percent, &[100, 400, 816]);
+        assert!(estimate.pages_sampled < 20.0);
+        assert_eq!(estimate.bound(), Some(1.0));
+        let whole = super::estimate(&pages[..300], &sampling(Share::Rate(1.0)), &[10]);
+        assert_eq!(whole.bound(), Some(0.0));
     }
 
     #[test]

@@ -75,6 +75,7 @@ pub(super) fn working_set(owned: &Owned, window: u64, age: Option<u64>) -> Total
         if place > 0 && uses[place - 1].2 >= tick {
             resident.insert(uses[place - 1].0, (tick, place - 1));
         }
+        // What leaves in this tick may be used in it.
         resident.retain(|_, last| last.0 + window >= tick);
         while place < uses.len() && uses[place].1 == tick {
             let page = uses[place].0;
@@ -91,6 +92,8 @@ pub(super) fn working_set(owned: &Owned, window: u64, age: Option<u64>) -> Total
             resident.insert(page, (tick, place));
             place += 1;
         }
+        // Of the ticks from the use on this is the last, or one after it.
+        resident.retain(|_, last| last.0 + window > tick);
         totals.stayed(tick, tick + 1, resident.len() as u64);
     }
     totals

@@ -1,18 +1,21 @@
-//! The working set: the pages used within the last `window` ticks.
+//! The working set: the pages used within the last `window` ticks, the present one among them.
 //!
-//! Its curve comes from [`Intervals`], for any window, without running anything. Its size over time
-//! comes from a walk along the string with a second pointer that is one window behind: the page
-//! there leaves if it was not used since. A step is a few instructions whatever the window.
+//! At tick `t` these are the pages used in `(t - window, t]`. So a page leaves `window` ticks after
+//! its use, and a use that comes just then finds it: it is a fault if and only if the interval
+//! before it is longer than the window.
+//!
+//! Its curve comes from [`Intervals`], for any window, without running anything; its size over
+//! time at many windows from one pass ([`ageing`](super::ageing)). A walk along the string, with a
+//! second pointer that is one window behind, tells each change: the page there leaves if it was
+//! not used since. A step is a few instructions whatever the window.
 //!
 //! Source: P. J. Denning, *The Working Set Model for Program Behavior*, CACM 11(5), 1968. The
 //! damped variant: A. J. Smith, *A Modified Working Set Paging Algorithm*, IEEE TC C-25(9), 1976.
 
-use rayon::prelude::*;
-
 use super::ahead::{AHEAD, bring_pages_near};
 use super::intervals::Intervals;
 use super::reference_string::{Clock, ClockJob, ReferenceString, last_tick};
-use super::residence::{Arrival, Timeline, Totals, Watcher, mean};
+use super::residence::{Arrival, Totals, Watcher, mean};
 
 /// A point of the curve of a policy that is given a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,8 +32,8 @@ pub struct WindowPoint {
 
 /// The working-set curve at one window.
 ///
-/// A page is in the set if it was used at most `window` ticks ago; the mean counts the set after
-/// the uses of each tick.
+/// A page is in the set for `window` ticks from its use on; the mean counts the set after the uses
+/// of each tick.
 pub fn working_set_point(intervals: &Intervals, window: u64) -> WindowPoint {
     let page_time = intervals.kept_for(window);
     WindowPoint {
@@ -42,18 +45,18 @@ pub fn working_set_point(intervals: &Intervals, window: u64) -> WindowPoint {
 }
 
 /// The longest window at which a policy's mean has at most `pages_max` pages, in ticks, or `None`
-/// if even the shortest has more. Found among all windows by halving: a mean never falls with a
-/// longer window.
+/// if even the shortest, of one tick, has more. Found among all windows by halving: a mean never
+/// falls with a longer window.
 pub fn window_for_mean(
     intervals: &Intervals,
     point: fn(&Intervals, u64) -> WindowPoint,
     pages_max: f64,
 ) -> Option<u64> {
     let fits = |window| point(intervals, window).pages_mean <= pages_max;
-    if !fits(0) {
+    if !fits(1) {
         return None;
     }
-    let (mut fitting, mut beyond) = (0, intervals.duration().max(1));
+    let (mut fitting, mut beyond) = (1, intervals.duration().max(2));
     if fits(beyond) {
         return Some(beyond);
     }
@@ -85,20 +88,10 @@ pub fn run_damped(string: ReferenceString<'_>, window: u64, damping_thousandths:
     })
 }
 
-/// The size of the working set over time at each of `windows`, in at most `pieces` pieces, on
-/// every processor.
-pub fn working_set_over_time(
-    string: ReferenceString<'_>,
-    windows: &[u64],
-    pieces: usize,
-) -> Vec<Timeline> {
-    windows
-        .par_iter()
-        .map(|&window| watch_working_set(string, window, Timeline::new(&string, pieces)))
-        .collect()
-}
-
 /// Shows the working set of `window` ticks to `watcher`, and returns it.
+///
+/// # Panics
+/// If `window` is 0.
 pub fn watch_working_set<W: Watcher>(string: ReferenceString<'_>, window: u64, watcher: W) -> W {
     string.with_clock(Walk {
         window,
@@ -122,6 +115,7 @@ impl<'a, W: Watcher> ClockJob<'a> for Walk<W> {
     type Answer = W;
 
     fn run<C: Clock>(mut self, string: ReferenceString<'a>, clock: C) -> W {
+        assert!(self.window > 0, "`window` is 0; needs 1");
         let pages = string.pages();
         assert!(pages.len() < NEVER as usize);
         let mut resident = Resident {
@@ -182,13 +176,12 @@ impl<C: Clock> Resident<'_, C> {
     }
 
     /// Lets go the pages whose last use, before `place`, is more than `window` ticks before `time`.
+    /// One that leaves at `time` itself may be used then, and stays for now.
     #[inline]
     fn expire<W: Watcher>(&mut self, place: usize, window: u64, time: u64, watcher: &mut W) {
         while self.tail < place {
-            let leaves = last_tick(self.string, self.clock, self.tail)
-                .saturating_add(window)
-                .saturating_add(1);
-            if leaves > time {
+            let leaves = last_tick(self.string, self.clock, self.tail).saturating_add(window);
+            if leaves >= time {
                 break;
             }
             if self.is_last_use(self.tail) {

@@ -6,12 +6,14 @@ use tidemark_results::analysis::curve::{self, Curve, CurveRecord, Knee, Need, Po
 use tidemark_trace::Granularity;
 
 use super::order::{Assumed, CurveOrder, Sizes};
+use super::passing::Measured;
 use super::policies::Named;
+use super::time::usual_windows;
 use super::{Progress, Study, VERSION};
 use crate::analysis::depths::Depths;
 use crate::analysis::intervals::Intervals;
 use crate::analysis::lifetime::Lifetime;
-use crate::analysis::needed::{Needed, needed_fixed, needed_vmin, needed_working_set};
+use crate::analysis::needed::{Needed, needed_fixed, needed_vmin_of, needed_working_set_of};
 use crate::analysis::pff::run_pff;
 use crate::analysis::simulate::{Job, MachineKind, simulate_all};
 use crate::analysis::vmin::vmin_point;
@@ -29,7 +31,8 @@ impl Study {
     /// The curves that are asked for.
     ///
     /// # Panics
-    /// If the references were not wanted; LRU's curve does with samples in their place.
+    /// If what they are made of was not wanted ([`Wanted::curves`](super::Wanted::curves) says
+    /// what that is); LRU's curve does with samples in its place.
     pub fn curves(&self, order: &CurveOrder, progress: &mut Progress<'_>) -> CurveRecord {
         let mut notes = vec![];
         if self.facts.is_cut {
@@ -38,6 +41,7 @@ impl Study {
         if self.facts.is_pages_estimate {
             notes.push("how many pages were touched is estimated, too".into());
         }
+        notes.extend(self.is_too_small());
         let mut needs = vec![];
         let curves = thread::scope(|scope| {
             // The optimum alone takes about as long as all others, on one processor.
@@ -71,10 +75,14 @@ impl Study {
         progress: &mut Progress<'_>,
     ) -> Vec<Curve> {
         let has_windows = |named: &Named| matches!(named, Named::WorkingSet | Named::Vmin);
-        let windows_last = order.policies.iter().rposition(has_windows);
-        let mut intervals = windows_last.map(|_| {
-            progress("intervals", 0.0);
-            Intervals::measure(self.string())
+        let windows = order.policies.iter().find(|named| has_windows(named));
+        let mut measured = None;
+        let intervals = windows.map(|_| match &self.passed.intervals {
+            Some(measured) => measured,
+            None => {
+                progress("intervals", 0.0);
+                &*measured.insert(self.measure(&order.assumed))
+            }
         });
         let mut curves = vec![];
         for (at, named) in order.policies.iter().enumerate() {
@@ -98,21 +106,19 @@ impl Study {
                     self.stack_curve(*named, &depths, order, needs)
                 }
                 (Named::WorkingSet | Named::Vmin, intervals) => {
-                    let intervals = intervals.as_ref().expect("they are measured for these");
-                    needs.extend(self.needs_variable(*named, intervals, &order.assumed));
+                    let measured = intervals.expect("they are measured for these");
+                    needs.extend(self.needs_variable(*named, measured, &order.assumed));
                     let point = if *named == Named::Vmin {
                         vmin_point
                     } else {
                         working_set_point
                     };
-                    window_points(intervals, point, &order.sizes)
+                    window_points(&measured.intervals, point, &order.sizes)
                 }
                 (Named::Pff, _) => self.pff_points(&order.sizes),
                 (Named::Simulated(name), _) => self.simulated_points(name, &order.sizes),
             };
             curves.push(self.curve(*named, points));
-            // What comes after may want the room.
-            intervals = intervals.filter(|_| Some(at) < windows_last);
         }
         curves
     }
@@ -131,14 +137,15 @@ impl Study {
     /// The windows that are usually shown: about a thousandth, a hundredth and a tenth of the
     /// time, rounded to a digit.
     pub fn usual_windows(&self) -> Vec<u64> {
-        let round = |window: u64| {
-            let power = 10u64.pow(window.max(1).ilog10());
-            (window / power * power).max(1)
-        };
-        let time = self.facts.time;
-        let mut windows: Vec<u64> = [1000, 100, 10].map(|part| round(time / part)).into();
-        windows.dedup();
-        windows
+        usual_windows(self.facts.time)
+    }
+
+    /// The intervals of the references, of which enough are kept to answer within what is assumed.
+    fn measure(&self, assumed: &Assumed) -> Measured {
+        let string = self.string();
+        let longest = assumed.page_ins_max(string.end(), self.facts.time_unit);
+        let longest = longest.min(self.facts.records) + 1;
+        Measured::count(longest, string.end(), |take| take(string.stretch()))
     }
 
     fn curve(&self, named: Named, points: Vec<Point>) -> Curve {
@@ -179,6 +186,11 @@ impl Study {
     }
 
     fn depths(&self, named: Named) -> Depths {
+        if let (Named::Lru, Some(depths)) = (named, &self.passed.depths) {
+            return depths.clone();
+        }
+        let is_kept = self.references.len() as u64 == self.facts.records;
+        assert!(is_kept, "the references were not wanted");
         let (pages, count) = (&self.references.pages[..], self.references.page_count);
         match named {
             Named::Opt => optimum::count_depths(pages, count),
@@ -285,15 +297,15 @@ impl Study {
             .collect()
     }
 
-    fn needs_variable(&self, named: Named, intervals: &Intervals, assumed: &Assumed) -> Vec<Need> {
+    fn needs_variable(&self, named: Named, measured: &Measured, assumed: &Assumed) -> Vec<Need> {
         if self.facts.records == 0 {
             return vec![];
         }
         let answer = |percent: &f64| {
             let terms = assumed.terms(*percent, self.facts.time_unit);
             let needed = match named {
-                Named::Vmin => needed_vmin(self.string(), intervals, &terms),
-                _ => needed_working_set(self.string(), intervals, &terms),
+                Named::Vmin => needed_vmin_of(&measured.intervals, &measured.longest, &terms),
+                _ => needed_working_set_of(&measured.intervals, &measured.longest, &terms),
             };
             self.need(named, *percent, &needed, assumed)
         };

@@ -70,6 +70,17 @@ impl Assumed {
         })
     }
 
+    /// The most page-ins that are bearable for any of the slow-downs, in a program of so many
+    /// ticks.
+    pub(super) fn page_ins_max(&self, duration_ticks: u64, unit: TimeUnit) -> u64 {
+        let percents = self.slowdowns_percent.iter();
+        let page_ins = percents.map(|percent| {
+            let terms = self.terms(*percent, unit);
+            terms.page_ins_max(duration_ticks)
+        });
+        page_ins.max().unwrap_or(0)
+    }
+
     pub(super) fn terms(&self, slowdown_percent: f64, unit: TimeUnit) -> Terms {
         Terms {
             slow_down_max: slowdown_percent / 100.0,

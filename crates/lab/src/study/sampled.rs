@@ -6,6 +6,7 @@ use tidemark_results::analysis::curve::Point;
 use super::Study;
 use super::curves::{SPREAD, spread};
 use super::order::Sizes;
+use crate::analysis::shards::PAGES_LEAST;
 
 impl Study {
     /// LRU's points as the samples have them. All sizes are as many as can be drawn.
@@ -30,17 +31,33 @@ impl Study {
 
     /// How far the misses of these points can be believed.
     pub(super) fn accuracy(&self, points: &[Point]) -> Accuracy {
-        let errors = points.iter().filter_map(|point| point.misses_error);
-        let Some(error) = errors.reduce(f64::max) else {
-            return Accuracy::Exact;
-        };
-        let sampler = self
-            .sampler
-            .as_ref()
-            .expect("points with an error are of it");
-        Accuracy::Sampled {
-            rate: sampler.estimate(&[]).rate,
-            error: error / self.facts.records.max(1) as f64,
+        match &self.sampler {
+            Some(sampler) if points.iter().any(|point| point.misses_error.is_some()) => {
+                let whole = sampler.estimate(&spread(self.facts.pages, SPREAD));
+                Accuracy::Sampled {
+                    rate: whole.rate,
+                    error: whole.bound().unwrap_or(1.0),
+                }
+            }
+            Some(_) | None => Accuracy::Exact,
         }
+    }
+
+    /// What is wrong with samples that are too small to say anything, if they are.
+    pub(super) fn is_too_small(&self) -> Option<String> {
+        let estimate = self.sampler.as_ref()?.estimate(&[]);
+        if !estimate.has_too_few() || self.facts.records == 0 {
+            return None;
+        }
+        let sampled = estimate.pages_sampled;
+        let percent = (PAGES_LEAST * 100).div_ceil(self.facts.pages.max(1));
+        let remedy = match percent {
+            0..=50 => format!("take `--sample {percent}%`, or leave it out for the exact curve"),
+            _ => "leave out `--sample` for the exact curve".to_owned(),
+        };
+        Some(format!(
+            "{sampled:.0} pages of some {} a sample tell nothing for sure; {remedy}",
+            self.facts.pages
+        ))
     }
 }

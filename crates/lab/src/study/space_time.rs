@@ -1,4 +1,9 @@
 //! Space-time: what each policy costs at its best point.
+//!
+//! The product alone is often least with a page or two: there is so little memory to hold that even
+//! a program that does nothing but wait holds little of it. Nobody would run one so. So the best
+//! point is looked for from the curve's knee on; of a curve without one, among the points that slow
+//! the program down by no more than is bearable.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +50,7 @@ impl Study {
             let cost = fixed_space(point.pages, self.facts.time, first, returns, &costs);
             row(curve, point.pages as f64, None, point.misses, &cost)
         };
-        let rows = curve.points.iter().map(row);
+        let rows = worth_running(curve, self.misses_max(assumed)).map(row);
         rows.min_by(|a, b| a.total().total_cmp(&b.total()))
     }
 
@@ -56,7 +61,8 @@ impl Study {
             "vmin" => Some(run_vmin(self.string(), window)),
             _ => None,
         };
-        let (windows, likeliest) = likely_windows(curve, &self.facts, &costs)?;
+        let points = worth_running(curve, self.misses_max(assumed));
+        let (windows, likeliest) = likely_windows(points, &self.facts, &costs)?;
         let product = |at: usize| {
             let totals = run(windows[at])?;
             let cost = variable_space(&totals, &costs);
@@ -65,6 +71,21 @@ impl Study {
         };
         find_valley(windows.len(), likeliest, product)
     }
+
+    /// The most misses that are bearable, first uses included.
+    fn misses_max(&self, assumed: &Assumed) -> u64 {
+        let page_ins_max = assumed.page_ins_max(self.facts.time, self.facts.time_unit);
+        self.facts.pages.saturating_add(page_ins_max)
+    }
+}
+
+/// The points of `curve` with which somebody might run the program: from its knee on, or with at
+/// most `misses_max`.
+fn worth_running(curve: &Curve, misses_max: u64) -> impl Iterator<Item = &Point> + Clone {
+    curve.points.iter().filter(move |point| match &curve.knee {
+        Some(knee) => point.memory_pages() >= knee.pages,
+        None => point.misses <= misses_max,
+    })
 }
 
 /// Goes downhill from `start` among `count` places until no neighbour's product is less, and
@@ -89,16 +110,19 @@ fn find_valley(
     }
 }
 
-/// The curve's windows, and which of them has the least product by the mean alone. The true product
-/// counts how large the set is at each miss; that is found by a run.
-fn likely_windows(curve: &Curve, trace: &TraceFacts, costs: &Costs) -> Option<(Vec<u64>, usize)> {
+/// The windows of `points`, and which of them has the least product by the mean alone. The true
+/// product counts how large the set is at each miss; that is found by a run.
+fn likely_windows<'a>(
+    points: impl Iterator<Item = &'a Point> + Clone,
+    trace: &TraceFacts,
+    costs: &Costs,
+) -> Option<(Vec<u64>, usize)> {
     let estimate = |point: &Point| {
         let returns = point.misses.saturating_sub(trace.pages) as f64;
         let elapsed_ns = trace.time as f64 * costs.tick_ns + returns * costs.page_in_ns;
         // Who waits for a page holds it, however small its window.
         point.memory_pages().max(1.0) * elapsed_ns
     };
-    let points = curve.points.iter();
     let windows: Option<Vec<u64>> = points.clone().map(|point| point.window).collect();
     let estimates = points.map(estimate).enumerate();
     let (likeliest, _) = estimates.min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -131,8 +155,39 @@ fn row(
 
 #[cfg(test)]
 mod tests {
+    use tidemark_results::analysis::Accuracy;
+    use tidemark_results::analysis::curve::Knee;
+
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn found_m3_a_page_that_makes_a_program_wait_is_no_best_point() {
+        let points = [(1, 100_000), (2, 90_000), (40, 500), (50, 450), (80, 100)];
+        let points = points.map(|(pages, misses)| Point {
+            pages,
+            misses,
+            ..Point::default()
+        });
+        let knee = Knee {
+            pages: 40.0,
+            lifetime: 1.0,
+            window: None,
+        };
+        let curve = |knee| Curve {
+            policy: "lru".into(),
+            space: Space::Fixed,
+            accuracy: Accuracy::Exact,
+            knee,
+            points: points.into(),
+        };
+        let pages = |curve: &Curve, misses_max| {
+            let points = worth_running(curve, misses_max);
+            points.map(|point| point.pages).collect::<Vec<_>>()
+        };
+        assert_eq!(pages(&curve(Some(knee)), 0), [40, 50, 80]);
+        assert_eq!(pages(&curve(None), 450), [50, 80]);
+    }
 
     #[test]
     fn the_valley_is_found_from_its_slope_without_trying_all() {

@@ -4,9 +4,9 @@ use tidemark_results::analysis::phases::{self, Level, Phase, PhasesRecord};
 use tidemark_results::analysis::wss::{self, SizeBucket, WindowSizes, WssRecord};
 
 use super::{Study, VERSION};
+use crate::analysis::ageing::working_set_over_time;
 use crate::analysis::phases::{PhaseOptions, find_phases};
 use crate::analysis::residence::Timeline;
-use crate::analysis::working_set::working_set_over_time;
 
 impl Study {
     /// The size of the working set at each of `windows`, in at most `pieces` spans of time.
@@ -14,9 +14,24 @@ impl Study {
     /// # Panics
     /// If the references were not wanted, or there is to be no span.
     pub fn working_sets(&self, windows: &[u64], pieces: usize) -> WssRecord {
-        let lines = match self.references.is_empty() {
-            true => vec![],
-            false => working_set_over_time(self.string(), windows, pieces),
+        let lines = working_set_over_time(self.string(), windows, pieces);
+        self.sizes(windows, &lines)
+    }
+
+    /// The size of the working set, as it was followed in passing.
+    ///
+    /// # Panics
+    /// If that was not wanted.
+    pub fn working_sets_passed(&self) -> WssRecord {
+        let passed = self.passed.working_sets.as_ref();
+        let (windows, lines) = passed.expect("they were wanted in passing");
+        self.sizes(windows, lines)
+    }
+
+    fn sizes(&self, windows: &[u64], lines: &[Timeline]) -> WssRecord {
+        let lines = match self.facts.records {
+            0 => &[],
+            _ => lines,
         };
         WssRecord {
             schema: wss::SCHEMA.into(),
@@ -24,7 +39,7 @@ impl Study {
             trace: self.facts.clone(),
             windows: windows
                 .iter()
-                .zip(&lines)
+                .zip(lines)
                 .map(|(window, line)| window_sizes(*window, line))
                 .collect(),
             marks: self.marks.clone(),
@@ -67,6 +82,17 @@ impl Study {
             marks: self.marks.clone(),
         }
     }
+}
+
+/// The windows that are usually shown of a program that runs for `time`.
+pub(super) fn usual_windows(time: u64) -> Vec<u64> {
+    let round = |window: u64| {
+        let power = 10u64.pow(window.max(1).ilog10());
+        (window / power * power).max(1)
+    };
+    let mut windows: Vec<u64> = [1000, 100, 10].map(|part| round(time / part)).into();
+    windows.dedup();
+    windows
 }
 
 fn window_sizes(window: u64, line: &Timeline) -> WindowSizes {

@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use super::super::ageing::working_set_over_time;
+use super::super::residence::Timeline;
 use super::super::slow::{self, Owned, strings};
 use super::super::vmin::vmin_point;
 use super::*;
@@ -34,9 +36,25 @@ fn a_piece_keeps_a_peak_of_one_tick() {
     // Three pages in one tick among thousands of ticks with one.
     let times = [0, 5000, 5000, 5000, 9999];
     let string = ReferenceString::new(&[0, 0, 1, 2, 0], 3).at(&times);
-    let line = &working_set_over_time(string, &[0], 10)[0];
+    let line = &working_set_over_time(string, &[1], 10)[0];
     let most: Vec<u64> = line.pieces.iter().map(|piece| piece.pages_max).collect();
     assert_eq!(most, [1, 0, 0, 0, 0, 3, 0, 0, 0, 1]);
+}
+
+#[test]
+fn found_m9_a_window_of_one_tick_has_one_page() {
+    // Denning's W(t, T) has what was used in (t - T, t].
+    let pages: Vec<u32> = (0..300).map(|i| i % 3).collect();
+    let string = ReferenceString::new(&pages, 3);
+    for window in 1..5 {
+        let totals = run_working_set(string, window);
+        let line = &working_set_over_time(string, &[window], 10)[0];
+        assert_eq!((totals.pages_max, line.totals), (window.min(3), totals));
+        let point = working_set_point(&Intervals::measure(string), window);
+        assert_eq!(point.page_time, totals.page_time);
+        // An interval as long as the window is no fault.
+        assert_eq!(totals.faults(), if window < 3 { 300 } else { 3 });
+    }
 }
 
 #[test]
@@ -49,13 +67,13 @@ fn a_constant_set_does_not_vary() {
 
 proptest! {
     #[test]
-    fn the_walk_is_the_definition(owned in strings(), window in 0u64..50) {
+    fn the_walk_is_the_definition(owned in strings(), window in 1u64..50) {
         let totals = run_working_set(owned.string(), window);
         prop_assert_eq!(totals, slow::working_set(&owned, window, None));
     }
 
     #[test]
-    fn the_curve_is_the_walk(owned in strings(), window in 0u64..50) {
+    fn the_curve_is_the_walk(owned in strings(), window in 1u64..50) {
         let totals = run_working_set(owned.string(), window);
         let point = working_set_point(&intervals(&owned), window);
         prop_assert_eq!(point.faults, totals.faults());
@@ -66,7 +84,7 @@ proptest! {
     #[test]
     fn faults_never_rise_and_sizes_never_fall_with_the_window(owned in strings()) {
         let intervals = intervals(&owned);
-        for window in 0..60 {
+        for window in 1..60 {
             let (short, long) = (window, window + 1);
             for point in [working_set_point, vmin_point] {
                 let (short, long) = (point(&intervals, short), point(&intervals, long));
@@ -77,21 +95,24 @@ proptest! {
     }
 
     #[test]
-    fn damping_is_its_definition(owned in strings(), window in 0u64..50, damping in 0u64..1000) {
+    fn damping_is_its_definition(owned in strings(), window in 1u64..50, damping in 0u64..1000) {
         let totals = run_damped(owned.string(), window, damping);
         let age = window * damping / 1000;
         prop_assert_eq!(totals, slow::working_set(&owned, window, Some(age)));
     }
 
     #[test]
-    fn pieces_add_up_to_the_whole(owned in strings(), window in 0u64..50, pieces in 1usize..20) {
+    fn pieces_add_up_to_the_whole(owned in strings(), window in 1u64..50, pieces in 1usize..20) {
         let line = &working_set_over_time(owned.string(), &[window], pieces)[0];
         prop_assert!(line.pieces.len() <= pieces);
         let ticks: u64 = line.pieces.iter().map(|piece| piece.ticks).sum();
         let page_time: u128 = line.pieces.iter().map(|piece| piece.page_time).sum();
         let faults: u64 = line.pieces.iter().map(|piece| piece.faults).sum();
         let most = line.pieces.iter().map(|piece| piece.pages_max).max().unwrap_or(0);
-        prop_assert_eq!(line.totals, run_working_set(owned.string(), window));
+        let walked = Timeline::new(&owned.string(), pieces);
+        if !owned.pages.is_empty() {
+            prop_assert_eq!(line, &watch_working_set(owned.string(), window, walked));
+        }
         let totals = line.totals;
         prop_assert_eq!((ticks, page_time), (totals.duration, totals.page_time));
         prop_assert_eq!((faults, most), (totals.faults(), totals.pages_max));
@@ -106,7 +127,7 @@ proptest! {
         let intervals = intervals(&owned);
         let fits = |w| working_set_point(&intervals, w).pages_mean <= f64::from(pages);
         match window_for_mean(&intervals, working_set_point, pages.into()) {
-            None => prop_assert!(!fits(0)),
+            None => prop_assert!(!fits(1)),
             Some(window) if window >= intervals.duration() => prop_assert!(fits(window)),
             Some(window) => prop_assert!(fits(window) && !fits(window + 1)),
         }
