@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use tidemark_trace::Event;
 
-use crate::recording::Process;
+use crate::recording::{Process, Recording};
 use crate::running::{is_permitted, printed_pages, recorded};
 use crate::support::{Folder, TIDEMARK};
 use crate::tool::compile;
@@ -158,46 +158,58 @@ fn what_moves_or_is_emptied_keeps_its_records() {
     assert_eq!(pages_in(process, starts[2], 600).len(), 600);
 }
 
-/// Uses as many pages as it is told to, over and over, for 1.5 s.
+/// Uses as many pages as it is told to, over and over, for 1.5 s; then as many as it is told to
+/// next, for 2.5 s, if it is.
 const KEEN: &str = r#"
     #include <stdio.h>
     #include <stdlib.h>
     #include <sys/mman.h>
     #include <time.h>
+    static void use(volatile char *at, int pages, double seconds) {
+        clock_t end = clock() + seconds * CLOCKS_PER_SEC;
+        while (clock() < end)
+            for (int page = 0; page < pages; page++) at[page * 4096L] = 1;
+    }
     int main(int count, char **words) {
         int pages = atoi(words[1]);
         volatile char *at = mmap(0, pages * 4096L, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        while (clock() < CLOCKS_PER_SEC * 3 / 2)
-            for (int page = 0; page < pages; page++) at[page * 4096L] = 1;
+        use(at, pages, 1.5);
+        if (count > 2) use(at, atoi(words[2]), 2.5);
         return 0;
     }
 "#;
 
+/// The lengths of windows that the only process of a recording was told to have.
+fn lengths(recording: &Recording) -> Vec<u64> {
+    let events = recording.only().events.iter();
+    let told = events.filter_map(|(_, _, event)| match event {
+        Event::Windows { ns } => Some(*ns),
+        _ => None,
+    });
+    told.collect()
+}
+
 #[test]
-fn windows_grow_while_sampling_is_dear() {
+fn found_h1_windows_grow_while_sampling_is_dear_and_shrink_again() {
     if !is_permitted() {
         return;
     }
     let folder = Folder::new("live-windows-grow");
     let program = compile(&folder, "keen", KEEN, &[]);
-    let (_, recording) = recorded(&folder, &[&program, "4000"]);
-    let mut lengths = Vec::new();
-    for (_, _, event) in &recording.only().events {
-        if let Event::Windows { ns } = event {
-            lengths.push(*ns);
-        }
-    }
-    // 4,000 pages cost some 48 ms a window.
-    let doubled = |(number, ns): (u32, &u64)| *ns == 100_000_000 << number;
-    assert!((2..=4).contains(&lengths.len()), "{lengths:?}");
-    assert!((1..).zip(&lengths).all(doubled), "{lengths:?}");
+    let (_, recording) = recorded(&folder, &[&program, "6000", "50"]);
+    let lengths_told = lengths(&recording);
+    // 6,000 pages cost 24 ms a window at least, and 50 pages a fraction of one.
+    let longest = lengths_told.iter().max().expect("windows have grown");
+    let doubled = |ns: &u64| ns.is_multiple_of(100_000_000) && (ns / 100_000_000).is_power_of_two();
+    assert!(lengths_told.iter().all(doubled), "{lengths_told:?}");
+    assert!(lengths_told.last() < Some(longest), "{lengths_told:?}");
     let info = std::process::Command::new(TIDEMARK)
         .args(["info", &folder.path("trace.tide")])
         .output()
         .unwrap();
     let info = String::from_utf8(info.stdout).unwrap();
-    let wanted = format!("100000000 ns up to {} ns", lengths[lengths.len() - 1]);
+    let wanted = format!("100000000 ns up to {longest} ns");
     assert!(info.replace(',', "").contains(&wanted), "{info}");
     for options in [
         &["20"][..],
@@ -207,8 +219,7 @@ fn windows_grow_while_sampling_is_dear() {
         let mut all = options.to_vec();
         all.insert(options.len() - 1, &program);
         let (_, recording) = recorded(&folder, &all);
-        let has_grown = |event: &Event| matches!(event, Event::Windows { .. });
-        assert!(!recording.only().find(has_grown), "{options:?}");
+        assert!(lengths(&recording).is_empty(), "{options:?}");
     }
 }
 

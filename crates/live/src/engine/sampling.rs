@@ -6,11 +6,12 @@
 //! First touches are found many at a time where that is possible: see
 //! [`neighbours`](super::neighbours).
 //!
-//! A window whose sampling costs more than a tenth of its time goes on for as long again, if it
-//! may, and those after it are as long.
+//! A window goes on while sampling costs more than a tenth of its time: see [`pace`].
 //!
 //! Time is that of the program's processor: what the process has used, less what this engine has.
 //! A program that sleeps has no windows.
+
+mod pace;
 
 use std::os::fd::OwnedFd;
 
@@ -18,6 +19,8 @@ use rustix::time::{ClockId, clock_gettime};
 use tidemark_core::id::{FrameId, VirtPage};
 use tidemark_core::machine::{Machine, Rights};
 
+pub use self::pace::Windows;
+use self::pace::{Look, Pace};
 use super::neighbours::Neighbours;
 use super::{Engine, Trouble, address_of};
 use crate::reference_log::{LogWriter, kind, monotonic_ns};
@@ -37,44 +40,18 @@ pub(super) const STORE: u8 = 4;
 /// The rights of managed memory: it may be read and written.
 const RIGHTS: u32 = 3;
 
-/// What a touch of a page that was moved out is taken to cost, in all: this engine's work, half of
-/// which the program waits for, and the fault itself. It is 12 us where processors are free, and
-/// 40 us and more where they are shared (`docs/decisions/0033`).
-const RETOUCH_NS: u64 = 20_000;
-/// A window goes on until it is this many times as long as what sampling has cost in it, and as
-/// what it will cost to have its pages moved out, as far as that can be told.
-const SHARE: u64 = 10;
-/// Of the pages that are moved out, so many in [`ALL`] are taken to be touched again before any
-/// were.
-const BACK: u64 = 128;
-const ALL: u64 = 256;
-
-/// How long windows are, in nanoseconds of the program's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Windows {
-    /// At first.
-    pub first_ns: u64,
-    /// At most: they double while sampling costs more than a tenth of the time it samples.
-    pub most_ns: u64,
-}
-
 /// What is known of the window at hand.
 pub(super) struct Sampling {
     log: LogWriter,
     windows: Windows,
-    /// How long windows are now.
-    window_ns: u64,
-    /// What sampling has cost in this window.
-    cost_ns: u64,
-    /// Pages that were moved out at its beginning, and those of them that were touched again.
-    moved: u64,
-    retouched: u64,
-    /// The share of the second in the first in the last window, in [`ALL`].
+    pace: Pace,
+    /// Touches since the engine's own time was last asked for, those among them of pages that were
+    /// moved out, ...
+    touches: u64,
     back: u64,
-    /// The program's time at which the window began.
-    window_began: u64,
-    /// The program's time at which the window ends.
-    window_end: u64,
+    /// ... what moving pages out has taken since, and what the own time was.
+    moving_ns: u64,
+    own_ns: u64,
     /// The latest time told: clocks of several threads are not read at one moment.
     time: u64,
     /// Whether that was in this turn: to ask takes two system calls.
@@ -112,13 +89,11 @@ impl Sampling {
         let mut sampling = Sampling {
             log,
             windows,
-            window_ns: windows.first_ns,
-            cost_ns: 0,
-            moved: 0,
-            retouched: 0,
-            back: BACK,
-            window_began: 0,
-            window_end: 0,
+            pace: Pace::new(windows),
+            touches: 0,
+            back: 0,
+            moving_ns: 0,
+            own_ns: own_time_ns(),
             time: 0,
             is_told: false,
             touched: Vec::new(),
@@ -144,7 +119,7 @@ impl Sampling {
         let Sampling {
             log,
             windows,
-            window_ns,
+            pace,
             mut touched,
             leaving,
             neighbours,
@@ -157,11 +132,10 @@ impl Sampling {
         let mut child = Sampling {
             touched,
             neighbours,
+            pace: pace.of_child(),
             ..fresh
         };
-        if window_ns > windows.first_ns {
-            child.make_windows(window_ns);
-        }
+        child.tell_length(pace.told_beside_first());
         Ok(child)
     }
 
@@ -176,9 +150,23 @@ impl Sampling {
             return self.time;
         }
         self.is_told = true;
-        let program = time_ns(ClockId::ProcessCPUTime).saturating_sub(own_time_ns());
-        self.time = self.time.max(program);
+        let (all_ns, own_ns) = (time_ns(ClockId::ProcessCPUTime), own_time_ns());
+        self.time = self.time.max(all_ns.saturating_sub(own_ns));
+        self.book(own_ns);
         self.time
+    }
+
+    /// Books what this engine has used of its processor since it was last asked for: to the pages
+    /// that came back, their part of all that were touched.
+    fn book(&mut self, own_ns: u64) {
+        let spent_ns = own_ns.saturating_sub(self.own_ns + self.moving_ns);
+        if let Some(part_ns) = (spent_ns * self.back).checked_div(self.touches)
+            && self.back > 0
+        {
+            self.pace.note_back(self.back, part_ns);
+        }
+        (self.own_ns, self.moving_ns) = (own_ns, 0);
+        (self.touches, self.back) = (0, 0);
     }
 
     fn hello(&mut self, pid: u32, name: &str) {
@@ -196,41 +184,27 @@ impl Sampling {
         self.has_news = true;
     }
 
-    /// Ends the window, unless it goes on because sampling has cost too much in it.
+    /// Ends the window, unless it goes on because sampling costs too much.
     fn end_window(&mut self) {
         let time = self.now();
-        let back = (self.retouched * ALL).checked_div(self.moved);
-        self.back = back.map_or(self.back, |back| back.min(ALL));
-        let next_ns = self.touched.len() as u64 * RETOUCH_NS * self.back / ALL;
-        let cost_ns = self.cost_ns.max(next_ns).saturating_mul(SHARE);
-        // Before the first, what stands there is that of a forked child's parent.
-        let is_first = self.window_end == 0;
-        let sampled_ns = match is_first {
-            true => self.window_ns,
-            false => time.saturating_sub(self.window_began),
-        };
-        let longer_ns = self.window_ns.saturating_mul(2);
-        let goes_on = cost_ns > sampled_ns && longer_ns <= self.windows.most_ns;
-        if goes_on && !is_first {
-            self.make_windows(longer_ns);
+        match self.pace.look(time, self.touched.len() as u64) {
+            Look::Longer(told) => self.tell_length(told),
+            Look::Over(told) => {
+                self.tell_length(told);
+                if self.has_news || !self.touched.is_empty() {
+                    self.event(kind::WINDOW, 0, &[], None);
+                    self.publish();
+                }
+                self.leaving.append(&mut self.touched);
+            }
         }
-        self.window_end = (time / self.window_ns + 1) * self.window_ns;
-        if goes_on {
-            return;
-        }
-        (self.window_began, self.cost_ns) = (time, 0);
-        (self.moved, self.retouched) = (0, 0);
-        if self.has_news || !self.touched.is_empty() {
-            self.event(kind::WINDOW, 0, &[], None);
-            self.publish();
-        }
-        self.leaving.append(&mut self.touched);
     }
 
-    /// Says that windows are so long from now on.
-    fn make_windows(&mut self, window_ns: u64) {
-        self.window_ns = window_ns;
-        self.event(kind::WINDOW_LENGTH, 0, &[window_ns], None);
+    /// Says how long windows are from now on, that at hand included.
+    fn tell_length(&mut self, told: Option<u64>) {
+        if let Some(ns) = told {
+            self.event(kind::WINDOW_LENGTH, 0, &[ns], None);
+        }
     }
 
     fn publish(&mut self) {
@@ -250,7 +224,8 @@ impl Engine {
             self.sampling = None;
             return;
         }
-        let is_due = sampling.now() >= sampling.window_end;
+        let time = sampling.now();
+        let is_due = sampling.pace.is_due(time);
         // What was written in a window has its record in it.
         let is_known = match is_due {
             true => self.find_written(),
@@ -297,8 +272,10 @@ impl Engine {
             .into_iter()
             .filter(|frame| self.machine.is_mapped(*frame));
         sampling.touched.extend(stayed);
-        sampling.moved += (count + touched_before - sampling.touched.len()) as u64;
-        sampling.cost_ns += own_time_ns().saturating_sub(began_ns);
+        let moved = (count + touched_before - sampling.touched.len()) as u64;
+        let moving_ns = own_time_ns().saturating_sub(began_ns);
+        sampling.moving_ns += moving_ns;
+        sampling.pace.note_moved(moved, moving_ns);
     }
 
     /// How long there is nothing to sample, unless something happens.
@@ -313,7 +290,7 @@ impl Engine {
         if sampling.touched.is_empty() && !sampling.has_news {
             return look_ns;
         }
-        let left = sampling.window_end.saturating_sub(sampling.time);
+        let left = sampling.pace.left_ns(sampling.time);
         let threads = sampling.threads.len() as u64 + 1;
         let left = (left / threads.min(sampling.processors)).max(PAUSE_NS_LEAST);
         left.min(look_ns)
@@ -344,8 +321,7 @@ impl Engine {
     /// Counts that a page was touched again which had been moved out.
     pub(super) fn count_retouch(&mut self) {
         if let Some(sampling) = &mut self.sampling {
-            sampling.cost_ns += RETOUCH_NS;
-            sampling.retouched += 1;
+            sampling.back += 1;
         }
     }
 
@@ -353,6 +329,7 @@ impl Engine {
         if let Some(sampling) = &mut self.sampling {
             let time = sampling.now();
             sampling.log.touch(address_of(at), kinds, time);
+            sampling.touches += 1;
             sampling.has_news = true;
         }
     }
