@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
+use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::vm::Counters;
 
 use super::trouble::say;
