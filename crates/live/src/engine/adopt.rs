@@ -33,6 +33,8 @@ pub(super) struct Adoption {
     runs: Vec<(usize, usize)>,
     next_look: Time,
     next_full: Time,
+    /// When the engine's own memory is counted next.
+    next_measure: Time,
     pause_ns: u64,
     size_pages: u64,
     retry_at: Time,
@@ -49,6 +51,7 @@ impl Adoption {
             runs: Vec::with_capacity(crate::sys::pagemap::RUNS_MAX),
             next_look: Time(0),
             next_full: Time(0),
+            next_measure: Time(0),
             pause_ns: SCAN_NS_LEAST,
             size_pages: 0,
             retry_at: Time(0),
@@ -126,12 +129,12 @@ impl Engine {
         let sizes = self.scanner.sizes().unwrap_or_default();
         let has_changed = sizes.space_pages != self.adoption.size_pages;
         self.adoption.size_pages = sizes.space_pages;
-        let is_due = self.now >= self.adoption.next_full;
-        if has_changed || is_due {
+        if has_changed || self.now >= self.adoption.next_full {
             self.adoption.next_full = self.now.after_ns(FULL_SCAN_NS);
             self.scan();
         }
-        if is_due {
+        if self.now >= self.adoption.next_measure {
+            self.adoption.next_measure = self.now.after_ns(FULL_SCAN_NS);
             self.measure_own();
         }
         self.charge_beside(sizes.anonymous_pages);
