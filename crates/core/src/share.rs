@@ -6,9 +6,9 @@
 //! Frames go to who asks for them. The first process has all there are; one that comes later has
 //! what it asks for, or an equal share, if so many are not in use, and at least the floor, and as
 //! much again as it has whenever it [is short](Voice::news). What nobody uses goes at once. What
-//! is used goes at once only where its holder has more than an equal share and who asks never used
-//! one; else slowly, so that the holder's own faults can speak up; and among those that page, frames
-//! drift to those that page more.
+//! is used goes at once only where its holder has more than an equal share and who asks never
+//! used one; else slowly, so that the holder's own faults can speak up; and among those that page,
+//! frames drift to those that page more.
 //!
 //! # Invariants
 //! 1. The sum of what processes hold never exceeds the total. What is taken from a process counts
