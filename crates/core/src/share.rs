@@ -5,10 +5,10 @@
 //!
 //! Frames go to who asks for them. The first process has all there are; one that comes later has
 //! what it asks for, or an equal share, if so many are not in use, and at least the floor, and as
-//! much again as it has whenever it [is short](Voice::news). What nobody uses goes at once. What is used goes at once
-//! only where its holder has more than an equal share and who asks never used one; else slowly, so
-//! that the holder's own faults can speak up; and among those that page, frames drift to those that
-//! page more.
+//! much again as it has whenever it [is short](Voice::news). What nobody uses goes at once. What
+//! is used goes at once only where its holder has more than an equal share and who asks never
+//! used one; else slowly, so that the holder's own faults can speak up; and among those that page,
+//! frames drift to those that page more.
 //!
 //! # Invariants
 //! 1. The sum of what processes hold never exceeds the total. What is taken from a process counts
@@ -197,8 +197,8 @@ pub fn needs_at_fork(resident: u64) -> u64 {
 }
 
 /// What a process is left with that was given `given` frames, uses `resident` and hands its child
-/// what [that needs](needs_at_fork): half of the rest, and what some forks more need. What is beyond
-/// that is given back. `None` if it would have to give up pages.
+/// what [that needs](needs_at_fork): half of the rest, and what some forks more need. What is
+/// beyond that is given back. `None` if it would have to give up pages.
 pub fn left_at_fork(given: u64, resident: u64) -> Option<u64> {
     let needed = needs_at_fork(resident);
     let rest = given.checked_sub(needed)?;
@@ -249,8 +249,8 @@ pub fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
     }
 }
 
-/// What is left of `total` for anybody to take, once each is `given` that: the most that they may be
-/// using meanwhile taken off.
+/// What is left of `total` for anybody to take, once each is `given` that: the most that they may
+/// be using meanwhile taken off.
 pub fn unassigned(total: u64, holders: &[Holder], given: &[u64]) -> u64 {
     let held = holders.iter().zip(given).map(|(holder, &given)| {
         let given = holder.given.max(given);

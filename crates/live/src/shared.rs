@@ -12,8 +12,8 @@
 //! then                    one u16 a swap slot: by how many processes it is used; 0 is free
 //! then                    for each process one bitmap of parts, and one of slots: which it uses
 //! ```
-//! A part is as many slots as a page has bits. Its bit is set when a slot of it is taken, and stays:
-//! who looks for the slots of a process looks at the parts that have had one.
+//! A part is as many slots as a page has bits. Its bit is set when a slot of it is taken, and
+//! stays: who looks for the slots of a process looks at the parts that have had one.
 //!
 //! # Invariants
 //! 1. A slot's count is at least the number of bitmaps with its bit set. A process killed between
@@ -30,7 +30,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::*};
 
+pub use self::buckets::{bucket_floor_ns, bucket_of, percentile_ns};
+pub(crate) use self::owned::Owned;
+use self::owned::{ones, owned_words};
 use crate::sys::shm::Shared as Area;
+
+mod buckets;
+mod owned;
 
 /// The first word of the shared memory: "TIDEMARK" in ASCII, least byte first.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
@@ -50,8 +56,6 @@ const COUNTERS_AT: usize = 32;
 const LATENCIES_AT: usize = 96;
 const CLUSTERS_AT: usize = LATENCIES_AT + Latency::ALL.len() * LATENCY_BUCKETS;
 const NAME_WORDS: usize = 2;
-/// How many words of the bitmap of slots a part has.
-const PART_WORDS: usize = 512;
 
 /// The fields of the header, by word.
 #[derive(Clone, Copy)]
@@ -571,48 +575,6 @@ impl AsFd for Shared {
     }
 }
 
-/// Which slots a process uses.
-#[derive(Clone, Copy)]
-pub(crate) struct Owned<'a> {
-    /// A bit for each part of the words that has had a slot.
-    parts: &'a [AtomicU64],
-    /// A bit for each slot.
-    words: &'a [AtomicU64],
-}
-
-impl<'a> Owned<'a> {
-    /// Notes that the process uses `slot`.
-    pub(crate) fn insert(self, slot: u32) {
-        let word = slot as usize / 64;
-        self.note_part(word);
-        self.words[word].fetch_or(1 << (slot % 64), Release);
-    }
-
-    /// Notes that the process does not use `slot` any more, and says whether it did.
-    pub(crate) fn remove(self, slot: u32) -> bool {
-        let bit = 1u64 << (slot % 64);
-        self.words[slot as usize / 64].fetch_and(!bit, AcqRel) & bit != 0
-    }
-
-    fn note_part(self, word: usize) {
-        let part = word / PART_WORDS;
-        let (parts, bit) = (&self.parts[part / 64], 1 << (part % 64));
-        if parts.load(Relaxed) & bit == 0 {
-            parts.fetch_or(bit, AcqRel);
-        }
-    }
-
-    /// The words of all parts that have had a slot, in order.
-    fn words_used(self) -> impl Iterator<Item = usize> + 'a {
-        let parts = self.parts.iter().enumerate();
-        let parts = parts.flat_map(|(at, parts)| {
-            ones(parts.load(Acquire)).map(move |bit| (at * 64 + bit) * PART_WORDS)
-        });
-        let words = self.words.len();
-        parts.flat_map(move |first| first..words.min(first + PART_WORDS))
-    }
-}
-
 /// One process's record.
 #[derive(Clone, Copy)]
 pub struct Process<'a> {
@@ -663,9 +625,9 @@ impl<'a> Process<'a> {
             .is_ok()
     }
 
-    /// Takes up to `most` frames that nobody has for this process, but none if there are fewer than
-    /// `least`, and answers how many. Engine only, for its own record or for that of a child that is
-    /// about to be forked.
+    /// Takes up to `most` frames that nobody has for this process, but none if there are fewer
+    /// than `least`, and answers how many. Engine only, for its own record or for that of a child
+    /// that is about to be forked.
     pub fn take_unassigned(&self, least: u32, most: u32) -> u32 {
         let wanted = self.shared.unassigned().min(most.into()) as u32;
         if wanted < least.max(1) {
@@ -856,43 +818,6 @@ impl<'a> Process<'a> {
     }
 }
 
-/// The histogram bucket that `ns` falls in: four to each doubling, from 64 ns up.
-pub fn bucket_of(ns: u64) -> usize {
-    let ns = ns.max(64);
-    let doubling = 63 - ns.leading_zeros() as usize;
-    let quarter = (ns >> (doubling - 2)) as usize & 3;
-    ((doubling - 6) * 4 + quarter).min(LATENCY_BUCKETS - 1)
-}
-
-/// The least number of nanoseconds that falls in `bucket`. (The first takes all below, too.)
-pub fn bucket_floor_ns(bucket: usize) -> u64 {
-    (4 + bucket as u64 % 4) << (bucket / 4 + 4)
-}
-
-/// The latency that the given share (in thousandths) of a histogram's entries do not exceed, to
-/// the accuracy of a bucket; zero if it has none.
-pub fn percentile_ns(counts: &[u64], thousandths: u64) -> u64 {
-    let total: u64 = counts.iter().sum();
-    if total == 0 {
-        return 0;
-    }
-    let wanted = (total * thousandths).div_ceil(1000).max(1);
-    let mut seen = 0;
-    let bucket = counts.iter().position(|&count| {
-        seen += count;
-        seen >= wanted
-    });
-    // The middle of the bucket stands for all of it.
-    let bucket = bucket.expect("the counts add up to the total");
-    (bucket_floor_ns(bucket) + bucket_floor_ns(bucket + 1)) / 2
-}
-
-/// How many words a process's parts and slots have.
-fn owned_words(slots: usize) -> (usize, usize) {
-    let words = slots.div_ceil(64);
-    (words.div_ceil(PART_WORDS).div_ceil(64), words)
-}
-
 fn ownership_at(slots: usize) -> usize {
     let refs_end = HEADER_BYTES + PROCESSES_MAX * PROCESS_BYTES + slots * 2;
     refs_end.next_multiple_of(4096)
@@ -903,224 +828,5 @@ fn bytes_for(slots: usize) -> usize {
     (ownership_at(slots) + PROCESSES_MAX * (parts + words) * 8).next_multiple_of(4096)
 }
 
-/// The positions of the ones in `bits`, lowest first.
-fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        if bits == 0 {
-            return None;
-        }
-        let bit = bits.trailing_zeros() as usize;
-        bits &= bits - 1;
-        Some(bit)
-    })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn open_again(shared: &Shared) -> Shared {
-        Shared::open(shared.as_fd().try_clone_to_owned().unwrap()).unwrap()
-    }
-
-    #[test]
-    fn counters_are_listed_in_the_order_of_the_record() {
-        for (index, counter) in Counter::ALL.into_iter().enumerate() {
-            assert_eq!(counter as usize, index);
-        }
-        assert!(COUNTERS_AT + Counter::ALL.len() <= LATENCIES_AT);
-        const { assert!(CLUSTERS_AT + 2 * CLUSTER_BUCKETS <= PROCESS_BYTES / 8) };
-        assert!(Field::Name as usize + NAME_WORDS <= COUNTERS_AT);
-    }
-
-    #[test]
-    fn what_one_process_writes_the_other_reads() {
-        let ours = Shared::create(1000, 64).unwrap();
-        let theirs = open_again(&ours);
-        let index = ours.claim().unwrap();
-        theirs
-            .process(index)
-            .start(17, 1, "a-program-with-a-long-name", 5);
-        theirs
-            .process(index)
-            .counter(Counter::PageIns)
-            .store(9, Relaxed);
-        theirs.process(index).set_resident(12);
-        let process = ours.process(index);
-        assert_eq!(
-            (process.pid(), process.parent(), process.start_ns()),
-            (17, 1, 5)
-        );
-        assert_eq!(process.name(), "a-program-with-a");
-        assert_eq!(process.counter(Counter::PageIns).load(Relaxed), 9);
-        assert_eq!((ours.frames_resident(), ours.frames_peak()), (12, 12));
-        assert_eq!((theirs.swap_slots(), theirs.frames_total()), (1000, 64));
-    }
-
-    /// What is given to others is what the supervisor finds free: an engine that has just taken
-    /// over more, and has had no turn to say what it uses, must not be overlooked.
-    #[test]
-    fn an_engine_never_uses_more_than_it_is_known_to_hold() {
-        const ROUNDS: u32 = 20_000;
-        let ours = Shared::create(1, 64).unwrap();
-        let theirs = open_again(&ours);
-        let index = ours.claim().unwrap();
-        ours.process(index).set_budget(1);
-        let (used, is_over) = (AtomicU64::new(0), AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let process = theirs.process(index);
-                let mut budget = 0;
-                while is_over.load(Relaxed) == 0 {
-                    budget = process.follow_budget(budget, (1, 64));
-                    // From here to the end of the turn it may take so many.
-                    used.store(u64::from(budget), SeqCst);
-                    std::hint::spin_loop();
-                    process.set_resident(u64::from(budget));
-                    process.set_understood(budget);
-                }
-            });
-            let process = ours.process(index);
-            let mut excess = 0;
-            for round in 0..ROUNDS {
-                assert!(process.change_budget(1, 64));
-                (0..round % 64).for_each(|_| std::hint::spin_loop());
-                assert!(process.change_budget(64, 1));
-                let held = 1.max(process.understood());
-                let held = held.max(process.counter(Counter::FramesResident).load(Relaxed));
-                // What it may use of what it was lowered from it must have said by now.
-                (0..64).for_each(|_| std::hint::spin_loop());
-                excess += u64::from(held == 1 && used.load(SeqCst) > 1);
-                while process.understood() > 1 {
-                    std::thread::yield_now();
-                }
-            }
-            is_over.store(1, Relaxed);
-            assert_eq!(excess, 0, "of {ROUNDS} times");
-        });
-    }
-
-    #[test]
-    fn a_child_owns_what_its_parent_owns_and_release_gives_back_once() {
-        let shared = Shared::create(130, 64).unwrap();
-        let parent = shared.claim().unwrap();
-        for slot in [0, 64, 129] {
-            assert!(shared.take_slot(&shared.slot_refs()[slot]));
-            shared.owned(parent).insert(slot as u32);
-        }
-        let child = shared.claim_child(parent).unwrap();
-        assert_ne!(parent, child);
-        assert_eq!(shared.slot_refs()[129].load(Relaxed), 2);
-        shared.release(parent);
-        assert_eq!(
-            (shared.slot_refs()[64].load(Relaxed), shared.slots_used()),
-            (1, 3)
-        );
-        shared.release(child);
-        assert_eq!(
-            (shared.slot_refs()[0].load(Relaxed), shared.slots_used()),
-            (0, 0)
-        );
-        assert_eq!(shared.processes().count(), 0);
-    }
-
-    #[test]
-    fn found_f3_the_slots_of_a_process_are_found_in_the_parts_it_has_used() {
-        let slots = 64 * PART_WORDS as u32 * 70;
-        let shared = Shared::create(slots, 64).unwrap();
-        let parent = shared.claim().unwrap();
-        let last = slots - 1;
-        for slot in [5, last] {
-            assert!(shared.take_slot(&shared.slot_refs()[slot as usize]));
-            shared.owned(parent).insert(slot);
-        }
-        let child = shared.claim_child(parent).unwrap();
-        assert_eq!(shared.owned(child).words_used().count(), 2 * PART_WORDS);
-        assert!(shared.owned(child).remove(last) && !shared.owned(child).remove(last));
-        assert_eq!(shared.owned(child).words_used().count(), 2 * PART_WORDS);
-        shared.release(parent);
-        assert_eq!(shared.owned(parent).words_used().count(), 0);
-        assert_eq!(shared.slot_refs()[5].load(Relaxed), 1);
-    }
-
-    #[test]
-    fn found_f9_what_nobody_has_is_taken_by_one_engine_only() {
-        let ours = Shared::create(1, 1000).unwrap();
-        let theirs = open_again(&ours);
-        let index = ours.claim().unwrap();
-        ours.process(index).set_budget(10);
-        let process = theirs.process(index);
-        assert_eq!(process.take_unassigned(1, 50), 0, "nothing was released");
-        ours.release_unassigned(60);
-        assert_eq!(process.take_unassigned(61, 100), 0);
-        assert_eq!(process.take_unassigned(1, 50), 50);
-        assert_eq!((process.take_unassigned(1, 50), process.budget()), (10, 70));
-        assert_eq!(theirs.unassigned(), 0);
-    }
-
-    /// What is divided is what all do not have: an engine that takes some meanwhile must not be
-    /// given it twice.
-    #[test]
-    fn found_f9_what_is_taken_while_it_is_divided_is_never_had_twice() {
-        const TOTAL: u64 = 64;
-        let ours = Shared::create(1, TOTAL).unwrap();
-        let theirs = open_again(&ours);
-        let index = ours.claim().unwrap();
-        const ROUNDS: u64 = 2000;
-        let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let process = theirs.process(index);
-                for round in 1..=ROUNDS {
-                    while begun.load(Acquire) < round {
-                        std::thread::yield_now();
-                    }
-                    (0..8).for_each(|_| _ = process.take_unassigned(1, 7));
-                    ended.store(round, Release);
-                }
-            });
-            let process = ours.process(index);
-            for round in 1..=ROUNDS {
-                process.set_budget(1);
-                ours.release_unassigned(TOTAL / 2);
-                begun.store(round, Release);
-                (0..round % 64).for_each(|_| std::hint::spin_loop());
-                ours.hold_unassigned();
-                let budget = process.budget();
-                ours.release_unassigned(TOTAL - u64::from(budget));
-                while ended.load(Acquire) < round {
-                    std::thread::yield_now();
-                }
-                assert!(u64::from(process.budget()) + ours.unassigned() <= TOTAL);
-            }
-        });
-    }
-
-    #[test]
-    fn buckets_hold_what_they_say() {
-        for ns in (64..5000).chain([1 << 30, (1 << 30) + (1 << 29), 1 << 37]) {
-            let bucket = bucket_of(ns);
-            assert!(
-                bucket_floor_ns(bucket) <= ns && ns < bucket_floor_ns(bucket + 1),
-                "{ns}"
-            );
-        }
-        assert_eq!(
-            (bucket_of(0), bucket_of(u64::MAX)),
-            (0, LATENCY_BUCKETS - 1)
-        );
-        let mut counts = [0; LATENCY_BUCKETS];
-        counts[bucket_of(1000)] = 99;
-        counts[bucket_of(100_000)] = 1;
-        assert!((900..1200).contains(&percentile_ns(&counts, 500)));
-        assert!(percentile_ns(&counts, 1000) > 90_000);
-        assert_eq!(percentile_ns(&[0; 4], 500), 0);
-    }
-
-    #[test]
-    fn foreign_memory_is_refused() {
-        let other = Area::create("other", 8192).unwrap();
-        let file = other.fd().unwrap().try_clone_to_owned().unwrap();
-        assert!(Shared::open(file).is_err());
-    }
-}
+mod tests;

@@ -205,8 +205,8 @@ impl Statistics {
     /// Adds the counts of `other`.
     ///
     /// - Leaves: `frames_budget`, `frames_peak`, `unmanaged_bytes`, `managed_bytes`, `engine_bytes`
-    ///   and `elapsed_s` as they are. Processes come and go, so that the sum over all that ever were
-    ///   would mean nothing; the caller knows the true ones.
+    ///   and `elapsed_s` as they are. Processes come and go, so that the sum over all that ever
+    ///   were would mean nothing; the caller knows the true ones.
     pub fn add(&mut self, other: &Statistics) {
         self.page_ins += other.page_ins;
         self.page_outs += other.page_outs;

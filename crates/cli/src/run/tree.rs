@@ -688,8 +688,8 @@ impl Member {
         }
     }
 
-    /// Tells the engine that it may use so many frames. False if it changes that at this moment, and
-    /// nothing has been said.
+    /// Tells the engine that it may use so many frames. False if it changes that at this moment,
+    /// and nothing has been said.
     fn give(&mut self, process: &Process<'_>, frames: u64) -> bool {
         if self.given == frames {
             return true;

@@ -367,7 +367,7 @@ impl Blocks {
 
     /// Finds a block for `position`, behind all that have one, if it is the first of its length.
     fn open(&mut self, position: u64) {
-        if position % u64::from(BLOCK) != 0 {
+        if !position.is_multiple_of(u64::from(BLOCK)) {
             return;
         }
         let turn = position / u64::from(BLOCK);

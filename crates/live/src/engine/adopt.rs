@@ -137,8 +137,7 @@ impl Engine {
         let sizes = self.scanner.sizes().unwrap_or_default();
         let has_changed = sizes.space_pages != self.adoption.size_pages;
         self.adoption.size_pages = sizes.space_pages;
-        let is_due = self.now >= self.adoption.next_full;
-        if has_changed || is_due {
+        if has_changed || self.now >= self.adoption.next_full {
             self.adoption.next_full = self.now.after_ns(FULL_SCAN_NS);
             self.scan();
         }

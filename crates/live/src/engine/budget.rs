@@ -2,9 +2,9 @@
 //!
 //! An engine that uses most of its frames takes of those that nobody has, as much again as it has.
 //! If there are none it says that it is short while it still has some, so that the program need not
-//! wait for the answer. It does so once for a budget: the supervisor knows from then on, and forgets
-//! it when it gives more, or at its intervals. It also says when it is down to a budget that was
-//! lowered, as others may wait for what it had.
+//! wait for the answer. It does so once for a budget: the supervisor knows from then on, and
+//! forgets it when it gives more, or at its intervals. It also says when it is down to a budget
+//! that was lowered, as others may wait for what it had.
 //!
 //! What a process has in memory beside its frames counts against the budget, too, but for a little
 //! that every process has: the tables of its engine, and what is not managed. So many frames are
