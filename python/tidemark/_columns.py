@@ -33,6 +33,12 @@ class Table:
         """The columns by name, in order. They are the arrays themselves, not copies."""
         raise NotImplementedError
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self.__dict__.update(state)
+
     def __repr__(self) -> str:
         shown = (field.name for field in fields(cast(Any, self)) if field.repr)
         told = ", ".join(f"{name}={_shortened(getattr(self, name))}" for name in shown)

@@ -25,6 +25,7 @@ __all__ = [
     "number",
     "read",
     "replay",
+    "restore",
     "summarize",
     "write",
 ]

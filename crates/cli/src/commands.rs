@@ -6,8 +6,7 @@ use crate::exit::{Exit, Refusal};
 use crate::files;
 
 /// Makes the list of subcommands. Each names a module with `Arguments` (whose first line of
-/// documentation is its help, and which
-/// says which [files](crate::files::Files) it names) and
+/// documentation is its help, and which says which [files](crate::files::Files) it names) and
 /// `fn run(Arguments) -> Result<Exit, Refusal>`.
 macro_rules! commands {
     ($($(#[$attribute:meta])* $name:ident = $module:ident;)*) => {

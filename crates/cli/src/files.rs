@@ -12,7 +12,7 @@
 //! - *An output that is no plain file.* A device, a pipe and the standard streams are written to.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -241,11 +241,12 @@ impl OutputFile {
     fn rename(&mut self) -> io::Result<()> {
         if let Draft::Nameless { target } = &self.draft {
             // A file gets its first name only where there is none.
-            let draft = draft_beside(target);
+            let (draft, target) = (draft_beside(target), target.clone());
             let open = open_path(&self.file);
-            linkat(CWD, open, CWD, &draft, AtFlags::SYMLINK_FOLLOW)?;
-            let target = target.clone();
+            let linked = linkat(CWD, open, CWD, &draft, AtFlags::SYMLINK_FOLLOW);
+            let named = linked.or_else(|_| copy(&self.file, &draft));
             self.draft = Draft::Named { draft, target };
+            named?;
         }
         match &self.draft {
             Draft::Named { draft, target } => fs::rename(draft, target),
@@ -273,6 +274,15 @@ fn unwritable(name: &str, error: &io::Error) -> Refusal {
     Refusal::new(format!(
         "`{name}`: {why}; name a file in a folder you may write to"
     ))
+}
+
+/// Copies a file that can't be linked, as where `/proc` is not mounted, to one called `draft`.
+fn copy(file: &File, draft: &Path) -> io::Result<()> {
+    let mut from = file.try_clone()?;
+    from.rewind()?;
+    let mut to = File::create_new(draft)?;
+    to.set_permissions(from.metadata()?.permissions())?;
+    io::copy(&mut from, &mut to).map(drop)
 }
 
 /// The path by which an open file can be linked to.

@@ -57,6 +57,20 @@ fn too_little_memory() {
 }
 
 #[test]
+fn found_h4_a_share_of_what_is_not_known_yet_is_refused() {
+    let told = ["`--memory 50%`", "not known before", "give a size"];
+    expect_run_refused(&["--memory", "50%"], &told);
+    expect_refusal(
+        &tidemark(&["bench", "loop", "--memory", "50%", "--size", "8M"]),
+        &told,
+    );
+    expect_run_refused(
+        &["--memory", "64M", "--swap-size", "50%"],
+        &["`--swap-size 50%`", "give a size"],
+    );
+}
+
+#[test]
 fn no_memory_given() {
     expect_refusal(&tidemark(&["run", "--", "true"]), &["--memory <SIZE>"]);
 }

@@ -212,3 +212,36 @@ fn found_h2_standard_output_and_devices_are_written_to() {
         String::from_utf8_lossy(&svg)
     );
 }
+
+#[test]
+fn found_l_every_command_that_reads_one_trace_reads_standard_input() {
+    let folder = Folder::new("outputs-stdin");
+    material(&folder);
+    let lines = [
+        "info INPUT",
+        "export INPUT --to pages",
+        "curve INPUT --csv",
+        "wss INPUT --csv",
+        "map INPUT --csv",
+        "report INPUT -o page.html --json",
+        "replay -m 50% --csv INPUT",
+    ];
+    for line in lines {
+        let named = run(&folder, &line.replace("INPUT", "s.tide"), None);
+        let piped = run(&folder, &line.replace("INPUT", "-"), Some("s.tide"));
+        let told = stderr(&piped);
+        assert_eq!(
+            (named.status.code(), piped.status.code()),
+            (Some(0), Some(0)),
+            "{told}"
+        );
+        assert_eq!(named.stdout.len() > 20, piped.stdout.len() > 20, "{line}");
+    }
+    let none = run(&folder, "curve -", None);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(
+        stderr(&none).contains("`standard input`"),
+        "{}",
+        stderr(&none)
+    );
+}

@@ -117,3 +117,15 @@ fn found_m12_one_size_of_memory_is_drawn_as_bars_by_system() {
         "{bars}"
     );
 }
+
+#[test]
+fn found_l_windows_are_told_in_readable_units() {
+    let mut record = sample::report();
+    record.trace.granularity = "window 100000000 to 400000000".into();
+    let html = page(&record);
+    assert!(html.contains("each page at most once per window of 100 ms to 400 ms"));
+    let (head, _) = html.split_once("<script").unwrap();
+    assert!(!head.contains("100000000"));
+    record.trace.granularity = "exact".into();
+    assert!(page(&record).contains("page references (every change of page)"));
+}

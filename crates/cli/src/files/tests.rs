@@ -72,6 +72,15 @@ fn a_file_system_without_nameless_files_will_do() {
 }
 
 #[test]
+fn a_file_that_can_not_be_linked_is_copied() {
+    let folder = Folder::new("copied");
+    let mut file = open_draft(folder.0.join("out")).unwrap().0;
+    file.write_all(b"text").unwrap();
+    copy(&file, &folder.0.join("draft")).unwrap();
+    assert_eq!(read(&folder.0.join("draft")), "text");
+}
+
+#[test]
 fn an_output_keeps_the_rights_of_what_was_there() {
     let folder = Folder::new("rights");
     let path = folder.file("out", "old");

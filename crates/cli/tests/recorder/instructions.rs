@@ -58,3 +58,19 @@ fn found_h7_a_program_with_instructions_that_valgrind_does_not_know_is_told() {
         }
     }
 }
+
+#[test]
+fn found_m2_a_recording_says_nothing_that_it_has_not_measured() {
+    let Some(recorder) = recorder() else {
+        return;
+    };
+    let folder = Folder::new("rates");
+    let trace = folder.path("trace.tide");
+    let output = finish(&mut record(recorder, &["--summary", "-o", &trace, "true"]));
+    let told = stderr(&output);
+    assert!(
+        told.contains(" instructions, ") && told.contains("/s"),
+        "{told}"
+    );
+    assert!(!told.contains("slower"), "{told}");
+}
