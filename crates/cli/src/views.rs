@@ -195,7 +195,7 @@ mod tests {
         let told = check(37 << 30, 18 << 30).unwrap_err();
         assert_eq!(
             told,
-            "`a.tide`: its 1,660,000,000 references would take 37.0 GiB of memory, and 18.0 GiB \
+            "`a.tide`: its 1,660,000,000 references would take 37 GiB of memory, and 18 GiB \
              are available; do x"
         );
     }

@@ -7,6 +7,8 @@
 //!
 //! Memory that varies: [`intervals`] give the curves of [`working_set`] and [`vmin`] for all
 //! windows; these and [`pff`] also walk a string and tell [`residence`] of their size over time.
+//! Of a string that is not held, [`ageing`] tells the working set over time, and the [`longest`]
+//! intervals the most pages of working set and VMIN.
 //! Behaviour: [`localities`] and [`phases`] with [`peaks`] between them, [`lifetime`] functions
 //! with their knees, [`space_time`] products, and the memory [`needed`].
 
