@@ -66,7 +66,7 @@ use crate::scanner::Scanner;
 use crate::shared::{ProcessIndex, Shared};
 use crate::store::SwapStore;
 use crate::sys::PAGE;
-use crate::sys::uffd::{Features, Messages};
+use crate::sys::uffd::Messages;
 
 use self::adopt::Adoption;
 use self::aside::Aside;
@@ -140,11 +140,6 @@ impl Engine {
     /// This process's record in the shared memory.
     pub fn record(&self) -> ProcessIndex {
         ProcessIndex(self.record.load(std::sync::atomic::Ordering::Relaxed))
-    }
-
-    /// Whether it hears of forks without warning.
-    pub fn is_told_of_forks(&self) -> bool {
-        self.machine.program().has(Features::FORKS)
     }
 
     /// Whether what happens is logged: references, or decisions.

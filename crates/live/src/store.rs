@@ -363,6 +363,11 @@ impl SwapStore {
         self.unused.len() == self.transfers.len() && self.replies.is_empty()
     }
 
+    /// Whether nothing is waiting or under way: what was asked for is in its frames, or failed.
+    pub fn is_still(&self) -> bool {
+        self.unused.len() == self.transfers.len()
+    }
+
     /// Whether bytes are carried by io_uring.
     pub fn is_ring(&self) -> bool {
         matches!(self.carrier, Carrier::Ring(_))

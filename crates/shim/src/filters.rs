@@ -5,8 +5,8 @@
 //! would be their end. A program of one thread means the same without that.
 //!
 //! What a filter permits is for the program to need: from then on nothing of ours makes a system
-//! call on the program's threads. New mappings are found by the engine's own looks, and children
-//! are those of a [fork without warning](crate::forks).
+//! call on the program's threads, and new mappings are found by the engine's own looks. A fork
+//! alone still asks the engine: without that its child would lack pages.
 
 use std::ffi::{c_int, c_long};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,8 +4,6 @@
 //! themselves. What makes its system call with an instruction of its own passes by: the kernel
 //! tells the engine of that, where it is permitted to (see `feed` in the engine).
 //!
-//! So are forks under a [filter](crate::filters), which may forbid what the hooks need.
-//!
 //! A child that shares its parent's memory (`vfork`, threads) needs nothing: its faults are its
 //! parent's.
 

@@ -164,9 +164,7 @@ unsafe extern "C" fn in_child() {
 /// fork of this thread is under way, in whose midst a signal has arrived.
 pub(crate) fn quiesce() -> bool {
     keeping_errno(|| {
-        // The kernel tells of it, and that is permitted whatever else is.
-        let is_told = filters::are_set() && crate::is_told_of_forks();
-        if is_told || !REQUESTS.has_engine() || !lock_forks() {
+        if !REQUESTS.has_engine() || !lock_forks() {
             return false;
         }
         let Some(child) = REQUESTS.ask(Ask::Freeze, REST_LIMIT) else {

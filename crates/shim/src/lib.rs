@@ -69,8 +69,6 @@ static LOCK: Lock = Lock::new();
 static IS_IN_THREAD: AtomicBool = AtomicBool::new(false);
 /// Whether references are recorded.
 static IS_RECORDED: AtomicBool = AtomicBool::new(false);
-/// Whether the engine hears of forks without warning.
-static IS_TOLD_OF_FORKS: AtomicBool = AtomicBool::new(false);
 /// Whether the engine logs something that must be complete when the program leaves its memory.
 static IS_LOGGED: AtomicBool = AtomicBool::new(false);
 /// In in-thread mode, the numbers of the engine's files: from the floor to just before this.
@@ -297,7 +295,6 @@ extern "C" fn run_engine() -> ! {
 
 /// Has the program know that there is an engine, and turns it.
 fn go_to_work(engine: &Engine) -> ! {
-    IS_TOLD_OF_FORKS.store(engine.is_told_of_forks(), Ordering::Relaxed);
     REQUESTS.set_engine(tidemark_live::sys::thread::current(), engine.bell());
     set_stage(WORKING);
     serve()
@@ -338,10 +335,6 @@ fn is_in_thread() -> bool {
 
 fn is_logged() -> bool {
     IS_LOGGED.load(Ordering::Relaxed)
-}
-
-fn is_told_of_forks() -> bool {
-    IS_TOLD_OF_FORKS.load(Ordering::Relaxed)
 }
 
 fn is_recorded() -> bool {

@@ -60,20 +60,17 @@ static struct sock_fprog permit_few(void) {
     return make(calls, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
 }
 
-/* What only an engine would want. */
-static struct sock_fprog forbid_ours(void) {
-    static const long calls[] = {SYS_getpid,         SYS_gettid,     SYS_tgkill,     SYS_socket,
-                                 SYS_connect,        SYS_sendmsg,    SYS_recvmsg,    SYS_userfaultfd,
-                                 SYS_io_uring_setup, SYS_pidfd_open, SYS_unshare,    SYS_signalfd4,
-                                 SYS_timerfd_create, SYS_sched_setaffinity,          -1};
-    return make(calls, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
-}
-
 /* What services and sandboxes do without. */
 static struct sock_fprog forbid_rare(void) {
-    static const long calls[] = {SYS_userfaultfd, SYS_io_uring_setup, SYS_pidfd_open, SYS_unshare,
-                                 SYS_process_vm_readv, SYS_sched_setaffinity, -1};
+    static const long calls[] = {SYS_userfaultfd, SYS_io_uring_setup,   SYS_pidfd_open,
+                                 SYS_unshare,     SYS_process_vm_readv, SYS_sched_setaffinity, -1};
     return make(calls, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW);
+}
+
+/* What nobody here calls. */
+static struct sock_fprog forbid_foreign(void) {
+    static const long calls[] = {SYS_ptrace, SYS_mount, SYS_reboot, SYS_unshare, -1};
+    return make(calls, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);
 }
 
 static long set(struct sock_fprog program, unsigned flags) {
@@ -129,7 +126,7 @@ static int go(const char *way) {
         set(permit_few(), SECCOMP_FILTER_FLAG_TSYNC);
         say(way, syscall(SYS_getppid), wrong(1));
     } else if (!strcmp(way, "forks")) {
-        answer = set(forbid_ours(), SECCOMP_FILTER_FLAG_TSYNC);
+        answer = set(forbid_foreign(), SECCOMP_FILTER_FLAG_TSYNC);
         pid_t id = fork();
         if (id == 0) {
             say("its child", 0, use_memory());

@@ -10,18 +10,25 @@
 //!
 //! A page that can't be read back is poisoned: the child is ended if it touches it.
 
+use std::os::fd::AsFd;
+use std::time::Duration;
+
 use tidemark_core::id::VirtPage;
 use tidemark_core::vm::Contents;
 
-use super::{Engine, address_of, say};
+use super::{Engine, Trouble, address_of, now, say};
 use crate::ranges::Ranges;
-use crate::sys::PAGE;
 use crate::sys::uffd::{Message, Messages, Progress, Stop, Uffd};
+use crate::sys::{PAGE, socket};
 
 /// Pages read and copied in one go at most.
 pub(super) const RUN_MAX: usize = 64;
-/// How often a copy is tried again while the child changes its address space.
-const TRIES_MAX: u32 = 10_000;
+/// How long transfers may take to end.
+const FILLING_NS_MAX: u64 = 20_000_000_000;
+/// How long a child may take for one change of its address space, ...
+const CHANGE_NS_MAX: u64 = 10_000_000_000;
+/// ... and how often is looked.
+const CHANGE_PAUSE: Duration = Duration::from_micros(50);
 
 /// A child that is being fed.
 struct Ward {
@@ -48,6 +55,7 @@ enum Served {
 impl Engine {
     /// Copies to the child behind `uffd` every page that it lacks, and lets it go.
     pub(super) fn feed_child(&mut self, uffd: Uffd) {
+        self.await_pages();
         let mut pages = Vec::new();
         let mut note = |at, contents| pages.push((at, contents));
         self.vm.visit_pages(self.space, &mut note);
@@ -64,6 +72,22 @@ impl Engine {
             }));
         }
         self.murmur("a child that was forked by a system call of its own runs unmanaged");
+    }
+
+    /// Waits until no frame is being filled: what it holds before is not its page.
+    fn await_pages(&mut self) {
+        let end = now().after_ns(FILLING_NS_MAX);
+        while !self.store.is_still() {
+            self.reap();
+            if now() > end {
+                self.end_for(&Trouble::Call {
+                    what: "waiting for transfers for a forked child",
+                    error: crate::sys::Errno::TIMEDOUT,
+                });
+            }
+            // Whatever the wait answers, the loop looks for itself.
+            let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
+        }
     }
 
     fn feed_pages(&mut self, ward: &mut Ward, pages: &[(VirtPage, Contents)]) {
@@ -122,7 +146,8 @@ impl Ward {
 
     /// Copies `count` pages from `source` to `start` and what follows it.
     fn put(&mut self, start: usize, source: usize, count: usize) -> Served {
-        let (mut done, mut tries) = (0, 0);
+        let end = now().after_ns(CHANGE_NS_MAX);
+        let mut done = 0;
         while done < count {
             let Some(to) = self.place_of(start + done * PAGE) else {
                 done += 1;
@@ -139,15 +164,15 @@ impl Ward {
                 Progress::Part(bytes) => done += bytes / PAGE,
                 // What stands there is what the child has, or has written since.
                 Progress::Nothing(Stop::Present) => done += 1,
-                Progress::Nothing(Stop::Absent | Stop::Changing) if tries < TRIES_MAX => {
-                    tries += 1;
-                    if !self.hear() && tries > 1 {
-                        // Nothing is registered there, and nothing is said to have changed.
-                        done += 1;
-                        tries = 0;
+                // A change has begun of which there is no word yet: the child may have lost its
+                // processor there.
+                Progress::Nothing(Stop::Changing) if now() < end => {
+                    if !self.hear() {
+                        std::thread::sleep(CHANGE_PAUSE);
                     }
                 }
-                Progress::Nothing(Stop::Absent) => done += 1,
+                // Nothing is registered there, unless that is what there is word of.
+                Progress::Nothing(Stop::Absent) => done += usize::from(!self.hear()),
                 Progress::Nothing(Stop::Ending) => return Served::Left,
                 Progress::Nothing(_) => return Served::Refused,
             }

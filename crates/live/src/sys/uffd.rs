@@ -241,7 +241,6 @@ pub struct Uffd {
     fd: OwnedFd,
     /// Whether who waits for a page is left waiting when it comes.
     is_quiet: bool,
-    features: Features,
 }
 
 impl Uffd {
@@ -251,16 +250,10 @@ impl Uffd {
         if lacking != Features::NONE {
             return Err(OpenError::Lacks { missing: lacking });
         }
-        let mut uffd = Uffd::of(open_fd()?);
+        let uffd = Uffd::of(open_fd()?);
         uffd.shake_hands(features)
             .map_err(|error| OpenError::Refused { error })?;
-        uffd.features = features;
         Ok(uffd)
-    }
-
-    /// Whether it was opened with all of `features`.
-    pub fn has(&self, features: Features) -> bool {
-        features.without(self.features) == Features::NONE
     }
 
     /// Takes charge of the userfaultfd that a [`Message::Fork`] has brought.
@@ -277,11 +270,8 @@ impl Uffd {
     }
 
     fn of(fd: OwnedFd) -> Uffd {
-        Uffd {
-            fd,
-            is_quiet: false,
-            features: Features::NONE,
-        }
+        let is_quiet = false;
+        Uffd { fd, is_quiet }
     }
 
     /// What the kernel offers.
