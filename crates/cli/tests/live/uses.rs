@@ -34,7 +34,7 @@ fn the_other_commands_take_it() {
     let said = run(&["info", &trace]);
     for part in [
         "live sampling",
-        "5,000,000 ns",
+        "windows of 5 ms",
         "processor time",
         "[anonymous]",
     ] {
