@@ -433,7 +433,8 @@ static void write_change(UInt call, const UWord* words, UWord result)
       write_pair(LOG_PROTECT, rights_of(words[2]), words[0], VG_PGROUNDUP(words[1]));
       break;
    case __NR_brk:
-      if (result != heap_end) {
+      /* One that is refused is written, too: the C library maps what it needs then. */
+      if (result != heap_end || words[0] > result) {
          write_pair(LOG_BREAK, 0, result, heap_end);
          heap_end = result;
       }

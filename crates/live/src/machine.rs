@@ -124,8 +124,8 @@ pub struct LiveMachine {
     hand: Option<&'static Hand>,
     /// Whether pages that were in the program count as modified, whatever they hold.
     is_suspicious: bool,
-    /// Whether no page has been waited for in vain in this settle.
-    is_patient: bool,
+    /// How many pages in a row have been waited for in vain.
+    waits_in_vain: u32,
     tally: Tally,
 }
 
@@ -213,7 +213,7 @@ impl LiveMachine {
             setbacks: VecDeque::with_capacity(64),
             hand: None,
             is_suspicious: false,
-            is_patient: true,
+            waits_in_vain: 0,
             tally: Tally::default(),
         })
     }
@@ -766,7 +766,6 @@ impl Machine for LiveMachine {
     }
 
     fn settle(&mut self) {
-        self.is_patient = true;
         self.empty_slots();
         self.carry_out_leaves();
         self.carry_out_enters();

@@ -21,6 +21,9 @@ const FILE_TAIL_BYTES: u64 = 4 << 20;
 const GUARD_BYTES_MAX: u64 = 64 << 10;
 /// In step, mappings are managed from this size on: as in the live engine.
 pub const LARGE_BYTES_LEAST: u64 = 4 << 20;
+/// What a mapping is called that the C library makes in place of more heap. Where recordings are
+/// made a heap may grow to 8 MiB (Valgrind's `brk`), and a live one goes on.
+pub const HEAP_PIECE: &str = "[heap piece]";
 /// How many answers are remembered for a process.
 const RECENT: usize = 1 << 12;
 
@@ -51,6 +54,8 @@ struct Process {
     spans: Spans<Kind>,
     /// Where the heap begins and ends.
     heap: Option<(u64, u64)>,
+    /// The heap has just been refused more.
+    is_refused: bool,
     /// Answers for pages, by their lowest bits.
     recent: Vec<(u64, bool)>,
     /// Its time at the last record that stayed.
@@ -139,6 +144,7 @@ impl Process {
         Process {
             spans: Spans::default(),
             heap: None,
+            is_refused: false,
             recent: vec![(u64::MAX, false); RECENT],
             ended: None,
         }
@@ -228,6 +234,7 @@ impl Process {
             return None;
         };
         let (start, pages) = (*start, *pages);
+        let is_piece = std::mem::take(&mut self.is_refused) && file.is_empty();
         let kind = match file.as_str() {
             _ if *is_shared => Kind::Other,
             HEAP => heap_kind(extent),
@@ -246,7 +253,12 @@ impl Process {
                 pages,
                 rights: Rights(Rights::READ.0 | Rights::WRITE.0),
                 is_shared: false,
-                file: if file == HEAP { HEAP } else { "" }.into(),
+                file: match file.as_str() {
+                    HEAP => HEAP,
+                    _ if is_piece => HEAP_PIECE,
+                    _ => "",
+                }
+                .into(),
                 offset: 0,
             }),
             false => is_taken.then_some(Event::Unmap { start, pages }),
@@ -328,6 +340,7 @@ impl Process {
 
     /// The first that is said of a heap nobody mapped is where it begins.
     fn set_break(&mut self, end: u64, extent: Extent) -> Option<Event> {
+        self.is_refused = self.heap.is_some_and(|(_, before)| before == end);
         let (start, before) = self.heap.unwrap_or((end, end));
         let end = end.max(start);
         self.cut(start, before.max(end));
@@ -456,6 +469,23 @@ mod tests {
         );
         assert_eq!(block.pages, [50, 54]);
         assert_eq!(block.events.len(), 4);
+    }
+
+    #[test]
+    fn found_h6_what_is_mapped_when_the_heap_is_refused_more_is_a_piece_of_it() {
+        let ends = [50, 60, 60].map(|end| Event::Break { end });
+        let maps = vec![map(100, 34, "", 3), map(200, 34, "", 3)];
+        let events = [vec![map(5, 5, "", 3)], ends.into(), maps].concat();
+        let block = kept(Extent::All, events, &[100, 200]);
+        let files = block
+            .events
+            .iter()
+            .filter_map(|placed| match &placed.event {
+                Event::Map { file, .. } => Some(file.as_str()),
+                _ => None,
+            });
+        assert_eq!(files.collect::<Vec<_>>(), ["", HEAP_PIECE, ""]);
+        assert_eq!(block.pages, [100, 200]);
     }
 
     #[test]

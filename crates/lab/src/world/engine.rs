@@ -44,6 +44,8 @@ pub(super) enum Alarm {
     Birth(usize),
     /// A thread's waiting for the world is over.
     Wake(usize),
+    /// An engine looks for a process's memory.
+    Look(usize),
     /// The memory is told the time.
     Tick,
     /// Frames are divided among memories.
@@ -312,6 +314,7 @@ impl<'a> World<'a> {
                     self.make_ready(thread, at);
                 }
             }
+            Alarm::Look(process) => self.sound_look(process, at),
             Alarm::Tick => {
                 self.set_alarm(at + self.system.tick_ns, alarm);
                 self.tick(at);

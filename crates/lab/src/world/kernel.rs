@@ -23,6 +23,9 @@ const SWAP: usize = 0;
 impl World<'_> {
     /// Serves the fault of a thread on its processor.
     pub(super) fn take_fault(&mut self, number: usize, running: usize) {
+        if self.fill_unseen(number, running) {
+            return;
+        }
         let now = self.processors[number].now;
         let thread = &mut self.threads[running];
         let process = &mut self.processes[thread.process];

@@ -4,6 +4,7 @@ use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::machine::Rights;
 use tidemark_core::space::Advice;
 use tidemark_trace::Event;
+use tidemark_trace::private::HEAP_PIECE;
 use tidemark_trace::regions::HEAP;
 
 use super::copies::Copying;
@@ -206,12 +207,17 @@ impl World<'_> {
         let space = self.processes[parent]
             .space
             .expect("a running process has a space");
+        if self.finds_late() {
+            // The engine knows of all that it has to copy.
+            self.find_memory(parent, now);
+        }
         let copy = self.memory.vm.fork(&mut self.memory.tables, space);
         self.processes[child].heap = self.processes[parent].heap;
         self.processes[parent].children += 1;
         let thread = self.begin(child, now);
         self.threads[thread].skip_inherited();
         self.settle_in(child, copy);
+        self.begin_looking(child, now);
         self.make_ready(thread, now);
     }
 
@@ -260,6 +266,7 @@ impl World<'_> {
     }
 
     fn change_mappings(&mut self, process: usize, space: SpaceId, event: &Event) {
+        self.processes[process].finding.note_change();
         match event {
             Event::Map { .. } => self.map(process, space, event),
             Event::Unmap { start, pages } => self.unmap(space, *start, *pages),
@@ -314,6 +321,9 @@ impl World<'_> {
             self.processes[process].heap = Some((*start, start + pages));
         }
         self.unmap(space, *start, *pages);
+        if file == HEAP_PIECE && self.finds_late() {
+            return self.grow_unseen(process, *start, start + pages);
+        }
         let (at, rights) = (VirtPage(*start), rights_of(*rights));
         let mapped = if is_file(file) {
             let number = self.processes[process].program;
@@ -357,6 +367,9 @@ impl World<'_> {
 
     fn unmap(&mut self, space: SpaceId, start: u64, pages: u64) {
         let at = VirtPage(start);
+        if let Some(owner) = self.owner_of(space) {
+            self.cut_unseen(owner, space, start, start.saturating_add(pages));
+        }
         self.memory
             .vm
             .unmap(&mut self.memory.tables, space, at, pages);
@@ -383,7 +396,9 @@ impl World<'_> {
         // Recorders tell where a heap begins by where it first ends.
         let (start, before) = self.processes[process].heap.unwrap_or((end, end));
         let end = end.max(start);
-        if end > before {
+        if end > before && self.finds_late() {
+            self.grow_unseen(process, before, end);
+        } else if end > before {
             self.map_anonymous(space, before, end - before);
         } else if end < before {
             self.unmap(space, end, before - end);
@@ -392,7 +407,7 @@ impl World<'_> {
     }
 
     /// Maps memory that grows, where nothing is mapped yet.
-    fn map_anonymous(&mut self, space: SpaceId, start: u64, pages: u64) {
+    pub(super) fn map_anonymous(&mut self, space: SpaceId, start: u64, pages: u64) {
         let at = VirtPage(start);
         let mapped = self
             .memory

@@ -18,6 +18,7 @@
 //!   processor, whatever it was doing.
 //! - All processes share one memory, or each program that is started has its own, and frames are
 //!   divided among them.
+//! - In a memory of its own, a heap is found late, as live: see [`finding`].
 //! - Several processors see each other's work within 20 microseconds.
 
 mod copies;
@@ -25,6 +26,7 @@ pub mod disk;
 mod engine;
 pub mod error;
 mod files;
+mod finding;
 mod kernel;
 mod life;
 mod memory;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use tidemark_core::id::SpaceId;
 use tidemark_trace::TimeUnit;
 
+use super::finding::Finding;
 use super::order::Order;
 use super::outcome::ProcessOutcome;
 use super::script::{Course, NO_USE};
@@ -44,6 +45,7 @@ pub(super) struct Process<'a> {
     pub(super) waiting_for_child: Vec<usize>,
     /// Where the heap begins and ends.
     pub(super) heap: Option<(u64, u64)>,
+    pub(super) finding: Finding,
     unit_ps: u64,
     /// Picoseconds run that make no whole nanosecond.
     carry_ps: u64,
@@ -75,6 +77,7 @@ impl<'a> Process<'a> {
             children_ended: 0,
             waiting_for_child: Vec::new(),
             heap: None,
+            finding: Finding::default(),
             unit_ps: match time {
                 TimeUnit::Instructions => costs.instruction_ps,
                 TimeUnit::References => costs.reference_ps,

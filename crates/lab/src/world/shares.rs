@@ -22,6 +22,7 @@ use tidemark_core::share::{
 use tidemark_core::time::Time;
 
 use super::engine::{Alarm, World};
+use super::finding::Finding;
 use super::memory::{Memory, Sums};
 use super::thread::State;
 
@@ -135,6 +136,8 @@ impl World<'_> {
     pub(super) fn leave_memory(&mut self, process: usize, now: u64) {
         let space = self.processes[process].space.take();
         let space = space.expect("a living process has a space");
+        // What stands goes with the table.
+        self.processes[process].finding = Finding::default();
         let memory = &mut self.memory;
         memory.vm.destroy_space(&mut memory.tables, space);
         memory.tables.destroy(space);
@@ -253,6 +256,7 @@ impl World<'_> {
         let process = self.threads[thread].process;
         self.settle_in(process, space);
         self.map_all(process);
+        self.begin_looking(process, now);
         self.make_ready(thread, now);
     }
 

@@ -8,8 +8,10 @@
 //! 1. A table entry is mapped exactly when the chain of its frame has a link for it.
 //! 2. `mapped` of a table counts its mapped entries.
 
+use std::collections::VecDeque;
+
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::machine::{Machine, Rights, Setback};
 
 use crate::analysis::references::Numbers;
 use crate::analysis::simulate::MachineKind;
@@ -27,6 +29,8 @@ const WRITABLE: u32 = 1 << 29;
 const REFERENCED: u32 = 1 << 30;
 /// Stored to since this was last taken.
 const MODIFIED: u32 = 1 << 31;
+/// What an entry names in place of a frame whose page the core knows nothing of. It has no link.
+const STANDING: u32 = FRAME;
 /// No link.
 const NONE: u32 = u32::MAX;
 
@@ -196,6 +200,7 @@ pub(super) struct Tables {
     was_modified: Vec<bool>,
     /// Whether what is mapped for writing counts as modified.
     is_suspicious: bool,
+    setbacks: VecDeque<(FrameId, Setback)>,
     work: Work,
     /// Entries there are, and the most there have been.
     mapped: u64,
@@ -204,7 +209,7 @@ pub(super) struct Tables {
 
 impl Tables {
     pub(super) fn new(kind: MachineKind, frames: u32, is_suspicious: bool) -> Tables {
-        assert!(frames < 1 << FRAME_BITS);
+        assert!(frames < STANDING);
         let frames = frames as usize;
         Tables {
             kind,
@@ -215,6 +220,7 @@ impl Tables {
             was_referenced: vec![false; frames],
             was_modified: vec![false; frames],
             is_suspicious,
+            setbacks: VecDeque::new(),
             work: Work::default(),
             mapped: 0,
             mapped_max: 0,
@@ -276,9 +282,25 @@ impl Tables {
         }
         for (table, linked) in self.tables.iter().zip(linked) {
             let Some(table) = table else { continue };
-            let mapped = table.entries.iter().filter(|&entry| entry & PRESENT != 0);
+            let is_mapped = |entry: &&u32| **entry & PRESENT != 0 && **entry & FRAME != STANDING;
+            let mapped = table.entries.iter().filter(is_mapped);
             assert_eq!((table.mapped, mapped.count()), (linked, linked as usize));
         }
+    }
+
+    /// Lets a page stand that the host has filled, and the core knows nothing of.
+    pub(super) fn let_stand(&mut self, space: SpaceId, at: VirtPage) {
+        let place = self.table(space).place_of(at);
+        let entry = self.entry(space.0, place);
+        assert_eq!(*entry & PRESENT, 0, "two pages at {at:?}");
+        *entry = PRESENT | WRITABLE | STANDING;
+    }
+
+    /// Takes away a page that stands.
+    pub(super) fn remove_standing(&mut self, space: SpaceId, at: VirtPage) {
+        let place = self.table(space).place_of(at);
+        let entry = std::mem::take(self.entry(space.0, place));
+        assert_eq!(entry & FRAME, STANDING);
     }
 
     fn entry(&mut self, space: u32, place: u32) -> &mut u32 {
@@ -382,6 +404,11 @@ impl Machine for Tables {
             Rights::Write => PRESENT | WRITABLE | frame.0,
         };
         let entry = *self.entry(space.0, place);
+        if entry & PRESENT != 0 && entry & FRAME == STANDING {
+            // The host refuses to put a page where one stands.
+            self.setbacks.push_back((frame, Setback::Gone));
+            return;
+        }
         if entry & PRESENT != 0 {
             let held = entry & FRAME;
             assert_eq!(held, frame.0, "a mapping leaves before another comes");
@@ -475,8 +502,13 @@ impl Machine for Tables {
         self.work.copies += 1;
     }
 
-    fn adopt(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {
-        unreachable!("all pages come through faults")
+    fn adopt(&mut self, space: SpaceId, at: VirtPage, frame: FrameId) {
+        let place = self.table(space).place_of(at);
+        let entry = self.entry(space.0, place);
+        assert!(*entry & PRESENT != 0 && *entry & FRAME == STANDING);
+        *entry = PRESENT | WRITABLE | REFERENCED | MODIFIED | frame.0;
+        self.count_entry(space);
+        self.link(frame, space.0, place);
     }
 
     fn relocate(&mut self, space: SpaceId, from: VirtPage, to: VirtPage, frame: FrameId) {
@@ -499,4 +531,8 @@ impl Machine for Tables {
     }
 
     fn settle(&mut self) {}
+
+    fn take_setback(&mut self) -> Option<(FrameId, Setback)> {
+        self.setbacks.pop_front()
+    }
 }

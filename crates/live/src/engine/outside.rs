@@ -24,8 +24,10 @@ const PAGES_MOST: usize = 4096;
 /// The pause before the next are tried, at first, and at most.
 const PAUSE_NS_LEAST: u64 = 20_000_000;
 const PAUSE_NS_MOST: u64 = 1_000_000_000;
-/// How long after the first page was disowned it is said how many there are.
+/// How long after the last page was disowned it is said how many there are, ...
 const SAID_AFTER_NS: u64 = 1_000_000_000;
+/// ... and how long after the first at most.
+const SAID_BEFORE_NS: u64 = 5_000_000_000;
 
 /// The pages outside of the account.
 pub(super) struct Outside {
@@ -44,7 +46,7 @@ pub(super) struct Outside {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Word {
     Unneeded,
-    Due(Time),
+    Due { due: Time, latest: Time },
     Said,
 }
 
@@ -87,7 +89,7 @@ impl Outside {
             false => self.due,
         };
         match self.word {
-            Word::Due(due) => next.min(due),
+            Word::Due { due, .. } => next.min(due),
             Word::Unneeded | Word::Said => next,
         }
     }
@@ -96,8 +98,14 @@ impl Outside {
         if self.pages.is_empty() {
             self.due = now.after_ns(self.pause_ns);
         }
-        if self.word == Word::Unneeded {
-            self.word = Word::Due(now.after_ns(SAID_AFTER_NS));
+        let latest = match self.word {
+            Word::Unneeded => Some(now.after_ns(SAID_BEFORE_NS)),
+            Word::Due { latest, .. } => Some(latest),
+            Word::Said => None,
+        };
+        if let Some(latest) = latest {
+            let due = now.after_ns(SAID_AFTER_NS).min(latest);
+            self.word = Word::Due { due, latest };
         }
         self.pages.insert(address, address + PAGE);
         self.added += 1;
@@ -138,7 +146,7 @@ impl Engine {
     /// Has the core try some of the pages outside of the account, if it is time; says how many
     /// there are, if that is due.
     pub(super) fn look_outside(&mut self) {
-        if matches!(self.outside.word, Word::Due(due) if due <= self.now) {
+        if matches!(self.outside.word, Word::Due { due, .. } if due <= self.now) {
             self.tell_of_pins();
         }
         if self.outside.pages.is_empty() || self.outside.due > self.now {
@@ -193,7 +201,7 @@ impl Engine {
 
     /// Says once that memory in use is over the budget, by how much, and why.
     pub(super) fn tell_of_pins(&mut self) {
-        if !matches!(self.outside.word, Word::Due(_)) {
+        if !matches!(self.outside.word, Word::Due { .. }) {
             return;
         }
         self.outside.word = Word::Said;

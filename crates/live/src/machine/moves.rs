@@ -25,6 +25,8 @@ const TRIES_AT_ONCE: u32 = 16;
 /// How often, and after what pauses, a page is tried again in step that the kernel holds.
 const TRIES_IN_STEP: u32 = 4000;
 const PAUSE_IN_STEP: Duration = Duration::from_micros(50);
+/// How often that is halved at most.
+const WAITS_HALVED_MAX: u32 = 12;
 /// How often a page that is to be dropped is tried again at once: another process may be sharing
 /// it just then.
 const TRIES_TO_DROP: u32 = 100_000;
@@ -194,6 +196,9 @@ impl LiveMachine {
                     continue;
                 }
             }
+            if tries > 0 {
+                self.waits_in_vain = 0;
+            }
             tries = 0;
             pages_max = (pages_max * 2).min(run.len());
         }
@@ -212,12 +217,12 @@ impl LiveMachine {
     /// that it has reported and not let go of yet. Who waits for the page would touch it again
     /// meanwhile, which the lab knows nothing of. Whether to try again.
     fn await_release(&mut self, stop: Stop, tries: u32) -> bool {
-        if !self.is_suspicious || !self.is_patient {
+        if !self.is_suspicious {
             return false;
         }
-        if tries >= TRIES_AT_ONCE + TRIES_IN_STEP {
-            // Pinned for good, most likely, and so are others.
-            self.is_patient = false;
+        if tries >= TRIES_AT_ONCE + (TRIES_IN_STEP >> self.waits_in_vain) {
+            // Pinned for good, most likely, and so are others: they are waited for half as long.
+            self.waits_in_vain = (self.waits_in_vain + 1).min(WAITS_HALVED_MAX);
             return false;
         }
         let is_held = match stop {

@@ -91,3 +91,60 @@ fn a_process_for_which_nothing_is_left_runs_beside_the_others() {
     let ended = outcome.programs.iter().map(|p| p.processes.len());
     assert_eq!(ended.collect::<Vec<_>>(), [2; 4]);
 }
+
+/// A process whose heap grows by so many pages at a time, which are touched at once.
+fn growing(steps: u64, pages: u64, pause_ns: u64) -> Arc<Script> {
+    let mut deeds = vec![start(1, 0), map(10, 1, WRITE, "")];
+    deeds.push(Deed::Event(Event::Break { end: 1000 }));
+    for step in 0..steps {
+        let first = 1000 + step * pages;
+        let end = first + pages;
+        deeds.push(Deed::Event(Event::Break { end }));
+        deeds.extend((first..end).map(Store));
+        let (call, ns) = (0, pause_ns);
+        deeds.push(Deed::Event(Event::Wait { call, ns }));
+    }
+    deeds.extend((1000..1000 + steps * pages).map(Store));
+    deeds.push(exit());
+    script(vec![deeds])
+}
+
+#[test]
+fn found_h6_a_heap_is_found_by_looking_and_what_stands_there_is_adopted() {
+    // Touched at once, and found later, but for what a look comes upon in the midst of it.
+    let outcome = divided(1200, &[growing(10, 100, 3_000_000)]);
+    let counters = outcome.counters;
+    assert_eq!(counters.arrivals(), 1000);
+    assert!(counters.adoptions >= 900 && counters.zero_fills <= 10);
+    // In less memory than that, what is adopted makes others leave.
+    let outcome = divided(600, &[growing(10, 100, 3_000_000)]);
+    let counters = outcome.counters;
+    // What was zeroed ahead may have left before it was touched.
+    let filled = counters.arrivals() - counters.page_ins;
+    assert_eq!(filled - counters.zero_drops, 1000);
+    assert!(counters.adoptions >= 900 && counters.page_outs >= 400);
+    assert!(counters.page_ins > 0);
+    assert_eq!(outcome.irregular, 0);
+}
+
+#[test]
+fn found_h6_a_heap_that_ends_before_it_is_found_leaves_nothing() {
+    let mut deeds = vec![start(1, 0), map(10, 1, WRITE, "")];
+    deeds.extend([1000, 1200].map(|end| Deed::Event(Event::Break { end })));
+    deeds.extend((1000..1200).map(Store));
+    deeds.push(Deed::Event(Event::Break { end: 1050 }));
+    deeds.push(Deed::Event(Event::Wait {
+        call: 0,
+        ns: 10_000_000,
+    }));
+    deeds.extend((1000..1050).map(Store));
+    deeds.push(Deed::Event(Event::Break { end: 1100 }));
+    deeds.push(Deed::Event(Event::Fork { child: 2 }));
+    deeds.push(exit());
+    let mut child = vec![start(2, 1)];
+    child.extend((1000..1100).map(Store));
+    child.push(exit());
+    let outcome = divided(600, &[script(vec![deeds, child])]);
+    assert_eq!(outcome.counters.adoptions, 50);
+    assert_eq!(outcome.irregular, 0);
+}
