@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tidemark_report::numbers;
 use tidemark_results::text::{bytes, count, table};
 use tidemark_trace::summary::{End, FileCounts, ProcessSummary, Summary};
-use tidemark_trace::{Granularity, TimeUnit};
+use tidemark_trace::{Granularity, Speed, TimeUnit};
 
 use crate::exit::{Exit, Refusal};
 use crate::output;
@@ -65,6 +66,9 @@ fn view(name: &str, summary: &Summary) -> String {
         other => format!("in {}", other.noun()),
     };
     line("time", time);
+    if let Some(speed) = speed(summary) {
+        line("speed", speed);
+    }
     line(
         "records",
         format!(
@@ -117,6 +121,29 @@ fn files(summary: &Summary) -> String {
     )
 }
 
+/// How fast the program is without the recorder, where that is known.
+fn speed(summary: &Summary) -> Option<String> {
+    Some(match summary.header.speed? {
+        Speed::Measured {
+            user_ns,
+            system_ns,
+            elapsed_ns,
+        } => {
+            let seconds = |ns: u64| numbers::seconds(ns as f64 / 1e9);
+            format!(
+                "by itself {}, of which {} in user mode and {} in the kernel",
+                seconds(elapsed_ns),
+                seconds(user_ns),
+                seconds(system_ns)
+            )
+        }
+        Speed::Calibrated { unit_fs } => format!(
+            "some {} an instruction, by the recording machine's clock",
+            numbers::seconds(unit_fs as f64 / 1e15)
+        ),
+    })
+}
+
 fn granularity(summary: &Summary) -> String {
     let header = &summary.header;
     match header.granularity {
@@ -128,10 +155,12 @@ fn granularity(summary: &Summary) -> String {
             let longest = summary.processes.iter().filter_map(|it| it.window_ns).max();
             let grown = longest.filter(|&longest| longest > ns);
             let grown = grown.map_or(String::new(), |ns| format!(" up to {} ns", count(ns)));
+            let least = 2 * longest.unwrap_or(ns).max(ns);
             format!(
-                "pages once in windows of {} ns{grown}, at their first touches; later ones are not \
-                 ordered",
-                count(ns)
+                "pages once in windows of {} ns{grown}, at their first touches: tells of working \
+                 sets over {} and more",
+                count(ns),
+                numbers::seconds(least as f64 / 1e9)
             )
         }
     }

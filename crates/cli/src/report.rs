@@ -8,8 +8,8 @@ use tidemark_lab::study::Wanted;
 use tidemark_report::page::page;
 use tidemark_report::words;
 
-use crate::curve::Assuming;
 use crate::exit::{Exit, Refusal};
+use crate::needed::Assuming;
 use crate::output;
 use crate::views::{self, Progress, Source};
 
@@ -38,7 +38,9 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         ..Wanted::default()
     };
     let study = arguments.source.read(wanted, &mut progress)?;
-    let record = study.report(&assumed, &mut |what, part| progress.show(what, part));
+    let mut record = study.report(&assumed, &mut |what, part| progress.show(what, part));
+    let (assuming, trace) = (&arguments.assuming, arguments.source.path());
+    assuming.rehearse(&study, trace, &mut record.curve, &mut progress)?;
     progress.show("page", 1.0);
     views::write(&arguments.output, page(&record).as_bytes())?;
     drop(progress);

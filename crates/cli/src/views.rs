@@ -62,6 +62,11 @@ pub struct Views<'a> {
 }
 
 impl Source {
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.trace
+    }
+
     /// Reads it.
     pub fn read(&self, wanted: Wanted, progress: &mut Progress) -> Result<Study, Refusal> {
         let wanted = Wanted {

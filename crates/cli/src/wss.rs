@@ -3,8 +3,10 @@
 use clap::Args;
 use tidemark_lab::study::Wanted;
 use tidemark_report::{picture, terminal};
+use tidemark_results::analysis::TraceFacts;
 
-use crate::exit::{Exit, Refusal};
+use crate::curve::span;
+use crate::exit::{Exit, Refusal, refuse};
 use crate::views::{Forms, Progress, Source, Views, parse_amounts};
 
 /// So many spans of time are told apart.
@@ -15,7 +17,8 @@ const PIECES: usize = 1000;
 pub struct Arguments {
     #[command(flatten)]
     source: Source,
-    /// The windows, in units of the trace's time: `20k`, `1.5M` (default: three that fit)
+    /// The windows, in units of the trace's time: `20k`, `1.5M` (default: three that fit); of a
+    /// live recording at least two of its sampling windows
     #[arg(long, value_name = "N,…")]
     windows: Option<String>,
     #[command(flatten)]
@@ -34,6 +37,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         ..Wanted::default()
     };
     let study = arguments.source.read(wanted, &mut progress)?;
+    check_windows(windows.as_deref().unwrap_or(&[]), study.facts())?;
     let mut windows = windows.unwrap_or_else(|| study.usual_windows());
     windows.sort_unstable();
     windows.dedup();
@@ -51,4 +55,19 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         picture: &|| picture::sizes::sizes(&record, phases.as_ref()),
         drawing: &|screen| terminal::sizes(&record, screen),
     })
+}
+
+/// Refuses windows that a sampled trace can't tell of.
+fn check_windows(windows: &[u64], trace: &TraceFacts) -> Result<(), Refusal> {
+    let least = trace.window_least();
+    match windows.iter().find(|window| **window < least) {
+        Some(window) => refuse!(
+            "`--windows`: {} is less than twice the longest sampling window ({}), and the trace \
+             can't tell of that; ask for {least} or more, or record it with a shorter `--window` \
+             or without `--live`",
+            span(*window),
+            span(least / 2),
+        ),
+        None => Ok(()),
+    }
 }

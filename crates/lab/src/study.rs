@@ -12,9 +12,11 @@ pub mod lifetimes;
 pub mod locks;
 mod order;
 mod policies;
+mod rehearsal;
 mod replay;
 mod runs;
 mod sampled;
+mod simulated;
 mod space_time;
 mod time;
 mod trial;
@@ -23,18 +25,20 @@ use std::path::Path;
 
 use tidemark_results::analysis::map::{self, MapRecord};
 use tidemark_results::analysis::report::{self, ReportRecord};
-use tidemark_results::analysis::{Mark, TimeUnit, TraceFacts};
+use tidemark_results::analysis::{Mark, TimeUnit, TraceFacts, Windows};
 use tidemark_trace::container::Ending;
-use tidemark_trace::{Block, Error, Granularity, Header, Reader};
+use tidemark_trace::{Block, Error, Granularity, Header, Reader, Speed};
 
 use crate::analysis::map::{AddressMap, Fineness, Mapper};
 use crate::analysis::reference_string::ReferenceString;
 use crate::analysis::sampler::Sampler;
 use crate::analysis::shards::Sampling;
+use crate::analysis::sight::Sight;
 use crate::analysis::{Choice, Loading, References};
 
 pub use order::{Assumed, CurveOrder, Sizes};
 pub use policies::{Named, UnknownPolicy};
+pub use rehearsal::{Rehearsal, RehearsalOrder};
 pub use replay::{NamedDisk, Replay, ReplayOrder, Replayed, Unreadable, Unrunnable};
 pub use trial::{METRICS, Trial, count_peak_pages, run_trials};
 
@@ -57,6 +61,18 @@ pub struct Wanted {
     pub partial: bool,
 }
 
+impl Wanted {
+    /// What is wanted of a trace with this header. Of one that was sampled there are few
+    /// references, and they tell what it can't.
+    fn of(self, header: &Header) -> Wanted {
+        let is_sampled = matches!(header.granularity, Granularity::Window(_));
+        Wanted {
+            references: self.references || is_sampled,
+            ..self
+        }
+    }
+}
+
 /// A trace that has been read.
 pub struct Study {
     facts: TraceFacts,
@@ -64,6 +80,10 @@ pub struct Study {
     sampler: Option<Sampler>,
     map: Option<AddressMap>,
     marks: Vec<Mark>,
+    /// What the trace can tell of.
+    sight: Sight,
+    /// How fast the program is by itself.
+    speed: Option<Speed>,
 }
 
 impl Study {
@@ -79,6 +99,7 @@ impl Study {
         let file_bytes = std::fs::metadata(&path).map_or(0, |file| file.len()).max(1);
         let mut reader = Reader::open(path)?;
         let header = reader.header().clone();
+        let wanted = wanted.of(&header);
         let mut loading = Loading::new(&header, Choice::All);
         // Without a map, marks and the count of processes still come from one, of the least size.
         let fineness = wanted.map.unwrap_or(Fineness {
@@ -122,6 +143,8 @@ impl Study {
             }
             (false, _, _) => touched,
         };
+        let sight = sight_of(&references);
+        facts.windows = windows_of(&header, granularity, sight);
         facts.time = match wanted.references {
             true => references.duration(),
             false => map.time,
@@ -132,12 +155,32 @@ impl Study {
             sampler,
             marks: map.marks.clone(),
             map: wanted.map.map(|_| map),
+            sight,
+            speed: header.speed,
         })
     }
 
     /// What is said of the trace.
     pub fn facts(&self) -> &TraceFacts {
         &self.facts
+    }
+
+    /// What is assumed, with what the trace tells of its program's speed.
+    pub fn assumed_of(&self, assumed: &Assumed) -> Assumed {
+        assumed.informed(self.speed, self.facts.time_unit, self.facts.time)
+    }
+
+    /// How long the program took by itself, and how much of a processor in the kernel, where it was
+    /// run so.
+    pub fn native_ns(&self) -> Option<(u64, u64)> {
+        match self.speed? {
+            Speed::Measured {
+                elapsed_ns,
+                system_ns,
+                ..
+            } => Some((elapsed_ns, system_ns)),
+            Speed::Calibrated { .. } => None,
+        }
     }
 
     /// The address map.
@@ -180,7 +223,7 @@ impl Study {
             (curve, wss, phases)
         });
         progress("space-time", 0.0);
-        let space_time = self.space_time(&curve, assumed);
+        let space_time = self.space_time(&curve, &self.assumed_of(assumed));
         progress("space-time", 1.0);
         ReportRecord {
             schema: report::SCHEMA.into(),
@@ -220,6 +263,29 @@ fn facts(header: &Header, longest: Granularity) -> TraceFacts {
         time: 0,
         is_cut: false,
         is_pages_estimate: false,
+        windows: None,
+    }
+}
+
+/// What there is an answer for.
+fn sight_of(references: &References) -> Sight {
+    match references.granularity {
+        Granularity::Window(longest) => {
+            let string = ReferenceString::of(references);
+            Sight::in_windows(string, &references.names, longest)
+        }
+        Granularity::Exact | Granularity::Quantum(_) => Sight::FULL,
+    }
+}
+
+fn windows_of(header: &Header, longest: Granularity, sight: Sight) -> Option<Windows> {
+    match (header.granularity, longest) {
+        (Granularity::Window(first_ns), Granularity::Window(longest_ns)) => Some(Windows {
+            first_ns,
+            longest_ns,
+            pages_touched: sight.pages_min,
+        }),
+        _ => None,
     }
 }
 

@@ -5,6 +5,8 @@
 //! (FIFO, CLOCK) and [`simulate`] (any registered policy) take sizes one by one. Where a trace is
 //! too long to be held, a [`sampler`] takes it block by block, and [`shards`] estimate LRU's curve.
 //!
+//! What was sampled in windows tells less: [`sight`].
+//!
 //! Memory that varies: [`intervals`] give the curves of [`working_set`] and [`vmin`] for all
 //! windows; these and [`pff`] also walk a string and tell [`residence`] of their size over time.
 //! Behaviour: [`localities`] and [`phases`] with [`peaks`] between them, [`lifetime`] functions
@@ -28,6 +30,7 @@ pub mod references;
 pub mod residence;
 pub mod sampler;
 pub mod shards;
+pub mod sight;
 pub mod simulate;
 #[cfg(test)]
 mod slow;

@@ -37,7 +37,10 @@ impl Study {
     /// If the references were not wanted.
     pub fn phases(&self) -> PhasesRecord {
         let string = self.string();
-        let options = PhaseOptions::for_string(&string);
+        let mut options = PhaseOptions::for_string(&string);
+        // Within two windows of a sampled trace nothing is known to be in use throughout.
+        options.piece_ticks_min = options.piece_ticks_min.max(self.sight.window_min);
+        options.phase_ticks_min = options.phase_ticks_min.max(self.sight.window_min);
         let time = self.facts.time.max(1) as f64;
         let levels = match self.references.is_empty() {
             true => vec![],
