@@ -14,7 +14,7 @@ from tidemark._columns import F64, U32, U64, Table
 from tidemark._curves import VARIABLE, curve
 from tidemark._references import Source, load
 
-TIME_UNIT_NS = {"instructions": 0.5, "references": 50.0, "nanoseconds": 1.0}
+TIME_UNIT_NS = {"instructions": 0.2, "references": 50.0, "nanoseconds": 1.0}
 """How long a unit of virtual time is taken to last, in ns, if nothing else is said."""
 
 
@@ -110,6 +110,8 @@ class Need(NamedTuple):
     """How often a page is brought back. First uses don't count."""
     slow_down: float
     """How much longer the program takes, as a share of its own time."""
+    is_at_most: bool
+    """Whether less memory may do: a trace that was sampled can't tell of less than its windows."""
 
 
 @overload
@@ -126,7 +128,8 @@ def working_set(
     """Follows the pages used within the last `window` of virtual time, in at most `pieces` pieces.
 
     Windows are in virtual time, in units of the trace. Several give a list, and run side by side.
-    `policy` may be `vmin` or `pff` instead.
+    `policy` may be `vmin` or `pff` instead. A trace that was sampled tells of windows of at least
+    two of its own.
 
     Returns a `Residence`: a row for each piece, with times in virtual time and memory in pages. The
     working set is Denning's (1968), VMIN Prieve and Fabry's (1976), PFF Chu and Opderbeck's (1976).
@@ -176,7 +179,10 @@ def needed(
     That is a share of the program's own time, at most 1: 0.1 is 10 %, the command's `--slowdown 10`.
     It takes for granted that bringing
     back a page takes `page_in_ns`, that nothing else happens meanwhile, and that a unit of virtual
-    time lasts `time_unit_ns`: by default 0.5 ns for an instruction and 50 ns for a reference.
+    time lasts `time_unit_ns`: by default 0.2 ns for an instruction and 50 ns for a reference.
+
+    Of a trace that was sampled in windows (`tidemark record --live`) the answer is no less than
+    what is touched within the longest: `is_at_most` says whether less may do.
 
     `policies` are `lru`, `opt`, `ws`, `vmin`, or any that `curve` simulates; one that never stays
     within the bound at the sizes it was simulated with has no answer.
@@ -196,7 +202,7 @@ def needed(
     terms = (slow_down, page_in_ns, unit_ns)
     answers = []
     for name in [policies] if isinstance(policies, str) else policies:
-        answer: tuple[float, int, int | None, int, float] | None
+        answer: tuple[float, int, int | None, int, float, bool] | None
         if name in VARIABLE:
             answer = _tidemark.need_variable(references._loaded, name, *terms)
         else:

@@ -149,7 +149,7 @@ def need_variable(
     slow_down_max: float,
     page_in_ns: float,
     time_unit_ns: float,
-) -> tuple[float, int, int | None, int, float]: ...
+) -> tuple[float, int, int | None, int, float, bool]: ...
 def need_fixed(
     references: References,
     pages: U64,
@@ -157,7 +157,7 @@ def need_fixed(
     slow_down_max: float,
     page_in_ns: float,
     time_unit_ns: float,
-) -> tuple[float, int, int | None, int, float] | None: ...
+) -> tuple[float, int, int | None, int, float, bool] | None: ...
 def find_phases(
     references: References, pages_max: int, duration_min: int | None
 ) -> tuple[U32, U32, U64, U64, U32, U32, U32, U32]: ...

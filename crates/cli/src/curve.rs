@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tidemark_lab::study::{Assumed, CurveOrder, Named, Opened, Sizes, Wanted};
-use tidemark_report::{picture, terminal};
+use tidemark_report::{numbers, picture, terminal};
+use tidemark_results::analysis::TraceFacts;
 use tidemark_results::text;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
+use crate::needed::Assuming;
 use crate::policies;
 use crate::room;
 use crate::views::{Forms, Progress, Source, Views, parse_sampling, parse_sizes};
@@ -35,26 +37,6 @@ pub struct Arguments {
     assuming: Assuming,
     #[command(flatten)]
     forms: Forms,
-}
-
-/// What the answer to how much memory is needed takes for granted.
-#[derive(Debug, Args)]
-pub struct Assuming {
-    /// How much slower the program may get, in percent
-    #[arg(
-        long,
-        value_name = "PERCENT,…",
-        value_delimiter = ',',
-        default_value = "1,10"
-    )]
-    slowdown: Vec<f64>,
-    /// How long a page-in takes, in microseconds
-    #[arg(long, value_name = "US", default_value_t = 100.0)]
-    page_in_us: f64,
-    /// How long an instruction (or a reference, if the trace counts those) takes, in nanoseconds
-    /// (default: 0.5, or 50)
-    #[arg(long, value_name = "NS")]
-    unit_ns: Option<f64>,
 }
 
 impl Files for Arguments {
@@ -93,6 +75,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         Some(text) => parse_sizes(text, study.facts().page_bytes, study.facts().pages)?,
         None => Sizes::Spread,
     };
+    check_sizes(&sizes, study.facts())?;
     let order = CurveOrder {
         policies,
         sizes,
@@ -100,6 +83,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     };
     let mut record = study.curves(&order, &mut |what, part| progress.show(what, part));
     record.notes.extend(note);
+    let (assuming, source) = (&arguments.assuming, &arguments.source);
+    assuming.rehearse(&study, source, &mut record, &mut progress)?;
     drop(progress);
     if !arguments.forms.shows_notes() {
         record
@@ -146,6 +131,30 @@ fn leave_out_optimum(
     }
 }
 
+/// Refuses sizes that a sampled trace can't tell of.
+fn check_sizes(sizes: &Sizes, trace: &TraceFacts) -> Result<(), Refusal> {
+    let (Sizes::At(sizes), Some(windows)) = (sizes, trace.windows) else {
+        return Ok(());
+    };
+    let least = windows.pages_touched;
+    match sizes.iter().find(|pages| **pages < least) {
+        Some(pages) => refuse!(
+            "`--at`: {} is less than the {} that the program touches within one sampling window of \
+             {}, and the trace can't tell of that; ask for more, or record it with a shorter \
+             `--window` or without `--live`",
+            text::bytes(trace.bytes(*pages)),
+            text::bytes(trace.bytes(least)),
+            span(windows.longest_ns),
+        ),
+        None => Ok(()),
+    }
+}
+
+/// A span of time.
+pub fn span(ns: u64) -> String {
+    numbers::seconds(ns as f64 / 1e9)
+}
+
 /// The policies that are asked for, or the usual ones.
 fn parse_policies(names: &[String], is_sampled: bool) -> Result<Vec<Named>, Refusal> {
     let usual: &[Named] = match is_sampled {
@@ -170,26 +179,5 @@ fn parse_policies(names: &[String], is_sampled: bool) -> Result<Vec<Named>, Refu
             named.name()
         ),
         _ => Ok(named),
-    }
-}
-
-impl Assuming {
-    /// The assumptions, if they can be.
-    pub fn check(&self) -> Result<Assumed, Refusal> {
-        let is_amount = |value: &f64| *value > 0.0 && value.is_finite();
-        if let Some(wrong) = self.slowdown.iter().find(|value| !is_amount(value)) {
-            refuse!("`--slowdown {wrong}`: needs to be above 0 percent");
-        }
-        if !is_amount(&self.page_in_us) {
-            refuse!("`--page-in-us {}`: needs to be above 0", self.page_in_us);
-        }
-        if let Some(wrong) = self.unit_ns.filter(|value| !is_amount(value)) {
-            refuse!("`--unit-ns {wrong}`: needs to be above 0");
-        }
-        Ok(Assumed {
-            slowdowns_percent: self.slowdown.clone(),
-            page_in_ns: self.page_in_us * 1000.0,
-            time_unit_ns: self.unit_ns,
-        })
     }
 }

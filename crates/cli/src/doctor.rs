@@ -2,6 +2,7 @@
 
 pub mod calibrate;
 mod checks;
+pub mod kept;
 
 use std::path::PathBuf;
 
@@ -17,7 +18,8 @@ use crate::output;
 /// Exit status: 0 if `tidemark run` works here, 1 if something it needs is missing.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Measure faults, moves and transfers, too (a few seconds)
+    /// Measure faults, moves and transfers, too (a few seconds), and keep what they take for
+    /// `tidemark curve`
     #[arg(long)]
     calibrate: bool,
     /// Print JSON
@@ -38,6 +40,12 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         false => vec![],
     };
     let record = HostRecord::new(checks, latencies);
+    if arguments.calibrate {
+        match kept::keep(&record) {
+            Ok(path) => eprintln!("tidemark: kept in `{}`", path.display()),
+            Err(error) => eprintln!("tidemark: what was measured can't be kept: {error}"),
+        }
+    }
     output::print(&if arguments.json {
         record.to_json()
     } else {

@@ -6,7 +6,7 @@ use clap::Args;
 use tidemark_report::numbers;
 use tidemark_results::text::{bytes, count, folded, table};
 use tidemark_trace::summary::{End, FileCounts, ProcessSummary, Summary};
-use tidemark_trace::{Granularity, TimeUnit};
+use tidemark_trace::{Granularity, Speed, TimeUnit};
 
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;
@@ -76,6 +76,9 @@ fn view(name: &str, summary: &Summary, width: Option<usize>) -> String {
         other => format!("in {}", other.noun()),
     };
     line("time", time);
+    if let Some(speed) = speed(summary) {
+        line("speed", speed);
+    }
     line(
         "records",
         format!(
@@ -128,6 +131,28 @@ fn files(summary: &Summary) -> String {
     )
 }
 
+/// How fast the program is without the recorder, where that is known.
+fn speed(summary: &Summary) -> Option<String> {
+    Some(match summary.header.speed? {
+        Speed::Measured {
+            user_ns,
+            system_ns,
+            elapsed_ns,
+        } => {
+            format!(
+                "by itself {}, of which {} in user mode and {} in the kernel",
+                duration(elapsed_ns),
+                duration(user_ns),
+                duration(system_ns)
+            )
+        }
+        Speed::Calibrated { unit_fs } => format!(
+            "some {} an instruction, by the recording machine's clock",
+            numbers::seconds(unit_fs as f64 / 1e15)
+        ),
+    })
+}
+
 fn granularity(summary: &Summary) -> String {
     let header = &summary.header;
     match header.granularity {
@@ -139,10 +164,12 @@ fn granularity(summary: &Summary) -> String {
             let longest = summary.processes.iter().filter_map(|it| it.window_ns).max();
             let grown = longest.filter(|&longest| longest > ns);
             let grown = grown.map_or(String::new(), |ns| format!(" up to {}", duration(ns)));
+            let least = longest.unwrap_or(ns).max(ns).saturating_mul(2);
             format!(
-                "pages once in windows of {}{grown}, at their first touches; later ones are not \
-                 ordered",
-                duration(ns)
+                "pages once in windows of {}{grown}, at their first touches: tells of working \
+                 sets over {} and more",
+                duration(ns),
+                duration(least)
             )
         }
     }

@@ -29,6 +29,7 @@ mod keep;
 mod man;
 mod map;
 mod mark;
+mod needed;
 mod output;
 mod policies;
 mod record;

@@ -20,6 +20,7 @@ mod progress;
 mod reduce;
 mod runs;
 mod sheet;
+mod speed;
 pub mod spool;
 mod valgrind;
 mod window;
@@ -35,7 +36,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rustix::process::Pid;
 use tidemark_live::sys::pidfd::End;
-use tidemark_trace::{Granularity, Header, TimeUnit};
+use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 pub use self::collector::now_ns;
 
@@ -77,13 +78,17 @@ pub struct Arguments {
     /// Record without Valgrind, by sampling: a page once in each window that touches it
     #[arg(long, conflicts_with_all = ["quantum", "exact"])]
     live: bool,
-    /// With --live, the length of a window in processor time; auto, as without it, begins at
-    /// 100ms, and doubles while sampling takes more than a tenth of the time
+    /// With --live, the length of a window in processor time; auto, as without it: 100ms,
+    /// and longer while sampling costs more than a tenth of the time
     #[arg(long, value_name = "TIME", requires = "live")]
     window: Option<String>,
     /// With --live, how much memory each process has room for before it gets slower; without it 1G
     #[arg(long, value_name = "SIZE", requires = "live")]
     memory: Option<String>,
+    /// Run the program by itself first, without input, to know how long it takes: answers to how
+    /// much memory it needs are nearer for it
+    #[arg(long)]
+    time: bool,
     /// Say at the end, on stderr, what has been recorded; done anyway on a terminal
     #[arg(long)]
     summary: bool,
@@ -122,10 +127,14 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         return live::run(&arguments);
     }
     let plan = Plan::new(&arguments)?;
+    let speed = match arguments.time {
+        true => speed::time(plan.program(), plan.words())?,
+        false => speed::calibrate(),
+    };
     let spool = Spool::new()?;
     let mut signals = catch_signals(&arguments.program)?;
     let mut command = plan.command(&spool);
-    let (writing, sink) = Writing::begin(&plan.output, &header(&plan, &arguments))?;
+    let (writing, sink) = Writing::begin(&plan.output, &header(&plan, &arguments, speed))?;
     let mut collector = Collector::new(spool, plan.settings, sink);
     let mut progress = Progress::new(arguments.summary);
     let mut child = match command.spawn() {
@@ -175,7 +184,7 @@ fn line(totals: Totals, bytes: u64, elapsed: Duration) -> String {
     )
 }
 
-fn header(plan: &Plan, arguments: &Arguments) -> Header {
+fn header(plan: &Plan, arguments: &Arguments, speed: Speed) -> Header {
     Header {
         page_bytes: plan.page_bytes,
         granularity: plan
@@ -185,6 +194,7 @@ fn header(plan: &Plan, arguments: &Arguments) -> Header {
         time: TimeUnit::Instructions,
         source: format!("tidemark {}", env!("CARGO_PKG_VERSION")),
         command: words_of(arguments),
+        speed: Some(speed),
     }
 }
 

@@ -9,9 +9,9 @@ use tidemark_report::page::page;
 use tidemark_report::words;
 use tidemark_results::text;
 
-use crate::curve::Assuming;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
+use crate::needed::Assuming;
 use crate::output;
 use crate::views::{Progress, Source};
 
@@ -61,7 +61,9 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let study = arguments
         .source
         .read(opened, wanted, remedy, &mut progress)?;
-    let record = study.report(&assumed, &mut |what, part| progress.show(what, part));
+    let mut record = study.report(&assumed, &mut |what, part| progress.show(what, part));
+    let (assuming, source) = (&arguments.assuming, &arguments.source);
+    assuming.rehearse(&study, source, &mut record.curve, &mut progress)?;
     progress.show("page", 1.0);
     files::write(&arguments.output, page(&record).as_bytes())?;
     drop(progress);

@@ -97,7 +97,8 @@ impl Source {
         study.map_err(|error| self.refusal(&error))
     }
 
-    fn refusal(&self, error: &Error) -> Refusal {
+    /// The refusal of a trace that can't be read.
+    pub fn refusal(&self, error: &Error) -> Refusal {
         traces::refusal(&traces::name_of(&self.trace), error)
     }
 }

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use tidemark_lab::study::{Passing, Wanted, WorkingSets};
 use tidemark_report::{picture, terminal};
+use tidemark_results::analysis::TraceFacts;
 
-use crate::exit::{Exit, Refusal};
+use crate::curve::span;
+use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::views::{Forms, Progress, Source, Views, parse_amounts};
 
@@ -18,7 +20,8 @@ const PIECES: usize = 1000;
 pub struct Arguments {
     #[command(flatten)]
     source: Source,
-    /// The windows, in units of the trace's time: `20k`, `1.5M` (default: three that fit)
+    /// The windows, in units of the trace's time: `20k`, `1.5M` (default: three that fit); of a
+    /// live recording at least two of its sampling windows
     #[arg(long, value_name = "N,…")]
     windows: Option<String>,
     #[command(flatten)]
@@ -41,7 +44,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let windows = windows
         .map(|text| parse_amounts("--windows", text))
         .transpose()?;
-    let mut windows = windows.unwrap_or_default();
+    let asked = windows.unwrap_or_default();
+    let mut windows = asked.clone();
     windows.sort_unstable();
     windows.dedup();
     let mut progress = Progress::new();
@@ -62,6 +66,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let study = arguments
         .source
         .read(opened, wanted, remedy, &mut progress)?;
+    check_windows(&asked, study.facts())?;
     let record = study.working_sets_passed();
     // The tints of phases are for pictures alone, and take a pass of their own.
     let phases = arguments.forms.has_picture().then(|| {
@@ -75,4 +80,19 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         picture: &|| picture::sizes::sizes(&record, phases.as_ref()),
         drawing: &|screen| terminal::sizes(&record, screen),
     })
+}
+
+/// Refuses windows that a sampled trace can't tell of.
+fn check_windows(windows: &[u64], trace: &TraceFacts) -> Result<(), Refusal> {
+    let least = trace.window_least();
+    match windows.iter().find(|window| **window < least) {
+        Some(window) => refuse!(
+            "`--windows`: {} is less than twice the longest sampling window ({}), and the trace \
+             can't tell of that; ask for {least} or more, or record it with a shorter `--window` \
+             or without `--live`",
+            span(*window),
+            span(least / 2),
+        ),
+        None => Ok(()),
+    }
 }

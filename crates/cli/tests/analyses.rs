@@ -4,7 +4,9 @@ mod support;
 
 use serde_json::Value;
 use support::{Folder, stderr, tidemark};
-use tidemark_trace::{Block, Event, Granularity, Header, Kinds, Placed, Rights, TimeUnit, Writer};
+use tidemark_trace::{
+    Block, Event, Granularity, Header, Kinds, Placed, Rights, Speed, TimeUnit, Writer,
+};
 
 /// 0 to 149 a hundred times over: the first of the published golden traces.
 fn looping() -> Vec<u64> {
@@ -19,6 +21,7 @@ fn written(folder: &Folder, pages: &[u64]) -> String {
         time: TimeUnit::References,
         source: "test".into(),
         command: vec!["loop".into()],
+        speed: None,
     };
     let path = folder.path("trace.tide");
     let mut writer = Writer::new(std::fs::File::create(&path).unwrap(), &header).unwrap();
@@ -186,8 +189,8 @@ fn the_answer_is_drawn_and_told_in_words() {
         "misses by memory",
         "LRU",
         "VMIN",
-        "At most 1 % slower: 600 KiB",
-        "Assumed:",
+        "At most 1 % slower under an ideal LRU: 600 KiB",
+        "Ideal: nothing costs time but page-ins",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
@@ -318,5 +321,130 @@ fn what_is_no_trace_is_refused_in_one_line() {
     refused(
         &["report", &trace, "-o", "/no/such/folder/x.html"],
         "/no/such/folder",
+    );
+}
+
+/// Writes a trace of instructions: two walks over 2,000 pages of a mapping, and more over 1,200.
+fn walks(folder: &Folder) -> String {
+    const GAP: u32 = 360_000;
+    let header = Header {
+        page_bytes: 4096,
+        granularity: Granularity::Exact,
+        time: TimeUnit::Instructions,
+        source: "test".into(),
+        command: vec!["walks".into()],
+        speed: Some(Speed::Calibrated { unit_fs: 150_000 }),
+    };
+    let start = 1 << 20;
+    let pages: Vec<u64> = (0..2)
+        .flat_map(|_| 0..2_000)
+        .chain((0..15).flat_map(|_| 0..1_200))
+        .map(|page| start + page)
+        .collect();
+    let path = folder.path("walks.tide");
+    let mut writer = Writer::new(std::fs::File::create(&path).unwrap(), &header).unwrap();
+    for (number, part) in pages.chunks(Block::RECORDS_MAX).enumerate() {
+        let mapped = Event::Map {
+            start,
+            pages: 2_000,
+            rights: Rights(Rights::READ.0 | Rights::WRITE.0),
+            is_shared: false,
+            file: String::new(),
+            offset: 0,
+        };
+        let time_start = (number * Block::RECORDS_MAX) as u64 * u64::from(GAP);
+        let events = vec![Placed {
+            after: 0,
+            time: time_start,
+            event: mapped,
+        }];
+        let block = Block {
+            process: 0,
+            time_start,
+            pages: part.to_vec(),
+            kinds: vec![Kinds::STORE.0; part.len()],
+            gaps: vec![GAP; part.len()],
+            events: if number == 0 { events } else { vec![] },
+        };
+        writer.write(&block).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+#[test]
+fn found_h8_memory_needed_goes_by_the_speed_on_record() {
+    let folder = Folder::new("needed-speed");
+    let trace = walks(&folder);
+    let asked = [
+        "curve",
+        &trace,
+        "--json",
+        "--disk",
+        "ssd",
+        "--slowdown",
+        "10",
+        "--policies",
+        "lru",
+    ];
+    let record = json(&asked);
+    let need = &record["needs"][0];
+    assert_eq!(need["time_unit_ns"], 0.15);
+    assert_eq!(need["time_unit_source"], "calibrated");
+    let run = &record["run"];
+    assert_eq!(run["footprint_pages"], 2_000);
+    assert_eq!(run["time_unit_source"], "calibrated");
+    // 22,000 records of 360,000 instructions.
+    let native_ns = run["native_ns"].as_u64().unwrap();
+    assert!((1_170_000_000..1_200_000_000).contains(&native_ns), "{run}");
+    let answer = &run["needs"][0];
+    let pages = |name: &str| answer[name].as_u64().unwrap_or(u64::MAX);
+    assert!((1_024..=2_400).contains(&pages("pages")), "{answer}");
+    assert!(pages("pages_low") <= pages("pages") && pages("pages") <= pages("pages_high"));
+    // Who is slower by itself bears more.
+    let slower = json(&[&asked[..], &["--unit-ns", "15"]].concat());
+    assert_eq!(slower["needs"][0]["time_unit_source"], "given");
+    assert!(
+        slower["run"]["needs"][0]["pages"].as_u64() < Some(pages("pages")),
+        "{slower}"
+    );
+    let told = text(&["curve", &trace, "--slowdown", "10,0.001", "--width", "300"]);
+    for part in [
+        "At most 10 % slower under `tidemark run`: ",
+        "At most 0.001 % slower under `tidemark run`: in no amount of memory",
+        "by the recording machine's clock",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let without = json(&[&asked[..], &["--rehearse", "never"]].concat());
+    assert!(without["run"].is_null());
+}
+
+#[test]
+fn found_h9_a_simulated_policy_is_answered_for_or_said_not_to_be() {
+    let folder = Folder::new("needed-simulated");
+    let trace = written(&folder, &looping());
+    let record = json(&[
+        "curve",
+        &trace,
+        "--json",
+        "--policies",
+        "clock,tidemark,pff",
+    ]);
+    for policy in ["clock", "tidemark"] {
+        let needs = record["needs"].as_array().unwrap().iter();
+        let of_it: Vec<&Value> = needs.filter(|need| need["policy"] == policy).collect();
+        assert_eq!(of_it.len(), 2, "{policy}: {record}");
+        // A loop over 150 pages misses throughout under CLOCK in less.
+        assert!(
+            policy != "clock" || of_it[0]["pages"] == 150,
+            "{policy}: {record}"
+        );
+        assert!(of_it[0]["pages"].as_u64() <= Some(150));
+    }
+    let notes = record["notes"].to_string();
+    assert!(
+        notes.contains("under pff: how much memory is needed is not looked for"),
+        "{notes}"
     );
 }

@@ -17,6 +17,7 @@ use tidemark_lab::analysis::needed::{Terms, needed_fixed, needed_vmin, needed_wo
 use tidemark_lab::analysis::peaks::find_peaks;
 use tidemark_lab::analysis::phases::{PhaseOptions, find_phases};
 use tidemark_lab::analysis::reference_string::ReferenceString;
+use tidemark_lab::analysis::sight::Sight;
 use tidemark_lab::analysis::space_time::{Costs, SpaceTime, fixed_space, variable_space};
 use tidemark_lab::analysis::stack::count_depths;
 use tidemark_lab::analysis::vmin::vmin_point;
@@ -235,8 +236,20 @@ fn show_space_time(
 fn show_needed(string: ReferenceString<'_>, intervals: &Intervals, misses: &[u64]) {
     println!("needed for at most 5 % slow-down, 100 us a page-in, 1e9 instructions/s:");
     let points = (0u64..).zip(misses.iter().copied()).skip(1);
-    let lru = needed_fixed(points, intervals.duration(), intervals.distinct(), &TERMS);
+    let lru = needed_fixed(
+        points,
+        intervals.duration(),
+        intervals.distinct(),
+        &TERMS,
+        Sight::FULL,
+    );
     println!("  LRU  {lru:?}");
-    println!("  WS   {:?}", needed_working_set(string, intervals, &TERMS));
-    println!("  VMIN {:?}", needed_vmin(string, intervals, &TERMS));
+    println!(
+        "  WS   {:?}",
+        needed_working_set(string, intervals, &TERMS, Sight::FULL)
+    );
+    println!(
+        "  VMIN {:?}",
+        needed_vmin(string, intervals, &TERMS, Sight::FULL)
+    );
 }

@@ -120,6 +120,7 @@ fn write_script(seed: u64, sizes: Sizes) -> Script {
         time: TimeUnit::Nanoseconds,
         source: "shared text".into(),
         command: Vec::new(),
+        speed: None,
     });
     let text = Rights(Rights::READ.0 | Rights::EXECUTE.0);
     let heap = Rights(Rights::READ.0 | Rights::WRITE.0);

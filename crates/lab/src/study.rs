@@ -15,9 +15,11 @@ mod opened;
 mod order;
 mod passing;
 mod policies;
+mod rehearsal;
 mod replay;
 mod runs;
 mod sampled;
+mod simulated;
 mod space_time;
 mod time;
 mod trial;
@@ -26,13 +28,15 @@ use std::path::Path;
 
 use tidemark_results::analysis::map::{self, MapRecord};
 use tidemark_results::analysis::report::{self, ReportRecord};
-use tidemark_results::analysis::{Mark, TimeUnit, TraceFacts};
-use tidemark_trace::{Block, Blocks, Error, Granularity, Header, Unpacker};
+use tidemark_results::analysis::{Mark, TimeUnit, TraceFacts, Windows};
+use tidemark_trace::{Block, Blocks, Error, Granularity, Header, Speed, Unpacker};
 
+use crate::analysis::ageing::working_set_over_time;
 use crate::analysis::map::{AddressMap, Fineness, Mapper};
 use crate::analysis::reference_string::ReferenceString;
 use crate::analysis::sampler::Sampler;
 use crate::analysis::shards::Sampling;
+use crate::analysis::sight::Sight;
 use crate::analysis::{Choice, Loading, References};
 
 use extent::Extent;
@@ -42,6 +46,7 @@ pub use opened::Opened;
 pub use order::{Assumed, CurveOrder, Sizes};
 pub use passing::{Passing, WorkingSets};
 pub use policies::{Named, UnknownPolicy};
+pub use rehearsal::{Rehearsal, RehearsalOrder};
 pub use replay::{NamedDisk, Replay, ReplayOrder, Replayed, Unreadable, Unrunnable};
 pub use trial::{METRICS, Trial, count_peak_pages, run_trials};
 
@@ -78,6 +83,12 @@ pub struct Study {
     sampler: Option<Sampler>,
     map: Option<AddressMap>,
     marks: Vec<Mark>,
+    /// What the trace can tell of.
+    sight: Sight,
+    /// How fast the program is by itself.
+    speed: Option<Speed>,
+    /// The trace, for what goes through it once more.
+    blocks: Blocks,
 }
 
 impl Wanted {
@@ -128,11 +139,11 @@ impl Study {
             mut facts,
         } = opened;
         let header = blocks.header();
-        let wanted = settle(wanted, &facts);
+        let (wanted, sets) = settle(wanted, header, &facts);
         let mut reading = Reading::new(header, &wanted, extent);
         let passed = std::thread::scope(|scope| {
             let touch = ReferenceString::touch_of(header.granularity);
-            let longest = longest(&wanted.passing, &facts, extent);
+            let longest = longest(&wanted.passing, header, &facts, extent);
             let mut passer = Passer::start(scope, &wanted.passing, touch, extent.end, longest);
             let read = reading.take_all(&blocks, &mut passer, progress);
             let passed = passer.finish();
@@ -149,22 +160,63 @@ impl Study {
             }
             (None | Some(_), _) => touched,
         };
+        let sight = sight_of(&references);
+        facts.windows = windows_of(header, references.granularity, sight);
         if !wanted.has_pages() {
             facts.time = map.time;
         }
-        Ok(Study {
+        let mut study = Study {
             facts,
             references,
             passed,
             sampler,
             marks: map.marks.clone(),
             map: wanted.map.map(|_| map),
-        })
+            sight,
+            speed: header.speed,
+            blocks,
+        };
+        study.follow_sets(sets);
+        Ok(study)
+    }
+
+    /// Follows the working sets `wanted` of references that are held.
+    fn follow_sets(&mut self, wanted: Option<WorkingSets>) {
+        let Some(WorkingSets {
+            mut windows,
+            pieces,
+        }) = wanted
+        else {
+            return;
+        };
+        if windows.is_empty() {
+            windows = self.usual_windows();
+        }
+        let lines = working_set_over_time(self.string(), &windows, pieces);
+        self.passed.working_sets = Some((windows, lines));
     }
 
     /// What is said of the trace.
     pub fn facts(&self) -> &TraceFacts {
         &self.facts
+    }
+
+    /// What is assumed, with what the trace tells of its program's speed.
+    pub fn assumed_of(&self, assumed: &Assumed) -> Assumed {
+        assumed.informed(self.speed, self.facts.time_unit, self.facts.time)
+    }
+
+    /// How long the program took by itself, and how much of a processor in the kernel, where it was
+    /// run so.
+    pub fn native_ns(&self) -> Option<(u64, u64)> {
+        match self.speed? {
+            Speed::Measured {
+                elapsed_ns,
+                system_ns,
+                ..
+            } => Some((elapsed_ns, system_ns)),
+            Speed::Calibrated { .. } => None,
+        }
     }
 
     /// The address map.
@@ -207,7 +259,7 @@ impl Study {
             (curve, wss, phases)
         });
         progress("space-time", 0.0);
-        let space_time = self.space_time(&curve, assumed);
+        let space_time = self.space_time(&curve, &self.assumed_of(assumed));
         progress("space-time", 1.0);
         ReportRecord {
             schema: report::SCHEMA.into(),
@@ -232,23 +284,37 @@ impl Study {
     }
 }
 
-/// `wanted`, with the windows that are usual if none are named.
-fn settle(mut wanted: Wanted, facts: &TraceFacts) -> Wanted {
+/// `wanted`, with the windows that are usual if none are named; and the working sets to be followed
+/// when the trace has been read.
+///
+/// Of a trace that was sampled there are few references, and they tell what it can't: they are
+/// held, and nothing is counted in passing.
+fn settle(
+    mut wanted: Wanted,
+    header: &Header,
+    facts: &TraceFacts,
+) -> (Wanted, Option<WorkingSets>) {
+    if matches!(header.granularity, Granularity::Window(_)) {
+        let passing = std::mem::take(&mut wanted.passing);
+        wanted.references = true;
+        return (wanted, passing.working_sets);
+    }
     if let Some(sets) = &mut wanted.passing.working_sets
         && sets.windows.is_empty()
     {
-        sets.windows = time::usual_windows(facts.time);
+        sets.windows = time::usual_windows(facts.time, 0);
     }
-    wanted
+    (wanted, None)
 }
 
 /// So many of the longest intervals decide how much memory is needed: one more than there may be
 /// page-ins.
-fn longest(passing: &Passing, facts: &TraceFacts, extent: Extent) -> u64 {
+fn longest(passing: &Passing, header: &Header, facts: &TraceFacts, extent: Extent) -> u64 {
     let Some(assumed) = &passing.intervals else {
         return 0;
     };
     assumed
+        .informed(header.speed, facts.time_unit, facts.time)
         .page_ins_max(extent.end, facts.time_unit)
         .min(extent.references)
         + 1
@@ -368,6 +434,29 @@ fn facts(header: &Header, longest: Granularity) -> TraceFacts {
         time: 0,
         is_cut: false,
         is_pages_estimate: false,
+        windows: None,
+    }
+}
+
+/// What there is an answer for.
+fn sight_of(references: &References) -> Sight {
+    match references.granularity {
+        Granularity::Window(longest) => {
+            let string = ReferenceString::of(references);
+            Sight::in_windows(string, &references.names, longest)
+        }
+        Granularity::Exact | Granularity::Quantum(_) => Sight::FULL,
+    }
+}
+
+fn windows_of(header: &Header, longest: Granularity, sight: Sight) -> Option<Windows> {
+    match (header.granularity, longest) {
+        (Granularity::Window(first_ns), Granularity::Window(longest_ns)) => Some(Windows {
+            first_ns,
+            longest_ns,
+            pages_touched: sight.pages_min,
+        }),
+        _ => None,
     }
 }
 

@@ -33,6 +33,7 @@ fn written(seed: u64, granularity: Granularity, time: TimeUnit) -> Scratch {
         time,
         source: "test".into(),
         command: Vec::new(),
+        speed: None,
     };
     let mut random = SplitMix64::new(seed);
     let mut writer = Writer::new(File::create(&path.0).unwrap(), &header).unwrap();
@@ -110,6 +111,7 @@ fn found_h5_curves_in_passing_are_those_of_memory() {
                     slowdowns_percent: vec![1.0, 50.0, 100_000.0],
                     page_in_ns: 200.0,
                     time_unit_ns: Some(1.0),
+                    ..Assumed::default()
                 },
             };
             let passing = Wanted::curves(&order.policies, &order.assumed);

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use tidemark_lab::analysis::intervals::Intervals;
 use tidemark_lab::analysis::reference_string::{ReferenceString, Touch};
 use tidemark_lab::analysis::references::Name;
+use tidemark_lab::analysis::sight::Sight;
 use tidemark_lab::analysis::{self, Choice, Loading};
 use tidemark_trace::{Block, Blocks, Error, Event, Granularity, Placed, Unpacker};
 
@@ -114,6 +115,20 @@ impl References {
             let string = ReferenceString::new(pages, self.page_count);
             job(string.at(times).lasting(self.touch))
         })
+    }
+
+    /// The longest window that the trace was sampled in, in ns; `None` if it was not sampled.
+    pub fn sampling_window(&self) -> Option<u64> {
+        self.granularity_length
+            .filter(|_| self.granularity == "window")
+    }
+
+    /// What there is an answer for. `string` is this one's.
+    pub fn sight(&self, string: ReferenceString<'_>) -> Sight {
+        match self.sampling_window() {
+            Some(longest) => Sight::in_windows(string, &self.names, longest),
+            None => Sight::FULL,
+        }
     }
 
     /// The intervals of `string`, which is this one's; measured once.

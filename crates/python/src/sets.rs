@@ -28,8 +28,8 @@ type Followed = (
     (f64, f64, u64),
 );
 
-/// An answer: mean pages, most pages, window, page-ins, slow-down as a share.
-type Answer = (f64, u64, Option<u64>, u64, f64);
+/// An answer: mean pages, most pages, window, page-ins, slow-down as a share, whether less may do.
+type Answer = (f64, u64, Option<u64>, u64, f64, bool);
 
 /// Follows the pages that `ws`, `vmin` or `pff` keeps, with each of `windows`, in at most `pieces`.
 #[pyfunction]
@@ -52,6 +52,11 @@ pub fn follow(
             return Err(of_argument("policy", format!("`{policy}`"), needs));
         }
     };
+    let least = 2 * references.get().sampling_window().unwrap_or(0);
+    if let Some(window) = windows.iter().find(|window| **window < least) {
+        let needs = format!("{least} or more: twice the longest window that it was sampled in");
+        return Err(of_argument("window", window, &needs));
+    }
     let timelines: Vec<Timeline> = references.get().compute(py, |string| {
         windows
             .par_iter()
@@ -107,7 +112,8 @@ pub fn need_variable(
     };
     let references = references.get();
     let needed = references.compute(py, |string| {
-        need(string, references.intervals(string), &terms)
+        let sight = references.sight(string);
+        need(string, references.intervals(string), &terms, sight)
     })?;
     Ok(answer(&needed))
 }
@@ -115,6 +121,7 @@ pub fn need_variable(
 /// The fewest pages within the terms among `pages` with their `misses`, if any will do.
 #[pyfunction]
 pub fn need_fixed(
+    py: Python<'_>,
     references: &Bound<'_, References>,
     pages: PyReadonlyArray1<'_, u64>,
     misses: PyReadonlyArray1<'_, u64>,
@@ -130,7 +137,8 @@ pub fn need_fixed(
         .copied()
         .zip(misses.as_slice()?.iter().copied());
     let first = references.page_count.into();
-    let needed = needed_fixed(points, references.duration, first, &terms);
+    let sight = references.compute(py, |string| references.sight(string))?;
+    let needed = needed_fixed(points, references.duration, first, &terms, sight);
     Ok(needed.as_ref().map(answer))
 }
 
@@ -158,6 +166,7 @@ fn answer(needed: &Needed) -> Answer {
         needed.window,
         needed.page_ins,
         needed.slow_down,
+        needed.is_at_most,
     )
 }
 

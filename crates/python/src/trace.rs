@@ -183,6 +183,7 @@ pub fn write(
         time: parse_time_unit(time_unit)?,
         source,
         command,
+        speed: None,
     };
     let page = page.as_slice()?;
     let kinds = kinds.as_ref().map(|kinds| kinds.as_slice()).transpose()?;

@@ -1,8 +1,8 @@
 //! What the numbers mean, in sentences.
 
-use tidemark_results::analysis::curve::{Curve, CurveRecord, Need};
+use tidemark_results::analysis::curve::{Curve, CurveRecord, Need, RunNeed, RunNeeds};
 use tidemark_results::analysis::map::{MapRecord, Region};
-use tidemark_results::analysis::{Accuracy, TraceFacts};
+use tidemark_results::analysis::{Accuracy, TraceFacts, UnitSource};
 use tidemark_results::replay::{ReplayRecord, Run};
 use tidemark_results::text;
 
@@ -54,18 +54,111 @@ fn granularity(trace: &TraceFacts) -> String {
     }
 }
 
-/// How much memory is needed: a sentence for each bound, and what it assumes. Empty where nothing
-/// was asked.
+/// What a sampled trace can't tell; `None` of another.
+pub fn sight(trace: &TraceFacts) -> Option<String> {
+    let windows = trace.windows?;
+    let seconds = |ns: u64| numbers::seconds(ns as f64 / 1e9);
+    Some(format!(
+        "Sampled: a page is on record once in a window of up to {}. This trace can't tell of less \
+         memory than is touched within the longest, up to {}, nor of working sets over less than \
+         {}.",
+        seconds(windows.longest_ns),
+        text::bytes(trace.bytes(windows.pages_touched)),
+        seconds(trace.window_least()),
+    ))
+}
+
+/// How much memory is needed: a sentence for each bound, under `tidemark run` first, and what they
+/// assume. Empty where nothing was asked.
 pub fn needs(record: &CurveRecord) -> Vec<String> {
-    let mut lines: Vec<String> = record
-        .needs
-        .iter()
-        .map(|need| need_sentence(need, record))
-        .collect();
-    if let Some(need) = record.needs.first() {
-        lines.push(assumption(need, &record.trace));
+    let trace = &record.trace;
+    let mut lines = vec![];
+    if let Some(run) = &record.run {
+        lines.extend(run.needs.iter().map(|need| run_sentence(need, run, trace)));
+        lines.extend(run.slowdowns_percent_unmet.iter().map(|percent| {
+            let percent = numbers::digits(*percent);
+            format!(
+                "At most {percent} % slower under `tidemark run`: in no amount of memory; with \
+                 room for all of it the program takes {} longer.",
+                run_least(run)
+            )
+        }));
     }
+    lines.extend(record.needs.iter().map(|need| need_sentence(need, record)));
+    lines.extend(assumptions(record));
     lines
+}
+
+/// What the answers to how much memory is needed assume.
+pub fn assumptions(record: &CurveRecord) -> Vec<String> {
+    let trace = &record.trace;
+    let run = record.run.as_ref().map(|run| run_assumption(run, trace));
+    let ideal = record.needs.first().map(|need| assumption(need, trace));
+    run.into_iter().chain(ideal).collect()
+}
+
+fn run_sentence(need: &RunNeed, run: &RunNeeds, trace: &TraceFacts) -> String {
+    let enough = match need.is_at_most {
+        true => " is enough, and less may be",
+        false => "",
+    };
+    format!(
+        "At most {} % slower under `tidemark run`: {}{enough} ({}; {} % of the {} that it \
+         manages).",
+        numbers::digits(need.slowdown_percent_max),
+        text::bytes(need.bytes),
+        run_range(need, trace),
+        numbers::digits(need.pages as f64 * 100.0 / run.footprint_pages.max(1) as f64),
+        text::bytes(trace.bytes(run.footprint_pages)),
+    )
+}
+
+/// How much longer a program takes under `tidemark run` in ample memory.
+fn run_least(run: &RunNeeds) -> String {
+    run.slowdown_percent_least.map_or_else(
+        || "much".into(),
+        |percent| format!("{} %", numbers::digits(percent)),
+    )
+}
+
+fn run_assumption(run: &RunNeeds, trace: &TraceFacts) -> String {
+    let least = run_least(run);
+    let disk = match run.disk.as_str() {
+        "measured" => "the one that was measured here",
+        name => name,
+    };
+    format!(
+        "Simulated for `tidemark run`: the program takes {} by itself ({}), and {least} longer \
+         with room for all its memory; the disk is {disk}, a fault takes {}.",
+        numbers::seconds(run.native_ns as f64 / 1e9),
+        unit_words(run.time_unit_ns, run.time_unit_source, trace),
+        numbers::seconds(run.fault_ns as f64 / 1e9),
+    )
+}
+
+/// Between which sizes the answer may lie.
+pub fn run_range(need: &RunNeed, trace: &TraceFacts) -> String {
+    let bytes = |pages: u64| text::bytes(trace.bytes(pages));
+    match need.pages_high {
+        Some(high) => format!("{} to {}", bytes(need.pages_low), bytes(high)),
+        None => format!("at least {}, or never", bytes(need.pages_low)),
+    }
+}
+
+/// What a unit of virtual time takes, and where that is known from.
+fn unit_words(ns: f64, source: UnitSource, trace: &TraceFacts) -> String {
+    let unit = trace.time_unit.name().trim_end_matches('s');
+    let article = if unit == "instruction" { "an" } else { "a" };
+    let takes = format!("{article} {unit} takes {}", numbers::seconds(ns / 1e9));
+    match source {
+        UnitSource::Exact => "the processor time that was recorded".into(),
+        UnitSource::Given => format!("{takes}, as was given"),
+        UnitSource::Measured => format!("{takes}, measured in a run"),
+        UnitSource::Calibrated => {
+            format!("{takes}, by the recording machine's clock; `record --time` measures it")
+        }
+        UnitSource::Assumed => format!("{takes}: a guess; `--unit-ns` gives it"),
+    }
 }
 
 /// The name of a region: with the number of its process, where there are several.
@@ -180,11 +273,17 @@ fn need_sentence(need: &Need, record: &CurveRecord) -> String {
     } else {
         ""
     };
+    let enough = if need.is_at_most {
+        " is enough, and less may be: this trace can't tell"
+    } else {
+        ""
+    };
     format!(
-        "At most {} % slower: {}{in_the_mean} with {} ({} % of pages used; {} page-in{}).",
+        "At most {} % slower under an ideal {}: {}{in_the_mean}{enough} ({} % of pages used; {} \
+         page-in{}).",
         numbers::digits(need.slowdown_percent_max),
-        text::bytes(need.bytes),
         policy(&need.policy),
+        text::bytes(need.bytes),
         numbers::digits(share),
         text::count(need.page_ins),
         if need.page_ins == 1 { "" } else { "s" },
@@ -192,13 +291,10 @@ fn need_sentence(need: &Need, record: &CurveRecord) -> String {
 }
 
 fn assumption(need: &Need, trace: &TraceFacts) -> String {
-    let unit = trace.time_unit.name().trim_end_matches('s');
-    let article = if unit == "instruction" { "an" } else { "a" };
     format!(
-        "Assumed: a page-in takes {}, {} {unit} {}. First touches are not counted: they cost the \
-         same in any amount of memory.",
+        "Ideal: nothing costs time but page-ins, {} each ({}). First touches are not counted: they \
+         cost the same in any amount of memory.",
         numbers::seconds(need.page_in_ns / 1e9),
-        article,
-        numbers::seconds(need.time_unit_ns / 1e9),
+        unit_words(need.time_unit_ns, need.time_unit_source, trace),
     )
 }

@@ -62,7 +62,9 @@ fn answers_and_tables_stand_in_the_text() {
     let html = page(&sample::report());
     for text in [
         "27 MiB",
-        "for at most 1 % slow-down under LRU",
+        "for at most 1 % slow-down under an ideal LRU",
+        "for at most 10 % slow-down under <code>tidemark run</code>",
+        "26.2 MiB to 29.9 MiB",
         "libc.so.6",
         "space-time",
     ] {
@@ -85,6 +87,7 @@ fn a_trace_without_references_still_has_a_page() {
     let mut record = sample::report();
     record.curve.curves.clear();
     record.curve.needs.clear();
+    record.curve.run = None;
     record.wss.windows.clear();
     record.map.regions.clear();
     record.map.columns = 0;

@@ -44,6 +44,21 @@ pub struct TraceFacts {
     /// Whether `pages` was estimated from a sample of them.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_pages_estimate: bool,
+    /// How the trace was sampled, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<Windows>,
+}
+
+/// The windows in which a trace was sampled: a page is on record once in each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Windows {
+    /// The length of the first, in nanoseconds.
+    pub first_ns: u64,
+    /// The length of the longest.
+    pub longest_ns: u64,
+    /// The most pages that were touched within the longest: of less memory the trace tells
+    /// nothing.
+    pub pages_touched: u64,
 }
 
 /// What the times of a trace count.
@@ -56,6 +71,23 @@ pub enum TimeUnit {
     References,
     /// Nanoseconds of processor time.
     Nanoseconds,
+}
+
+/// Where it is known from how long a unit of virtual time lasts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnitSource {
+    /// It is what times count.
+    Exact,
+    /// It was given with the question.
+    Given,
+    /// The program was run by itself when it was recorded.
+    Measured,
+    /// The clock of the machine was measured when the program was recorded there.
+    Calibrated,
+    /// A guess.
+    #[default]
+    Assumed,
 }
 
 /// How far a number can be believed.
@@ -103,6 +135,12 @@ impl TraceFacts {
             true => self.source.clone(),
             false => self.command.join(" "),
         }
+    }
+
+    /// The shortest window of a working set that the trace can tell of: 0 if it was not sampled.
+    pub fn window_least(&self) -> u64 {
+        self.windows
+            .map_or(0, |windows| windows.longest_ns.saturating_mul(2))
     }
 
     /// `pages` in bytes.

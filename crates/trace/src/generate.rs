@@ -75,6 +75,7 @@ pub fn header(name: &str, seed: u64) -> Header {
             env!("CARGO_PKG_VERSION")
         ),
         command: Vec::new(),
+        speed: None,
     }
 }
 

@@ -57,6 +57,7 @@ pub fn header(source: &str, page_bytes: u64) -> Header {
             env!("CARGO_PKG_VERSION")
         ),
         command: Vec::new(),
+        speed: None,
     }
 }
 

@@ -24,4 +24,6 @@ pub mod summary;
 pub use appender::{Appender, Repeats};
 pub use container::{Blocks, Ending, Reader, Unpacker, Writer};
 pub use error::{Error, ErrorKind, Place};
-pub use model::{Block, Copied, Event, Flaw, Granularity, Header, Kinds, Placed, Rights, TimeUnit};
+pub use model::{
+    Block, Copied, Event, Flaw, Granularity, Header, Kinds, Placed, Rights, Speed, TimeUnit,
+};

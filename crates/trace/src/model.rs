@@ -29,6 +29,29 @@ pub struct Header {
     pub source: String,
     /// The program and its arguments, where there was one.
     pub command: Vec<String>,
+    /// How fast the program is without the recorder, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Speed>,
+}
+
+/// How fast a program is without the recorder, on the machine it was recorded on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speed {
+    /// It was run by itself: what a run took, in the mean.
+    Measured {
+        /// Processor time in the program, over all its processes and threads.
+        user_ns: u64,
+        /// Processor time in the kernel.
+        system_ns: u64,
+        /// From start to end.
+        elapsed_ns: u64,
+    },
+    /// The machine's clock was measured, and ordinary code assumed.
+    Calibrated {
+        /// What a unit of the trace's time takes, in femtoseconds.
+        unit_fs: u64,
+    },
 }
 
 /// Which repeated references a recorder kept, and so which analyses the trace keeps exact.
@@ -41,7 +64,7 @@ pub enum Granularity {
     /// sets and stack distances are exact to one quantum.
     Quantum(u64),
     /// Pages touched in each window of so many nanoseconds, found by sampling. In a header, of the
-    /// first window; [`Event::Windows`] tells of longer ones.
+    /// first window; [`Event::Windows`] tells of others.
     Window(u64),
 }
 

@@ -391,6 +391,7 @@ mod tests {
             time: TimeUnit::Instructions,
             source: String::new(),
             command: Vec::new(),
+            speed: None,
         };
         PrivateMemory::new(&header, extent)
     }

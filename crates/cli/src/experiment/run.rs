@@ -9,6 +9,7 @@ use tidemark_lab::study::{
     Assumed, Named, Study, Trial, Unrunnable, Wanted, count_peak_pages, run_trials,
 };
 use tidemark_lab::world::{self, Disks, Scenario, Script, WorldError};
+use tidemark_results::analysis::TimeUnit;
 use tidemark_results::experiment::{ExperimentRecord, ProgramFacts};
 use tidemark_results::text;
 use tidemark_trace::Reader;
@@ -144,7 +145,11 @@ fn curves(
     let wishes: Vec<Wish<'_>> = wishes
         .map(|draft| (draft.run.as_str(), name(draft), draft.memory.as_str()))
         .collect();
-    let assumed = Assumed::default();
+    // What was claimed is judged at one speed, whatever machine its programs were recorded on.
+    let assumed = Assumed {
+        time_unit_ns: (study.facts().time_unit == TimeUnit::Instructions).then_some(0.5),
+        ..Assumed::default()
+    };
     record.measurements = measure_curves(&study, &wishes, &assumed, &mut |what, part| {
         show(what, part)
     });

@@ -16,7 +16,7 @@ use tidemark_live::control;
 use tidemark_live::engine::Windows;
 use tidemark_live::shared::Shared;
 use tidemark_results::text;
-use tidemark_trace::{Granularity, Header, TimeUnit};
+use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use super::Arguments;
 use super::collector::{Collector, Totals};
@@ -25,8 +25,8 @@ use super::plan::find_page_bytes;
 use super::process::Settings;
 use super::progress::{Progress, number};
 use super::spool::{Spool, VARIABLE};
-use super::window;
 use super::writer::Writing;
+use super::{speed, window};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::run::files::PrivateFolder;
 use crate::run::loading;
@@ -62,13 +62,17 @@ struct Plan {
 /// Records the program.
 pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     let plan = Plan::new(arguments)?;
+    let speed = arguments
+        .time
+        .then(|| speed::time(&plan.program, &plan.words[1..]));
+    let speed = speed.transpose()?;
     let spool = Spool::new()?;
     let mut signals = super::catch_signals(&arguments.program)?;
     let folder = PrivateFolder::new()?;
     let (listener, socket) = folder.listen()?;
     let mut members = plan.open_shop(listener)?;
     let mut command = plan.command(&spool, &folder, socket);
-    let (writing, sink) = Writing::begin(&plan.output, &plan.header(arguments))?;
+    let (writing, sink) = Writing::begin(&plan.output, &plan.header(arguments, speed))?;
     let mut collector = Collector::new(spool, plan.settings(), sink);
     let mut progress = Progress::new(arguments.summary);
     let mut child = match command.spawn() {
@@ -248,13 +252,14 @@ impl Plan {
         }
     }
 
-    fn header(&self, arguments: &Arguments) -> Header {
+    fn header(&self, arguments: &Arguments, speed: Option<Speed>) -> Header {
         Header {
             page_bytes: self.page_bytes,
             granularity: Granularity::Window(self.windows.first_ns),
             time: TimeUnit::Nanoseconds,
             source: format!("tidemark {}, live sampling", env!("CARGO_PKG_VERSION")),
             command: super::words_of(arguments),
+            speed,
         }
     }
 }

@@ -70,6 +70,16 @@ impl Plan {
         })
     }
 
+    /// The program, ...
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// ... and its arguments.
+    pub fn words(&self) -> &[OsString] {
+        &self.words
+    }
+
     /// The command that runs the program under the recorder.
     pub fn command(&self, spool: &Spool) -> Command {
         let mut command = Command::new(&self.valgrind);

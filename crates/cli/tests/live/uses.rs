@@ -4,7 +4,7 @@ use std::process::Output;
 
 use crate::running::{is_permitted, live, recorded};
 use crate::support::{Folder, TIDEMARK, stderr, tidemark};
-use crate::tool::finish;
+use crate::tool::{compile, finish};
 
 #[test]
 fn the_other_commands_take_it() {
@@ -40,13 +40,97 @@ fn the_other_commands_take_it() {
     ] {
         assert!(said.contains(part), "`{part}` is not in: {said}");
     }
-    let json = run(&["curve", "--json", "--policies", "lru,ws,opt", &trace]);
+    let json = run(&[
+        "curve",
+        "--json",
+        "--rehearse",
+        "never",
+        "--policies",
+        "lru,ws,opt",
+        &trace,
+    ]);
     assert!(json.contains(r#""policy":"ws""#));
     run(&["wss", &trace]);
     run(&["map", &trace]);
     run(&["report", &trace, "-o", &page]);
     assert!(std::fs::metadata(&page).unwrap().len() > 10_000);
 }
+
+#[test]
+fn found_h1_what_windows_do_not_tell_is_not_answered() {
+    if !is_permitted() {
+        return;
+    }
+    let folder = Folder::new("live-sight");
+    let program = compile(&folder, "walk", WALK, &[]);
+    recorded(&folder, &["--window", "50ms", &program]);
+    let trace = folder.path("trace.tide");
+    let curve = ["curve", "--json", "--rehearse", "never", &trace];
+    let output = finish(std::process::Command::new(TIDEMARK).args(curve));
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let touched = record["trace"]["windows"]["pages_touched"]
+        .as_u64()
+        .unwrap();
+    // All 1,000 pages are walked through some times in a window.
+    assert!(touched >= 1000, "{touched}");
+    assert_eq!(record["trace"]["windows"]["longest_ns"], 50_000_000);
+    for need in record["needs"].as_array().unwrap() {
+        let is_fixed = need["window"].is_null();
+        let window = need["window"].as_u64().unwrap_or(0);
+        assert!(
+            !is_fixed || need["pages"].as_u64() >= Some(touched),
+            "{need}"
+        );
+        assert!(is_fixed || window >= 100_000_000, "{need}");
+    }
+    let lru = &record["curves"][0]["points"];
+    let least = lru
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|point| point["pages"].as_u64());
+    assert_eq!(least.min().unwrap(), Some(touched));
+    let said = finish(
+        std::process::Command::new(TIDEMARK)
+            .args(&curve[..1])
+            .args(&curve[2..]),
+    );
+    let said = String::from_utf8_lossy(&said.stdout).replace("\n  ", " ");
+    assert!(
+        said.contains("is enough, and less may be: this trace can't tell"),
+        "{said}"
+    );
+    expect_line(
+        &tidemark(&["curve", "--at", "64K", &trace]),
+        &["`--at`: 64 KiB is less than", "sampling window of 50 ms"],
+    );
+    expect_line(
+        &tidemark(&["wss", "--windows", "60M", &trace]),
+        &["`--windows`: 60 ms is less than twice the longest sampling window"],
+    );
+    let output = tidemark(&["wss", "--json", &trace]);
+    let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let windows = record["windows"].as_array().unwrap();
+    assert!(!windows.is_empty());
+    assert!(
+        windows
+            .iter()
+            .all(|it| it["window"].as_u64() >= Some(100_000_000))
+    );
+}
+
+/// Walks through 1,000 pages for 0.6 s.
+const WALK: &str = r#"
+    #include <sys/mman.h>
+    #include <time.h>
+    int main(void) {
+        volatile char *at = mmap(0, 1000 * 4096L, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        while (clock() < CLOCKS_PER_SEC * 6 / 10)
+            for (int page = 0; page < 1000; page++) at[page * 4096L] = 1;
+        return 0;
+    }
+"#;
 
 /// Expects a refusal of one line that contains each of `parts`, and no trace.
 fn expect_refused(options: &[&str], parts: &[&str]) {
@@ -90,7 +174,7 @@ fn what_makes_no_sense_is_refused() {
 #[test]
 fn a_static_program_is_refused_with_what_can_be_done() {
     let folder = Folder::new("live-static");
-    let program = crate::tool::compile(
+    let program = compile(
         &folder,
         "none",
         "int main(void) { return 0; }",

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use tidemark_trace::{Event, Granularity, Kinds};
+use tidemark_trace::{Event, Granularity, Kinds, Speed};
 
 use crate::recording::Recording;
 use crate::support::{Folder, TIDEMARK, stderr};
@@ -33,6 +33,32 @@ fn a_quantum_has_one_record_for_each_page() {
         .filter(|it| it.kinds.has(Kinds::FETCH));
     let quanta: std::collections::BTreeSet<u64> = fetches.map(|it| it.time / 500).collect();
     assert_eq!(quanta.len() as u64, recording.only().time() / 500 + 1);
+}
+
+#[test]
+fn found_h8_how_fast_a_program_is_by_itself_is_on_record() {
+    let Some(recorder) = recorder() else {
+        return;
+    };
+    let folder = Folder::new("speed");
+    let counting = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
+    let program = ["--time", "/bin/sh", "-c", counting];
+    let (_, recording) = recorded(&folder, recorder, &program);
+    let Some(Speed::Measured { elapsed_ns, .. }) = recording.header.speed else {
+        panic!("{:?}", recording.header);
+    };
+    assert!(elapsed_ns > 1_000_000, "{elapsed_ns}");
+    let (_, recording) = recorded(&folder, recorder, &program[1..]);
+    let Some(Speed::Calibrated { unit_fs }) = recording.header.speed else {
+        panic!("{:?}", recording.header);
+    };
+    assert!((20_000..5_000_000).contains(&unit_fs), "{unit_fs}");
+    let output = finish(&mut record(
+        recorder,
+        &["--time", "/bin/sh", "-c", "exit 3"],
+    ));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("exit status: 3"), "{output:?}");
 }
 
 #[test]

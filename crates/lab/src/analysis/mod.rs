@@ -5,6 +5,8 @@
 //! (FIFO, CLOCK) and [`simulate`] (any registered policy) take sizes one by one. Where a trace is
 //! too long to be held, a [`sampler`] takes it block by block, and [`shards`] estimate LRU's curve.
 //!
+//! What was sampled in windows tells less: [`sight`].
+//!
 //! Memory that varies: [`intervals`] give the curves of [`working_set`] and [`vmin`] for all
 //! windows; these and [`pff`] also walk a string and tell [`residence`] of their size over time.
 //! Of a string that is not held, [`ageing`] tells the working set over time, and the [`longest`]
@@ -33,6 +35,7 @@ pub mod residence;
 mod runs;
 pub mod sampler;
 pub mod shards;
+pub mod sight;
 pub mod simulate;
 #[cfg(test)]
 mod slow;

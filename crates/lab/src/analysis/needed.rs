@@ -9,6 +9,7 @@ use super::intervals::Intervals;
 use super::longest::Longest;
 use super::reference_string::ReferenceString;
 use super::residence::Totals;
+use super::sight::Sight;
 use super::vmin::{run_vmin, vmin_point};
 use super::working_set::{run_working_set, working_set_point};
 
@@ -53,26 +54,33 @@ pub struct Needed {
     pub page_ins: u64,
     /// The slow-down that follows, as a share of the program's own time.
     pub slow_down: f64,
+    /// Whether less may do: the trace can't tell of less.
+    pub is_at_most: bool,
 }
 
 /// The fewest frames among `points` with which a fixed-space policy stays within `terms`, or `None`
 /// if it does with none of them.
 ///
 /// A point is a number of frames and its faults, first uses included; in any order. `distinct` is
-/// the number of first uses.
+/// the number of first uses. Of fewer frames than `sight` has an answer for, faults are too few:
+/// if it does with those, too, it needs at most the fewest that there is an answer for.
 pub fn needed_fixed(
     points: impl IntoIterator<Item = (u64, u64)>,
     duration_ticks: u64,
     distinct: u64,
     terms: &Terms,
+    sight: Sight,
 ) -> Option<Needed> {
     let page_ins_max = terms.page_ins_max(duration_ticks);
     let page_ins = |faults: u64| faults.saturating_sub(distinct);
     let fits = points
         .into_iter()
         .filter(|&(_, faults)| page_ins(faults) <= page_ins_max);
-    let (pages, faults) = fits.min()?;
+    let (out_of_sight, fits): (Vec<_>, Vec<_>) =
+        fits.partition(|(pages, _)| *pages < sight.pages_min);
+    let (pages, faults) = fits.into_iter().min()?;
     Some(Needed {
+        is_at_most: !out_of_sight.is_empty(),
         pages_mean: pages as f64,
         pages_max: pages,
         window: None,
@@ -88,64 +96,77 @@ pub fn needed_working_set(
     string: ReferenceString<'_>,
     intervals: &Intervals,
     terms: &Terms,
+    sight: Sight,
 ) -> Needed {
-    let window = shortest_window(intervals, terms);
+    let shortest = shortest_window(intervals, terms);
+    let window = shortest.max(sight.window_min);
     let totals = run_working_set(string, window);
     assert_eq!(
         totals.page_time,
         working_set_point(intervals, window).page_time
     );
-    with_window(window, &totals, terms)
+    let is_at_most = shortest < window;
+    with_window(window, &totals, terms, is_at_most)
 }
 
 /// The least memory that any policy could do with, in the mean: VMIN's. As [`needed_working_set`].
-pub fn needed_vmin(string: ReferenceString<'_>, intervals: &Intervals, terms: &Terms) -> Needed {
-    let window = shortest_window(intervals, terms);
+pub fn needed_vmin(
+    string: ReferenceString<'_>,
+    intervals: &Intervals,
+    terms: &Terms,
+    sight: Sight,
+) -> Needed {
+    let shortest = shortest_window(intervals, terms);
+    let window = shortest.max(sight.window_min);
     let totals = run_vmin(string, window);
     assert_eq!(totals.page_time, vmin_point(intervals, window).page_time);
-    with_window(window, &totals, terms)
+    let is_at_most = shortest < window;
+    with_window(window, &totals, terms, is_at_most)
 }
 
 /// As [`needed_working_set`], of a string that is not held.
 ///
 /// - Needs: `longest` are those of the same string, more than there may be bearable page-ins.
-pub fn needed_working_set_of(intervals: &Intervals, longest: &Longest, terms: &Terms) -> Needed {
-    let window = shortest_window(intervals, terms);
-    let pages_mean = working_set_point(intervals, window).pages_mean;
-    of_string(
-        intervals,
-        window,
-        pages_mean,
-        longest.working_set_peak(window),
-        terms,
-    )
+pub fn needed_working_set_of(
+    intervals: &Intervals,
+    longest: &Longest,
+    terms: &Terms,
+    sight: Sight,
+) -> Needed {
+    let shortest = shortest_window(intervals, terms);
+    let window = shortest.max(sight.window_min);
+    Needed {
+        is_at_most: shortest < window,
+        pages_mean: working_set_point(intervals, window).pages_mean,
+        pages_max: longest.working_set_peak(window),
+        ..of_window(intervals, window, terms)
+    }
 }
 
 /// As [`needed_vmin`], of a string that is not held. As [`needed_working_set_of`].
-pub fn needed_vmin_of(intervals: &Intervals, longest: &Longest, terms: &Terms) -> Needed {
-    let window = shortest_window(intervals, terms);
-    let pages_mean = vmin_point(intervals, window).pages_mean;
-    of_string(
-        intervals,
-        window,
-        pages_mean,
-        longest.vmin_peak(window),
-        terms,
-    )
+pub fn needed_vmin_of(
+    intervals: &Intervals,
+    longest: &Longest,
+    terms: &Terms,
+    sight: Sight,
+) -> Needed {
+    let shortest = shortest_window(intervals, terms);
+    let window = shortest.max(sight.window_min);
+    Needed {
+        is_at_most: shortest < window,
+        pages_mean: vmin_point(intervals, window).pages_mean,
+        pages_max: longest.vmin_peak(window),
+        ..of_window(intervals, window, terms)
+    }
 }
 
-/// The answer with `window`, for which a policy has so many pages.
-fn of_string(
-    intervals: &Intervals,
-    window: u64,
-    pages_mean: f64,
-    pages_max: u64,
-    terms: &Terms,
-) -> Needed {
+/// The answer with `window`, but for the pages that a policy has.
+fn of_window(intervals: &Intervals, window: u64, terms: &Terms) -> Needed {
     let page_ins = intervals.longer_than(window);
     Needed {
-        pages_mean,
-        pages_max,
+        is_at_most: false,
+        pages_mean: 0.0,
+        pages_max: 0,
         window: Some(window),
         page_ins,
         slow_down: terms.slow_down(intervals.duration(), page_ins),
@@ -161,8 +182,9 @@ fn shortest_window(intervals: &Intervals, terms: &Terms) -> u64 {
 }
 
 /// The answer from a run with `window`.
-fn with_window(window: u64, totals: &Totals, terms: &Terms) -> Needed {
+fn with_window(window: u64, totals: &Totals, terms: &Terms, is_at_most: bool) -> Needed {
     Needed {
+        is_at_most,
         pages_mean: totals.pages_mean(),
         pages_max: totals.pages_max,
         window: Some(window),
@@ -187,10 +209,35 @@ mod tests {
         // 10,000 ticks of 10 ns: 0.1 ms, of which a tenth is ten page-ins.
         assert_eq!(TERMS.page_ins_max(10_000), 10);
         let points = [(4, 15), (1, 100), (2, 16), (3, 15)];
-        let needed = needed_fixed(points, 10_000, 5, &TERMS).unwrap();
+        let needed = needed_fixed(points, 10_000, 5, &TERMS, Sight::FULL).unwrap();
         assert_eq!((needed.pages_max, needed.page_ins), (3, 10));
         assert_eq!(needed.slow_down, 0.1);
-        assert_eq!(needed_fixed(points, 10_000, 4, &TERMS), None);
+        let none = needed_fixed(points, 10_000, 4, &TERMS, Sight::FULL);
+        assert_eq!(none, None);
+    }
+
+    #[test]
+    fn found_h1_less_than_a_window_touches_is_no_answer() {
+        let sight = Sight {
+            pages_min: 3,
+            window_min: 50,
+        };
+        let points = [(1, 6), (2, 6), (3, 5), (4, 5)];
+        let needed = needed_fixed(points, 10_000, 5, &TERMS, sight).unwrap();
+        assert_eq!((needed.pages_max, needed.is_at_most), (3, true));
+        // What does not fit, with misses that are too few, is less than enough in any case.
+        let points = [(1, 60), (2, 60), (3, 60), (4, 5)];
+        let needed = needed_fixed(points, 10_000, 5, &TERMS, sight).unwrap();
+        assert_eq!((needed.pages_max, needed.is_at_most), (4, false));
+        let pages: Vec<u32> = (0..100).collect();
+        let string = ReferenceString::new(&pages, 100);
+        let intervals = Intervals::measure(string);
+        for needed in [
+            needed_working_set(string, &intervals, &TERMS, sight),
+            needed_vmin(string, &intervals, &TERMS, sight),
+        ] {
+            assert_eq!((needed.window, needed.is_at_most), (Some(50), true));
+        }
     }
 
     #[test]
@@ -206,28 +253,32 @@ mod tests {
             slow_down_max: 0.19,
             ..TERMS
         };
-        let set = needed_working_set(string, &intervals, &terms);
+        let set = needed_working_set(string, &intervals, &terms, Sight::FULL);
         assert_eq!((terms.page_ins_max(100_000), set.page_ins), (190, 180));
         assert!(set.slow_down <= 0.19);
         assert_eq!(set.pages_max, 30);
         assert!(set.pages_mean < 20.0, "{set:?}");
         let shorter = set.window.unwrap() - 1;
         assert!(intervals.longer_than(shorter) > 190);
-        let least = needed_vmin(string, &intervals, &terms);
+        let least = needed_vmin(string, &intervals, &terms, Sight::FULL);
         assert_eq!((least.window, least.page_ins), (set.window, set.page_ins));
         assert!(least.pages_mean <= set.pages_mean);
         let longest = Longest::new(191, string.end());
         let (same, longest) = measure(string.end(), Some(longest), |take| take(string.stretch()));
         let longest = longest.unwrap();
-        assert_eq!(needed_working_set_of(&same, &longest, &terms), set);
-        assert_eq!(needed_vmin_of(&same, &longest, &terms), least);
+        assert_eq!(
+            needed_working_set_of(&same, &longest, &terms, Sight::FULL),
+            set
+        );
+        assert_eq!(needed_vmin_of(&same, &longest, &terms, Sight::FULL), least);
     }
 
     #[test]
     fn a_program_that_uses_nothing_twice_needs_one_page() {
         let pages: Vec<u32> = (0..100).collect();
         let string = ReferenceString::new(&pages, 100);
-        let needed = needed_working_set(string, &Intervals::measure(string), &TERMS);
+        let intervals = Intervals::measure(string);
+        let needed = needed_working_set(string, &intervals, &TERMS, Sight::FULL);
         assert_eq!(
             (needed.window, needed.pages_max, needed.page_ins),
             (Some(1), 1, 0)

@@ -103,6 +103,11 @@ impl<'a> ReferenceString<'a> {
         }
     }
 
+    /// The time of the reference at `place`, in ticks.
+    pub fn time_at(&self, place: usize) -> u64 {
+        self.times.get(place).copied().unwrap_or(place as u64)
+    }
+
     /// From the first reference to the end, in ticks.
     pub fn duration(&self) -> u64 {
         self.end() - self.start()

@@ -70,6 +70,7 @@ impl References {
                 time: TimeUnit::References,
                 source: String::new(),
                 command: Vec::new(),
+                speed: None,
             },
             Choice::All,
         );
@@ -351,6 +352,7 @@ mod tests {
             time,
             source: "test".into(),
             command: Vec::new(),
+            speed: None,
         }
     }
 

@@ -360,6 +360,7 @@ mod tests {
             time: TimeUnit::Instructions,
             source: String::new(),
             command: vec![],
+            speed: None,
         });
         blocks.iter().for_each(|block| writing.take(block));
         Work::of(&writing.finish(), &crate::systems::machines::PRESENT)

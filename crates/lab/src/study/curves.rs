@@ -15,7 +15,6 @@ use crate::analysis::intervals::Intervals;
 use crate::analysis::lifetime::Lifetime;
 use crate::analysis::needed::{Needed, needed_fixed, needed_vmin_of, needed_working_set_of};
 use crate::analysis::pff::run_pff;
-use crate::analysis::simulate::{Job, MachineKind, simulate_all};
 use crate::analysis::vmin::vmin_point;
 use crate::analysis::working_set::{WindowPoint, window_for_mean, working_set_point};
 use crate::analysis::{optimum, stack};
@@ -42,6 +41,11 @@ impl Study {
             notes.push("how many pages were touched is estimated, too".into());
         }
         notes.extend(self.is_too_small());
+        let assumed = self.assumed_of(&order.assumed);
+        let order = &CurveOrder {
+            assumed,
+            ..order.clone()
+        };
         let mut needs = vec![];
         let curves = thread::scope(|scope| {
             // The optimum alone takes about as long as all others, on one processor.
@@ -55,12 +59,14 @@ impl Study {
                 "{name} has no point at the sizes that were asked for"
             ));
         }
+        notes.extend(self.unanswered(order, &needs));
         needs.sort_by(|a, b| a.slowdown_percent_max.total_cmp(&b.slowdown_percent_max));
         CurveRecord {
             schema: curve::SCHEMA.into(),
             tidemark: VERSION.into(),
             trace: self.facts.clone(),
             curves,
+            run: None,
             needs,
             notes,
         }
@@ -113,10 +119,15 @@ impl Study {
                     } else {
                         working_set_point
                     };
-                    window_points(&measured.intervals, point, &order.sizes)
+                    let window_min = self.sight.window_min;
+                    window_points(&measured.intervals, point, &order.sizes, window_min)
                 }
                 (Named::Pff, _) => self.pff_points(&order.sizes),
-                (Named::Simulated(name), _) => self.simulated_points(name, &order.sizes),
+                (Named::Simulated(name), _) => {
+                    let points = self.simulated_points(name, &order.sizes);
+                    needs.extend(self.needs_simulated(name, &points, &order.assumed));
+                    points
+                }
             };
             curves.push(self.curve(*named, points));
         }
@@ -135,9 +146,10 @@ impl Study {
     }
 
     /// The windows that are usually shown: about a thousandth, a hundredth and a tenth of the
-    /// time, rounded to a digit.
+    /// time, rounded to a digit. Of a sampled trace, where these are shorter than it can tell of:
+    /// the shortest that it can, and some that are twice as long each.
     pub fn usual_windows(&self) -> Vec<u64> {
-        usual_windows(self.facts.time)
+        usual_windows(self.facts.time, self.sight.window_min)
     }
 
     /// The intervals of the references, of which enough are kept to answer within what is assumed.
@@ -177,6 +189,18 @@ impl Study {
         }
     }
 
+    /// The sizes that the trace can tell of.
+    fn sizes_in_sight(&self, sizes: &Sizes, count: u64) -> Vec<u64> {
+        let (least, most) = (self.sight.pages_min, self.facts.pages);
+        let mut wanted = wanted_sizes(sizes, most, count);
+        wanted.retain(|pages| *pages >= least);
+        let is_ours = !matches!(sizes, Sizes::At(_));
+        if is_ours && least > 1 && wanted.first() != Some(&least) {
+            wanted.insert(0, least);
+        }
+        wanted
+    }
+
     /// Intervals shorter than this are beyond the recording.
     fn resolution(&self) -> u64 {
         match self.references.granularity {
@@ -206,39 +230,29 @@ impl Study {
             misses: misses[usize::try_from(pages.min(most)).expect("as many as there are pages")],
             ..Point::default()
         };
-        wanted_sizes(sizes, most, SPREAD)
-            .into_iter()
-            .map(at)
-            .collect()
+        let sizes = self.sizes_in_sight(sizes, SPREAD);
+        sizes.into_iter().map(at).collect()
     }
 
     fn simulated_points(&self, name: &str, sizes: &Sizes) -> Vec<Point> {
         let sizes = match sizes {
-            Sizes::At(_) => wanted_sizes(sizes, self.facts.pages, SPREAD_OF_RUNS),
-            Sizes::Spread | Sizes::All => spread(self.facts.pages, SPREAD_OF_RUNS),
+            Sizes::At(_) => self.sizes_in_sight(sizes, SPREAD_OF_RUNS),
+            Sizes::Spread | Sizes::All => self.sizes_in_sight(&Sizes::Spread, SPREAD_OF_RUNS),
         };
-        let job = |pages: &u64| Job {
-            policy: name,
-            knobs: vec![],
-            seed: 1,
-            frames: u32::try_from(*pages).unwrap_or(u32::MAX),
-            eyes: MachineKind::Bits,
-        };
-        let jobs: Vec<Job<'_>> = sizes.iter().map(job).collect();
-        let costs = simulate_all(&self.references, &jobs);
-        let costs = costs.expect("the policy is registered, its knobs are at their defaults");
-        let points = sizes.into_iter().zip(costs);
+        let misses = self.simulate_at(name, &sizes);
+        let points = sizes.into_iter().zip(misses);
         points
-            .map(|(pages, cost)| Point {
+            .map(|(pages, misses)| Point {
                 pages,
-                misses: cost.misses,
+                misses,
                 ..Point::default()
             })
             .collect()
     }
 
     fn pff_points(&self, sizes: &Sizes) -> Vec<Point> {
-        let criticals = spread(self.facts.time.max(1), 2 * SPREAD_OF_RUNS);
+        let mut criticals = spread(self.facts.time.max(1), 2 * SPREAD_OF_RUNS);
+        criticals.retain(|critical| *critical >= self.sight.window_min);
         let totals = run_pff(self.string(), &criticals);
         let points = criticals
             .iter()
@@ -277,6 +291,27 @@ impl Study {
         self.needs_among(named, points, assumed)
     }
 
+    /// What was asked and has no answer.
+    fn unanswered(&self, order: &CurveOrder, needs: &[Need]) -> Vec<String> {
+        let mut notes = vec![];
+        for named in &order.policies {
+            let name = named.name();
+            for percent in &order.assumed.slowdowns_percent {
+                let mut answers = needs.iter().filter(|need| need.policy == name);
+                if self.facts.records > 0
+                    && !answers.any(|need| need.slowdown_percent_max == *percent)
+                {
+                    let why = match named {
+                        Named::Pff => "how much memory is needed is not looked for",
+                        _ => "no size of memory keeps to it",
+                    };
+                    notes.push(format!("at most {percent} % slower under {name}: {why}"));
+                }
+            }
+        }
+        notes
+    }
+
     /// The least memory for each slow-down, among points of a fixed space.
     pub(super) fn needs_among(
         &self,
@@ -287,7 +322,7 @@ impl Study {
         let (time, first) = (self.facts.time, self.facts.pages);
         let answer = |percent: &f64| {
             let terms = assumed.terms(*percent, self.facts.time_unit);
-            let needed = needed_fixed(points.clone(), time, first, &terms)?;
+            let needed = needed_fixed(points.clone(), time, first, &terms, self.sight)?;
             Some(self.need(named, *percent, &needed, assumed))
         };
         assumed
@@ -303,16 +338,23 @@ impl Study {
         }
         let answer = |percent: &f64| {
             let terms = assumed.terms(*percent, self.facts.time_unit);
-            let needed = match named {
-                Named::Vmin => needed_vmin_of(&measured.intervals, &measured.longest, &terms),
-                _ => needed_working_set_of(&measured.intervals, &measured.longest, &terms),
+            let needed_of = match named {
+                Named::Vmin => needed_vmin_of,
+                _ => needed_working_set_of,
             };
+            let needed = needed_of(&measured.intervals, &measured.longest, &terms, self.sight);
             self.need(named, *percent, &needed, assumed)
         };
         assumed.slowdowns_percent.iter().map(answer).collect()
     }
 
-    fn need(&self, named: Named, percent: f64, needed: &Needed, assumed: &Assumed) -> Need {
+    pub(super) fn need(
+        &self,
+        named: Named,
+        percent: f64,
+        needed: &Needed,
+        assumed: &Assumed,
+    ) -> Need {
         let pages = needed.pages_mean.ceil() as u64;
         Need {
             policy: named.name().into(),
@@ -323,8 +365,10 @@ impl Study {
             pages_peak: needed.pages_max,
             window: needed.window,
             page_ins: needed.page_ins,
+            is_at_most: needed.is_at_most,
             page_in_ns: assumed.page_in_ns,
             time_unit_ns: assumed.time_unit_ns(self.facts.time_unit),
+            time_unit_source: assumed.time_unit_source,
         }
     }
 }
@@ -358,6 +402,7 @@ fn window_points(
     intervals: &Intervals,
     point: fn(&Intervals, u64) -> WindowPoint,
     sizes: &Sizes,
+    window_min: u64,
 ) -> Vec<Point> {
     let plain = |at: WindowPoint| Point {
         pages: at.pages_mean.ceil() as u64,
@@ -368,8 +413,12 @@ fn window_points(
     };
     match sizes {
         Sizes::Spread | Sizes::All => {
-            let windows = intervals.windows(WINDOWS_PER_DOUBLING);
-            windows
+            let windows = intervals.windows(WINDOWS_PER_DOUBLING).into_iter();
+            let mut in_sight: Vec<u64> = windows.filter(|window| *window >= window_min).collect();
+            if in_sight.is_empty() {
+                in_sight.push(window_min);
+            }
+            in_sight
                 .into_iter()
                 .map(|window| plain(point(intervals, window)))
                 .collect()
@@ -378,6 +427,9 @@ fn window_points(
             let at = |pages: &u64| {
                 let window = window_for_mean(intervals, point, *pages as f64)?;
                 let window = window.min(intervals.longest());
+                if window < window_min {
+                    return None;
+                }
                 Some(Point {
                     pages: *pages,
                     ..plain(point(intervals, window))

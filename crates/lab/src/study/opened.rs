@@ -52,7 +52,9 @@ impl Opened {
     /// The memory that what is wanted takes by the number of references, in bytes. Beside it there
     /// is what grows with pages and windows, and is small.
     pub fn bytes_held(&self, wanted: &Wanted) -> u64 {
-        let has_times = self.blocks.header().time != TimeUnit::References;
+        let header = self.blocks.header();
+        let (wanted, _) = super::settle(wanted.clone(), header, &self.facts);
+        let has_times = header.time != TimeUnit::References;
         let each = [
             (wanted.references || wanted.pages, 4),
             (wanted.references && has_times, 8),
@@ -61,7 +63,7 @@ impl Opened {
         let each = each.iter().filter(|part| part.0).map(|part| part.1);
         let held = self.extent.references.saturating_mul(each.sum());
         // An interval may wait to be sorted out beside each one that is kept.
-        let longest = super::longest(&wanted.passing, &self.facts, self.extent);
+        let longest = super::longest(&wanted.passing, header, &self.facts, self.extent);
         held.saturating_add(longest.min(self.extent.references).saturating_mul(32))
     }
 

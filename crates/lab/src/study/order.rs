@@ -1,6 +1,7 @@
 //! What a study is asked for, and what it is to take for granted.
 
-use tidemark_results::analysis::TimeUnit;
+use tidemark_results::analysis::{TimeUnit, UnitSource};
+use tidemark_trace::Speed;
 
 use super::policies::Named;
 use crate::analysis::needed::Terms;
@@ -36,8 +37,11 @@ pub struct Assumed {
     pub slowdowns_percent: Vec<f64>,
     /// The wait for a page from the store, in nanoseconds.
     pub page_in_ns: f64,
-    /// How long a unit of virtual time lasts, in nanoseconds; by the unit, where `None`.
+    /// How long a unit of virtual time lasts, in nanoseconds; by the trace, where `None`, or else
+    /// by the unit.
     pub time_unit_ns: Option<f64>,
+    /// Where that is known from.
+    pub time_unit_source: UnitSource,
 }
 
 /// The wait for a page that never was: to be filled with zeros.
@@ -55,16 +59,46 @@ impl Default for Assumed {
             slowdowns_percent: vec![1.0, 10.0],
             page_in_ns: 100_000.0,
             time_unit_ns: None,
+            time_unit_source: UnitSource::Assumed,
         }
     }
 }
 
 impl Assumed {
-    /// How long a unit of virtual time lasts. An instruction: half a nanosecond, as at 2 GHz and
-    /// one a cycle. A reference is to another page than the one before: a hundred instructions.
+    /// The same with what a trace tells of its program's speed, where nothing was given. `time` is
+    /// how much of it there is, in units.
+    pub fn informed(&self, speed: Option<Speed>, unit: TimeUnit, time: u64) -> Assumed {
+        if self.time_unit_ns.is_some() {
+            return self.clone();
+        }
+        let known = match (unit, speed) {
+            (TimeUnit::Nanoseconds, _) => Some((1.0, UnitSource::Exact)),
+            (TimeUnit::Instructions, Some(Speed::Measured { user_ns, .. })) if time > 0 => {
+                let ns = user_ns as f64 / time as f64;
+                (ns > 0.0).then_some((ns, UnitSource::Measured))
+            }
+            (TimeUnit::Instructions, Some(Speed::Calibrated { unit_fs })) if unit_fs > 0 => {
+                Some((unit_fs as f64 / 1e6, UnitSource::Calibrated))
+            }
+            (TimeUnit::Instructions | TimeUnit::References, _) => None,
+        };
+        let (time_unit_ns, time_unit_source) = match known {
+            Some((ns, source)) => (Some(ns), source),
+            None => (None, UnitSource::Assumed),
+        };
+        Assumed {
+            time_unit_ns,
+            time_unit_source,
+            ..self.clone()
+        }
+    }
+
+    /// How long a unit of virtual time lasts. An instruction: a fifth of a nanosecond, as at 3 GHz
+    /// and some two a cycle; programs of today take 0.09 to 0.28. A reference is to another page
+    /// than the one before: some hundred instructions.
     pub fn time_unit_ns(&self, unit: TimeUnit) -> f64 {
         self.time_unit_ns.unwrap_or(match unit {
-            TimeUnit::Instructions => 0.5,
+            TimeUnit::Instructions => 0.2,
             TimeUnit::References => 50.0,
             TimeUnit::Nanoseconds => 1.0,
         })

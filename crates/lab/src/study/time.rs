@@ -52,7 +52,10 @@ impl Study {
     /// If the references were not wanted.
     pub fn phases(&self) -> PhasesRecord {
         let string = self.string();
-        let options = PhaseOptions::for_string(&string);
+        let mut options = PhaseOptions::for_string(&string);
+        // Within two windows of a sampled trace nothing is known to be in use throughout.
+        options.piece_ticks_min = options.piece_ticks_min.max(self.sight.window_min);
+        options.phase_ticks_min = options.phase_ticks_min.max(self.sight.window_min);
         let time = self.facts.time.max(1) as f64;
         let levels = match self.references.is_empty() {
             true => vec![],
@@ -84,8 +87,17 @@ impl Study {
     }
 }
 
-/// The windows that are usually shown of a program that runs for `time`.
-pub(super) fn usual_windows(time: u64) -> Vec<u64> {
+/// The windows that are usually shown of a program that runs for `time`, where the shortest that
+/// can be told of is `least`.
+pub(super) fn usual_windows(time: u64, least: u64) -> Vec<u64> {
+    if least > time / 1000 && least > 0 {
+        let doubled = |times: u32| least.saturating_mul(1 << times);
+        let fits = |window: &u64| *window <= time / 2;
+        return [least]
+            .into_iter()
+            .chain((1..3).map(doubled).filter(fits))
+            .collect();
+    }
     let round = |window: u64| {
         let power = 10u64.pow(window.max(1).ilog10());
         (window / power * power).max(1)

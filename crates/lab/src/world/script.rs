@@ -352,6 +352,7 @@ impl Script {
             time,
             source: String::new(),
             command: Vec::new(),
+            speed: None,
         });
         let course = writing.course(0);
         for (page, kinds, gap) in uses {

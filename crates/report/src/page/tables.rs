@@ -15,15 +15,26 @@ const REGIONS: usize = 30;
 
 /// How much memory is needed: the answers large, what they assume below.
 pub fn needs(record: &CurveRecord) -> String {
-    if record.needs.is_empty() {
+    if record.needs.is_empty() && record.run.is_none() {
         return "<p>No bound was asked for.</p>".into();
     }
     let mut html = String::from("<div class=\"answers\">");
+    for need in record.run.iter().flat_map(|run| &run.needs) {
+        html.push_str(&format!(
+            "<div><strong>{}{}</strong>for at most {} % slow-down under <code>tidemark \
+             run</code><br><span>{}</span></div>",
+            if need.is_at_most { "≤ " } else { "" },
+            text::bytes(need.bytes),
+            numbers::digits(need.slowdown_percent_max),
+            escaped(&words::run_range(need, &record.trace)),
+        ));
+    }
     for need in &record.needs {
         let share = need.pages as f64 * 100.0 / record.trace.pages.max(1) as f64;
         html.push_str(&format!(
-            "<div><strong>{}</strong>for at most {} % slow-down under {}<br><span>{} % of what is \
-             used, {} page-ins</span></div>",
+            "<div><strong>{}{}</strong>for at most {} % slow-down under an ideal {}<br><span>{} % \
+             of what is used, {} page-ins</span></div>",
+            if need.is_at_most { "≤ " } else { "" },
             text::bytes(need.bytes),
             numbers::digits(need.slowdown_percent_max),
             escaped(&words::policy(&need.policy)),
@@ -32,10 +43,10 @@ pub fn needs(record: &CurveRecord) -> String {
         ));
     }
     html.push_str("</div>");
-    if let Some(last) = words::needs(record).last() {
-        html.push_str(&format!("<p class=\"note\">{}</p>", escaped(last)));
+    for line in words::assumptions(record) {
+        html.push_str(&format!("<p class=\"note\">{}</p>", escaped(&line)));
     }
-    for note in &record.notes {
+    for note in words::sight(&record.trace).iter().chain(&record.notes) {
         html.push_str(&format!("<p class=\"note\">{}</p>", escaped(note)));
     }
     html

@@ -24,7 +24,9 @@ pub fn curves(record: &CurveRecord, screen: Screen) -> String {
     for line in words::needs(record) {
         text.push_str(&wrapped(&line, screen.columns));
     }
-    for line in words::accuracies(record).iter().chain(&record.notes) {
+    let sight = words::sight(&record.trace);
+    let accuracies = words::accuracies(record);
+    for line in sight.iter().chain(&accuracies).chain(&record.notes) {
         text.push_str(&wrapped(&format!("note: {line}"), screen.columns));
     }
     text

@@ -5,10 +5,10 @@ use tidemark_results::text;
 
 use super::Screen;
 use super::canvas::{Canvas, MARGIN};
-use super::curves::headline;
+use super::curves::{headline, wrapped};
 use crate::axis::{Axis, Quantity, Spread};
 use crate::colours::LINES;
-use crate::numbers;
+use crate::{numbers, words};
 
 /// Headline, drawing and table.
 pub fn sizes(record: &WssRecord, screen: Screen) -> String {
@@ -17,6 +17,9 @@ pub fn sizes(record: &WssRecord, screen: Screen) -> String {
     text.push_str(&drawing(record, screen));
     text.push('\n');
     text.push_str(&table(record));
+    if let Some(line) = words::sight(&record.trace) {
+        text.push_str(&wrapped(&line, screen.columns));
+    }
     text
 }
 

@@ -2,12 +2,14 @@
 
 #![allow(dead_code)]
 
-use tidemark_results::analysis::curve::{self, Curve, CurveRecord, Knee, Need, Point, Space};
+use tidemark_results::analysis::curve::{
+    self, Curve, CurveRecord, Knee, Need, Point, RunNeed, RunNeeds, Space,
+};
 use tidemark_results::analysis::map::{self, MapRecord, Region, Row};
 use tidemark_results::analysis::phases::{self, Level, Phase, PhasesRecord};
 use tidemark_results::analysis::report::{self, ReportRecord, SpaceTime, SpaceTimes};
 use tidemark_results::analysis::wss::{self, SizeBucket, WindowSizes, WssRecord};
-use tidemark_results::analysis::{Accuracy, Mark, TimeUnit, TraceFacts};
+use tidemark_results::analysis::{Accuracy, Mark, TimeUnit, TraceFacts, UnitSource};
 use tidemark_results::dated::Machine;
 use tidemark_results::experiment::{
     self, Bound, Ending, ExperimentRecord, ExperimentsRecord, Finding, Form, LeftOut, Measurement,
@@ -34,6 +36,7 @@ pub fn facts() -> TraceFacts {
         time: TIME,
         is_cut: false,
         is_pages_estimate: false,
+        windows: None,
     }
 }
 
@@ -83,8 +86,10 @@ pub fn curves() -> CurveRecord {
         pages_peak: pages,
         window: None,
         page_ins,
+        is_at_most: false,
         page_in_ns: 80_000.0,
         time_unit_ns: 0.5,
+        time_unit_source: UnitSource::Assumed,
     };
     CurveRecord {
         schema: curve::SCHEMA.into(),
@@ -96,12 +101,50 @@ pub fn curves() -> CurveRecord {
             variable("vmin", 0.7),
             fixed("opt", 0.6),
         ],
+        run: Some(run_needs()),
         needs: vec![
             need(1.0, 6_912, 260),
             need(10.0, 5_440, 2_611),
             need(100.0, 4_224, 26_007),
         ],
         notes: vec![],
+    }
+}
+
+/// Two bounds that are kept under `tidemark run`, and one that is not.
+fn run_needs() -> RunNeeds {
+    RunNeeds {
+        policy: "tidemark".into(),
+        disk: "measured".into(),
+        fault_ns: 12_400,
+        time_unit_ns: 0.12,
+        time_unit_source: UnitSource::Measured,
+        native_ns: 1_630_000_000,
+        footprint_pages: 8_400,
+        slowdown_percent_least: Some(2.31),
+        slowdowns_percent_unmet: vec![1.0],
+        needs: vec![
+            RunNeed {
+                slowdown_percent_max: 10.0,
+                slowdown_percent: 9.4,
+                pages: 7_100,
+                bytes: 7_100 * 4096,
+                pages_low: 6_700,
+                pages_high: Some(7_650),
+                page_ins: 1_080,
+                is_at_most: false,
+            },
+            RunNeed {
+                slowdown_percent_max: 100.0,
+                slowdown_percent: 98.0,
+                pages: 5_600,
+                bytes: 5_600 * 4096,
+                pages_low: 5_200,
+                pages_high: Some(6_000),
+                page_ins: 14_400,
+                is_at_most: false,
+            },
+        ],
     }
 }
 

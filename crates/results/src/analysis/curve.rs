@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Accuracy, TraceFacts, csv_field, csv_option};
+use super::{Accuracy, TraceFacts, UnitSource, csv_field, csv_option};
 
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.curve.v1";
@@ -18,7 +18,10 @@ pub struct CurveRecord {
     pub trace: TraceFacts,
     /// A curve for each policy that was asked for, in that order.
     pub curves: Vec<Curve>,
-    /// How much memory the program needs, by how much it may be slowed down.
+    /// How much memory the program needs under `tidemark run`, if that was simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunNeeds>,
+    /// How much memory the program needs under an ideal policy, by how much it may be slowed down.
     pub needs: Vec<Need>,
     /// What may surprise a reader of the numbers.
     pub notes: Vec<String>,
@@ -100,10 +103,68 @@ pub struct Need {
     pub window: Option<u64>,
     /// Misses on pages that had been there before.
     pub page_ins: u64,
+    /// Whether less may do: the trace was sampled, and can't tell of less.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub is_at_most: bool,
     /// What a page-in was taken to cost, in nanoseconds.
     pub page_in_ns: f64,
     /// What a unit of virtual time was taken to last, in nanoseconds.
     pub time_unit_ns: f64,
+    /// Where that is known from.
+    #[serde(default)]
+    pub time_unit_source: UnitSource,
+}
+
+/// The least memory under `tidemark run`, by how much the program may be slowed down: from
+/// simulations of it in several sizes of memory, with all that it costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunNeeds {
+    /// The policy.
+    pub policy: String,
+    /// The disk that is swapped to.
+    pub disk: String,
+    /// What a fault was taken to cost, in nanoseconds.
+    pub fault_ns: u64,
+    /// What a unit of virtual time was taken to last, in nanoseconds.
+    pub time_unit_ns: f64,
+    /// Where that is known from.
+    pub time_unit_source: UnitSource,
+    /// How long the program takes by itself, in nanoseconds.
+    pub native_ns: u64,
+    /// The pages of managed memory that the program uses, those of each process apart.
+    pub footprint_pages: u64,
+    /// How much longer it takes with all the memory that it uses, in percent; none if that is more
+    /// than all bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown_percent_least: Option<f64>,
+    /// The bounds that no size of memory keeps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowdowns_percent_unmet: Vec<f64>,
+    /// The answers, bounds rising.
+    pub needs: Vec<RunNeed>,
+}
+
+/// The least memory under `tidemark run` for a bounded slow-down.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunNeed {
+    /// The bound: how much longer the program may take, in percent of its time by itself.
+    pub slowdown_percent_max: f64,
+    /// How much longer it takes with that memory.
+    pub slowdown_percent: f64,
+    /// The least memory that keeps the bound.
+    pub pages: u64,
+    /// The same in bytes.
+    pub bytes: u64,
+    /// The least memory if what was assumed is too dear by as much as it may be.
+    pub pages_low: u64,
+    /// The same if it is too cheap; none if no size of memory keeps the bound then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_high: Option<u64>,
+    /// Pages that come back from the disk, with that memory.
+    pub page_ins: u64,
+    /// Whether less may do: the trace can't tell of less, or nothing runs in less.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub is_at_most: bool,
 }
 
 impl CurveRecord {

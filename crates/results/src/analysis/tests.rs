@@ -16,6 +16,7 @@ fn facts() -> TraceFacts {
         time: 100,
         is_cut: false,
         is_pages_estimate: false,
+        windows: None,
     }
 }
 
@@ -47,6 +48,7 @@ fn curve_record() -> CurveRecord {
             curve("lru", Space::Fixed, fixed),
             curve("ws", Space::Variable, variable),
         ],
+        run: None,
         needs: vec![],
         notes: vec![],
     }

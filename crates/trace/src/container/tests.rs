@@ -34,6 +34,7 @@ fn header() -> Header {
         time: TimeUnit::Instructions,
         source: "a test".into(),
         command: vec!["gzip".into(), "-1".into()],
+        speed: None,
     }
 }
 

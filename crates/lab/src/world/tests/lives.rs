@@ -50,6 +50,7 @@ pub(super) fn script(processes: Vec<Vec<Deed>>) -> Arc<Script> {
         time: TimeUnit::Instructions,
         source: "test".into(),
         command: Vec::new(),
+        speed: None,
     });
     for (process, deeds) in processes.into_iter().enumerate() {
         let mut block = Block {
