@@ -17,8 +17,8 @@ use crate::run::program::plain;
 const RUNS_LONG: Duration = Duration::from_secs(1);
 const RUNS_MAX: u32 = 5;
 
-/// Steps of a stretch, each of which waits for the one before: a multiplication and an exclusive or,
-/// which keeps a compiler from multiplying the factors first.
+/// Steps of a stretch, each of which waits for the one before: a multiplication and an exclusive
+/// or, which keeps a compiler from multiplying the factors first.
 const STRETCH: u64 = 100_000;
 /// Stretches that are tried; the quickest counts, since nothing has interrupted it.
 const STRETCHES: u32 = 40;
