@@ -44,10 +44,10 @@ import sys
 n = int(sys.argv[1])
 table = {str(i): [i, i * i, "x%d" % i] for i in range(n)}
 total = 0
-for _ in range(120):
+for _ in range(220):
     total += sum(value[1] for value in table.values())
 words = [key for key, value in table.items() if value[0] % 7 == 0]
-for _ in range(800):
+for _ in range(1400):
     words.sort(key=len)
     total += sum(table[word][0] for word in words)
 print(total)
@@ -80,7 +80,7 @@ my %table;
 for my $i (0 .. 49_999) { $table{$i} = [$i, $i * $i, "x$i"]; }
 my $total = 0;
 for (1 .. 8) { for my $key (sort keys %table) { $total += $table{$key}[1]; } }
-for (1 .. 300) { for my $i (0 .. 9_999) { $total += $table{$i}[0]; } }
+for (1 .. 1500) { for my $i (0 .. 9_999) { $total += $table{$i}[0]; } }
 print "$total\\n";
 """
 FUNCTION = """\
