@@ -59,12 +59,13 @@ python: deps-test ## The Python package, built, installed and tested in an envir
 	scripts/python-tests
 
 .PHONY: acceptance
-acceptance: ## The same programs at full size, and the kernel's own memory tests. Hours.
+acceptance: ## The same at full size, and tests of the kernel (LTP=FOLDER: of LTP, too). Hours.
 	@scripts/deps build test acceptance
 	$(CARGO) build --workspace --release
 	TIDEMARK_ACCEPTANCE=full REQUIRE_ALL=1 $(CARGO) test --release --package tidemark-cli \
 	    --test programs -- --test-threads=1
 	scripts/kernel-selftests
+	[[ -z '$(LTP)' ]] || scripts/ltp '$(LTP)'
 	scripts/python-tests fresh
 
 .PHONY: check

@@ -147,40 +147,7 @@ fn details(record: &RunRecord) -> String {
     let total = &record.total;
     let mut text = String::new();
     let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<12} {value}\n"));
-    line(
-        "read",
-        format!(
-            "{} in {} requests, {:.1} pages each",
-            bytes(total.bytes_read),
-            count(total.page_in_requests),
-            total.page_in_cluster_mean(),
-        ),
-    );
-    line(
-        "written",
-        format!(
-            "{} in {} requests, {:.1} pages each",
-            bytes(total.bytes_written),
-            count(total.page_out_requests),
-            total.page_out_cluster_mean(),
-        ),
-    );
-    line(
-        "read ahead",
-        format!(
-            "{} hits, {} wasted",
-            count(total.read_ahead_used),
-            count(total.read_ahead_wasted),
-        ),
-    );
-    line(
-        "not written",
-        format!(
-            "{} clean, {} zero",
-            count(total.clean_drops),
-            count(total.zero_pages)
-        ),
-    );
+    transfers(total, &mut line);
     for (name, latency) in [
         ("soft fault", &total.latency.soft),
         ("zero-fill", &total.latency.zero_fill),
@@ -216,6 +183,44 @@ fn details(record: &RunRecord) -> String {
         );
     }
     text
+}
+
+/// Lines of what was moved from and to the store, and of what did not have to be.
+fn transfers(total: &Statistics, line: &mut impl FnMut(&str, String)) {
+    line(
+        "read",
+        format!(
+            "{} in {} requests, {:.1} pages each",
+            bytes(total.bytes_read),
+            count(total.page_in_requests),
+            total.page_in_cluster_mean(),
+        ),
+    );
+    line(
+        "written",
+        format!(
+            "{} in {} requests, {:.1} pages each",
+            bytes(total.bytes_written),
+            count(total.page_out_requests),
+            total.page_out_cluster_mean(),
+        ),
+    );
+    line(
+        "read ahead",
+        format!(
+            "{} hits, {} wasted",
+            count(total.read_ahead_used),
+            count(total.read_ahead_wasted),
+        ),
+    );
+    line(
+        "not written",
+        format!(
+            "{} clean, {} zero",
+            count(total.clean_drops),
+            count(total.zero_pages)
+        ),
+    );
 }
 
 fn ending(ending: Ending) -> String {

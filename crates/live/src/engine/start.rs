@@ -158,6 +158,19 @@ impl Setup {
         }
     }
 
+    fn open_machine(&self, frames: u32, hand: &'static Hand) -> Result<LiveMachine, Trouble> {
+        let machine = LiveMachine::with_features(frames, self.features());
+        let mut machine = machine.map_err(Trouble::Machine)?;
+        machine.set_hand(hand);
+        machine.keep_step_if(self.is_in_step);
+        Ok(machine)
+    }
+
+    fn open_store(&self, swap: OwnedFd, slots: u32) -> Result<SwapStore, Trouble> {
+        let store = SwapStore::new(swap, slots, self.means(), self.faults.clone());
+        store.map_err(call("starting the swap store"))
+    }
+
     pub(super) fn means(&self) -> Means {
         if self.is_in_thread {
             Means::Shared
@@ -203,27 +216,23 @@ impl Engine {
         };
         let frames_max = lent.frames_max;
         let budget = lent.budget.clamp(1, frames_max);
-        let mut machine =
-            LiveMachine::with_features(frames_max, setup.features()).map_err(Trouble::Machine)?;
-        machine.set_hand(hand);
-        machine.keep_step_if(setup.is_in_step);
+        let machine = setup.open_machine(frames_max, hand)?;
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
         let (decisions, sampling) = setup.begin_log(lent.decisions, lent.control.as_ref())?;
-        let mut config = Config::clustered(frames_max, budget);
-        config.is_logging = decisions.is_some();
-        if sampling.is_some() {
+        let clustered = Config::clustered(frames_max, budget);
+        let config = Config {
+            is_logging: decisions.is_some(),
             // A page that is filled before it is touched would pass for one that was.
-            config.zero_ahead_pages_max = 0;
-        }
+            zero_ahead_pages_max: clustered.zero_ahead_pages_max * u32::from(sampling.is_none()),
+            ..clustered
+        };
         let policy = tidemark_plugin::build(&setup.policy, frames_max, budget, 1, &[]);
         let policy = policy.expect("the name was looked up when the environment was read");
         let mut vm = Vm::new(config, policy, Box::new(slots));
         let space = vm.create_space();
         let swap_file = lent.swap.as_raw_fd();
-        let swap_slots = lent.shared.swap_slots();
-        let store = SwapStore::new(lent.swap, swap_slots, setup.means(), setup.faults.clone());
-        let store = store.map_err(call("starting the swap store"))?;
+        let store = setup.open_store(lent.swap, lent.shared.swap_slots())?;
         let process = lent.shared.process(lent.record);
         process.start(pid(), parent_pid(), &setup.name, now().0);
         let engine = Engine {

@@ -174,7 +174,6 @@ mod tests {
     #[test]
     fn memory_of_files_and_pages_of_zeros_are_not_anonymous() {
         let own = Mapping::anonymous(64 * PAGE).unwrap();
-        own.refuse_huge_pages().unwrap();
         let shared = crate::sys::shm::Shared::create("test", 8 * PAGE).unwrap();
         let pages = Pagemap::open().unwrap();
         (0..5).for_each(|page| own.set(page * PAGE, 1));

@@ -1,0 +1,104 @@
+//! Registration: of which ranges of the program the missing pages tell of themselves.
+
+use std::time::Duration;
+
+use tidemark_core::id::VirtPage;
+
+use super::{LiveMachine, RELEASE_NS_MAX, RELEASE_PAUSE_NS, address};
+use crate::sys::uffd::{Mode, Progress, Stop, Uffd};
+use crate::sys::{Errno, PAGE};
+
+impl LiveMachine {
+    /// Whether the program is in the midst of a change of its address space: mappings may look
+    /// changed already whose message has not come yet.
+    pub fn is_changing(&self) -> bool {
+        // The page is there, so that nothing is copied; but the kernel says first whether it may.
+        let asked = self
+            .program
+            .copy(self.witness.start(), self.pool.zeros(), PAGE);
+        matches!(asked, Progress::Nothing(Stop::Changing))
+    }
+
+    /// Takes charge of the missing pages of a range. Answers of how many pages from its start on:
+    /// where the program has no mapping any more the kernel registers nothing and says nothing.
+    /// Zero also while the address space is changing.
+    ///
+    /// Whatever is put there later would never tell of its missing pages; to move a page out of it
+    /// would be to lose the page.
+    pub fn register(&mut self, at: VirtPage, pages: u64) -> Result<u64, Errno> {
+        self.program
+            .register(address(at), pages as usize * PAGE, Mode::Missing)?;
+        Ok(self.count_registered(at, pages))
+    }
+
+    /// Whether all of a range is registered. `None`: the address space is changing.
+    pub fn is_registered(&self, at: VirtPage, pages: u64) -> Option<bool> {
+        if self.count_registered(at, pages) == pages {
+            return Some(true);
+        }
+        // A change that was under way then is still: its message has not been read.
+        (!self.is_changing()).then_some(false)
+    }
+
+    fn count_registered(&self, at: VirtPage, pages: u64) -> u64 {
+        let mut registered = 0;
+        loop {
+            let run = self.registered_run(at.plus(registered), pages - registered);
+            registered += run;
+            if run == 0 || registered == pages {
+                return registered;
+            }
+        }
+    }
+
+    /// How many pages from `at` on are registered and in one mapping; at most `most`.
+    fn registered_run(&self, at: VirtPage, most: u64) -> u64 {
+        let is_registered = |pages: u64| {
+            let bytes = pages as usize * PAGE;
+            pages == 0 || self.program.has_registered(address(at), bytes)
+        };
+        // Mappings are most often there as a whole.
+        if is_registered(most) {
+            return most;
+        }
+        let (mut least, mut beyond) = (0, most);
+        while beyond - least > 1 {
+            let middle = least + (beyond - least) / 2;
+            if is_registered(middle) {
+                least = middle;
+            } else {
+                beyond = middle;
+            }
+        }
+        least
+    }
+
+    /// The same in a forked child, for what its parent had registered.
+    pub fn register_again(&mut self, at: VirtPage, pages: u64) -> Result<(), Errno> {
+        let bytes = pages as usize * PAGE;
+        register_patiently(&self.program, address(at), bytes, Mode::Missing)
+    }
+
+    /// Lets go of a range: missing pages become the kernel's business.
+    pub fn unregister(&mut self, at: VirtPage, pages: u64) -> Result<(), Errno> {
+        self.program.unregister(address(at), pages as usize * PAGE)
+    }
+}
+
+/// Registers a range of a forked child that may still belong to the userfaultfd its parent's
+/// engine was sent for it, and is about to close.
+pub(super) fn register_patiently(
+    program: &Uffd,
+    start: usize,
+    bytes: usize,
+    mode: Mode,
+) -> Result<(), Errno> {
+    let mut pauses_left = RELEASE_NS_MAX / RELEASE_PAUSE_NS;
+    loop {
+        match program.register(start, bytes, mode) {
+            Err(Errno::BUSY) if pauses_left > 0 => pauses_left -= 1,
+            other => return other,
+        }
+        std::thread::sleep(Duration::from_nanos(RELEASE_PAUSE_NS));
+    }
+}
