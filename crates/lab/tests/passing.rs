@@ -155,6 +155,41 @@ fn found_h5_working_sets_in_passing_are_those_of_memory() {
 }
 
 #[test]
+fn found_h1_the_references_of_sampled_traces_are_held_in_any_case() {
+    let path = written(31, Granularity::Window(100), TimeUnit::Nanoseconds);
+    let held = read(&path, all());
+    let policies = vec![Named::Lru, Named::WorkingSet, Named::Vmin];
+    let order = CurveOrder {
+        policies,
+        sizes: Sizes::Spread,
+        assumed: Assumed {
+            page_in_ns: 200.0,
+            ..Assumed::default()
+        },
+    };
+    let sets = Passing {
+        working_sets: Some(WorkingSets {
+            windows: vec![],
+            pieces: 100,
+        }),
+        ..Passing::default()
+    };
+    let wanted = Wanted {
+        passing: sets,
+        ..Wanted::curves(&order.policies, &order.assumed)
+    };
+    let opened = Opened::open(&path.0, false).unwrap();
+    assert_eq!(opened.bytes_held(&wanted), 12 * opened.facts().records);
+    let study = read(&path, wanted);
+    let windows = held.usual_windows();
+    assert!(windows[0] >= study.facts().window_least(), "{windows:?}");
+    let sets = held.working_sets(&windows, 100).to_json();
+    assert_eq!(study.working_sets_passed().to_json(), sets);
+    let curves = |study: &Study| study.curves(&order, &mut |_, _| ()).to_json();
+    assert_eq!(curves(&study), curves(&held));
+}
+
+#[test]
 fn found_h5_what_is_held_by_references_is_known_before() {
     let path = written(21, Granularity::Exact, TimeUnit::Instructions);
     let opened = Opened::open(&path.0, false).unwrap();
