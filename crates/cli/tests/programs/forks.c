@@ -50,6 +50,12 @@ static int child(void *argument) {
     _exit(bad ? 1 : 7);
 }
 
+/* Has the kernel keep the pages in many mappings, one behind the other. */
+static void split(void) {
+    for (int page = 0; page < PAGES; page += 32)
+        if (madvise(pages[page], 16 * sizeof *pages, MADV_DONTDUMP)) perror("madvise");
+}
+
 static long own_call(long number, long a, long b, long c, long d, long e) {
 #ifdef __x86_64__
     register long r10 __asm__("r10") = d, r8 __asm__("r8") = e;
@@ -84,6 +90,42 @@ static void start_threads(void) {
     for (int i = 0; i < 4; i++) pthread_create(&threads[i], &unguarded, stay, 0);
 }
 
+/* How many pages are wrong when the first `groups` of 16 have been changed: of four groups the first
+ * has given up its pages, the second has moved them to `place`. */
+static int wrong_of(int groups, uint64_t (*place)[WORDS]) {
+    int count = 0;
+    for (int page = 0; page < PAGES; page++) {
+        int group = page / 16, kind = group < groups ? group % 4 : 2;
+        uint64_t *at = kind == 1 ? place[page] : pages[page];
+        count += at[64] != (kind == 0 ? 0 : value(page, 1) + 64);
+    }
+    return count;
+}
+
+/* A child that changes its address space before it touches anything, and forks amid that. */
+static void change(void) {
+    size_t bytes = 16 * sizeof *pages;
+    uint64_t (*place)[WORDS] = mmap(0, sizeof *pages * PAGES, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pid_t id = 0;
+    int status = 0;
+    for (int group = 0; group < PAGES / 16; group++) {
+        void *at = pages[group * 16], *to = place[group * 16];
+        if (group == PAGES / 32) {
+            id = own_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+            if (id == 0) _exit(wrong_of(group, place) ? 1 : 7);
+        }
+        if (group % 4 == 0 && madvise(at, bytes, MADV_DONTNEED)) perror("madvise");
+        if (group % 4 == 1 && mremap(at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
+            perror("mremap");
+    }
+    int bad = wrong_of(PAGES / 16, place);
+    if (waitpid(id, &status, __WALL) != id) perror("waitpid");
+    if (bad || WEXITSTATUS(status) != 7)
+        dprintf(2, "child: %d pages wrong, its own child: status %#x\n", bad, status);
+    _exit(bad ? 1 : 7);
+}
+
 static pid_t start(const char *way) {
     struct clone_args arguments = {.exit_signal = SIGCHLD};
     pid_t id = -1;
@@ -94,7 +136,7 @@ static pid_t start(const char *way) {
 #ifdef SYS_fork
     else if (!strcmp(way, "fork-call")) id = syscall(SYS_fork);
 #endif
-    else if (!strcmp(way, "own-call")) id = own_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    else if (!strncmp(way, "own-call", 8)) id = own_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     else if (!strcmp(way, "clone")) {
         char *stack = mmap(0, 1 << 20, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -112,13 +154,15 @@ static pid_t start(const char *way) {
         posix_spawn(&id, "/bin/sh", 0, 0, words, environ);
         return id;
     }
+    if (id == 0 && !strcmp(way, "own-call-change")) change();
     if (id == 0) child(0);
     return id;
 }
 
 int main(int count, char **words) {
     if (!strcmp(words[count - 1], "fork-threads")) start_threads();
-    pages = malloc(sizeof *pages * PAGES);
+    pages = aligned_alloc(sizeof *pages, sizeof *pages * PAGES);
+    if (!strcmp(words[count - 1], "own-call-split")) split();
     fill(0, 1, 1);
     for (int turn = 0; turn < 2; turn++) {
         pid_t id = start(words[count - 1]);

@@ -35,6 +35,16 @@ fn a_fork_by_a_system_call_of_the_programs_own() {
 }
 
 #[test]
+fn found_rawfork_a_child_gets_pages_of_mappings_that_lie_side_by_side() {
+    compare(&["own-call-split"], &BOTH);
+}
+
+#[test]
+fn found_rawfork_a_child_changes_its_memory_before_it_has_got_all_of_it() {
+    compare(&["own-call-change"], &BOTH);
+}
+
+#[test]
 fn a_child_that_shares_its_parents_memory() {
     compare(&["vfork"], &BOTH);
     // The child of `posix_spawn` has no handlers: in-thread it dies of the first page that is out.

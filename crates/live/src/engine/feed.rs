@@ -9,15 +9,19 @@
 //! uses what memory it needs.
 //!
 //! A page that can't be read back is poisoned: the child is ended if it touches it.
+//!
+//! The child runs meanwhile, and a touch of what it lacks waits. What it does to its address space
+//! is applied to what it still lacks, in its order; so a child of its own, too, lacks exactly what
+//! is on the list at the moment of that fork.
 
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use tidemark_core::id::VirtPage;
+use tidemark_core::id::SlotId;
 use tidemark_core::vm::Contents;
 
 use super::{Engine, Trouble, address_of, now, say};
-use crate::ranges::Ranges;
 use crate::sys::uffd::{Message, Messages, Progress, Stop, Uffd};
 use crate::sys::{PAGE, socket};
 
@@ -33,18 +37,17 @@ const CHANGE_PAUSE: Duration = Duration::from_micros(50);
 /// A child that is being fed.
 struct Ward {
     uffd: Uffd,
-    /// What the child has moved since: from, to, bytes.
-    moves: Vec<(usize, usize, usize)>,
-    /// What it has unmapped or emptied since.
-    given_up: Ranges,
+    /// What it lacks, by where it wants it.
+    lacking: BTreeMap<usize, Contents>,
     /// Its own children since.
-    children: Vec<Uffd>,
+    children: Vec<Ward>,
     messages: Messages,
 }
 
 /// How a copy ended.
 #[derive(PartialEq, Eq)]
 enum Served {
+    /// Nothing more is to be done about these pages; or the child has changed its address space.
     Yes,
     /// The child does not exist any more, or runs another program.
     Left,
@@ -56,20 +59,24 @@ impl Engine {
     /// Copies to the child behind `uffd` every page that it lacks, and lets it go.
     pub(super) fn feed_child(&mut self, uffd: Uffd) {
         self.await_pages();
-        let mut pages = Vec::new();
-        let mut note = |at, contents| pages.push((at, contents));
+        let mut lacking = BTreeMap::new();
+        let mut note = |at, contents| {
+            // What stands in the program stands in the child; or it is zeros.
+            let is_out = match contents {
+                Contents::Frame(frame) => self.machine.pooled(frame).is_some(),
+                Contents::Slot(_) => true,
+            };
+            if is_out {
+                lacking.insert(address_of(at), contents);
+            }
+        };
         self.vm.visit_pages(self.space, &mut note);
-        let mut waiting = vec![Ward::new(uffd)];
+        let mut waiting = vec![Ward::new(uffd, lacking)];
         while let Some(mut ward) = waiting.pop() {
-            self.feed_pages(&mut ward, &pages);
+            self.feed_ward(&mut ward);
             ward.hear();
-            // What they lack is what their parent lacked, and perhaps got since.
-            let (moves, given_up) = (ward.moves, ward.given_up);
-            waiting.extend(ward.children.into_iter().map(|uffd| Ward {
-                moves: moves.clone(),
-                given_up: given_up.clone(),
-                ..Ward::new(uffd)
-            }));
+            waiting.append(&mut ward.children);
+            ward.let_go();
         }
         self.murmur("a child that was forked by a system call of its own runs unmanaged");
     }
@@ -90,102 +97,154 @@ impl Engine {
         }
     }
 
-    fn feed_pages(&mut self, ward: &mut Ward, pages: &[(VirtPage, Contents)]) {
-        let mut rest = pages;
-        while let Some(&(at, contents)) = rest.first() {
-            let count = run_length(rest);
+    fn feed_ward(&mut self, ward: &mut Ward) {
+        // The slots that were read last: a child that changes its address space asks for the same
+        // ones again and again.
+        let mut read = (SlotId(0), 0);
+        while let Some((start, contents, count)) = ward.first_run() {
             let served = match contents {
                 Contents::Frame(frame) => match self.machine.pooled(frame) {
-                    Some(source) => ward.put(address_of(at), source, 1),
-                    // It stands in the program, and so in the child; or it is zeros.
-                    None => Served::Yes,
+                    Some(source) => ward.put(start, source, count),
+                    None => unreachable!("nothing moves meanwhile"),
                 },
-                Contents::Slot(first) => {
-                    let page = &mut self.freeze.page;
-                    match self.store.read_run_now(first, count, page) {
-                        Ok(()) => ward.put(address_of(at), page.start(), count),
-                        Err(_) if count > 1 => {
-                            // To find the one that can't be read.
-                            for one in &rest[..count] {
-                                self.feed_pages(ward, &[*one]);
-                            }
-                            Served::Yes
-                        }
-                        Err(_) => Served::Refused,
-                    }
-                }
+                Contents::Slot(first) => self.put_slots(ward, start, (first, count), &mut read),
             };
             match served {
                 Served::Yes => {}
-                Served::Left => return,
+                Served::Left => return ward.lacking.clear(),
                 Served::Refused => {
-                    let start = address_of(at);
                     say(&format!(
                         "{}: page {start:#x} of a forked child can't be brought back; it is ended \
                          if it touches that",
                         self.setup.name
                     ));
-                    ward.poison(start, count);
+                    if !ward.poison(start) {
+                        return;
+                    }
                 }
             }
-            rest = &rest[count..];
         }
+    }
+
+    /// Copies a run of slots to `start`, reading those that were not `read` last.
+    fn put_slots(
+        &mut self,
+        ward: &mut Ward,
+        start: usize,
+        (first, count): (SlotId, usize),
+        read: &mut (SlotId, usize),
+    ) -> Served {
+        let page = &mut self.freeze.page;
+        let known = |(from, pages): (SlotId, usize)| {
+            let skipped = first.0.checked_sub(from.0)? as usize;
+            (skipped < pages).then(|| (skipped, pages - skipped))
+        };
+        let (skipped, pages) = match known(*read) {
+            Some(known) => known,
+            None => {
+                *read = (first, 0);
+                let is_read = |pages: &usize| self.store.read_run_now(first, *pages, page).is_ok();
+                // If there is one that can't be read, those before it can.
+                let Some(pages) = [count, 1].into_iter().find(is_read) else {
+                    return Served::Refused;
+                };
+                *read = (first, pages);
+                (0, pages)
+            }
+        };
+        ward.put(start, page.start() + skipped * PAGE, pages.min(count))
     }
 }
 
 impl Ward {
-    fn new(uffd: Uffd) -> Ward {
+    fn new(uffd: Uffd, lacking: BTreeMap<usize, Contents>) -> Ward {
         Ward {
             uffd,
-            moves: Vec::new(),
-            given_up: Ranges::new(),
+            lacking,
             children: Vec::new(),
             messages: Messages::new(),
         }
     }
 
-    /// Copies `count` pages from `source` to `start` and what follows it.
+    /// The first page that is lacking, and how many from there on lie in consecutive slots at
+    /// consecutive addresses.
+    fn first_run(&self) -> Option<(usize, Contents, usize)> {
+        let (&start, &contents) = self.lacking.first_key_value()?;
+        let Contents::Slot(first) = contents else {
+            return Some((start, contents, 1));
+        };
+        let follows = |(index, (at, contents)): &(u32, (&usize, &Contents))| {
+            let slot = SlotId(first.0 + index);
+            **at == start + *index as usize * PAGE && **contents == Contents::Slot(slot)
+        };
+        let lacking = self.lacking.iter().take(RUN_MAX);
+        let count = (0..).zip(lacking).take_while(follows).count();
+        Some((start, contents, count))
+    }
+
+    /// Copies `count` pages from `source` to `start` and what follows it, until there is word of a
+    /// change. A call must stay inside one mapping of the child, and a run knows nothing of
+    /// mappings: where nothing seems to be registered it is tried by halves.
     fn put(&mut self, start: usize, source: usize, count: usize) -> Served {
         let end = now().after_ns(CHANGE_NS_MAX);
-        let mut done = 0;
+        let (mut done, mut pages_max) = (0, count);
         while done < count {
-            let Some(to) = self.place_of(start + done * PAGE) else {
-                done += 1;
-                continue;
-            };
-            // What has moved may have moved in parts.
-            let pages = if self.moves.is_empty() && self.given_up.is_empty() {
-                count - done
-            } else {
-                1
-            };
-            match self.uffd.copy(to, source + done * PAGE, pages * PAGE) {
-                Progress::All => done += pages,
-                Progress::Part(bytes) => done += bytes / PAGE,
+            let pages = pages_max.min(count - done);
+            let (to, from) = (start + done * PAGE, source + done * PAGE);
+            let settled = match self.uffd.copy(to, from, pages * PAGE) {
+                Progress::All => pages,
+                Progress::Part(bytes) => bytes / PAGE,
                 // What stands there is what the child has, or has written since.
-                Progress::Nothing(Stop::Present) => done += 1,
-                // A change has begun of which there is no word yet: the child may have lost its
-                // processor there.
+                Progress::Nothing(Stop::Present) => 1,
+                // A change has begun: the child may have lost its processor before it says which.
+                Progress::Nothing(Stop::Changing) if self.hear() => return Served::Yes,
                 Progress::Nothing(Stop::Changing) if now() < end => {
-                    if !self.hear() {
-                        std::thread::sleep(CHANGE_PAUSE);
-                    }
+                    std::thread::sleep(CHANGE_PAUSE);
+                    continue;
                 }
-                // Nothing is registered there, unless that is what there is word of.
-                Progress::Nothing(Stop::Absent) => done += usize::from(!self.hear()),
+                Progress::Nothing(Stop::Absent) if pages > 1 => {
+                    pages_max = pages / 2;
+                    continue;
+                }
+                // Nothing is registered there: of a change there would be word first.
+                Progress::Nothing(Stop::Absent) => 1,
                 Progress::Nothing(Stop::Ending) => return Served::Left,
                 Progress::Nothing(_) => return Served::Refused,
-            }
+            };
+            self.settle(to, settled);
+            done += settled;
+            pages_max = (pages_max * 2).min(count);
         }
         Served::Yes
     }
 
-    fn poison(&self, start: usize, count: usize) {
-        for page in 0..count {
-            if let Some(at) = self.place_of(start + page * PAGE) {
-                // Where this fails, a page stands already, or nothing is mapped.
-                let _ = self.uffd.poison(at, PAGE);
-            }
+    /// Takes `pages` from `start` on off the list.
+    fn settle(&mut self, start: usize, pages: usize) {
+        for page in 0..pages {
+            self.lacking.remove(&(start + page * PAGE));
+        }
+    }
+
+    /// Has the child ended if it touches the page at `start`, and takes that off the list. False if
+    /// the kernel refuses that, too.
+    fn poison(&mut self, start: usize) -> bool {
+        let is_settled = match self.uffd.poison(start, PAGE) {
+            Progress::All | Progress::Part(_) => true,
+            // The child has a page there, nothing of it is registered, or it has ended.
+            Progress::Nothing(Stop::Present | Stop::Absent | Stop::Ending) => true,
+            Progress::Nothing(_) => false,
+        };
+        if is_settled {
+            self.settle(start, 1);
+        }
+        is_settled
+    }
+
+    /// Leaves the child to itself. One that still lacks pages that can't be had waits where it
+    /// touches them: it would read zeros otherwise.
+    fn let_go(self) {
+        if !self.lacking.is_empty() {
+            std::mem::forget(self.uffd);
         }
     }
 
@@ -196,47 +255,39 @@ impl Ward {
             let messages = std::mem::take(&mut self.messages);
             for message in messages.iter() {
                 has_changed |= !matches!(message, Message::Fault { .. } | Message::Unknown(_));
-                match message {
-                    Message::Remap { from, to, bytes } => {
-                        self.moves.push((from, to, bytes));
-                        self.given_up.remove(to, to + bytes);
-                    }
-                    Message::Remove { start, end } | Message::Unmap { start, end } => {
-                        self.given_up.insert(start, end);
-                    }
-                    Message::Fork { child } => self.children.push(Uffd::take_child(child)),
-                    // Answered by the page, or by letting go.
-                    Message::Fault { .. } | Message::Unknown(_) => {}
-                }
+                self.apply(message);
             }
         }
         has_changed
     }
 
-    /// Where the child wants what was at `start` when it was forked; `None` if it does not.
-    fn place_of(&self, start: usize) -> Option<usize> {
-        let mut at = start;
-        for &(from, to, bytes) in &self.moves {
-            if (from..from + bytes).contains(&at) {
-                at = at - from + to;
+    fn apply(&mut self, message: Message) {
+        match message {
+            Message::Remap { from, to, bytes } => {
+                let moved = self.cut(from, from + bytes);
+                self.cut(to, to + bytes);
+                let arrived = moved.into_iter().map(|(at, page)| (at - from + to, page));
+                self.lacking.extend(arrived);
             }
+            Message::Remove { start, end } | Message::Unmap { start, end } => {
+                self.cut(start, end);
+            }
+            Message::Fork { child } => {
+                let child = Ward::new(Uffd::take_child(child), self.lacking.clone());
+                self.children.push(child);
+            }
+            // Answered by the page, or by letting go.
+            Message::Fault { .. } | Message::Unknown(_) => {}
         }
-        (!self.given_up.contains(at)).then_some(at)
     }
-}
 
-/// How many pages from the first on lie in consecutive slots at consecutive addresses.
-fn run_length(pages: &[(VirtPage, Contents)]) -> usize {
-    let (at, first) = match pages[0] {
-        (at, Contents::Slot(slot)) => (at, slot),
-        (_, Contents::Frame(_)) => return 1,
-    };
-    let follows = |(index, page): &(u32, &(VirtPage, Contents))| match page.1 {
-        Contents::Slot(slot) => slot.0 == first.0 + index && page.0 == at.plus(u64::from(*index)),
-        Contents::Frame(_) => false,
-    };
-    (0..)
-        .zip(pages.iter().take(RUN_MAX))
-        .take_while(follows)
-        .count()
+    /// Takes what is lacking in a range off the list.
+    fn cut(&mut self, start: usize, end: usize) -> BTreeMap<usize, Contents> {
+        let lacking = self.lacking.range(start..end);
+        let cut: BTreeMap<usize, Contents> = lacking.map(|(at, page)| (*at, *page)).collect();
+        for at in cut.keys() {
+            self.lacking.remove(at);
+        }
+        cut
+    }
 }
