@@ -41,10 +41,11 @@ impl Bits {
         was_set
     }
 
-    /// Whether the bit of `number` is set.
+    /// Whether the bit of `number` is set. One that was never written is not.
     #[inline]
     pub(crate) fn get(&self, number: usize) -> bool {
-        self.words[number / WORD] >> (number % WORD) & 1 != 0
+        let word = self.words.written().get(number / WORD);
+        word.is_some_and(|word| word >> (number % WORD) & 1 != 0)
     }
 }
 

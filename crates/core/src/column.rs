@@ -6,11 +6,16 @@
 //! moved when it grows, and reading costs what reading a slice costs.
 //!
 //! Where two kinds of numbers share a table, frames and behind them what stands for pages that
-//! have left, each kind has a part that grows by itself.
+//! have left, all are in one piece for as long as the frames are used first. If others come before
+//! the frames have all been used, each kind has a part that grows by itself.
+//!
+//! An access to what is in one piece is an access to a slice, and whatever else is needed is done
+//! out of its way. Who has several accesses to make asks for the slice once.
 //!
 //! # Invariants
 //! 1. All entries beyond the written part of either half are the blank one.
 //! 2. Neither part ever takes more than the capacity that it was made with.
+//! 3. `entries` is empty while the table is in two parts.
 
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
@@ -21,8 +26,11 @@ const STEP_BYTES: usize = 4096;
 /// Entries for the numbers below a fixed bound.
 #[derive(Clone, Debug)]
 pub struct Column<T> {
+    /// All that are written, if they are in one piece.
     entries: Vec<T>,
-    /// Those of the numbers from `split` on.
+    /// Those of the numbers below `split`, if they are not, ...
+    below: Vec<T>,
+    /// ... and those of the others.
     behind: Vec<T>,
     blank: T,
     split: usize,
@@ -39,7 +47,8 @@ impl<T: Copy> Column<T> {
     pub fn in_two(blank: T, split: usize, bound: usize) -> Column<T> {
         assert!(split <= bound);
         Column {
-            entries: Vec::with_capacity(split),
+            entries: Vec::with_capacity(bound),
+            below: Vec::new(),
             behind: Vec::with_capacity(bound - split),
             blank,
             split,
@@ -59,37 +68,70 @@ impl<T: Copy> Column<T> {
 
     /// The entries that are in memory, in the order of their numbers. All others are blank.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.entries.iter().chain(&self.behind)
+        self.entries.iter().chain(&self.below).chain(&self.behind)
     }
 
     /// How many bytes of memory the entries take.
     pub fn bytes(&self) -> usize {
-        (self.entries.len() + self.behind.len()) * size_of::<T>()
+        self.iter().count() * size_of::<T>()
+    }
+
+    /// The entries that are in one piece: those of a table for numbers of one kind that were ever
+    /// written, and their neighbours.
+    #[inline]
+    pub fn written(&self) -> &[T] {
+        &self.entries
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn written_mut(&mut self) -> &mut [T] {
+        &mut self.entries
+    }
+
+    /// Writes the entry of `number` if it never was, so that it is in the slices.
+    #[inline]
+    pub fn reach(&mut self, number: usize) {
+        if number >= self.entries.len() {
+            self.write_behind(number);
+        }
     }
 
     #[cold]
     #[inline(never)]
     fn read_behind(&self, number: usize) -> &T {
         assert!(number < self.bound, "entry {number} of {}", self.bound);
-        let behind = number.checked_sub(self.split);
-        behind
-            .and_then(|place| self.behind.get(place))
-            .unwrap_or(&self.blank)
+        let entry = match number.checked_sub(self.split) {
+            None => self.below.get(number),
+            Some(place) => self.behind.get(place),
+        };
+        entry.unwrap_or(&self.blank)
     }
 
     #[cold]
     #[inline(never)]
     fn write_behind(&mut self, number: usize) -> &mut T {
         assert!(number < self.bound, "entry {number} of {}", self.bound);
-        let (part, place, most) = match number.checked_sub(self.split) {
-            None => (&mut self.entries, number, self.split),
-            Some(place) => (&mut self.behind, place, self.bound - self.split),
-        };
-        if place >= part.len() {
-            let step = (STEP_BYTES / size_of::<T>().max(1)).max(1);
-            part.resize((place + 1).next_multiple_of(step).min(most), self.blank);
+        if number >= self.split && self.behind.is_empty() && self.entries.len() < self.split {
+            self.below = core::mem::take(&mut self.entries);
+            grow(&mut self.behind, 0, self.blank, self.bound - self.split);
         }
+        let (part, place, most) = match (self.behind.is_empty(), number.checked_sub(self.split)) {
+            (true, None) => (&mut self.entries, number, self.split),
+            (true, Some(_)) => (&mut self.entries, number, self.bound),
+            (false, None) => (&mut self.below, number, self.split),
+            (false, Some(place)) => (&mut self.behind, place, self.bound - self.split),
+        };
+        grow(part, place, self.blank, most);
         &mut part[place]
+    }
+}
+
+/// Writes blank entries up to that of `place`, and some more: `most` in all at the most.
+fn grow<T: Copy>(part: &mut Vec<T>, place: usize, blank: T, most: usize) {
+    if place >= part.len() {
+        let step = (STEP_BYTES / size_of::<T>().max(1)).max(1);
+        part.resize((place + 1).next_multiple_of(step).min(most), blank);
     }
 }
 
@@ -146,6 +188,22 @@ mod tests {
         assert_eq!(column.bytes(), STEP_BYTES + 3);
         let read = [2, 3, 1 << 20, (1 << 20) + 2].map(|number| column[number]);
         assert_eq!(read, [5, 0, 0, 9]);
+    }
+
+    #[test]
+    fn a_table_is_in_one_piece_if_what_is_below_the_split_is_used_first() {
+        let mut column = Column::in_two(0_u8, 3, 10_000);
+        (0..3).for_each(|number| column[number] = 1);
+        column[3] = 2;
+        assert_eq!(column.written()[..5], [1, 1, 1, 2, 0]);
+        let mut other = Column::in_two(0_u8, 10_000, 10_003);
+        other[0] = 1;
+        other[10_000] = 2;
+        assert!(other.written().is_empty());
+        other[9_999] = 3;
+        let read = [0, 1, 9_999, 10_000, 10_001].map(|number| other[number]);
+        assert_eq!(read, [1, 0, 3, 2, 0]);
+        assert_eq!(other.bytes(), 10_003);
     }
 
     #[test]

@@ -369,8 +369,11 @@ impl Frames {
         (entry.is_aside, entry.is_dirty) = (false, false);
         // Where one page follows another nothing else changes.
         if (entry.state, entry.wires) != (state, is_wired.into()) {
-            entry.wires = is_wired.into();
-            self.set_state(frame, state);
+            self.counts[entry.state as usize] -= 1;
+            self.counts[state as usize] += 1;
+            (entry.state, entry.wires) = (state, is_wired.into());
+            let may_leave = state == State::Resident && !is_wired;
+            self.may_leave.set(frame.index(), may_leave);
         }
     }
 

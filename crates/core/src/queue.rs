@@ -10,6 +10,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::IndexMut;
 
 use crate::column::Column;
 
@@ -99,95 +100,56 @@ impl<List: ListNumber> Queues<List> {
     /// Adds `member`, which is on no list, behind all others of `list`.
     #[inline]
     pub fn push_back(&mut self, list: List, member: u32) {
-        self.insert_before(list, NONE, member);
+        match self.order(member) {
+            Some(mut order) => order.insert_before(list, NONE, member),
+            None => apart(|| self.order_apart().insert_before(list, NONE, member)),
+        }
     }
 
     /// Adds `member`, which is on no list, in front of all others of `list`.
     pub fn push_front(&mut self, list: List, member: u32) {
-        self.insert_before(list, self.ends[list.index()].front, member);
+        let front = self.ends[list.index()].front;
+        match self.order(member) {
+            Some(mut order) => order.insert_before(list, front, member),
+            None => apart(|| self.order_apart().insert_before(list, front, member)),
+        }
     }
 
     /// Takes `member` off whatever list it is on, and says which one that was.
     #[inline]
     pub fn remove(&mut self, member: u32) -> Option<List> {
-        let Link {
-            next,
-            previous,
-            list,
-        } = self.links[member as usize];
-        if list == List::NONE {
-            return None;
+        match self.order(member) {
+            Some(mut order) => order.remove(member),
+            None => apart(|| self.order_apart().remove(member)),
         }
-        let ends = &mut self.ends[list.index()];
-        ends.length -= 1;
-        match next {
-            NONE => ends.back = previous,
-            _ => self.links[next as usize].previous = previous,
-        }
-        match previous {
-            NONE => ends.front = next,
-            _ => self.links[previous as usize].next = next,
-        }
-        self.links[member as usize] = Link {
-            next: NONE,
-            previous: NONE,
-            list: List::NONE,
-        };
-        Some(list)
     }
 
     /// Takes `member` off its list, if it is on one, and adds it behind all others of `list`.
     #[inline]
     pub fn move_to_back(&mut self, list: List, member: u32) {
-        let link = self.links[member as usize];
-        if link.list != list {
-            self.remove(member);
-            self.push_back(list, member);
-        } else if link.next != NONE {
-            self.pass_all_behind(member, link);
+        match self.order(member) {
+            Some(mut order) => order.move_to_back(list, member),
+            None => apart(|| self.order_apart().move_to_back(list, member)),
         }
-    }
-
-    /// Takes `member`, which others of its list stand behind, behind all of them. What policies do
-    /// most: less is written than in taking it off and adding it.
-    #[inline]
-    fn pass_all_behind(&mut self, member: u32, link: Link<List>) {
-        let ends = &mut self.ends[link.list.index()];
-        let last = core::mem::replace(&mut ends.back, member);
-        match link.previous {
-            NONE => ends.front = link.next,
-            previous => self.links[previous as usize].next = link.next,
-        }
-        self.links[link.next as usize].previous = link.previous;
-        self.links[last as usize].next = member;
-        self.links[member as usize] = Link {
-            next: NONE,
-            previous: last,
-            ..link
-        };
     }
 
     /// Takes all that stand before `member` on its list behind the last of it, in their order, so
     /// that `member` is the first. Takes the same time however many they are.
     pub fn turn_to(&mut self, member: u32) {
-        let Link { previous, list, .. } = self.links[member as usize];
-        if previous == NONE {
-            return;
+        match self.order(member) {
+            Some(mut order) => order.turn_to(member),
+            None => apart(|| self.order_apart().turn_to(member)),
         }
-        let ends = &mut self.ends[list.index()];
-        let first = core::mem::replace(&mut ends.front, member);
-        let last = core::mem::replace(&mut ends.back, previous);
-        self.links[member as usize].previous = NONE;
-        self.links[previous as usize].next = NONE;
-        self.links[last as usize].next = first;
-        self.links[first as usize].previous = last;
     }
 
     /// Puts `member`, which is on no list, to the place of `old`, which then is on none.
     pub fn replace(&mut self, old: u32, member: u32) {
         let next = self.links[old as usize].next;
         let list = self.remove(old).expect("a member is replaced");
-        self.insert_before(list, next, member);
+        match self.order(member) {
+            Some(mut order) => order.insert_before(list, next, member),
+            None => apart(|| self.order_apart().insert_before(list, next, member)),
+        }
     }
 
     /// The list `member` is on.
@@ -282,6 +244,109 @@ impl<List: ListNumber> Queues<List> {
             members, listed,
             "a member is on a list that does not hold it"
         );
+    }
+
+    /// The links to be changed, if they are in one piece and `member` has been on a list: then so
+    /// have its neighbours, and nothing grows.
+    #[inline]
+    fn order(&mut self, member: u32) -> Option<Order<'_, [Link<List>]>> {
+        let (links, ends) = (self.links.written_mut(), &mut self.ends[..]);
+        ((member as usize) < links.len()).then_some(Order { links, ends })
+    }
+
+    fn order_apart(&mut self) -> Order<'_, Column<Link<List>>> {
+        let (links, ends) = (&mut self.links, &mut self.ends[..]);
+        Order { links, ends }
+    }
+}
+
+/// Does what is seldom needed, out of the way of what is often.
+#[cold]
+#[inline(never)]
+fn apart<T>(act: impl FnOnce() -> T) -> T {
+    act()
+}
+
+/// The lists while they are changed.
+struct Order<'a, Links: ?Sized> {
+    links: &'a mut Links,
+    ends: &'a mut [Ends],
+}
+
+impl<List: ListNumber, Links> Order<'_, Links>
+where
+    Links: IndexMut<usize, Output = Link<List>> + ?Sized,
+{
+    #[inline]
+    fn remove(&mut self, member: u32) -> Option<List> {
+        let Link {
+            next,
+            previous,
+            list,
+        } = self.links[member as usize];
+        if list == List::NONE {
+            return None;
+        }
+        let ends = &mut self.ends[list.index()];
+        ends.length -= 1;
+        match next {
+            NONE => ends.back = previous,
+            _ => self.links[next as usize].previous = previous,
+        }
+        match previous {
+            NONE => ends.front = next,
+            _ => self.links[previous as usize].next = next,
+        }
+        self.links[member as usize] = Link {
+            next: NONE,
+            previous: NONE,
+            list: List::NONE,
+        };
+        Some(list)
+    }
+
+    #[inline]
+    fn move_to_back(&mut self, list: List, member: u32) {
+        let link = self.links[member as usize];
+        if link.list != list {
+            self.remove(member);
+            self.insert_before(list, NONE, member);
+        } else if link.next != NONE {
+            self.pass_all_behind(member, link);
+        }
+    }
+
+    /// Takes `member`, which others of its list stand behind, behind all of them. What policies do
+    /// most: less is written than in taking it off and adding it.
+    #[inline]
+    fn pass_all_behind(&mut self, member: u32, link: Link<List>) {
+        let ends = &mut self.ends[link.list.index()];
+        let last = core::mem::replace(&mut ends.back, member);
+        match link.previous {
+            NONE => ends.front = link.next,
+            previous => self.links[previous as usize].next = link.next,
+        }
+        self.links[link.next as usize].previous = link.previous;
+        self.links[last as usize].next = member;
+        self.links[member as usize] = Link {
+            next: NONE,
+            previous: last,
+            ..link
+        };
+    }
+
+    fn turn_to(&mut self, member: u32) {
+        let Link { previous, list, .. } = self.links[member as usize];
+        if previous == NONE {
+            return;
+        }
+        let ends = &mut self.ends[list.index()];
+        let first = core::mem::replace(&mut ends.front, member);
+        let last = core::mem::replace(&mut ends.back, previous);
+        self.links[member as usize].previous = NONE;
+        self.links[previous as usize].next = NONE;
+        self.links[last as usize].next = first;
+        self.links[first as usize].previous = last;
     }
 
     #[inline]

@@ -4,14 +4,16 @@
 //! a page is kept with its name and its chain: a search that needs the one needs the others.
 //!
 //! There are buckets for the pages that were there at most at one time, and not for all that may
-//! come: they are few at first, and with each page that is added more are split in two, one after
-//! the other (Litwin, "Linear hashing", VLDB 1980), so that no call takes long.
+//! come: they are few at first, and when pages are more than there are buckets enough for, each
+//! page that is added has some more split in two, one after the other (Litwin, "Linear hashing",
+//! VLDB 1980), so that no call takes long. Once that has begun it goes on until all are split: a
+//! bucket that is not has twice the pages.
 //!
 //! # Invariants
 //! 1. Every entry that holds a page is in the chain of its page's bucket, and no other entry is in
 //!    a chain.
-//! 2. Of the buckets `0..half` those below `buckets.len() - half` were split, where `half` is the
-//!    greatest power of two below their number.
+//! 2. A mask of as many bits as number all buckets is `mask`. Those of half of it that are below
+//!    what is beyond that half were split; if all were, none is half way.
 //!
 //! [`directory`](super::directory) gives out entries in no order, [`ghosts`](super::ghosts) in the
 //! order in which pages leave.
@@ -26,9 +28,11 @@ pub(super) const NONE: u32 = u32::MAX;
 const NOBODY: ObjectId = ObjectId(NONE);
 /// The buckets there are at first, if not fewer are enough.
 const BUCKETS_LEAST: usize = 64;
-/// Of each page that is there most are known not to be by an empty bucket, without a look at an
-/// entry, if there are so many buckets for it.
+/// Most pages that are looked for are not here. With so many buckets and more for each page that is
+/// there, most of those are known by an empty one, without a look at an entry.
 const BUCKETS_A_PAGE: usize = 2;
+/// How many buckets are split with each page that is added: all are before there are too few.
+const SPLITS: usize = 2;
 /// A table of fewer bytes than this is in the nearest caches.
 const FAR_BYTES_MIN: usize = 1 << 18;
 
@@ -57,8 +61,10 @@ pub(super) struct Chains<Data = ()> {
     entries: Column<Entry<Data>>,
     buckets: Vec<u32>,
     buckets_max: usize,
-    /// The number of buckets before any of them was split, less one: a mask.
-    half_mask: usize,
+    /// One less than the number of buckets when all will have been split.
+    mask: usize,
+    /// For how many pages there are buckets enough; none while some are being split.
+    enough: usize,
     /// How many entries hold a page.
     used: usize,
 }
@@ -77,20 +83,23 @@ impl<Data: Copy + Default> Chains<Data> {
         let buckets_first = buckets_max.min(BUCKETS_LEAST);
         let mut buckets = Vec::with_capacity(buckets_max);
         buckets.resize(buckets_first, NONE);
-        Chains {
+        let mut chains = Chains {
             entries: Column::new(entry, entries as usize),
             buckets,
             buckets_max,
-            half_mask: buckets_first - 1,
+            mask: buckets_first - 1,
+            enough: 0,
             used: 0,
-        }
+        };
+        chains.note_enough();
+        chains
     }
 
     /// Puts `page`, which has no entry, to `entry`, which holds none.
     pub fn link(&mut self, entry: u32, page: PageId, data: Data) {
         debug_assert_eq!(self.find(page), None, "{page:?} is remembered already");
         self.used += 1;
-        if self.buckets.len() < self.buckets_max {
+        if self.used > self.enough {
             self.split_buckets();
         }
         let bucket = self.bucket(page);
@@ -103,19 +112,27 @@ impl<Data: Copy + Default> Chains<Data> {
         };
     }
 
-    /// Splits buckets until there are enough for the pages that are there: two for each page that
-    /// is added at the most.
+    /// Splits the next buckets.
     #[cold]
+    #[inline(never)]
     fn split_buckets(&mut self) {
-        let wanted = (BUCKETS_A_PAGE * self.used).min(self.buckets_max);
-        while self.buckets.len() < wanted {
-            self.split_bucket();
-        }
+        self.mask = (self.buckets.len() + 1).next_power_of_two() - 1;
+        (0..SPLITS).for_each(|_| self.split_bucket());
+        self.note_enough();
+    }
+
+    /// Finds for how many pages there are buckets enough.
+    fn note_enough(&mut self) {
+        self.enough = match self.buckets.len() {
+            all if all == self.buckets_max => usize::MAX,
+            all if all == self.mask + 1 => all / BUCKETS_A_PAGE,
+            _ => 0,
+        };
     }
 
     /// Moves those of one bucket that the next bit of their hash says to a new one.
     fn split_bucket(&mut self) {
-        let half = self.half_mask + 1;
+        let half = self.mask / 2 + 1;
         let new = self.buckets.len();
         self.buckets.push(NONE);
         let (mut entry, mut stays) = (self.buckets[new - half], NONE);
@@ -129,61 +146,68 @@ impl<Data: Copy + Default> Chains<Data> {
         }
         self.buckets[new - half] = stays;
         self.buckets[new] = moves;
-        if self.buckets.len() == 2 * half {
-            self.half_mask = 2 * half - 1;
-        }
     }
 
     /// Takes the page of `entry` out of it.
     pub fn unlink(&mut self, entry: u32) {
         self.used -= 1;
-        let after = self.entries[entry as usize].next;
-        *self.link_to(entry) = after;
-        self.entries[entry as usize].object = NOBODY;
+        let after = self.entry(entry).next;
+        self.lead(entry, after);
+        self.entries.written_mut()[entry as usize].object = NOBODY;
     }
 
-    /// What leads to `entry`, which holds a page: its bucket, or the entry before it in the chain.
-    fn link_to(&mut self, entry: u32) -> &mut u32 {
+    /// Has what leads to `entry`, which holds a page, lead to `to`: its bucket, or the entry before
+    /// it in the chain.
+    fn lead(&mut self, entry: u32, to: u32) {
         let bucket = self.bucket(self.page(entry));
-        if self.buckets[bucket] == entry {
-            return &mut self.buckets[bucket];
+        let entries = self.entries.written_mut();
+        let mut link = &mut self.buckets[bucket];
+        if *link != entry {
+            let mut before = *link;
+            while entries[before as usize].next != entry {
+                before = entries[before as usize].next;
+            }
+            link = &mut entries[before as usize].next;
         }
-        let mut before = self.buckets[bucket];
-        while self.entries[before as usize].next != entry {
-            before = self.entries[before as usize].next;
-        }
-        &mut self.entries[before as usize].next
+        *link = to;
     }
 
     /// Moves the page of `from`, and what stands with it, to `to`, which holds none.
     pub fn relocate(&mut self, from: u32, to: u32) {
-        let moved = self.entries[from as usize];
-        *self.link_to(from) = to;
+        let moved = *self.entry(from);
+        self.lead(from, to);
         self.entries[to as usize] = moved;
         self.entries[from as usize].object = NOBODY;
     }
 
-    /// Keeps a number with `entry`, which holds no page.
+    /// Keeps a number with `entry`, which has held a page and holds none.
     pub fn set_next(&mut self, entry: u32, next: u32) {
-        self.entries[entry as usize].next = next;
+        self.entries.written_mut()[entry as usize].next = next;
     }
 
-    /// The number that is kept with `entry`, which holds no page.
+    /// The number that is kept with `entry`, which has held a page and holds none.
     pub fn next(&self, entry: u32) -> u32 {
-        self.entries[entry as usize].next
+        self.entry(entry).next
     }
 
     /// The entry of `page`.
     pub fn find(&self, page: PageId) -> Option<u32> {
+        let entries = self.entries.written();
         let mut entry = self.buckets[self.bucket(page)];
         while entry != NONE {
-            let found = &self.entries[entry as usize];
+            let found = &entries[entry as usize];
             if found.page() == page {
                 return Some(entry);
             }
             entry = found.next;
         }
         None
+    }
+
+    /// What is kept of `entry`, which holds a page or has held one.
+    #[inline]
+    fn entry(&self, entry: u32) -> &Entry<Data> {
+        &self.entries.written()[entry as usize]
     }
 
     /// Looks where `pages` would be found, all at once, so that each is found sooner afterwards:
@@ -204,17 +228,18 @@ impl<Data: Copy + Default> Chains<Data> {
 
     /// Whether `entry` holds a page.
     pub fn holds_page(&self, entry: u32) -> bool {
-        self.entries[entry as usize].object != NOBODY
+        let found = self.entries.written().get(entry as usize);
+        found.is_some_and(|found| found.object != NOBODY)
     }
 
     /// The page that `entry` holds.
     pub fn page(&self, entry: u32) -> PageId {
-        self.entries[entry as usize].page()
+        self.entry(entry).page()
     }
 
     /// What stands with the page that `entry` holds.
     pub fn data(&self, entry: u32) -> Data {
-        self.entries[entry as usize].data
+        self.entry(entry).data
     }
 
     /// How many entries there are.
@@ -242,13 +267,14 @@ impl<Data: Copy + Default> Chains<Data> {
         assert_eq!(held, self.used, "pages are miscounted");
     }
 
+    #[inline]
     fn bucket(&self, page: PageId) -> usize {
         let hash = hash(page);
-        let bucket = hash & (2 * self.half_mask + 1);
+        let bucket = hash & self.mask;
         if bucket < self.buckets.len() {
             bucket
         } else {
-            hash & self.half_mask
+            hash & (self.mask / 2)
         }
     }
 }

@@ -235,14 +235,15 @@ impl Ghosts {
     fn take_place(&mut self, place: u32) -> Found {
         let (page, known) = (self.chains.page(place), self.chains.data(place));
         self.chains.unlink(place);
-        let is_recent = self.offset(place) >= self.old_span;
+        let offset = self.offset(place);
+        let is_recent = offset >= self.old_span;
         if is_recent {
             self.recent -= 1;
             self.recent_hot -= u32::from(known.was_hot());
         } else {
             self.old -= 1;
         }
-        if self.span > 0 && place == self.place(0) {
+        if offset == 0 {
             self.pass_holes();
         }
         let ghost = Ghost {
@@ -391,13 +392,15 @@ impl Blocks {
     #[inline]
     fn place(&self, position: u64) -> u32 {
         let turn = position / u64::from(BLOCK);
-        self.blocks[(turn & self.mask) as usize] * BLOCK + (position % u64::from(BLOCK)) as u32
+        let blocks = self.blocks.written();
+        blocks[(turn & self.mask) as usize] * BLOCK + (position % u64::from(BLOCK)) as u32
     }
 
     /// The position of a place.
     #[inline]
     fn position(&self, place: u32) -> u64 {
-        self.turns[(place / BLOCK) as usize] * u64::from(BLOCK) + u64::from(place % BLOCK)
+        let turn = self.turns.written()[(place / BLOCK) as usize];
+        turn * u64::from(BLOCK) + u64::from(place % BLOCK)
     }
 
     /// How many places there are.

@@ -61,6 +61,7 @@ impl Policy for Opt {
             NONE,
             "the frame is held already"
         );
+        self.places.reach(frame.index());
         // Nobody has spoken of the page yet.
         let page = Page { next: NEVER, frame };
         self.heap.push(page);
@@ -157,6 +158,6 @@ impl Opt {
 
     fn put(&mut self, place: usize, page: Page) {
         self.heap[place] = page;
-        self.places[page.frame.index()] = place as u32;
+        self.places.written_mut()[page.frame.index()] = place as u32;
     }
 }
