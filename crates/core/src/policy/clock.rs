@@ -11,8 +11,7 @@ use crate::queue::Queues;
 /// What `clock` says of itself.
 pub static DESCRIPTION: Description = Description {
     name: "clock",
-    summary: "the oldest page leaves unless it was used since it was last looked at; a new page \
-        enters with its bit clear",
+    summary: "the oldest page leaves unless used since the last look; new pages' bits are clear",
     lineage: &["Corbató 1968, \"A paging experiment with the Multics system\""],
     sees: Sees::Bits,
     knobs: &[],

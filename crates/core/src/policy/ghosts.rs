@@ -98,7 +98,9 @@ pub(super) struct Ghosts {
 impl Ghosts {
     /// Makes room for `ghosts_max` memories.
     pub fn new(ghosts_max: u32) -> Ghosts {
-        let places = ghosts_max.checked_add(ghosts_max / 2 + 1);
+        // Holes are let be up to a bound, and while a gap closes them some more come in.
+        let span = ghosts_max.checked_add((ghosts_max / 4).max(HOLES_LEAST) + 1);
+        let places = span.and_then(|span| span.checked_add(span / 4));
         let places = places.expect("frames are far fewer than their numbers allow");
         let blocks = Blocks::new(places);
         Ghosts {
@@ -451,6 +453,25 @@ mod tests {
             .collect();
         assert_eq!(order, [0, 1, 2, 4, 5, 6, 7]);
         ghosts.check();
+    }
+
+    #[test]
+    fn found_f3_memories_of_any_size_find_a_block_however_many_holes_there_are() {
+        for ghosts_max in [1, 2, 3, 40, 63, 64, 65, 100, 150, 300] {
+            let mut ghosts = Ghosts::new(ghosts_max);
+            let mut random = 1_u64;
+            for time in 0..20_000 {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let index = (random >> 33) % (u64::from(ghosts_max) * 2);
+                match random >> 62 {
+                    0 => _ = ghosts.take(ghost(index, 0).page),
+                    _ => ghosts.remember(ghost(index, time), ghosts_max),
+                }
+            }
+            ghosts.check();
+        }
     }
 
     #[test]

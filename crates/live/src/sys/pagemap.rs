@@ -181,6 +181,7 @@ mod tests {
         let (start, end) = (own.start(), own.start() + own.bytes());
         assert_eq!(pages.anonymous_bytes(start, end), Ok(5 * PAGE));
         assert_eq!(pages.present_bytes(start, end), Ok(15 * PAGE));
+        shared.reach(3 * PAGE, PAGE).unwrap();
         let word: &std::sync::atomic::AtomicU64 = shared.at(3 * PAGE);
         word.store(1, std::sync::atomic::Ordering::Relaxed);
         let (start, end) = shared.range();
