@@ -44,6 +44,10 @@ pub struct TraceFacts {
     /// Whether `pages` was estimated from a sample of them.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_pages_estimate: bool,
+    /// The most pages that were there at one time: those of processes that had ended, or ran
+    /// another program, were gone. Absent where that is all of `pages`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_at_once: Option<u64>,
 }
 
 /// What the times of a trace count.
@@ -103,6 +107,11 @@ impl TraceFacts {
             true => self.source.clone(),
             false => self.command.join(" "),
         }
+    }
+
+    /// The pages for which memory in plenty has room: the most that were there at one time.
+    pub fn footprint(&self) -> u64 {
+        self.pages_at_once.unwrap_or(self.pages)
     }
 
     /// `pages` in bytes.

@@ -15,6 +15,7 @@ use crate::analysis::intervals::Intervals;
 use crate::analysis::lifetime::Lifetime;
 use crate::analysis::needed::{Needed, needed_fixed, needed_vmin_of, needed_working_set_of};
 use crate::analysis::pff::run_pff;
+use crate::analysis::reference_string::ReferenceString;
 use crate::analysis::simulate::{Job, MachineKind, simulate_all};
 use crate::analysis::vmin::vmin_point;
 use crate::analysis::working_set::{WindowPoint, window_for_mean, working_set_point};
@@ -40,6 +41,9 @@ impl Study {
         }
         if self.facts.is_pages_estimate {
             notes.push("how many pages were touched is estimated, too".into());
+        }
+        if self.facts.processes > 1 {
+            notes.push("pages that processes share count once in each of them".into());
         }
         notes.extend(self.is_too_small());
         let mut needs = vec![];
@@ -154,7 +158,7 @@ impl Study {
             .map(|point| (point.memory_pages(), point.misses));
         let lifetime = Lifetime::new(self.facts.time, pairs)
             .resolved(self.resolution())
-            .with_room_for_knees(self.facts.pages);
+            .with_room_for_knees(self.facts.footprint());
         let knee = lifetime.find_knees().primary.map(|knee| {
             let at = points
                 .iter()
@@ -194,12 +198,12 @@ impl Study {
         let (pages, count) = (&self.references.pages[..], self.references.page_count);
         match named {
             Named::Opt => optimum::count_depths(pages, count),
-            _ => stack::count_depths(pages, count),
+            _ => stack::count_depths_of(ReferenceString::of(&self.references)),
         }
     }
 
     fn stack_points(&self, depths: &Depths, sizes: &Sizes) -> Vec<Point> {
-        let most = self.facts.pages;
+        let most = self.facts.footprint();
         let misses = depths.misses();
         let at = |pages: u64| Point {
             pages,
@@ -214,8 +218,8 @@ impl Study {
 
     fn simulated_points(&self, name: &str, sizes: &Sizes) -> Vec<Point> {
         let sizes = match sizes {
-            Sizes::At(_) => wanted_sizes(sizes, self.facts.pages, SPREAD_OF_RUNS),
-            Sizes::Spread | Sizes::All => spread(self.facts.pages, SPREAD_OF_RUNS),
+            Sizes::At(_) => wanted_sizes(sizes, self.facts.footprint(), SPREAD_OF_RUNS),
+            Sizes::Spread | Sizes::All => spread(self.facts.footprint(), SPREAD_OF_RUNS),
         };
         let job = |pages: &u64| Job {
             policy: name,

@@ -38,6 +38,7 @@ fn record(rows_of: &[usize], columns: usize) -> MapRecord {
             time: columns as u64,
             is_cut: false,
             is_pages_estimate: false,
+            pages_at_once: None,
         },
         columns,
         column_time: 1,

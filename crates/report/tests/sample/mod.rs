@@ -34,6 +34,7 @@ pub fn facts() -> TraceFacts {
         time: TIME,
         is_cut: false,
         is_pages_estimate: false,
+        pages_at_once: None,
     }
 }
 

@@ -16,6 +16,7 @@ fn facts() -> TraceFacts {
         time: 100,
         is_cut: false,
         is_pages_estimate: false,
+        pages_at_once: None,
     }
 }
 
