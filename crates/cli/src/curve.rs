@@ -72,7 +72,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         .source
         .read(opened, wanted, remedy, &mut progress)?;
     let sizes = match &arguments.at {
-        Some(text) => parse_sizes(text, study.facts().page_bytes, study.facts().pages)?,
+        Some(text) => parse_sizes(text, study.facts().page_bytes, study.facts().footprint())?,
         None => Sizes::Spread,
     };
     check_sizes(&sizes, study.facts())?;

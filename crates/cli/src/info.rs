@@ -82,11 +82,15 @@ fn view(name: &str, summary: &Summary, width: Option<usize>) -> String {
     line(
         "records",
         format!(
-            "{} in {} blocks, {} events, {} pages",
+            "{} in {} blocks, {} events, {} pages{}",
             count(summary.records),
             count(summary.blocks),
             count(summary.events),
-            count(summary.pages)
+            count(summary.pages),
+            match summary.pages_at_once {
+                most if most < summary.pages => format!(", at most {} at one time", count(most)),
+                _ => String::new(),
+            }
         ),
     );
     line(

@@ -34,6 +34,7 @@ use tidemark_trace::{Block, Blocks, Error, Granularity, Header, Speed, Unpacker}
 use crate::analysis::ageing::working_set_over_time;
 use crate::analysis::map::{AddressMap, Fineness, Mapper};
 use crate::analysis::reference_string::ReferenceString;
+use crate::analysis::references::Columns;
 use crate::analysis::sampler::Sampler;
 use crate::analysis::shards::Sampling;
 use crate::analysis::sight::Sight;
@@ -162,6 +163,9 @@ impl Study {
         };
         let sight = sight_of(&references);
         facts.windows = windows_of(header, references.granularity, sight);
+        if wanted.has_pages() && references.alive_max < references.page_count {
+            facts.pages_at_once = Some(u64::from(references.alive_max));
+        }
         if !wanted.has_pages() {
             facts.time = map.time;
         }
@@ -330,8 +334,8 @@ struct Reading {
     has_pages: bool,
     keeps_pages: bool,
     keeps_times: bool,
-    pages: Vec<u32>,
-    times: Vec<u64>,
+    /// What is kept.
+    kept: Columns,
 }
 
 impl Reading {
@@ -356,8 +360,11 @@ impl Reading {
             has_pages: wanted.has_pages(),
             keeps_pages,
             keeps_times,
-            pages: Vec::with_capacity(room(keeps_pages)),
-            times: Vec::with_capacity(room(keeps_times)),
+            kept: Columns {
+                pages: Vec::with_capacity(room(keeps_pages)),
+                times: Vec::with_capacity(room(keeps_times)),
+                departures: Vec::new(),
+            },
         }
     }
 
@@ -391,13 +398,14 @@ impl Reading {
             return;
         }
         self.loading.take(block);
-        passer.take(|pages, times| {
-            self.loading.hand_over(pages, times);
+        passer.take(|columns| {
+            self.loading.hand_over(columns);
             if self.keeps_pages {
-                self.pages.extend_from_slice(pages);
+                self.kept.pages.extend_from_slice(&columns.pages);
+                self.kept.departures.extend_from_slice(&columns.departures);
             }
             if self.keeps_times {
-                self.times.extend_from_slice(times);
+                self.kept.times.extend_from_slice(&columns.times);
             }
             self.loading.page_count()
         });
@@ -406,8 +414,9 @@ impl Reading {
     /// The references that were kept, the map and the samples.
     fn finish(self) -> (References, AddressMap, Option<Sampler>) {
         let mut references = self.loading.finish();
-        references.pages = self.pages;
-        references.times = self.times;
+        references.pages = self.kept.pages;
+        references.times = self.kept.times;
+        references.departures = self.kept.departures;
         references.granularity = self.granularity;
         (references, self.mapper.finish(), self.sampler)
     }
@@ -435,6 +444,7 @@ fn facts(header: &Header, longest: Granularity) -> TraceFacts {
         is_cut: false,
         is_pages_estimate: false,
         windows: None,
+        pages_at_once: None,
     }
 }
 

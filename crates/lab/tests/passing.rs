@@ -45,7 +45,7 @@ fn written(seed: u64, granularity: Granularity, time: TimeUnit) -> Scratch {
             time_start: ends[process as usize] + random.below(50),
             ..Block::default()
         };
-        let length = if round % 7 == 6 {
+        let length = if round % 7 == 6 || round > 20 && process == 2 {
             0
         } else {
             random.below(3000)
@@ -67,6 +67,9 @@ fn written(seed: u64, granularity: Granularity, time: TimeUnit) -> Scratch {
             13 => Event::Exec {
                 program: "other".into(),
             },
+            // Two behind the last reference of all, and one long before.
+            20 => Event::Exit { status: 0 },
+            28 | 29 => Event::Killed { signal: 9 },
             _ => Event::Mark {
                 name: "there".into(),
             },
@@ -119,6 +122,8 @@ fn found_h5_curves_in_passing_are_those_of_memory() {
             let passed = read(&path, passing);
             assert_eq!(passed.facts().time, references.duration());
             assert_eq!(passed.facts().pages, u64::from(references.page_count));
+            let at_once = passed.facts().pages_at_once;
+            assert_eq!(at_once, Some(u64::from(references.alive_max)));
             let passed = passed.curves(&order, &mut |_, _| ()).to_json();
             assert_eq!(
                 passed,

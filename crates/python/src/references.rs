@@ -228,6 +228,8 @@ pub fn restore(
         times: times.to_vec(),
         page_count: count,
         names: names.collect(),
+        departures: Vec::new(),
+        alive_max: count,
         page_bytes,
         granularity: match (granularity.0.as_str(), granularity.1) {
             ("quantum", Some(length)) => Granularity::Quantum(length),

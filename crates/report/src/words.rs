@@ -30,8 +30,17 @@ pub fn facts(trace: &TraceFacts) -> String {
         numbers::time(trace.time as f64, trace.time_unit),
         numbers::count(trace.records as f64),
         granularity(trace),
-        text::bytes(trace.bytes(trace.pages)),
+        used(trace),
     )
+}
+
+/// How much memory was used; where processes ended, at one time and by all of them.
+fn used(trace: &TraceFacts) -> String {
+    let all = text::bytes(trace.bytes(trace.pages));
+    match trace.pages_at_once {
+        Some(pages) => format!("{} at once, {all}", text::bytes(trace.bytes(pages))),
+        None => all,
+    }
 }
 
 /// Which references a trace has, of those that the program made.
@@ -267,7 +276,7 @@ pub fn shortened(text: &str, length: usize) -> String {
 }
 
 fn need_sentence(need: &Need, record: &CurveRecord) -> String {
-    let share = need.pages as f64 * 100.0 / record.trace.pages.max(1) as f64;
+    let share = need.pages as f64 * 100.0 / record.trace.footprint().max(1) as f64;
     let in_the_mean = if need.window.is_some() {
         " mean resident set"
     } else {
@@ -279,12 +288,15 @@ fn need_sentence(need: &Need, record: &CurveRecord) -> String {
         ""
     };
     format!(
-        "At most {} % slower under an ideal {}: {}{in_the_mean}{enough} ({} % of pages used; {} \
-         page-in{}).",
+        "At most {} % slower under an ideal {}: {}{in_the_mean}{enough} ({} % of {}; {} page-in{}).",
         numbers::digits(need.slowdown_percent_max),
         policy(&need.policy),
         text::bytes(need.bytes),
         numbers::digits(share),
+        match record.trace.pages_at_once {
+            Some(_) => "the most pages at one time",
+            None => "pages used",
+        },
         text::count(need.page_ins),
         if need.page_ins == 1 { "" } else { "s" },
     )

@@ -47,6 +47,10 @@ pub struct TraceFacts {
     /// How the trace was sampled, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<Windows>,
+    /// The most pages that were there at one time: those of processes that had ended, or ran
+    /// another program, were gone. Absent where that is all of `pages`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_at_once: Option<u64>,
 }
 
 /// The windows in which a trace was sampled: a page is on record once in each.
@@ -141,6 +145,11 @@ impl TraceFacts {
     pub fn window_least(&self) -> u64 {
         self.windows
             .map_or(0, |windows| windows.longest_ns.saturating_mul(2))
+    }
+
+    /// The pages for which memory in plenty has room: the most that were there at one time.
+    pub fn footprint(&self) -> u64 {
+        self.pages_at_once.unwrap_or(self.pages)
     }
 
     /// `pages` in bytes.

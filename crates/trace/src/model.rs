@@ -465,6 +465,15 @@ pub struct Copied<'a> {
 }
 
 impl Event {
+    /// Whether the memory of the process's program ends with it: the process is over, or runs
+    /// another program.
+    pub fn ends_program(&self) -> bool {
+        matches!(
+            self,
+            Event::Exec { .. } | Event::Exit { .. } | Event::Killed { .. }
+        )
+    }
+
     /// The bytes of a file that it tells of, if it tells of any.
     pub fn copied(&self) -> Option<Copied<'_>> {
         match self {

@@ -38,6 +38,9 @@ pub struct Summary {
     pub events: u64,
     /// The number of different pages, over all processes.
     pub pages: u64,
+    /// The most pages that were there at one time: those of processes that had ended, or ran
+    /// another program, were gone.
+    pub pages_at_once: u64,
     /// The processes, by their numbers in the trace.
     pub processes: Vec<ProcessSummary>,
     /// The named phases, in the order of the trace.
@@ -158,6 +161,8 @@ struct Account {
     has_regions: bool,
     threads: u32,
     by_kinds: [u64; 16],
+    /// The pages that its program has touched.
+    alive: PageSet,
     /// The numbers of the mappings' names.
     names: HashMap<String, u32>,
     /// The mappings' names, in the order of first use.
@@ -187,6 +192,13 @@ struct Used {
     name: u32,
 }
 
+/// The pages that are there, of all processes.
+#[derive(Default)]
+struct Living {
+    now: u64,
+    most: u64,
+}
+
 /// What no process has.
 const UNUSED: Used = Used {
     page: 0,
@@ -195,8 +207,8 @@ const UNUSED: Used = Used {
 };
 
 impl Summary {
-    /// Reads a trace to its end and adds it up. Memory: some 50 bytes for each group of 64 pages
-    /// that has been used, for each name that it had.
+    /// Reads a trace to its end and adds it up. Memory: some 90 bytes for each group of 64 pages
+    /// that has been used, and some 50 for each further name that it had.
     ///
     /// # Errors
     /// The trace can't be read.
@@ -204,6 +216,7 @@ impl Summary {
         let mut accounts: Vec<Account> = Vec::new();
         let mut phases = Vec::new();
         let mut recent = Recent::new();
+        let mut living = Living::default();
         let mut inherited_max = INHERITED_MAX;
         let mut block = Block::default();
         while reader.next_block(&mut block)? {
@@ -218,7 +231,7 @@ impl Summary {
                 accounts[process].has_regions = true;
                 recent.forget();
             }
-            accounts[process].add(&block, &mut recent, &mut phases);
+            accounts[process].add(&block, &mut recent, &mut living, &mut phases);
         }
         let processes: Vec<ProcessSummary> = accounts.into_iter().map(Account::close).collect();
         let index = reader.index();
@@ -230,6 +243,7 @@ impl Summary {
             records: index.records(),
             events: index.events(),
             pages: processes.iter().map(|process| process.pages).sum(),
+            pages_at_once: living.most,
             processes,
             phases,
         })
@@ -264,7 +278,13 @@ impl Account {
         account
     }
 
-    fn add(&mut self, block: &Block, recent: &mut Recent, phases: &mut Vec<Phase>) {
+    fn add(
+        &mut self,
+        block: &Block,
+        recent: &mut Recent,
+        living: &mut Living,
+        phases: &mut Vec<Phase>,
+    ) {
         self.summary.records += block.len() as u64;
         self.summary.time_end = block.time_end();
         for &kinds in &block.kinds {
@@ -273,7 +293,7 @@ impl Account {
         let mut passed = 0;
         for placed in &block.events {
             let after = placed.after as usize;
-            self.add_pages(&block.pages[passed..after], recent);
+            self.add_pages(&block.pages[passed..after], recent, living);
             passed = after;
             if let Event::Mark { name } = &placed.event {
                 phases.push(Phase {
@@ -282,19 +302,28 @@ impl Account {
                     name: name.clone(),
                 });
             }
-            if self.note(&placed.event) {
+            let is_change = self.note(&placed.event);
+            let is_end = placed.event.ends_program();
+            if is_end {
+                living.now -= std::mem::take(&mut self.alive).len();
+            }
+            if is_change || is_end {
                 recent.forget();
             }
         }
-        self.add_pages(&block.pages[passed..], recent);
+        self.add_pages(&block.pages[passed..], recent, living);
     }
 
-    fn add_pages(&mut self, pages: &[u64], recent: &mut Recent) {
+    fn add_pages(&mut self, pages: &[u64], recent: &mut Recent, living: &mut Living) {
         let process = self.summary.process;
         for &page in pages {
             let used = &mut recent.slots[page as usize & (RECENT - 1)];
             if (used.page, used.process) != (page, process) {
                 let name = self.look_up(page);
+                let before = self.alive.len();
+                self.alive.insert(page);
+                living.now += self.alive.len() - before;
+                living.most = living.most.max(living.now);
                 *used = Used {
                     page,
                     process,
@@ -559,6 +588,14 @@ mod tests {
     }
 
     #[test]
+    fn found_m4_pages_of_processes_that_ended_are_not_there() {
+        let [parent, child] = parent_and_child();
+        let summary = summary(&[parent, child]);
+        // Three of the parent, who ended; then one of the child.
+        assert_eq!((summary.pages, summary.pages_at_once), (4, 3));
+    }
+
+    #[test]
     fn records_go_to_the_mapping_of_their_time() {
         let summary = summary(&parent_and_child());
         let names = |process: usize| -> Vec<(String, u64, u64)> {
@@ -600,7 +637,12 @@ mod tests {
     fn mappings_are_not_taken_over_without_end() {
         let [parent, child] = parent_and_child();
         let mut account = Account::new(&parent);
-        account.add(&parent, &mut Recent::new(), &mut Vec::new());
+        account.add(
+            &parent,
+            &mut Recent::new(),
+            &mut Living::default(),
+            &mut Vec::new(),
+        );
         let accounts = [account];
         assert!(find_parent(&accounts, &child, 2).is_some());
         assert!(find_parent(&accounts, &child, 1).is_none());

@@ -8,11 +8,12 @@
 //! when its time has come: a page that was used since moves on to the slot of its new time.
 //!
 //! Changes are told late, at the next use that faults, but in order and exactly: a use of a page
-//! that should have left is a fault itself, before which all that left is told.
+//! that should have left is a fault itself, before which all that left is told. A page that
+//! departs leaves at once, or with the tick of its use; the entry it had is passed over.
 //!
 //! # Invariants
-//! 1. Each page of a window's set has one entry in its agenda, under a time at which it leaves or
-//!    earlier.
+//! 1. Each page of a window's set has one entry in its agenda that is not passed over, under a time
+//!    at which it leaves or earlier.
 //! 2. Times under `due` are before those of unopened slots.
 //!
 //! # Bounds
@@ -23,11 +24,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::ahead::{AHEAD, bring_pages_near};
-use super::reference_string::{ReferenceString, Stretch};
+use super::reference_string::{ReferenceString, Stretch, departs_at};
 use super::residence::{Arrival, Timeline, Watcher};
 
 /// No use of the page yet.
 const NEVER: u64 = u64::MAX;
+/// The page departed.
+const DEPARTED: u64 = u64::MAX - 1;
 /// Slots of an agenda.
 const SLOTS: u64 = 1 << 10;
 
@@ -62,11 +65,21 @@ struct Agenda {
     next: u64,
     /// Entries in slots.
     filed: usize,
-    /// Pages of opened slots, by the time under which they are entered.
-    due: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Pages of opened slots, by the time under which they are entered, and those that departed in
+    /// the tick of their use.
+    due: BinaryHeap<Reverse<Entry>>,
     size: u64,
     now: u64,
     line: Timeline,
+}
+
+/// A page that leaves at a time. Those that departed come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    leaves: u64,
+    /// It leaves for want of a use, and stays if there is one then.
+    expires: bool,
+    page: u32,
 }
 
 impl Ageing {
@@ -101,15 +114,38 @@ impl Ageing {
         if self.last.len() < pages {
             self.last.resize(pages, NEVER);
         }
-        for some in stretch.parts(AHEAD) {
-            bring_pages_near(&self.last, some.pages);
-            some.visit(|page, time, until| {
-                let before = self.last[page as usize];
-                if before == NEVER || time - before > self.shortest {
-                    self.come(page, time, until);
+        for run in stretch.runs() {
+            self.depart(run.departed, run.time);
+            for some in run.references.parts(AHEAD) {
+                bring_pages_near(&self.last, some.pages);
+                some.visit(|page, time, until| {
+                    let before = self.last[page as usize];
+                    if before == NEVER || time - before > self.shortest {
+                        self.come(page, time, until);
+                    }
+                    self.last[page as usize] = until;
+                });
+            }
+        }
+    }
+
+    /// Lets pages go for good as a reference at `time` comes.
+    fn depart(&mut self, departed: &[u32], time: u64) {
+        if departed.is_empty() {
+            return;
+        }
+        for agenda in &mut self.agendas {
+            agenda.let_go(time, &self.last);
+            for &page in departed {
+                let used = self.last[page as usize];
+                let leaves = departs_at(used, time);
+                if used.saturating_add(agenda.window) >= leaves {
+                    agenda.depart(page, leaves, time, &self.last);
                 }
-                self.last[page as usize] = until;
-            });
+            }
+        }
+        for &page in departed {
+            self.last[page as usize] = DEPARTED;
         }
     }
 
@@ -168,19 +204,37 @@ impl Agenda {
         self.enter(page, until.saturating_add(self.window));
     }
 
+    /// A page of the set departs at `time`: it leaves then, or with the tick of its use.
+    fn depart(&mut self, page: u32, leaves: u64, time: u64, last: &[u64]) {
+        if leaves == time {
+            self.pass(time);
+            self.size -= 1;
+            return;
+        }
+        while self.next.saturating_mul(self.slot_ticks) <= leaves {
+            self.open(last);
+        }
+        self.due.push(Reverse(Entry {
+            leaves,
+            expires: false,
+            page,
+        }));
+    }
+
     /// Lets go the pages that leave before `time`.
     fn let_go(&mut self, time: u64, last: &[u64]) {
         loop {
-            while let Some(&Reverse((leaves, page))) = self.due.peek()
-                && leaves < time
+            while let Some(&Reverse(entry)) = self.due.peek()
+                && (entry.leaves < time || entry.leaves == time && !entry.expires)
             {
                 self.due.pop();
-                let then = last[page as usize].saturating_add(self.window);
-                if then == leaves {
-                    self.pass(leaves);
+                let used = last[entry.page as usize];
+                let then = used.saturating_add(self.window);
+                if !entry.expires || (used != DEPARTED && then == entry.leaves) {
+                    self.pass(entry.leaves);
                     self.size -= 1;
-                } else {
-                    self.enter(page, then);
+                } else if used != DEPARTED {
+                    self.enter(entry.page, then);
                 }
             }
             if self.filed == 0 {
@@ -200,7 +254,10 @@ impl Agenda {
         self.filed -= pages.len();
         self.next += 1;
         for page in pages.drain(..) {
-            self.enter(page, last[page as usize].saturating_add(self.window));
+            let used = last[page as usize];
+            if used != DEPARTED {
+                self.enter(page, used.saturating_add(self.window));
+            }
         }
         // A page that is far ahead may have come to the same place.
         if self.slots[place].is_empty() {
@@ -212,7 +269,11 @@ impl Agenda {
     fn enter(&mut self, page: u32, leaves: u64) {
         let slot = leaves / self.slot_ticks;
         if slot < self.next {
-            self.due.push(Reverse((leaves, page)));
+            self.due.push(Reverse(Entry {
+                leaves,
+                expires: true,
+                page,
+            }));
         } else {
             // What is too far ahead comes up for another look on the way there.
             let slot = slot.min(self.next + SLOTS - 1);
@@ -235,7 +296,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::reference_string::Touch;
-    use super::super::slow::strings;
+    use super::super::slow::{departing_strings, strings};
     use super::super::working_set::watch_working_set;
     use super::*;
 
@@ -266,6 +327,24 @@ mod tests {
                 if string.pages().is_empty() {
                     prop_assert!(line.pieces.is_empty());
                 } else {
+                    prop_assert_eq!(line, &walked);
+                }
+            }
+        }
+
+        #[test]
+        fn found_m4_pages_that_depart_leave_the_timelines(
+            owned in departing_strings(),
+            windows in prop::collection::vec(prop_oneof![1u64..50, 1u64..5000], 1..4),
+            pieces in 1usize..20,
+            cut in 1usize..20,
+        ) {
+            let string = owned.string();
+            let mut ageing = Ageing::new(&windows, string.end(), pieces);
+            string.stretch().parts(cut).for_each(|part| ageing.take(part));
+            for (line, &window) in ageing.finish().iter().zip(&windows) {
+                let walked = watch_working_set(string, window, Timeline::new(&string, pieces));
+                if !string.pages().is_empty() {
                     prop_assert_eq!(line, &walked);
                 }
             }

@@ -6,7 +6,8 @@
 //! window.
 //!
 //! Intervals run from the last tick of a use to the next use; a page's last use is followed by a
-//! *tail*, to the end of the string. The pass takes one table look-up a reference, and a string in
+//! *tail*, to the end of the string or to where the page departs. The pass takes one table
+//! look-up a reference, and a string in
 //! stretches: it need not be held.
 //!
 //! # Bounds
@@ -19,7 +20,7 @@ use std::num::NonZeroU64;
 use super::ahead::{AHEAD, bring_pages_near};
 use super::distribution::{Collector, Distribution, STRETCH};
 use super::longest::Longest;
-use super::reference_string::{ReferenceString, Stretch};
+use super::reference_string::{ReferenceString, Stretch, departs_at};
 
 /// Every interreference interval of a reference string.
 #[derive(Clone, Debug)]
@@ -186,8 +187,8 @@ pub(super) trait Listener {
     fn began(&mut self, time: u64);
     /// A page that was used until `from` is used again at `to`.
     fn lasted(&mut self, from: u64, to: u64);
-    /// A page was used until `from`, and not again.
-    fn ended(&mut self, from: u64);
+    /// A page was used until `from`, and not again; by `gone` it has departed, or all is over.
+    fn ended(&mut self, from: u64, gone: u64);
 }
 
 impl Listener for () {
@@ -196,13 +197,14 @@ impl Listener for () {
     #[inline(always)]
     fn lasted(&mut self, _from: u64, _to: u64) {}
     #[inline(always)]
-    fn ended(&mut self, _from: u64) {}
+    fn ended(&mut self, _from: u64, _gone: u64) {}
 }
 
 /// The pass, with a table of stamps of type `S`, which holds every time of the string.
 struct Measuring<S, L> {
     last: Vec<S>,
     between: Collector,
+    tails: Collector,
     /// Ticks for which uses went on beyond their first.
     used: u128,
     references: u64,
@@ -215,6 +217,7 @@ impl<S: Stamp, L: Listener> Measuring<S, L> {
         Measuring {
             last: Vec::new(),
             between: Collector::new(),
+            tails: Collector::new(),
             used: 0,
             references: 0,
             start: None,
@@ -234,9 +237,25 @@ impl<S: Stamp, L: Listener> Measuring<S, L> {
         if self.last.len() < pages {
             self.last.resize(pages, S::NEVER);
         }
-        for part in stretch.parts(STRETCH) {
-            self.take(part);
-            self.between.settle();
+        for run in stretch.runs() {
+            self.depart(run.departed, run.time);
+            for part in run.references.parts(STRETCH) {
+                self.take(part);
+                self.between.settle();
+            }
+        }
+    }
+
+    /// Ends the tails of pages that depart at `time`.
+    fn depart(&mut self, departed: &[u32], time: u64) {
+        for some in departed.chunks(STRETCH) {
+            for &page in some {
+                let used = std::mem::replace(&mut self.last[page as usize], S::NEVER).ticks();
+                let gone = departs_at(used, time);
+                self.tails.take(gone - used);
+                self.listener.ended(used, gone);
+            }
+            self.tails.settle();
         }
     }
 
@@ -262,7 +281,7 @@ impl<S: Stamp, L: Listener> Measuring<S, L> {
     }
 
     fn finish(mut self, end: u64) -> (Intervals, L) {
-        let mut tails = Collector::new();
+        let mut tails = self.tails;
         for stretch in self.last.chunks(STRETCH) {
             for time in stretch.iter().filter(|&&time| time != S::NEVER) {
                 assert!(
@@ -270,7 +289,7 @@ impl<S: Stamp, L: Listener> Measuring<S, L> {
                     "the string ends after its last reference"
                 );
                 tails.take(end - time.ticks());
-                self.listener.ended(time.ticks());
+                self.listener.ended(time.ticks(), end);
             }
             tails.settle();
         }

@@ -265,6 +265,7 @@ mod tests {
             times: Vec::new(),
             page_count: 5,
             touch: Default::default(),
+            departures: Vec::new(),
         };
         let inner = BTreeSet::from([0, 1]);
         let whole = BTreeSet::from([0, 1, 2, 3, 4]);

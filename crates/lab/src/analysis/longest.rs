@@ -5,7 +5,7 @@
 //! at most follows from these few, without a second walk along the string.
 //!
 //! # Bounds
-//! Memory: 32 bytes for each interval that is wanted, 8 for each page.
+//! Memory: 32 bytes for each interval that is wanted, 24 for each page.
 
 use super::intervals::Listener;
 
@@ -21,8 +21,8 @@ pub struct Longest {
     kept: Vec<Interval>,
     /// When each page was used first.
     first: Vec<u64>,
-    /// When each page's last use ended.
-    last: Vec<u64>,
+    /// When each page's last use ended, and the tick by which it has departed.
+    last: Vec<(u64, u64)>,
 }
 
 /// From the last tick of a use to the next use.
@@ -69,10 +69,9 @@ impl Longest {
         );
         let mut comes: Vec<u64> = self.first.clone();
         comes.extend(longer().map(|kept| kept.to));
-        let leaves = longer()
-            .map(|kept| kept.from)
-            .chain(self.last.iter().copied());
-        let leaves = leaves.map(|from| from.saturating_add(stay));
+        let leaves = longer().map(|kept| (kept.from, u64::MAX));
+        let leaves = leaves.chain(self.last.iter().copied());
+        let leaves = leaves.map(|(from, gone)| from.saturating_add(stay).min(gone));
         let mut leaves: Vec<u64> = leaves.filter(|&at| at < self.end).collect();
         comes.sort_unstable();
         leaves.sort_unstable();
@@ -114,8 +113,8 @@ impl Listener for Longest {
         }
     }
 
-    fn ended(&mut self, from: u64) {
-        self.last.push(from);
+    fn ended(&mut self, from: u64, gone: u64) {
+        self.last.push((from, gone));
     }
 }
 
@@ -130,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::intervals::measure;
-    use super::super::slow::strings;
+    use super::super::slow::departing_strings;
     use super::super::vmin::run_vmin;
     use super::super::working_set::run_working_set;
     use super::*;
@@ -138,7 +137,7 @@ mod tests {
     proptest! {
         #[test]
         fn found_h5_peaks_are_those_of_the_walks(
-            owned in strings(),
+            owned in departing_strings(),
             allowed in 0u64..12,
             cut in 1usize..20,
         ) {
@@ -159,7 +158,7 @@ mod tests {
 
         #[test]
         fn found_h5_stretches_have_the_intervals_of_the_whole(
-            owned in strings(),
+            owned in departing_strings(),
             cut in 1usize..20,
         ) {
             let string = owned.string();

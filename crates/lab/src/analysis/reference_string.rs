@@ -11,7 +11,7 @@
 
 use tidemark_trace::Granularity;
 
-use super::references::References;
+use super::references::{Departure, References};
 
 /// How long a reference lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,7 @@ pub struct ReferenceString<'a> {
     times: &'a [u64],
     page_count: u32,
     touch: Touch,
+    departures: &'a [Departure],
 }
 
 impl<'a> ReferenceString<'a> {
@@ -41,6 +42,7 @@ impl<'a> ReferenceString<'a> {
         ReferenceString::new(&references.pages, references.page_count)
             .at(&references.times)
             .lasting(touch)
+            .departing(&references.departures)
     }
 
     /// How long references last in a trace that has so many of them.
@@ -58,6 +60,7 @@ impl<'a> ReferenceString<'a> {
             times: &[],
             page_count,
             touch: Touch::Momentary,
+            departures: &[],
         }
     }
 
@@ -73,6 +76,19 @@ impl<'a> ReferenceString<'a> {
     /// The same references, lasting as `touch` says.
     pub fn lasting(self, touch: Touch) -> ReferenceString<'a> {
         ReferenceString { touch, ..self }
+    }
+
+    /// The same references, with pages that leave memory for good.
+    ///
+    /// - Needs: departures in order; no page departs twice, or is referenced afterwards.
+    pub fn departing(self, departures: &'a [Departure]) -> ReferenceString<'a> {
+        assert!(departures.is_sorted_by_key(|departure| departure.before));
+        ReferenceString { departures, ..self }
+    }
+
+    /// Which pages leave memory for good, and when.
+    pub fn departures(&self) -> &'a [Departure] {
+        self.departures
     }
 
     /// The pages, in the order of their references.
@@ -122,6 +138,7 @@ impl<'a> ReferenceString<'a> {
             next: None,
             page_count: self.page_count,
             touch: self.touch,
+            departures: self.departures,
         }
     }
 
@@ -151,6 +168,19 @@ pub struct Stretch<'a> {
     pub page_count: u32,
     /// How long a reference lasts.
     pub touch: Touch,
+    /// Which pages depart, before references here or elsewhere in the string.
+    pub departures: &'a [Departure],
+}
+
+/// References among which no page departs, and what departs before them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run<'a> {
+    /// The pages that depart as the first reference comes.
+    pub(super) departed: &'a [u32],
+    /// The time of that reference, in ticks; of no meaning where nothing departs.
+    pub(super) time: u64,
+    /// The references. None where more pages depart at once.
+    pub(super) references: Stretch<'a>,
 }
 
 impl<'a> Stretch<'a> {
@@ -190,26 +220,59 @@ impl<'a> Stretch<'a> {
     /// Parts of at most `length` references, in order.
     pub(super) fn parts(self, length: usize) -> impl Iterator<Item = Stretch<'a>> {
         let count = self.pages.len();
-        (0..count).step_by(length).map(move |from| {
-            let until = count.min(from + length);
-            let first = self.first + from as u64;
-            Stretch {
-                pages: &self.pages[from..until],
-                times: self.times.get(from..until).unwrap_or_default(),
-                first,
-                next: match until < count {
-                    true => Some(
-                        self.times
-                            .get(until)
-                            .copied()
-                            .unwrap_or(self.first + until as u64),
-                    ),
-                    false => self.next,
-                },
-                ..self
-            }
-        })
+        (0..count)
+            .step_by(length)
+            .map(move |from| self.part(from, count.min(from + length)))
     }
+
+    /// The runs between departures, in order: together they are the stretch.
+    pub(super) fn runs(self) -> impl Iterator<Item = Run<'a>> {
+        let end = self.first + self.pages.len() as u64;
+        let from = self.departures.partition_point(|it| it.before < self.first);
+        let until = self.departures.partition_point(|it| it.before < end);
+        let here = &self.departures[from..until];
+        let place = move |departure: &Departure| (departure.before - self.first) as usize;
+        let first = Run {
+            departed: &[],
+            time: 0,
+            references: self.part(0, here.first().map_or(self.pages.len(), place)),
+        };
+        let others = (0..here.len()).map(move |at| {
+            let until = here.get(at + 1).map_or(self.pages.len(), place);
+            let from = place(&here[at]);
+            Run {
+                departed: &here[at].pages,
+                time: self.time_at(from),
+                references: self.part(from, until),
+            }
+        });
+        std::iter::once(first).chain(others)
+    }
+
+    /// The references at the places `from` to before `until`.
+    fn part(self, from: usize, until: usize) -> Stretch<'a> {
+        Stretch {
+            pages: &self.pages[from..until],
+            times: self.times.get(from..until).unwrap_or_default(),
+            first: self.first + from as u64,
+            next: match until < self.pages.len() {
+                true => Some(self.time_at(until)),
+                false => self.next,
+            },
+            ..self
+        }
+    }
+
+    fn time_at(&self, place: usize) -> u64 {
+        let time = self.times.get(place).copied();
+        time.unwrap_or(self.first + place as u64)
+    }
+}
+
+/// The tick by which a page is gone whose last use lasts until `used`, and which departs as a
+/// reference at `time` comes. It stays for the tick of its use.
+pub(super) fn departs_at(used: u64, time: u64) -> u64 {
+    time.max(used + 1)
 }
 
 /// The times of references, by place.

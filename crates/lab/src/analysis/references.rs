@@ -1,5 +1,7 @@
 //! A trace in memory, in the form the analyses take: columns with dense page numbers.
 //!
+//! Pages of a process that ends, or executes another program, depart: their frames are free.
+//!
 //! Pages are numbered from 0 in the order of their first appearance, over all chosen processes. A
 //! page is told apart by its process and its virtual page number, and by the program it belongs to:
 //! after an exec the same addresses are other pages.
@@ -9,10 +11,11 @@
 //!    that of every smaller one.
 //! 2. `times` is empty, or as long as `pages` and never falls.
 //! 3. `names` is as long as `page_count`.
+//! 4. `departures` are in order; no page departs twice, or is referenced after it departed.
 
 use std::io::Read;
 
-use tidemark_trace::{Block, Error, Event, Granularity, Header, Reader, TimeUnit};
+use tidemark_trace::{Block, Error, Granularity, Header, Reader, TimeUnit};
 
 /// The references of a trace, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +31,25 @@ pub struct References {
     pub page_count: u32,
     /// What each page is called in the trace.
     pub names: Vec<Name>,
+    /// Which pages left memory for good, and when.
+    pub departures: Vec<Departure>,
+    /// The most pages that were there at one time: touched, and not departed.
+    pub alive_max: u32,
     /// The size of a page, in bytes.
     pub page_bytes: u64,
     /// Which repeats the recorder kept.
     pub granularity: Granularity,
     /// What times count.
     pub time: TimeUnit,
+}
+
+/// Pages that leave memory for good: their process ended, or executes another program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// How many references came before, of the whole string. They leave as the next one comes.
+    pub before: u64,
+    /// The pages, rising.
+    pub pages: Vec<u32>,
 }
 
 /// A page as the trace knows it.
@@ -128,6 +144,10 @@ pub struct Loading {
     /// The process that `numbers` belongs to, by its place in `processes`.
     current: usize,
     clock: Clock,
+    /// How many references were handed over.
+    handed: u64,
+    /// How many pages are there.
+    alive: u32,
 }
 
 impl Loading {
@@ -139,6 +159,8 @@ impl Loading {
                 times: Vec::new(),
                 page_count: 0,
                 names: Vec::new(),
+                departures: Vec::new(),
+                alive_max: 0,
                 page_bytes: header.page_bytes,
                 granularity: header.granularity,
                 time: header.time,
@@ -147,6 +169,8 @@ impl Loading {
             processes: Vec::new(),
             current: 0,
             clock: Clock::default(),
+            handed: 0,
+            alive: 0,
         }
     }
 
@@ -163,22 +187,27 @@ impl Loading {
         self.clock.begin(block.process, block.time_start);
         let mut start = 0;
         for placed in &block.events {
-            if let Event::Exec { .. } = placed.event {
+            if placed.event.ends_program() {
                 self.refer_all(block, start, placed.after as usize);
                 start = placed.after as usize;
-                self.processes[self.current].numbers = Numbers::new();
+                self.depart();
             }
         }
         self.refer_all(block, start, block.pages.len());
     }
 
-    /// Moves the references loaded since this was last asked to `pages` and `times`, whose memory
-    /// serves for the next.
-    pub(crate) fn hand_over(&mut self, pages: &mut Vec<u32>, times: &mut Vec<u64>) {
-        pages.clear();
-        times.clear();
-        std::mem::swap(&mut self.references.pages, pages);
-        std::mem::swap(&mut self.references.times, times);
+    /// Moves the references loaded since this was last asked to `columns`, whose memory serves for
+    /// the next, with the departures among them. Those behind the last go with the next.
+    pub(crate) fn hand_over(&mut self, columns: &mut Columns) {
+        columns.pages.clear();
+        columns.times.clear();
+        std::mem::swap(&mut self.references.pages, &mut columns.pages);
+        std::mem::swap(&mut self.references.times, &mut columns.times);
+        self.handed += columns.pages.len() as u64;
+        let departures = &mut self.references.departures;
+        let among = departures.partition_point(|departure| departure.before < self.handed);
+        columns.departures.clear();
+        columns.departures.extend(departures.drain(..among));
     }
 
     /// How many pages have been numbered.
@@ -228,6 +257,8 @@ impl Loading {
         if number == fresh {
             assert!(fresh < u32::MAX, "a trace has fewer than 2^32 - 1 pages");
             self.references.page_count = fresh + 1;
+            self.alive += 1;
+            self.references.alive_max = self.references.alive_max.max(self.alive);
             self.references.names.push(Name {
                 process: process.process,
                 page,
@@ -235,6 +266,31 @@ impl Loading {
         }
         self.references.pages.push(number);
     }
+
+    /// Lets the pages of the current process go. The same addresses are other pages from here on.
+    fn depart(&mut self) {
+        let numbers = &mut self.processes[self.current].numbers;
+        let pages = std::mem::replace(numbers, Numbers::new()).into_numbers();
+        if pages.is_empty() {
+            return;
+        }
+        self.alive -= pages.len() as u32;
+        self.references.departures.push(Departure {
+            before: self.handed + self.references.pages.len() as u64,
+            pages,
+        });
+    }
+}
+
+/// References on their way from a trace to the analyses.
+#[derive(Default)]
+pub(crate) struct Columns {
+    /// The page of each.
+    pub(crate) pages: Vec<u32>,
+    /// Virtual time after each, as [`References::times`].
+    pub(crate) times: Vec<u64>,
+    /// Which pages depart among them.
+    pub(crate) departures: Vec<Departure>,
 }
 
 struct Process {
@@ -325,6 +381,14 @@ impl Numbers {
         fresh
     }
 
+    /// Every number, rising.
+    fn into_numbers(self) -> Vec<u32> {
+        let used = self.slots.iter().filter(|slot| slot.1 != EMPTY);
+        let mut numbers: Vec<u32> = used.map(|slot| slot.1).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
     fn place(&self, page: u64) -> usize {
         // Multiplicative hashing: the high bits of a product with 2^64 over the golden ratio.
         let group = (page >> GROUP_BITS).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift;
@@ -343,7 +407,7 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidemark_trace::Placed;
+    use tidemark_trace::{Event, Placed};
 
     fn header(time: TimeUnit) -> Header {
         Header {
@@ -427,5 +491,33 @@ mod tests {
         assert_eq!(references.pages, [0, 1, 2, 2]);
         assert_eq!(references.times, [1, 2, 3, 4]);
         assert_eq!(references.names[2], references.names[0]);
+        let departed = Departure {
+            before: 2,
+            pages: vec![0, 1],
+        };
+        assert_eq!(references.departures, [departed]);
+        assert_eq!((references.page_count, references.alive_max), (3, 2));
+    }
+
+    #[test]
+    fn found_m4_pages_of_processes_that_end_depart() {
+        let ending = |process: u32, event: Event| {
+            let mut block = block(process, 0, &[1, 2, 3, 1], &[1; 4]);
+            let (after, time) = (4, 4);
+            block.events.push(Placed { after, time, event });
+            block
+        };
+        let mut loading = Loading::new(&header(TimeUnit::Instructions), Choice::All);
+        loading.take(&block(0, 0, &[1], &[1]));
+        for process in 1..100 {
+            loading.take(&ending(process, Event::Exit { status: 0 }));
+        }
+        loading.take(&ending(100, Event::Killed { signal: 9 }));
+        let references = loading.finish();
+        assert_eq!((references.page_count, references.alive_max), (301, 4));
+        let departures = references.departures.iter();
+        let before: Vec<u64> = departures.map(|departure| departure.before).collect();
+        assert_eq!(before[..2], [5, 9]);
+        assert_eq!(references.departures[99].pages, [298, 299, 300]);
     }
 }

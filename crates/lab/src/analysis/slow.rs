@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::reference_string::{ReferenceString, Touch};
+use super::references::Departure;
 use super::residence::{Arrival, Totals, Watcher};
 
 /// A string that owns its columns.
@@ -14,6 +15,7 @@ pub(super) struct Owned {
     pub(super) times: Vec<u64>,
     pub(super) page_count: u32,
     pub(super) touch: Touch,
+    pub(super) departures: Vec<Departure>,
 }
 
 impl Owned {
@@ -21,6 +23,7 @@ impl Owned {
         ReferenceString::new(&self.pages, self.page_count)
             .at(&self.times)
             .lasting(self.touch)
+            .departing(&self.departures)
     }
 
     /// First and last tick of each use.
@@ -58,9 +61,35 @@ pub(super) fn strings() -> impl Strategy<Value = Owned> {
                 times,
                 page_count: 8,
                 touch,
+                departures: Vec::new(),
             }
         },
     )
+}
+
+/// Strings as [`strings`], some of whose pages depart after their last uses.
+pub(super) fn departing_strings() -> impl Strategy<Value = Owned> {
+    let some = prop::collection::vec((any::<u8>(), 0usize..20), 60);
+    (strings(), 1usize..20, some).prop_map(|(mut owned, part, some)| {
+        owned.page_count = 20;
+        for (place, page) in owned.pages.iter_mut().enumerate() {
+            *page += (place / part * 3).min(12) as u32;
+        }
+        let mut gone: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        for page in 0..owned.page_count {
+            let last = owned.pages.iter().rposition(|&other| other == page);
+            let (chance, wait) = some[page as usize];
+            if let (Some(last), true) = (last, chance < 180) {
+                let before = last + 1 + wait * wait / 20;
+                gone.entry(before as u64).or_default().push(page);
+            }
+        }
+        let gone = gone.into_iter();
+        owned.departures = gone
+            .map(|(before, pages)| Departure { before, pages })
+            .collect();
+        owned
+    })
 }
 
 /// The working set, damped if `age` says so.
@@ -70,7 +99,9 @@ pub(super) fn working_set(owned: &Owned, window: u64, age: Option<u64>) -> Total
     let mut resident: BTreeMap<u32, (u64, usize)> = BTreeMap::new();
     let mut seen: Vec<u32> = Vec::new();
     let mut place = 0;
+    let mut departures = owned.departures.iter().peekable();
     for tick in owned.string().start()..owned.string().end() {
+        let mut late = Vec::new();
         // What still lasts from before.
         if place > 0 && uses[place - 1].2 >= tick {
             resident.insert(uses[place - 1].0, (tick, place - 1));
@@ -79,6 +110,16 @@ pub(super) fn working_set(owned: &Owned, window: u64, age: Option<u64>) -> Total
         resident.retain(|_, last| last.0 + window >= tick);
         while place < uses.len() && uses[place].1 == tick {
             let page = uses[place].0;
+            while let Some(departure) = departures.next_if(|next| next.before <= place as u64) {
+                // What is used in a tick stays for it.
+                let in_use = |page: &u32| resident.get(page).is_some_and(|last| last.0 == tick);
+                let (used, unused) = departure
+                    .pages
+                    .iter()
+                    .partition::<Vec<u32>, _>(|it| in_use(it));
+                late.extend(used);
+                resident.retain(|page, _| !unused.contains(page));
+            }
             if !resident.contains_key(&page) {
                 let oldest = resident.iter().map(|(&page, &last)| (last, page)).min();
                 if let (Some(age), Some((last, oldest))) = (age, oldest)
@@ -95,6 +136,7 @@ pub(super) fn working_set(owned: &Owned, window: u64, age: Option<u64>) -> Total
         // Of the ticks from the use on this is the last, or one after it.
         resident.retain(|_, last| last.0 + window > tick);
         totals.stayed(tick, tick + 1, resident.len() as u64);
+        resident.retain(|page, _| !late.contains(page));
     }
     totals
 }

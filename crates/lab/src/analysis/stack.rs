@@ -11,15 +11,25 @@
 //! - When the time line is full, each page's place becomes its rank among the bits, which the same
 //!   sums give. No list of the pages in order is kept.
 //!
+//! A page that departs leaves a *hole* in the stack: a memory that reaches down to it has a free
+//! frame. The next page that comes from below, or for the first time, takes the frame in memories
+//! that had it free, and pushes the pages above down in those that had not. So the topmost hole
+//! closes, and where the page was there is one now (as for invalidated lines of a cache: Thompson
+//! and Smith 1989, "Efficient (stack) algorithms for analysis of write-back and sector memories").
+//!
 //! # Invariants
-//! 1. Exactly the last place of each page that was seen has its bit, in `lines` or in `newest`.
+//! 1. Exactly the last place of each page that is in, and each hole, has its bit, in `lines` or in
+//!    `newest`.
 //! 2. Each sum is the number of bits below it in `lines`; those in `newest` are in no sum.
 //! 3. No bit stands at or after `now`.
+
+use std::collections::BinaryHeap;
 
 use prefetch_index::prefetch_index;
 use rayon::prelude::*;
 
 use super::depths::Depths;
+use super::reference_string::{ReferenceString, Stretch};
 
 /// The place of a page that was not seen.
 const NEVER: u32 = u32::MAX;
@@ -68,6 +78,8 @@ static CHILDREN_AFTER: [[u32; FAN]; FAN] = {
 pub struct Stack {
     /// The place of each page's last reference.
     last: Vec<u32>,
+    /// The places of holes.
+    holes: BinaryHeap<u32>,
     lines: Vec<[u64; 8]>,
     /// Sums of lines, sums of those, and so on, up to a single node.
     sums: Vec<Vec<[u32; FAN]>>,
@@ -93,6 +105,7 @@ impl Stack {
         }
         Stack {
             last: vec![NEVER; page_count as usize],
+            holes: BinaryHeap::new(),
             lines: vec![[0; 8]; lines],
             sums,
             now: 0,
@@ -109,7 +122,21 @@ impl Stack {
     }
 
     /// As [`refer`](Self::refer), and calls `note` with each page that comes for the first time.
-    fn refer_noting(&mut self, pages: &[u32], depths: &mut Depths, note: impl FnMut(u32)) {
+    fn refer_noting(&mut self, pages: &[u32], depths: &mut Depths, mut note: impl FnMut(u32)) {
+        let mut pages = pages;
+        while !self.holes.is_empty() {
+            let Some((&page, rest)) = pages.split_first() else {
+                return;
+            };
+            pages = rest;
+            match self.refer_one(page) {
+                Some(depth) => depths.found[depth as usize] += 1,
+                None => {
+                    depths.cold += 1;
+                    note(page);
+                }
+            }
+        }
         let stack = self;
         pulp::Arch::new().dispatch(Refer {
             stack,
@@ -133,13 +160,46 @@ impl Stack {
     /// If there is no room for the page's number.
     pub fn refer_one(&mut self, page: u32) -> Option<u32> {
         let place = std::mem::replace(&mut self.last[page as usize], self.now);
-        let depth = (place != NEVER).then(|| self.take(place));
+        let depth = match self.holes.peek() {
+            Some(&hole) if place == NEVER || place < hole => {
+                let depth = (place != NEVER).then(|| self.open_hole(place));
+                self.close_hole(hole);
+                depth
+            }
+            _ => (place != NEVER).then(|| self.take(place)),
+        };
         self.newest |= 1 << (self.now % WORD);
         self.now += 1;
         if self.now.is_multiple_of(WORD) {
             self.close_word();
         }
         depth
+    }
+
+    /// Lets `page` go for good: its frame is free in every memory that had it.
+    ///
+    /// # Panics
+    /// If there is no room for the page's number.
+    pub fn depart(&mut self, page: u32) {
+        let place = std::mem::replace(&mut self.last[page as usize], NEVER);
+        if place != NEVER {
+            self.holes.push(place);
+        }
+    }
+
+    /// Makes a hole of the page at `place`, and tells its depth.
+    fn open_hole(&mut self, place: u32) -> u32 {
+        let depth = self.take(place);
+        self.put(place);
+        self.holes.push(place);
+        depth
+    }
+
+    /// Closes the hole at `place`, which is the topmost one.
+    fn close_hole(&mut self, place: u32) {
+        let topmost = self.holes.pop();
+        debug_assert_eq!(topmost, Some(place));
+        self.take(place);
     }
 
     /// Takes `page` out, if it is in.
@@ -166,9 +226,21 @@ impl Stack {
         self.put_word(self.now & !(WORD - 1));
         self.renumber();
         larger.last[..self.last.len()].copy_from_slice(&self.last);
+        larger.holes = std::mem::take(&mut self.holes);
         larger.now = self.now;
         larger.fill();
         *self = larger;
+    }
+
+    /// As [`refer`](Self::refer), for a stretch of a string, among which pages may depart.
+    ///
+    /// # Panics
+    /// If there is no room for the number of a page.
+    pub fn follow(&mut self, stretch: Stretch<'_>, depths: &mut Depths) {
+        for run in stretch.runs() {
+            run.departed.iter().for_each(|&page| self.depart(page));
+            self.refer(run.references.pages, depths);
+        }
     }
 
     #[inline(always)]
@@ -275,6 +347,21 @@ impl Stack {
         }
     }
 
+    /// Sets the bit at `place` again.
+    fn put(&mut self, place: u32) {
+        let bit = place.wrapping_sub(self.now & !(WORD - 1));
+        if bit < WORD {
+            self.newest |= 1 << bit;
+            return;
+        }
+        let mut at = (place / LINE) as usize;
+        self.lines[at][(place % LINE / WORD) as usize] |= 1 << (place % WORD);
+        for sums in &mut self.sums {
+            sums[at / FAN][at % FAN] += 1;
+            at /= FAN;
+        }
+    }
+
     /// How many bits there are from `place` to the newest word, which is not counted. Clears the
     /// bit at `place`.
     #[inline(always)]
@@ -335,11 +422,15 @@ impl Stack {
                 before
             })
             .collect();
+        let rank_of = |place: u32| {
+            let word = self.lines[(place / LINE) as usize][(place % LINE / WORD) as usize];
+            let below = word & ((1 << (place % WORD)) - 1);
+            ranks[(place / WORD) as usize] + below.count_ones()
+        };
         for place in self.last.iter_mut().filter(|place| **place != NEVER) {
-            let word = self.lines[(*place / LINE) as usize][(*place % LINE / WORD) as usize];
-            let below = word & ((1 << (*place % WORD)) - 1);
-            *place = ranks[(*place / WORD) as usize] + below.count_ones();
+            *place = rank_of(*place);
         }
+        self.holes = self.holes.drain().map(rank_of).collect();
         self.now = rank;
         self.fill();
     }
@@ -431,6 +522,16 @@ pub fn count_depths(pages: &[u32], page_count: u32) -> Depths {
     depths
 }
 
+/// As [`count_depths`], of a string among whose references pages may depart.
+///
+/// # Panics
+/// As [`count_depths`].
+pub fn count_depths_of(string: ReferenceString<'_>) -> Depths {
+    let mut depths = Depths::new(string.page_count());
+    Stack::new(string.page_count()).follow(string.stretch(), &mut depths);
+    depths
+}
+
 /// As [`count_depths`], on every processor.
 ///
 /// Each takes a part of the string. Where a part refers to a page for the first time, its depth
@@ -471,6 +572,7 @@ fn count_depths_in_parts(pages: &[u32], page_count: u32, part: usize) -> Depths 
 
 #[cfg(test)]
 mod tests {
+    use super::super::references::Departure;
     use super::*;
     use proptest::prelude::*;
     use tidemark_model::traces::SplitMix64;
@@ -492,6 +594,55 @@ mod tests {
         depths
     }
 
+    /// Memories of every size, each with a list of its pages, the last used first.
+    fn misses_by_lists(pages: &[u32], page_count: u32, departures: &[Departure]) -> Vec<u64> {
+        let misses = |size: usize| {
+            let mut list: Vec<u32> = Vec::new();
+            let mut departures = departures.iter().peekable();
+            let mut misses = 0;
+            for (place, page) in pages.iter().enumerate() {
+                while let Some(gone) = departures.next_if(|next| next.before <= place as u64) {
+                    list.retain(|page| !gone.pages.contains(page));
+                }
+                let found = list.iter().position(|other| other == page);
+                misses += u64::from(found.is_none());
+                found.map(|place| list.remove(place));
+                list.insert(0, *page);
+                list.truncate(size);
+            }
+            misses
+        };
+        (0..=page_count as usize).map(misses).collect()
+    }
+
+    /// Strings in which many pages are used for a while and depart then, by turns in small parts.
+    fn departing_strings() -> impl Strategy<Value = (Vec<u32>, u32, Vec<Departure>)> {
+        (1..40_u32, 0..3000_usize, 1..400_u32, any::<u64>()).prop_map(
+            |(width, length, life, seed)| {
+                let mut random = SplitMix64::new(seed);
+                let mut pages = Vec::new();
+                let mut departures: Vec<Departure> = Vec::new();
+                // Processes with `width` pages each, two at a time; one ends now and then.
+                let (mut alive, mut born) = ([0, 1], 2);
+                for place in 0..length {
+                    let turn = random.below(2) as usize;
+                    if random.below(life.into()) == 0 {
+                        let dead = alive[turn] * width..(alive[turn] + 1) * width;
+                        let used = dead.filter(|page| pages.contains(page)).collect();
+                        departures.push(Departure {
+                            before: place as u64,
+                            pages: used,
+                        });
+                        (alive[turn], born) = (born, born + 1);
+                    }
+                    let limit = 1 + random.below(width.into());
+                    pages.push(alive[turn] * width + random.below(limit) as u32);
+                }
+                (pages, born * width, departures)
+            },
+        )
+    }
+
     /// References near, far and to the same page, to up to `page_count` pages.
     fn strings() -> impl Strategy<Value = (Vec<u32>, u32)> {
         (1..400_u32, 0..5_000_usize, any::<u64>()).prop_map(|(page_count, length, seed)| {
@@ -509,6 +660,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn found_m4_frames_of_pages_that_depart_are_free(
+            (pages, page_count, departures) in departing_strings(),
+            cut in 1..700_usize,
+        ) {
+            let string = ReferenceString::new(&pages, page_count).departing(&departures);
+            let depths = count_depths_of(string);
+            let expected = misses_by_lists(&pages, page_count.min(60), &departures);
+            prop_assert_eq!(&depths.misses()[..expected.len()], &expected[..]);
+            let (mut stack, mut parts) = (Stack::new(0), Depths::new(page_count));
+            for part in string.stretch().parts(cut) {
+                part.pages.iter().for_each(|&page| stack.make_room(page));
+                stack.follow(part, &mut parts);
+            }
+            prop_assert_eq!(parts, depths);
+        }
+
         #[test]
         fn the_tree_and_the_list_agree((pages, page_count) in strings()) {
             let depths = count_depths(&pages, page_count);

@@ -14,7 +14,7 @@
 
 use super::ahead::{AHEAD, bring_pages_near};
 use super::intervals::Intervals;
-use super::reference_string::{Clock, ClockJob, ReferenceString, last_tick};
+use super::reference_string::{Clock, ClockJob, ReferenceString, departs_at, last_tick};
 use super::residence::{Arrival, Totals, Watcher, mean};
 
 /// A point of the curve of a policy that is given a window.
@@ -126,13 +126,20 @@ impl<'a, W: Watcher> ClockJob<'a> for Walk<W> {
             tail: 0,
             size: 0,
             now: string.start(),
+            late: 0,
+            late_until: 0,
         };
+        let mut departures = string.departures().iter().peekable();
         for (place, &page) in pages.iter().enumerate() {
             if place % AHEAD == 0 {
                 resident.look_ahead(place);
             }
             let time = clock.at(place);
+            resident.let_late_go(place, self.window, time, &mut self.watcher);
             resident.expire(place, self.window, time, &mut self.watcher);
+            while let Some(departure) = departures.next_if(|next| next.before <= place as u64) {
+                resident.depart(&departure.pages, time, &mut self.watcher);
+            }
             let before = std::mem::replace(&mut resident.last[page as usize], place as u32);
             if before != NEVER && before as usize >= resident.tail {
                 continue;
@@ -163,6 +170,9 @@ struct Resident<'a, C> {
     tail: usize,
     size: u64,
     now: u64,
+    /// How many pages have departed, and stay until that tick.
+    late: u64,
+    late_until: u64,
 }
 
 impl<C: Clock> Resident<'_, C> {
@@ -189,6 +199,33 @@ impl<C: Clock> Resident<'_, C> {
                 self.size -= 1;
             }
             self.tail += 1;
+        }
+    }
+
+    /// Lets pages go for good, before a use at `time`.
+    fn depart<W: Watcher>(&mut self, departed: &[u32], time: u64, watcher: &mut W) {
+        for &page in departed {
+            let last = std::mem::replace(&mut self.last[page as usize], NEVER);
+            if last == NEVER || (last as usize) < self.tail {
+                continue;
+            }
+            let used = last_tick(self.string, self.clock, last as usize);
+            if departs_at(used, time) > time {
+                self.late += 1;
+                self.late_until = time + 1;
+            } else {
+                self.pass(time, watcher);
+                self.size -= 1;
+            }
+        }
+    }
+
+    /// Lets go what departed in the tick of its use, if that is before `time`.
+    fn let_late_go<W: Watcher>(&mut self, place: usize, window: u64, time: u64, watcher: &mut W) {
+        if self.late > 0 && self.late_until <= time {
+            self.expire(place, window, self.late_until, watcher);
+            self.pass(self.late_until, watcher);
+            self.size -= std::mem::take(&mut self.late);
         }
     }
 

@@ -15,6 +15,7 @@ use crate::analysis::intervals::Intervals;
 use crate::analysis::lifetime::Lifetime;
 use crate::analysis::needed::{Needed, needed_fixed, needed_vmin_of, needed_working_set_of};
 use crate::analysis::pff::run_pff;
+use crate::analysis::reference_string::ReferenceString;
 use crate::analysis::vmin::vmin_point;
 use crate::analysis::working_set::{WindowPoint, window_for_mean, working_set_point};
 use crate::analysis::{optimum, stack};
@@ -39,6 +40,9 @@ impl Study {
         }
         if self.facts.is_pages_estimate {
             notes.push("how many pages were touched is estimated, too".into());
+        }
+        if self.facts.processes > 1 {
+            notes.push("pages that processes share count once in each of them".into());
         }
         notes.extend(self.is_too_small());
         let assumed = self.assumed_of(&order.assumed);
@@ -166,7 +170,7 @@ impl Study {
             .map(|point| (point.memory_pages(), point.misses));
         let lifetime = Lifetime::new(self.facts.time, pairs)
             .resolved(self.resolution())
-            .with_room_for_knees(self.facts.pages);
+            .with_room_for_knees(self.facts.footprint());
         let knee = lifetime.find_knees().primary.map(|knee| {
             let at = points
                 .iter()
@@ -191,7 +195,7 @@ impl Study {
 
     /// The sizes that the trace can tell of.
     fn sizes_in_sight(&self, sizes: &Sizes, count: u64) -> Vec<u64> {
-        let (least, most) = (self.sight.pages_min, self.facts.pages);
+        let (least, most) = (self.sight.pages_min, self.facts.footprint());
         let mut wanted = wanted_sizes(sizes, most, count);
         wanted.retain(|pages| *pages >= least);
         let is_ours = !matches!(sizes, Sizes::At(_));
@@ -218,12 +222,12 @@ impl Study {
         let (pages, count) = (&self.references.pages[..], self.references.page_count);
         match named {
             Named::Opt => optimum::count_depths(pages, count),
-            _ => stack::count_depths(pages, count),
+            _ => stack::count_depths_of(ReferenceString::of(&self.references)),
         }
     }
 
     fn stack_points(&self, depths: &Depths, sizes: &Sizes) -> Vec<Point> {
-        let most = self.facts.pages;
+        let most = self.facts.footprint();
         let misses = depths.misses();
         let at = |pages: u64| Point {
             pages,

@@ -18,6 +18,7 @@ use crate::analysis::ageing::Ageing;
 use crate::analysis::intervals::{Intervals, measure};
 use crate::analysis::longest::Longest;
 use crate::analysis::reference_string::{Stretch, Touch};
+use crate::analysis::references::Columns;
 use crate::analysis::residence::Timeline;
 use crate::analysis::stack::Stack;
 
@@ -62,8 +63,7 @@ pub(super) struct Measured {
 
 /// References on their way to the analyses.
 struct Chunk {
-    pages: Vec<u32>,
-    times: Vec<u64>,
+    columns: Columns,
     first: u64,
     next: Option<u64>,
     page_count: u32,
@@ -73,12 +73,13 @@ struct Chunk {
 impl Chunk {
     fn stretch(&self) -> Stretch<'_> {
         Stretch {
-            pages: &self.pages,
-            times: &self.times,
+            pages: &self.columns.pages,
+            times: &self.columns.times,
             first: self.first,
             next: self.next,
             page_count: self.page_count,
             touch: self.touch,
+            departures: &self.columns.departures,
         }
     }
 }
@@ -140,12 +141,11 @@ impl<'scope> Passer<'scope> {
         }
     }
 
-    /// Takes the references that `fill` puts into columns of pages and of times, and how many
-    /// pages there are with them.
-    pub(super) fn take(&mut self, fill: impl FnOnce(&mut Vec<u32>, &mut Vec<u64>) -> u32) {
+    /// Takes the references that `fill` puts into columns, and how many pages there are with them.
+    pub(super) fn take(&mut self, fill: impl FnOnce(&mut Columns) -> u32) {
         let mut chunk = self.empty();
-        chunk.page_count = fill(&mut chunk.pages, &mut chunk.times);
-        self.references += chunk.pages.len() as u64;
+        chunk.page_count = fill(&mut chunk.columns);
+        self.references += chunk.columns.pages.len() as u64;
         let Some(start) = chunk.stretch().start() else {
             return;
         };
@@ -184,17 +184,16 @@ impl<'scope> Passer<'scope> {
     /// A chunk without references, of used memory if some is free.
     fn empty(&mut self) -> Chunk {
         let oldest = self.sent.pop_front().map(Arc::try_unwrap);
-        let (pages, times) = match oldest {
-            Some(Ok(chunk)) => (chunk.pages, chunk.times),
+        let columns = match oldest {
+            Some(Ok(chunk)) => chunk.columns,
             Some(Err(busy)) => {
                 self.sent.push_front(busy);
-                (vec![], vec![])
+                Columns::default()
             }
-            None => (vec![], vec![]),
+            None => Columns::default(),
         };
         Chunk {
-            pages,
-            times,
+            columns,
             first: self.references,
             next: None,
             page_count: 0,
@@ -232,7 +231,7 @@ fn count_depths(receiver: &Receiver<Arc<Chunk>>) -> Depths {
             stack.make_room(last);
             depths.make_room(last);
         }
-        stack.refer(&chunk.pages, &mut depths);
+        stack.follow(chunk.stretch(), &mut depths);
     }
     depths
 }

@@ -37,7 +37,7 @@ impl Study {
         if self.facts.records == 0 {
             return vec![];
         }
-        let ends = [self.sight.pages_min, self.facts.pages];
+        let ends = [self.sight.pages_min, self.facts.footprint()];
         let known = points.iter().map(|point| (point.pages, point.misses));
         let mut known: BTreeMap<u64, u64> = known.collect();
         let mut next: BTreeSet<u64> = ends.into_iter().collect();

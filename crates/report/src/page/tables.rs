@@ -30,7 +30,7 @@ pub fn needs(record: &CurveRecord) -> String {
         ));
     }
     for need in &record.needs {
-        let share = need.pages as f64 * 100.0 / record.trace.pages.max(1) as f64;
+        let share = need.pages as f64 * 100.0 / record.trace.footprint().max(1) as f64;
         html.push_str(&format!(
             "<div><strong>{}{}</strong>for at most {} % slow-down under an ideal {}<br><span>{} % \
              of what is used, {} page-ins</span></div>",

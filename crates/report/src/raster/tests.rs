@@ -39,6 +39,7 @@ fn record(rows_of: &[usize], columns: usize) -> MapRecord {
             is_cut: false,
             is_pages_estimate: false,
             windows: None,
+            pages_at_once: None,
         },
         columns,
         column_time: 1,

@@ -37,6 +37,7 @@ pub fn facts() -> TraceFacts {
         is_cut: false,
         is_pages_estimate: false,
         windows: None,
+        pages_at_once: None,
     }
 }
 

@@ -17,6 +17,7 @@ fn facts() -> TraceFacts {
         is_cut: false,
         is_pages_estimate: false,
         windows: None,
+        pages_at_once: None,
     }
 }
 

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::super::ageing::working_set_over_time;
 use super::super::residence::Timeline;
-use super::super::slow::{self, Owned, strings};
-use super::super::vmin::vmin_point;
+use super::super::slow::{self, Owned, departing_strings, strings};
+use super::super::vmin::{run_vmin, vmin_point};
 use super::*;
 
 fn intervals(owned: &Owned) -> Intervals {
@@ -70,6 +70,24 @@ proptest! {
     fn the_walk_is_the_definition(owned in strings(), window in 1u64..50) {
         let totals = run_working_set(owned.string(), window);
         prop_assert_eq!(totals, slow::working_set(&owned, window, None));
+    }
+
+    #[test]
+    fn found_m4_pages_that_depart_leave_the_set(
+        owned in departing_strings(),
+        window in 1u64..50,
+        damping in 0u64..1000,
+    ) {
+        let totals = run_working_set(owned.string(), window);
+        prop_assert_eq!(totals, slow::working_set(&owned, window, None));
+        let point = working_set_point(&intervals(&owned), window);
+        prop_assert_eq!(point.faults, totals.faults());
+        prop_assert_eq!(point.page_time, totals.page_time);
+        let vmin = vmin_point(&intervals(&owned), window);
+        prop_assert_eq!(vmin.page_time, run_vmin(owned.string(), window).page_time);
+        let damped = run_damped(owned.string(), window, damping);
+        let age = window * damping / 1000;
+        prop_assert_eq!(damped, slow::working_set(&owned, window, Some(age)));
     }
 
     #[test]
