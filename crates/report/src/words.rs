@@ -288,7 +288,8 @@ fn need_sentence(need: &Need, record: &CurveRecord) -> String {
         ""
     };
     format!(
-        "At most {} % slower under an ideal {}: {}{in_the_mean}{enough} ({} % of {}; {} page-in{}).",
+        "At most {} % slower under an ideal {}: {}{in_the_mean}{enough} ({} % of {}; {} \
+         page-in{}).",
         numbers::digits(need.slowdown_percent_max),
         policy(&need.policy),
         text::bytes(need.bytes),
