@@ -37,6 +37,8 @@ const CHANGE_PAUSE: Duration = Duration::from_micros(50);
 /// A child that is being fed.
 struct Ward {
     uffd: Uffd,
+    /// A page that it has and that is registered, and one to copy there in vain.
+    witness: (usize, usize),
     /// What it lacks, by where it wants it.
     lacking: BTreeMap<usize, Contents>,
     /// Its own children since.
@@ -71,7 +73,8 @@ impl Engine {
             }
         };
         self.vm.visit_pages(self.space, &mut note);
-        let mut waiting = vec![Ward::new(uffd, lacking)];
+        let witness = (self.machine.witness(), self.machine.pool().zeros());
+        let mut waiting = vec![Ward::new(uffd, witness, lacking)];
         while let Some(mut ward) = waiting.pop() {
             self.feed_ward(&mut ward);
             ward.hear();
@@ -157,9 +160,10 @@ impl Engine {
 }
 
 impl Ward {
-    fn new(uffd: Uffd, lacking: BTreeMap<usize, Contents>) -> Ward {
+    fn new(uffd: Uffd, witness: (usize, usize), lacking: BTreeMap<usize, Contents>) -> Ward {
         Ward {
             uffd,
+            witness,
             lacking,
             children: Vec::new(),
             messages: Messages::new(),
@@ -191,7 +195,14 @@ impl Ward {
         while done < count {
             let pages = pages_max.min(count - done);
             let (to, from) = (start + done * PAGE, source + done * PAGE);
-            let settled = match self.uffd.copy(to, from, pages * PAGE) {
+            let mut answer = self.uffd.copy(to, from, pages * PAGE);
+            // The kernel looks for the mapping before it looks for changes (from Linux 6.9 on), and
+            // of one that has been moved or taken away the word may be still to come.
+            if pages == 1 && matches!(answer, Progress::Nothing(Stop::Absent)) && self.is_changing()
+            {
+                answer = Progress::Nothing(Stop::Changing);
+            }
+            let settled = match answer {
                 Progress::All => pages,
                 Progress::Part(bytes) => bytes / PAGE,
                 // What stands there is what the child has, or has written since.
@@ -206,7 +217,7 @@ impl Ward {
                     pages_max = pages / 2;
                     continue;
                 }
-                // Nothing is registered there: of a change there would be word first.
+                // Nothing is registered there, and nothing is changing.
                 Progress::Nothing(Stop::Absent) => 1,
                 Progress::Nothing(Stop::Ending) => return Served::Left,
                 Progress::Nothing(_) => return Served::Refused,
@@ -216,6 +227,13 @@ impl Ward {
             pages_max = (pages_max * 2).min(count);
         }
         Served::Yes
+    }
+
+    /// Whether the child is in the midst of a change of its address space, or waits until it is
+    /// heard. The witness is present: the kernel says that only if there is no change.
+    fn is_changing(&self) -> bool {
+        let asked = self.uffd.copy(self.witness.0, self.witness.1, PAGE);
+        matches!(asked, Progress::Nothing(Stop::Changing))
     }
 
     /// Takes `pages` from `start` on off the list.
@@ -273,7 +291,7 @@ impl Ward {
                 self.cut(start, end);
             }
             Message::Fork { child } => {
-                let child = Ward::new(Uffd::take_child(child), self.lacking.clone());
+                let child = Ward::new(Uffd::take_child(child), self.witness, self.lacking.clone());
                 self.children.push(child);
             }
             // Answered by the page, or by letting go.

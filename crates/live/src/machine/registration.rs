@@ -19,6 +19,11 @@ impl LiveMachine {
         matches!(asked, Progress::Nothing(Stop::Changing))
     }
 
+    /// The page that is registered and present, here and in forked children.
+    pub(crate) fn witness(&self) -> usize {
+        self.witness.start()
+    }
+
     /// Takes charge of the missing pages of a range. Answers of how many pages from its start on:
     /// where the program has no mapping any more the kernel registers nothing and says nothing.
     /// Zero also while the address space is changing.
