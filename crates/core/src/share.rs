@@ -190,7 +190,7 @@ fn kept(resident: u64) -> u64 {
 }
 
 /// What a process needs that uses `resident` frames and is about to fork, and what its child needs,
-/// which begins with the same pages: a third of it is free, so that neither [takes](takes) more
+/// which begins with the same pages: a third of it is free, so that neither [takes] more
 /// before it has made copies of what it writes to.
 pub fn needs_at_fork(resident: u64) -> u64 {
     resident + resident / 2 + FLOOR_FRAMES
