@@ -6,7 +6,7 @@
 FOLDER is where the programs' inputs and recordings are put; what is there already is taken again. The
 disk and faults are measured first (`tidemark doctor --calibrate`, kept in FOLDER alone). Each program
 is recorded with `tidemark record --time`, `tidemark curve` tells the least memory under `tidemark run`
-for each slow-down, and it is run in that, in turns with runs by itself: so often each, medians count.
+for each slow-down, and it is run in that, in turns with runs by itself: so often each, the median counts.
 Some ten minutes with five runs, on two quiet processors. Needs `tidemark` as it was built for
 release, or the one that TIDEMARK names, what `tidemark record` and `tidemark run` need, and `sort`,
 `sqlite3`, `python3`, `node`, `g++` and `perl`.
@@ -162,14 +162,21 @@ def tell_needs(folder, name, words, slowdowns):
 
 
 def run_live(folder, words, sizes, runs):
-    """Medians of elapsed seconds by itself and in each size, in turns."""
-    seconds = {size: [] for size in [None, *sizes]}
+    """The median of elapsed seconds by itself, and of the slow-down in each size.
+
+    A slow-down is the ratio of two runs that follow each other: machines change their speed from one
+    minute to the next.
+    """
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    alone, slower = [], {size: [] for size in sizes}
     for _ in range(runs):
-        for size, found in seconds.items():
-            inside = [TIDEMARK, "run", "--memory", str(size), "--"] if size else []
-            found.append(call(folder, [*inside, *words], **quiet)[1])
-    return {size: statistics.median(found) for size, found in seconds.items()}
+        for size, found in slower.items():
+            alone.append(call(folder, words, **quiet)[1])
+            inside = [TIDEMARK, "run", "--memory", str(size), "--"]
+            found.append(call(folder, [*inside, *words], **quiet)[1] / alone[-1])
+    return statistics.median(alone or [0]), {
+        size: 100 * (statistics.median(found) - 1) for size, found in slower.items()
+    }
 
 
 def mib(bytes_):
@@ -200,21 +207,21 @@ def main():
         record = tell_needs(folder, name, words, slowdowns)
         run, page_bytes = record["run"], record["trace"]["page_bytes"]
         needs = run["needs"]
-        medians = run_live(folder, words, [need["bytes"] for need in needs], arguments.runs)
+        alone, slower = run_live(folder, words, [need["bytes"] for need in needs], arguments.runs)
         for need in needs:
-            slower = 100 * (medians[need["bytes"]] / medians[None] - 1)
+            found = slower[need["bytes"]]
             high = need.get("pages_high")
             span = f"{mib(need['pages_low'] * page_bytes)}–{mib(high * page_bytes) if high else ''}"
             bound = need["slowdown_percent_max"]
             if bound == BOUND:
-                at_bound.append(slower)
+                at_bound.append(found)
             print(
-                f"| {name} | {medians[None]:.2f} s | {mib(run['footprint_pages'] * page_bytes)} MiB "
-                f"| {bound:g} % | {mib(need['bytes'])} | {span} | {slower:+.0f} % |",
+                f"| {name} | {alone:.2f} s | {mib(run['footprint_pages'] * page_bytes)} MiB "
+                f"| {bound:g} % | {mib(need['bytes'])} | {span} | {found:+.0f} % |",
                 flush=True,
             )
         for bound in set(slowdowns) - {need["slowdown_percent_max"] for need in needs}:
-            print(f"| {name} | {medians[None]:.2f} s | | {bound:g} % | none | | |", flush=True)
+            print(f"| {name} | {alone:.2f} s | | {bound:g} % | none | | |", flush=True)
     if not at_bound:
         return
     median = statistics.median(at_bound)
