@@ -67,8 +67,8 @@ pub enum Ask {
     },
     /// A fork is about to happen: come to rest. Answers the child's record plus one, or zero.
     Freeze,
-    /// A fork is about to happen, and its child can't find the supervisor's socket by its path: send
-    /// the folder that it is in. Answers zero if that can't be.
+    /// A fork is about to happen, and its child can't find the supervisor's socket by its path:
+    /// send the folder that it is in. Answers zero if that can't be.
     LendFolder {
         /// The number of the socket to send to, in the program's table.
         socket: RawFd,

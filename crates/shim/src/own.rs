@@ -25,8 +25,8 @@ pub unsafe extern "C" fn munmap(start: *mut c_void, bytes: usize) -> c_int {
     })
 }
 
-/// Interposes `madvise`. Advice about the engine's memory is not taken; the engine learns what is to
-/// be wiped in forked children, which the kernel does not tell.
+/// Interposes `madvise`. Advice about the engine's memory is not taken; the engine learns what is
+/// to be wiped in forked children, which the kernel does not tell.
 ///
 /// # Safety
 /// As for the C library's `madvise`.

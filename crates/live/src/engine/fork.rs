@@ -364,7 +364,7 @@ impl Engine {
     pub fn come_home(&mut self) -> Result<(), Trouble> {
         let managed: Vec<(usize, usize)> = self.managed.iter().collect();
         for &(start, end) in &managed {
-            // It may have had one before it was refused all else. What is not registered is refused.
+            // It may have had one before it was refused the rest. Else this fails.
             let _ = self
                 .machine
                 .unregister(page_of(start), pages_in(start, end));

@@ -159,6 +159,20 @@ impl Setup {
         }
     }
 
+    fn config(
+        (frames_max, budget): (u32, u32),
+        is_logging: bool,
+        sampling: &Option<Sampling>,
+    ) -> Config {
+        let clustered = Config::clustered(frames_max, budget);
+        Config {
+            is_logging,
+            // A page that is filled before it is touched would pass for one that was.
+            zero_ahead_pages_max: clustered.zero_ahead_pages_max * u32::from(sampling.is_none()),
+            ..clustered
+        }
+    }
+
     fn open_machine(&self, frames: u32, hand: &'static Hand) -> Result<LiveMachine, Trouble> {
         let machine = LiveMachine::with_features(frames, self.features());
         let mut machine = machine.map_err(Trouble::Machine)?;
@@ -172,8 +186,7 @@ impl Setup {
         store.map_err(call("starting the swap store"))
     }
 
-    /// The same in a forked child. In in-thread mode its ring is everybody's, too; where it can have
-    /// none, the C library starts no threads for it.
+    /// The same in a forked child, for which the C library starts no threads.
     fn means_in_child(&self) -> Means {
         if self.is_in_thread {
             Means::SharedAlone
@@ -231,13 +244,7 @@ impl Engine {
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
         let (decisions, sampling) = setup.begin_log(lent.decisions, lent.control.as_ref())?;
-        let clustered = Config::clustered(frames_max, budget);
-        let config = Config {
-            is_logging: decisions.is_some(),
-            // A page that is filled before it is touched would pass for one that was.
-            zero_ahead_pages_max: clustered.zero_ahead_pages_max * u32::from(sampling.is_none()),
-            ..clustered
-        };
+        let config = Setup::config((frames_max, budget), decisions.is_some(), &sampling);
         let policy = tidemark_plugin::build(&setup.policy, frames_max, budget, 1, &[]);
         let policy = policy.expect("the name was looked up when the environment was read");
         let mut vm = Vm::new(config, policy, Box::new(slots));

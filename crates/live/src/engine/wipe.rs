@@ -1,7 +1,7 @@
 //! Memory that reads as zeros in forked children: `MADV_WIPEONFORK`.
 //!
-//! The kernel does not copy such memory to a child. What of it is out is in tables and on the store,
-//! which a child has copies of: there it is forgotten before the child goes on.
+//! The kernel does not copy such memory to a child. What of it is out is in tables and on the
+//! store, which a child has copies of: there it is forgotten before the child goes on.
 //!
 //! # Invariants
 //! 1. `wiped` is a part of what is managed: so the kernel tells when the program has something else

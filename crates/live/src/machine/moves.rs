@@ -30,8 +30,8 @@ const WAITS_HALVED_MAX: u32 = 12;
 /// How often a page that is to be dropped is tried again at once (another process may be sharing it
 /// just then), ...
 const TRIES_TO_DROP_AT_ONCE: u32 = 64;
-/// ... and how often after pauses: the kernel may hold it. Half as often for each page in a row that
-/// this does not help with.
+/// ... and how often after pauses: the kernel may hold it. Half as often for each page in a row
+/// that this does not help with.
 const TRIES_TO_DROP: u32 = 4000;
 const PAUSE_TO_DROP: Duration = Duration::from_micros(50);
 /// How often an enter is tried again over time where nothing is registered. A message about the
@@ -489,5 +489,48 @@ impl LiveMachine {
             self.is_hole(**frame) && self.slots[frame.index()].at == start.plus(*count)
         };
         (0..).zip(queue).take_while(follows).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::machine::tests::World;
+    use crate::sys::testing::{self, fill, skip};
+    use tidemark_core::machine::Machine;
+
+    #[test]
+    fn found_f2_a_page_that_cant_be_dropped_is_left_as_zeros() {
+        let Some(mut world) = World::new(4, 4) else {
+            return;
+        };
+        world.enter_zeros(0, 0, 1);
+        fill(&world.region, 0, 7);
+        world.unmap(0);
+        let slot = world.machine.pool().address(FrameId(0));
+        let Ok(pins) = testing::pin(slot, PAGE) else {
+            return skip("io_uring");
+        };
+        world.machine.retire(FrameId(0));
+        world.machine.settle();
+        assert_eq!(world.machine.tally().kept, 1);
+        let mut page = [1; PAGE];
+        world.machine.pool().read(FrameId(0), &mut page);
+        assert!(page.iter().all(|byte| *byte == 0));
+        // The slot is emptied when it is used again, once the kernel has let go.
+        drop(pins);
+        world.enter_zeros(0, 0, 1);
+        fill(&world.region, 0, 9);
+        let end = Instant::now() + Duration::from_secs(20);
+        world.unmap(0);
+        while let Some((_, setback)) = world.machine.take_setback() {
+            assert!(setback == Setback::Busy && Instant::now() < end);
+            std::thread::sleep(Duration::from_millis(1));
+            world.unmap(0);
+        }
+        world.machine.pool().read(FrameId(0), &mut page);
+        assert_eq!(page[0], 9);
     }
 }

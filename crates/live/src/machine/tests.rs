@@ -124,39 +124,6 @@ fn no_message(_: &mut World, message: Message) {
 }
 
 #[test]
-fn found_f2_a_page_that_cant_be_dropped_is_left_as_zeros() {
-    let Some(mut world) = World::new(4, 4) else {
-        return;
-    };
-    world.enter_zeros(0, 0, 1);
-    fill(&world.region, 0, 7);
-    world.unmap(0);
-    let slot = world.machine.pool().address(FrameId(0));
-    let Ok(pins) = testing::pin(slot, PAGE) else {
-        return skip("io_uring");
-    };
-    world.machine.retire(FrameId(0));
-    world.settle();
-    assert_eq!(world.machine.tally().kept, 1);
-    let mut page = [1; PAGE];
-    world.machine.pool().read(FrameId(0), &mut page);
-    assert!(page.iter().all(|byte| *byte == 0));
-    // The slot is emptied when it is used again, once the kernel has let go.
-    drop(pins);
-    world.enter_zeros(0, 0, 1);
-    fill(&world.region, 0, 9);
-    let end = Instant::now() + PATIENCE;
-    world.unmap(0);
-    while let Some((_, setback)) = world.machine.take_setback() {
-        assert!(setback == Setback::Busy && Instant::now() < end);
-        std::thread::sleep(Duration::from_millis(1));
-        world.unmap(0);
-    }
-    world.machine.pool().read(FrameId(0), &mut page);
-    assert_eq!(page[0], 9);
-}
-
-#[test]
 fn only_what_is_mapped_is_registered() {
     // Alone: another test's memory could come to lie in the hole.
     let Some(mut world) = World::with_turn(8, 4, Turn::alone()) else {

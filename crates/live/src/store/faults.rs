@@ -38,7 +38,8 @@ pub enum Injected {
 impl FaultPlan {
     /// Reads a plan: `read:N`, `write:N` (the Nth call fails), `flip:N` (the Nth read has a bit
     /// turned over), `writes-from:N` (that call and all later ones fail), `again:N` (the first N
-    /// reads, and the first N writes, are refused for now); several with commas between. Answers the entry it can't read, if any.
+    /// reads, and the first N writes, are refused for now); several with commas between. Answers
+    /// the entry it can't read, if any.
     pub fn parse(text: &str) -> Result<FaultPlan, &str> {
         let entries = text.split(',').filter(|entry| !entry.is_empty());
         let rules = entries.map(|entry| Rule::parse(entry).ok_or(entry));
