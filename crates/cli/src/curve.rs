@@ -11,6 +11,7 @@ use tidemark_results::text;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::needed::Assuming;
+use crate::output::say;
 use crate::policies;
 use crate::room;
 use crate::views::{Forms, Progress, Source, Views, parse_sampling, parse_sizes};
@@ -90,7 +91,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         record
             .notes
             .iter()
-            .for_each(|note| eprintln!("tidemark: {note}"));
+            .for_each(|note| say!("tidemark: {note}"));
     }
     policies::tell_setbacks(&arguments.policies);
     arguments.forms.give(&Views {

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tidemark_results::dated::Machine;
 
 use crate::exit::{Refusal, refuse};
+use crate::output::say;
 use crate::{files, host};
 
 /// Writes `text` into a file of `folder` that is named by the date, and `ending` after it.
@@ -17,7 +18,7 @@ pub fn write(folder: &Path, date: &str, ending: &str, text: &str) -> Result<(), 
         refuse!("`--record {}`: {error}", folder.display());
     }
     files::write(&path, text.as_bytes())?;
-    eprintln!("written: {}", path.display());
+    say!("written: {}", path.display());
     Ok(())
 }
 

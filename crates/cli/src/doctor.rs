@@ -12,6 +12,7 @@ use tidemark_results::host::HostRecord;
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::output;
+use crate::output::say;
 
 /// Tells what this host permits, and how to get what is missing
 ///
@@ -42,8 +43,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let record = HostRecord::new(checks, latencies);
     if arguments.calibrate {
         match kept::keep(&record) {
-            Ok(path) => eprintln!("tidemark: kept in `{}`", path.display()),
-            Err(error) => eprintln!("tidemark: what was measured can't be kept: {error}"),
+            Ok(path) => say!("tidemark: kept in `{}`", path.display()),
+            Err(error) => say!("tidemark: what was measured can't be kept: {error}"),
         }
     }
     output::print(&if arguments.json {

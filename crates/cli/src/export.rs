@@ -8,6 +8,7 @@ use tidemark_trace::{Error, ErrorKind};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
+use crate::output::say;
 use crate::traces::{self, Input, Output, refusal};
 
 /// Writes a trace as other tools read it
@@ -106,7 +107,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     }
     traces::check_ending(&name, &reader, arguments.partial)?;
     output.close()?;
-    eprintln!("tidemark: left out of `{name}`: {}", form.left_out());
+    say!("tidemark: left out of `{name}`: {}", form.left_out());
     Ok(Exit::Fine)
 }
 

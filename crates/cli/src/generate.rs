@@ -9,6 +9,7 @@ use tidemark_trace::{Appender, Error, Kinds, Repeats, Writer};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
+use crate::output::say;
 use crate::traces::{Output, Progress, count};
 
 /// How many references are made between two looks at the clock.
@@ -164,7 +165,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     match write(plan, out) {
         Ok(()) => {
             output.close()?;
-            eprintln!("tidemark: {} references, {name}", text::count(references));
+            say!("tidemark: {} references, {name}", text::count(references));
             Ok(Exit::Fine)
         }
         Err(error) => output.failed(&path.display().to_string(), &error),

@@ -8,6 +8,7 @@ use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
 use tidemark_live::sys::{Errno, personality};
 
 use crate::exit::{Refusal, refuse};
+use crate::output::say;
 
 /// What mends a kernel that is too old.
 const KERNEL: &str = "boot Linux 6.8 or later";
@@ -241,7 +242,7 @@ fn describe(error: OpenError, caller: Caller) -> Lack {
 /// is forbidden, programs that hash addresses decide otherwise each time.
 pub fn keep_addresses() {
     if let Err(error) = personality::keep_addresses() {
-        eprintln!("tidemark: addresses stay random, and what hashes them differs: {error}");
+        say!("tidemark: addresses stay random, and what hashes them differs: {error}");
     }
 }
 

@@ -12,6 +12,7 @@ use tidemark_trace::{Appender, Error, Header, Repeats, TimeUnit, Writer};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
+use crate::output::say;
 use crate::size;
 use crate::traces::{Input, Output};
 
@@ -141,7 +142,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         Ok((references, records)) => {
             output.close()?;
             let (references, records) = (text::count(references), text::count(records));
-            eprintln!("tidemark: {references} references of `{name}` in {records} records");
+            say!("tidemark: {references} references of `{name}` in {records} records");
             Ok(Exit::Fine)
         }
         Err(error) => output.failed(&name, &error),

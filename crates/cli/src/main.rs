@@ -9,6 +9,8 @@
 //! `run` ends as the program it ran did.
 
 #![forbid(unsafe_code)]
+// What writes to a stream that has gone away panics: `output` has what does not.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod bench;
 mod commands;

@@ -22,6 +22,15 @@ pub fn tell(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
+/// [`tell`] of a formatted line.
+///
+/// The standard library's macros for this end the process with a panic if the line can't be
+/// written.
+macro_rules! say {
+    ($($argument:tt)*) => { $crate::output::tell(&format!("{}\n", format_args!($($argument)*))) };
+}
+pub(crate) use say;
+
 /// The width of the terminal that stdout is; `None` if it is none, where lines may be any length.
 pub fn terminal_width() -> Option<usize> {
     let stdout = std::io::stdout();

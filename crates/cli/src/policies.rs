@@ -7,6 +7,7 @@ use tidemark_results::text;
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::output;
+use crate::output::say;
 
 /// Lists the replacement policies
 #[derive(Debug, Args)]
@@ -70,7 +71,7 @@ pub fn find_live(name: &str) -> Result<&'static Description, Refusal> {
 pub fn tell_setbacks(names: &[String]) {
     for name in names.iter().map(|name| name.trim()) {
         if let Some(setbacks) = tidemark_plugin::take_news(name, true) {
-            eprintln!("tidemark: `{name}`: {setbacks}");
+            say!("tidemark: `{name}`: {setbacks}");
         }
     }
 }

@@ -42,6 +42,7 @@ pub use self::collector::now_ns;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
+use crate::output::say;
 use crate::run::program::plain;
 use crate::run::signals::Signals;
 use crate::run::supervisor::exit_of;
@@ -158,7 +159,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let left = collector.finish((child.id(), end_of(status)));
     let totals = collector.totals();
     for complaint in collector.complaints() {
-        eprintln!("tidemark: {complaint}");
+        say!("tidemark: {complaint}");
     }
     drop(collector);
     let written = writing.finish(&plan.output, totals.processes)?;

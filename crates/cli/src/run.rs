@@ -13,7 +13,7 @@ pub mod plan;
 pub mod program;
 mod record;
 pub mod signals;
-mod strangers;
+pub mod strangers;
 pub mod supervisor;
 pub mod swap;
 pub mod tree;

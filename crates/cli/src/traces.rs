@@ -18,6 +18,7 @@ use tidemark_trace::{Ending, Error, ErrorKind, Reader};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::OutputFile;
+use crate::output::say;
 use crate::run::program::plain;
 
 /// Where a command reads.
@@ -163,7 +164,7 @@ pub fn check_ending<R: Read>(
     }
     if let Ending::Cut { at, .. } = reader.ending() {
         let records = text::count(reader.index().records());
-        eprintln!(
+        say!(
             "tidemark: `{name}`: ends early, at byte {at}; the {records} records before are intact"
         );
     }

@@ -245,3 +245,76 @@ fn found_l_every_command_that_reads_one_trace_reads_standard_input() {
         stderr(&none)
     );
 }
+
+/// Lines that write to both standard streams, to one of them, or complain.
+const TALKING: [&str; 22] = [
+    "--help",
+    "--version",
+    "run --help",
+    "no-such-command",
+    "policies",
+    "policies clock",
+    "policies ./mine.wat",
+    "systems",
+    "completions bash",
+    "man",
+    "info s.tide",
+    "info no-such.tide",
+    "export s.tide --to csv",
+    "export s.tide --to pages -o OUT",
+    "import p.pages -o OUT",
+    "generate loop --references 2k -o OUT",
+    "curve s.tide",
+    "curve s.tide --policies ./mine.wat,opt --csv",
+    "wss s.tide",
+    "map s.tide",
+    "report s.tide -o OUT",
+    "replay -m 50% s.tide",
+];
+
+/// A standard stream that takes nothing.
+fn dead_stream(is_full: bool) -> Stdio {
+    if is_full {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        return full.unwrap().into();
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn found_l_no_command_panics_where_its_streams_are_gone() {
+    let folder = Folder::new("outputs-gone");
+    material(&folder);
+    let start = |line: &str| {
+        let mut command = Command::new(TIDEMARK);
+        command
+            .args(line.replace("OUT", "out").split(' '))
+            .current_dir(&folder.0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    };
+    let status = |command: &mut Command| command.status().unwrap().code();
+    for line in TALKING {
+        let usual = status(&mut start(line));
+        assert!(matches!(usual, Some(0..=2)), "{line}: {usual:?}");
+        for is_full in [false, true] {
+            let without_stderr = status(start(line).stderr(dead_stream(is_full)));
+            assert_eq!(without_stderr, usual, "{line}: stderr, {is_full}");
+            let without_stdout = status(start(line).stdout(dead_stream(is_full)));
+            let is_usual = without_stdout == usual;
+            // What has no room for results has failed.
+            let has_failed = is_full && without_stdout == Some(2);
+            assert!(is_usual || has_failed, "{line}: {without_stdout:?}");
+        }
+        let mut closed = Command::new("sh");
+        closed
+            .args(["-c", "exec \"$0\" \"$@\" >&- 2>&-", TIDEMARK])
+            .args(line.replace("OUT", "out").split(' '))
+            .current_dir(&folder.0);
+        assert_eq!(status(&mut closed), usual, "{line}: closed");
+    }
+}

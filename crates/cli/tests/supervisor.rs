@@ -511,7 +511,8 @@ fn plays_an_engine() {
         record: None,
         frames_resident: 0,
     };
-    let (connection, grant, files) = control::introduce(Path::new(&socket), hello).unwrap();
+    let connection = control::greet(Path::new(&socket), hello).unwrap();
+    let (grant, files) = control::await_grant(connection.as_fd()).unwrap();
     let (Some(index), Some(files)) = (grant.record, files) else {
         return;
     };

@@ -192,7 +192,7 @@ fn storing(machine: &mut LiveMachine, first: VirtPage) {
                 left -= 1;
             }
             if left > 0 {
-                socket::wait_readable(&[store.as_fd()], Some(100_000_000)).expect("polling works");
+                store.wait(100_000_000);
             }
         }
         report(&format!("{direction:?} x64").to_lowercase(), start, PAGES);

@@ -173,11 +173,9 @@ pub struct GrantFiles {
     pub decisions: Option<OwnedFd>,
 }
 
-/// Connects to the supervisor and introduces this process. Blocks until the supervisor answers,
-/// for ten seconds at most.
-///
-/// A refusal is `Ok` with no files.
-pub fn introduce(socket: &Path, hello: Hello) -> io::Result<(OwnedFd, Grant, Option<GrantFiles>)> {
+/// Connects to the supervisor and introduces this process. What it answers is to be
+/// [awaited](await_grant).
+pub fn greet(socket: &Path, hello: Hello) -> io::Result<OwnedFd> {
     let connection = socket_with(
         AddressFamily::UNIX,
         SocketType::STREAM,
@@ -192,8 +190,15 @@ pub fn introduce(socket: &Path, hello: Hello) -> io::Result<(OwnedFd, Grant, Opt
     )?;
     connect(&connection, &SocketAddrUnix::new(socket)?)?;
     send(connection.as_fd(), &hello.to_bytes(), &[])?;
+    Ok(connection)
+}
+
+/// Blocks until the supervisor answers to a [greeting](greet), for ten seconds at most.
+///
+/// A refusal is `Ok` with no files.
+pub fn await_grant(connection: BorrowedFd<'_>) -> io::Result<(Grant, Option<GrantFiles>)> {
     let mut bytes = [0; GRANT_BYTES];
-    let mut files = receive(connection.as_fd(), &mut bytes)?.into_iter();
+    let mut files = receive(connection, &mut bytes)?.into_iter();
     let grant = Grant::from_bytes(&bytes).ok_or(io::ErrorKind::InvalidData)?;
     let files = match (files.next(), files.next(), files.next()) {
         (Some(shared), Some(swap), decisions) => Some(GrantFiles {
@@ -209,7 +214,7 @@ pub fn introduce(socket: &Path, hello: Hello) -> io::Result<(OwnedFd, Grant, Opt
             "the grant came without files",
         ));
     }
-    Ok((connection, grant, files))
+    Ok((grant, files))
 }
 
 /// Answers a [`Hello`] that was read from `connection`. Supervisor only.
@@ -357,7 +362,8 @@ mod tests {
             record: None,
             frames_resident: 0,
         };
-        let (_connection, grant, files) = introduce(&path, hello).unwrap();
+        let connection = greet(&path, hello).unwrap();
+        let (grant, files) = await_grant(connection.as_fd()).unwrap();
         assert_eq!(supervisor.join().unwrap(), hello);
         let files = files.unwrap();
         assert_eq!(Shared::open(files.shared).unwrap().swap_slots(), 10);

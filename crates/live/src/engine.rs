@@ -18,7 +18,8 @@
 //! disk's, [`gather`] its threads to the engine's, [`sampling`] records which pages are touched,
 //! [`neighbours`] finds first touches many at a time, [`outside`] keeps what the kernel holds and
 //! memory has no room for, [`step`] keeps the program in step, [`aside`] leaves it alone for a
-//! moment, [`ending`] sees its last thread go, [`trouble`] says what went wrong.
+//! moment, [`ending`] sees its last thread go, [`wipe`] has memory read as zeros in children,
+//! [`trouble`] says what went wrong.
 
 mod adopt;
 mod aside;
@@ -42,6 +43,7 @@ mod start;
 mod step;
 mod trouble;
 mod turn;
+mod wipe;
 
 pub use fork::REST_LIMIT;
 pub use here::{Lock, Token, Told};
@@ -91,6 +93,8 @@ pub struct Engine {
     scanner: Scanner,
     /// What is under management: the ranges the core has regions for.
     managed: Ranges,
+    /// What of that reads as zeros in forked children.
+    wiped: Ranges,
     adoption: Adoption,
     locks: Locks,
     outside: Outside,
@@ -108,6 +112,8 @@ pub struct Engine {
     /// The number of this process's record, for the slots, too.
     record: Arc<AtomicU32>,
     control: Option<OwnedFd>,
+    /// The folder of the supervisor's socket, where it can't be found by its path.
+    folder: Option<OwnedFd>,
     doorbell: OwnedFd,
     decisions: Option<Log>,
     /// Present while references are recorded.
@@ -121,6 +127,8 @@ pub struct Engine {
     has_store: bool,
     now: Time,
     next_tick: Time,
+    /// In step, how much time has passed beside that of faults.
+    passed_ns: u64,
     /// Turns in a row that had something to try again, see [`turn`].
     turns_in_vain: u32,
     /// What this process may use, as far as this engine has understood.
@@ -145,6 +153,12 @@ impl Engine {
     /// Whether what happens is logged: references, or decisions.
     pub fn is_logging(&self) -> bool {
         self.sampling.is_some() || self.decisions.is_some()
+    }
+
+    /// Whether this engine must have its hand before it is needed: where another thread than its
+    /// own may need it, and where it must not matter when it comes.
+    pub fn needs_hand_at_once(&self) -> bool {
+        self.setup.is_in_thread || self.setup.is_in_step
     }
 
     /// The shared memory of the run.

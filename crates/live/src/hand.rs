@@ -29,6 +29,8 @@ pub struct Hand {
     works: AtomicU32,
     /// Whether that is to end.
     is_ending: AtomicBool,
+    /// Starts it.
+    starter: Option<fn()>,
 }
 
 impl Hand {
@@ -41,12 +43,25 @@ impl Hand {
             done: AtomicU32::new(0),
             works: AtomicU32::new(0),
             is_ending: AtomicBool::new(false),
+            starter: None,
         }
+    }
+
+    /// The same, with `starter` to be called where there is something to do and nobody to do it.
+    pub const fn started_by(starter: fn()) -> Hand {
+        let mut hand = Hand::new();
+        hand.starter = Some(starter);
+        hand
     }
 
     /// Makes the pages of a range this process's own, without changing what they hold. False if
     /// that was not over in time, or there is nobody to do it. Engine only.
     pub fn make_own(&self, start: usize, bytes: usize) -> bool {
+        if self.is_absent()
+            && let Some(start) = self.starter
+        {
+            start();
+        }
         let asked = self.asked.load(Ordering::Acquire);
         let is_free = self.done.load(Ordering::Acquire) == asked;
         if !is_free || self.works.load(Ordering::Acquire) == 0 {
@@ -69,6 +84,11 @@ impl Hand {
             }
             futex::wait(&self.done, done, left);
         }
+    }
+
+    /// Whether nobody is behind it, nor is there not to be anybody.
+    pub fn is_absent(&self) -> bool {
+        self.works.load(Ordering::Acquire) == 0 && !self.is_ending.load(Ordering::Acquire)
     }
 
     /// Learns which thread is behind it, from whoever has started that.

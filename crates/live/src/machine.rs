@@ -103,6 +103,8 @@ pub struct Tally {
     pub unsaid: u64,
     /// Left to the program, in mappings that pages can't be moved out of.
     pub disowned: u64,
+    /// Left in the pool though nothing needs them: the kernel holds them.
+    pub kept: u64,
     /// Enters put off because the address space was changing or a page was pinned.
     pub deferred: u64,
 }
@@ -126,8 +128,10 @@ pub struct LiveMachine {
     hand: Option<&'static Hand>,
     /// Whether pages that were in the program count as modified, whatever they hold.
     is_suspicious: bool,
-    /// How many pages in a row have been waited for in vain.
+    /// How many pages in a row have been waited for in vain, ...
     waits_in_vain: u32,
+    /// ... and how many of those that were to be dropped.
+    drops_in_vain: u32,
     tally: Tally,
 }
 
@@ -216,6 +220,7 @@ impl LiveMachine {
             hand: None,
             is_suspicious: false,
             waits_in_vain: 0,
+            drops_in_vain: 0,
             tally: Tally::default(),
         })
     }

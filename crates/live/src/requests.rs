@@ -7,7 +7,7 @@
 //! 1. A slot goes free -> claimed -> posted -> answered -> free. The asking thread takes every
 //!    step but the one to answered.
 //! 2. The engine answers every posted request, or the asking thread gives up on its time limit.
-//!    A slot that was given up on is freed by the engine.
+//!    A slot that was given up on, or that nobody waits for, is freed by the engine.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -22,6 +22,9 @@ const CLAIMED: u32 = 1;
 const POSTED: u32 = 2;
 const ANSWERED: u32 = 3;
 const GIVEN_UP: u32 = 4;
+
+/// Marks the kind of a request that nobody waits for.
+const UNANSWERED: u32 = 1 << 31;
 
 /// Something asked of the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,8 +51,28 @@ pub enum Ask {
         /// Size in bytes.
         bytes: usize,
     },
+    /// The program has said that a range is to read as zeros in forked children.
+    Wipe {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+    },
+    /// The program has said that a range is to be copied to forked children again.
+    Keep {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+    },
     /// A fork is about to happen: come to rest. Answers the child's record plus one, or zero.
     Freeze,
+    /// A fork is about to happen, and its child can't find the supervisor's socket by its path:
+    /// send the folder that it is in. Answers zero if that can't be.
+    LendFolder {
+        /// The number of the socket to send to, in the program's table.
+        socket: RawFd,
+    },
     /// The fork is over, or did not happen.
     Thaw,
     /// The fork failed: the child's record is not needed.
@@ -146,24 +169,10 @@ impl Requests {
     /// Asks, and waits for the answer, at most for `limit`. `None` if there is no engine, no free
     /// slot or no answer in time.
     pub fn ask(&self, ask: Ask, limit: Duration) -> Option<u64> {
-        let engine = self.engine.load(Ordering::Acquire);
-        if engine == 0 || !self.is_here() {
-            return None;
-        }
-        let slot = self.slots.iter().find(|slot| {
-            slot.state
-                .compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-        })?;
-        let (kind, first, second) = pack(ask);
-        slot.kind.store(kind, Ordering::Relaxed);
-        slot.first.store(first, Ordering::Relaxed);
-        slot.second.store(second, Ordering::Relaxed);
-        slot.state.store(POSTED, Ordering::Release);
-        let mut waits_left = if self.ring(engine) {
-            limit.as_millis() / 10 + 1
-        } else {
-            0
+        let (slot, is_heard) = self.post(ask, 0)?;
+        let mut waits_left = match is_heard {
+            true => limit.as_millis() / 10 + 1,
+            false => 0,
         };
         while slot.state.load(Ordering::Acquire) != ANSWERED {
             if waits_left == 0 {
@@ -184,6 +193,37 @@ impl Requests {
         let answer = slot.answer.load(Ordering::Relaxed);
         slot.state.store(FREE, Ordering::Release);
         Some(answer)
+    }
+
+    /// Tells the engine something without waiting for it. False if there is no engine, or no free
+    /// slot.
+    pub fn tell(&self, ask: Ask) -> bool {
+        let Some((slot, is_heard)) = self.post(ask, UNANSWERED) else {
+            return false;
+        };
+        if !is_heard {
+            slot.state.store(GIVEN_UP, Ordering::Release);
+        }
+        is_heard
+    }
+
+    /// Posts a request and rings the doorbell. Answers the slot, and whether anybody hears it.
+    fn post(&self, ask: Ask, mark: u32) -> Option<(&Slot, bool)> {
+        let engine = self.engine.load(Ordering::Acquire);
+        if engine == 0 || !self.is_here() {
+            return None;
+        }
+        let slot = self.slots.iter().find(|slot| {
+            slot.state
+                .compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        })?;
+        let (kind, first, second) = pack(ask);
+        slot.kind.store(kind | mark, Ordering::Relaxed);
+        slot.first.store(first, Ordering::Relaxed);
+        slot.second.store(second, Ordering::Relaxed);
+        slot.state.store(POSTED, Ordering::Release);
+        Some((slot, self.ring(engine)))
     }
 
     /// Has the engine look around now, without asking it for anything.
@@ -213,7 +253,7 @@ impl Requests {
         for (number, slot) in self.slots.iter().enumerate() {
             match slot.state.load(Ordering::Acquire) {
                 POSTED => {
-                    let kind = slot.kind.load(Ordering::Relaxed);
+                    let kind = slot.kind.load(Ordering::Relaxed) & !UNANSWERED;
                     let first = slot.first.load(Ordering::Relaxed);
                     let second = slot.second.load(Ordering::Relaxed);
                     let ask = unpack(kind, first, second);
@@ -231,6 +271,9 @@ impl Requests {
     /// Answers a request. Engine only.
     pub fn answer(&self, taken: Taken, answer: u64) {
         let slot = &self.slots[taken.0];
+        if slot.kind.load(Ordering::Relaxed) & UNANSWERED != 0 {
+            return slot.state.store(FREE, Ordering::Release);
+        }
         slot.answer.store(answer, Ordering::Relaxed);
         let posted =
             slot.state
@@ -276,6 +319,9 @@ fn pack(ask: Ask) -> (u32, u64, u64) {
         Ask::StepAside { socket } => (9, socket as u64, 0),
         Ask::Depart => (10, 0, 0),
         Ask::IsAlone => (11, 0, 0),
+        Ask::LendFolder { socket } => (14, socket as u64, 0),
+        Ask::Wipe { start, bytes } => (12, start as u64, bytes as u64),
+        Ask::Keep { start, bytes } => (13, start as u64, bytes as u64),
     }
 }
 
@@ -303,6 +349,17 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
         },
         10 => Ask::Depart,
         11 => Ask::IsAlone,
+        14 => Ask::LendFolder {
+            socket: first as RawFd,
+        },
+        12 => Ask::Wipe {
+            start: first as usize,
+            bytes: second as usize,
+        },
+        13 => Ask::Keep {
+            start: first as usize,
+            bytes: second as usize,
+        },
         _ => unreachable!("`pack` makes no other"),
     }
 }

@@ -17,6 +17,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
 
 use tidemark_core::id::{FrameId, PAGE_BYTES, SlotId, Ticket};
 use tidemark_core::machine::Machine;
@@ -27,14 +28,20 @@ use crate::machine::{LiveMachine, ZERO_SUM};
 use crate::sys::memory::{Mapping, Table};
 use crate::sys::pool::TRANSFER_MAX;
 use crate::sys::ring::{Completion, Ring, Wait, Watch};
-use crate::sys::workers::Workers;
-use crate::sys::{Errno, PAGE};
+use crate::sys::workers::{AtOnce, Workers};
+use crate::sys::{Errno, PAGE, socket};
 
 /// How many parts are under way at one time.
 pub const UNDER_WAY_MAX: u32 = 64;
 /// To how many other files one can listen while waiting for the store.
 pub const LISTENED_MAX: usize = 3;
 const WORKERS: u32 = 4;
+/// How often a part is tried again that the kernel refuses for now, ...
+const TRIES_MAX: u8 = 11;
+/// ... and after what pause at first. It doubles with each: they take two seconds together.
+const TRY_PAUSE: Duration = Duration::from_millis(1);
+/// How long the kernel may refuse to be asked for anything.
+const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// The tags of files that are listened to begin here, beyond those of all parts.
 const LISTENED_TAG: u64 = u64::MAX - LISTENED_MAX as u64;
 
@@ -49,6 +56,12 @@ pub enum Means {
     Shared,
     /// Threads.
     Threads,
+    /// io_uring, or the thread that asks, which waits: for a forked child, ...
+    Alone,
+    /// ... and for one whose every thread may use it.
+    SharedAlone,
+    /// The thread that asks.
+    AtOnce,
 }
 
 /// Why a transfer failed.
@@ -111,6 +124,10 @@ pub struct SwapStore {
     /// Parts that wait for room. Fetches go first: a program may be waiting.
     fetches: VecDeque<Part>,
     stores: VecDeque<Part>,
+    /// Parts that the kernel has refused for now, and when they are tried again.
+    refused: Vec<(Part, Instant)>,
+    /// Since when the kernel has taken nothing of what it was to be asked for.
+    stalled_since: Option<Instant>,
     under_way: u32,
     /// The files whose completions are still to come.
     listened: [Option<RawFd>; LISTENED_MAX],
@@ -125,7 +142,9 @@ pub struct SwapStore {
 enum Carrier {
     Ring(Ring),
     Workers(Workers),
-    /// There is none between [`SwapStore::put_down`] and [`SwapStore::take_up`].
+    AtOnce(AtOnce),
+    /// There is none before the first transfer, which many processes end without, nor from
+    /// [`SwapStore::put_down`] on until [`SwapStore::take_up`].
     Absent,
 }
 
@@ -146,6 +165,8 @@ struct Part {
     transfer: u32,
     start: u8,
     pages: u8,
+    /// How often it was refused.
+    tries: u8,
 }
 
 impl SwapStore {
@@ -158,13 +179,15 @@ impl SwapStore {
         faults: FaultPlan,
     ) -> Result<SwapStore, Errno> {
         Ok(SwapStore {
-            carrier: Carrier::new(means)?,
+            carrier: Carrier::at_first(means)?,
             file,
             sums: Table::new(slots as usize)?,
             transfers: Vec::new(),
             unused: Vec::new(),
             fetches: VecDeque::with_capacity(64),
             stores: VecDeque::with_capacity(64),
+            refused: Vec::new(),
+            stalled_since: None,
             under_way: 0,
             listened: [None; LISTENED_MAX],
             heard: 0,
@@ -179,7 +202,7 @@ impl SwapStore {
     /// way; the sums of all slots are kept.
     pub fn reopen(&mut self, file: OwnedFd, means: Means) -> Result<(), Errno> {
         assert!(self.is_idle(), "a fork waits for transfers");
-        let carrier = Carrier::new(means)?;
+        let carrier = Carrier::at_first(means)?;
         // These are the parent's, and their numbers may be files of the program by now.
         std::mem::forget(std::mem::replace(&mut self.carrier, carrier));
         std::mem::forget(std::mem::replace(&mut self.file, file));
@@ -207,7 +230,7 @@ impl SwapStore {
 
     /// Has bytes carried again, for the calling thread.
     pub fn take_up(&mut self, means: Means) -> Result<(), Errno> {
-        self.carrier = Carrier::new(means)?;
+        self.carrier = Carrier::at_first(means)?;
         Ok(())
     }
 
@@ -235,16 +258,55 @@ impl SwapStore {
         }
     }
 
-    /// Sends as much on its way as there is room for.
+    /// Sends as much on its way as there is room for. What the kernel refuses for now goes with a
+    /// later call; an error if it has refused everything for too long.
     pub fn submit(&mut self, machine: &LiveMachine) -> Result<(), Errno> {
-        while self.under_way < UNDER_WAY_MAX {
+        self.requeue_refused();
+        let is_wanted = !self.fetches.is_empty() || !self.stores.is_empty();
+        if is_wanted && matches!(self.carrier, Carrier::Absent) {
+            // By now the C library can't be asked for threads.
+            self.carrier = Carrier::new(Means::Alone)?;
+        }
+        let mut is_stalled = false;
+        while self.under_way < UNDER_WAY_MAX && !is_stalled {
             let part = self.fetches.pop_front().or_else(|| self.stores.pop_front());
             let Some(part) = part else { break };
-            self.send(part, machine)?;
+            is_stalled = !self.send(part, machine)?;
+            if is_stalled {
+                self.queue_of(part).push_front(part);
+            }
         }
-        match &mut self.carrier {
-            Carrier::Ring(ring) => ring.submit(),
-            Carrier::Workers(_) | Carrier::Absent => Ok(()),
+        if let Carrier::Ring(ring) = &mut self.carrier {
+            is_stalled = !ring.submit()?;
+        }
+        if !is_stalled {
+            self.stalled_since = None;
+            return Ok(());
+        }
+        let since = *self.stalled_since.get_or_insert_with(Instant::now);
+        match since.elapsed() < STALL_LIMIT {
+            true => Ok(()),
+            false => Err(Errno::AGAIN),
+        }
+    }
+
+    /// Queues again what was refused, as far as it is time.
+    fn requeue_refused(&mut self) {
+        if self.refused.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let due = self.refused.extract_if(.., |(_, due)| *due <= now);
+        let parts: Vec<Part> = due.map(|(part, _)| part).collect();
+        for part in parts {
+            self.queue_of(part).push_back(part);
+        }
+    }
+
+    fn queue_of(&mut self, part: Part) -> &mut VecDeque<Part> {
+        match self.transfers[part.transfer as usize].direction {
+            Direction::Fetch => &mut self.fetches,
+            Direction::Store => &mut self.stores,
         }
     }
 
@@ -269,7 +331,7 @@ impl SwapStore {
         let can_hear = self.listen_to(files);
         match &self.carrier {
             Carrier::Ring(ring) if can_hear => ring.waiting(),
-            Carrier::Ring(_) | Carrier::Workers(_) | Carrier::Absent => None,
+            Carrier::Ring(_) | Carrier::Workers(_) | Carrier::AtOnce(_) | Carrier::Absent => None,
         }
     }
 
@@ -353,8 +415,27 @@ impl SwapStore {
     /// How many threads carry its bytes.
     pub fn threads(&self) -> u32 {
         match &self.carrier {
-            Carrier::Ring(_) | Carrier::Absent => 0,
+            Carrier::Ring(_) | Carrier::AtOnce(_) | Carrier::Absent => 0,
             Carrier::Workers(workers) => workers.count(),
+        }
+    }
+
+    /// What can be read when something has finished; nothing before the first transfer.
+    pub fn finished(&self) -> Option<BorrowedFd<'_>> {
+        match &self.carrier {
+            Carrier::Ring(ring) => Some(ring.as_fd()),
+            Carrier::Workers(workers) => Some(workers.as_fd()),
+            Carrier::AtOnce(carrier) => Some(carrier.as_fd()),
+            Carrier::Absent => None,
+        }
+    }
+
+    /// Waits until something has finished, or for so long. It may be a short wait.
+    pub fn wait(&self, limit_ns: u64) {
+        match self.finished() {
+            // Whatever the wait answers, who waits looks for itself.
+            Some(file) => drop(socket::wait_readable(&[file], Some(limit_ns))),
+            None => std::thread::sleep(Duration::from_nanos(limit_ns)),
         }
     }
 
@@ -377,7 +458,7 @@ impl SwapStore {
     pub fn watch(&self) -> Option<Watch> {
         match &self.carrier {
             Carrier::Ring(ring) => Some(ring.watch()),
-            Carrier::Workers(_) | Carrier::Absent => None,
+            Carrier::Workers(_) | Carrier::AtOnce(_) | Carrier::Absent => None,
         }
     }
 
@@ -479,14 +560,13 @@ impl SwapStore {
             transfer,
             start: start as u8,
             pages: pages as u8,
+            tries: 0,
         };
-        match entry.direction {
-            Direction::Fetch => self.fetches.push_back(part),
-            Direction::Store => self.stores.push_back(part),
-        }
+        self.queue_of(part).push_back(part);
     }
 
-    fn send(&mut self, part: Part, machine: &LiveMachine) -> Result<(), Errno> {
+    /// Hands a part to what carries it. False if the kernel takes nothing for now.
+    fn send(&mut self, part: Part, machine: &LiveMachine) -> Result<bool, Errno> {
         let transfer = &self.transfers[part.transfer as usize];
         let (direction, tag) = (transfer.direction, part.tag());
         let frames = &transfer.frames[part.range()];
@@ -496,20 +576,25 @@ impl SwapStore {
             Carrier::Ring(ring) => {
                 let file = self.file.as_fd();
                 while !ring.push(direction, file, offset, pool, frames, tag) {
-                    ring.submit()?;
+                    if !ring.submit()? {
+                        return Ok(false);
+                    }
                 }
             }
             Carrier::Workers(workers) => {
                 workers.push(direction, self.file.as_raw_fd(), offset, pool, frames, tag);
             }
-            Carrier::Absent => unreachable!("nothing is asked of a store that was put down"),
+            Carrier::AtOnce(carrier) => {
+                carrier.push(direction, self.file.as_raw_fd(), offset, pool, frames, tag);
+            }
+            Carrier::Absent => unreachable!("made before the first part is sent"),
         }
         self.under_way += 1;
         match direction {
             Direction::Fetch => self.tally.read_calls += 1,
             Direction::Store => self.tally.write_calls += 1,
         }
-        Ok(())
+        Ok(true)
     }
 
     fn handle_completion(&mut self, completion: Completion, machine: &mut LiveMachine) {
@@ -519,13 +604,14 @@ impl SwapStore {
         match self.faults.next(transfer.direction) {
             Injected::Nothing => {}
             Injected::Error => result = Err(Errno::IO),
+            Injected::Refusal => result = Err(Errno::AGAIN),
             Injected::Flip => flip(machine, transfer.frames[part.start as usize]),
         }
         transfer.parts_left -= 1;
         match result {
             Ok(bytes) if bytes == part.pages as usize * PAGE => self.note_moved(part),
             Ok(bytes) if bytes >= PAGE => self.go_on(part, (bytes / PAGE) as u8),
-            Err(Errno::INTR | Errno::AGAIN) => self.go_on(part, 0),
+            Err(Errno::INTR | Errno::AGAIN) if part.tries < TRIES_MAX => self.put_off(part),
             Ok(_) => transfer.failure = Some((transfer.slot(part.start), Cause::Short)),
             Err(error) => {
                 transfer.failure = Some((transfer.slot(part.start), Cause::File(error)));
@@ -551,6 +637,14 @@ impl SwapStore {
         });
         let (start, pages) = (part.start + moved, part.pages - moved);
         self.queue(part.transfer, start as usize, pages as usize);
+    }
+
+    /// Has a part tried again that the kernel has refused for now.
+    fn put_off(&mut self, part: Part) {
+        self.transfers[part.transfer as usize].parts_left += 1;
+        let due = Instant::now() + TRY_PAUSE * (1 << part.tries);
+        let tries = part.tries + 1;
+        self.refused.push((Part { tries, ..part }, due));
     }
 
     /// Makes the reply of a transfer whose parts have all ended.
@@ -606,29 +700,31 @@ impl SwapStore {
     }
 }
 
-impl AsFd for SwapStore {
-    /// Can be read when something has finished.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.carrier {
-            Carrier::Ring(ring) => ring.as_fd(),
-            Carrier::Workers(workers) => workers.as_fd(),
-            Carrier::Absent => unreachable!("nobody waits for a store that was put down"),
+impl Carrier {
+    /// What there is of it before the first transfer. Rings for one thread are made when they are
+    /// needed: a child that executes another program at once needs none.
+    fn at_first(means: Means) -> Result<Carrier, Errno> {
+        match means {
+            Means::Alone => Ok(Carrier::Absent),
+            Means::Best if Ring::is_permitted() => Ok(Carrier::Absent),
+            _ => Carrier::new(means),
         }
     }
-}
 
-impl Carrier {
     fn new(means: Means) -> Result<Carrier, Errno> {
         let ring = match means {
-            Means::Threads => Err(Errno::NOSYS),
-            Means::Best | Means::Ring => Ring::new(UNDER_WAY_MAX),
-            Means::Shared => Ring::new_shared(UNDER_WAY_MAX),
+            Means::Threads | Means::AtOnce => Err(Errno::NOSYS),
+            Means::Best | Means::Ring | Means::Alone => Ring::new(UNDER_WAY_MAX),
+            Means::Shared | Means::SharedAlone => Ring::new_shared(UNDER_WAY_MAX),
         };
         match (ring, means) {
             (Ok(ring), _) => Ok(Carrier::Ring(ring)),
             (Err(error), Means::Ring) => Err(error),
             (Err(_), Means::Best | Means::Shared | Means::Threads) => {
                 Ok(Carrier::Workers(Workers::new(WORKERS)?))
+            }
+            (Err(_), Means::Alone | Means::SharedAlone | Means::AtOnce) => {
+                Ok(Carrier::AtOnce(AtOnce::new()?))
             }
         }
     }
@@ -637,6 +733,7 @@ impl Carrier {
         match self {
             Carrier::Ring(ring) => ring.take_completion(),
             Carrier::Workers(workers) => workers.take_completion(),
+            Carrier::AtOnce(carrier) => carrier.take_completion(),
             Carrier::Absent => None,
         }
     }
@@ -650,7 +747,8 @@ impl Transfer {
 
 impl Part {
     fn tag(self) -> u64 {
-        u64::from(self.transfer) << 16 | u64::from(self.start) << 8 | u64::from(self.pages)
+        let [start, pages, tries] = [self.start, self.pages, self.tries].map(u64::from);
+        tries << 48 | u64::from(self.transfer) << 16 | start << 8 | pages
     }
 
     fn from_tag(tag: u64) -> Part {
@@ -658,6 +756,7 @@ impl Part {
             transfer: (tag >> 16) as u32,
             start: (tag >> 8) as u8,
             pages: tag as u8,
+            tries: (tag >> 48) as u8,
         }
     }
 

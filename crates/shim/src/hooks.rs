@@ -11,7 +11,7 @@ use tidemark_live::engine::{REST_LIMIT, say};
 use tidemark_live::requests::Ask;
 use tidemark_live::sys::{PAGE, memory, signal, thread};
 
-use crate::{CHILD, REQUESTS, filters, own};
+use crate::{CHILD, REQUESTS, filters, own, way};
 
 /// Smaller mappings are left to the scanner: to announce one costs as much as filling it.
 const ANNOUNCED_BYTES_LEAST: usize = 128 << 10;
@@ -167,6 +167,7 @@ pub(crate) fn quiesce() -> bool {
         if !REQUESTS.has_engine() || !lock_forks() {
             return false;
         }
+        way::open();
         let Some(child) = REQUESTS.ask(Ask::Freeze, REST_LIMIT) else {
             say("the engine does not come to rest for a fork; the program is ended");
             signal::end_process();
@@ -200,7 +201,9 @@ pub(crate) fn unlock_forks() {
 pub(crate) fn resume_parent(has_child: bool) {
     keeping_errno(|| {
         if IS_FORKING.swap(false, Ordering::AcqRel) {
-            REQUESTS.ask(Ask::Thaw, ASK_LIMIT);
+            // Whatever comes next waits for that, if it must.
+            REQUESTS.tell(Ask::Thaw);
+            way::close();
             if !has_child {
                 abandon_child();
             }
@@ -230,6 +233,7 @@ pub(crate) fn resume_child() {
             say("a forked process can't have an engine, and is ended");
             signal::end_process();
         }
+        way::close();
         crate::hold_lifeline();
     });
 }

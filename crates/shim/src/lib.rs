@@ -11,6 +11,7 @@
 //!   [`limits`] has the engine's addresses not count.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
 //! - [`lent`] makes calls copy that would lend memory to the kernel which may then move.
+//! - [`way`] is how the children of a program with another root reach the supervisor.
 //! - [`layout`] is about where the libraries of such a program lie.
 //! - [`thread`] makes threads that the C library does not know.
 //! - [`heap`] is where everything in here allocates.
@@ -35,12 +36,13 @@ mod locks;
 mod own;
 mod sigbus;
 mod thread;
+mod way;
 
 use std::cell::UnsafeCell;
 use std::ffi::c_long;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tidemark_live::engine::{Engine, Lock, Setup, Trouble, Woken, say, sleep};
 use tidemark_live::hand::Hand;
@@ -56,7 +58,7 @@ use crate::thread::{Berth, Sharing};
 /// What program threads ask of the engine.
 static REQUESTS: Requests = Requests::new();
 /// The thread that may fault on the engine's behalf.
-static HAND: Hand = Hand::new();
+static HAND: Hand = Hand::started_by(start_hand);
 /// Held by the process's first thread, until that ends.
 static LEADER: Lifeline = Lifeline::new();
 /// How far the engine has come: see the constants.
@@ -82,6 +84,9 @@ static PLACE: Place = Place {
 const STARTING: u32 = 0;
 const WORKING: u32 = 1;
 const ABSENT: u32 = 2;
+/// How long a process lives before it gets its helper, unless that is needed sooner: many execute
+/// another program at once, or end.
+const HAND_AFTER: Duration = Duration::from_millis(20);
 /// How long the program waits for its engine to start.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
@@ -173,6 +178,9 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     IS_RECORDED.store(setup.windows.is_some(), Ordering::Relaxed);
     if setup.windows.is_some() {
         ends::find_originals();
+    }
+    if let Some(socket) = &setup.control {
+        way::note_socket(socket);
     }
     // SAFETY: no engine runs yet, so this thread is the only user.
     unsafe {
@@ -283,7 +291,7 @@ extern "C" fn run_engine() -> ! {
     };
     // SAFETY: as above.
     let engine = unsafe { (*PLACE.engine.get()).write(engine) };
-    start_hand();
+    start_hand_if_due(engine, Duration::ZERO);
     if is_in_thread() {
         sigbus::install();
     }
@@ -302,8 +310,12 @@ fn go_to_work(engine: &Engine) -> ! {
 
 /// Turns the engine for ever.
 fn serve() -> ! {
+    let begun = Instant::now();
     loop {
         let (pause_ns, watched) = with_engine(|engine| (engine.turn(&REQUESTS), engine.watched()));
+        if HAND.is_absent() {
+            with_engine(|engine| start_hand_if_due(engine, begun.elapsed()));
+        }
         if let Some(taken) = with_engine(Engine::take_departure) {
             REQUESTS.set_engine(0, None);
             REQUESTS.answer(taken, 1);
@@ -343,6 +355,7 @@ fn is_recorded() -> bool {
 
 /// The engine's thread in a forked child: its engine is a copy of the parent's.
 extern "C" fn run_engine_in_child() -> ! {
+    let is_at_socket = way::go();
     close_files();
     if is_in_thread() {
         close_parents_files();
@@ -353,8 +366,8 @@ extern "C" fn run_engine_in_child() -> ! {
     REQUESTS.clear();
     LOCK.reset();
     HAND.reset();
-    start_hand();
-    if let Err(trouble) = engine.resume_in_child(CHILD.load(Ordering::Acquire)) {
+    start_hand_if_due(engine, Duration::ZERO);
+    if let Err(trouble) = engine.resume_in_child(CHILD.load(Ordering::Acquire), is_at_socket) {
         if let Err(deeper) = engine.come_home() {
             say(&format!(
                 "a forked process can't be managed, and is ended: {trouble}; {deeper}"
@@ -393,6 +406,13 @@ extern "C" fn run_engine_again() -> ! {
     go_to_work(engine)
 }
 
+/// Starts the helper of an engine that has worked for so long, if it is to have one by now.
+fn start_hand_if_due(engine: &Engine, age: Duration) {
+    if engine.needs_hand_at_once() || age >= HAND_AFTER {
+        start_hand();
+    }
+}
+
 /// Starts the helper, which shares the engine's files.
 fn start_hand() {
     // SAFETY: nobody writes to the berths once they are made.
@@ -401,9 +421,12 @@ fn start_hand() {
     match unsafe { berths.hand.start(run_hand, Sharing::FilesAndPaths) } {
         // From now on it counts for one of the engine's threads.
         Ok(number) => HAND.set_thread(number),
-        Err(error) => say(&format!(
-            "starting a helper thread: {error}; forks may cost memory"
-        )),
+        Err(error) => {
+            HAND.end();
+            say(&format!(
+                "starting a helper thread: {error}; forks may cost memory"
+            ));
+        }
     }
 }
 

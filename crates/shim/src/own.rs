@@ -6,7 +6,12 @@
 
 use std::ffi::{c_int, c_long, c_void};
 
+use tidemark_live::requests::Ask;
 use tidemark_live::sys::{PAGE, reserve};
+
+use crate::forks::note_error;
+use crate::hooks::{ASK_LIMIT, keeping_errno};
+use crate::{REQUESTS, filters, system_call};
 
 /// Interposes `munmap`.
 ///
@@ -20,16 +25,50 @@ pub unsafe extern "C" fn munmap(start: *mut c_void, bytes: usize) -> c_int {
     })
 }
 
-/// Interposes `madvise`. Advice about the engine's memory is not taken.
+/// Interposes `madvise`. Advice about the engine's memory is not taken; the engine learns what is
+/// to be wiped in forked children, which the kernel does not tell.
 ///
 /// # Safety
 /// As for the C library's `madvise`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int {
     visit_foreign(start as usize, bytes, |start, bytes| {
-        // SAFETY: as above.
-        unsafe { libc::syscall(libc::SYS_madvise, start, bytes, advice) as c_int }
+        let arguments = [start as c_long, bytes as c_long, advice.into(), 0, 0];
+        // SAFETY: as above. Not by way of `syscall`, which comes back here.
+        let answer = unsafe { system_call(libc::SYS_madvise, arguments) };
+        // Where some of a range is not mapped, the rest has been advised.
+        if answer == 0 || answer == c_long::from(-libc::ENOMEM) {
+            note_wiping(start, bytes, advice);
+        }
+        note_error(answer) as c_int
     })
+}
+
+/// The same, asked for by number.
+#[cfg(target_arch = "x86_64")]
+pub(crate) extern "C" fn madvise_by_call(
+    _: c_long,
+    start: usize,
+    bytes: usize,
+    advice: c_int,
+) -> c_long {
+    // SAFETY: the caller's call.
+    unsafe { madvise(start as *mut c_void, bytes, advice).into() }
+}
+
+/// Tells the engine of a range that is to be wiped in forked children, or not any more.
+fn note_wiping(start: usize, bytes: usize, advice: c_int) {
+    let Some(bytes) = bytes.checked_next_multiple_of(PAGE) else {
+        return;
+    };
+    let ask = match advice {
+        libc::MADV_WIPEONFORK => Ask::Wipe { start, bytes },
+        libc::MADV_KEEPONFORK => Ask::Keep { start, bytes },
+        _ => return,
+    };
+    if bytes > 0 && !filters::are_set() && REQUESTS.has_engine() {
+        keeping_errno(|| REQUESTS.ask(ask, ASK_LIMIT));
+    }
 }
 
 /// Interposes `mprotect`, which ends where the engine's memory begins.

@@ -1,101 +1,22 @@
 //! Memory that a program lends to the kernel: this test binary runs itself with the library loaded,
 //! in less memory than it lends, and checks that it ends as natively.
-//!
-//! Needs a userfaultfd. Without one the tests say so and pass, unless `REQUIRE_ALL=1`.
 
-use std::collections::BTreeMap;
+mod managed;
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 use tidemark_live::control;
-use tidemark_live::sys::uffd::{Features, Uffd};
 
-const LIMIT: Duration = Duration::from_secs(60);
-const PAGE: usize = 4096;
+use managed::{FOLDER, LIMIT, PAGE, REFUSED, run};
+
 const MIB: usize = 1 << 20;
-/// What a program says that the kernel refuses what it is about.
-const REFUSED: &str = "the kernel refuses";
-
-struct Ran {
-    status: ExitStatus,
-    stderr: String,
-    counters: BTreeMap<String, u64>,
-}
-
-impl Ran {
-    /// What the library has said.
-    fn lines(&self) -> Vec<&str> {
-        let lines = self.stderr.lines();
-        lines.filter(|line| line.starts_with("tidemark:")).collect()
-    }
-}
-
-/// Runs one of the `program_...` functions below, managed, in so many MiB. `None`: not here.
-fn run(program: &str, memory_mib: u64) -> Option<Ran> {
-    if let Err(error) = Uffd::open(Features::MOVE) {
-        skip(&format!("no userfaultfd ({error:?})"));
-        return None;
-    }
-    // Not in /tmp, which may be memory itself.
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let folder = folder.join(format!("{program}-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let counters = folder.join("counters");
-    let own = std::env::current_exe().unwrap();
-    let mut child = Command::new(&own)
-        .args(["--exact", program, "--ignored", "--nocapture"])
-        .arg("--test-threads=1")
-        .env("LD_PRELOAD", own.with_file_name("libtidemark_shim.so"))
-        .env(control::MEMORY, (memory_mib << 20).to_string())
-        .env(control::SWAP_PATH, &folder)
-        .env(control::SWAP_BYTES, (512 * MIB).to_string())
-        .env(control::COUNTERS, &counters)
-        .env("FOLDER", &folder)
-        .stdout(Stdio::null())
-        .stderr(std::fs::File::create(folder.join("stderr")).unwrap())
-        .spawn()
-        .unwrap();
-    let end = Instant::now() + LIMIT;
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("{program} takes longer than {LIMIT:?}");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    let stderr = std::fs::read_to_string(folder.join("stderr")).unwrap();
-    let text = std::fs::read_to_string(&counters).unwrap_or_default();
-    let pairs = text.lines().filter_map(|line| line.split_once(' '));
-    let counters = pairs
-        .map(|(name, count)| (name.into(), count.parse().unwrap()))
-        .collect();
-    std::fs::remove_dir_all(&folder).unwrap();
-    if let Some(line) = stderr.lines().find(|line| line.contains(REFUSED)) {
-        skip(line);
-        return None;
-    }
-    Some(Ran {
-        status,
-        stderr,
-        counters,
-    })
-}
-
-fn skip(why: &str) {
-    let is_required = std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1");
-    assert!(!is_required, "{why}");
-    eprintln!("skipped: {why}");
-}
 
 #[test]
 fn found_f2_registered_buffers_larger_than_memory_are_stated_and_let_be() {
-    let Some(ran) = run("program_registers", 16) else {
+    let Some(ran) = run("program_registers", 16, &[]) else {
         return;
     };
     assert!(ran.status.success(), "{:?}: {}", ran.status, ran.stderr);
@@ -123,15 +44,30 @@ fn found_f2_registered_buffers_larger_than_memory_are_stated_and_let_be() {
 
 #[test]
 fn found_f2_a_signal_ends_a_program_that_pins_all_its_memory() {
-    let Some(ran) = run("program_registers_until_it_is_killed", 16) else {
+    let Some(ran) = run("program_registers_until_it_is_killed", 16, &[]) else {
         return;
     };
     assert_eq!(ran.status.signal(), Some(libc::SIGTERM), "{}", ran.stderr);
 }
 
 #[test]
+fn found_f2_a_program_in_step_ends_that_pins_all_its_memory() {
+    let settings = [(control::IN_STEP, "1")];
+    let Some(ran) = run("program_registers_for_good", 16, &settings) else {
+        return;
+    };
+    assert!(ran.status.success(), "{:?}: {}", ran.status, ran.stderr);
+    let over = (4 * MIB / PAGE) as u64;
+    assert!(ran.counters["disowned_peak"] >= over, "{:?}", ran.counters);
+    let [line] = ran.lines()[..] else {
+        panic!("{}", ran.stderr)
+    };
+    assert!(line.contains("can't be moved"), "{line}");
+}
+
+#[test]
 fn found_f2_transfers_under_way_of_more_than_memory_end() {
-    let Some(ran) = run("program_transfers", 8) else {
+    let Some(ran) = run("program_transfers", 8, &[]) else {
         return;
     };
     assert!(ran.status.success(), "{:?}: {}", ran.status, ran.stderr);
@@ -140,7 +76,7 @@ fn found_f2_transfers_under_way_of_more_than_memory_end() {
 
 #[test]
 fn found_f2_locking_more_than_memory_ends_as_natively() {
-    let Some(ran) = run("program_locks", 16) else {
+    let Some(ran) = run("program_locks", 16, &[]) else {
         return;
     };
     assert!(ran.status.success(), "{:?}: {}", ran.status, ran.stderr);
@@ -149,7 +85,7 @@ fn found_f2_locking_more_than_memory_ends_as_natively() {
 
 #[test]
 fn found_f2_what_lies_in_a_pipe_stays_what_was_put_there() {
-    let Some(ran) = run("program_lends_to_pipes", 16) else {
+    let Some(ran) = run("program_lends_to_pipes", 16, &[]) else {
         return;
     };
     assert!(ran.status.success(), "{:?}: {}", ran.status, ran.stderr);
@@ -248,6 +184,18 @@ fn program_registers() {
     check(lent, 1);
 }
 
+/// Registers 20 MiB, and uses as much beside.
+#[test]
+#[ignore = "a program that the tests above run"]
+fn program_registers_for_good() {
+    let (ring, lent, other) = (ring(), map(20), map(20));
+    fill(lent, 1);
+    register(ring, lent);
+    fill(other, 2);
+    check(other, 2);
+    check(lent, 1);
+}
+
 /// Registers and lets go, again and again, until it gets a signal.
 #[test]
 #[ignore = "a program that the tests above run"]
@@ -273,7 +221,7 @@ fn program_transfers() {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::OpenOptionsExt;
     const PARTS: usize = 12;
-    let path = Path::new(&std::env::var_os("FOLDER").unwrap()).join("direct");
+    let path = Path::new(&std::env::var_os(FOLDER).unwrap()).join("direct");
     let mut options = std::fs::File::options();
     options.read(true).write(true).create_new(true);
     let file = match options.custom_flags(libc::O_DIRECT).open(path) {

@@ -1,106 +1,13 @@
 //! The preload library in programs: this test binary runs itself with the library loaded, in less
 //! memory than it needs, and checks what the program says and what the engine counted.
-//!
-//! Needs a userfaultfd. Without one the tests say so and pass, unless `REQUIRE_ALL=1`.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+mod managed;
+
 use std::time::{Duration, Instant};
 
 use tidemark_live::control;
-use tidemark_live::sys::uffd::{Features, Uffd};
 
-const LIMIT: Duration = Duration::from_secs(60);
-const PAGE: usize = 4096;
-
-struct Ran {
-    status: ExitStatus,
-    stderr: String,
-    counters: BTreeMap<String, u64>,
-}
-
-/// Runs one of the `program_...` functions below, managed, in so many MiB.
-fn run(program: &str, memory_mib: u64, settings: &[(&str, &str)]) -> Option<Ran> {
-    if !may_run() {
-        return None;
-    }
-    let folder = tempfile(program);
-    std::fs::create_dir_all(&folder).unwrap();
-    let counters = folder.join("counters");
-    let stderr = std::fs::File::create(folder.join("stderr")).unwrap();
-    let own = std::env::current_exe().unwrap();
-    let mut command = Command::new(&own);
-    command
-        .args([
-            "--exact",
-            program,
-            "--ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .env("LD_PRELOAD", library(&own))
-        .env(control::MEMORY, (memory_mib << 20).to_string())
-        .env(control::SWAP_PATH, &folder)
-        .env(control::SWAP_BYTES, (512 << 20).to_string())
-        .env(control::COUNTERS, &counters)
-        .envs(settings.iter().copied())
-        .stdout(Stdio::null())
-        .stderr(stderr);
-    let mut child = command.spawn().unwrap();
-    let end = Instant::now() + LIMIT;
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("{program} takes longer than {LIMIT:?}");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    let stderr = std::fs::read_to_string(folder.join("stderr")).unwrap();
-    let text = std::fs::read_to_string(&counters).unwrap_or_default();
-    let pairs = text.lines().filter_map(|line| line.split_once(' '));
-    let counters = pairs
-        .map(|(name, count)| (name.into(), count.parse().unwrap()))
-        .collect();
-    std::fs::remove_dir_all(&folder).unwrap();
-    Some(Ran {
-        status,
-        stderr,
-        counters,
-    })
-}
-
-fn may_run() -> bool {
-    match Uffd::open(Features::MOVE) {
-        Ok(_) => true,
-        Err(error) => {
-            let is_required = std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1");
-            assert!(!is_required, "no userfaultfd: {error:?}");
-            eprintln!("skipped: no userfaultfd ({error:?})");
-            false
-        }
-    }
-}
-
-fn tempfile(program: &str) -> PathBuf {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // Not in /tmp, which may be memory itself.
-    let name = format!("{program}-{}-{number}", std::process::id());
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
-}
-
-fn library(own: &Path) -> PathBuf {
-    // Beside this binary, where Cargo puts what it has just built for it.
-    let folder = own.parent().unwrap();
-    let path = folder.join("libtidemark_shim.so");
-    assert!(path.exists(), "{} is not built", path.display());
-    path
-}
+use managed::{PAGE, Ran, run};
 
 fn assert_paged(ran: &Ran, memory_mib: u64) {
     assert!(ran.status.success(), "{:?}: {}", ran.status, ran.stderr);

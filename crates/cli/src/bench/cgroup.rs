@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
+use crate::output::say;
+
 /// How long a group's last processes and pages may take to go away.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
 
@@ -164,7 +166,7 @@ impl Drop for Group {
             }
             if start.elapsed() > REMOVAL_LIMIT {
                 let path = self.path.display();
-                eprintln!("tidemark bench: {path} can't be removed; try `rmdir {path}`");
+                say!("tidemark bench: {path} can't be removed; try `rmdir {path}`");
                 return;
             }
             std::thread::sleep(Duration::from_millis(20));

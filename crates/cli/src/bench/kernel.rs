@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FallocateFlags, FlockOperation};
 
 use super::cgroup::Controller;
+use crate::output::say;
 
 /// How the kernel's read-ahead from swap is set: the logarithm of pages.
 const PAGE_CLUSTER: &str = "/proc/sys/vm/page-cluster";
@@ -94,7 +95,7 @@ impl Drop for KernelSwap {
         let removed = remove_swap_file(&self.swap_file);
         match restored.and(removed) {
             Ok(()) => self.ledger.clear(),
-            Err(message) => eprintln!("tidemark bench: left behind: {message}"),
+            Err(message) => say!("tidemark bench: left behind: {message}"),
         }
     }
 }
@@ -184,7 +185,7 @@ impl Ledger {
             };
             if let Err(message) = undone {
                 is_clean = false;
-                eprintln!("tidemark bench: left behind by an earlier run: {message}");
+                say!("tidemark bench: left behind by an earlier run: {message}");
             }
         }
         if is_clean {

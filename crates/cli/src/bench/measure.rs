@@ -16,6 +16,7 @@ use super::kernel::{KernelSwap, SwapCounters, drop_caches, vmstat};
 use super::plan::{Plan, ReadAhead};
 use super::record::{BenchRecord, ContenderRecord, LeftOut, PageCluster, SCHEMA, Sample};
 use crate::exit::Refusal;
+use crate::output::say;
 use crate::workload::array::PAGE_BYTES;
 use crate::workload::outcome::WorkloadOutcome;
 use crate::workload::{Workload, programs};
@@ -52,7 +53,7 @@ pub fn measure(plan: &Plan, interrupt: &Interrupt) -> Result<BenchRecord, Refusa
             if entry.is_given_up {
                 continue;
             }
-            eprintln!(
+            say!(
                 "round {} of {}: {}",
                 round + 1,
                 plan.rounds,
@@ -62,7 +63,7 @@ pub fn measure(plan: &Plan, interrupt: &Interrupt) -> Result<BenchRecord, Refusa
             match bench.run_once(&entry.contender) {
                 Ok(sample) => entry.samples.push(sample),
                 Err(message) => {
-                    eprintln!("{} failed: {message}", entry.contender.name());
+                    say!("{} failed: {message}", entry.contender.name());
                     entry.failures.push(message);
                     entry.is_given_up = start.elapsed() >= plan.limit;
                 }
@@ -110,7 +111,7 @@ impl<'a> Bench<'a> {
                 Err(reason) => {
                     let name = rival.to_possible_value().expect("no rival is skipped");
                     let name = name.get_name().to_owned();
-                    eprintln!("{name} left out: {reason}");
+                    say!("{name} left out: {reason}");
                     left_out.push(LeftOut {
                         name,
                         rounds_failed: self.plan.rounds,
@@ -429,7 +430,7 @@ fn remove_stale(folder: &Path) {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
-            eprintln!(
+            say!(
                 "tidemark bench: left behind: {}: {error}",
                 self.path.display()
             );

@@ -26,6 +26,7 @@ use self::plan::{Plan, ReadAhead};
 use self::record::BenchRecord;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
+use crate::output::say;
 use crate::workload::Workload;
 use crate::{output, size};
 
@@ -135,7 +136,7 @@ fn verdict(record: &BenchRecord) -> Result<Exit, Refusal> {
     }
     if let Some((left, right)) = record.find_mismatch() {
         let (one, other) = (&left.name, &right.name);
-        eprintln!("tidemark bench: `{one}` and `{other}` read different contents");
+        say!("tidemark bench: `{one}` and `{other}` read different contents");
         return Ok(Exit::Found);
     }
     let is_own = |name: &str| name.starts_with("tidemark");

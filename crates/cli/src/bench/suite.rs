@@ -17,6 +17,7 @@ use super::{ROUNDS_DEFAULT, json, own_contenders, parse_size, render, verdict};
 use crate::dated;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output;
+use crate::output::say;
 use crate::workload::Workload;
 
 /// What was asked for beside the file.
@@ -111,7 +112,7 @@ pub fn run(file: &Path, options: &Options, interrupt: &Interrupt) -> Result<Exit
     let mut records = Vec::new();
     let mut is_fine = true;
     for (case, plan) in cases.iter().zip(&plans) {
-        eprintln!("{}", case.name);
+        say!("{}", case.name);
         let bench = measure(plan, interrupt)?;
         is_fine &= matches!(verdict(&bench), Ok(Exit::Fine));
         let findings: Vec<Finding> = case

@@ -14,6 +14,7 @@ use crate::bench::child;
 use crate::bench::interrupt::Interrupt;
 use crate::exit::{Refusal, refuse};
 use crate::host;
+use crate::output::say;
 use crate::run::loading::preload;
 use crate::run::plan::STEP_POOL_BYTES;
 use crate::run::program::plain;
@@ -75,7 +76,7 @@ impl<'a> Steps<'a> {
 
     /// Says on stderr what is being done.
     pub fn say(&self, what: &str) {
-        eprintln!("tidemark: {what}");
+        say!("tidemark: {what}");
     }
 
     /// Records the program, unless there is a trace of it.

@@ -9,6 +9,7 @@ use tidemark_live::sys::measure::{self, Failure, Placement, Touch};
 use tidemark_results::host::Latency;
 use tidemark_results::text::bytes;
 
+use crate::output::say;
 use crate::run::swap;
 
 /// Pages touched in each measurement of faults.
@@ -36,7 +37,7 @@ pub fn measure(folder: Option<&Path>) -> Vec<Latency> {
     let mut latencies = vec![];
     let mut add = |name: &str, samples: Result<Vec<u64>, Failure>| match samples {
         Ok(samples) => latencies.extend(Latency::of_samples(name, samples)),
-        Err(failure) => eprintln!("tidemark: {name} can't be measured: {failure:?}"),
+        Err(failure) => say!("tidemark: {name} can't be measured: {failure:?}"),
     };
     add("zero-fill by the host", measure::host_zero_fills(PAGES));
     for (touch, how) in [(Touch::Write, ""), (Touch::Read, ", reading")] {
@@ -57,7 +58,7 @@ pub fn measure(folder: Option<&Path>) -> Vec<Latency> {
     );
     match measure_swap(folder) {
         Ok(transfers) => latencies.extend(transfers),
-        Err(error) => eprintln!("tidemark: transfers can't be measured: {error}"),
+        Err(error) => say!("tidemark: transfers can't be measured: {error}"),
     }
     latencies
 }

@@ -27,6 +27,7 @@ use self::plan::{Mode, Plan};
 use self::workload::Workshop;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
+use crate::output::say;
 use crate::{dated, output};
 
 /// Reproduces published measurements and rates each claim
@@ -156,12 +157,12 @@ fn make_all(plans: &[(&str, Plan)], workshop: &Workshop<'_>) -> Result<Experimen
             for (name, plan) in group {
                 number += 1;
                 let runs = plan.trials.len();
-                eprintln!("{number} of {}: {name}, {runs} runs", plans.len());
+                say!("{number} of {}: {name}, {runs} runs", plans.len());
                 match make(name, plan, workshop) {
                     Ok(made) => record.experiments.push(made),
                     Err(refusal) if plans.len() == 1 => refuse!("experiment `{name}`: {refusal}"),
                     Err(refusal) => {
-                        eprintln!("{name} is left out: {refusal}");
+                        say!("{name} is left out: {refusal}");
                         record.left_out.push(LeftOut {
                             name: (*name).to_owned(),
                             reason: refusal.to_string(),

@@ -22,6 +22,7 @@ use crate::bench::interrupt::Interrupt;
 use crate::bench::plan::Prepared;
 use crate::exit::{Refusal, refuse};
 use crate::host;
+use crate::output::say;
 use crate::run::program::{self, plain};
 
 /// Where traces are, and what they are made of.
@@ -250,7 +251,7 @@ impl<'a> Workshop<'a> {
     fn make_trace(&self, task: &Task<'_>, work: &Path) -> Result<(), Refusal> {
         let begin = Instant::now();
         let (recipe, path, name) = (&task.recipe, &task.path, &task.trace.name);
-        eprintln!("{name}: {} {}", recipe.verb, recipe.words.join(" "));
+        say!("{name}: {} {}", recipe.verb, recipe.words.join(" "));
         let own = match std::env::current_exe() {
             Ok(own) => own,
             Err(error) => refuse!("this command's own file can't be found: {}", plain(&error)),
@@ -273,7 +274,7 @@ impl<'a> Workshop<'a> {
         if let Err(error) = fs::rename(&part, path) {
             refuse!("`{}`: {}", path.display(), plain(&error));
         }
-        eprintln!("{name}: made in {:.0} s", begin.elapsed().as_secs_f64());
+        say!("{name}: made in {:.0} s", begin.elapsed().as_secs_f64());
         Ok(())
     }
 

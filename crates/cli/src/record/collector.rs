@@ -247,6 +247,9 @@ impl Collector {
                     log.parent = self.note_birth(pid, birth);
                 }
                 let mut process = Process::new(log.parent, self.settings, self.sink.clone());
+                if birth != Birth::Told {
+                    process.set_number(pid);
+                }
                 if log.parent != 0 && matches!(birth, Birth::Spawned(_)) {
                     process.begin_as_copy(pid);
                 }

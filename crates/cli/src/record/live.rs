@@ -28,6 +28,7 @@ use super::spool::{Spool, VARIABLE};
 use super::writer::Writing;
 use super::{speed, window};
 use crate::exit::{Exit, Refusal, refuse};
+use crate::output::say;
 use crate::run::files::PrivateFolder;
 use crate::run::loading;
 use crate::run::program::{self, Obstacle, plain};
@@ -113,7 +114,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     if progress.is_wanted() {
         notes(&plan, tally)
             .iter()
-            .for_each(|note| eprintln!("tidemark: {note}"));
+            .for_each(|note| say!("tidemark: {note}"));
     }
     Ok(exit_of(status))
 }

@@ -20,6 +20,7 @@ use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
 use super::collector::Birth;
 use super::log::Log;
 use crate::run::peers;
+use crate::run::strangers::parent_of;
 use crate::run::swap::wait_for_transfers;
 
 /// How long a fresh connection may take to say hello. Engines say it at once.
@@ -36,6 +37,8 @@ pub struct Members {
 
 struct Member {
     pid: u32,
+    /// The number that it has for itself: another in a namespace of processes of its own.
+    inner_pid: u32,
     connection: OwnedFd,
     record: ProcessIndex,
 }
@@ -113,7 +116,9 @@ impl Members {
         let is_member = |pid| self.members.iter().any(|member| member.pid == pid);
         let peer = peers::find(&connection, is_member)?;
         let hello = control::read_hello(connection.as_fd()).ok()?;
-        if let Some(place) = self.members.iter().position(|old| old.pid == hello.pid) {
+        let pid = peer.pid;
+        let parent = self.find_parent(pid, hello.parent);
+        if let Some(place) = self.members.iter().position(|old| old.pid == pid) {
             self.remove(place);
         }
         let newcomer = match peer.may_share(hello.record.is_some()) {
@@ -123,15 +128,15 @@ impl Members {
         match newcomer {
             Some((record, log)) => {
                 self.members.push(Member {
-                    pid: hello.pid,
+                    pid,
+                    inner_pid: hello.pid,
                     connection,
                     record,
                 });
                 let birth = match hello.record {
-                    Some(_) => Birth::Forked(hello.parent),
-                    None => Birth::Spawned(hello.parent),
+                    Some(_) => Birth::Forked(parent),
+                    None => Birth::Spawned(parent),
                 };
-                let pid = hello.pid;
                 Some(Newcomer { pid, birth, log })
             }
             None => {
@@ -150,6 +155,16 @@ impl Members {
                 None
             }
         }
+    }
+
+    /// The parent of process `pid`, which calls it `inner_parent`: its number here. That may have
+    /// ended by now, or never have been here.
+    fn find_parent(&self, pid: u32, inner_parent: u32) -> u32 {
+        let is_member = |parent: &u32| self.members.iter().any(|member| member.pid == *parent);
+        let told = |member: &&Member| member.inner_pid == inner_parent;
+        let known = parent_of(pid).filter(is_member);
+        let named = || self.members.iter().rfind(told).map(|member| member.pid);
+        known.or_else(named).unwrap_or(inner_parent)
     }
 
     /// Answers a hello. `None` if the process can't be taken in.

@@ -32,6 +32,8 @@ pub struct Process {
     runs: Runs,
     page_shift: u32,
     parent: u32,
+    /// The number that it has here, if it may have another for itself.
+    number: Option<u32>,
     /// The lowest page the stack of the first thread may grow to.
     stack_floor: u64,
     /// The program it is about to execute.
@@ -55,6 +57,7 @@ impl Process {
             runs: Runs::default(),
             page_shift: settings.page_shift,
             parent,
+            number: None,
             stack_floor: 0,
             executing: None,
             has_started: false,
@@ -121,6 +124,11 @@ impl Process {
     pub fn note(&mut self, event: Event) {
         self.reducer.settle_exact();
         self.reducer.event(event);
+    }
+
+    /// Names the process by the number that it has here, whatever it calls itself.
+    pub fn set_number(&mut self, pid: u32) {
+        self.number = Some(pid);
     }
 
     /// Begins as a copy of its parent of which nothing is in the trace: the program that its log
@@ -316,7 +324,7 @@ impl Process {
             self.reducer.event(Event::Exec { program });
         } else {
             self.reducer.event(Event::Start {
-                pid: pid as u32,
+                pid: self.number.unwrap_or(pid as u32),
                 parent: self.parent,
                 program,
             });

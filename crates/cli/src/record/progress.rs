@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::writer::Written;
+use crate::output::say;
 
 /// How often the line changes.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -49,15 +50,15 @@ impl Progress {
         if !self.is_wanted {
             return;
         }
-        eprintln!("tidemark: `{}`: {line}", path.display());
+        say!("tidemark: `{}`: {line}", path.display());
         if let Some(old) = &written.old {
-            eprintln!(
+            say!(
                 "tidemark: the trace that was there is now `{}`",
                 old.display()
             );
         }
         if left > 0 {
-            eprintln!("tidemark: {left} processes outlive the program, and go on unrecorded");
+            say!("tidemark: {left} processes outlive the program, and go on unrecorded");
         }
     }
 

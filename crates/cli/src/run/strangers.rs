@@ -7,6 +7,7 @@
 //! two looks is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,10 +21,12 @@ use super::program::{self, Obstacle};
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// ... how many times longer than it takes they are not looked for, at least, ...
 const SEARCH_COSTS: u32 = 50;
-/// ... and how soon after a process has lost its engine, which may be another program now.
+/// ... and how soon a process is looked at that has lost its engine: it may be another program now.
 const SOON: Duration = Duration::from_millis(5);
 /// How long a program that can be managed may take to say hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(2);
+/// The longest line of a process: 52 numbers, and a name of 64 bytes at most.
+const LINE_BYTES: usize = 2048;
 /// How many names are told.
 const NAMES_MAX: usize = 5;
 
@@ -38,6 +41,8 @@ pub struct Strangers {
     main: Option<u32>,
     next_look: Instant,
     next_search: Instant,
+    /// The numbers of processes that have lost their engines since the last look.
+    suspects: Vec<u32>,
 }
 
 /// A process, told from another that has its number later.
@@ -82,6 +87,7 @@ impl Strangers {
             main: None,
             next_look: Instant::now(),
             next_search: Instant::now(),
+            suspects: vec![],
         }
     }
 
@@ -103,10 +109,10 @@ impl Strangers {
         self.main.map(|_| self.next_look)
     }
 
-    /// Has the next look be soon.
-    pub fn hasten(&mut self) {
+    /// Has process `pid` looked at soon, which has lost its engine. Most such have ended.
+    pub fn suspect(&mut self, pid: u32) {
         self.next_look = self.next_look.min(Instant::now() + SOON);
-        self.next_search = self.next_look;
+        self.suspects.push(pid);
     }
 
     /// Looks for descendants of the process that was started, and of the `managed`, that are not
@@ -114,10 +120,15 @@ impl Strangers {
     pub fn look(&mut self, managed: &BTreeSet<u32>) {
         let now = Instant::now();
         self.next_look = now + LOOK_INTERVAL;
-        let lives = match now >= self.next_search {
+        let mut lives = match now >= self.next_search {
             true => self.search(managed),
             false => self.collect_living(),
         };
+        for pid in std::mem::take(&mut self.suspects) {
+            let entry = Entry::read(pid).filter(|entry| !entry.is_dead);
+            let life = entry.map(|entry| entry.life);
+            lives.extend(life.filter(|life| !managed.contains(&pid) && !lives.contains(life)));
+        }
         self.known.retain(|life, _| lives.contains(life));
         // Where there is much to do, a hello may come later than anybody would think.
         let has_come = |counted: &Counted| counted.is_late && managed.contains(&counted.life.pid);
@@ -284,8 +295,11 @@ fn used_ns() -> u64 {
 
 impl Entry {
     fn read(pid: u32) -> Option<Entry> {
-        let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-        Entry::parse(&line)
+        // One call that reads, as there may be thousands of processes.
+        let mut line = [0; LINE_BYTES];
+        let mut file = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?;
+        let count = file.read(&mut line).ok()?;
+        Entry::parse(&line[..count])
     }
 
     /// Reads the line of a process (`proc_pid_stat(5)`).

@@ -580,7 +580,7 @@ impl Tree {
             let described = member.describe(&process, ending, now_ns());
             if let Some(life) = member.peer.life.filter(|_| ending == Ending::Gone) {
                 if !is_over(&life) {
-                    self.strangers.hasten();
+                    self.strangers.suspect(member.peer.pid);
                 }
                 self.departures.add(self.ended.len(), life);
             }

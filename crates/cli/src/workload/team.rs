@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use super::Arguments;
 use super::outcome::WorkloadOutcome;
+use crate::output;
 
 /// Runs `arguments.procs` members and returns what they did together.
 pub fn measure(arguments: &Arguments) -> Result<WorkloadOutcome, String> {
@@ -63,7 +64,7 @@ pub fn measure(arguments: &Arguments) -> Result<WorkloadOutcome, String> {
 
 /// Says `ready` and waits for a line on standard input.
 pub fn wait_for_signal() -> Result<(), String> {
-    println!("ready");
+    output::print("ready\n");
     // Read into the stack: the heap may be paged by the time a system call gets it.
     let mut byte = [0u8; 1];
     match std::io::stdin().lock().read(&mut byte) {

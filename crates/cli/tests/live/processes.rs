@@ -163,3 +163,60 @@ fn of_pid(recording: &Recording, wanted: u32) -> &Process {
         .find(|process| process.find(is_it))
         .unwrap()
 }
+
+/// Starts the first process of a namespace of processes; prints the number it has outside.
+const APART: &str = r#"
+    #define _GNU_SOURCE
+    #include <sched.h>
+    #include <signal.h>
+    #include <stdio.h>
+    #include <sys/mman.h>
+    #include <sys/wait.h>
+    #include <unistd.h>
+    static int first(void *argument) {
+        (void)argument;
+        char *at = mmap(0, 200 * 4096L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        for (int page = 0; page < 200; page++) at[page * 4096L] = 1;
+        return getpid();
+    }
+    int main(void) {
+        char *stack = mmap(0, 1 << 20, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+        for (int turn = 0; turn < 2; turn++) {
+            pid_t child = clone(first, stack + (1 << 20), CLONE_NEWPID | SIGCHLD, 0);
+            int status;
+            if (child < 0 || waitpid(child, &status, 0) != child) return 1;
+            if (WEXITSTATUS(status) != 1) return 2;
+            printf("%x\n", child);
+        }
+        return 0;
+    }
+"#;
+
+#[test]
+fn found_l_processes_have_the_numbers_that_they_have_here() {
+    // Who may record may not make namespaces, unless it is root.
+    if !is_permitted() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = Folder::new("live-apart");
+    let program = compile(&folder, "apart", APART, &[]);
+    let (output, recording) = recorded(&folder, &[&program]);
+    assert_eq!(stderr(&output), "");
+    let parent = recording.started("/apart");
+    let own = match parent.events[0].2 {
+        Event::Start { pid, .. } => pid,
+        ref other => panic!("{other:?}"),
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    for word in text.split_whitespace() {
+        let pid = u32::from_str_radix(word, 16).unwrap();
+        assert!(parent.find(|event| *event == Event::Fork { child: pid }));
+        let child = of_pid(&recording, pid);
+        let is_child =
+            |event: &Event| matches!(event, Event::Start { parent, .. } if *parent == own);
+        assert!(child.find(is_child), "{:?}", child.events);
+        assert!(child.pages(Kinds::STORE).len() >= 200);
+    }
+    assert_eq!(text.split_whitespace().count(), 2);
+}

@@ -7,7 +7,6 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,28 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 512, PAGES = 3 << 10, LARGE = 4 << 20 };
-static uint64_t (*pages)[WORDS];
+#include "filled.h"
 
-static uint64_t value(uint64_t page, uint64_t turn) {
-    return (page * 0x9E3779B97F4A7C15u ^ turn * 0xBF58476D1CE4E5B9u) | 1;
-}
-
-static void fill(uint64_t turn) {
-    for (uint64_t page = 0; page < PAGES; page++)
-        for (int word = 0; word < WORDS; word += 64) pages[page][word] = value(page, turn) + word;
-}
-
-static int wrong(uint64_t turn) {
-    int count = 0;
-    for (uint64_t page = 0; page < PAGES; page++)
-        for (int word = 0; word < WORDS; word += 64)
-            if (pages[page][word] != value(page, turn) + word) {
-                count++;
-                break;
-            }
-    return count;
-}
+enum { LARGE = 4 << 20 };
 
 /* A program that answers `listed` for the calls it is given, and `other` for all else. */
 static struct sock_fprog make(const long *calls, uint32_t listed, uint32_t other) {
@@ -64,6 +44,12 @@ static struct sock_fprog permit_few(void) {
 static struct sock_fprog forbid_rare(void) {
     static const long calls[] = {SYS_userfaultfd, SYS_io_uring_setup,   SYS_pidfd_open,
                                  SYS_unshare,     SYS_process_vm_readv, SYS_sched_setaffinity, -1};
+    return make(calls, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW);
+}
+
+/* As containers do. */
+static struct sock_fprog forbid_rings(void) {
+    static const long calls[] = {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register, -1};
     return make(calls, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW);
 }
 
@@ -131,6 +117,20 @@ static int go(const char *way) {
         if (id == 0) {
             say("its child", 0, use_memory());
             _exit(5);
+        }
+        int status = -1;
+        waitpid(id, &status, 0);
+        answer = answer ? answer : status;
+    } else if (!strcmp(way, "forks-refused")) {
+        answer = set(forbid_rings(), 0);
+        pid_t id = fork();
+        if (id == 0) {
+            say("its child", 0, use_memory());
+            id = fork();
+            if (id == 0) _exit(use_memory() ? 6 : 5);
+            int status = -1;
+            waitpid(id, &status, 0);
+            _exit(wrong(2) ? 7 : WEXITSTATUS(status));
         }
         int status = -1;
         waitpid(id, &status, 0);

@@ -1,17 +1,10 @@
 //! Forks by every way there is: the child has its parent's memory, also that which is out.
 
-use std::process::Command;
-use std::time::Duration;
-
-use super::scratch::Scratch;
+use super::built::{self, BOTH, Built};
 use super::trial::Statistics;
-use super::{child, needs};
 
 /// Fills 12 MiB, forks, and checks and changes all of it on both sides, twice.
 const SOURCE: &str = include_str!("forks.c");
-const LIMIT: Duration = Duration::from_secs(300);
-
-const BOTH: [&[&str]; 2] = [&[], &["--in-thread"]];
 
 #[test]
 fn a_fork_by_the_c_library() {
@@ -51,26 +44,23 @@ fn a_child_that_shares_its_parents_memory() {
     compare(&["spawn"], &BOTH[..1]);
 }
 
+#[test]
+fn memory_to_be_wiped_reads_as_zeros_in_forked_children() {
+    let source = include_str!("wipes.c");
+    built::compare("forks-wipe", source, &["fork", "_Fork", "own-call"]);
+}
+
 fn compare(ways: &[&str], modes: &[&[&str]]) {
-    if !needs::are_met(&["cc"]) {
+    let Some(program) = Built::new(&format!("forks-{}", ways[0]), SOURCE) else {
         return;
-    }
-    let scratch = Scratch::new(&format!("forks-{}", ways[0]));
-    let source = scratch.write("forks.c", SOURCE);
-    let program = scratch.join("forks");
-    let mut compile = Command::new("cc");
-    compile.args(["-O1", "-pthread", "-o"]);
-    compile.arg(&program).arg(source);
-    child::run(compile, &scratch.join("cc"), LIMIT).expect_success("cc");
+    };
+    let statistics = program.scratch.join("statistics.json");
+    let stats = statistics.to_str().expect("the test's own path is text");
     for way in ways {
         for mode in modes {
             let what = format!("{way} {mode:?}");
-            let statistics = scratch.join("statistics.json");
-            let mut command = Command::new(needs::tidemark());
-            command.args(["run", "--memory", "8M", "--stats"]);
-            command.arg(&statistics).args(*mode).arg("--");
-            command.arg(&program).arg(way);
-            let outcome = child::run(command, &scratch.join("out"), LIMIT);
+            let options = [&["--stats", stats], *mode].concat();
+            let outcome = program.run_managed(&options, &[way]);
             outcome.expect_success(&what);
             let expected = "child status 7, 0 pages wrong\n".repeat(2);
             let said = (outcome.output_text(), outcome.errors_text());

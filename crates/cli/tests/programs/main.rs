@@ -5,11 +5,13 @@
 //! standard error and to files, must be the same byte for byte. Sizes are small; with
 //! `TIDEMARK_ACCEPTANCE=full` they are the full ones, for which `make acceptance` stands.
 //!
-//! [`child`] runs one process tree within a time limit, [`trial`] compares runs, [`needs`] skips
-//! what a machine can't do (or fails, under `REQUIRE_ALL=1`), [`material`] makes the inputs. The
-//! other modules are the programs, one kind each, and what may go wrong around one.
+//! [`child`] runs one process tree within a time limit, [`trial`] compares runs, [`built`] builds
+//! programs of the tests' own, [`needs`] skips what a machine can't do (or fails, under
+//! `REQUIRE_ALL=1`), [`material`] makes the inputs. The other modules are the programs, one kind
+//! each, and what may go wrong around one.
 #![forbid(unsafe_code)]
 
+mod built;
 mod child;
 mod compiler;
 mod compress;
@@ -25,6 +27,7 @@ mod needs;
 mod ordinary_user;
 mod own_memory;
 mod process_tree;
+mod roots;
 mod runtimes;
 mod scratch;
 mod server;

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,28 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 512, PAGES = 3 << 10 };
-static uint64_t (*pages)[WORDS];
-
-static uint64_t value(uint64_t page, uint64_t turn) {
-    return (page * 0x9E3779B97F4A7C15u ^ turn * 0xBF58476D1CE4E5B9u) | 1;
-}
-
-static void fill(uint64_t turn) {
-    for (uint64_t page = 0; page < PAGES; page++)
-        for (int word = 0; word < WORDS; word += 64) pages[page][word] = value(page, turn) + word;
-}
-
-static int wrong(uint64_t turn) {
-    int count = 0;
-    for (uint64_t page = 0; page < PAGES; page++)
-        for (int word = 0; word < WORDS; word += 64)
-            if (pages[page][word] != value(page, turn) + word) {
-                count++;
-                break;
-            }
-    return count;
-}
+#include "filled.h"
 
 static int count_files(void) {
     DIR *folder = opendir("/proc/self/fd");

@@ -1,15 +1,13 @@
 //! Calls that the kernel permits to processes of one thread: the engine's threads are in no way.
 
-use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
+use super::built::{self, Built, LIMIT};
 use super::scratch::Scratch;
 use super::{child, needs};
 
 /// Fills 12 MiB, and calls `unshare` and `setns` in the ways its arguments name.
 const SOURCE: &str = include_str!("spaces.c");
-const LIMIT: Duration = Duration::from_secs(120);
 
 #[test]
 fn found_f14_a_program_enters_namespaces_of_its_own() {
@@ -68,15 +66,13 @@ fn found_f14_unshare_runs_a_command_in_its_own_namespaces() {
 
 #[test]
 fn found_f14_a_call_after_which_there_could_be_no_engine_is_refused() {
-    if !needs::are_met(&["cc"]) || !(needs::is_root() || needs::lacks("not root")) {
+    if !(needs::is_root() || needs::lacks("not root")) {
         return;
     }
-    let scratch = Scratch::new("spaces-late");
-    let program = compile(&scratch);
-    let mut command = Command::new(needs::tidemark());
-    command.args(["run", "--memory", "8M", "--"]);
-    command.arg(&program).arg("unshare-late");
-    let outcome = child::run(command, &scratch.join("out"), LIMIT);
+    let Some(program) = Built::new("spaces-late", SOURCE) else {
+        return;
+    };
+    let outcome = program.run_managed(&[], &["unshare-late"]);
     outcome.expect_success("unshare-late");
     let first = "unshare-late: 1, error 22, 0 pages wrong, 0 files more, mask same\n";
     assert!(outcome.output_text().starts_with(first), "{outcome:?}");
@@ -84,33 +80,6 @@ fn found_f14_a_call_after_which_there_could_be_no_engine_is_refused() {
     assert!(outcome.errors_text().starts_with(complaint), "{outcome:?}");
 }
 
-fn compile(scratch: &Scratch) -> PathBuf {
-    let source = scratch.write("spaces.c", SOURCE);
-    let program = scratch.join("spaces");
-    let mut compile = Command::new("cc");
-    compile.args(["-O1", "-pthread", "-o"]);
-    compile.arg(&program).arg(source);
-    child::run(compile, &scratch.join("cc"), LIMIT).expect_success("cc");
-    program
-}
-
-/// Runs the program natively and in less memory than it fills: same output, same status.
 fn compare(name: &str, ways: &[&str]) {
-    if !needs::are_met(&["cc"]) {
-        return;
-    }
-    let scratch = Scratch::new(name);
-    let program = compile(&scratch);
-    let mut native = Command::new(&program);
-    native.args(ways);
-    let native = child::run(native, &scratch.join("native"), LIMIT);
-    for mode in [&[][..], &["--in-thread"]] {
-        let mut command = Command::new(needs::tidemark());
-        command.args(["run", "--memory", "8M"]).args(mode).arg("--");
-        command.arg(&program).args(ways);
-        let outcome = child::run(command, &scratch.join("out"), LIMIT);
-        let said = |outcome: &child::Outcome| (outcome.output_text(), outcome.errors_text());
-        assert_eq!(said(&outcome), said(&native), "{mode:?}");
-        assert_eq!(outcome.status, native.status, "{mode:?}");
-    }
+    built::compare(name, SOURCE, ways);
 }

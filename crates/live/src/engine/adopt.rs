@@ -12,6 +12,8 @@ use crate::sys::{PAGE, status};
 const PAGES_A_TURN: usize = 512;
 /// How soon the program's memory is looked at again while it grows, ...
 const SCAN_NS_LEAST: u64 = 2_000_000;
+/// ... after a fork, ...
+const SCAN_NS_FORKED: u64 = 10_000_000;
 /// ... and while it does not.
 const SCAN_NS_MOST: u64 = 64_000_000;
 /// A scan of everything happens at least this often: what keeps the size the same stays unseen.
@@ -92,10 +94,11 @@ impl Adoption {
         self.next_look = Time(0);
     }
 
-    /// Has a scan made soon. Whoever waits for this engine goes on first.
+    /// Has a scan made soon after a fork. Whoever waits for this engine goes on first, and many a
+    /// child is gone before.
     pub(super) fn scan_soon(&mut self, now: Time) {
         self.next_full = Time(0);
-        self.next_look = self.next_look.min(now.after_ns(SCAN_NS_LEAST));
+        self.next_look = now.after_ns(SCAN_NS_FORKED);
     }
 
     /// When there is something to do next.

@@ -11,7 +11,7 @@
 //!    make its call, its stack above all, it touches while faults are still served.
 //! 2. Files that can't be sent are known before anything else is done.
 
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 
 use super::place::Place;
 use super::{Engine, Trouble, now, say};
@@ -75,7 +75,8 @@ impl Engine {
         }
         let socket = files::copy_of_programs(socket)?;
         let list = self.task_list().ok_or(crate::sys::Errno::NOENT)?;
-        files::send_all(&socket, self.store.as_fd().as_raw_fd(), list)
+        let except = self.store.finished().map(|file| file.as_raw_fd());
+        files::send_all(&socket, except, list)
     }
 
     /// Whether the engine is at rest for a thread that wants to be alone.

@@ -33,6 +33,18 @@ impl Engine {
                 let is_large = self.follow_locks(start, start.saturating_add(bytes));
                 requests.answer(taken, u64::from(is_large));
             }
+            Ask::Wipe { start, bytes } => {
+                self.note_wiped(start, start + bytes);
+                requests.answer(taken, 0);
+            }
+            Ask::Keep { start, bytes } => {
+                self.forget_wiped(start, start + bytes);
+                requests.answer(taken, 0);
+            }
+            Ask::LendFolder { socket } => {
+                let is_lent = self.lend_folder(socket).is_ok();
+                requests.answer(taken, u64::from(is_lent));
+            }
             Ask::Freeze => {
                 let child = self.come_to_rest();
                 requests.answer(taken, child);
@@ -83,6 +95,7 @@ impl Engine {
             self.managed.remove(start, end);
             self.note_unmapped(start, end);
             self.outside.remove(start, end);
+            self.forget_wiped(start, end);
             self.forget_neighbours(start, end);
         }
         for (start, end) in self.scanner.collect_free(start, end) {

@@ -56,6 +56,8 @@ struct Late {
     parts: Vec<(usize, usize)>,
     /// What of it is blank.
     blank: Vec<(usize, usize)>,
+    /// What of it is wiped in forked children.
+    wiped: Vec<(usize, usize)>,
 }
 
 impl Changes {
@@ -242,6 +244,7 @@ impl Engine {
         self.note_unmapped(start, end);
         self.adoption.remove(start, end);
         self.outside.remove(start, end);
+        self.forget_wiped(start, end);
         self.forget_neighbours(start, end);
         self.scanner.forget(start, end);
         // Something else may stand there by now.
@@ -284,6 +287,8 @@ impl Engine {
         // Where they have moved they are found, as pages that nobody accounts for.
         self.outside.remove(from, from + bytes);
         let blank = self.pick_up_neighbours(from, to, bytes);
+        let wiped = self.wiped_parts(from, from + bytes);
+        self.forget_wiped(from, from + bytes);
         self.scanner.forget(from, from + bytes);
         self.adoption.hasten_scan();
         Late {
@@ -293,6 +298,7 @@ impl Engine {
             bytes,
             parts,
             blank,
+            wiped,
         }
     }
 
@@ -306,6 +312,7 @@ impl Engine {
             ..
         } = late;
         self.managed.remove(to, to + bytes);
+        self.forget_wiped(to, to + bytes);
         self.vm.remap(
             &mut self.machine,
             self.space,
@@ -317,6 +324,9 @@ impl Engine {
             self.managed.insert(to + start, to + end);
             // Pages may have been looked for at the old place after they had left it.
             self.adoption.add(to + start, to + end);
+        }
+        for (start, end) in late.wiped {
+            self.wiped.insert(to + start, to + end);
         }
         if let Some(sampling) = &mut self.sampling {
             sampling.neighbours.lay_down(to, &late.blank);

@@ -15,15 +15,14 @@
 //! is on the list at the moment of that fork.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use tidemark_core::id::SlotId;
 use tidemark_core::vm::Contents;
 
 use super::{Engine, Trouble, address_of, now, say};
+use crate::sys::PAGE;
 use crate::sys::uffd::{Message, Messages, Progress, Stop, Uffd};
-use crate::sys::{PAGE, socket};
 
 /// Pages read and copied in one go at most.
 pub(super) const RUN_MAX: usize = 64;
@@ -68,7 +67,7 @@ impl Engine {
                 Contents::Frame(frame) => self.machine.pooled(frame).is_some(),
                 Contents::Slot(_) => true,
             };
-            if is_out {
+            if is_out && !self.wiped.contains(address_of(at)) {
                 lacking.insert(address_of(at), contents);
             }
         };
@@ -95,8 +94,7 @@ impl Engine {
                     error: crate::sys::Errno::TIMEDOUT,
                 });
             }
-            // Whatever the wait answers, the loop looks for itself.
-            let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
+            self.store.wait(1_000_000);
         }
     }
 

@@ -14,7 +14,6 @@
 //! 2. The child's record, and its share in every slot, exist before the fork. If there is none the
 //!    engine ends the program rather than let a child go without its pages.
 
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ use crate::machine::Probe;
 use crate::requests::{Ask, Requests, Taken};
 use crate::shared::{ProcessIndex, State};
 use crate::sys::uffd::{Message, Progress, Stop};
-use crate::sys::{PAGE, signal, socket};
+use crate::sys::{PAGE, signal};
 
 const ASIDE_MAX: usize = 64 << 10;
 const HELD_MAX: usize = 4096;
@@ -152,8 +151,7 @@ impl Engine {
                     error: crate::sys::Errno::TIMEDOUT,
                 });
             }
-            // Whatever the wait answers, the loop looks for itself.
-            let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
+            self.store.wait(1_000_000);
         }
     }
 
@@ -270,7 +268,7 @@ impl Engine {
     pub(super) fn thaw(&mut self) {
         self.now = now();
         self.freeze.is_frozen = false;
-        let aside = std::mem::replace(&mut self.freeze.aside, Vec::with_capacity(ASIDE_MAX));
+        let mut aside = std::mem::take(&mut self.freeze.aside);
         for &address in &aside {
             if self.machine.pages().is_present(address).unwrap_or(false) {
                 // What stands there is newer than whatever the tables know.
@@ -279,10 +277,13 @@ impl Engine {
                 self.adopt_page(page_of(address));
             }
         }
-        let held = std::mem::replace(&mut self.freeze.held, Vec::with_capacity(HELD_MAX));
-        for message in held {
+        aside.clear();
+        self.freeze.aside = aside;
+        let mut held = std::mem::take(&mut self.freeze.held);
+        for message in held.drain(..) {
             self.apply(message);
         }
+        self.freeze.held = held;
         self.adoption.scan_soon(self.now);
         self.outside.hasten(self.now);
     }
@@ -329,7 +330,9 @@ impl Engine {
 
     /// Goes on in a forked child, on its new engine thread, with the record that its parent
     /// claimed. The thread that forked waits, and touches nothing of what is managed.
-    pub fn resume_in_child(&mut self, child: u64) -> Result<(), Trouble> {
+    /// If it `is_at_socket`, this thread is in the folder of the supervisor's socket, which has no
+    /// path here.
+    pub fn resume_in_child(&mut self, child: u64, is_at_socket: bool) -> Result<(), Trouble> {
         self.now = now();
         let parent_engine = self.own_thread;
         let index = child.checked_sub(1).map(|index| ProcessIndex(index as u32));
@@ -343,13 +346,13 @@ impl Engine {
         self.record
             .store(index.0, std::sync::atomic::Ordering::Relaxed);
         self.waiting.clear();
-        self.open_in_child(index, parent_engine)?;
-        self.register_again()?;
+        self.open_in_child(index, parent_engine, is_at_socket)?;
         // The copy speaks of the parent's threads, and of where the parent's engine was.
         self.place = Place::new(self.setup.cpu_finder, self.shared.disk_processor());
         self.gauges = super::publish::Gauges::new();
         self.before = super::publish::Before::of(self);
         self.thaw();
+        self.wipe_in_child();
         self.follow_budget();
         self.publish();
         Ok(())
@@ -360,6 +363,12 @@ impl Engine {
     /// needs.
     pub fn come_home(&mut self) -> Result<(), Trouble> {
         let managed: Vec<(usize, usize)> = self.managed.iter().collect();
+        for &(start, end) in &managed {
+            // It may have had one before it was refused the rest. Else this fails.
+            let _ = self
+                .machine
+                .unregister(page_of(start), pages_in(start, end));
+        }
         for (start, end) in managed {
             for address in (start..end).step_by(PAGE) {
                 self.bring_home(address)?;
@@ -376,7 +385,7 @@ impl Engine {
     fn bring_home(&mut self, address: usize) -> Result<(), Trouble> {
         let at = page_of(address);
         // What was served during the fork is there, and newer.
-        if self.freeze.aside.contains(&address) {
+        if self.freeze.aside.contains(&address) || self.wiped.contains(address) {
             return Ok(());
         }
         let source = match (
@@ -408,7 +417,7 @@ impl Engine {
 
     /// Registers what is managed with the child's userfaultfd. What another thread of the parent
     /// was unmapping at the moment of the fork is dropped.
-    fn register_again(&mut self) -> Result<(), Trouble> {
+    pub(super) fn register_again(&mut self) -> Result<(), Trouble> {
         let call = |what| move |error| Trouble::Call { what, error };
         self.scanner
             .read()

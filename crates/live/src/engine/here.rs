@@ -3,7 +3,7 @@
 //! The engine is then behind a lock ([`Lock`]) that its own thread takes for each turn. A thread
 //! that must wait for the store does so without the lock, and looks for the answer by itself.
 
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -154,7 +154,9 @@ impl Engine {
 
     /// The number of the file that can be read when the store has finished something.
     pub fn store_file(&self) -> RawFd {
-        self.store.as_fd().as_raw_fd()
+        let file = self.store.finished();
+        // In in-thread mode there is one from the start.
+        file.map_or(-1, |file| file.as_raw_fd())
     }
 
     /// How to see from outside that the store has finished something, where that is possible.

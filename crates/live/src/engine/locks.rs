@@ -5,14 +5,12 @@
 //! unmanaged, and taken over again when it is unlocked. Requests tell of locks made through the C
 //! library at once; those made by system calls are found by the next scan.
 
-use std::os::fd::AsFd;
-
 use tidemark_core::time::Time;
 
 use super::trouble::pid;
 use super::{Engine, address_of, now, page_of, pages_in, say};
+use crate::sys::PAGE;
 use crate::sys::uffd::{Progress, Stop};
-use crate::sys::{PAGE, socket};
 
 /// How long transfers may take to end. Pages that are on their way then are looked at again later.
 const REST_NS_MAX: u64 = 5_000_000_000;
@@ -119,8 +117,7 @@ impl Engine {
             if self.now > end {
                 return false;
             }
-            // Whatever the wait answers, the loop looks for itself.
-            let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
+            self.store.wait(1_000_000);
         }
     }
 
@@ -134,8 +131,13 @@ impl Engine {
             .unregister(page_of(start), pages_in(start, end));
         // What can't be let go is gone already, and its message is on its way.
         if let_go.is_ok() {
+            let wiped = self.wiped_parts(start, end);
             self.forget_range(start, end);
             self.scanner.note_locked(start, end);
+            // Nobody tells any more of what becomes of it.
+            for (from, to) in wiped {
+                self.scanner.exclude(start + from, start + to);
+            }
         }
     }
 

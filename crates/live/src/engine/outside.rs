@@ -40,6 +40,7 @@ pub(super) struct Outside {
     /// How many pages have come in here.
     added: u64,
     word: Word,
+    has_told_of_kept: bool,
 }
 
 /// What has been said.
@@ -60,6 +61,7 @@ impl Outside {
             pages_at_once: PAGES_LEAST,
             added: 0,
             word: Word::Unneeded,
+            has_told_of_kept: false,
         }
     }
 
@@ -149,6 +151,7 @@ impl Engine {
         if matches!(self.outside.word, Word::Due { due, .. } if due <= self.now) {
             self.tell_of_pins();
         }
+        self.tell_of_kept();
         if self.outside.pages.is_empty() || self.outside.due > self.now {
             return;
         }
@@ -221,6 +224,23 @@ impl Engine {
             pid(),
             size(pages),
             size(over),
+        ));
+    }
+}
+
+impl Engine {
+    /// Says once that pages stay in memory that nothing needs, how many, and why.
+    pub(super) fn tell_of_kept(&mut self) {
+        let kept = self.machine.tally().kept;
+        if kept == 0 || std::mem::replace(&mut self.outside.has_told_of_kept, true) {
+            return;
+        }
+        say(&format!(
+            "{} ({}): {kept} pages ({}) that nothing needs stay in memory, as the kernel holds \
+             them; memory in use is over its budget by as much",
+            self.setup.name,
+            pid(),
+            size(kept),
         ));
     }
 }

@@ -181,6 +181,7 @@ impl Engine {
         }
         self.tell_setbacks(true);
         self.tell_of_pins();
+        self.tell_of_kept();
         self.murmur("ends");
     }
 

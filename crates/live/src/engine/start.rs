@@ -1,6 +1,6 @@
 //! Starting: from the environment to an engine at work, and again in a forked child.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -15,7 +15,7 @@ use super::{
     Adoption, Aside, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Outside, Place, Sampling,
     Trouble, Waiting, Windows, now,
 };
-use crate::control::{self, Grant, GrantFiles, Hello};
+use crate::control::{self, GrantFiles, Hello};
 use crate::hand::Hand;
 use crate::machine::LiveMachine;
 use crate::ranges::Ranges;
@@ -27,6 +27,7 @@ use crate::store::{Means, SwapStore, file};
 use crate::sys::lifeline::Lifeline;
 use crate::sys::thread::{self, CpuFinder};
 use crate::sys::uffd::{Features, Messages};
+use crate::sys::{Errno, files};
 
 const DEFAULT_POLICY: &str = "tidemark";
 const DEFAULT_SWAP_BYTES: u64 = 4 << 30;
@@ -158,6 +159,20 @@ impl Setup {
         }
     }
 
+    fn config(
+        (frames_max, budget): (u32, u32),
+        is_logging: bool,
+        sampling: &Option<Sampling>,
+    ) -> Config {
+        let clustered = Config::clustered(frames_max, budget);
+        Config {
+            is_logging,
+            // A page that is filled before it is touched would pass for one that was.
+            zero_ahead_pages_max: clustered.zero_ahead_pages_max * u32::from(sampling.is_none()),
+            ..clustered
+        }
+    }
+
     fn open_machine(&self, frames: u32, hand: &'static Hand) -> Result<LiveMachine, Trouble> {
         let machine = LiveMachine::with_features(frames, self.features());
         let mut machine = machine.map_err(Trouble::Machine)?;
@@ -169,6 +184,15 @@ impl Setup {
     fn open_store(&self, swap: OwnedFd, slots: u32) -> Result<SwapStore, Trouble> {
         let store = SwapStore::new(swap, slots, self.means(), self.faults.clone());
         store.map_err(call("starting the swap store"))
+    }
+
+    /// The same in a forked child, for which the C library starts no threads.
+    fn means_in_child(&self) -> Means {
+        if self.is_in_thread {
+            Means::SharedAlone
+        } else {
+            Means::Alone
+        }
     }
 
     pub(super) fn means(&self) -> Means {
@@ -220,13 +244,7 @@ impl Engine {
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
         let (decisions, sampling) = setup.begin_log(lent.decisions, lent.control.as_ref())?;
-        let clustered = Config::clustered(frames_max, budget);
-        let config = Config {
-            is_logging: decisions.is_some(),
-            // A page that is filled before it is touched would pass for one that was.
-            zero_ahead_pages_max: clustered.zero_ahead_pages_max * u32::from(sampling.is_none()),
-            ..clustered
-        };
+        let config = Setup::config((frames_max, budget), decisions.is_some(), &sampling);
         let policy = tidemark_plugin::build(&setup.policy, frames_max, budget, 1, &[]);
         let policy = policy.expect("the name was looked up when the environment was read");
         let mut vm = Vm::new(config, policy, Box::new(slots));
@@ -242,6 +260,7 @@ impl Engine {
             store,
             scanner: Scanner::new().map_err(call("reading this process's mappings"))?,
             managed: Ranges::new(),
+            wiped: Ranges::new(),
             adoption: Adoption::new(),
             locks: Locks::default(),
             outside: Outside::new(),
@@ -257,6 +276,7 @@ impl Engine {
             shared: lent.shared,
             record,
             control: lent.control,
+            folder: None,
             doorbell: Engine::open_doorbell(&setup)?,
             decisions,
             sampling,
@@ -267,6 +287,7 @@ impl Engine {
             now: now(),
             // In step the first tick comes when it is due.
             next_tick: Time(u64::from(setup.is_in_step) * STEP_TICK_NS),
+            passed_ns: 0,
             turns_in_vain: 0,
             budget,
             beside: 0,
@@ -292,6 +313,7 @@ impl Engine {
         &mut self,
         record: ProcessIndex,
         parent_engine: u32,
+        is_at_socket: bool,
     ) -> Result<(), Trouble> {
         let parent = self.own_process;
         self.own_thread = thread::current();
@@ -299,40 +321,78 @@ impl Engine {
         self.has_store = false;
         // The numbers of these files mean nothing in this process: they are not closed.
         std::mem::forget(self.control.take());
-        let log = self.decisions.take();
-        let swap = match self.setup.control.clone() {
-            Some(socket) => {
-                let hello = Hello {
-                    pid: pid(),
-                    parent,
-                    record: Some(record),
-                    frames_resident: self.frames_charged(),
-                };
-                let (connection, _, files) = introduce(&socket, hello)?;
-                let GrantFiles {
-                    shared,
-                    swap,
-                    decisions,
-                } = files.ok_or_else(refused)?;
-                drop(shared);
-                self.go_on_logging(decisions, &connection)?;
-                self.control = Some(connection);
-                swap
-            }
-            None => {
-                let file = self.setup.decisions.as_deref().map(open_log).transpose()?;
-                self.decisions = file.map(Log::new);
-                self.shared.process(record).set_budget(self.budget);
-                reopen_swap(parent, parent_engine, self.swap_file)?
-            }
+        // The supervisor answers while all else is done.
+        let connection = self.greet_from_child(record, parent, is_at_socket)?;
+        let mut is_open = self.open_memory_in_child();
+        // What is recorded goes to a log of the child's own, which comes with the answer.
+        let is_recorded = self.sampling.is_some();
+        if !is_recorded {
+            is_open = is_open.and_then(|()| self.register_again());
+        }
+        // With the store, a child that gets nothing else can still have its pages back.
+        let swap = match connection {
+            Some(connection) => self.take_grant_in_child(connection)?,
+            None => self.go_on_alone_in_child(record, (parent, parent_engine))?,
         };
-        std::mem::forget(log);
         self.swap_file = swap.as_raw_fd();
-        // The store first: with it, a child that gets nothing else can still have its pages back.
         self.store
-            .reopen(swap, self.setup.means())
+            .reopen(swap, self.setup.means_in_child())
             .map_err(call("going on with the swap store"))?;
         self.has_store = true;
+        is_open?;
+        if is_recorded {
+            self.register_again()?;
+        }
+        self.shared
+            .process(record)
+            .start(pid(), parent, &self.setup.name, now().0);
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Sends the folder of the supervisor's socket to a thread of the program.
+    pub(super) fn lend_folder(&self, socket: RawFd) -> Result<(), Errno> {
+        let opened = match &self.folder {
+            Some(_) => None,
+            None => {
+                let control = self.setup.control.as_ref().ok_or(Errno::NOENT)?;
+                Some(open_folder(control.parent().ok_or(Errno::NOENT)?)?)
+            }
+        };
+        let folder = opened.as_ref().or(self.folder.as_ref());
+        let folder = folder.ok_or(Errno::NOENT)?.as_fd();
+        files::send_one(&files::copy_of_programs(socket)?, folder)
+    }
+
+    fn greet_from_child(
+        &mut self,
+        record: ProcessIndex,
+        parent: u32,
+        is_at_socket: bool,
+    ) -> Result<Option<OwnedFd>, Trouble> {
+        // The parent's descriptor means nothing here.
+        std::mem::forget(self.folder.take());
+        let Some(socket) = &self.setup.control else {
+            return Ok(None);
+        };
+        let mut socket = socket.as_path();
+        if is_at_socket {
+            self.folder = open_folder(Path::new(".")).ok();
+            socket = socket.file_name().map_or(socket, Path::new);
+        }
+        let hello = Hello {
+            pid: pid(),
+            parent,
+            record: Some(record),
+            frames_resident: self.frames_charged(),
+        };
+        let greeted = control::greet(socket, hello).map_err(no_supervisor);
+        greeted.map(Some)
+    }
+
+    /// Opens what has to do with the child's memory.
+    fn open_memory_in_child(&mut self) -> Result<(), Trouble> {
         let doorbell = Engine::open_doorbell(&self.setup)?;
         std::mem::forget(std::mem::replace(&mut self.doorbell, doorbell));
         self.machine
@@ -343,14 +403,37 @@ impl Engine {
             .reopen()
             .map_err(call("reading the child's mappings"))?;
         self.ending.reopen();
-        self.shared
-            .process(record)
-            .start(pid(), parent, &self.setup.name, now().0);
         Ok(())
     }
-}
 
-impl Engine {
+    /// Waits for the supervisor's answer. Answers the swap file.
+    fn take_grant_in_child(&mut self, connection: OwnedFd) -> Result<OwnedFd, Trouble> {
+        let (_, files) = control::await_grant(connection.as_fd()).map_err(no_supervisor)?;
+        let GrantFiles {
+            shared,
+            swap,
+            decisions,
+        } = files.ok_or_else(refused)?;
+        drop(shared);
+        let log = self.decisions.take();
+        self.go_on_logging(decisions, &connection)?;
+        std::mem::forget(log);
+        self.control = Some(connection);
+        Ok(swap)
+    }
+
+    /// Goes on without a supervisor. Answers the swap file.
+    fn go_on_alone_in_child(
+        &mut self,
+        record: ProcessIndex,
+        (parent, parent_engine): (u32, u32),
+    ) -> Result<OwnedFd, Trouble> {
+        let file = self.setup.decisions.as_deref().map(open_log).transpose()?;
+        std::mem::forget(std::mem::replace(&mut self.decisions, file.map(Log::new)));
+        self.shared.process(record).set_budget(self.budget);
+        reopen_swap(parent, parent_engine, self.swap_file)
+    }
+
     /// Goes on in a forked child with the file that came as the last of its grant.
     fn go_on_logging(&mut self, file: Option<OwnedFd>, control: &OwnedFd) -> Result<(), Trouble> {
         match (self.sampling.take(), file) {
@@ -377,7 +460,9 @@ impl Lent {
             record: None,
             frames_resident: 0,
         };
-        let (connection, grant, files) = introduce(socket, hello)?;
+        let connection = control::greet(socket, hello).map_err(no_supervisor)?;
+        let granted = control::await_grant(connection.as_fd());
+        let (grant, files) = granted.map_err(no_supervisor)?;
         let (Some(record), Some(files)) = (grant.record, files) else {
             return Ok(None);
         };
@@ -414,10 +499,6 @@ impl Lent {
             decisions,
         })
     }
-}
-
-fn introduce(socket: &Path, hello: Hello) -> Result<(OwnedFd, Grant, Option<GrantFiles>), Trouble> {
-    control::introduce(socket, hello).map_err(no_supervisor)
 }
 
 pub(super) fn no_supervisor(error: std::io::Error) -> Trouble {
@@ -458,6 +539,12 @@ fn open_log(path: &Path) -> Result<OwnedFd, Trouble> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
     rustix::fs::open(path, flags, mode).map_err(call("opening the decision log"))
+}
+
+fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
 }
 
 /// Opens the parent's swap file, which has no name, by way of its engine's file table.

@@ -14,7 +14,6 @@
 //! 1. No transfer is under way when a thread goes on.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
 
 use tidemark_core::id::Ticket;
 use tidemark_core::pager::Reply;
@@ -25,7 +24,6 @@ use super::turn::REAPING;
 use super::{Engine, Trouble, now, page_of};
 use crate::requests::Requests;
 use crate::shared::Counter;
-use crate::sys::socket;
 
 /// Smaller mappings are left alone in step. The filter that the lab takes for traces leaves out
 /// the same ones.
@@ -61,6 +59,7 @@ impl Engine {
         self.serve(arrival);
         self.conclude();
         self.end_transfers();
+        self.pass_time();
         while self.next_tick <= self.step_time() {
             self.now = self.next_tick;
             self.vm.handle_tick(self.now, &mut self.machine);
@@ -77,7 +76,27 @@ impl Engine {
 
     /// The time, which each fault takes further by as much.
     fn step_time(&self) -> Time {
-        Time(self.vm.counters().faults * STEP_NS)
+        Time(self.vm.counters().faults * STEP_NS + self.passed_ns)
+    }
+
+    /// Lets time pass while a fault waits for nothing but that: pages that could not be moved are
+    /// tried again after pauses, and there is no other fault to take the time further.
+    fn pass_time(&mut self) {
+        let end = now().after_ns(ANSWER_NS_MAX);
+        while self.vm.faults_pending() > 0
+            && let Some(due) = self.vm.poll_deadline()
+        {
+            if now() > end {
+                let error = crate::sys::Errno::TIMEDOUT;
+                let what = "waiting for a page that can be moved";
+                self.end_for(&Trouble::Call { what, error });
+            }
+            self.passed_ns += due.since_ns(self.step_time()).max(1);
+            self.now = self.step_time();
+            self.vm.handle_deadline(self.now, &mut self.machine);
+            self.conclude();
+            self.end_transfers();
+        }
     }
 
     /// Carries out what the core wants, and has it make room for whoever comes next.
@@ -124,8 +143,7 @@ impl Engine {
                     error,
                 });
             }
-            // Whatever the wait answers, the loop looks for itself.
-            let _ = socket::wait_readable(&[self.store.as_fd()], Some(1_000_000));
+            self.store.wait(1_000_000);
         }
     }
 }

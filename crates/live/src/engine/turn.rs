@@ -68,7 +68,11 @@ impl Engine {
         match has_store.then(|| self.store.wait_with(others)).flatten() {
             Some(wait) => Wakers::Store(wait),
             None => Wakers::Files {
-                store: has_store.then(|| self.store.as_fd().as_raw_fd()),
+                store: self
+                    .store
+                    .finished()
+                    .filter(|_| has_store)
+                    .map(|file| file.as_raw_fd()),
                 others,
             },
         }

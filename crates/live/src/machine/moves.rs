@@ -27,9 +27,13 @@ const TRIES_IN_STEP: u32 = 4000;
 const PAUSE_IN_STEP: Duration = Duration::from_micros(50);
 /// How often that is halved at most.
 const WAITS_HALVED_MAX: u32 = 12;
-/// How often a page that is to be dropped is tried again at once: another process may be sharing
-/// it just then.
-const TRIES_TO_DROP: u32 = 100_000;
+/// How often a page that is to be dropped is tried again at once (another process may be sharing it
+/// just then), ...
+const TRIES_TO_DROP_AT_ONCE: u32 = 64;
+/// ... and how often after pauses: the kernel may hold it. Half as often for each page in a row
+/// that this does not help with.
+const TRIES_TO_DROP: u32 = 4000;
+const PAUSE_TO_DROP: Duration = Duration::from_micros(50);
 /// How often an enter is tried again over time where nothing is registered. A message about the
 /// range, which is on its way, ends it sooner.
 const TRIES_ABSENT_MAX: u16 = 200;
@@ -71,25 +75,45 @@ impl LiveMachine {
                     bytes_max = left.div_ceil(2).next_multiple_of(PAGE);
                 }
                 Progress::Nothing(stop) => {
-                    tries += 1;
                     let page = FrameId(first.0 + (done / PAGE) as u32);
-                    assert!(
-                        tries < TRIES_TO_DROP,
-                        "slot {} keeps its page: {stop:?}",
-                        page.0
-                    );
-                    match stop {
-                        // Something has read the tip, and left a page of zeros there.
-                        Stop::Present => self.empty_tip(),
-                        // The program has locked one of the two.
-                        Stop::Unsuitable if reserve::unlock() => {}
-                        // Shared since a fork, or a page of zeros that reading has left.
-                        _ => self.pool.unshare(page),
+                    if self.may_drop_later(stop, page, tries) {
+                        tries += 1;
+                        continue;
                     }
+                    self.keep_zeros(page);
+                    done += PAGE;
                 }
             }
+            tries = 0;
         }
         self.empty_tip();
+    }
+
+    /// Does what can be done about a page that can't be dropped yet; whether to try again.
+    fn may_drop_later(&mut self, stop: Stop, page: FrameId, tries: u32) -> bool {
+        if tries >= TRIES_TO_DROP_AT_ONCE + (TRIES_TO_DROP >> self.drops_in_vain) {
+            self.drops_in_vain = (self.drops_in_vain + 1).min(WAITS_HALVED_MAX);
+            return false;
+        }
+        match stop {
+            // Something has read the tip, and left a page of zeros there.
+            Stop::Present => self.empty_tip(),
+            // The program has locked one of the two.
+            Stop::Unsuitable if reserve::unlock() => {}
+            // Shared since a fork, or a page of zeros that reading has left.
+            _ => self.pool.unshare(page),
+        }
+        if tries >= TRIES_TO_DROP_AT_ONCE {
+            std::thread::sleep(PAUSE_TO_DROP);
+        }
+        true
+    }
+
+    /// Leaves a page of zeros under a slot whose page can't be dropped: that costs memory, and does
+    /// no harm. It is tried again when something is to be moved there.
+    fn keep_zeros(&mut self, page: FrameId) {
+        self.pool.clear(page);
+        self.tally.kept += 1;
     }
 
     fn empty_tip(&mut self) {
@@ -220,7 +244,7 @@ impl LiveMachine {
         if !self.is_suspicious {
             return false;
         }
-        if tries >= TRIES_AT_ONCE + (TRIES_IN_STEP >> self.waits_in_vain) {
+        if tries >= TRIES_IN_STEP >> self.waits_in_vain {
             // Pinned for good, most likely, and so are others: they are waited for half as long.
             self.waits_in_vain = (self.waits_in_vain + 1).min(WAITS_HALVED_MAX);
             return false;
@@ -465,5 +489,48 @@ impl LiveMachine {
             self.is_hole(**frame) && self.slots[frame.index()].at == start.plus(*count)
         };
         (0..).zip(queue).take_while(follows).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::machine::tests::World;
+    use crate::sys::testing::{self, fill, skip};
+    use tidemark_core::machine::Machine;
+
+    #[test]
+    fn found_f2_a_page_that_cant_be_dropped_is_left_as_zeros() {
+        let Some(mut world) = World::new(4, 4) else {
+            return;
+        };
+        world.enter_zeros(0, 0, 1);
+        fill(&world.region, 0, 7);
+        world.unmap(0);
+        let slot = world.machine.pool().address(FrameId(0));
+        let Ok(pins) = testing::pin(slot, PAGE) else {
+            return skip("io_uring");
+        };
+        world.machine.retire(FrameId(0));
+        world.machine.settle();
+        assert_eq!(world.machine.tally().kept, 1);
+        let mut page = [1; PAGE];
+        world.machine.pool().read(FrameId(0), &mut page);
+        assert!(page.iter().all(|byte| *byte == 0));
+        // The slot is emptied when it is used again, once the kernel has let go.
+        drop(pins);
+        world.enter_zeros(0, 0, 1);
+        fill(&world.region, 0, 9);
+        let end = Instant::now() + Duration::from_secs(20);
+        world.unmap(0);
+        while let Some((_, setback)) = world.machine.take_setback() {
+            assert!(setback == Setback::Busy && Instant::now() < end);
+            std::thread::sleep(Duration::from_millis(1));
+            world.unmap(0);
+        }
+        world.machine.pool().read(FrameId(0), &mut page);
+        assert_eq!(page[0], 9);
     }
 }

@@ -18,6 +18,8 @@ enum Rule {
     Flip(u64),
     /// All writes from this one on: a full disk.
     WritesFrom(u64),
+    /// The first so many calls are refused for now: a kernel short of memory.
+    Again(u64),
 }
 
 /// What goes wrong with one call.
@@ -27,14 +29,17 @@ pub enum Injected {
     Nothing,
     /// It fails.
     Error,
+    /// It is refused for now.
+    Refusal,
     /// It reads a bit wrongly.
     Flip,
 }
 
 impl FaultPlan {
     /// Reads a plan: `read:N`, `write:N` (the Nth call fails), `flip:N` (the Nth read has a bit
-    /// turned over), `writes-from:N` (that call and all later ones fail); several with commas
-    /// between. Answers the entry it can't read, if any.
+    /// turned over), `writes-from:N` (that call and all later ones fail), `again:N` (the first N
+    /// reads, and the first N writes, are refused for now); several with commas between. Answers
+    /// the entry it can't read, if any.
     pub fn parse(text: &str) -> Result<FaultPlan, &str> {
         let entries = text.split(',').filter(|entry| !entry.is_empty());
         let rules = entries.map(|entry| Rule::parse(entry).ok_or(entry));
@@ -63,7 +68,9 @@ impl FaultPlan {
                 Rule::Write(at) if at == write => return Injected::Error,
                 Rule::WritesFrom(at) if write >= at => return Injected::Error,
                 Rule::Flip(at) if at == read => return Injected::Flip,
+                Rule::Again(count) if read.max(write) <= count => return Injected::Refusal,
                 Rule::Read(_) | Rule::Write(_) | Rule::WritesFrom(_) | Rule::Flip(_) => {}
+                Rule::Again(_) => {}
             }
         }
         Injected::Nothing
@@ -79,6 +86,7 @@ impl Rule {
             "write" => Some(Rule::Write(at)),
             "flip" => Some(Rule::Flip(at)),
             "writes-from" => Some(Rule::WritesFrom(at)),
+            "again" => Some(Rule::Again(at)),
             _ => None,
         }
     }

@@ -80,7 +80,7 @@ impl Swapping {
             self.store.reap(&mut self.world.machine).unwrap();
             replies.extend(std::iter::from_fn(|| self.store.next_reply()));
             if replies.len() < count {
-                socket::wait_readable(&[self.store.as_fd()], Some(1_000_000_000)).unwrap();
+                self.store.wait(5_000_000);
             }
         }
         assert!(self.store.is_idle());
@@ -101,7 +101,7 @@ fn frames(numbers: impl IntoIterator<Item = u32>) -> Vec<FrameId> {
 }
 
 fn by_all_means(faults: &str, count: u32, test: impl Fn(&mut Swapping)) {
-    for means in [Means::Ring, Means::Threads] {
+    for means in [Means::Ring, Means::Threads, Means::AtOnce] {
         if let Some(mut swapping) = Swapping::new(count, means, faults) {
             assert_eq!(swapping.store.is_ring(), means == Means::Ring);
             test(&mut swapping);
@@ -317,6 +317,31 @@ fn what_the_file_answers_is_told_and_a_failed_store_leaves_pages_modified() {
 }
 
 #[test]
+fn found_f2_what_is_refused_for_now_is_tried_again_after_a_pause() {
+    by_all_means("again:3", 4, |swapping| {
+        for direction in [Direction::Store, Direction::Fetch] {
+            let outcome = swapping.transfer(direction, 0, &frames(0..4));
+            assert_eq!(outcome, Outcome::Done, "{direction:?}");
+        }
+        let tally = swapping.store.tally();
+        let (calls, pages) = ((tally.write_calls, tally.read_calls), tally.written);
+        assert_eq!((calls, pages), ((4, 4), 4));
+    });
+}
+
+#[test]
+fn found_f2_what_is_refused_without_end_fails() {
+    by_all_means("again:1000", 4, |swapping| {
+        let outcome = swapping.transfer(Direction::Store, 0, &frames(0..4));
+        assert_eq!(outcome, Outcome::Failed);
+        let failure = swapping.store.next_failure().unwrap();
+        assert_eq!(failure.cause, Cause::File(Errno::AGAIN));
+        let calls = swapping.store.tally().write_calls;
+        assert_eq!(calls, u64::from(TRIES_MAX) + 1);
+    });
+}
+
+#[test]
 fn a_file_that_ends_too_soon_is_told() {
     by_all_means("", 4, |swapping| {
         assert_eq!(
@@ -354,7 +379,7 @@ fn a_page_wanted_while_it_is_stored_comes_at_once_and_is_stored_as_it_was() {
 
 #[test]
 fn a_forked_child_goes_on_with_copies_of_everything() {
-    for means in [Means::Ring, Means::Threads] {
+    for means in [Means::Ring, Means::Threads, Means::AtOnce] {
         let Some(mut swapping) = Swapping::with_turn(8, means, "", Turn::alone()) else {
             return;
         };

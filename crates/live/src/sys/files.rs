@@ -24,9 +24,9 @@ pub fn copy_of_programs(number: RawFd) -> Result<OwnedFd, Errno> {
 
 /// Sends every file of the calling thread's table, but `socket` and `except`: first `shown` alone,
 /// which is for the thread that [waits](take_shown) meanwhile.
-pub fn send_all(socket: &OwnedFd, except: RawFd, shown: &OwnedFd) -> Result<(), Errno> {
+pub fn send_all(socket: &OwnedFd, except: Option<RawFd>, shown: &OwnedFd) -> Result<(), Errno> {
     socket::send(socket, &[END], &[shown.as_fd()])?;
-    let is_sent = |number: &RawFd| *number != socket.as_raw_fd() && *number != except;
+    let is_sent = |number: &RawFd| *number != socket.as_raw_fd() && Some(*number) != except;
     let mut open = (0..NUMBERS).filter(is_sent).filter(|number| {
         // SAFETY: asks about a number, open or not.
         let file = unsafe { BorrowedFd::borrow_raw(*number) };
@@ -48,6 +48,11 @@ pub fn send_all(socket: &OwnedFd, except: RawFd, shown: &OwnedFd) -> Result<(), 
         });
         socket::send(socket, &numbers[..count], &files[..count])?;
     }
+}
+
+/// Sends one file alone.
+pub fn send_one(socket: &OwnedFd, shown: BorrowedFd<'_>) -> Result<(), Errno> {
+    socket::send(socket, &[END], &[shown])
 }
 
 /// Takes the file that is sent first.
@@ -124,7 +129,7 @@ mod tests {
             for rung in [&open[0], &open[19]] {
                 rustix::io::write(rung, &1u64.to_ne_bytes()).unwrap();
             }
-            send_all(&socket, numbers[3], &open[19]).unwrap();
+            send_all(&socket, Some(numbers[3]), &open[19]).unwrap();
             std::mem::forget(open);
             numbers
         });

@@ -56,6 +56,17 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
+    /// Whether io_uring is permitted. Costs next to nothing.
+    pub fn is_permitted() -> bool {
+        // SAFETY: the kernel looks whether it may first, and then finds no parameters; the error
+        // number is the calling thread's.
+        let (answer, error) = unsafe {
+            let answer = libc::syscall(libc::SYS_io_uring_setup, 1, 0usize);
+            (answer, *libc::__errno_location())
+        };
+        answer < 0 && error == libc::EFAULT
+    }
+
     /// The same for every thread of the process, one at a time.
     pub fn new_shared(entries_max: u32) -> Result<Ring, Errno> {
         Ring::with_flags(entries_max, raw::IoringSetupFlags::empty())
@@ -167,17 +178,17 @@ impl Ring {
         true
     }
 
-    /// Starts what was written down.
-    pub fn submit(&mut self) -> Result<(), Errno> {
+    /// Starts what was written down. False if the kernel does not take all of it for now.
+    pub fn submit(&mut self) -> Result<bool, Errno> {
         loop {
             let count = self.count_written();
             if count == 0 {
-                return Ok(());
+                return Ok(true);
             }
             match self.enter(count) {
                 Ok(_) | Err(Errno::INTR) => {}
                 // The kernel wants completions to be taken first; what is left goes next time.
-                Err(Errno::AGAIN | Errno::BUSY) => return Ok(()),
+                Err(Errno::AGAIN | Errno::BUSY) => return Ok(false),
                 Err(error) => return Err(error),
             }
         }

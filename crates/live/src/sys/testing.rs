@@ -1,11 +1,13 @@
 //! What a program does to its own memory, for tests.
 
+use std::os::fd::AsFd;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustix::mm::{Advice, MprotectFlags, MremapFlags};
 
 use super::Errno;
 use super::memory::Mapping;
+use super::ring::Ring;
 
 /// Whether to skip a test that needs `what`, which is not permitted here. With `REQUIRE_ALL=1` a
 /// skip is a failure.
@@ -63,6 +65,20 @@ pub fn make_writable(start: usize, bytes: usize) -> Result<(), Errno> {
     let flags = MprotectFlags::READ | MprotectFlags::WRITE;
     // SAFETY: as for `remove`.
     unsafe { rustix::mm::mprotect(start as *mut _, bytes, flags) }
+}
+
+/// Pins a range, as a program does that registers it with an io_uring, until the ring is dropped.
+pub fn pin(start: usize, bytes: usize) -> Result<Ring, Errno> {
+    use rustix::io_uring::{IoringRegisterOp, io_uring_register};
+    let ring = Ring::new(2)?;
+    let buffer = linux_raw_sys::general::iovec {
+        iov_base: start as *mut _,
+        iov_len: bytes as _,
+    };
+    let list = (&raw const buffer).cast();
+    // SAFETY: a list of one buffer, which is the test's own; nothing is transferred.
+    unsafe { io_uring_register(ring.as_fd(), IoringRegisterOp::RegisterBuffers, list, 1) }?;
+    Ok(ring)
 }
 
 /// `munmap`.

@@ -1,7 +1,8 @@
-//! Reads and writes of slots by worker threads, where io_uring is forbidden.
+//! Reads and writes of slots where io_uring is forbidden: by worker threads, or at once.
 //!
 //! Workers carry bytes and decide nothing. They share the file table of the thread that made
-//! them, and touch only the pool and their own queues.
+//! them, and touch only the pool and their own queues. Where there can be none, as in a forked
+//! child, whose C library makes no threads for us, the thread that asks [carries](AtOnce) them.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
@@ -93,20 +94,7 @@ impl Workers {
         frames: &[FrameId],
         tag: u64,
     ) {
-        let blank = iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        };
-        let mut buffers = [blank; TRANSFER_MAX];
-        let count = list_buffers(pool, frames, &mut buffers);
-        let job = Job {
-            direction,
-            file,
-            offset,
-            buffers,
-            count,
-            tag,
-        };
+        let job = Job::new(direction, file, offset, pool, frames, tag);
         lock(&self.shared.queue).jobs.push_back(job);
         self.shared.wanted.notify_one();
     }
@@ -120,6 +108,80 @@ impl Workers {
             self.shared.bell.ring();
         }
         completion
+    }
+}
+
+/// Transfers that are over when they have been asked for.
+pub struct AtOnce {
+    finished: VecDeque<Completion>,
+    /// Rung while there is something that has finished.
+    bell: Bell,
+}
+
+impl AtOnce {
+    /// Begins with nothing finished.
+    pub fn new() -> Result<AtOnce, Errno> {
+        Ok(AtOnce {
+            finished: VecDeque::with_capacity(64),
+            bell: Bell::new()?,
+        })
+    }
+
+    /// Does a transfer.
+    pub fn push(
+        &mut self,
+        direction: Direction,
+        file: RawFd,
+        offset: u64,
+        pool: &Pool,
+        frames: &[FrameId],
+        tag: u64,
+    ) {
+        let job = Job::new(direction, file, offset, pool, frames, tag);
+        let result = transfer(&job);
+        self.finished.push_back(Completion { tag, result });
+        self.bell.ring();
+    }
+
+    /// Hands over the next finished transfer.
+    pub fn take_completion(&mut self) -> Option<Completion> {
+        let completion = self.finished.pop_front();
+        if self.finished.is_empty() {
+            self.bell.take();
+        }
+        completion
+    }
+}
+
+impl AsFd for AtOnce {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+impl Job {
+    fn new(
+        direction: Direction,
+        file: RawFd,
+        offset: u64,
+        pool: &Pool,
+        frames: &[FrameId],
+        tag: u64,
+    ) -> Job {
+        let blank = iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        let mut buffers = [blank; TRANSFER_MAX];
+        let count = list_buffers(pool, frames, &mut buffers);
+        Job {
+            direction,
+            file,
+            offset,
+            buffers,
+            count,
+            tag,
+        }
     }
 }
 

@@ -1,0 +1,69 @@
+//! The way to the supervisor for the children of a program that has changed its root: the engine,
+//! whose root is what it was, lends the folder of the socket to the thread that forks. The child's
+//! engine begins there, and names the socket from there.
+//!
+//! # Invariants
+//! 1. The folder is open in the program's table from before the fork until it is over, on both
+//!    sides, where the socket can't be found by its path. Otherwise it never is.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use tidemark_live::requests::Ask;
+use tidemark_live::sys::{files, socket};
+
+use crate::hooks::ASK_LIMIT;
+use crate::{REQUESTS, filters};
+
+/// Where the socket is, for who has the root that the process began with.
+static SOCKET: OnceLock<CString> = OnceLock::new();
+/// The number of the folder; less than zero: none is lent.
+static FOLDER: AtomicI32 = AtomicI32::new(-1);
+
+/// Learns where the socket is.
+pub(crate) fn note_socket(path: &Path) {
+    if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
+        // There is one supervisor.
+        let _ = SOCKET.set(path);
+    }
+}
+
+/// Borrows the folder for a fork of the calling thread, if its child can't find the socket.
+pub(crate) fn open() {
+    let Some(path) = SOCKET.get() else { return };
+    // SAFETY: a string ended by a zero byte.
+    if filters::are_set() || unsafe { libc::access(path.as_ptr(), libc::F_OK) } == 0 {
+        return;
+    }
+    let Ok((ours, theirs)) = socket::packets() else {
+        return;
+    };
+    let ask = Ask::LendFolder {
+        socket: theirs.as_raw_fd(),
+    };
+    if REQUESTS.ask(ask, ASK_LIMIT) == Some(1)
+        && let Ok(folder) = files::take_shown(&ours)
+    {
+        FOLDER.store(folder.into_raw_fd(), Ordering::Release);
+    }
+}
+
+/// Has the calling thread, a child's engine, go to the folder. Whether it is there.
+pub(crate) fn go() -> bool {
+    let folder = FOLDER.load(Ordering::Acquire);
+    // SAFETY: a number of this table, open or not; where this thread is concerns no other.
+    folder >= 0 && unsafe { libc::fchdir(folder) } == 0
+}
+
+/// Gives the folder back when the fork is over.
+pub(crate) fn close() {
+    let folder = FOLDER.swap(-1, Ordering::AcqRel);
+    if folder >= 0 {
+        // SAFETY: opened by `open`, for nobody else.
+        drop(unsafe { OwnedFd::from_raw_fd(folder) });
+    }
+}

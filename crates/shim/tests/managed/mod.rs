@@ -1,0 +1,108 @@
+//! Runs of this test binary itself with the library loaded, in less memory than it needs.
+//!
+//! Needs a userfaultfd. Without one the tests say so and pass, unless `REQUIRE_ALL=1`.
+
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use tidemark_live::control;
+use tidemark_live::sys::uffd::{Features, Uffd};
+
+/// How long a program may take.
+pub const LIMIT: Duration = Duration::from_secs(60);
+/// The size of a page.
+pub const PAGE: usize = 4096;
+/// What a program says where the kernel refuses what it is about.
+pub const REFUSED: &str = "the kernel refuses";
+/// Where a program may put files.
+pub const FOLDER: &str = "FOLDER";
+
+/// How a program ended.
+pub struct Ran {
+    /// Its status.
+    pub status: ExitStatus,
+    /// What it wrote to standard error.
+    pub stderr: String,
+    /// What its engine counted.
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl Ran {
+    /// What the library has said.
+    pub fn lines(&self) -> Vec<&str> {
+        let lines = self.stderr.lines();
+        lines.filter(|line| line.starts_with("tidemark:")).collect()
+    }
+}
+
+/// Runs one of the `program_...` functions of this binary, managed, in so many MiB. `None` if it
+/// can't be run here.
+pub fn run(program: &str, memory_mib: u64, settings: &[(&str, &str)]) -> Option<Ran> {
+    if let Err(error) = Uffd::open(Features::MOVE) {
+        skip(&format!("no userfaultfd ({error:?})"));
+        return None;
+    }
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    // Not in /tmp, which may be memory itself.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let folder = folder.join(format!("{program}-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let counters = folder.join("counters");
+    let own = std::env::current_exe().unwrap();
+    // Beside this binary, where Cargo puts what it has just built for it.
+    let library = own.with_file_name("libtidemark_shim.so");
+    assert!(library.exists(), "{} is not built", library.display());
+    let mut child = Command::new(&own)
+        .args(["--exact", program, "--ignored", "--nocapture"])
+        .arg("--test-threads=1")
+        .env("LD_PRELOAD", library)
+        .env(control::MEMORY, (memory_mib << 20).to_string())
+        .env(control::SWAP_PATH, &folder)
+        .env(control::SWAP_BYTES, (512 << 20).to_string())
+        .env(control::COUNTERS, &counters)
+        .env(FOLDER, &folder)
+        .envs(settings.iter().copied())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(folder.join("stderr")).unwrap())
+        .spawn()
+        .unwrap();
+    let end = Instant::now() + LIMIT;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("{program} takes longer than {LIMIT:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let stderr = std::fs::read_to_string(folder.join("stderr")).unwrap();
+    let text = std::fs::read_to_string(&counters).unwrap_or_default();
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    let counters = pairs
+        .map(|(name, count)| (name.into(), count.parse().unwrap()))
+        .collect();
+    std::fs::remove_dir_all(&folder).unwrap();
+    if let Some(line) = stderr.lines().find(|line| line.contains(REFUSED)) {
+        skip(line);
+        return None;
+    }
+    Some(Ran {
+        status,
+        stderr,
+        counters,
+    })
+}
+
+fn skip(why: &str) {
+    let is_required = std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1");
+    assert!(!is_required, "{why}");
+    eprintln!("skipped: {why}");
+}
