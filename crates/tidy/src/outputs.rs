@@ -8,12 +8,9 @@ use crate::{Finding, Tree};
 /// Where the rule holds.
 const COMMAND: &str = "crates/cli/src/";
 /// The door and its tests, and who writes what no user named.
-const WRITERS: [&str; 11] = [
+const WRITERS: [&str; 8] = [
     "crates/cli/src/files.rs",
     "crates/cli/src/files/",
-    // Control groups, and the kernel's settings and swap.
-    "crates/cli/src/bench/cgroup.rs",
-    "crates/cli/src/bench/kernel.rs",
     // What was measured of this machine.
     "crates/cli/src/doctor/kept.rs",
     // The folder of traces that are made once.
@@ -24,8 +21,6 @@ const WRITERS: [&str; 11] = [
     "crates/cli/src/run/files.rs",
     "crates/cli/src/run/loading.rs",
     "crates/cli/src/run/swap.rs",
-    // Scratch folders of measured programs.
-    "crates/cli/src/workload/",
 ];
 /// How files are opened for writing, or put where others may be.
 const WAYS: [&str; 6] = [
