@@ -1,7 +1,7 @@
 //! `tidemark bench`: our workloads side by side with what the kernel offers.
 //!
-//! [`tidemark_hostbench`] measures; [`render`] shows what came out. A [`suite`] runs many benchmarks
-//! and checks claims about them.
+//! [`tidemark_hostbench`] measures; [`render`] shows what came out. A [`suite`] runs many
+//! benchmarks and checks claims about them.
 
 pub mod interrupt;
 mod render;
