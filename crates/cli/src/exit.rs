@@ -73,6 +73,13 @@ impl Refusal {
     }
 }
 
+/// The line that a library says.
+impl From<String> for Refusal {
+    fn from(line: String) -> Refusal {
+        Refusal::new(line)
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)

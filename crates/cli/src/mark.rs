@@ -10,11 +10,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rustix::fs::OFlags;
+use tidemark_recording::now_ns;
+use tidemark_recording::spool::{BELL, VARIABLE};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
-use crate::record::now_ns;
-use crate::record::spool::{BELL, VARIABLE};
 use crate::run::program::plain;
 
 /// The longest name, in bytes: with what stands around it, it goes through a pipe in one piece.

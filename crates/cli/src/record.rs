@@ -1,33 +1,22 @@
 //! `tidemark record`: the page reference string of a real program.
 //!
 //! The program runs under a Valgrind tool of our own (`recorder/`), which logs its references as
-//! fast as they can be logged, to memory that survives it. This command reads the logs on another
-//! processor: [`spool`] is the folder they are in, [`log`] reads one, [`collector`] puts those of
-//! all processes in order, [`process`] plays one into [`runs`] of references, [`reduce`] makes
-//! records of them, [`sheet`] makes blocks of these, and [`writer`] writes the trace.
+//! fast as they can be logged, to memory that survives it. This command starts it, and has the logs
+//! of all its processes made a trace of ([`tidemark_recording`]) on another processor.
 //!
 //! [`live`] does without Valgrind: the engine of `tidemark run` writes the logs of its processes,
 //! the [`members`].
 
-mod collector;
 mod live;
-mod log;
 mod members;
-mod moves;
 mod plan;
-mod process;
 mod progress;
-mod reduce;
-mod runs;
-mod sheet;
 mod speed;
-pub mod spool;
-mod valgrind;
 mod window;
 mod writer;
 
 use std::ffi::OsString;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -35,10 +24,10 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::process::Pid;
-use tidemark_live::sys::pidfd::End;
+use tidemark_live::sys::pidfd;
+use tidemark_recording::{Collector, Spool, Totals};
+use tidemark_trace::summary::End;
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
-
-pub use self::collector::now_ns;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
@@ -46,10 +35,8 @@ use crate::output::say;
 use crate::run::program::plain;
 use crate::run::signals::Signals;
 use crate::run::supervisor::exit_of;
-use collector::{Collector, Totals};
 use plan::Plan;
 use progress::{Progress, number};
-use spool::Spool;
 use writer::Writing;
 
 /// Records which memory a program refers to, and when
@@ -132,11 +119,11 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         true => speed::time(plan.program(), plan.words())?,
         false => speed::calibrate(),
     };
-    let spool = Spool::new()?;
+    let spool = make_spool()?;
     let mut signals = catch_signals(&arguments.program)?;
     let mut command = plan.command(&spool);
     let (writing, sink) = Writing::begin(&plan.output, &header(&plan, &arguments, speed))?;
-    let mut collector = Collector::new(spool, plan.settings, sink);
+    let mut collector = Collector::new(spool, plan.settings, sink, ask_end);
     let mut progress = Progress::new(arguments.summary);
     let mut child = match command.spawn() {
         Ok(child) => child,
@@ -213,8 +200,33 @@ fn catch_signals(program: &[OsString]) -> Result<Signals, Refusal> {
     }
 }
 
+/// Makes the folder where recorded processes leave their logs.
+fn make_spool() -> Result<Spool, Refusal> {
+    match Spool::new() {
+        Ok(spool) => Ok(spool),
+        Err(error) => refuse!(
+            "no folder for the recorder's logs: `{}`: {}; set TMPDIR to one you may write to",
+            error.folder.display(),
+            plain(&error.why)
+        ),
+    }
+}
+
+fn ask_end(life: &OwnedFd) -> Option<End> {
+    pidfd::end_of(life).map(as_recorded)
+}
+
 fn end_of(status: ExitStatus) -> End {
-    End::of_wait_status(status.into_raw().cast_unsigned())
+    as_recorded(pidfd::End::of_wait_status(
+        status.into_raw().cast_unsigned(),
+    ))
+}
+
+fn as_recorded(end: pidfd::End) -> End {
+    match end {
+        pidfd::End::Status(status) => End::Status(status),
+        pidfd::End::Signal(signal) => End::Signal(signal),
+    }
 }
 
 fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>, Refusal> {

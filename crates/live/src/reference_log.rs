@@ -16,18 +16,10 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use rustix::net::RecvFlags;
+use tidemark_log::{HEADER_BYTES, Head, MAGIC, PUBLISHED_AT, PUBLISHED_MAX, kind};
 
 use crate::sys::Errno;
 use crate::sys::shm::Shared as Area;
-
-/// The first word of a log.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"&tidlog2");
-/// The bytes before the ring.
-pub const HEADER_BYTES: usize = 12 * 4096;
-/// Where publications begin.
-pub const PUBLISHED_AT: usize = 256;
-/// How many publications there is room for.
-pub const PUBLISHED_MAX: u64 = 2048;
 
 const WORD: usize = 8;
 /// Words in a chunk; of those, how many there are.
@@ -35,50 +27,6 @@ const CHUNK_WORDS: u64 = 8 << 10;
 const CHUNKS: u64 = 64;
 /// How long the writer sleeps before it looks again whether there is room.
 const PAUSE: Duration = Duration::from_micros(500);
-
-/// The words of the head that are written or read here.
-#[derive(Clone, Copy)]
-enum Head {
-    Pid = 1,
-    Next = 5,
-    Chunk = 6,
-    Publications = 7,
-    ChunksRead = 9,
-    PublicationsRead = 10,
-    Dismissed = 11,
-    Parent = 12,
-}
-
-/// Kinds of entries, in the top byte of their first word.
-pub mod kind {
-    #![allow(missing_docs)]
-    pub const RUN: u8 = 0;
-    pub const PAD: u8 = 1;
-    pub const DEFINE: u8 = 2;
-    pub const HELLO: u8 = 3;
-    pub const MAP: u8 = 4;
-    pub const UNMAP: u8 = 5;
-    pub const REMAP: u8 = 6;
-    pub const PROTECT: u8 = 7;
-    pub const BREAK: u8 = 8;
-    pub const THREAD_START: u8 = 9;
-    pub const THREAD_EXIT: u8 = 10;
-    pub const THREAD_SWITCH: u8 = 11;
-    pub const FORK: u8 = 12;
-    pub const EXEC: u8 = 13;
-    pub const EXEC_FAILED: u8 = 14;
-    pub const WAIT: u8 = 15;
-    pub const MARK: u8 = 16;
-    pub const EXIT: u8 = 17;
-    pub const FATAL: u8 = 18;
-    pub const KERNEL: u8 = 19;
-    pub const CUT: u8 = 20;
-    pub const CLOCK: u8 = 21;
-    pub const TOUCH: u8 = 22;
-    pub const WINDOW: u8 = 23;
-    pub const FILE: u8 = 24;
-    pub const WINDOW_LENGTH: u8 = 25;
-}
 
 /// The file of a log with nothing in it yet: for the writer to open, and the reader.
 pub fn create_file() -> Result<OwnedFd, Errno> {

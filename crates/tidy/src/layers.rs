@@ -4,11 +4,13 @@ use crate::{Finding, Tree};
 
 /// What each crate may depend on, of our own. Below stands before above, so that the table itself
 /// can have no cycle; [`check`] holds it to that.
-const MAY_SEE: [(&str, &[&str]); 16] = [
+const MAY_SEE: [(&str, &[&str]); 19] = [
     ("core", &[]),
     ("trace", &[]),
     ("results", &[]),
+    ("log", &[]),
     ("tidy", &[]),
+    ("recording", &["log", "trace"]),
     ("model", &["core"]),
     ("pagers", &["core"]),
     ("plugin", &["core"]),
@@ -16,7 +18,11 @@ const MAY_SEE: [(&str, &[&str]); 16] = [
         "lab",
         &["core", "model", "pagers", "plugin", "trace", "results"],
     ),
-    ("live", &["core", "pagers", "plugin", "trace", "results"]),
+    (
+        "live",
+        &["core", "pagers", "plugin", "trace", "results", "log"],
+    ),
+    ("hostbench", &["live", "results"]),
     ("shim", &["core", "pagers", "live"]),
     ("pool", &[]),
     ("capi", &["core", "pagers", "live"]),
@@ -29,7 +35,18 @@ const MAY_SEE: [(&str, &[&str]); 16] = [
     (
         "cli",
         &[
-            "core", "pagers", "plugin", "trace", "results", "lab", "live", "tui", "report",
+            "core",
+            "pagers",
+            "plugin",
+            "trace",
+            "results",
+            "log",
+            "recording",
+            "lab",
+            "live",
+            "hostbench",
+            "tui",
+            "report",
         ],
     ),
 ];

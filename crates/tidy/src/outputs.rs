@@ -8,26 +8,19 @@ use crate::{Finding, Tree};
 /// Where the rule holds.
 const COMMAND: &str = "crates/cli/src/";
 /// The door and its tests, and who writes what no user named.
-const WRITERS: [&str; 13] = [
+const WRITERS: [&str; 8] = [
     "crates/cli/src/files.rs",
     "crates/cli/src/files/",
-    // Control groups, and the kernel's settings and swap.
-    "crates/cli/src/bench/cgroup.rs",
-    "crates/cli/src/bench/kernel.rs",
     // What was measured of this machine.
     "crates/cli/src/doctor/kept.rs",
     // The folder of traces that are made once.
     "crates/cli/src/experiment/workload.rs",
-    // The spool of a recording.
+    // The spool of a recording, which rings there.
     "crates/cli/src/mark.rs",
-    "crates/cli/src/record/log.rs",
-    "crates/cli/src/record/spool.rs",
     // A run's private folder and its swap file.
     "crates/cli/src/run/files.rs",
     "crates/cli/src/run/loading.rs",
     "crates/cli/src/run/swap.rs",
-    // Scratch folders of measured programs.
-    "crates/cli/src/workload/",
 ];
 /// How files are opened for writing, or put where others may be.
 const WAYS: [&str; 6] = [

@@ -72,14 +72,9 @@ impl Interrupt {
         self.is_open.store(*holds == 0, Ordering::Relaxed);
     }
 
-    /// One that no signal raises.
-    #[cfg(test)]
-    pub fn never() -> Interrupt {
-        Interrupt {
-            is_wanted: Arc::default(),
-            is_open: Arc::default(),
-            holds: Arc::default(),
-        }
+    /// Raised once a signal has come.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.is_wanted
     }
 
     /// Whether a signal has come.

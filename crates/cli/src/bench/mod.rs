@@ -1,33 +1,25 @@
 //! `tidemark bench`: our workloads side by side with what the kernel offers.
 //!
-//! [`plan`] holds what was asked for, [`measure`] runs the [`contender`]s in turn, [`kernel`] and
-//! [`cgroup`] make the kernel's own swap one of them and put the host back as it was, [`optimal`]
-//! computes what no policy could beat. [`record`] is what comes out; [`render`] shows it. A
-//! [`suite`] runs many benchmarks and checks claims about them.
+//! [`tidemark_hostbench`] measures; [`render`] shows what came out. A [`suite`] runs many
+//! benchmarks and checks claims about them.
 
-mod cgroup;
-pub mod child;
-pub mod contender;
 pub mod interrupt;
-mod kernel;
-pub mod measure;
-mod optimal;
-pub mod plan;
-pub mod record;
 mod render;
 mod suite;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::contender::{Contender, Rival};
+use tidemark_hostbench::contender::{Contender, Rival};
+use tidemark_hostbench::measure;
+use tidemark_hostbench::plan::{Plan, ReadAhead};
+use tidemark_hostbench::record::BenchRecord;
+use tidemark_hostbench::workload::Workload;
+
 use self::interrupt::Interrupt;
-use self::plan::{Plan, ReadAhead};
-use self::record::BenchRecord;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output::say;
-use crate::workload::Workload;
 use crate::{output, size};
 
 /// Measures workloads in limited memory, against the kernel's own swap
@@ -120,7 +112,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     }
     let plan = plan_of(&arguments, folder)?;
     plan.check()?;
-    let record = measure::measure(&plan, &interrupt)?;
+    let record = measure(&plan, interrupt.flag())?;
     output::print(&if arguments.json {
         json(&record)
     } else {

@@ -2,7 +2,7 @@
 
 use tidemark_results::text::{bytes, count, table};
 
-use super::record::{BenchRecord, ContenderRecord, LeftOut};
+use tidemark_hostbench::record::{BenchRecord, ContenderRecord, LeftOut};
 
 /// Draws the record.
 pub fn text(record: &BenchRecord) -> String {

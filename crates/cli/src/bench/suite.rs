@@ -8,17 +8,18 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tidemark_results::dated::Machine;
 
-use super::contender::Rival;
+use tidemark_hostbench::contender::Rival;
+use tidemark_hostbench::measure;
+use tidemark_hostbench::plan::{Plan, ReadAhead};
+use tidemark_hostbench::record::BenchRecord;
+use tidemark_hostbench::workload::Workload;
+
 use super::interrupt::Interrupt;
-use super::measure::measure;
-use super::plan::{Plan, ReadAhead};
-use super::record::BenchRecord;
 use super::{ROUNDS_DEFAULT, json, own_contenders, parse_size, render, verdict};
 use crate::dated;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output;
 use crate::output::say;
-use crate::workload::Workload;
 
 /// What was asked for beside the file.
 pub struct Options {
@@ -113,7 +114,7 @@ pub fn run(file: &Path, options: &Options, interrupt: &Interrupt) -> Result<Exit
     let mut is_fine = true;
     for (case, plan) in cases.iter().zip(&plans) {
         say!("{}", case.name);
-        let bench = measure(plan, interrupt)?;
+        let bench = measure(plan, interrupt.flag())?;
         is_fine &= matches!(verdict(&bench), Ok(Exit::Fine));
         let findings: Vec<Finding> = case
             .claims

@@ -10,7 +10,6 @@ use tidemark_results::RunRecord;
 use tidemark_results::compare::Counts;
 
 use super::plan::Plan;
-use crate::bench::child;
 use crate::bench::interrupt::Interrupt;
 use crate::exit::{Refusal, refuse};
 use crate::host;
@@ -18,6 +17,7 @@ use crate::output::say;
 use crate::run::loading::preload;
 use crate::run::plan::STEP_POOL_BYTES;
 use crate::run::program::plain;
+use tidemark_hostbench::child;
 
 /// How long one step may take.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
@@ -201,7 +201,7 @@ impl<'a> Steps<'a> {
     fn run(&self, mut command: Vec<OsString>, what: &str) -> Result<(), Refusal> {
         command.push("--".into());
         command.extend(self.plan.command());
-        match child::run(&command, LIMIT, &self.interrupt) {
+        match child::run(&command, LIMIT, self.interrupt.flag()) {
             Ok(_) => Ok(()),
             Err(reason) => refuse!("{what}: {reason}"),
         }

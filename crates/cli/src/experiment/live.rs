@@ -2,7 +2,6 @@
 //! swap, in the same memory of this machine.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,13 +11,13 @@ use tidemark_results::experiment::{Ending, ExperimentRecord, Measurement, Progra
 use super::file::{File, Run};
 use super::plan::{Plan, usual_programs};
 use super::workload::Workshop;
-use crate::bench::contender::{Contender, Rival};
-use crate::bench::measure::measure;
-use crate::bench::plan::{Plan as Bench, Prepared, ReadAhead};
-use crate::bench::record::ContenderRecord;
 use crate::exit::{Refusal, refuse};
-use crate::workload::Workload;
 use crate::{policies, size};
+use tidemark_hostbench::contender::{Contender, Rival};
+use tidemark_hostbench::measure;
+use tidemark_hostbench::plan::{Plan as Bench, Prepared, ReadAhead};
+use tidemark_hostbench::record::ContenderRecord;
+use tidemark_hostbench::workload::Workload;
 
 /// What is measured of a contender, and what it means. Times are of this machine.
 pub const METRICS: &[(&str, &str)] = &[
@@ -77,7 +76,9 @@ pub fn make(
             &prepared,
         )?;
         let interrupt = &workshop.interrupt;
-        let found = interrupt.holding(|| measure(&bench, interrupt))?;
+        let found = interrupt
+            .holding(|| measure(&bench, interrupt.flag()))
+            .map_err(Refusal::new)?;
         for left_out in &found.left_out {
             let (name, reason) = (&left_out.name, &left_out.reason);
             record
@@ -107,7 +108,7 @@ pub fn make(
     record.machine = format!("this machine, swap in {FOLDER}; one run each");
     record.programs = vec![ProgramFacts {
         name: program.trace.clone(),
-        command: prepared.command(),
+        command: prepared.command_line(),
         processes: u64::from(program.copies),
         source: "not recorded".into(),
         ..ProgramFacts::default()
@@ -201,13 +202,6 @@ fn measurement(
             None => Ending::GivenUp,
         },
         metrics,
-    }
-}
-
-impl Prepared {
-    fn command(&self) -> Vec<String> {
-        let told = |word: &OsString| word.to_string_lossy().into_owned();
-        self.words.iter().map(told).collect()
     }
 }
 

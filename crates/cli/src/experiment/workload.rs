@@ -17,13 +17,13 @@ use super::catalog::Catalog;
 use super::file::{Need, Trace};
 use super::once::Once;
 use super::plan::Mode;
-use crate::bench::child;
 use crate::bench::interrupt::Interrupt;
-use crate::bench::plan::Prepared;
 use crate::exit::{Refusal, refuse};
 use crate::host;
 use crate::output::say;
 use crate::run::program::{self, plain};
+use tidemark_hostbench::child;
+use tidemark_hostbench::plan::Prepared;
 
 /// Where traces are, and what they are made of.
 pub struct Workshop<'a> {
@@ -293,7 +293,7 @@ impl<'a> Workshop<'a> {
             Mode::Full => FULL_LIMIT,
         };
         let interrupt = &self.interrupt;
-        match interrupt.holding(|| child::run_command(command, limit, interrupt)) {
+        match interrupt.holding(|| child::run_command(command, limit, interrupt.flag())) {
             Ok(_) => Ok(()),
             Err(reason) => refuse!("trace `{}`: `{told}`: {reason}", trace.name),
         }

@@ -15,16 +15,15 @@ use tidemark_core::id::PAGE_BYTES;
 use tidemark_live::control;
 use tidemark_live::engine::Windows;
 use tidemark_live::shared::Shared;
+use tidemark_recording::spool::{Spool, VARIABLE};
+use tidemark_recording::{Collector, Settings, Totals};
 use tidemark_results::text;
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use super::Arguments;
-use super::collector::{Collector, Totals};
 use super::members::{Members, Tally};
 use super::plan::find_page_bytes;
-use super::process::Settings;
 use super::progress::{Progress, number};
-use super::spool::{Spool, VARIABLE};
 use super::writer::Writing;
 use super::{speed, window};
 use crate::exit::{Exit, Refusal, refuse};
@@ -67,14 +66,14 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
         .time
         .then(|| speed::time(&plan.program, &plan.words[1..]));
     let speed = speed.transpose()?;
-    let spool = Spool::new()?;
+    let spool = super::make_spool()?;
     let mut signals = super::catch_signals(&arguments.program)?;
     let folder = PrivateFolder::new()?;
     let (listener, socket) = folder.listen()?;
     let mut members = plan.open_shop(listener)?;
     let mut command = plan.command(&spool, &folder, socket);
     let (writing, sink) = Writing::begin(&plan.output, &plan.header(arguments, speed))?;
-    let mut collector = Collector::new(spool, plan.settings(), sink);
+    let mut collector = Collector::new(spool, plan.settings(), sink, super::ask_end);
     let mut progress = Progress::new(arguments.summary);
     let mut child = match command.spawn() {
         Ok(child) => child,

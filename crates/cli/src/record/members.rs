@@ -16,9 +16,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::reference_log;
 use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
+use tidemark_log::Log;
+use tidemark_recording::Birth;
 
-use super::collector::Birth;
-use super::log::Log;
 use crate::run::peers;
 use crate::run::strangers::parent_of;
 use crate::run::swap::wait_for_transfers;

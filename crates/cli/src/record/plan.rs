@@ -4,9 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tidemark_recording::Settings;
+use tidemark_recording::spool::{Spool, VARIABLE};
+
 use super::Arguments;
-use super::process::Settings;
-use super::spool::{Spool, VARIABLE};
 use crate::exit::{Refusal, refuse};
 use crate::run::program::{self, Obstacle};
 use crate::size;

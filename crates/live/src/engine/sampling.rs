@@ -18,12 +18,13 @@ use std::os::fd::OwnedFd;
 use rustix::time::{ClockId, clock_gettime};
 use tidemark_core::id::{FrameId, VirtPage};
 use tidemark_core::machine::{Machine, Rights};
+use tidemark_log::kind;
 
 pub use self::pace::Windows;
 use self::pace::{Look, Pace};
 use super::neighbours::Neighbours;
 use super::{Engine, Trouble, address_of};
-use crate::reference_log::{LogWriter, kind, monotonic_ns};
+use crate::reference_log::{LogWriter, monotonic_ns};
 use crate::sys::maps::Kind;
 use crate::sys::{memory, thread};
 

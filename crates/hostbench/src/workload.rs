@@ -1,6 +1,6 @@
 //! The measured programs: what `tidemark bench` runs under every contender.
 //!
-//! They are one hidden subcommand of this very binary, so that each contender runs the same code
+//! They are one hidden subcommand of the command, so that each contender runs the same code
 //! with the same allocator. A workload prints one line of JSON: how long its measured phase took,
 //! as it saw it itself, and a checksum of all it read, by which the contenders are compared.
 
@@ -17,9 +17,6 @@ use std::path::PathBuf;
 use self::array::{PAGE_BYTES, follow_on_file, follow_on_heap};
 use self::outcome::WorkloadOutcome;
 use self::pattern::{Pattern, Shape};
-use crate::exit::{Exit, Refusal};
-use crate::files::Files;
-use crate::output;
 
 /// A workload by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -48,7 +45,7 @@ pub enum Workload {
 /// Run one of the measured workloads by itself
 #[derive(Clone, Debug, clap::Args)]
 #[command(hide = true)]
-pub struct Arguments {
+pub struct Order {
     /// Which one.
     pub workload: Workload,
     /// Bytes of the array of each process, or of the sort buffer.
@@ -119,50 +116,39 @@ impl Workload {
     }
 }
 
-impl Files for Arguments {}
-
-/// Runs a workload and prints its outcome.
-pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
-    let outcome = measure(&arguments).map_err(Refusal::new)?;
-    output::print(&format!("{}\n", outcome.to_line()));
-    Ok(Exit::Fine)
-}
-
-fn measure(arguments: &Arguments) -> Result<WorkloadOutcome, String> {
-    if arguments.procs > 1 {
-        return team::measure(arguments);
+/// Runs a workload in this process, or in a team of processes.
+///
+/// # Errors
+/// The line that says what failed.
+pub fn measure(order: &Order) -> Result<WorkloadOutcome, String> {
+    if order.procs > 1 {
+        return team::measure(order);
     }
-    let folder = match (arguments.workload, &arguments.scratch) {
-        (Workload::Program, Some(scratch)) => {
-            Some(programs::prepare_copy(scratch, arguments.seed)?)
-        }
+    let folder = match (order.workload, &order.scratch) {
+        (Workload::Program, Some(scratch)) => Some(programs::prepare_copy(scratch, order.seed)?),
         _ => None,
     };
-    if arguments.on_signal {
+    if order.on_signal {
         team::wait_for_signal()?;
     }
     if let Some(folder) = folder {
-        return programs::program(&folder, &arguments.words);
+        return programs::program(&folder, &order.words);
     }
-    if let Some(pattern) =
-        arguments
-            .workload
-            .pattern(arguments.bytes, arguments.laps, arguments.seed)
-    {
-        let passage = match &arguments.scratch {
-            Some(scratch) if arguments.mapped => {
-                follow_on_file(pattern, &scratch.join(format!("array-{}", arguments.seed)))?
+    if let Some(pattern) = order.workload.pattern(order.bytes, order.laps, order.seed) {
+        let passage = match &order.scratch {
+            Some(scratch) if order.mapped => {
+                follow_on_file(pattern, &scratch.join(format!("array-{}", order.seed)))?
             }
             _ => follow_on_heap(pattern),
         };
         return Ok(WorkloadOutcome::of_passage(&passage));
     }
-    let scratch = arguments
+    let scratch = order
         .scratch
         .as_deref()
         .ok_or("this workload needs `--scratch`")?;
-    match arguments.workload {
+    match order.workload {
         Workload::Build => programs::build(scratch),
-        _ => programs::sort(scratch, arguments.bytes),
+        _ => programs::sort(scratch, order.bytes),
     }
 }

@@ -2,13 +2,16 @@
 //!
 //! A process that executes another program stays the same process here, with a new log.
 
-use tidemark_live::sys::pidfd::End;
-use tidemark_trace::{Event, Kinds, Rights};
+use tidemark_log::{Words, kind, word_at};
+use tidemark_trace::summary::End;
+use tidemark_trace::{Block, Event, Kinds, Rights};
 
-use super::log::{Words, kind, text_at, word_at};
-use super::reduce::Reducer;
-use super::runs::Runs;
-use super::sheet::{Sheet, Sink, Stack};
+use crate::reduce::Reducer;
+use crate::runs::Runs;
+use crate::sheet::{Sheet, Sink, Stack};
+
+/// The most that one system call transfers (`MAX_RW_COUNT`). A damaged log may say more.
+const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 
 /// Set in the rights of a mapping that others see the changes of.
 const RIGHTS_SHARED: u32 = 8;
@@ -212,9 +215,10 @@ impl Process {
             kind::HELLO => self.hello(word(0), word(2), tail(4)),
             kind::KERNEL if word(1) > 0 => {
                 let kinds = argument as u8 & (Kinds::LOAD.0 | Kinds::STORE.0);
-                self.reducer.kernel(word(0), word(1), kinds);
+                let bytes = word(1).min(TRANSFER_BYTES_MAX);
+                self.reducer.kernel(word(0), bytes, kinds);
             }
-            kind::CLOCK => self.reducer.time = self.reducer.time.max(word(0)),
+            kind::CLOCK => self.reducer.set_time(word(0)),
             kind::TOUCH => self.reducer.touch(word(0), argument as u8 & Kinds::ALL.0),
             kind::WINDOW => self.reducer.settle(),
             kind::WINDOW_LENGTH => self.reducer.event(Event::Windows { ns: word(0) }),
@@ -343,4 +347,9 @@ impl Process {
             });
         }
     }
+}
+
+/// A text of an entry, no longer than a trace can hold.
+fn text_at(words: &Words, index: usize) -> String {
+    tidemark_log::text_at(words, index, Block::TEXT_BYTES_MAX)
 }

@@ -1,27 +1,19 @@
-//! The recorder's log, as read while it is written (`docs/formats/recorder-log-v2.md`).
+//! Reads a log while it is written.
 //!
-//! The file is a ring that the recorded process has mapped. It is read and acknowledged through
-//! ordinary reads and writes, so that nothing here depends on the process being well, or alive.
+//! It is read and acknowledged through ordinary reads and writes of its file, so that nothing here
+//! depends on the process being well, or alive.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use tidemark_live::reference_log::{MAGIC, PUBLISHED_MAX};
-use tidemark_trace::Block;
-
-pub use tidemark_live::reference_log::kind;
+use crate::{HEADER_BYTES, Head, MAGIC, PUBLISHED_AT, PUBLISHED_MAX};
 
 const WORD: u64 = 8;
-const HEADER_BYTES: u64 = tidemark_live::reference_log::HEADER_BYTES as u64;
-const PUBLISHED_AT: u64 = tidemark_live::reference_log::PUBLISHED_AT as u64;
-/// Words of the header that change, from `next` on.
+/// Words of the header, and of those how many change from `Head::Next` on.
+const HEAD_WORDS: usize = 13;
 const STATE_WORDS: usize = 4;
-const NEXT_AT: u64 = 5 * WORD;
-const CHUNKS_CONSUMED_AT: u64 = 9 * WORD;
-const PUBLICATIONS_CONSUMED_AT: u64 = 10 * WORD;
-const DISMISSED_AT: u64 = 11 * WORD;
 
 /// Words of a log, as they are in memory.
 pub type Words = [[u8; WORD as usize]];
@@ -68,8 +60,9 @@ impl Log {
 
     /// The log in `file`.
     pub fn new(file: File) -> Result<Log> {
-        let head = read_words(&file, 0, 13)?;
-        let (chunk_words, chunks) = (head[2], head[3]);
+        let head = read_words(&file, 0, HEAD_WORDS)?;
+        let at = |word: Head| head[word as usize];
+        let (chunk_words, chunks) = (at(Head::ChunkWords), at(Head::Chunks));
         let is_sane = head[0] == MAGIC
             && (1 << 10..=1 << 24).contains(&chunk_words)
             && (2..=1 << 10).contains(&chunks);
@@ -81,10 +74,10 @@ impl Log {
         }
         Ok(Log {
             file,
-            parent: head[12] as u32,
+            parent: at(Head::Parent) as u32,
             chunk_words,
             chunks,
-            ring_address: head[4],
+            ring_address: at(Head::Ring),
             publications_read: 0,
             publications_consumed: 0,
             position: 0,
@@ -98,7 +91,7 @@ impl Log {
         let state = self.read_state()?;
         let fresh = state.publications.wrapping_sub(self.publications_read);
         for number in self.publications_read..self.publications_read + fresh.min(PUBLISHED_MAX) {
-            let at = PUBLISHED_AT + number % PUBLISHED_MAX * 2 * WORD;
+            let at = PUBLISHED_AT as u64 + number % PUBLISHED_MAX * 2 * WORD;
             let words = read_words(&self.file, at, 2)?;
             found.push(Publication {
                 position: words[0],
@@ -131,7 +124,7 @@ impl Log {
         if count == 0 {
             return Ok(None);
         }
-        let at = HEADER_BYTES + self.position % (self.chunks * self.chunk_words) * WORD;
+        let at = HEADER_BYTES as u64 + self.position % (self.chunks * self.chunk_words) * WORD;
         let length = (count * WORD) as usize;
         if self.bytes.len() < length {
             self.bytes.resize(length, 0);
@@ -141,7 +134,7 @@ impl Log {
         self.position += count;
         if self.position / self.chunk_words != chunk_before {
             // The words are copied: the writer may have the chunk again.
-            self.put(CHUNKS_CONSUMED_AT, self.position / self.chunk_words)?;
+            self.put(Head::ChunksRead, self.position / self.chunk_words)?;
         }
         Ok(Some(self.bytes[..length].as_chunks().0))
     }
@@ -149,17 +142,17 @@ impl Log {
     /// Lets the writer use the places of so many publications again.
     pub fn acknowledge(&mut self, publications: u64) -> Result<()> {
         self.publications_consumed += publications;
-        self.put(PUBLICATIONS_CONSUMED_AT, self.publications_consumed)
+        self.put(Head::PublicationsRead, self.publications_consumed)
     }
 
     /// Tells the writer that nobody reads on, and that all is well.
     pub fn dismiss(&self) {
         // If it can't be told, it finds out by itself.
-        let _ = self.put(DISMISSED_AT, 1);
+        let _ = self.put(Head::Dismissed, 1);
     }
 
     fn read_state(&self) -> Result<State> {
-        let words = read_words(&self.file, NEXT_AT, STATE_WORDS)?;
+        let words = read_words(&self.file, offset(Head::Next), STATE_WORDS)?;
         Ok(State {
             next: words[0],
             chunk: words[1],
@@ -168,9 +161,13 @@ impl Log {
         })
     }
 
-    fn put(&self, at: u64, value: u64) -> Result<()> {
-        self.file.write_all_at(&value.to_le_bytes(), at)
+    fn put(&self, word: Head, value: u64) -> Result<()> {
+        self.file.write_all_at(&value.to_le_bytes(), offset(word))
     }
+}
+
+fn offset(word: Head) -> u64 {
+    word as u64 * WORD
 }
 
 fn read_words(file: &File, at: u64, count: usize) -> Result<Vec<u64>> {
@@ -188,12 +185,13 @@ pub fn word_at(words: &Words, index: usize) -> u64 {
     words.get(index).map_or(0, |&word| u64::from_le_bytes(word))
 }
 
-/// The text at `index` of an entry: a word with its length, then its bytes.
-pub fn text_at(words: &Words, index: usize) -> String {
+/// The text at `index` of an entry: a word with its length, then its bytes. What is longer than
+/// `bytes_max` is cut off there.
+pub fn text_at(words: &Words, index: usize, bytes_max: usize) -> String {
     let length = usize::try_from(word_at(words, index)).unwrap_or(0);
     let bytes = words.get(index + 1..).unwrap_or_default().as_flattened();
     let bytes = &bytes[..length.min(bytes.len())];
     let mut text = String::from_utf8_lossy(bytes).into_owned();
-    text.truncate(text.floor_char_boundary(Block::TEXT_BYTES_MAX));
+    text.truncate(text.floor_char_boundary(bytes_max));
     text
 }

@@ -8,12 +8,12 @@
 //! References by the kernel are records of their own, so that those of the program alone can be
 //! told apart.
 
+use tidemark_log::Words;
 use tidemark_trace::{Event, Kinds};
 
-use super::log::Words;
-use super::moves::{self, Joint};
-use super::runs::{NOWHERE, Run, Step};
-use super::sheet::Sheet;
+use crate::moves::{self, Joint};
+use crate::runs::{NOWHERE, Run, Step};
+use crate::sheet::Sheet;
 
 /// Makes records of a process's references.
 #[derive(Debug)]
@@ -74,6 +74,8 @@ const EMPTY: Slot = Slot {
 };
 const SLOTS_FIRST: usize = 512;
 
+/// No program runs so long. A damaged log may say more, and what is added to a time must fit.
+const TIME_MAX: u64 = 1 << 62;
 /// A time that a record's gap holds, with some to spare.
 const GAP_SURE: u64 = 1 << 31;
 
@@ -153,8 +155,14 @@ impl Reducer {
         }
     }
 
+    /// Takes in that it is `time` now: no earlier than it was, and no later than there is room for.
+    pub fn set_time(&mut self, time: u64) {
+        self.time = self.time.max(time.min(TIME_MAX));
+    }
+
     /// Takes in a touch of the page at `address`, at the time told last.
     pub fn touch(&mut self, address: u64, kinds: u8) {
+        self.settle_exact();
         let page = address >> self.page_shift;
         match &mut self.open {
             Open::Exact(_) => self.sheet.record(page, kinds, self.time),

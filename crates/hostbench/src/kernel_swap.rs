@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 
-use super::cgroup::Controller;
+use crate::cgroup::Controller;
 use crate::output::say;
 
 /// How the kernel's read-ahead from swap is set: the logarithm of pages.

@@ -10,15 +10,12 @@
 //! A folder whose recording was killed is swept by the next recording.
 
 use std::fs::{DirBuilder, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, flock, mknodat};
-
-use crate::exit::{Refusal, refuse};
-use crate::run::program::plain;
 
 /// The variable that tells `tidemark mark` where the spool is.
 pub const VARIABLE: &str = "TIDEMARK_RECORDING";
@@ -60,18 +57,31 @@ pub enum Message {
     },
 }
 
+/// There is no place for a spool.
+#[derive(Debug)]
+pub struct SpoolError {
+    /// Where it was tried last.
+    pub folder: PathBuf,
+    /// Why that failed.
+    pub why: std::io::Error,
+}
+
 impl Spool {
     /// Makes a folder.
-    pub fn new() -> Result<Spool, Refusal> {
-        let mut why = String::new();
+    ///
+    /// # Errors
+    /// If it can be made in none of the places for temporary files; of the last one that was tried.
+    pub fn new() -> Result<Spool, SpoolError> {
+        let mut last = None;
         for parent in parents() {
             sweep(&parent);
             match Spool::new_in(&parent) {
                 Ok(spool) => return Ok(spool),
-                Err(error) => why = format!("`{}`: {}", parent.display(), plain(&error)),
+                Err(why) => last = Some((parent, why)),
             }
         }
-        refuse!("no folder for the recorder's logs: {why}; set TMPDIR to one you may write to")
+        let (folder, why) = last.unwrap_or_else(|| ("/tmp".into(), ErrorKind::NotFound.into()));
+        Err(SpoolError { folder, why })
     }
 
     /// Takes what has come through the bell.
@@ -144,7 +154,7 @@ fn make_folder(parent: &Path) -> std::io::Result<PathBuf> {
         last = DirBuilder::new().mode(0o700).create(&path);
         match &last {
             Ok(()) => return Ok(path),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(_) => break,
         }
     }

@@ -1,7 +1,7 @@
 //! The sheet: records and events of one process on their way into blocks.
 //!
 //! What is still open (the run of references to one page in exact mode, the quantum at hand in
-//! quantum mode) is kept by the [reducer](super::reduce); what comes here is final and in order.
+//! quantum mode) is kept by the [reducer](crate::reduce); what comes here is final and in order.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,11 +14,22 @@ use tidemark_trace::{Block, Event, Placed};
 #[derive(Clone, Debug)]
 pub struct Sink {
     /// Takes finished blocks.
-    pub finished: SyncSender<Block>,
+    finished: SyncSender<Block>,
     /// Holds blocks that have been written.
-    pub empty: Arc<Mutex<Vec<Block>>>,
+    pub(crate) empty: Arc<Mutex<Vec<Block>>>,
     /// The number of the process that is next to have a block.
-    pub process_next: Arc<AtomicU32>,
+    process_next: Arc<AtomicU32>,
+}
+
+impl Sink {
+    /// A sink whose blocks go to `finished`.
+    pub fn new(finished: SyncSender<Block>) -> Sink {
+        Sink {
+            finished,
+            empty: Arc::default(),
+            process_next: Arc::default(),
+        }
+    }
 }
 
 /// The records and events of a process that are not in a finished block yet.
@@ -130,8 +141,10 @@ impl Sheet {
         self.pages.lately.fill(u64::MAX);
     }
 
-    /// Adds a record. `time` is that of its first reference, and never goes back.
+    /// Adds a record. `time` is that of its first reference; one that goes back, as only a damaged
+    /// log tells, is that of the record before.
     pub fn record(&mut self, page: u64, kinds: u8, time: u64) {
+        let time = time.max(self.time_last);
         if time - self.time_last > u64::from(u32::MAX) {
             // A gap that no record holds lies between two blocks.
             self.finish_block();
@@ -311,11 +324,7 @@ mod tests {
     #[test]
     fn a_gap_that_no_record_holds_lies_between_two_blocks() {
         let (finished, blocks) = std::sync::mpsc::sync_channel(8);
-        let mut sheet = Sheet::new(Sink {
-            finished,
-            empty: Arc::default(),
-            process_next: Arc::default(),
-        });
+        let mut sheet = Sheet::new(Sink::new(finished));
         let late = 10 << 32;
         sheet.record(7, 2, 5);
         sheet.event(Event::Mark { name: "x".into() }, 9);

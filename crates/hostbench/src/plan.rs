@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::contender::{Contender, Rival};
-use super::optimal::optimal_page_ins;
-use crate::exit::{Refusal, refuse};
+use crate::contender::{Contender, Rival};
+use crate::optimal::optimal_page_ins;
 use crate::workload::Workload;
 use crate::workload::array::PAGE_BYTES;
 
@@ -20,6 +19,16 @@ pub struct Prepared {
     pub folder: PathBuf,
     /// The program and its arguments.
     pub words: Vec<OsString>,
+}
+
+impl Prepared {
+    /// The program and its arguments as texts.
+    pub fn command_line(&self) -> Vec<String> {
+        let words = self.words.iter();
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect()
+    }
 }
 
 /// With which read-ahead the kernel's swap takes part.
@@ -64,36 +73,32 @@ pub struct Plan {
 
 impl Plan {
     /// Checks what belongs together.
-    pub fn check(&self) -> Result<(), Refusal> {
+    ///
+    /// # Errors
+    /// The line that says what does not.
+    pub fn check(&self) -> Result<(), String> {
         let (memory, size) = (self.memory_bytes, self.size_bytes);
-        if memory < BYTES_MIN {
-            refuse!("`--memory` is {memory} bytes; the least is 1M");
-        }
-        if self.workload != Workload::Build && size < BYTES_MIN {
-            refuse!("`--size` is {size} bytes; the least is 1M");
-        }
-        if self.workload.shape().is_some() && size / PAGE_BYTES > u64::from(u32::MAX) / 2 {
-            refuse!("`--size` is {size} bytes; the most is 8T");
-        }
-        if self.workload == Workload::Program {
-            refuse!("`program` is what `tidemark experiment` runs; name another workload");
-        }
-        if self.procs == 0 || self.procs > 256 {
-            refuse!("`--procs` is {}; it must be from 1 to 256", self.procs);
-        }
-        if self.workload.shape().is_none() && self.procs > 1 {
-            refuse!(
-                "`{}` runs one program; leave out `--procs`",
-                self.workload.name()
-            );
-        }
-        if self.rounds == 0 {
-            refuse!("`--rounds` is 0; it must be at least 1");
-        }
-        if self.own.is_empty() && self.rivals.is_empty() {
-            refuse!("there is no contender; name some with `--against`");
-        }
-        Ok(())
+        let wrong = if memory < BYTES_MIN {
+            format!("`--memory` is {memory} bytes; the least is 1M")
+        } else if self.workload != Workload::Build && size < BYTES_MIN {
+            format!("`--size` is {size} bytes; the least is 1M")
+        } else if self.workload.shape().is_some() && size / PAGE_BYTES > u64::from(u32::MAX) / 2 {
+            format!("`--size` is {size} bytes; the most is 8T")
+        } else if self.workload == Workload::Program {
+            "`program` is what `tidemark experiment` runs; name another workload".into()
+        } else if self.procs == 0 || self.procs > 256 {
+            format!("`--procs` is {}; it must be from 1 to 256", self.procs)
+        } else if self.workload.shape().is_none() && self.procs > 1 {
+            let name = self.workload.name();
+            format!("`{name}` runs one program; leave out `--procs`")
+        } else if self.rounds == 0 {
+            "`--rounds` is 0; it must be at least 1".into()
+        } else if self.own.is_empty() && self.rivals.is_empty() {
+            "there is no contender; name some with `--against`".into()
+        } else {
+            return Ok(());
+        };
+        Err(wrong)
     }
 
     /// The passes each process makes; 0 for the real programs.

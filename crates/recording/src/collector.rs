@@ -11,14 +11,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
-use tidemark_live::sys::pidfd::{End, end_of};
+use tidemark_log::{Log, Publication};
 use tidemark_trace::Event;
+use tidemark_trace::summary::End;
 
-use super::log::{Log, Publication};
-use super::process::{Process, Settings};
-use super::sheet::Sink;
-use super::spool::{Message, Spool};
-use super::valgrind::Account;
+use crate::process::{Process, Settings};
+use crate::sheet::Sink;
+use crate::spool::{Message, Spool};
+use crate::valgrind::Account;
 
 /// How long a round may be put off while nobody rings.
 const ROUND: Duration = Duration::from_millis(20);
@@ -27,12 +27,16 @@ const END_WAIT: Duration = Duration::from_millis(500);
 /// How often what there is goes to the file, however little: a killed recording keeps it.
 const FLUSH: Duration = Duration::from_millis(500);
 
+/// Asks how the process behind a pidfd ended: `None` as long as that is not known.
+pub type AskEnd = fn(&OwnedFd) -> Option<End>;
+
 /// Reads logs, and makes blocks of what they say.
 #[derive(Debug)]
 pub struct Collector {
     spool: Spool,
     settings: Settings,
     sink: Sink,
+    ask_end: AskEnd,
     processes: Vec<Process>,
     /// The logs that may still have something to say.
     sources: Vec<Source>,
@@ -100,11 +104,12 @@ pub struct Totals {
 
 impl Collector {
     /// A collector of what comes to `spool`.
-    pub fn new(spool: Spool, settings: Settings, sink: Sink) -> Collector {
+    pub fn new(spool: Spool, settings: Settings, sink: Sink, ask_end: AskEnd) -> Collector {
         Collector {
             spool,
             settings,
             sink,
+            ask_end,
             processes: Vec::new(),
             sources: Vec::new(),
             notes: Vec::new(),
@@ -356,7 +361,7 @@ impl Collector {
         let is_last = self.first_end.is_some();
         let known = self.first_end.filter(|&(pid, _)| pid == source.pid);
         let end = known.map(|(_, end)| end);
-        let end = end.or_else(|| source.life.as_ref().and_then(end_of));
+        let end = end.or_else(|| source.life.as_ref().and_then(self.ask_end));
         if end.is_none() && !is_last && source.life.is_some() && since.elapsed() < END_WAIT {
             return;
         }

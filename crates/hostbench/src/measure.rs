@@ -3,20 +3,19 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::ValueEnum;
 use tidemark_results::RunRecord;
 
-use super::cgroup::{Controller, Group};
-use super::child;
-use super::contender::{Contender, PAGE_CLUSTERS, Rival, inside_group, under_own};
-use super::interrupt::Interrupt;
-use super::kernel::{KernelSwap, SwapCounters, drop_caches, vmstat};
-use super::plan::{Plan, ReadAhead};
-use super::record::{BenchRecord, ContenderRecord, LeftOut, PageCluster, SCHEMA, Sample};
-use crate::exit::Refusal;
+use crate::cgroup::{Controller, Group};
+use crate::child;
+use crate::contender::{Contender, PAGE_CLUSTERS, Rival, inside_group, under_own};
+use crate::kernel_swap::{KernelSwap, SwapCounters, drop_caches, vmstat};
 use crate::output::say;
+use crate::plan::{Plan, ReadAhead};
+use crate::record::{BenchRecord, ContenderRecord, LeftOut, PageCluster, SCHEMA, Sample};
 use crate::workload::array::PAGE_BYTES;
 use crate::workload::outcome::WorkloadOutcome;
 use crate::workload::{Workload, programs};
@@ -24,7 +23,7 @@ use crate::workload::{Workload, programs};
 /// A benchmark under way.
 struct Bench<'a> {
     plan: &'a Plan,
-    interrupt: &'a Interrupt,
+    interrupt: &'a AtomicBool,
     tidemark: PathBuf,
     scratch: Scratch,
     controller: Result<Controller, String>,
@@ -41,7 +40,7 @@ struct Entry {
 }
 
 /// Runs what `plan` says. Contenders that can't run are left out and named.
-pub fn measure(plan: &Plan, interrupt: &Interrupt) -> Result<BenchRecord, Refusal> {
+pub fn measure(plan: &Plan, interrupt: &AtomicBool) -> Result<BenchRecord, String> {
     let mut bench = Bench::start(plan, interrupt)?;
     let mut left_out = Vec::new();
     let mut entries = bench.enter_contenders(&mut left_out);
@@ -68,8 +67,8 @@ pub fn measure(plan: &Plan, interrupt: &Interrupt) -> Result<BenchRecord, Refusa
                     entry.is_given_up = start.elapsed() >= plan.limit;
                 }
             }
-            if interrupt.is_wanted() {
-                return Err(Refusal::new("interrupted; what was changed is put back"));
+            if interrupt.load(Ordering::Relaxed) {
+                return Err("interrupted; what was changed is put back".into());
             }
         }
     }
@@ -78,14 +77,14 @@ pub fn measure(plan: &Plan, interrupt: &Interrupt) -> Result<BenchRecord, Refusa
 }
 
 impl<'a> Bench<'a> {
-    fn start(plan: &'a Plan, interrupt: &'a Interrupt) -> Result<Bench<'a>, Refusal> {
-        let tidemark = std::env::current_exe()
-            .map_err(|error| Refusal::new(format!("no path to this program: {error}")))?;
-        let scratch = Scratch::create(&plan.folder).map_err(Refusal::new)?;
+    fn start(plan: &'a Plan, interrupt: &'a AtomicBool) -> Result<Bench<'a>, String> {
+        let tidemark =
+            std::env::current_exe().map_err(|error| format!("no path to this program: {error}"))?;
+        let scratch = Scratch::create(&plan.folder)?;
         match plan.workload {
-            Workload::Build => programs::prepare_build(&scratch.path).map_err(Refusal::new)?,
+            Workload::Build => programs::prepare_build(&scratch.path)?,
             Workload::Sort => {
-                programs::prepare_sort(&scratch.path, plan.size_bytes).map_err(Refusal::new)?;
+                programs::prepare_sort(&scratch.path, plan.size_bytes)?;
             }
             _ => {}
         }

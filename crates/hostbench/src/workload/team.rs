@@ -7,17 +7,16 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use super::Arguments;
+use super::Order;
 use super::outcome::WorkloadOutcome;
-use crate::output;
 
-/// Runs `arguments.procs` members and returns what they did together.
-pub fn measure(arguments: &Arguments) -> Result<WorkloadOutcome, String> {
+/// Runs `order.procs` members and returns what they did together.
+pub fn measure(order: &Order) -> Result<WorkloadOutcome, String> {
     let mut members = Team {
         children: Vec::new(),
     };
-    for number in 0..arguments.procs {
-        members.children.push(start_member(arguments, number)?);
+    for number in 0..order.procs {
+        members.children.push(start_member(order, number)?);
     }
     let mut outputs = Vec::new();
     for child in &mut members.children {
@@ -64,7 +63,9 @@ pub fn measure(arguments: &Arguments) -> Result<WorkloadOutcome, String> {
 
 /// Says `ready` and waits for a line on standard input.
 pub fn wait_for_signal() -> Result<(), String> {
-    output::print("ready\n");
+    std::io::stdout()
+        .write_all(b"ready\n")
+        .map_err(|error| format!("standard output can't be written: {error}"))?;
     // Read into the stack: the heap may be paged by the time a system call gets it.
     let mut byte = [0u8; 1];
     match std::io::stdin().lock().read(&mut byte) {
@@ -89,29 +90,29 @@ impl Drop for Team {
     }
 }
 
-fn start_member(arguments: &Arguments, number: u32) -> Result<Child, String> {
+fn start_member(order: &Order, number: u32) -> Result<Child, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("no path to this program: {error}"))?;
     let mut command = Command::new(program);
     command
         .arg("workload")
-        .arg(arguments.workload.name())
+        .arg(order.workload.name())
         .arg("--on-signal");
-    command.arg("--bytes").arg(arguments.bytes.to_string());
+    command.arg("--bytes").arg(order.bytes.to_string());
     command
         .arg("--seed")
-        .arg(arguments.seed.wrapping_add(u64::from(number)).to_string());
-    if let Some(laps) = arguments.laps {
+        .arg(order.seed.wrapping_add(u64::from(number)).to_string());
+    if let Some(laps) = order.laps {
         command.arg("--laps").arg(laps.to_string());
     }
-    if let Some(scratch) = &arguments.scratch {
+    if let Some(scratch) = &order.scratch {
         command.arg("--scratch").arg(scratch);
     }
-    if arguments.mapped {
+    if order.mapped {
         command.arg("--mapped");
     }
-    if !arguments.words.is_empty() {
-        command.arg("--").args(&arguments.words);
+    if !order.words.is_empty() {
+        command.arg("--").args(&order.words);
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command

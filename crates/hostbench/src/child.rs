@@ -4,19 +4,18 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-
-use super::interrupt::Interrupt;
 
 /// How long a program that was told to end may take.
 const END_LIMIT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Runs the words and returns what they wrote to standard output: see [`run_command`].
-pub fn run(words: &[OsString], limit: Duration, interrupt: &Interrupt) -> Result<String, String> {
+pub fn run(words: &[OsString], limit: Duration, interrupt: &AtomicBool) -> Result<String, String> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdout(Stdio::piped());
     run_command(&mut command, limit, interrupt)
@@ -28,7 +27,7 @@ pub fn run(words: &[OsString], limit: Duration, interrupt: &Interrupt) -> Result
 pub fn run_command(
     command: &mut Command,
     limit: Duration,
-    interrupt: &Interrupt,
+    interrupt: &AtomicBool,
 ) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut child = command
@@ -66,7 +65,7 @@ fn collect(mut stream: impl Read + Send + 'static) -> Receiver<String> {
     receiver
 }
 
-fn wait(child: &mut Child, limit: Duration, interrupt: &Interrupt) -> Result<(), String> {
+fn wait(child: &mut Child, limit: Duration, interrupt: &AtomicBool) -> Result<(), String> {
     let start = Instant::now();
     loop {
         match child.try_wait() {
@@ -75,9 +74,9 @@ fn wait(child: &mut Child, limit: Duration, interrupt: &Interrupt) -> Result<(),
             Ok(None) => {}
             Err(error) => return Err(format!("it can't be waited for: {error}")),
         }
-        if interrupt.is_wanted() || start.elapsed() > limit {
+        if interrupt.load(Ordering::Relaxed) || start.elapsed() > limit {
             end(child);
-            return Err(match interrupt.is_wanted() {
+            return Err(match interrupt.load(Ordering::Relaxed) {
                 true => "interrupted".to_owned(),
                 false => format!("it took longer than {} s", limit.as_secs()),
             });
@@ -116,7 +115,7 @@ mod tests {
         let script = format!("sleep 60 & echo $! >{}; wait", pid_file.display());
         let words = ["sh", "-c", &script].map(OsString::from);
         let begin = Instant::now();
-        let told = run(&words, Duration::from_secs(1), &Interrupt::never()).unwrap_err();
+        let told = run(&words, Duration::from_secs(1), &AtomicBool::new(false)).unwrap_err();
         assert!(told.contains("it took longer than 1 s"), "{told}");
         assert!(
             begin.elapsed() < Duration::from_secs(30),
@@ -137,7 +136,7 @@ mod tests {
     fn what_a_command_wrote_is_returned_and_its_last_complaint_told() {
         let run = |script: &str| {
             let words = ["sh", "-c", script].map(OsString::from);
-            run(&words, Duration::from_secs(60), &Interrupt::never())
+            run(&words, Duration::from_secs(60), &AtomicBool::new(false))
         };
         assert_eq!(run("echo one; echo two"), Ok("one\ntwo\n".to_owned()));
         let told = run("echo first >&2; echo last >&2; exit 3").unwrap_err();
