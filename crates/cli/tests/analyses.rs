@@ -616,10 +616,10 @@ fn found_m4_the_last_pages_and_times_that_there_are_are_shown() {
     }
     writer.finish().unwrap();
     let page = folder.path("report.html");
-    let windows = "1,18446744073709551615";
     for command in [
         &["curve", &trace, "--policies", "lru,ws,vmin,opt,pff,clock"][..],
-        &["wss", &trace, "--windows", windows],
+        &["wss", &trace],
+        &["wss", &trace, "--windows", "999999999G"],
         &["map", &trace],
         &["map", &trace, "--svg", &folder.path("map.svg")],
         &["report", &trace, "-o", &page],
