@@ -27,7 +27,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     policies: Vec<String>,
     /// Estimate LRU's curve from eight samples of the pages: a share of them (`0.01`, `1%`), or
-    /// at most so many at a time (`8k`)
+    /// at most so many at a time (`8k`); each process's pages count apart, and stay when it ends
     #[arg(long, value_name = "RATE|PAGES")]
     sample: Option<String>,
     /// The sizes of memory: in pages (`4096`), with a unit (`16M`), as a share of all the pages

@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::Args;
-use tidemark_lab::study::{Opened, Study, Wanted};
+use tidemark_lab::study::{Opened, Study, Unchosen, Wanted};
 use tidemark_report::picture::Picture;
 use tidemark_report::terminal::Screen;
 use tidemark_results::text;
@@ -26,6 +26,10 @@ pub struct Source {
     /// The trace; `-` for standard input
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
+    /// Look at these processes alone: numbers as `tidemark info` lists them, or else pids, or
+    /// programs (`cc1`); several with commas
+    #[arg(long, value_name = "PROCESS,…", value_delimiter = ',')]
+    process: Vec<String>,
     /// Read the intact part of a truncated trace
     #[arg(long)]
     partial: bool,
@@ -69,10 +73,18 @@ impl Source {
         vec![self.trace.clone()]
     }
 
-    /// Opens it.
+    /// Opens it, and chooses the processes that are asked for.
     pub fn open(&self) -> Result<Opened, Refusal> {
         let path = traces::openable(&self.trace);
-        Opened::open(path, self.partial).map_err(|error| self.refusal(&error))
+        let opened = Opened::open(path, self.partial);
+        let mut opened = opened.map_err(|error| self.refusal(&error))?;
+        match opened.choose(&self.process) {
+            Ok(()) => Ok(opened),
+            Err(Unchosen::Trace(error)) => Err(self.refusal(&error)),
+            Err(unknown @ Unchosen::Unknown { .. }) => {
+                refuse!("`{}`: `--process`: {unknown}", traces::name_of(&self.trace))
+            }
+        }
     }
 
     /// Reads what is wanted of it, if that does not take more memory than there is. `remedy` says

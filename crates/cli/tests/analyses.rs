@@ -448,3 +448,182 @@ fn found_h9_a_simulated_policy_is_answered_for_or_said_not_to_be() {
         "{notes}"
     );
 }
+
+/// Writes a trace of a process that stores to 100 pages and reads 50 of a library, and of three
+/// children that read all of that, and store to ten of the pages.
+fn family(folder: &Folder) -> String {
+    let header = Header {
+        page_bytes: 4096,
+        granularity: Granularity::Exact,
+        time: TimeUnit::Instructions,
+        source: "test".into(),
+        command: vec!["family".into()],
+        speed: None,
+    };
+    let path = folder.path("family.tide");
+    let mut writer = Writer::new(std::fs::File::create(&path).unwrap(), &header).unwrap();
+    let library = Event::Map {
+        start: 1000,
+        pages: 50,
+        rights: Rights::READ,
+        is_shared: false,
+        file: "/lib/x".into(),
+        offset: 0,
+    };
+    for process in 0..4 {
+        let parent = if process == 0 { 0 } else { 100 };
+        let program = match process {
+            0 => "/bin/parent",
+            _ => "/bin/child",
+        };
+        let start = Event::Start {
+            pid: 100 + process,
+            parent,
+            program: program.into(),
+        };
+        let placed = |event| Placed {
+            after: 0,
+            time: 0,
+            event,
+        };
+        let mut block = Block {
+            process,
+            events: vec![placed(start), placed(library.clone())],
+            ..Block::default()
+        };
+        for page in (0..100).chain(1000..1050) {
+            let is_stored = page < 10 || process == 0 && page < 100;
+            let kinds = if is_stored { Kinds::STORE } else { Kinds::LOAD };
+            block.push(page, kinds, 1);
+        }
+        writer.write(&block).unwrap();
+    }
+    writer.finish().unwrap();
+    path
+}
+
+#[test]
+fn found_m4_pages_that_processes_share_count_once() {
+    let folder = Folder::new("shared-pages");
+    let trace = family(&folder);
+    let record = json(&["curve", &trace, "--at", "all", "--json"]);
+    assert_eq!(record["trace"]["pages"], 180);
+    let points = record["curves"][0]["points"].as_array().unwrap();
+    assert_eq!(points.len(), 180);
+    assert_eq!(points[179]["misses"], 180);
+    let notes = record["notes"].to_string();
+    assert!(!notes.contains("share"), "{notes}");
+    let sets = json(&["wss", &trace, "--windows", "10k", "--json"]);
+    assert_eq!(sets["windows"][0]["peak"], 180);
+    let map = json(&["map", &trace, "--json"]);
+    assert_eq!(map["trace"]["pages"], 180);
+    let page = folder.path("report.html");
+    let report = json(&["report", &trace, "-o", &page, "--json"]);
+    assert_eq!(report["trace"]["pages"], 180);
+    assert_eq!(report["curve"]["trace"]["pages"], 180);
+    let sample = ["curve", &trace, "--sample", "50%", "--json"];
+    let notes = json(&sample)["notes"].to_string();
+    assert!(
+        notes.contains("those that processes share count once in each"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn found_m4_one_process_is_looked_at_alone() {
+    let folder = Folder::new("chosen");
+    let trace = family(&folder);
+    for (asked, pages, processes) in [
+        ("0", 150, 1),
+        ("102", 150, 1),
+        ("child", 350, 3),
+        ("/bin/parent,3", 160, 2),
+    ] {
+        for command in ["curve", "wss", "map"] {
+            let record = json(&[command, &trace, "--process", asked, "--json"]);
+            let facts = &record["trace"];
+            assert_eq!(facts["pages"], pages, "{command} {asked}");
+            assert_eq!(facts["records"], processes * 150, "{command} {asked}");
+            assert_eq!(facts["time"], processes * 150, "{command} {asked}");
+            assert_eq!(facts["chosen"]["of"], 4);
+        }
+    }
+    let page = folder.path("report.html");
+    text(&["report", &trace, "-o", &page, "--process", "child"]);
+    let html = std::fs::read_to_string(&page).unwrap();
+    let heading = "only processes 1 child (pid 101), 2 child (pid 102), 3 child (pid 103) of 4";
+    assert!(html.contains(heading));
+    text(&["report", &trace, "-o", &page, "--process", "102"]);
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.contains("only process 2 child (pid 102) of 4"));
+    for command in ["curve", "wss", "map", "report"] {
+        let output = tidemark(&[command, &trace, "--process", "gcc"]);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        let told = stderr(&output);
+        let expected = "`--process`: no process \"gcc\"; there are 0 parent (pid 100), 1 child";
+        assert!(
+            told.contains(expected) && told.lines().count() == 1,
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn found_m4_more_time_than_is_counted_is_refused() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/v1.tide");
+    let folder = Folder::new("time");
+    let page = folder.path("report.html");
+    for command in [
+        &["curve", trace][..],
+        &["wss", trace],
+        &["map", trace],
+        &["report", trace, "-o", &page],
+    ] {
+        let output = tidemark(command);
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        let told = stderr(&output);
+        let expected = "the time of all processes together, 18446744073709551615 is too large";
+        assert!(
+            told.contains(expected) && told.lines().count() == 1,
+            "{told}"
+        );
+        text(&[command, &["--process", "2"]].concat());
+    }
+}
+
+#[test]
+fn found_m4_the_last_pages_and_times_that_there_are_are_shown() {
+    let folder = Folder::new("extremes");
+    let header = Header {
+        page_bytes: 4096,
+        granularity: Granularity::Quantum(1000),
+        time: TimeUnit::Instructions,
+        source: "test".into(),
+        command: vec![],
+        speed: None,
+    };
+    let trace = folder.path("extremes.tide");
+    let mut writer = Writer::new(std::fs::File::create(&trace).unwrap(), &header).unwrap();
+    for (time_start, step) in [(0, 1), ((1 << 62) - 6000, 1000)] {
+        let mut block = Block {
+            time_start,
+            ..Block::default()
+        };
+        for page in [0, u64::MAX, 1, u64::MAX - 1, 0] {
+            block.push(page, Kinds::LOAD, step);
+        }
+        writer.write(&block).unwrap();
+    }
+    writer.finish().unwrap();
+    let page = folder.path("report.html");
+    for command in [
+        &["curve", &trace, "--policies", "lru,ws,vmin,opt,pff,clock"][..],
+        &["wss", &trace],
+        &["wss", &trace, "--windows", "999999999G"],
+        &["map", &trace],
+        &["map", &trace, "--svg", &folder.path("map.svg")],
+        &["report", &trace, "-o", &page],
+    ] {
+        text(command);
+    }
+}

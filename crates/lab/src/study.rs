@@ -6,6 +6,7 @@
 //! the record.
 
 mod ample;
+mod chosen;
 pub mod claims;
 mod curves;
 mod extent;
@@ -29,7 +30,7 @@ use std::path::Path;
 use tidemark_results::analysis::map::{self, MapRecord};
 use tidemark_results::analysis::report::{self, ReportRecord};
 use tidemark_results::analysis::{Mark, TimeUnit, TraceFacts, Windows};
-use tidemark_trace::{Block, Blocks, Error, Granularity, Header, Speed, Unpacker};
+use tidemark_trace::{Block, Blocks, Error, Event, Granularity, Header, Placed, Speed, Unpacker};
 
 use crate::analysis::ageing::working_set_over_time;
 use crate::analysis::map::{AddressMap, Fineness, Mapper};
@@ -43,6 +44,7 @@ use crate::analysis::{Choice, Loading, References};
 use extent::Extent;
 use passing::{Passed, Passer};
 
+pub use chosen::{Known, Unchosen};
 pub use opened::Opened;
 pub use order::{Assumed, CurveOrder, Sizes};
 pub use passing::{Passing, WorkingSets};
@@ -88,6 +90,10 @@ pub struct Study {
     sight: Sight,
     /// How fast the program is by itself.
     speed: Option<Speed>,
+    /// The processes that are looked at, if not all.
+    chosen: Option<Vec<u32>>,
+    /// Whether the trace tells what is mapped where.
+    has_mappings: bool,
     /// The trace, for what goes through it once more.
     blocks: Blocks,
 }
@@ -132,29 +138,35 @@ impl Study {
     /// Reads a trace that is open.
     ///
     /// # Errors
-    /// It can't be read, or is corrupt.
+    /// It can't be read, is corrupt, or takes longer than is counted.
     pub fn of(opened: Opened, wanted: Wanted, progress: &mut Progress<'_>) -> Result<Study, Error> {
         let Opened {
             blocks,
             extent,
             mut facts,
+            chosen,
+            speed,
         } = opened;
+        extent.check()?;
         let header = blocks.header();
         let (wanted, sets) = settle(wanted, header, &facts);
-        let mut reading = Reading::new(header, &wanted, extent);
+        let mut reading = Reading::new(header, &wanted, extent, facts.processes);
+        let has_pages = reading.has_pages;
         let passed = std::thread::scope(|scope| {
             let touch = ReferenceString::touch_of(header.granularity);
-            let longest = longest(&wanted.passing, header, &facts, extent);
+            let longest = longest(&wanted.passing, speed, &facts, extent);
             let mut passer = Passer::start(scope, &wanted.passing, touch, extent.end, longest);
-            let read = reading.take_all(&blocks, &mut passer, progress);
+            let chosen = chosen.as_deref();
+            let read = reading.take_all(&blocks, chosen, &mut passer, progress);
             let passed = passer.finish();
             read.map(|()| passed)
         })?;
+        let has_mappings = reading.has_mappings;
         let (references, map, sampler) = reading.finish();
         let touched: u64 = map.regions.iter().map(|region| region.touched).sum();
         facts.granularity = self::facts(header, references.granularity).granularity;
         facts.pages = match (&sampler, wanted.map) {
-            _ if wanted.has_pages() => u64::from(references.page_count),
+            _ if has_pages => u64::from(references.page_count),
             (Some(sampler), None) => {
                 facts.is_pages_estimate = true;
                 sampler.pages()
@@ -163,10 +175,10 @@ impl Study {
         };
         let sight = sight_of(&references);
         facts.windows = windows_of(header, references.granularity, sight);
-        if wanted.has_pages() && references.alive_max < references.page_count {
+        if has_pages && references.alive_max < references.page_count {
             facts.pages_at_once = Some(u64::from(references.alive_max));
         }
-        if !wanted.has_pages() {
+        if !has_pages {
             facts.time = map.time;
         }
         let mut study = Study {
@@ -177,7 +189,9 @@ impl Study {
             marks: map.marks.clone(),
             map: wanted.map.map(|_| map),
             sight,
-            speed: header.speed,
+            speed,
+            chosen,
+            has_mappings,
             blocks,
         };
         study.follow_sets(sets);
@@ -313,12 +327,12 @@ fn settle(
 
 /// So many of the longest intervals decide how much memory is needed: one more than there may be
 /// page-ins.
-fn longest(passing: &Passing, header: &Header, facts: &TraceFacts, extent: Extent) -> u64 {
+fn longest(passing: &Passing, speed: Option<Speed>, facts: &TraceFacts, extent: Extent) -> u64 {
     let Some(assumed) = &passing.intervals else {
         return 0;
     };
     assumed
-        .informed(header.speed, facts.time_unit, facts.time)
+        .informed(speed, facts.time_unit, facts.time)
         .page_ins_max(extent.end, facts.time_unit)
         .min(extent.references)
         + 1
@@ -331,6 +345,7 @@ struct Reading {
     sampler: Option<Sampler>,
     granularity: Granularity,
     has_map: bool,
+    has_mappings: bool,
     has_pages: bool,
     keeps_pages: bool,
     keeps_times: bool,
@@ -339,7 +354,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(header: &Header, wanted: &Wanted, extent: Extent) -> Reading {
+    fn new(header: &Header, wanted: &Wanted, extent: Extent, processes: u64) -> Reading {
         // Without a map, marks still come from one, of the least size.
         let fineness = wanted.map.unwrap_or(Fineness {
             columns_max: 2,
@@ -352,12 +367,17 @@ impl Reading {
             false => 0,
         };
         Reading {
-            loading: Loading::new(header, Choice::All),
+            loading: match processes {
+                0 | 1 => Loading::new(header, Choice::All),
+                _ => Loading::shared(header, Choice::All),
+            },
             mapper: Mapper::new(header.time, fineness),
             sampler: wanted.sampling.as_ref().map(Sampler::new),
             granularity: header.granularity,
             has_map: wanted.map.is_some(),
-            has_pages: wanted.has_pages(),
+            has_mappings: false,
+            // What processes have in common is known by the numbers of pages.
+            has_pages: wanted.has_pages() || wanted.map.is_some() && processes > 1,
             keeps_pages,
             keeps_times,
             kept: Columns {
@@ -371,13 +391,18 @@ impl Reading {
     fn take_all(
         &mut self,
         blocks: &Blocks,
+        chosen: Option<&[u32]>,
         passer: &mut Passer<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<(), Error> {
         let mut unpacker = Unpacker::new()?;
         let mut block = Block::default();
-        let count = blocks.index().entries.len();
-        for number in 0..count {
+        let entries = &blocks.index().entries;
+        let count = entries.len();
+        for (number, entry) in entries.iter().enumerate() {
+            if chosen.is_some_and(|chosen| !chosen.contains(&entry.process)) {
+                continue;
+            }
             blocks.read(number, &mut unpacker, &mut block)?;
             self.take(&block, passer);
             progress("reading", (number + 1) as f64 / count as f64);
@@ -387,6 +412,8 @@ impl Reading {
 
     fn take(&mut self, block: &Block, passer: &mut Passer<'_>) {
         self.granularity = self.granularity.after(block);
+        let is_map = |placed: &Placed| matches!(placed.event, Event::Map { .. });
+        self.has_mappings = self.has_mappings || block.events.iter().any(is_map);
         if let Some(sampler) = &mut self.sampler {
             sampler.take(block);
         }
@@ -445,6 +472,7 @@ fn facts(header: &Header, longest: Granularity) -> TraceFacts {
         is_pages_estimate: false,
         windows: None,
         pages_at_once: None,
+        chosen: None,
     }
 }
 

@@ -222,7 +222,11 @@ pub fn restore(
         return Err(of_argument("state", "inconsistent", needs));
     }
     let names = processes.iter().zip(numbers);
-    let names = names.map(|(&process, &page)| Name { process, page });
+    let names = names.map(|(&process, &page)| Name {
+        process,
+        copy: 0,
+        page,
+    });
     let loaded = analysis::References {
         pages: pages.to_vec(),
         times: times.to_vec(),

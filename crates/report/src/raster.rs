@@ -164,7 +164,8 @@ impl Raster {
 /// The addresses of a region, as numbers in hexadecimal.
 pub fn addresses(region: &Region, page_bytes: u64) -> String {
     let first = region.start.saturating_mul(page_bytes);
-    let end = (region.start + region.pages).saturating_mul(page_bytes);
+    let end = region.start.saturating_add(region.pages);
+    let end = end.saturating_mul(page_bytes);
     format!("{first:x}–{end:x}")
 }
 

@@ -2,11 +2,14 @@
 
 use tidemark_results::analysis::curve::{Curve, CurveRecord, Need, RunNeed, RunNeeds};
 use tidemark_results::analysis::map::{MapRecord, Region};
-use tidemark_results::analysis::{Accuracy, TraceFacts, UnitSource};
+use tidemark_results::analysis::{Accuracy, Chosen, ChosenProcess, TraceFacts, UnitSource};
 use tidemark_results::replay::{ReplayRecord, Run};
 use tidemark_results::text;
 
 use crate::numbers;
+
+/// How many of the processes that were chosen are named.
+const CHOSEN_SHOWN: usize = 3;
 
 /// What the trace is of.
 pub fn title(trace: &TraceFacts) -> String {
@@ -26,12 +29,36 @@ pub fn facts(trace: &TraceFacts) -> String {
         ""
     };
     format!(
-        "{} · {} page references ({}) · {about}{} used{processes}{cut}",
+        "{}{} · {} page references ({}) · {about}{} used{processes}{cut}",
+        trace.chosen.as_ref().map_or(String::new(), chosen),
         numbers::time(trace.time as f64, trace.time_unit),
         numbers::count(trace.records as f64),
         granularity(trace),
         used(trace),
     )
+}
+
+/// The processes that were chosen, with the separator of what follows.
+fn chosen(chosen: &Chosen) -> String {
+    let named = |one: &ChosenProcess| {
+        let program = one.program.rsplit('/').next().unwrap_or_default();
+        let pid = one.pid.map_or(String::new(), |pid| format!(" (pid {pid})"));
+        match program {
+            "" => format!("{}{pid}", one.process),
+            program => format!("{} {program}{pid}", one.process),
+        }
+    };
+    let shown = chosen.processes.iter().take(CHOSEN_SHOWN).map(named);
+    let mut shown: Vec<String> = shown.collect();
+    let more = chosen.processes.len().saturating_sub(CHOSEN_SHOWN);
+    if more > 0 {
+        shown.push(format!("{more} more"));
+    }
+    let noun = match chosen.processes.len() {
+        1 => "process",
+        _ => "processes",
+    };
+    format!("only {noun} {} of {} · ", shown.join(", "), chosen.of)
 }
 
 /// How much memory was used; where processes ended, at one time and by all of them.

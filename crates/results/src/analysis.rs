@@ -33,7 +33,7 @@ pub struct TraceFacts {
     pub time_unit: TimeUnit,
     /// How many references are on record.
     pub records: u64,
-    /// How many pages were touched, each process's counted apart.
+    /// How many pages were touched; one that processes have in common counts once.
     pub pages: u64,
     /// How many processes there were.
     pub processes: u64,
@@ -51,6 +51,30 @@ pub struct TraceFacts {
     /// another program, were gone. Absent where that is all of `pages`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages_at_once: Option<u64>,
+    /// The processes that this is of, where they were chosen: the rest of the trace is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<Chosen>,
+}
+
+/// A choice of a trace's processes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// How many processes there are in the trace.
+    pub of: u64,
+    /// Those that were chosen, by their numbers.
+    pub processes: Vec<ChosenProcess>,
+}
+
+/// A process that was chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChosenProcess {
+    /// Its number in the trace.
+    pub process: u32,
+    /// Its number in the system, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The last program that it ran; empty where that is not known.
+    pub program: String,
 }
 
 /// The windows in which a trace was sampled: a page is on record once in each.

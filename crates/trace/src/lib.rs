@@ -3,8 +3,8 @@
 //! [`model`] holds what a trace says, whatever file it came from. [`container`] is the file of our
 //! own, which [`Writer`] writes and [`Reader`] and [`Blocks`] read; an [`Appender`] fills it
 //! reference by reference. [`import`] and [`export`] speak the languages of other tools,
-//! [`generate`] makes traces up, [`summary`] adds one up, [`regions`] knows what is mapped where,
-//! [`private`] takes out what an engine does not manage.
+//! [`generate`] makes traces up, [`summary`] adds one up, [`regions`] and [`spans`] know what is
+//! mapped where, [`private`] takes out what an engine does not manage.
 
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ pub mod model;
 mod page_set;
 pub mod private;
 pub mod regions;
-mod spans;
+pub mod spans;
 pub mod summary;
 
 pub use appender::{Appender, Repeats};

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// What holds for which pages. No two spans overlap, and none is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Spans<T> {
+pub struct Spans<T> {
     /// By first page: the first page behind, and what holds.
     by_start: BTreeMap<u64, (u64, T)>,
 }
@@ -19,19 +19,31 @@ impl<T> Default for Spans<T> {
 
 impl<T: Clone> Spans<T> {
     /// The span that `page` lies in.
-    pub(crate) fn find(&self, page: u64) -> Option<(Range<u64>, &T)> {
+    pub fn find(&self, page: u64) -> Option<(Range<u64>, &T)> {
         let (&start, (end, value)) = self.by_start.range(..=page).next_back()?;
         (page < *end).then_some((start..*end, value))
     }
 
     /// The spans, by their places.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Range<u64>, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, &T)> {
         let spans = self.by_start.iter();
         spans.map(|(&start, (end, value))| (start..*end, value))
     }
 
+    /// The spans that have pages from `start` to before `end`, by their places.
+    pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = (Range<u64>, &T)> {
+        let first = self.find(start).map_or(start, |(place, _)| place.start);
+        let inside = self.by_start.range(first..end.max(first));
+        inside.map(|(&start, (end, value))| (start..*end, value))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_start.is_empty()
+    }
+
     /// Has `value` hold for the pages from `start` to before `end`, in place of what did.
-    pub(crate) fn insert(&mut self, start: u64, end: u64, value: T) {
+    pub fn insert(&mut self, start: u64, end: u64, value: T) {
         if start < end {
             self.cut(start, end);
             self.by_start.insert(start, (end, value));
@@ -40,7 +52,7 @@ impl<T: Clone> Spans<T> {
 
     /// Takes the pages from `start` to before `end` away from whatever they belong to. Answers
     /// what held for them.
-    pub(crate) fn cut(&mut self, start: u64, end: u64) -> Vec<T> {
+    pub fn cut(&mut self, start: u64, end: u64) -> Vec<T> {
         self.split(start);
         self.split(end);
         let inside = self.by_start.range(start..end.max(start));
@@ -50,7 +62,7 @@ impl<T: Clone> Spans<T> {
     }
 
     /// Changes what holds for those of the pages from `start` to before `end` that have anything.
-    pub(crate) fn change(&mut self, start: u64, end: u64, mut change: impl FnMut(&mut T)) {
+    pub fn change(&mut self, start: u64, end: u64, mut change: impl FnMut(&mut T)) {
         self.split(start);
         self.split(end);
         let inside = self.by_start.range_mut(start..end.max(start));
@@ -58,7 +70,7 @@ impl<T: Clone> Spans<T> {
     }
 
     /// Forgets all spans.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.by_start.clear();
     }
 

@@ -193,18 +193,22 @@ impl Mapper {
         }
         records(self, block, from, block.pages.len());
         let ended = &mut self.ended[block.process as usize];
-        *ended = ended.map(|ended| ended + (self.now - start));
+        *ended = ended.map(|ended| ended.saturating_add(self.now - start));
     }
 
     /// Lets the time pass that records take.
     fn pass_records(&mut self, block: &Block, from: usize, until: usize) {
-        self.now += match self.unit {
+        self.pass(match self.unit {
             TimeUnit::References => (until - from) as u64,
             TimeUnit::Instructions | TimeUnit::Nanoseconds => block.gaps[from..until]
                 .iter()
                 .map(|gap| u64::from(*gap))
                 .sum(),
-        };
+        });
+    }
+
+    fn pass(&mut self, time: u64) {
+        self.now = self.now.saturating_add(time);
     }
 
     /// Lets the time pass that lies between a process's blocks. A process's first block starts the
@@ -218,7 +222,7 @@ impl Mapper {
         }
         let before = self.ended[process].unwrap_or(if is_first { 0 } else { time });
         if self.unit != TimeUnit::References {
-            self.now += time.saturating_sub(before);
+            self.pass(time.saturating_sub(before));
         }
         self.ended[process] = Some(time.max(before));
     }
@@ -226,10 +230,10 @@ impl Mapper {
     fn take_records(&mut self, block: &Block, from: usize, until: usize) {
         let process = block.process;
         for at in from..until {
-            self.now += match self.unit {
+            self.pass(match self.unit {
                 TimeUnit::References => 1,
                 TimeUnit::Instructions | TimeUnit::Nanoseconds => u64::from(block.gaps[at]),
-            };
+            });
             // A reference at time t belongs to the span that ends there.
             let mut column = self.now.saturating_sub(1) / self.column_time;
             while column >= self.fineness.columns_max as u64 {

@@ -1,9 +1,10 @@
 //! Exact answers for every memory size, from one pass over a reference string.
 //!
-//! [`references`] holds a trace in memory. Fixed memory sizes: [`stack`] counts LRU distances and
-//! [`optimum`] Belady's, each giving [`depths`], which are the curve of all sizes; [`queues`]
-//! (FIFO, CLOCK) and [`simulate`] (any registered policy) take sizes one by one. Where a trace is
-//! too long to be held, a [`sampler`] takes it block by block, and [`shards`] estimate LRU's curve.
+//! [`references`] holds a trace in memory; `sharing` knows which pages its processes have in
+//! common. Fixed memory sizes: [`stack`] counts LRU distances and [`optimum`] Belady's, each giving
+//! [`depths`], which are the curve of all sizes; [`queues`] (FIFO, CLOCK) and [`simulate`] (any
+//! registered policy) take sizes one by one. Where a trace is too long to be held, a [`sampler`]
+//! takes it block by block, and [`shards`] estimate LRU's curve.
 //!
 //! What was sampled in windows tells less: [`sight`].
 //!
@@ -35,6 +36,7 @@ pub mod residence;
 mod runs;
 pub mod sampler;
 pub mod shards;
+pub(crate) mod sharing;
 pub mod sight;
 pub mod simulate;
 #[cfg(test)]

@@ -7,12 +7,15 @@
 //! numbered, a page remembers the number current at its last use, and is resident exactly if that
 //! is not below the number current when pages were last released.
 //!
+//! Pages that depart are gone from the first reference on that comes later than their last uses.
+//!
 //! Source: W. W. Chu and H. Opderbeck, *The Page Fault Frequency Replacement Algorithm*, FJCC 1972.
 //! Known failure: a steady stream of new pages faults too evenly ever to be released.
 
 use rayon::prelude::*;
 
 use super::reference_string::{Clock, ClockJob, ReferenceString};
+use super::references::Departure;
 use super::residence::{Arrival, Totals, Watcher};
 
 /// What PFF comes to for each of `criticals`, in ticks, on every processor.
@@ -45,7 +48,27 @@ impl<'a, W: Watcher> ClockJob<'a> for Run<W> {
         let (mut size, mut used) = (0u64, 0u64);
         let mut now = string.start();
         let mut fault_before = now;
+        let mut departures = string.departures();
+        let mut due = next_due(departures);
         for (place, &page) in string.pages().iter().enumerate() {
+            while place as u64 >= due {
+                let (departed, others) = departures.split_first().expect("one is due");
+                let time = clock.at(place);
+                if time <= clock.at((departed.before as usize).saturating_sub(1)) && place > 0 {
+                    break;
+                }
+                if time > now {
+                    self.watcher.stayed(now, time, size);
+                    now = time;
+                }
+                let stamps = departed.pages.iter().map(|&page| stamps[page as usize]);
+                for stamp in stamps.filter(|&stamp| stamp >= floor) {
+                    size -= 1;
+                    used -= u64::from(stamp == current);
+                }
+                departures = others;
+                due = next_due(departures);
+            }
             let stamp = stamps[page as usize];
             if stamp == current && current > 0 {
                 continue;
@@ -80,6 +103,11 @@ impl<'a, W: Watcher> ClockJob<'a> for Run<W> {
         }
         self.watcher
     }
+}
+
+/// Before which reference the first of these departures comes.
+fn next_due(departures: &[Departure]) -> u64 {
+    departures.first().map_or(u64::MAX, |first| first.before)
 }
 
 #[cfg(test)]

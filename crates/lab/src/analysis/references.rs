@@ -4,7 +4,8 @@
 //!
 //! Pages are numbered from 0 in the order of their first appearance, over all chosen processes. A
 //! page is told apart by its process and its virtual page number, and by the program it belongs to:
-//! after an exec the same addresses are other pages.
+//! after an exec the same addresses are other pages. Where that is asked for, what processes have
+//! in common is one page (`sharing` says what that is).
 //!
 //! # Invariants
 //! 1. Every number in `pages` is below `page_count`, and each number's first appearance comes after
@@ -15,7 +16,9 @@
 
 use std::io::Read;
 
-use tidemark_trace::{Block, Error, Granularity, Header, Reader, TimeUnit};
+use tidemark_trace::{Block, Error, Event, Granularity, Header, Reader, TimeUnit};
+
+use super::sharing::{Sharing, Space, accesses};
 
 /// The references of a trace, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,11 +55,13 @@ pub struct Departure {
     pub pages: Vec<u32>,
 }
 
-/// A page as the trace knows it.
+/// A page as the trace knows it. One that several processes have is called as in the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
     /// The process, by its number in the trace.
     pub process: u32,
+    /// How many pages the process has left to others there before.
+    pub copy: u32,
     /// The virtual page number: address divided by the page size.
     pub page: u64,
 }
@@ -92,7 +97,7 @@ impl References {
         );
         loading.select(0);
         for page in pages {
-            loading.refer(page);
+            loading.refer(page, 0);
         }
         loading.finish()
     }
@@ -141,8 +146,10 @@ pub struct Loading {
     references: References,
     choice: Choice,
     processes: Vec<Process>,
-    /// The process that `numbers` belongs to, by its place in `processes`.
+    /// The process of the block at hand, by its place in `processes`.
     current: usize,
+    /// Who has which pages, if that is asked for.
+    sharing: Option<Sharing>,
     clock: Clock,
     /// How many references were handed over.
     handed: u64,
@@ -151,7 +158,15 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// Starts with a trace's header.
+    /// Starts with a trace's header. What processes have in common is one page.
+    pub fn shared(header: &Header, choice: Choice) -> Loading {
+        Loading {
+            sharing: Some(Sharing::new(header.page_bytes)),
+            ..Loading::new(header, choice)
+        }
+    }
+
+    /// Starts with a trace's header. Each process's pages are its own.
     pub fn new(header: &Header, choice: Choice) -> Loading {
         Loading {
             references: References {
@@ -168,6 +183,7 @@ impl Loading {
             choice,
             processes: Vec::new(),
             current: 0,
+            sharing: None,
             clock: Clock::default(),
             handed: 0,
             alive: 0,
@@ -187,10 +203,11 @@ impl Loading {
         self.clock.begin(block.process, block.time_start);
         let mut start = 0;
         for placed in &block.events {
-            if placed.event.ends_program() {
+            let is_end = placed.event.ends_program();
+            if is_end || self.sharing.is_some() && is_of_memory(&placed.event) {
                 self.refer_all(block, start, placed.after as usize);
                 start = placed.after as usize;
-                self.depart();
+                self.happen(&placed.event);
             }
         }
         self.refer_all(block, start, block.pages.len());
@@ -227,7 +244,8 @@ impl Loading {
         self.current = known.unwrap_or_else(|| {
             self.processes.push(Process {
                 process,
-                numbers: Numbers::new(),
+                pid: 0,
+                space: Space::new(),
             });
             self.processes.len() - 1
         });
@@ -239,38 +257,106 @@ impl Loading {
             self.references
                 .times
                 .extend(block.gaps[start..end].iter().map(|&gap| {
-                    now += u64::from(gap);
-                    now
+                    now = now.saturating_add(u64::from(gap));
+                    now.min(TIME_MAX)
                 }));
             self.clock.pass(now - self.clock.now);
         }
         self.references.pages.reserve(end - start);
-        for &page in &block.pages[start..end] {
-            self.refer(page);
+        let pages = &block.pages[start..end];
+        match block.kinds.get(start..end) {
+            Some(kinds) => pages
+                .iter()
+                .zip(kinds)
+                .for_each(|(&page, &kinds)| self.refer(page, kinds)),
+            None => pages.iter().for_each(|&page| self.refer(page, 0)),
         }
     }
 
-    fn refer(&mut self, page: u64) {
+    #[inline(always)]
+    fn refer(&mut self, page: u64, kinds: u8) {
+        let accesses = accesses(kinds);
+        let found = self.processes[self.current].space.numbers.find(page);
+        let number = match found {
+            Some(slot) if slot.watch & accesses == 0 => slot.number,
+            Some(_) | None => self.settle(page, accesses),
+        };
+        self.references.pages.push(number);
+    }
+
+    /// The number of a page that the process does not have yet, or may have to leave.
+    #[inline(never)]
+    fn settle(&mut self, page: u64, accesses: u8) -> u32 {
         let process = &mut self.processes[self.current];
         let fresh = self.references.page_count;
-        let number = process.numbers.number(page, fresh);
+        let left = process.space.numbers.find(page).map(|slot| slot.number);
+        let number = match &mut self.sharing {
+            Some(sharing) => {
+                let settled = sharing.settle(&mut process.space, page, accesses, fresh);
+                self.let_go(settled.gone.into_iter().collect());
+                settled.number
+            }
+            None => {
+                process.space.numbers.set(page, fresh, 0);
+                fresh
+            }
+        };
         if number == fresh {
             assert!(fresh < u32::MAX, "a trace has fewer than 2^32 - 1 pages");
             self.references.page_count = fresh + 1;
             self.alive += 1;
             self.references.alive_max = self.references.alive_max.max(self.alive);
+            let process = self.processes[self.current].process;
+            let left = left.map(|left| self.references.names[left as usize]);
+            let copy = match left {
+                Some(left) if left.process == process => left.copy + 1,
+                Some(_) | None => 0,
+            };
             self.references.names.push(Name {
-                process: process.process,
+                process,
+                copy,
                 page,
             });
         }
-        self.references.pages.push(number);
+        number
     }
 
-    /// Lets the pages of the current process go. The same addresses are other pages from here on.
-    fn depart(&mut self) {
-        let numbers = &mut self.processes[self.current].numbers;
-        let pages = std::mem::replace(numbers, Numbers::new()).into_numbers();
+    /// Takes in what happened to the memory of the current process.
+    fn happen(&mut self, event: &Event) {
+        if event.ends_program() {
+            let process = &mut self.processes[self.current];
+            if !matches!(event, Event::Exec { .. }) {
+                process.pid = 0;
+            }
+            let gone = match &mut self.sharing {
+                Some(sharing) => sharing.clear(&mut process.space),
+                None => std::mem::replace(&mut process.space, Space::new()).into_numbers(),
+            };
+            self.let_go(gone);
+            return;
+        }
+        let Some(sharing) = &mut self.sharing else {
+            return;
+        };
+        if let &Event::Start { pid, parent, .. } = event {
+            let is_parent = |process: &Process| process.pid == parent && parent != 0;
+            let parent = self.processes.iter_mut().rev().find(|it| is_parent(it));
+            let inherited = parent.map(|parent| sharing.fork(&mut parent.space));
+            let process = &mut self.processes[self.current];
+            process.pid = pid;
+            match inherited {
+                Some(space) if process.space.is_untouched() => process.space = space,
+                // It has something already, and begins once more.
+                Some(mut space) => drop(sharing.clear(&mut space)),
+                None => {}
+            }
+            return;
+        }
+        sharing.happen(&mut self.processes[self.current].space, event);
+    }
+
+    /// Has pages depart. What is touched where they were are other pages from here on.
+    fn let_go(&mut self, pages: Vec<u32>) {
         if pages.is_empty() {
             return;
         }
@@ -280,6 +366,18 @@ impl Loading {
             pages,
         });
     }
+}
+
+/// Whether an event tells of mappings, or of who has them.
+fn is_of_memory(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Start { .. }
+            | Event::Map { .. }
+            | Event::Unmap { .. }
+            | Event::Remap { .. }
+            | Event::FileCut { .. }
+    )
 }
 
 /// References on their way from a trace to the analyses.
@@ -295,8 +393,13 @@ pub(crate) struct Columns {
 
 struct Process {
     process: u32,
-    numbers: Numbers,
+    /// Its number in the system; 0 where that is not known, or it has ended.
+    pid: u32,
+    space: Space,
 }
+
+/// The most that times of analyses come to: they are added to, and no sum overflows.
+pub(crate) const TIME_MAX: u64 = 1 << 62;
 
 /// The time of several processes, one after the other as their blocks come.
 #[derive(Default)]
@@ -320,15 +423,15 @@ impl Clock {
             self.ended.len() - 1
         });
         let ended = &mut self.ended[self.current].1;
-        self.now += time.saturating_sub(*ended);
+        self.now = self.now.saturating_add(time.saturating_sub(*ended));
         *ended = time.max(*ended);
     }
 
     /// Lets so many ticks pass in the process whose block began last.
     pub(crate) fn pass(&mut self, ticks: u64) {
-        self.now += ticks;
+        self.now = self.now.saturating_add(ticks);
         if let Some(process) = self.ended.get_mut(self.current) {
-            process.1 += ticks;
+            process.1 = process.1.saturating_add(ticks);
         }
     }
 }
@@ -337,14 +440,29 @@ impl Clock {
 /// grouped, so that neighbouring pages share a line of the processor's cache.
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers {
-    slots: Vec<(u64, u32)>,
+    slots: Vec<Slot>,
     used: usize,
     shift: u32,
+}
+
+/// A page's place in the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    page: u64,
+    pub(crate) number: u32,
+    /// Of which accesses more than the number has to be known; 0 of none.
+    pub(crate) watch: u8,
 }
 
 /// Pages that differ only in the lowest `GROUP_BITS` bits start looking in one line.
 const GROUP_BITS: u32 = 2;
 const EMPTY: u32 = u32::MAX;
+
+impl Slot {
+    pub(crate) fn page(&self) -> u64 {
+        self.page
+    }
+}
 
 impl Numbers {
     pub(crate) fn new() -> Numbers {
@@ -352,8 +470,13 @@ impl Numbers {
     }
 
     fn with_bits(bits: u32) -> Numbers {
+        let empty = Slot {
+            page: 0,
+            number: EMPTY,
+            watch: 0,
+        };
         Numbers {
-            slots: vec![(0, EMPTY); 1 << bits],
+            slots: vec![empty; 1 << bits],
             used: 0,
             shift: 64 - (bits - GROUP_BITS),
         }
@@ -361,32 +484,68 @@ impl Numbers {
 
     /// The number of `page`, which is `fresh` if it had none.
     pub(crate) fn number(&mut self, page: u64, fresh: u32) -> u32 {
-        let mask = self.slots.len() - 1;
-        let mut at = self.place(page);
-        loop {
-            let (key, number) = self.slots[at & mask];
-            if number == EMPTY {
-                break;
-            }
-            if key == page {
-                return number;
-            }
-            at += 1;
+        if let Some(slot) = self.find(page) {
+            return slot.number;
         }
-        self.slots[at & mask] = (page, fresh);
-        self.used += 1;
-        if self.used * 2 > self.slots.len() {
-            self.grow();
-        }
+        self.set(page, fresh, 0);
         fresh
     }
 
-    /// Every number, rising.
-    fn into_numbers(self) -> Vec<u32> {
-        let used = self.slots.iter().filter(|slot| slot.1 != EMPTY);
-        let mut numbers: Vec<u32> = used.map(|slot| slot.1).collect();
-        numbers.sort_unstable();
-        numbers
+    /// The place of `page`, if it has a number.
+    #[inline(always)]
+    pub(crate) fn find(&mut self, page: u64) -> Option<&mut Slot> {
+        let at = self.look(page);
+        let slot = &mut self.slots[at];
+        (slot.number != EMPTY).then_some(slot)
+    }
+
+    /// Gives `page` a number, in place of the one that it has.
+    pub(crate) fn set(&mut self, page: u64, number: u32, watch: u8) {
+        let at = self.look(page);
+        self.used += usize::from(self.slots[at].number == EMPTY);
+        self.slots[at] = Slot {
+            page,
+            number,
+            watch,
+        };
+        if self.used * 2 > self.slots.len() {
+            self.grow();
+        }
+    }
+
+    /// The pages that have numbers.
+    pub(crate) fn slots(&mut self) -> impl Iterator<Item = &mut Slot> {
+        let used = self.slots.iter_mut();
+        used.filter(|slot| slot.number != EMPTY)
+    }
+
+    /// How many pages have numbers.
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Whether no page has a number.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// How many places there are: what a walk through all of them looks at.
+    pub(crate) fn room(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Where `page` is, or would be.
+    #[inline(always)]
+    fn look(&self, page: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = self.place(page);
+        loop {
+            let slot = &self.slots[at & mask];
+            if slot.number == EMPTY || slot.page == page {
+                return at & mask;
+            }
+            at += 1;
+        }
     }
 
     fn place(&self, page: u64) -> usize {
@@ -397,8 +556,8 @@ impl Numbers {
 
     fn grow(&mut self) {
         let mut larger = Numbers::with_bits(self.slots.len().trailing_zeros() + 1);
-        for &(page, number) in self.slots.iter().filter(|slot| slot.1 != EMPTY) {
-            larger.number(page, number);
+        for slot in self.slots() {
+            larger.set(slot.page, slot.number, slot.watch);
         }
         *self = larger;
     }

@@ -91,6 +91,7 @@ mod tests {
     fn names(processes: &[u32]) -> Vec<Name> {
         let name = |(page, &process): (usize, &u32)| Name {
             process,
+            copy: 0,
             page: page as u64,
         };
         processes.iter().enumerate().map(name).collect()

@@ -18,7 +18,7 @@ pub use tidemark_model::sampled::MachineKind;
 
 use super::ahead::{AHEAD, bring_pages_near, is_far};
 use super::optimum;
-use super::references::{Name, References};
+use super::references::{Departure as Departed, Name, References};
 
 /// What to simulate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub fn simulate_all<'a>(
 ) -> Result<Vec<Cost>, BuildError<'a>> {
     let ids = collect_page_ids(&references.names);
     jobs.par_iter()
-        .map(|job| simulate(job, &references.pages, &ids))
+        .map(|job| simulate_departing(job, &references.pages, &ids, &references.departures))
         .collect()
 }
 
@@ -87,6 +87,16 @@ pub fn simulate_all<'a>(
 /// If a page has no id, or the policy names no frame though memory is full. For a policy that sees
 /// the future, if there are more than 2^30 references.
 pub fn simulate<'a>(job: &Job<'a>, pages: &[u32], ids: &[PageId]) -> Result<Cost, BuildError<'a>> {
+    simulate_departing(job, pages, ids, &[])
+}
+
+/// The same, with pages that leave memory for good.
+fn simulate_departing<'a>(
+    job: &Job<'a>,
+    pages: &[u32],
+    ids: &[PageId],
+    departures: &[Departed],
+) -> Result<Cost, BuildError<'a>> {
     let page_count = u32::try_from(ids.len()).expect("pages have numbers of 32 bits");
     // A memory that holds every page never asks.
     let frames = job.frames.min(page_count).max(1);
@@ -95,15 +105,17 @@ pub fn simulate<'a>(job: &Job<'a>, pages: &[u32], ids: &[PageId]) -> Result<Cost
         eyes: job.eyes,
         pages,
         ids,
+        departures,
     };
     tidemark_plugin::visit(job.policy, frames, frames, job.seed, &job.knobs, run)
 }
 
-/// How the core's policies know the pages of those names: a process is an object.
+/// How the core's policies know the pages of those names: a process is an object. Copies stand
+/// apart, above all addresses, and are neighbours of copies.
 pub fn collect_page_ids(names: &[Name]) -> Vec<PageId> {
     let id = |name: &Name| PageId {
         object: ObjectId(name.process),
-        index: name.page,
+        index: name.page ^ u64::from(name.copy).rotate_right(12),
     };
     names.iter().map(id).collect()
 }
@@ -114,6 +126,7 @@ struct Run<'a> {
     eyes: MachineKind,
     pages: &'a [u32],
     ids: &'a [PageId],
+    departures: &'a [Departed],
 }
 
 impl Visitor for Run<'_> {
@@ -132,6 +145,7 @@ fn run<P: Policy>(policy: P, of: &Run<'_>) -> Cost {
         eyes,
         pages,
         ids,
+        departures,
     } = of;
     let sees = policy.describe().sees;
     let count = frames as usize;
@@ -154,6 +168,8 @@ fn run<P: Policy>(policy: P, of: &Run<'_>) -> Cost {
         next: Vec::with_capacity(AHEAD),
         leaving: Vec::with_capacity(AHEAD),
         ticks: 0,
+        departures,
+        due: next_due(departures),
     };
     match sees {
         Sees::Faults | Sees::Bits | Sees::References => {
@@ -242,6 +258,10 @@ struct Memory<'a, P> {
     leaving: Vec<PageId>,
     /// References so far.
     ticks: u64,
+    /// Which pages depart from here on, ...
+    departures: &'a [Departed],
+    /// ... and before which reference the first do.
+    due: u64,
 }
 
 impl<P: Policy> Memory<'_, P> {
@@ -268,6 +288,9 @@ impl<P: Policy> Memory<'_, P> {
 
     #[inline(always)]
     fn refer(&mut self, page: u32, sees: Sees) {
+        if self.ticks == self.due {
+            self.depart();
+        }
         self.ticks += 1;
         if sees == Sees::Future {
             self.pass_clock();
@@ -282,6 +305,27 @@ impl<P: Policy> Memory<'_, P> {
         }
         if sees >= Sees::References {
             self.policy.page_referenced(FrameId(frame));
+        }
+    }
+
+    /// Empties the frames of the pages that depart now.
+    #[cold]
+    fn depart(&mut self) {
+        while self.ticks == self.due {
+            let (departed, others) = self.departures.split_first().expect("one is due");
+            for &page in &departed.pages {
+                let frame = self.frame_of[page as usize];
+                if frame < NEVER {
+                    let frame = FrameId(frame);
+                    self.translation.part(frame);
+                    self.frame_of[page as usize] = AWAY;
+                    self.leave(frame, self.ids[page as usize], Departure::Discarded);
+                    self.frames.force(frame, State::Free, false);
+                    self.free.push(frame.0);
+                }
+            }
+            self.departures = others;
+            self.due = next_due(others);
         }
     }
 
@@ -373,7 +417,7 @@ impl<P: Policy> Memory<'_, P> {
             }
             self.frames.force(frame, State::Leaving, false);
             self.translation.part(frame);
-            self.leave(frame, id);
+            self.leave(frame, id, Departure::Evicted);
         }
         written.sort_unstable_by_key(|&(id, _)| id);
         for (id, frame) in ready.into_iter().chain(written) {
@@ -427,16 +471,21 @@ impl<P: Policy> Memory<'_, P> {
     fn take_out(&mut self, frame: FrameId) {
         let what = self.held[frame.index()];
         self.frame_of[what.page as usize] = AWAY;
-        self.leave(frame, what.id());
+        self.leave(frame, what.id(), Departure::Evicted);
     }
 
     /// Tells of a page that is on its way out of `frame`.
-    fn leave(&mut self, frame: FrameId, page: PageId) {
+    fn leave(&mut self, frame: FrameId, page: PageId, why: Departure) {
         if let Some(places) = &mut self.places {
             places.clear(frame);
         }
-        self.policy.page_left(frame, page, Departure::Evicted);
+        self.policy.page_left(frame, page, why);
     }
+}
+
+/// Before which reference the first of these departures comes.
+fn next_due(departures: &[Departed]) -> u64 {
+    departures.first().map_or(u64::MAX, |first| first.before)
 }
 
 #[cfg(test)]
@@ -479,6 +528,62 @@ mod tests {
         let references = References::from_pages([3, 4, 3, 5, 4]);
         let costs = simulate_all(&references, &[Job::new("clock", 1 << 31)]).unwrap();
         assert_eq!((costs[0].misses, costs[0].questions), (3, 0));
+    }
+
+    #[test]
+    fn found_m4_frames_of_pages_that_depart_are_free() {
+        // Two pages of one process; three of another, which ends; and three of a third.
+        let mut references = References::from_pages([0, 1, 2, 3, 4, 5, 6, 7, 0, 1]);
+        references.departures = vec![Departed {
+            before: 5,
+            pages: vec![2, 3, 4],
+        }];
+        let names = ["lru", "fifo", "clock", "opt", "arc", "tidemark"];
+        let jobs = names.map(|name| Job::new(name, 5));
+        let costs = simulate_all(&references, &jobs).unwrap();
+        let misses = costs.iter().map(|cost| cost.misses);
+        assert_eq!(misses.collect::<Vec<_>>(), [8; 6]);
+        references.departures.clear();
+        let costs = simulate_all(&references, &jobs[..1]).unwrap();
+        assert_eq!(costs[0].misses, 10);
+    }
+
+    #[test]
+    fn found_m4_no_policy_minds_that_pages_depart() {
+        let mut random = traces::SplitMix64::new(5);
+        let (mut pages, mut departures, mut first) = (vec![], vec![], 0);
+        for _ in 0..30 {
+            let count = random.below(30) + 1;
+            pages.extend((0..300).map(|_| match random.below(3) {
+                0 => random.below(20),
+                _ => 1000 + first + random.below(count),
+            }));
+            departures.push((pages.len() as u64, first, first + count));
+            first += count;
+        }
+        let mut references = References::from_pages(pages);
+        let names = references.names.clone();
+        let numbers = |from: u64, to: u64| {
+            let named = (0..).zip(&names);
+            let gone = named.filter(|(_, name)| (1000 + from..1000 + to).contains(&name.page));
+            gone.map(|(number, _)| number).collect::<Vec<u32>>()
+        };
+        let departed = departures.iter().map(|&(before, from, to)| Departed {
+            before,
+            pages: numbers(from, to),
+        });
+        references.departures = departed.collect();
+        let names = registry::entries()
+            .iter()
+            .map(|entry| entry.description.name);
+        let jobs: Vec<Job<'_>> = names
+            .flat_map(|name| [3, 10, 25, 40].map(|frames| Job::new(name, frames)))
+            .collect();
+        let costs = simulate_all(&references, &jobs).unwrap();
+        for (job, cost) in jobs.iter().zip(costs) {
+            let least = u64::from(references.page_count);
+            assert!(cost.misses >= least, "{} {}", job.policy, job.frames);
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::analysis::lifetime::Lifetime;
 use crate::analysis::needed::{Needed, needed_fixed, needed_vmin_of, needed_working_set_of};
 use crate::analysis::pff::run_pff;
 use crate::analysis::reference_string::ReferenceString;
+use crate::analysis::sharing::FILE_PAGE_BYTES_MAX;
 use crate::analysis::vmin::vmin_point;
 use crate::analysis::working_set::{WindowPoint, window_for_mean, working_set_point};
 use crate::analysis::{optimum, stack};
@@ -41,9 +42,7 @@ impl Study {
         if self.facts.is_pages_estimate {
             notes.push("how many pages were touched is estimated, too".into());
         }
-        if self.facts.processes > 1 {
-            notes.push("pages that processes share count once in each of them".into());
-        }
+        notes.extend(self.counted_apart());
         notes.extend(self.is_too_small());
         let assumed = self.assumed_of(&order.assumed);
         let order = &CurveOrder {
@@ -74,6 +73,22 @@ impl Study {
             needs,
             notes,
         }
+    }
+
+    /// What counts more than once, or for longer than it is there, if anything does.
+    fn counted_apart(&self) -> Option<String> {
+        let why = match self.facts.processes {
+            0 | 1 => return None,
+            _ if self.sampler.is_some() => {
+                "in a sample, pages of processes that ended stay, and those that processes share"
+            }
+            _ if !self.has_mappings => "the trace tells of no mappings; pages that processes share",
+            _ if self.facts.page_bytes > FILE_PAGE_BYTES_MAX => {
+                "the trace's pages are larger than 4 KiB; those of files that processes share"
+            }
+            _ => return None,
+        };
+        Some(format!("{why} count once in each of them"))
     }
 
     /// The curve of each policy, in order. The optimum's depths are being counted already.

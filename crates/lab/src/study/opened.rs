@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use tidemark_results::analysis::TraceFacts;
-use tidemark_trace::{Blocks, Ending, Error, ErrorKind, Place, TimeUnit};
+use tidemark_trace::{Blocks, Ending, Error, ErrorKind, Place, Speed, TimeUnit};
 
 use super::Wanted;
 use super::extent::Extent;
@@ -16,6 +16,10 @@ pub struct Opened {
     pub(super) extent: Extent,
     /// What is known before it is read: pages are not counted yet.
     pub(super) facts: TraceFacts,
+    /// The processes that are looked at, rising; all of them where `None`.
+    pub(super) chosen: Option<Vec<u32>>,
+    /// How fast the program is by itself.
+    pub(super) speed: Option<Speed>,
 }
 
 impl Opened {
@@ -30,8 +34,9 @@ impl Opened {
             let records = blocks.index().records();
             return Err(Error::at(Place::Byte(at), ErrorKind::Cut { records }));
         }
-        let extent = Extent::of(&blocks)?;
+        let extent = Extent::of(&blocks, None)?;
         let header = blocks.header();
+        let speed = header.speed;
         let mut facts = super::facts(header, header.granularity);
         facts.records = extent.references;
         facts.processes = u64::from(blocks.index().processes());
@@ -41,7 +46,25 @@ impl Opened {
             blocks,
             extent,
             facts,
+            chosen: None,
+            speed,
         })
+    }
+
+    /// Looks at the processes with these numbers alone, which rise.
+    pub(super) fn take_only(&mut self, numbers: Vec<u32>) -> Result<(), Error> {
+        if let Some(Speed::Measured { user_ns, .. }) = self.speed {
+            // It was measured over all processes.
+            let unit_fs = u128::from(user_ns) * 1_000_000 / u128::from(self.extent.time.max(1));
+            let unit_fs = u64::try_from(unit_fs).unwrap_or(u64::MAX);
+            self.speed = Some(Speed::Calibrated { unit_fs });
+        }
+        self.extent = Extent::of(&self.blocks, Some(&numbers))?;
+        self.facts.records = self.extent.references;
+        self.facts.time = self.extent.time;
+        self.facts.processes = numbers.len() as u64;
+        self.chosen = Some(numbers);
+        Ok(())
     }
 
     /// What is said of the trace, but for pages and the longest windows.
@@ -63,7 +86,7 @@ impl Opened {
         let each = each.iter().filter(|part| part.0).map(|part| part.1);
         let held = self.extent.references.saturating_mul(each.sum());
         // An interval may wait to be sorted out beside each one that is kept.
-        let longest = super::longest(&wanted.passing, header, &self.facts, self.extent);
+        let longest = super::longest(&wanted.passing, self.speed, &self.facts, self.extent);
         held.saturating_add(longest.min(self.extent.references).saturating_mul(32))
     }
 

@@ -84,9 +84,19 @@ impl Rehearsal {
         let mut private = PrivateMemory::new(header, Extent::All);
         let mut unpacker = Unpacker::new()?;
         let (mut block, mut records) = (Block::default(), 0);
-        let count = blocks.index().entries.len();
-        for number in 0..count {
+        let entries = &blocks.index().entries;
+        let count = entries.len();
+        for (number, entry) in entries.iter().enumerate() {
+            // Processes of scripts are numbered without gaps.
+            let process = match &study.chosen {
+                Some(chosen) => match chosen.binary_search(&entry.process) {
+                    Ok(place) => place as u32,
+                    Err(_) => continue,
+                },
+                None => entry.process,
+            };
             blocks.read(number, &mut unpacker, &mut block)?;
+            block.process = process;
             private.keep(&mut block);
             records += block.len() as u64;
             if records > records_max {

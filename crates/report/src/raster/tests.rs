@@ -40,6 +40,7 @@ fn record(rows_of: &[usize], columns: usize) -> MapRecord {
             is_pages_estimate: false,
             windows: None,
             pages_at_once: None,
+            chosen: None,
         },
         columns,
         column_time: 1,

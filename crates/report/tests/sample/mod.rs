@@ -38,6 +38,7 @@ pub fn facts() -> TraceFacts {
         is_pages_estimate: false,
         windows: None,
         pages_at_once: None,
+        chosen: None,
     }
 }
 

@@ -18,6 +18,7 @@ fn facts() -> TraceFacts {
         is_pages_estimate: false,
         windows: None,
         pages_at_once: None,
+        chosen: None,
     }
 }
 

@@ -27,3 +27,24 @@ proptest! {
         prop_assert_eq!(together, alone.collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn found_m4_pages_that_depart_are_not_resident() {
+    // Three pages, of which two depart before the reference at place 4; then another comes.
+    let pages = [0, 1, 2, 0, 0, 3, 0];
+    let departures = [Departure {
+        before: 4,
+        pages: vec![1, 2],
+    }];
+    let string = ReferenceString::new(&pages, 4).departing(&departures);
+    let totals = watch_pff(string, 1000, Totals::default());
+    // 1, 2, 3, 3, 1, 2, 2: nothing else leaves.
+    assert_eq!((totals.page_time, totals.pages_max), (14, 3));
+    // They stay for the tick of their last use.
+    let times = [0, 1, 5, 5, 5, 6, 7];
+    let totals = watch_pff(string.at(&times), 1000, Totals::default());
+    assert_eq!(
+        (totals.page_time, totals.pages_max),
+        (1 + 4 * 2 + 3 + 2 + 2, 3)
+    );
+}
