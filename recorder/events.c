@@ -55,6 +55,7 @@ static struct {
    ULong began_ns;
    ULong threads_run;
    Addr write_start; /* of a write whose length its result tells; 0 if there is none */
+   Bool is_inner;    /* its caller is in the same file as the instruction that makes the call */
 } calls[THREADS_MAX];
 
 /* ---- texts ---- */
@@ -103,14 +104,40 @@ static const HChar* name_of(const NSegment* segment)
    return name ? name : "";
 }
 
-static void write_new_map(Addr start, SizeT bytes, UWord protection, UWord flags)
+static const NSegment* find_code(Addr address)
+{
+   const NSegment* segment = VG_(am_find_nsegment)(address);
+   return segment != NULL && segment->kind == SkFileC && segment->hasX ? segment : NULL;
+}
+
+/* Whether a system call is made for the file that makes it, as `malloc` calls the C library's own
+   `mmap`: nothing can be interposed there. The caller's address is on top of the stack, below a few
+   registers perhaps that are kept there. */
+static Bool find_is_inner(ThreadId thread)
+{
+   const NSegment* here = find_code(VG_(get_IP)(thread));
+   Addr top = VG_(get_SP)(thread);
+   const NSegment* stack = VG_(am_find_nsegment)(top);
+   for (UInt i = 0; i < 4 && stack != NULL; i++) {
+      Addr place = top + i * sizeof(Addr);
+      const NSegment* caller
+         = place + sizeof(Addr) <= stack->end + 1 ? find_code(*(Addr*)place) : NULL;
+      if (caller != NULL)
+         return caller == here;
+   }
+   return False;
+}
+
+static void write_new_map(ThreadId thread, Addr start, SizeT bytes, UWord protection, UWord flags)
 {
    const NSegment* segment = VG_(am_find_nsegment)(start);
    Bool is_file = segment != NULL && segment->kind == SkFileC;
    UInt rights = rights_of(protection) | (flags & VKI_MAP_SHARED ? RIGHTS_SHARED : 0);
+   /* What is mapped over something else, like the zeroed end of a file, belongs to that. */
+   Bool is_own = calls[thread].is_inner && (flags & (VKI_MAP_SHARED | VKI_MAP_FIXED)) == 0;
    write_map(start, VG_PGROUNDUP(bytes), rights,
              is_file ? segment->offset + (start - segment->start) : 0,
-             is_file ? name_of(segment) : "");
+             is_file ? name_of(segment) : is_own ? "[inner]" : "");
 }
 
 static void write_pair(LogKind kind, UInt argument, UWord first, UWord second)
@@ -382,6 +409,7 @@ static void before_call(ThreadId thread, UInt call, UWord* words, UInt count)
    switch (call) {
    case __NR_mmap:
       place_before_map((Int)words[4]);
+      calls[thread].is_inner = find_is_inner(thread);
       break;
    case __NR_exit:
    case __NR_exit_group:
@@ -404,12 +432,12 @@ static void before_call(ThreadId thread, UInt call, UWord* words, UInt count)
 }
 
 /* Writes what a system call that succeeded has changed in the list of mappings. */
-static void write_change(UInt call, const UWord* words, UWord result)
+static void write_change(ThreadId thread, UInt call, const UWord* words, UWord result)
 {
    static UWord heap_end;
    switch (call) {
    case __NR_mmap:
-      write_new_map(result, words[1], words[2], words[3]);
+      write_new_map(thread, result, words[1], words[2], words[3]);
       break;
    case __NR_shmat: {
       const NSegment* segment = VG_(am_find_nsegment)(result);
@@ -459,7 +487,7 @@ static void after_call(ThreadId thread, UInt call, UWord* words, UInt count, Sys
    /* How long one waits for a file is for whoever simulates the cache to say. */
    Bool is_of_cache = False;
    if (is_done) {
-      write_change(call, words, sr_Res(result));
+      write_change(thread, call, words, sr_Res(result));
       is_of_cache = files_after_call(thread, call, words, sr_Res(result));
       if (calls[thread].write_start != 0)
          write_kernel_access(ACCESS_LOAD, words[1], sr_Res(result));

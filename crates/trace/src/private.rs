@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Block, Event, Header, Rights};
-use crate::regions::HEAP;
+use crate::regions::{HEAP, INNER};
 use crate::spans::Spans;
 
 /// Zeroed data at the end of a loaded file is not managed up to this size.
@@ -21,8 +21,10 @@ const FILE_TAIL_BYTES: u64 = 4 << 20;
 const GUARD_BYTES_MAX: u64 = 64 << 10;
 /// In step, mappings are managed from this size on: as in the live engine.
 pub const LARGE_BYTES_LEAST: u64 = 4 << 20;
+/// An engine is told of mappings from this size on, and finds others.
+const TOLD_BYTES_LEAST: u64 = 128 << 10;
 /// What a mapping is called that the C library makes in place of more heap. Where recordings are
-/// made a heap may grow to 8 MiB (Valgrind's `brk`), and a live one goes on.
+/// made a heap ends where something else is mapped, and a live one goes on.
 pub const HEAP_PIECE: &str = "[heap piece]";
 /// How many answers are remembered for a process.
 const RECENT: usize = 1 << 12;
@@ -234,11 +236,13 @@ impl Process {
             return None;
         };
         let (start, pages) = (*start, *pages);
-        let is_piece = std::mem::take(&mut self.is_refused) && file.is_empty();
+        let is_anonymous = matches!(file.as_str(), "" | INNER);
+        let is_piece = std::mem::take(&mut self.is_refused) && is_anonymous;
+        let is_told = file.is_empty() && pages.saturating_mul(page_bytes) >= TOLD_BYTES_LEAST;
         let kind = match file.as_str() {
             _ if *is_shared => Kind::Other,
             HEAP => heap_kind(extent),
-            "" => self.judge(start, pages, *rights, extent, page_bytes),
+            "" | INNER => self.judge(start, pages, *rights, file, extent, page_bytes),
             name if name.starts_with('[') => Kind::Other,
             _ => Kind::File,
         };
@@ -256,7 +260,8 @@ impl Process {
                 file: match file.as_str() {
                     HEAP => HEAP,
                     _ if is_piece => HEAP_PIECE,
-                    _ => "",
+                    _ if is_told => "",
+                    _ => INNER,
                 }
                 .into(),
                 offset: 0,
@@ -271,18 +276,20 @@ impl Process {
         start: u64,
         pages: u64,
         rights: Rights,
+        file: &str,
         extent: Extent,
         page_bytes: u64,
     ) -> Kind {
         let bytes = pages.saturating_mul(page_bytes);
         let below = start.checked_sub(1).and_then(|last| self.spans.find(last));
         let below = below.filter(|(place, _)| place.end == start);
-        let is_file = matches!(below, Some((_, Kind::File)));
+        // Valgrind maps upwards: what `malloc` maps may lie right above a file by chance.
+        let is_tail = file != INNER && matches!(below, Some((_, Kind::File)));
         let is_guard = below.is_some_and(|(place, kind)| {
             *kind == Kind::Reserved && (start - place.start) * page_bytes <= GUARD_BYTES_MAX
         });
         if rights.0 & Rights::EXECUTE.0 != 0
-            || is_file && bytes <= FILE_TAIL_BYTES
+            || is_tail && bytes <= FILE_TAIL_BYTES
             || rights.0 != 0 && is_guard
             || extent == Extent::Large && bytes < LARGE_BYTES_LEAST
         {
@@ -485,8 +492,21 @@ mod tests {
                 Event::Map { file, .. } => Some(file.as_str()),
                 _ => None,
             });
-        assert_eq!(files.collect::<Vec<_>>(), ["", HEAP_PIECE, ""]);
+        assert_eq!(files.collect::<Vec<_>>(), [INNER, HEAP_PIECE, ""]);
         assert_eq!(block.pages, [100, 200]);
+    }
+
+    #[test]
+    fn found_h6_what_malloc_maps_right_above_a_file_is_not_its_end() {
+        let events = vec![
+            map(5, 5, "", 3),
+            map(10, 8, "/lib/y", 3),
+            map(18, 4, "", 3),
+            map(30, 8, "/lib/z", 3),
+            map(38, 4, INNER, 3),
+        ];
+        let block = kept(Extent::All, events, &[12, 19, 38, 41]);
+        assert_eq!(block.pages, [38, 41]);
     }
 
     #[test]

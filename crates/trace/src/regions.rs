@@ -14,6 +14,18 @@ pub const HEAP: &str = "[heap]";
 /// The name of the first thread's stack, as in the kernel's list of mappings.
 pub const STACK: &str = "[stack]";
 
+/// Anonymous memory that a library maps for itself, as `malloc` does by the C library's own `mmap`:
+/// nothing that is interposed hears of it.
+pub const INNER: &str = "[inner]";
+
+/// The name for people of what an [`Event::Map`] names so.
+pub fn name_of<'a>(file: &'a str, anonymous: &'a str) -> &'a str {
+    match file {
+        "" | INNER => anonymous,
+        _ => file,
+    }
+}
+
 /// The mappings of a process. No two overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Regions {
@@ -42,9 +54,8 @@ impl Regions {
                 file,
                 ..
             } => {
-                let name = if file.is_empty() { ANONYMOUS } else { file };
                 let region = Region {
-                    name: name.into(),
+                    name: name_of(file, ANONYMOUS).into(),
                     rights: *rights,
                 };
                 if file == HEAP {

@@ -15,6 +15,7 @@ use std::collections::BinaryHeap;
 use tidemark_core::decision::Decision;
 use tidemark_core::id::SpaceId;
 use tidemark_core::policy::Sees;
+use tidemark_model::random::Random;
 
 use super::disk::Disk;
 use super::error::WorldError;
@@ -87,6 +88,8 @@ pub(super) struct World<'a> {
     pub(super) tally: Tally,
     pub(super) samples: Samples,
     pub(super) decisions: Vec<Decision>,
+    /// What engines are late by when they look for memory.
+    pub(super) delays: Random,
 }
 
 impl<'a> World<'a> {
@@ -99,6 +102,7 @@ impl<'a> World<'a> {
         let (disks, files) = super::kernel::build_disks(&mut memory.vm, scenario, slots);
         let (processes, threads) = super::life::collect(system, scenario);
         let mut world = World {
+            delays: Random::new(scenario.seed),
             sees,
             shares: Shares::default(),
             memory,

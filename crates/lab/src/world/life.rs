@@ -5,7 +5,7 @@ use tidemark_core::machine::Rights;
 use tidemark_core::space::Advice;
 use tidemark_trace::Event;
 use tidemark_trace::private::HEAP_PIECE;
-use tidemark_trace::regions::HEAP;
+use tidemark_trace::regions::{HEAP, INNER};
 
 use super::copies::Copying;
 use super::engine::{Alarm, World};
@@ -217,6 +217,7 @@ impl World<'_> {
         let thread = self.begin(child, now);
         self.threads[thread].skip_inherited();
         self.settle_in(child, copy);
+        self.inherit_growth(child, parent);
         self.begin_looking(child, now);
         self.make_ready(thread, now);
     }
@@ -275,7 +276,7 @@ impl World<'_> {
                 from_pages,
                 to,
                 to_pages,
-            } => self.remap(space, (*from, *from_pages), (*to, *to_pages)),
+            } => self.remap(process, space, (*from, *from_pages), (*to, *to_pages)),
             Event::Protect {
                 start,
                 pages,
@@ -321,8 +322,12 @@ impl World<'_> {
             self.processes[process].heap = Some((*start, start + pages));
         }
         self.unmap(space, *start, *pages);
-        if file == HEAP_PIECE && self.finds_late() {
-            return self.grow_unseen(process, *start, start + pages);
+        match file.as_str() {
+            HEAP_PIECE if self.finds_late() => {
+                return self.let_grow(process, *start, start + pages);
+            }
+            INNER if self.finds_late() => return self.map_unseen(process, *start, start + pages),
+            _ => {}
         }
         let (at, rights) = (VirtPage(*start), rights_of(*rights));
         let mapped = if is_file(file) {
@@ -345,10 +350,8 @@ impl World<'_> {
                 .vm
                 .map_shared(space, at, *pages, rights)
                 .map(|_| ())
-        } else if self.scenario.is_apart {
-            self.memory.vm.map_apart(space, at, *pages, rights)
         } else {
-            self.memory.vm.map_anonymous(space, at, *pages, rights)
+            return self.map_new(space, *start, *pages, rights);
         };
         self.tally.irregular += u64::from(mapped.is_err());
         self.advise(space, *start, *pages);
@@ -365,7 +368,7 @@ impl World<'_> {
         }
     }
 
-    fn unmap(&mut self, space: SpaceId, start: u64, pages: u64) {
+    pub(super) fn unmap(&mut self, space: SpaceId, start: u64, pages: u64) {
         let at = VirtPage(start);
         if let Some(owner) = self.owner_of(space) {
             self.cut_unseen(owner, space, start, start.saturating_add(pages));
@@ -375,7 +378,10 @@ impl World<'_> {
             .unmap(&mut self.memory.tables, space, at, pages);
     }
 
-    fn remap(&mut self, space: SpaceId, from: (u64, u64), to: (u64, u64)) {
+    fn remap(&mut self, process: usize, space: SpaceId, from: (u64, u64), to: (u64, u64)) {
+        if self.move_unseen(process, space, from, to) {
+            return;
+        }
         let kept = from.1.min(to.1);
         if from.0 != to.0 {
             let (old, new) = (VirtPage(from.0), VirtPage(to.0));
@@ -404,6 +410,17 @@ impl World<'_> {
             self.unmap(space, end, before - end);
         }
         self.processes[process].heap = Some((start, end));
+    }
+
+    /// Makes an anonymous mapping where nothing is mapped yet.
+    pub(super) fn map_new(&mut self, space: SpaceId, start: u64, pages: u64, rights: Rights) {
+        let (vm, at) = (&mut self.memory.vm, VirtPage(start));
+        let mapped = match self.scenario.is_apart {
+            true => vm.map_apart(space, at, pages, rights),
+            false => vm.map_anonymous(space, at, pages, rights),
+        };
+        self.tally.irregular += u64::from(mapped.is_err());
+        self.advise(space, start, pages);
     }
 
     /// Maps memory that grows, where nothing is mapped yet.

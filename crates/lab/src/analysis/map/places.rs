@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tidemark_trace::Event;
+use tidemark_trace::regions::name_of;
 
 /// What a page belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -138,8 +139,7 @@ impl Places {
     }
 
     fn map(&mut self, process: u32, start: u64, pages: u64, file: &str) {
-        let name = if file.is_empty() { ANONYMOUS } else { file };
-        let label = self.label(name);
+        let label = self.label(name_of(file, ANONYMOUS));
         self.unmap(process, start, pages);
         if pages > 0 {
             let end = start.saturating_add(pages);

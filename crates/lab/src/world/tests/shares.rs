@@ -3,6 +3,8 @@
 use super::lives::{Deed, WRITE, exit, map, outcome_of, script, start};
 use super::*;
 use tidemark_trace::Event;
+use tidemark_trace::private::HEAP_PIECE;
+use tidemark_trace::regions::INNER;
 
 use Deed::Store;
 
@@ -146,5 +148,74 @@ fn found_h6_a_heap_that_ends_before_it_is_found_leaves_nothing() {
     child.push(exit());
     let outcome = divided(600, &[script(vec![deeds, child])]);
     assert_eq!(outcome.counters.adoptions, 50);
+    assert_eq!(outcome.irregular, 0);
+}
+
+/// A process to which so many pages are mapped, by this name, and touched at once.
+fn mapping(file: &str, pages: u64, then: Vec<Deed>) -> Vec<Deed> {
+    let mut deeds = vec![
+        start(1, 0),
+        map(10, 1, WRITE, ""),
+        map(1000, pages, WRITE, file),
+    ];
+    deeds.extend((1000..1000 + pages).map(Store));
+    deeds.extend(then);
+    deeds
+}
+
+#[test]
+fn found_h6_what_a_library_maps_for_itself_is_found_late_and_moves_with_what_stands_there() {
+    let moved = Event::Remap {
+        from: 1000,
+        from_pages: 200,
+        to: 5000,
+        to_pages: 400,
+    };
+    let mut then = vec![Deed::Event(moved)];
+    then.extend((5000..5400).map(Store));
+    then.push(Deed::Event(Event::Wait {
+        call: 0,
+        ns: 10_000_000,
+    }));
+    then.extend((5000..5400).map(Store));
+    then.push(exit());
+    let told = divided(900, &[script(vec![mapping("", 200, vec![exit()])])]);
+    assert_eq!(told.counters.adoptions, 0);
+    assert!(told.counters.zero_fills > 8);
+    let late = divided(900, &[script(vec![mapping(INNER, 200, then)])]);
+    assert_eq!(
+        (late.counters.adoptions, late.counters.zero_fills),
+        (400, 0)
+    );
+    assert_eq!(late.irregular, 0);
+}
+
+#[test]
+fn found_h6_a_piece_in_place_of_more_heap_is_found_as_far_as_it_is_touched() {
+    let wait = || {
+        Deed::Event(Event::Wait {
+            call: 0,
+            ns: 10_000_000,
+        })
+    };
+    let then = vec![
+        wait(),
+        Store(1034),
+        wait(),
+        Store(1035),
+        Store(1066),
+        Store(1067),
+        exit(),
+    ];
+    // The first 34 pages stand when a heap of 66 is found.
+    let deeds = mapping(HEAP_PIECE, 34, then);
+    let deeds = deeds.into_iter().map(|deed| match deed {
+        Deed::Event(Event::Map { start: 1000, .. }) => map(1000, 256, WRITE, HEAP_PIECE),
+        deed => deed,
+    });
+    let outcome = divided(900, &[script(vec![deeds.collect()])]);
+    // Then 1034 and 1035 are faults of the engine's, and what is behind those 66 is not found yet.
+    let counters = outcome.counters;
+    assert_eq!((counters.adoptions, counters.zero_fills), (34, 2));
     assert_eq!(outcome.irregular, 0);
 }
