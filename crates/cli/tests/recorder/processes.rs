@@ -1,7 +1,6 @@
 //! Processes, threads, signals and marks.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
 
 use tidemark_trace::{Event, Granularity, Kinds, Speed};
 
@@ -131,42 +130,6 @@ fn children_and_what_they_execute_are_recorded() {
     assert!(shell.find(|event| matches!(event, Event::Wait { .. })));
     assert_eq!(recording.turns.first(), Some(&0));
     assert_eq!(recording.turns.last(), Some(&0));
-}
-
-#[test]
-fn found_m4_what_forked_children_share_with_their_parent_counts_once() {
-    let Some(recorder) = recorder() else {
-        return;
-    };
-    let folder = Folder::new("shared-after-fork");
-    let count = "f() { i=0; while [ $i -lt 50 ]; do i=$((i + 1)); done; }";
-    let script = format!("{count}; f; (f); (f); (f); (f); :");
-    let trace = folder.path("trace.tide");
-    let output = finish(&mut record(
-        recorder,
-        &["-o", &trace, "/bin/sh", "-c", &script],
-    ));
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let of = |arguments: &[&str]| {
-        let output = finish(Command::new(TIDEMARK).args(arguments).arg("--json"));
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        record
-    };
-    let apart = of(&["info", &trace]);
-    let each = apart["processes"].as_array().unwrap();
-    assert_eq!(each.len(), 5);
-    let pages = |of: &serde_json::Value| of["pages"].as_u64().unwrap();
-    let parent = pages(&each[0]);
-    let shared = of(&["map", &trace]);
-    // What a shell that does nothing but count stores to is a small part of what it reads.
-    let (once, sum) = (pages(&shared["trace"]), pages(&apart));
-    assert!(
-        parent <= once && once * 3 < sum * 2,
-        "{parent} of {once} of {sum}"
-    );
-    let alone = of(&["map", &trace, "--process", "0"]);
-    assert!(pages(&alone["trace"]) >= parent);
 }
 
 #[test]
