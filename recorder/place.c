@@ -1,4 +1,4 @@
-/* Where mappings are placed that may lie anywhere, and how far the heap may grow.
+/* Where mappings are placed that may lie anywhere.
 
    Part of Tidemark's recorder, a Valgrind tool.
    Licence: GPL-2.0-or-later; see LICENSE in this folder.
@@ -6,16 +6,10 @@
    Programs hash addresses of what lies in their libraries: Python those of its names and types.
    At other addresses they look for other entries, and keep other objects. To be compared with a run
    in step, a program therefore has its libraries where they lie there, as the file says that
-   TIDEMARK_LAYOUT names: an address and a path a line.
-
-   Valgrind keeps 8 MiB for a program's heap. With more than that the C library would map pieces
-   instead, of other sizes, and give none of them back: not what it does natively. Here the heap has
-   all the room that there is above it.
-
-   The linker puts this in the place of Valgrind's own functions (`--wrap` in the Makefile). */
+   TIDEMARK_LAYOUT names: an address and a path a line. The linker puts this in the place of
+   Valgrind's own function (`--wrap` in the Makefile). */
 
 #include "pub_tool_basics.h"
-#include "pub_tool_aspacemgr.h"
 #include "pub_tool_libcbase.h"
 #include "pub_tool_libcfile.h"
 #include "pub_tool_libcproc.h"
@@ -25,11 +19,6 @@
 #include "place.h"
 
 #define LAYOUT_BYTES_MAX (256 << 10)
-/* What Valgrind keeps for the heap, its first page included; less if the program may not have so
-   much. */
-#define HEAP_BYTES_KEPT (8UL << 20)
-#define HEAP_BYTES_MAX (64UL << 30)
-#define PAGE_BYTES 4096UL
 
 /* As in Valgrind's own header, which tools do not get. */
 typedef struct {
@@ -44,14 +33,6 @@ static Addr wanted = 0;
 
 Addr __real_vgPlain_am_get_advisory(const Request* request, Bool is_clients, Bool* is_possible);
 Addr __wrap_vgPlain_am_get_advisory(const Request* request, Bool is_clients, Bool* is_possible);
-
-Bool __real_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode shrinks,
-                                          SSizeT extra);
-Bool __wrap_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode shrinks,
-                                          SSizeT extra);
-
-/* The limit that the program has for its own memory. */
-extern struct vki_rlimit vgPlain_client_rlimit_data;
 
 void place_begin(void)
 {
@@ -105,24 +86,4 @@ Addr __wrap_vgPlain_am_get_advisory(const Request* request, Bool is_clients, Boo
          return start;
    }
    return __real_vgPlain_am_get_advisory(request, is_clients, is_possible);
-}
-
-static SizeT heap_bytes_allowed(void)
-{
-   SizeT limit = vgPlain_client_rlimit_data.rlim_cur;
-   return limit < HEAP_BYTES_MAX ? limit : HEAP_BYTES_MAX;
-}
-
-Bool __wrap_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode shrinks,
-                                          SSizeT extra)
-{
-   /* The heap's is the one that gives way at its lower end. */
-   if (shrinks == SmLower && length == HEAP_BYTES_KEPT - PAGE_BYTES) {
-      SizeT most = VG_ROUNDDN(heap_bytes_allowed(), PAGE_BYTES);
-      /* How much is free can only be tried out. */
-      for (SizeT tried = most; tried > length; tried -= VG_ROUNDUP(tried / 64, PAGE_BYTES))
-         if (__real_vgPlain_am_create_reservation(start, tried, shrinks, extra))
-            return True;
-   }
-   return __real_vgPlain_am_create_reservation(start, length, shrinks, extra);
 }

@@ -24,7 +24,7 @@ pub const LARGE_BYTES_LEAST: u64 = 4 << 20;
 /// An engine is told of mappings from this size on, and finds others.
 const TOLD_BYTES_LEAST: u64 = 128 << 10;
 /// What a mapping is called that the C library makes in place of more heap. Where recordings are
-/// made a heap ends where something else is mapped, and a live one goes on.
+/// made a heap may grow to 8 MiB (Valgrind's `brk`), and a live one goes on.
 pub const HEAP_PIECE: &str = "[heap piece]";
 /// How many answers are remembered for a process.
 const RECENT: usize = 1 << 12;

@@ -86,35 +86,6 @@ fn the_stack_grows_before_it_is_used() {
 }
 
 #[test]
-fn found_h6_a_heap_grows_beyond_what_valgrind_keeps_for_it() {
-    const SOURCE: &str = r"
-        #include <stdlib.h>
-        int main(void) {
-            for (int i = 0; i < 5000; i++)
-                *(volatile char *)malloc(4000) = 1;
-            return 0;
-        }
-    ";
-    let Some(recorder) = recorder() else {
-        return;
-    };
-    let folder = Folder::new("heap");
-    let program = compile(&folder, "grows", SOURCE, &[]);
-    let (_, recording) = recorded(&folder, recorder, &[&program]);
-    let events = recording.only().events.iter();
-    let ends = events.filter_map(|(.., event)| match event {
-        Event::Break { end } => Some(*end),
-        _ => None,
-    });
-    let ends: Vec<u64> = ends.collect();
-    // 20 MB, where Valgrind alone has room for 8 MiB; 132 KiB at a time.
-    let grown = ends[ends.len() - 1] - ends[0];
-    assert!((4882..5000).contains(&grown), "{grown} pages");
-    let largest = ends.windows(2).map(|pair| pair[1] - pair[0]).max();
-    assert_eq!(largest, Some(33));
-}
-
-#[test]
 fn found_h6_what_the_c_library_maps_for_itself_is_told_from_what_the_program_maps() {
     const SOURCE: &str = r"
         #include <stdlib.h>
