@@ -37,6 +37,24 @@ fn found_f3_a_process_costs_what_it_uses_whatever_the_memory() {
     }
 }
 
+/// Fills 24 MiB in 16 MiB of memory, so that pages wait in frames: those are none of the engine's.
+#[test]
+fn found_f3_frames_are_not_counted_as_the_engines_own_memory() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let scratch = Scratch::new("many-frames");
+    let program = "
+data = bytearray(b'x' * (24 << 20))
+for lap in range(3):
+    total = sum(data[::4096])
+print(total)";
+    let (_, total) = run(&scratch, "16M", &["python3", "-c", program]);
+    assert!(total.field("page_ins") > 1000);
+    let own = total.field("engine_bytes");
+    assert!(own < 5 << 20, "{own} bytes");
+}
+
 #[test]
 fn found_f9_a_shell_with_many_children_pages_nothing() {
     if !needs::are_met(&["sh", "sleep"]) {

@@ -145,8 +145,15 @@ impl Engine {
 
     /// Counts the memory that is this engine's own, in bytes: all of it but the frames.
     pub(super) fn measure_own(&mut self) -> u64 {
-        let pool = self.machine.pool().start();
-        let own = memory::own_ranges().filter(|&(start, _)| start != pool);
+        let pool = self.machine.pool();
+        let (frames_start, frames_end) = (pool.start(), pool.start() + pool.bytes());
+        // One range may hold all that is the engine's own, the frames among it.
+        let around = |(start, end): (usize, usize)| {
+            [(start, end.min(frames_start)), (start.max(frames_end), end)]
+        };
+        let own = memory::own_ranges()
+            .flat_map(around)
+            .filter(|&(start, end)| start < end);
         let pages = self.machine.pages();
         let anonymous = |(start, end)| pages.anonymous_bytes(start, end).ok();
         let bytes = own.filter_map(anonymous).sum::<usize>() as u64;
