@@ -1,14 +1,16 @@
-//! `one-way`: dependencies point down. `empty-core`: the core has none.
+//! `one-way`: dependencies point down. `empty-core`: the core has none, nor has what else a bare
+//! machine runs.
 
 use crate::{Finding, Tree};
 
 /// What each crate may depend on, of our own. Below stands before above, so that the table itself
 /// can have no cycle; [`check`] holds it to that.
-const MAY_SEE: [(&str, &[&str]); 16] = [
+const MAY_SEE: [(&str, &[&str]); 17] = [
     ("core", &[]),
     ("trace", &[]),
     ("results", &[]),
     ("tidy", &[]),
+    ("vmufat", &[]),
     ("model", &["core"]),
     ("pagers", &["core"]),
     ("plugin", &["core"]),
@@ -29,12 +31,16 @@ const MAY_SEE: [(&str, &[&str]); 16] = [
     (
         "cli",
         &[
-            "core", "pagers", "plugin", "trace", "results", "lab", "live", "tui", "report",
+            "core", "pagers", "plugin", "trace", "results", "vmufat", "lab", "live", "tui",
+            "report",
         ],
     ),
 ];
 
-/// Finds dependencies that point up or sideways, and any at all in the core.
+/// Crates that depend on nothing: they run on bare machines.
+const ALONE: [&str; 2] = ["core", "vmufat"];
+
+/// Finds dependencies that point up or sideways, and any at all where there may be none.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     tree.crates()
         .flat_map(|name| check_crate(tree, name))
@@ -56,8 +62,8 @@ fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     for (line, dependency) in dependencies(manifest) {
-        if name == "core" {
-            let message = format!("the core has no dependencies, and `{dependency}` is one");
+        if ALONE.contains(&name) {
+            let message = format!("`{name}` has no dependencies, and `{dependency}` is one");
             findings.push(Finding::new(&path, line, message));
         } else if let Some(ours) = dependency.strip_prefix("tidemark-")
             && !allowed.contains(&ours)
@@ -120,8 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn the_core_may_depend_on_nothing() {
-        assert_eq!(findings("core", "[dependencies]\nlibm = \"1\"\n").len(), 1);
+    fn what_bare_machines_run_may_depend_on_nothing() {
+        for name in ALONE {
+            assert_eq!(findings(name, "[dependencies]\nlibm = \"1\"\n").len(), 1);
+        }
         assert_eq!(
             findings("core", "[target.'cfg(unix)'.dependencies]\nlibm = \"1\"\n").len(),
             1
