@@ -41,6 +41,7 @@ mod size;
 mod systems;
 mod traces;
 mod views;
+mod volume;
 mod workload;
 mod wss;
 

@@ -109,12 +109,13 @@ impl Finding {
     /// Reports whether files can be written and deleted all the same.
     pub fn is_harmless(&self) -> bool {
         match self {
-            Finding::SystemWord { .. } | Finding::Lost { .. } => true,
-            Finding::UnknownKind { .. }
-            | Finding::Doubled { .. }
+            Finding::SystemWord { .. }
+            | Finding::UnknownKind { .. }
             | Finding::SameName { .. }
             | Finding::Nameless { .. }
-            | Finding::Chain { .. } => false,
+            | Finding::Lost { .. } => true,
+            // To free the blocks of one file would free those of another.
+            Finding::Doubled { .. } | Finding::Chain { .. } => false,
         }
     }
 }

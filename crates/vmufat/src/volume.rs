@@ -238,12 +238,24 @@ impl<D: BlockDevice> Volume<D> {
     /// Notes how a change went on the device. If it failed, what is there is read again, at once
     /// or before the next change.
     fn note(&mut self, made: Result<(), D::Error>) -> Result<(), Error<D::Error>> {
-        made.map_err(|error| {
+        if let Err(error) = made {
             self.is_stale = true;
             // The first of two errors is the one to tell.
             let _ = self.refresh();
-            Error::Device(error)
-        })
+            return Err(Error::Device(error));
+        }
+        let Contents {
+            layout,
+            table,
+            records,
+            findings,
+            ..
+        } = &mut self.contents;
+        // What is wrong may be elsewhere now; a change makes nothing wrong that was not.
+        if !findings.is_empty() {
+            *findings = check::check(layout, table, records).findings;
+        }
+        Ok(())
     }
 
     /// Writes a file as planned.
