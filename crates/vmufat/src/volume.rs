@@ -3,8 +3,8 @@
 //! Table and directory are in memory; every change goes to the device before its call returns.
 //!
 //! # The order of writes
-//! - A new file: its contents into free blocks, then the table, then its record. The write of the
-//!   record makes the file, whole; before it, blocks are lost at most.
+//! - A new file: its contents into free blocks, and the table, in any order; then its record. The
+//!   write of the record makes the file, whole; before it, blocks are lost at most.
 //! - A file in place of another: the same beside the old one, whose record is overwritten by that
 //!   of the new one in the same write; then the old one's blocks are freed.
 //! - A deletion: the last record of the directory moves into the place of the file's, so that no
@@ -268,7 +268,6 @@ impl<D: BlockDevice> Volume<D> {
             block[..part.len()].copy_from_slice(part);
             self.device.write(number, &block)?;
         }
-        self.device.settle()?;
         self.contents.table.chain(blocks);
         self.write_words(blocks)?;
         let file = File {

@@ -6,7 +6,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use support::{Asked, Failed, Law, Laws, Recorder, WHEN, contents, data, laws, made, name};
+use support::{Asked, Failed, Law, Laws, Recorder, WHEN, contents, damage, data, laws, made, name};
 use tidemark_model::random::{Choices, Random};
 use tidemark_vmufat::{BlockDevice, Error, Finding, Image, Kind, Layout, Name, NewFile, Volume};
 
@@ -166,6 +166,42 @@ fn a_format_that_is_cut_off_leaves_no_volume_or_an_empty_one() {
             Err(error) => assert_eq!(error, Error::Unformatted { root: 255 }),
         }
     }
+}
+
+#[test]
+fn a_repair_that_is_cut_off_comes_to_the_same_when_it_is_made_again() {
+    let mut cuts = 0;
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let mut volume = made(Layout::new([256, 700][seed as usize % 2]).unwrap());
+        for number in 0..40 {
+            let bytes = contents(number, random.below(6000) as usize);
+            let _ = volume.write(&data(&format!("F{number}")), &bytes);
+        }
+        let mut image = volume.into_device();
+        damage(&mut image, &mut random);
+        let Ok(mut volume) = Volume::mount(Recorder::new(image.clone())) else {
+            continue;
+        };
+        volume.repair().unwrap();
+        let asked = volume.device_mut().asked.clone();
+        let due = sorted_contents(&mut volume);
+        for image in cut_images(&image, &asked, &mut random) {
+            let mut again = Volume::mount(image).unwrap();
+            again.repair().unwrap();
+            assert_eq!(again.findings(), []);
+            assert!(sorted_contents(&mut again) == due);
+            cuts += 1;
+        }
+    }
+    assert!(cuts > 200, "{cuts}");
+}
+
+/// What the files hold. Their names may differ where some had to be renamed.
+fn sorted_contents<D: BlockDevice<Error: std::fmt::Debug>>(volume: &mut Volume<D>) -> Vec<Vec<u8>> {
+    let mut all: Vec<_> = laws(volume).into_values().map(|law| law.contents).collect();
+    all.sort();
+    all
 }
 
 #[test]

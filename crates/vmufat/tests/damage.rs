@@ -3,9 +3,9 @@
 
 mod support;
 
-use support::{Laws, contents, data, laws, made, made_of, name};
+use support::{Laws, contents, damage, data, laws, made, made_of, name};
 use tidemark_model::random::{Choices, Random};
-use tidemark_vmufat::{BlockDevice, Error, Fault, Finding, Image, Kind, Layout, NewFile, Volume};
+use tidemark_vmufat::{Error, Fault, Finding, Image, Kind, Layout, NewFile, Volume};
 
 /// A card with the files A (3 blocks: 199, 198, 197), B (2: 196, 195), C (4: 194 to 191).
 fn card() -> Vec<u8> {
@@ -291,25 +291,7 @@ fn no_damage_makes_a_panic_and_every_repair_is_whole() {
             let _ = volume.write(&file, &contents(number, random.below(4000) as usize));
         }
         let mut image = volume.into_device();
-        // The table and the directory, rather than what files hold.
-        let system = layout.directory_first()..=layout.root();
-        for _ in 0..random.below(30) {
-            let blocks = system.end() - system.start() + 1;
-            let number = match random.chance(1, 2) {
-                true => system.start() + random.below(blocks.into()) as u16,
-                false => layout.directory_last() + random.below(3) as u16,
-            };
-            let mut block = [0; 512];
-            image.read(number, &mut block).unwrap();
-            let at = random.below(256) as usize * 2;
-            let word = match random.below(4) {
-                0 => random.next_bits() as u16,
-                1 => [0xfffa, 0xfffc, 0xffff, 0][random.below(4) as usize],
-                _ => random.below(layout.blocks().into()) as u16,
-            };
-            block[at..at + 2].copy_from_slice(&word.to_le_bytes());
-            image.write(number, &block).unwrap();
-        }
+        damage(&mut image, &mut random);
         use_up(image);
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use tidemark_model::random::{Choices, Random};
 use tidemark_vmufat::{
     Block, BlockDevice, Copying, Image, Kind, Layout, Name, NewFile, Timestamp, Volume,
 };
@@ -103,7 +104,7 @@ pub fn data(text: &str) -> NewFile {
 
 /// Bytes that differ between files, and between the blocks of one.
 pub fn contents(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut random = tidemark_model::random::Random::new(seed);
+    let mut random = Random::new(seed);
     let mut all = Vec::with_capacity(bytes + 8);
     while all.len() < bytes {
         all.extend(random.next_bits().to_le_bytes());
@@ -156,4 +157,27 @@ where
         (file.name, Law { file, contents })
     });
     laws.collect()
+}
+
+/// Writes words at random into the table, the directory and perhaps the root block of a volume.
+pub fn damage(image: &mut Image, random: &mut Random) {
+    let layout = Layout::new(image.blocks()).unwrap();
+    let system = layout.root() - layout.directory_first() + 1;
+    for _ in 0..random.below(30) {
+        let number = match random.chance(1, 2) {
+            true => layout.directory_first() + random.below(system.into()) as u16,
+            // The first records, and the table.
+            false => layout.directory_last() + random.below(3) as u16,
+        };
+        let mut block = [0; 512];
+        image.read(number, &mut block).unwrap();
+        let at = random.below(256) as usize * 2;
+        let word = match random.below(4) {
+            0 => random.next_bits() as u16,
+            1 => [0xfffa, 0xfffc, 0xffff, 0][random.below(4) as usize],
+            _ => random.below(layout.blocks().into()) as u16,
+        };
+        block[at..at + 2].copy_from_slice(&word.to_le_bytes());
+        image.write(number, &block).unwrap();
+    }
 }
