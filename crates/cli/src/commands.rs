@@ -46,6 +46,7 @@ commands! {
     Import = import;
     Export = export;
     Generate = generate;
+    Volume = volume;
     Policies = policies;
     Doctor = doctor;
     Bench = bench;

@@ -43,6 +43,7 @@ mod size;
 mod systems;
 mod traces;
 mod views;
+mod volume;
 mod workload;
 mod wss;
 

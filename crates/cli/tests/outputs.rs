@@ -19,11 +19,19 @@ fn material(folder: &Folder) {
     std::fs::write(folder.0.join("mine.wat"), "(module)").unwrap();
     std::fs::write(folder.0.join("disk.json"), "{}").unwrap();
     std::fs::write(folder.0.join("record.json"), "{}").unwrap();
+    let volume = folder.path("v.img");
+    for line in [
+        &["make", &volume][..],
+        &["put", &volume, &folder.path("words")],
+    ] {
+        let made = tidemark(&[&["volume"], line].concat());
+        assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    }
 }
 
 /// Every command that writes, with a file of [`material`] as its input and its output, which
 /// stands as `OUT` so that it can be called by other names.
-const LINES: [(&str, &str); 21] = [
+const LINES: [(&str, &str); 25] = [
     ("s.tide", "export s.tide -o OUT --to csv"),
     ("s.tide", "export s.tide --parquet -o OUT"),
     ("p.pages", "import p.pages -o OUT"),
@@ -57,6 +65,10 @@ const LINES: [(&str, &str); 21] = [
         "run --memory 64M --policy ./mine.wat --stats OUT -- true",
     ),
     ("record.json", "experiment --from record.json --html OUT"),
+    ("v.img", "volume get v.img words -o OUT"),
+    ("words", "volume put OUT words"),
+    ("words", "volume put OUT p.pages words"),
+    ("v.img", "volume put OUT v.img"),
 ];
 
 /// Runs a line of words in `folder`, with the file `input` on standard input if there is one.

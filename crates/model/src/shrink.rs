@@ -13,20 +13,34 @@ const RUNS_MAX: u32 = 4000;
 const TIME_MAX: Duration = Duration::from_secs(20);
 
 /// Deletes steps from a failing plan as long as `is_failing` says it still fails.
-pub fn shrink(mut plan: Plan, mut is_failing: impl FnMut(&Plan) -> bool) -> Plan {
+pub fn shrink(plan: Plan, mut is_failing: impl FnMut(&Plan) -> bool) -> Plan {
+    let Plan { setup, steps } = plan;
+    let steps = shrink_steps(steps, |steps| {
+        let steps = steps.to_vec();
+        let setup = setup.clone();
+        is_failing(&Plan { setup, steps })
+    });
+    Plan { setup, steps }
+}
+
+/// Deletes steps of any kind as long as `is_failing` says that what is left still fails.
+pub fn shrink_steps<S: Clone>(
+    mut steps: Vec<S>,
+    mut is_failing: impl FnMut(&[S]) -> bool,
+) -> Vec<S> {
     let started = Instant::now();
     let mut runs = 0;
-    let mut chunk = plan.steps.len().div_ceil(2);
+    let mut chunk = steps.len().div_ceil(2);
     while chunk > 0 && runs < RUNS_MAX && started.elapsed() < TIME_MAX {
         let mut at = 0;
         let mut is_shorter = false;
-        while at < plan.steps.len() && runs < RUNS_MAX && started.elapsed() < TIME_MAX {
-            let mut candidate = plan.clone();
-            let end = (at + chunk).min(candidate.steps.len());
-            candidate.steps.drain(at..end);
+        while at < steps.len() && runs < RUNS_MAX && started.elapsed() < TIME_MAX {
+            let mut candidate = steps.clone();
+            let end = (at + chunk).min(candidate.len());
+            candidate.drain(at..end);
             runs += 1;
             if is_failing(&candidate) {
-                plan = candidate;
+                steps = candidate;
                 is_shorter = true;
             } else {
                 at += chunk;
@@ -38,7 +52,7 @@ pub fn shrink(mut plan: Plan, mut is_failing: impl FnMut(&Plan) -> bool) -> Plan
             break;
         }
     }
-    plan
+    steps
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
-//! `one-way`: dependencies point down. `empty-core`: the core has none.
+//! `one-way`: dependencies point down. `empty-core`: the core has none, nor has what else a bare
+//! machine runs.
 
 use crate::{Finding, Tree};
 
 /// What each crate may depend on, of our own. Below stands before above, so that the table itself
 /// can have no cycle; [`check`] holds it to that.
-const MAY_SEE: [(&str, &[&str]); 19] = [
+const MAY_SEE: [(&str, &[&str]); 20] = [
     ("core", &[]),
     ("trace", &[]),
     ("results", &[]),
     ("log", &[]),
     ("tidy", &[]),
     ("recording", &["log", "trace"]),
+    ("vmufat", &[]),
     ("model", &["core"]),
     ("pagers", &["core"]),
     ("plugin", &["core"]),
@@ -45,13 +47,17 @@ const MAY_SEE: [(&str, &[&str]); 19] = [
             "lab",
             "live",
             "hostbench",
+            "vmufat",
             "tui",
             "report",
         ],
     ),
 ];
 
-/// Finds dependencies that point up or sideways, and any at all in the core.
+/// Crates that depend on nothing: they run on bare machines.
+const ALONE: [&str; 2] = ["core", "vmufat"];
+
+/// Finds dependencies that point up or sideways, and any at all where there may be none.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     tree.crates()
         .flat_map(|name| check_crate(tree, name))
@@ -73,8 +79,8 @@ fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     for (line, dependency) in dependencies(manifest) {
-        if name == "core" {
-            let message = format!("the core has no dependencies, and `{dependency}` is one");
+        if ALONE.contains(&name) {
+            let message = format!("`{name}` has no dependencies, and `{dependency}` is one");
             findings.push(Finding::new(&path, line, message));
         } else if let Some(ours) = dependency.strip_prefix("tidemark-")
             && !allowed.contains(&ours)
@@ -137,8 +143,10 @@ mod tests {
     }
 
     #[test]
-    fn the_core_may_depend_on_nothing() {
-        assert_eq!(findings("core", "[dependencies]\nlibm = \"1\"\n").len(), 1);
+    fn what_bare_machines_run_may_depend_on_nothing() {
+        for name in ALONE {
+            assert_eq!(findings(name, "[dependencies]\nlibm = \"1\"\n").len(), 1);
+        }
         assert_eq!(
             findings("core", "[target.'cfg(unix)'.dependencies]\nlibm = \"1\"\n").len(),
             1
