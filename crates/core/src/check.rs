@@ -2,10 +2,10 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use crate::frame::State;
 use crate::id::{FrameId, ObjectId, PageId, SlotId, Ticket};
-use crate::pager::{Direction, Place};
-use crate::placement::Placement;
+use crate::kernels::placement::Placement;
+use crate::memory::frame::State;
+use crate::seams::pager::{Direction, Place};
 use crate::vm::Vm;
 
 impl Vm {

@@ -1,10 +1,10 @@
 //! Load control: deciding which spaces may run when their working sets no longer fit together.
 //!
-//! A seam of its own, like [`Policy`](crate::policy::Policy): the core shows it the state of memory
+//! A seam of its own, like [`Policy`](crate::seams::policy::Policy): the core shows it the state of memory
 //! at each tick, tells it of each fetch a fault begins, and carries its [`Verdict`]s out as far as
 //! memory is concerned. Whoever schedules the programs does the rest: it is told by
-//! [`Event::Suspend`](crate::fault::Event::Suspend) and
-//! [`Event::Resume`](crate::fault::Event::Resume). Each load control has a file of its own in this
+//! [`Event::Suspend`](crate::paging::fault::Event::Suspend) and
+//! [`Event::Resume`](crate::paging::fault::Event::Resume). Each load control has a file of its own in this
 //! folder and one line in [`registry`].
 //!
 //! # Invariants
@@ -14,7 +14,7 @@
 use alloc::vec::Vec;
 
 use crate::id::SpaceId;
-use crate::policy::Knob;
+use crate::seams::policy::Knob;
 use crate::time::Time;
 
 mod carry;

@@ -6,36 +6,36 @@
 //! became of faults) and, if it keeps a log, [`poll_decision`](Vm::poll_decision), until each
 //! answers `None`. Nothing in here waits, and nothing runs by itself.
 //!
-//! The methods stand where their work is done: [`fault`](crate::fault) brings pages in,
-//! [`reclaim`](crate::reclaim) sends them out, [`region`](crate::region) maps and unmaps,
-//! [`transfer`](crate::transfer) takes in the pagers' replies, [`check`](crate::check) walks the
+//! The methods stand where their work is done: [`fault`](crate::paging::fault) brings pages in,
+//! [`reclaim`](crate::paging::reclaim) sends them out, [`region`](crate::memory::mapping) maps and unmaps,
+//! [`transfer`](crate::paging::transfer) takes in the pagers' replies, [`check`](crate::check) walks the
 //! invariants.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use crate::backing::Slots;
-use crate::cluster::Streams;
-use crate::daemon::{Daemon, Pacing};
 use crate::decision::Decision;
-use crate::fault::{Access, Event, Fault};
-use crate::frame::{Frames, State};
 use crate::id::{FrameId, PageId, SlotId, SpaceId, Ticket, VirtPage};
+use crate::kernels::page_daemon::{Daemon, Pacing};
+use crate::kernels::placement::Placement;
 use crate::load::LoadControl;
 use crate::load::unlimited::Unlimited;
-use crate::machine::{Machine, Rights};
-use crate::object::Objects;
-use crate::pager::Request;
-use crate::pins::Pins;
-use crate::placement::Placement;
-use crate::policy::Policy;
-use crate::reclaim::Need;
-use crate::reverse::ReverseMap;
-use crate::space::{Region, Space, Spaces};
-use crate::swap_ahead::{BySlot, SwapAhead};
+use crate::memory::address_space::{Region, Space, Spaces};
+use crate::memory::frame::{Frames, State};
+use crate::memory::object::Objects;
+use crate::memory::reverse_map::ReverseMap;
+use crate::memory::swap_slots::Slots;
+use crate::paging::fault::{Access, Event, Fault};
+use crate::paging::pins::Pins;
+use crate::paging::reclaim::Need;
+use crate::paging::transfer::Transfer;
+use crate::readahead::linux::{BySlot, SwapAhead};
+use crate::readahead::streams::Streams;
+use crate::seams::machine::{Machine, Rights};
+use crate::seams::pager::Request;
+use crate::seams::policy::Policy;
 use crate::time::Time;
-use crate::transfer::Transfer;
 
 /// How large the memory is and how it is run. All counts are in pages.
 #[derive(Clone, Debug)]

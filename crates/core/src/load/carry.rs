@@ -3,15 +3,15 @@
 use alloc::vec::Vec;
 
 use super::{LoadControl, LoadView, SpaceLoad, Turn, Verdict};
-use crate::fault::Event;
-use crate::frame::State;
 use crate::id::{FrameId, SpaceId};
-use crate::machine::Machine;
+use crate::memory::frame::State;
+use crate::paging::fault::Event;
+use crate::seams::machine::Machine;
 use crate::vm::Vm;
 
 impl Vm {
     /// Learns how far the programs of `space` have come in their own time: see
-    /// [`Policy::clock_moved`](crate::policy::Policy::clock_moved). To be called before the event
+    /// [`Policy::clock_moved`](crate::seams::policy::Policy::clock_moved). To be called before the event
     /// that happened then. A space of which this is never told has a clock that always runs.
     pub fn handle_clock(&mut self, space: SpaceId, ticks: u64) {
         if let Some(found) = self.spaces.get_mut(space) {

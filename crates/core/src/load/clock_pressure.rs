@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::{Description, LoadControl, LoadView, SpaceLoad, Verdict};
-use crate::policy::Knob;
+use crate::seams::policy::Knob;
 
 /// What `clock-pressure` says of itself.
 pub static DESCRIPTION: Description = Description {

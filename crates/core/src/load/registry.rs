@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::{Description, LoadControl};
 use super::{clock_pressure, medium_term, swap_token, task_swapper, unlimited};
-use crate::policy::registry::{BuildError, collect_near, resolve_knobs};
+use crate::policies::{BuildError, collect_near, resolve_knobs};
 
 /// Every load control: what it says of itself, and how it is made.
 static ENTRIES: &[Entry] = &[

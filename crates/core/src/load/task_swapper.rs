@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 
 use super::{Description, LoadControl, LoadView, SpaceLoad, Verdict};
 use crate::id::SpaceId;
-use crate::policy::Knob;
+use crate::seams::policy::Knob;
 use crate::time::Time;
 
 /// What `task-swapper` says of itself.

@@ -1,0 +1,573 @@
+//! Faults: bringing pages in.
+//!
+//! A fault is answered at once when its page is in memory or reads as zeros; else it waits for a
+//! transfer, or for a free frame, and is served again when that has come. Serving again is always
+//! right: nothing about a waiting fault is remembered but the fault itself.
+//!
+//! What system calls copy through windows is in [`window`](crate::kernels::buffered_io);
+//! [`fetch`](crate::paging::page_in) says which pages come along, [`reclaim`](crate::paging::reclaim) makes room,
+//! [`transfer`](crate::paging::transfer) ends what is started here.
+
+use crate::decision::Decision;
+use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage, Waiter};
+use crate::memory::address_space::Region;
+use crate::memory::frame::State;
+use crate::memory::object::Entry;
+use crate::memory::page_run::PageRun;
+use crate::paging::page_in::Group;
+use crate::paging::reclaim::Need;
+use crate::readahead::streams::Heading;
+use crate::seams::machine::{Machine, Rights, Setback};
+use crate::seams::policy::{Arrival, Cause};
+use crate::time::Time;
+use crate::vm::Vm;
+
+/// What a program tried to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// To read, or to fetch an instruction.
+    Read,
+    /// To write.
+    Write,
+    /// To write all of the page. Through a [window](Vm::map_window) nothing is read for it; else
+    /// the same as `Write`.
+    Overwrite,
+}
+
+impl Access {
+    /// The rights it needs.
+    pub fn needed(self) -> Rights {
+        match self {
+            Access::Read => Rights::Read,
+            Access::Write | Access::Overwrite => Rights::Write,
+        }
+    }
+
+    /// Whether the page is another afterwards.
+    pub fn is_store(self) -> bool {
+        self.needed() == Rights::Write
+    }
+}
+
+/// A touch that the machine could not carry out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// The space it happened in.
+    pub space: SpaceId,
+    /// The page that was touched.
+    pub at: VirtPage,
+    /// How.
+    pub access: Access,
+    /// Who waits; handed back in [`Event`]s.
+    pub waiter: Waiter,
+}
+
+/// What can be said of a fault at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resolution {
+    /// The page is mapped; the program may go on.
+    Resolved,
+    /// An [`Event`] with the same waiter follows.
+    Pending,
+    /// There is no region, or its rights do not allow the access.
+    Invalid,
+}
+
+/// Why a fault can't be served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// The pager could not deliver the page.
+    PagerFailed,
+    /// Memory is full, and the store fails to take pages.
+    StoreFailed,
+    /// Memory is full, and so is the store.
+    StoreFull,
+}
+
+/// Something a program or its scheduler must know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A pending fault is over: the page is mapped.
+    Resolved(Fault),
+    /// A pending fault can't be served.
+    Failed(Fault, Failure),
+    /// A pending fault's region changed while it waited: let the program touch again.
+    Retry(Fault),
+    /// The store has no room for a page that had to leave. Said once until it has room again.
+    StoreFull,
+    /// The store failed to take pages, which stay in memory.
+    StoreFailed,
+    /// A page that can't be unmapped is no longer counted: others need its frame. It stays where it
+    /// stands, until [`Vm::handle_disowned`] takes it back or the program gives it up.
+    Disowned {
+        /// The space that has it.
+        space: SpaceId,
+        /// Where it stands.
+        at: VirtPage,
+    },
+    /// Load control: run the space no more until [`Event::Resume`].
+    Suspend {
+        /// Which space.
+        space: SpaceId,
+    },
+    /// Load control: run the space again.
+    Resume {
+        /// Which space.
+        space: SpaceId,
+    },
+}
+
+/// Where the search for a page ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) page: PageId,
+    pub(crate) entry: Entry,
+    /// Whether the page shows through from below the region's own object.
+    pub(crate) is_below: bool,
+}
+
+/// How one attempt to serve a fault ended.
+pub(crate) enum Step {
+    Resolved,
+    Wait(Ticket),
+    Stall,
+    Invalid,
+}
+
+/// A fault's surroundings: the region it fell in and where its page is.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene {
+    pub(crate) fault: Fault,
+    pub(crate) region: Region,
+    pub(crate) found: Found,
+    pub(crate) is_retry: bool,
+}
+
+impl Scene {
+    /// The part of the found object that the region shows, as first index and end.
+    pub(crate) fn reach(&self) -> (u64, u64) {
+        let before = self.fault.at.0 - self.region.start;
+        let first = self.found.page.index - before.min(self.found.page.index);
+        (
+            first,
+            self.found.page.index + (self.region.end() - self.fault.at.0),
+        )
+    }
+}
+
+impl Vm {
+    /// Serves a fault, or notes who waits.
+    ///
+    /// Work: one region look-up, one walk down the shadow chain, at most one round of reclaim,
+    /// and the start of at most 16 requests.
+    pub fn handle_fault(
+        &mut self,
+        now: Time,
+        machine: &mut dyn Machine,
+        fault: Fault,
+    ) -> Resolution {
+        self.now = now;
+        self.release_served();
+        self.counters.faults += 1;
+        if let Some(space) = self.spaces.get_mut(fault.space) {
+            space.faults += 1;
+        }
+        self.attend(machine, fault)
+    }
+
+    /// Serves a fault for the first time.
+    pub(crate) fn attend(&mut self, machine: &mut dyn Machine, fault: Fault) -> Resolution {
+        self.pass_clock(fault.space);
+        let step = self.serve(machine, fault, false);
+        machine.settle();
+        self.absorb_setbacks(machine);
+        self.note_page_ins(machine);
+        match step {
+            Step::Resolved => {
+                self.keep_served(fault);
+                Resolution::Resolved
+            }
+            Step::Invalid => Resolution::Invalid,
+            Step::Wait(ticket) => {
+                self.wait_for(ticket, fault);
+                Resolution::Pending
+            }
+            Step::Stall => {
+                self.counters.stalls += 1;
+                self.stalled.push_back(fault);
+                self.hold_page(fault);
+                self.fail_if_stuck();
+                Resolution::Pending
+            }
+        }
+    }
+
+    /// Takes over a page that already stands at `at`, which the core knew nothing of. Answers
+    /// false if there is no frame for it now, or no region: try again later.
+    ///
+    /// Work: at most one round of reclaim.
+    pub fn handle_present(
+        &mut self,
+        now: Time,
+        machine: &mut dyn Machine,
+        space: SpaceId,
+        at: VirtPage,
+    ) -> bool {
+        self.now = now;
+        let Some(region) = self.spaces.get(space).and_then(|s| s.find(at)).copied() else {
+            return false;
+        };
+        let page = PageId {
+            object: region.object,
+            index: region.index_at(at),
+        };
+        if self.objects.entry(page).frame().is_some() {
+            return true;
+        }
+        let Some(frame) = self.take_frame(machine, Need::Standing) else {
+            return false;
+        };
+        if let Some(slot) = self.objects.entry(page).slot() {
+            self.slots.release(slot);
+            self.objects.get_mut(page.object).set_slot(page.index, None);
+        }
+        self.occupy(frame, page, space, Cause::Adopted);
+        self.stand_in(machine, space, at, frame);
+        self.counters.adoptions += 1;
+        self.log(Decision::Adopt(page));
+        machine.settle();
+        self.absorb_setbacks(machine);
+        true
+    }
+
+    /// Makes `frame` the one of the page that stands at `at` already.
+    pub(crate) fn stand_in(
+        &mut self,
+        machine: &mut dyn Machine,
+        space: SpaceId,
+        at: VirtPage,
+        frame: FrameId,
+    ) {
+        self.frames.set_dirty(frame, true);
+        machine.adopt(space, at, frame);
+        let region = self.spaces.get(space).and_then(|space| space.find(at));
+        match region.map_or(Rights::None, |region| region.rights) {
+            Rights::None => machine.leave(space, at, frame),
+            Rights::Read => machine.restrict(frame, Rights::Read),
+            Rights::Write => {}
+        }
+        self.reverse.insert(frame, space, at);
+    }
+
+    /// One attempt to serve `fault`.
+    pub(crate) fn serve(&mut self, machine: &mut dyn Machine, fault: Fault, retry: bool) -> Step {
+        let is_retry = retry;
+        let Some(region) = self
+            .spaces
+            .get(fault.space)
+            .and_then(|s| s.find(fault.at))
+            .copied()
+        else {
+            return Step::Invalid;
+        };
+        if region.rights < fault.access.needed() {
+            return Step::Invalid;
+        }
+        let mut region = region;
+        if region.needs_copy && fault.access.is_store() {
+            region = self.shadow_region(fault.space, region);
+        }
+        let found = self.find_page(region.object, region.index_at(fault.at));
+        let scene = Scene {
+            fault,
+            region,
+            found,
+            is_retry,
+        };
+        if found.entry.frame().is_none() {
+            self.policy.page_missed(found.page);
+        }
+        match (found.entry.frame(), found.entry.slot()) {
+            (Some(frame), _) => match self.frames.state(frame) {
+                State::Resident if region.is_window => self.serve_window(machine, scene, frame),
+                State::Resident => self.serve_resident(machine, scene, frame),
+                State::Filling => {
+                    self.advance_stream(machine, scene);
+                    Step::Wait(self.frames.ticket(frame))
+                }
+                State::Leaving if !region.is_window && self.is_readable(frame, fault.access) => {
+                    self.serve_reading(machine, scene)
+                }
+                State::Leaving => {
+                    self.frames.set_wanted(frame);
+                    Step::Wait(self.frames.ticket(frame))
+                }
+                State::Free | State::Retired => unreachable!("a page table names frames in use"),
+            },
+            (None, Some(_)) => self.start_page_in(machine, scene),
+            (None, None) if region.is_window && fault.access == Access::Overwrite => {
+                self.begin_page(machine, scene)
+            }
+            (None, None) if self.objects.get(found.page.object).is_external() => {
+                self.start_page_in(machine, scene)
+            }
+            (None, None) => self.zero_fill(machine, scene),
+        }
+    }
+
+    /// Walks down the shadow chain to the page that shows at `index` of `object`.
+    pub(crate) fn find_page(&self, object: ObjectId, index: u64) -> Found {
+        let top = PageId { object, index };
+        let mut page = top;
+        loop {
+            let here = self.objects.get(page.object);
+            let entry = here.entry(page.index);
+            let is_here = entry.frame().is_some() || entry.slot().is_some() || here.is_external();
+            if is_here {
+                return Found {
+                    page,
+                    entry,
+                    is_below: page.object != object,
+                };
+            }
+            match here.shadow {
+                Some((below, offset)) => {
+                    page = PageId {
+                        object: below,
+                        index: page.index + offset,
+                    };
+                }
+                None => {
+                    return Found {
+                        page: top,
+                        entry,
+                        is_below: false,
+                    };
+                }
+            }
+        }
+    }
+
+    /// Takes in what the machine could not do.
+    pub(crate) fn absorb_setbacks(&mut self, machine: &mut dyn Machine) {
+        while let Some((frame, setback)) = machine.take_setback() {
+            let state = self.frames.state(frame);
+            match setback {
+                Setback::Busy if state == State::Leaving && self.is_undecided(frame) => {
+                    self.counters.busy += 1;
+                    self.pin(frame);
+                }
+                Setback::Later if state == State::Leaving && self.is_undecided(frame) => {
+                    self.counters.busy += 1;
+                    self.is_halted = true;
+                    self.keep(frame);
+                }
+                Setback::Busy if self.pins.contains(frame) => self.note_pinned(machine, frame),
+                Setback::Later if self.pins.contains(frame) => self.put_off_pinned(frame),
+                Setback::Busy | Setback::Later => {
+                    if state == State::Resident {
+                        self.frames.set_aside(frame, false);
+                    }
+                }
+                Setback::Gone if state == State::Resident => {
+                    let page = self
+                        .frames
+                        .page(frame)
+                        .expect("a resident frame has a page");
+                    self.remove_page(machine, page);
+                }
+                Setback::Gone if state == State::Leaving && self.is_undecided(frame) => {
+                    let page = self.frames.page(frame).expect("a leaving frame has a page");
+                    self.remove_page(machine, page);
+                }
+                Setback::Gone => {}
+            }
+        }
+    }
+
+    /// Puts a taken frame to `page`, resident at once, and tells the policy.
+    pub(crate) fn occupy(&mut self, frame: FrameId, page: PageId, space: SpaceId, cause: Cause) {
+        let is_external = self.objects.get(page.object).is_external();
+        self.frames.fill(frame, page, is_external, Ticket(0));
+        self.frames.set_owner(frame, space);
+        self.objects
+            .get_mut(page.object)
+            .set_frame(page.index, Some(frame));
+        self.frames.settle(frame);
+        self.policy.page_entered(
+            frame,
+            &Arrival {
+                page,
+                cause,
+                space,
+                is_external,
+            },
+        );
+    }
+
+    fn serve_resident(&mut self, machine: &mut dyn Machine, scene: Scene, frame: FrameId) -> Step {
+        let Scene {
+            fault,
+            region,
+            found,
+            is_retry,
+        } = scene;
+        if found.is_below && fault.access.is_store() {
+            return self.copy_up(machine, scene, frame);
+        }
+        let was_ahead = self.meet_ahead(machine, scene, frame);
+        let may_write = !found.is_below && !region.needs_copy;
+        let rights = if may_write {
+            region.rights
+        } else {
+            Rights::Read
+        };
+        machine.enter(fault.space, fault.at, frame, rights);
+        self.reverse.insert(frame, fault.space, fault.at);
+        self.frames.set_owner(frame, fault.space);
+        let was_aside = self.frames.is_aside(frame);
+        self.frames.set_aside(frame, false);
+        if !is_retry {
+            self.counters.soft_faults += 1;
+            self.log(Decision::Soft(found.page));
+        }
+        let is_told = !is_retry || was_ahead || was_aside;
+        if is_told && !self.pins.contains(frame) {
+            self.policy.page_rescued(frame);
+        }
+        Step::Resolved
+    }
+
+    /// Whether a page that is being served came ahead of its use; its reader is followed.
+    pub(crate) fn meet_ahead(
+        &mut self,
+        machine: &mut dyn Machine,
+        scene: Scene,
+        frame: FrameId,
+    ) -> bool {
+        let was_marker = self.frames.is_marker(frame);
+        let was_ahead = self.frames.take_ahead(frame);
+        let object = self.objects.get(scene.found.page.object);
+        if self.reads_as_linux(object.is_external()) {
+            if was_ahead {
+                self.note_swap_hit(&scene);
+            }
+        } else if was_marker || was_ahead {
+            // Read-ahead may make room: not with the page that is being served, and not by looking
+            // for its use before there was any.
+            self.frames.wire(frame);
+            self.advance_stream(machine, scene);
+            self.frames.unwire(frame);
+        }
+        self.counters.ahead_used += u64::from(was_ahead);
+        was_ahead
+    }
+
+    /// A write to a page that shows through from below: gives the writer a copy of its own.
+    fn copy_up(&mut self, machine: &mut dyn Machine, scene: Scene, from: FrameId) -> Step {
+        let Scene { fault, region, .. } = scene;
+        self.frames.wire(from);
+        let taken = self.take_frame(machine, Need::Awaited);
+        self.frames.unwire(from);
+        let Some(to) = taken else { return Step::Stall };
+        let page = PageId {
+            object: region.object,
+            index: region.index_at(fault.at),
+        };
+        machine.copy(from, to);
+        if self.reverse.remove(from, fault.space, fault.at) {
+            machine.leave(fault.space, fault.at, from);
+        }
+        self.occupy(to, page, fault.space, Cause::Copied);
+        self.frames.set_dirty(to, true);
+        machine.enter(fault.space, fault.at, to, region.rights);
+        self.reverse.insert(to, fault.space, fault.at);
+        self.counters.cow_faults += 1;
+        self.log(Decision::Copy(page));
+        Step::Resolved
+    }
+
+    /// A touch of anonymous memory that has no contents yet.
+    fn zero_fill(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
+        let (fault, region, found) = (scene.fault, scene.region, scene.found);
+        let (object, index) = (found.page.object, found.page.index);
+        let room = self.config.zero_ahead_pages_max;
+        let stream = self.follow(found.page, region.advice, room.max(1));
+        let ahead = stream.map_or(1, |number| self.streams.get(number).window);
+        let is_up = stream.is_none_or(|s| self.streams.get(s).heading == Heading::Up);
+        let is_plain = self.objects.get(object).shadow.is_none() && !region.needs_copy;
+        let want = if is_plain { ahead } else { 1 };
+        let group = self.measure_absent(&scene, want, is_up);
+        let frames = self.take_frames(machine, group.pages, Need::Awaited);
+        if frames.is_empty() {
+            return Step::Stall;
+        }
+        // With fewer frames than asked for, the wanted page must be among those served.
+        let got = frames.len() as u64;
+        let first = if is_up {
+            index
+        } else {
+            group.first + u64::from(group.pages) - got
+        };
+        for (number, &frame) in frames.iter().enumerate() {
+            let page = PageId {
+                object,
+                index: first + number as u64,
+            };
+            let cause = if page.index == index {
+                Cause::ZeroFill
+            } else {
+                Cause::ZeroAhead
+            };
+            let at = VirtPage(fault.at.0 + page.index - index);
+            machine.zero(frame);
+            self.occupy(frame, page, fault.space, cause);
+            let rights = if region.needs_copy {
+                Rights::Read
+            } else {
+                region.rights
+            };
+            machine.enter(fault.space, at, frame, rights);
+            self.reverse.insert(frame, fault.space, at);
+        }
+        if let Some(number) = stream {
+            self.streams.get_mut(number).cover(first, first + got);
+        }
+        self.counters.zero_fills += 1;
+        self.counters.zero_aheads += got - 1;
+        self.log(Decision::Zero(PageRun {
+            object,
+            first,
+            pages: got as u32,
+        }));
+        Step::Resolved
+    }
+
+    /// The absent pages next to the wanted one, itself included: up to `want` of them.
+    fn measure_absent(&self, scene: &Scene, want: u32, is_up: bool) -> Group {
+        let PageId { object, index } = scene.found.page;
+        let (low, high) = scene.reach();
+        let object = self.objects.get(object);
+        let mut pages = 1;
+        while pages < want {
+            let next = u64::from(pages);
+            let Some(next) = (if is_up {
+                Some(index + next)
+            } else {
+                index.checked_sub(next)
+            }) else {
+                break;
+            };
+            if !(low..high).contains(&next) || !object.is_absent(next) {
+                break;
+            }
+            pages += 1;
+        }
+        let first = if is_up {
+            index
+        } else {
+            index + 1 - u64::from(pages)
+        };
+        Group { first, pages }
+    }
+}

@@ -1,0 +1,492 @@
+//! Transfers: pages between memory and their pagers, from request to reply.
+//!
+//! # Invariants
+//! 1. A transfer's frames are filling or leaving, and name its ticket.
+//! 2. Its pages' owner may give them up while it runs. The page table then no longer names the
+//!    frame, and the frame and the slot are freed when the reply comes, not before: nobody else
+//!    gets a slot that is still being written.
+
+use alloc::vec::Vec;
+
+use crate::decision::Decision;
+use crate::id::{FrameId, PageId, SlotId, SpaceId, Ticket, VirtPage};
+use crate::memory::page_run::PageRun;
+use crate::paging::fault::{Event, Failure, Fault, Step};
+use crate::seams::machine::{Machine, Rights};
+use crate::seams::pager::{Direction, Outcome, Place, Reply, Request};
+use crate::seams::policy::{Arrival, Cause};
+use crate::time::Time;
+use crate::vm::Vm;
+
+/// Whose fault started a fetch, and where its pages would be seen.
+#[derive(Clone, Copy)]
+pub(crate) struct Origin {
+    pub(crate) space: SpaceId,
+    /// What to add to an index in the object to get the virtual page.
+    pub(crate) base: u64,
+    /// Whether pages nobody waits for are mapped as soon as they are here.
+    pub(crate) is_mapped: bool,
+}
+
+/// A request under way.
+pub(crate) struct Transfer {
+    request: Request,
+    pages: Vec<PageId>,
+    frames: Vec<FrameId>,
+    waiters: Vec<Fault>,
+    /// The page that was wanted, if any; the others of a fetch come ahead of their use.
+    wanted: Option<PageId>,
+    origin: Option<Origin>,
+    /// It brings a page from the swap store to its own pager.
+    is_return: bool,
+    /// The slots of pages that were given up meanwhile, and that this transfer frees at its end.
+    orphaned_slots: Vec<SlotId>,
+}
+
+impl Transfer {
+    /// The pages as a run. For those of one walk only: others need not be consecutive.
+    pub(crate) fn run(&self) -> PageRun {
+        let first = self.pages[0];
+        PageRun {
+            object: first.object,
+            first: first.index,
+            pages: self.pages.len() as u32,
+        }
+    }
+
+    pub(crate) fn waiters_count(&self) -> usize {
+        self.waiters.len()
+    }
+
+    /// The slots this transfer holds that no page table names.
+    pub(crate) fn slots_held(&self) -> impl Iterator<Item = SlotId> + '_ {
+        let stored = match (self.request.direction, self.request.place) {
+            (Direction::Store, Place::Swap { first }) => first.0..first.0 + self.request.pages,
+            _ => 0..0,
+        };
+        stored
+            .map(SlotId)
+            .chain(self.orphaned_slots.iter().copied())
+    }
+
+    pub(crate) fn pages(&self) -> &[PageId] {
+        &self.pages
+    }
+
+    pub(crate) fn frames(&self) -> &[FrameId] {
+        &self.frames
+    }
+
+    pub(crate) fn request(&self) -> &Request {
+        &self.request
+    }
+}
+
+impl Vm {
+    /// The pages of a request that has not been answered, in the order of its frames. The pages
+    /// of a store to the swap store need not be consecutive; their slots are.
+    pub fn pages_of(&self, ticket: Ticket) -> &[PageId] {
+        &self.transfers[&ticket].pages
+    }
+
+    /// The frames of a request that has not been answered.
+    pub fn frames_of(&self, ticket: Ticket) -> &[FrameId] {
+        &self.transfers[&ticket].frames
+    }
+
+    /// The faults that wait for a request that has not been answered.
+    pub fn faults_of(&self, ticket: Ticket) -> &[Fault] {
+        &self.transfers[&ticket].waiters
+    }
+
+    /// Takes in the answer to a request.
+    ///
+    /// Work: its pages, the faults that waited for them, and at most one round of reclaim for those
+    /// that wait for a frame.
+    pub fn handle_reply(&mut self, now: Time, machine: &mut dyn Machine, reply: Reply) {
+        self.now = now;
+        self.release_served();
+        let found = self.transfers.remove(&reply.ticket);
+        let transfer = found.expect("a reply names a request that has not been answered");
+        transfer
+            .orphaned_slots
+            .iter()
+            .for_each(|&slot| self.slots.release(slot));
+        if let Some(origin) = transfer.origin {
+            self.pass_clock(origin.space);
+        }
+        match transfer.request.direction {
+            Direction::Fetch => self.end_fetch(machine, &transfer, reply.outcome),
+            Direction::Store => self.end_store(machine, &transfer, reply.outcome),
+        }
+        let failure = (reply.outcome == Outcome::Failed
+            && transfer.request.direction == Direction::Fetch)
+            .then_some(Failure::PagerFailed);
+        for fault in transfer.waiters {
+            match failure {
+                Some(failure) => self.events.push_back(Event::Failed(fault, failure)),
+                None => self.serve_again(machine, fault),
+            }
+        }
+        // The faults just served are over before room is made for others: a policy that asks
+        // whether their pages are used must not find them not yet mapped.
+        machine.settle();
+        self.serve_stalled(machine);
+        machine.settle();
+        self.absorb_setbacks(machine);
+    }
+
+    pub(crate) fn wait_for(&mut self, ticket: Ticket, fault: Fault) {
+        let transfer = self
+            .transfers
+            .get_mut(&ticket)
+            .expect("a page in transit has a transfer");
+        transfer.waiters.push(fault);
+    }
+
+    /// Serves a fault that has waited, and says what became of it.
+    pub(crate) fn serve_again(&mut self, machine: &mut dyn Machine, fault: Fault) {
+        match self.serve(machine, fault, true) {
+            Step::Resolved => self.end_wait(fault),
+            Step::Wait(ticket) => self.wait_for(ticket, fault),
+            Step::Stall => {
+                self.stalled.push_back(fault);
+                self.hold_page(fault);
+            }
+            Step::Invalid => self.events.push_back(Event::Retry(fault)),
+        }
+    }
+
+    /// Serves the faults that wait for a frame, in order, until one has to wait on.
+    pub(crate) fn serve_stalled(&mut self, machine: &mut dyn Machine) {
+        if let Some((fault, frame)) = self.held.take() {
+            self.frames.unwire(frame);
+            self.stalled.retain(|&stalled| stalled != fault);
+            self.stalled.push_front(fault);
+        }
+        while let Some(fault) = self.stalled.pop_front() {
+            match self.serve(machine, fault, true) {
+                Step::Resolved => self.end_wait(fault),
+                Step::Wait(ticket) => self.wait_for(ticket, fault),
+                Step::Invalid => self.events.push_back(Event::Retry(fault)),
+                Step::Stall => {
+                    self.stalled.push_front(fault);
+                    self.hold_page(fault);
+                    break;
+                }
+            }
+        }
+        self.fail_if_stuck();
+    }
+
+    /// From here on the pages of faults that have been served may leave again.
+    pub(crate) fn release_served(&mut self) {
+        for frame in self.served.drain(..) {
+            self.frames.unwire(frame);
+        }
+    }
+
+    /// Keeps the page of a stalled fault in memory, if it is there, for one fault at a time.
+    pub(crate) fn hold_page(&mut self, fault: Fault) {
+        if self.held.is_some() {
+            return;
+        }
+        if let Some(frame) = self.frame_at(fault.space, fault.at) {
+            self.frames.wire(frame);
+            self.held = Some((fault, frame));
+        }
+    }
+
+    /// Says that a fault that has waited is served, and keeps its page until room has been made.
+    fn end_wait(&mut self, fault: Fault) {
+        self.events.push_back(Event::Resolved(fault));
+        self.keep_served(fault);
+    }
+
+    /// Keeps the page of a fault that has been served until room has been made for others, if its
+    /// owner has not given it up already.
+    pub(crate) fn keep_served(&mut self, fault: Fault) {
+        if let Some(frame) = self.frame_at(fault.space, fault.at) {
+            self.frames.wire(frame);
+            self.served.push(frame);
+        }
+    }
+
+    pub(crate) fn begin_fetch(
+        &mut self,
+        pages: Vec<PageId>,
+        frames: Vec<FrameId>,
+        place: Place,
+        wanted: Option<PageId>,
+        origin: Origin,
+    ) -> Ticket {
+        let ticket = self.take_ticket();
+        for (&page, &frame) in pages.iter().zip(&frames) {
+            let is_external = self.objects.get(page.object).is_external();
+            self.frames.fill(frame, page, is_external, ticket);
+            self.objects
+                .get_mut(page.object)
+                .set_frame(page.index, Some(frame));
+        }
+        let request = Request {
+            ticket,
+            direction: Direction::Fetch,
+            place,
+            pages: pages.len() as u32,
+            is_urgent: wanted.is_some(),
+        };
+        self.begin(Transfer {
+            request,
+            pages,
+            frames,
+            waiters: Vec::new(),
+            wanted,
+            origin: Some(origin),
+            is_return: false,
+            orphaned_slots: Vec::new(),
+        });
+        self.counters.page_ins += u64::from(request.pages);
+        self.counters.page_in_requests += 1;
+        ticket
+    }
+
+    /// Starts reading a page from the swap store for its own pager.
+    pub(crate) fn begin_return(
+        &mut self,
+        page: PageId,
+        frame: FrameId,
+        place: Place,
+        origin: Origin,
+    ) {
+        let ticket = self.begin_fetch(Vec::from([page]), Vec::from([frame]), place, None, origin);
+        let transfer = self.transfers.get_mut(&ticket);
+        transfer.expect("just begun").is_return = true;
+    }
+
+    pub(crate) fn begin_store(&mut self, leaving: &[(PageId, FrameId)], place: Place) {
+        let ticket = self.take_ticket();
+        for &(_, frame) in leaving {
+            self.frames.set_ticket(frame, ticket);
+        }
+        let request = Request {
+            ticket,
+            direction: Direction::Store,
+            place,
+            pages: leaving.len() as u32,
+            is_urgent: false,
+        };
+        self.begin(Transfer {
+            request,
+            pages: leaving.iter().map(|&(page, _)| page).collect(),
+            frames: leaving.iter().map(|&(_, frame)| frame).collect(),
+            waiters: Vec::new(),
+            wanted: None,
+            origin: None,
+            is_return: false,
+            orphaned_slots: Vec::new(),
+        });
+        self.laundry += request.pages;
+        self.counters.page_outs += u64::from(request.pages);
+        self.counters.page_out_requests += 1;
+    }
+
+    /// Leaves a slot to the transfer that still uses it, to be freed when that is over.
+    pub(crate) fn orphan_slot(&mut self, ticket: Ticket, slot: SlotId) {
+        let transfer = self
+            .transfers
+            .get_mut(&ticket)
+            .expect("a page in transit has a transfer");
+        transfer.orphaned_slots.push(slot);
+    }
+
+    fn begin(&mut self, transfer: Transfer) {
+        self.requests.push_back(transfer.request);
+        self.transfers.insert(transfer.request.ticket, transfer);
+    }
+
+    fn end_fetch(&mut self, machine: &mut dyn Machine, transfer: &Transfer, outcome: Outcome) {
+        if outcome == Outcome::Failed {
+            self.counters.failures += 1;
+        }
+        let origin = transfer.origin.expect("a fetch has an origin");
+        let marker = self.marker_of(transfer);
+        for (&page, &frame) in transfer.pages.iter().zip(&transfer.frames) {
+            let is_orphan = self.objects.entry(page).frame() != Some(frame);
+            if is_orphan || outcome == Outcome::Failed {
+                if !is_orphan {
+                    self.objects
+                        .get_mut(page.object)
+                        .set_frame(page.index, None);
+                }
+                self.release_frame(machine, frame);
+                continue;
+            }
+            if outcome == Outcome::Absent {
+                machine.zero(frame);
+            }
+            self.frames.set_owner(frame, origin.space);
+            if transfer.is_return {
+                self.end_return(page, frame);
+                continue;
+            }
+            self.reclaim_copy(page, frame);
+            self.frames.settle(frame);
+            let is_wanted = transfer.wanted == Some(page);
+            let cause = if is_wanted {
+                Cause::Fetched
+            } else {
+                Cause::Prefetched
+            };
+            let is_external = self.objects.get(page.object).is_external();
+            let space = origin.space;
+            self.policy.page_entered(
+                frame,
+                &Arrival {
+                    page,
+                    cause,
+                    space,
+                    is_external,
+                },
+            );
+            if !is_wanted {
+                self.frames.set_ahead(frame, marker == Some(page.index));
+                if origin.is_mapped && marker != Some(page.index) {
+                    self.map_ahead(machine, origin, page, frame);
+                }
+            }
+        }
+    }
+
+    /// The page whose soft fault is to tell that the reader has come this far: the first that it
+    /// will reach, in a group nobody waits for.
+    fn marker_of(&self, transfer: &Transfer) -> Option<u64> {
+        let run = transfer.run();
+        let is_external = matches!(transfer.request.place, Place::External { .. });
+        if transfer.wanted.is_some() || self.reads_as_linux(is_external) {
+            return None;
+        }
+        let stream = self
+            .streams
+            .find(run.object, run.first)
+            .map(|n| self.streams.get(n));
+        match stream.map(|stream| stream.heading) {
+            Some(crate::readahead::streams::Heading::Down) => Some(run.end() - 1),
+            Some(crate::readahead::streams::Heading::Up) | None => Some(run.first),
+        }
+    }
+
+    /// Maps a page that came ahead of its use, if it would still be seen there.
+    fn map_ahead(
+        &mut self,
+        machine: &mut dyn Machine,
+        origin: Origin,
+        page: PageId,
+        frame: FrameId,
+    ) {
+        let at = VirtPage(page.index.wrapping_add(origin.base));
+        let Some(region) = self
+            .spaces
+            .get(origin.space)
+            .and_then(|space| space.find(at))
+        else {
+            return;
+        };
+        if region.object != page.object || region.index_at(at) != page.index {
+            return;
+        }
+        let rights = if region.needs_copy {
+            Rights::Read
+        } else {
+            region.rights
+        };
+        if rights == Rights::None {
+            return;
+        }
+        machine.enter(origin.space, at, frame, rights);
+        self.reverse.insert(frame, origin.space, at);
+    }
+
+    fn end_store(&mut self, machine: &mut dyn Machine, transfer: &Transfer, outcome: Outcome) {
+        self.laundry -= transfer.request.pages;
+        let is_done = outcome == Outcome::Done;
+        if is_done {
+            self.stores_failed = 0;
+            self.is_store_full = false;
+        } else {
+            self.counters.failures += 1;
+            self.stores_failed += 1;
+            self.events.push_back(Event::StoreFailed);
+        }
+        for (number, (&page, &frame)) in transfer.pages.iter().zip(&transfer.frames).enumerate() {
+            let slot = match transfer.request.place {
+                Place::Swap { first } => Some(SlotId(first.0 + number as u32)),
+                Place::External { .. } => None,
+            };
+            if self.objects.entry(page).frame() != Some(frame) {
+                slot.into_iter().for_each(|slot| self.slots.release(slot));
+                self.release_frame(machine, frame);
+                continue;
+            }
+            if !is_done {
+                slot.into_iter().for_each(|slot| self.slots.release(slot));
+                self.frames.set_dirty(frame, true);
+                self.keep(frame);
+                continue;
+            }
+            self.frames.set_dirty(frame, false);
+            self.objects.get_mut(page.object).set_slot(page.index, slot);
+            slot.into_iter()
+                .for_each(|slot| self.by_slot.note(slot, page));
+            let is_owed = slot.is_some() && self.objects.get(page.object).is_external();
+            if self.frames.is_wanted(frame) {
+                self.counters.rescues += 1;
+                self.reclaim_copy(page, frame);
+                self.keep(frame);
+            } else if let Some(back) = self.frames.cleaned_as(frame) {
+                self.put_back(frame, back);
+            } else {
+                if is_owed {
+                    self.owe(page, self.frames.owner(frame));
+                }
+                self.objects
+                    .get_mut(page.object)
+                    .set_frame(page.index, None);
+                self.release_frame(machine, frame);
+            }
+        }
+    }
+
+    /// A page that was to leave stays.
+    pub(crate) fn keep(&mut self, frame: FrameId) {
+        self.put_back(frame, Cause::Kept);
+    }
+
+    /// Makes a leaving frame resident again, and says why.
+    pub(crate) fn put_back(&mut self, frame: FrameId, cause: Cause) {
+        self.frames.settle(frame);
+        let page = self.tell_arrival(frame, cause);
+        if cause == Cause::Kept {
+            self.log(Decision::Keep(page));
+        }
+    }
+
+    /// Tells the policy of a page that it has been told has left.
+    pub(crate) fn tell_arrival(&mut self, frame: FrameId, cause: Cause) -> PageId {
+        let page = self
+            .frames
+            .page(frame)
+            .expect("a resident frame has a page");
+        let is_external = self.objects.get(page.object).is_external();
+        let space = self.frames.owner(frame);
+        self.policy.page_entered(
+            frame,
+            &Arrival {
+                page,
+                cause,
+                space,
+                is_external,
+            },
+        );
+        page
+    }
+}

@@ -1,0 +1,4 @@
+//! Read-ahead: the pages that are read before anyone has touched them.
+
+pub mod linux;
+pub mod streams;
