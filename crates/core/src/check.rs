@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{FrameId, ObjectId, PageId, SlotId, Ticket};
-use crate::kernels::placement::Placement;
+use crate::kernels::Placement;
 use crate::memory::frame::State;
 use crate::seams::pager::{Direction, Place};
 use crate::vm::Vm;
@@ -50,7 +50,8 @@ impl Vm {
     fn check_transfers(&self) {
         let mut moving = BTreeSet::new();
         let mut laundry = 0;
-        for (&ticket, transfer) in &self.transfers {
+        for transfer in self.transfers.iter() {
+            let ticket = transfer.request().ticket;
             let state = match transfer.request().direction {
                 Direction::Fetch => State::Filling,
                 Direction::Store => State::Leaving,
@@ -64,7 +65,7 @@ impl Vm {
                 assert_eq!(self.frames.ticket(frame), ticket);
             }
         }
-        assert_eq!(laundry, self.laundry);
+        assert_eq!(laundry, self.transfers.laundry());
         self.check_copies();
         for number in 0..self.frames.len() {
             let frame = FrameId(number as u32);
@@ -99,7 +100,7 @@ impl Vm {
             return;
         }
         let cluster_of = |page: &PageId| (page.object, self.cluster_of(*page));
-        for transfer in self.transfers.values() {
+        for transfer in self.transfers.iter() {
             let Place::Swap { first } = transfer.request().place else {
                 continue;
             };

@@ -14,7 +14,10 @@ extern crate alloc;
 
 pub mod check;
 pub mod collections;
+pub mod config;
+pub mod counters;
 pub mod decision;
+pub mod event;
 pub mod id;
 pub mod kernels;
 pub mod load;
@@ -29,11 +32,10 @@ pub mod vm;
 
 // The names that drivers use most, without their folders.
 pub use collections::{bitmap, column, queue};
-pub use kernels::{page_daemon as daemon, pid_controller as controller, placement};
+pub use event as fault;
+pub use kernels::{self as controller, self as daemon, self as placement, self as swap_ahead};
 pub use memory::{address_space as space, frame, object, page_run as run};
 pub use memory::{mapping as region, reverse_map as reverse, swap_slots as backing};
-pub use paging::{fault, reclaim, transfer};
-pub use readahead::{linux as swap_ahead, streams as cluster};
 pub use seams::{machine, pager};
 
 /// The policy seam, and the registry of policies.

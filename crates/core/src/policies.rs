@@ -7,9 +7,14 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::seams::policy::{Description, Knob, Policy};
+use crate::seams::policy::{Description, Policy};
+
+use settings::resolve_knobs;
+
+pub use settings::{BuildError, Settings};
 
 mod parts;
+pub mod settings;
 pub mod tidemark;
 
 /// Policies of textbooks: queues, clocks and working sets.
@@ -123,19 +128,6 @@ pub struct Entry {
     pub description: &'static Description,
 }
 
-/// What a policy is made from.
-#[derive(Debug)]
-pub struct Settings {
-    /// The most frames there can ever be: the size of a policy's tables.
-    pub frames_max: u32,
-    /// How many frames there are now.
-    pub frames: u32,
-    /// Where random numbers start.
-    pub seed: u64,
-    /// The values of the knobs, in the order of the description.
-    pub knobs: Vec<u64>,
-}
-
 /// Does something with a policy as the type it is, so that the compiler knows what each call of it
 /// does: for loops that ask a policy at every reference.
 pub trait Visitor {
@@ -144,28 +136,6 @@ pub trait Visitor {
 
     /// Does it.
     fn visit<P: Policy + 'static>(self, policy: P) -> Self::Output;
-}
-
-/// Why a policy can't be made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BuildError<'a> {
-    /// No policy has that name. [`near`] may know what was meant.
-    UnknownPolicy {
-        /// The name that was asked for.
-        name: &'a str,
-    },
-    /// The policy has no knob of that name.
-    UnknownKnob {
-        /// The name that was asked for.
-        name: &'a str,
-    },
-    /// The knob can't have that value.
-    OutOfRange {
-        /// The knob.
-        knob: &'static Knob,
-        /// The value that was asked for.
-        value: u64,
-    },
 }
 
 /// All policies, in the order of their history.
@@ -225,24 +195,6 @@ pub fn visit<'a, V: Visitor>(
         knobs: resolve_knobs(entry.description.knobs, knobs)?,
     };
     Ok(make_and_visit(entry, settings, visitor))
-}
-
-/// The values of the knobs that are `known`, in their order, where some are `named`.
-pub(crate) fn resolve_knobs<'a>(
-    known: &'static [Knob],
-    named: &[(&'a str, u64)],
-) -> Result<Vec<u64>, BuildError<'a>> {
-    let mut values: Vec<u64> = known.iter().map(|knob| knob.default).collect();
-    for &(name, value) in named {
-        let place = known.iter().position(|knob| knob.name == name);
-        let place = place.ok_or(BuildError::UnknownKnob { name })?;
-        let knob = &known[place];
-        if !(knob.min..=knob.max).contains(&value) {
-            return Err(BuildError::OutOfRange { knob, value });
-        }
-        values[place] = value;
-    }
-    Ok(values)
 }
 
 /// Those of the names `known` that differ from `name` by little, nearest first.

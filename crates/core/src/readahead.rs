@@ -2,3 +2,4 @@
 
 pub mod linux;
 pub mod streams;
+pub(crate) mod window;

@@ -7,246 +7,36 @@
 //! answers `None`. Nothing in here waits, and nothing runs by itself.
 //!
 //! The methods stand where their work is done: [`fault`](crate::paging::fault) brings pages in,
-//! [`reclaim`](crate::paging::reclaim) sends them out, [`region`](crate::memory::mapping) maps and unmaps,
-//! [`transfer`](crate::paging::transfer) takes in the pagers' replies, [`check`](crate::check) walks the
-//! invariants.
+//! [`reclaim`](crate::paging::reclaim) sends them out, [`region`](crate::memory::mapping) maps and
+//! unmaps, [`transfer`](crate::paging::transfer) takes in the pagers' replies,
+//! [`check`](crate::check) walks the invariants.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
+pub use crate::config::Config;
+pub use crate::counters::Counters;
 use crate::decision::Decision;
-use crate::id::{FrameId, PageId, SlotId, SpaceId, Ticket, VirtPage};
-use crate::kernels::page_daemon::{Daemon, Pacing};
-use crate::kernels::placement::Placement;
-use crate::load::LoadControl;
+use crate::event::{Access, Event, Fault};
+use crate::id::{FrameId, PageId, SlotId, SpaceId, VirtPage};
+use crate::kernels::page_daemon::Daemon;
 use crate::load::unlimited::Unlimited;
 use crate::memory::address_space::{Region, Space, Spaces};
 use crate::memory::frame::{Frames, State};
 use crate::memory::object::Objects;
 use crate::memory::reverse_map::ReverseMap;
 use crate::memory::swap_slots::Slots;
-use crate::paging::fault::{Access, Event, Fault};
+use crate::paging::attempt::Need;
 use crate::paging::pins::Pins;
-use crate::paging::reclaim::Need;
-use crate::paging::transfer::Transfer;
-use crate::readahead::linux::{BySlot, SwapAhead};
+use crate::paging::transfers::Transfers;
 use crate::readahead::streams::Streams;
+use crate::readahead::window::BySlot;
+use crate::seams::load_control::LoadControl;
 use crate::seams::machine::{Machine, Rights};
 use crate::seams::pager::Request;
 use crate::seams::policy::Policy;
 use crate::time::Time;
-
-/// How large the memory is and how it is run. All counts are in pages.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The size of the frame table: the most memory there can ever be.
-    pub frames_max: u32,
-    /// How many of those frames may be used now. See [`Vm::handle_limit`].
-    pub frames_limit: u32,
-    /// Reclaim starts when fewer frames are free or on their way, ...
-    pub free_low: u32,
-    /// ... and stops when this many are. Both zero: one page leaves for each that comes, and not
-    /// before it must.
-    pub free_high: u32,
-    /// Frames that faults may not take.
-    pub reserve: u32,
-    /// The most pages in one request.
-    pub cluster_pages: u32,
-    /// The most pages on their way to the store at one time.
-    pub laundry_max: u32,
-    /// How far reads run in front of a sequential reader; 0 turns read-ahead off.
-    pub ahead_pages_max: u32,
-    /// How many pages are zeroed ahead of a sequential first touch, at most; 0 turns it off.
-    pub zero_ahead_pages_max: u32,
-    /// How many pages are read around a fault that belongs to no stream; 1: itself alone.
-    pub default_cluster_pages: u32,
-    /// What is read from the swap store with a page that is wanted. Without effect
-    /// [in place](Placement::InPlace).
-    pub swap_ahead: SwapAhead,
-    /// How pages get their slots on the swap store, and whether clusters have places there.
-    pub placement: Placement,
-    /// Whether pages read for a detected stream are mapped at once, but for one in each window
-    /// whose soft fault tells that the reader has come that far. If not, all are left unmapped.
-    pub is_ahead_mapped: bool,
-    /// How the page daemon works and waits; `None`: room is made at once, for the fault that
-    /// needs it.
-    pub pacing: Option<Pacing>,
-    /// Whether what is kept free and on its way to the store follows the limit when that changes.
-    pub is_scaled: bool,
-    /// Whether decisions are kept for [`Vm::poll_decision`].
-    pub is_logging: bool,
-}
-
-impl Config {
-    /// Plain demand paging in `frames` frames: one page at a time, no read-ahead, nothing free.
-    pub fn demand(frames: u32) -> Config {
-        Config {
-            frames_max: frames,
-            frames_limit: frames,
-            free_low: 0,
-            free_high: 0,
-            reserve: 0,
-            cluster_pages: 1,
-            laundry_max: u32::MAX,
-            ahead_pages_max: 0,
-            zero_ahead_pages_max: 0,
-            default_cluster_pages: 1,
-            swap_ahead: SwapAhead::Streams,
-            placement: Placement::Together,
-            is_ahead_mapped: false,
-            pacing: None,
-            is_scaled: false,
-            is_logging: false,
-        }
-    }
-
-    /// How a live process is run: clusters of 256 KiB, read-ahead of 1 MiB, and about one frame in
-    /// a hundred kept free, so that reading need not wait for writing.
-    pub fn clustered(frames_max: u32, frames_limit: u32) -> Config {
-        let config = Config {
-            cluster_pages: 64,
-            // What is read ahead must not push out what was read ahead before. Of a smaller limit
-            // a stream has an eighth at most.
-            ahead_pages_max: (frames_max / 256).clamp(64, 256),
-            zero_ahead_pages_max: 64,
-            is_ahead_mapped: true,
-            is_scaled: true,
-            ..Config::demand(frames_max)
-        };
-        config.limited(frames_limit)
-    }
-
-    /// The same with so many frames to be used now, and what follows from that.
-    pub fn limited(self, frames_limit: u32) -> Config {
-        if !self.is_scaled {
-            return Config {
-                frames_limit,
-                ..self
-            };
-        }
-        let free_low = (frames_limit / 128).clamp(8, 512);
-        Config {
-            frames_limit,
-            free_low,
-            free_high: free_low + (frames_limit / 256).clamp(32, 256),
-            laundry_max: (frames_limit / 8).clamp(64, 2048),
-            ..self
-        }
-    }
-}
-
-/// What has happened so far, in numbers. Pages unless said otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Faults handed in (not counting their retries).
-    pub faults: u64,
-    /// First touches of anonymous memory: faults answered with zeros.
-    pub zero_fills: u64,
-    /// Pages zeroed ahead of their first touch.
-    pub zero_aheads: u64,
-    /// Touches of pages that were resident and unmapped.
-    pub soft_faults: u64,
-    /// Private copies made by a write to a shared page.
-    pub cow_faults: u64,
-    /// Pages read from their pagers, read-ahead included.
-    pub page_ins: u64,
-    /// Requests those reads took.
-    pub page_in_requests: u64,
-    /// Pages written to their pagers.
-    pub page_outs: u64,
-    /// Requests those writes took.
-    pub page_out_requests: u64,
-    /// Pages read ahead that were then seen used.
-    pub ahead_used: u64,
-    /// Pages read ahead that left again unused.
-    pub ahead_wasted: u64,
-    /// Pages that left without a write because the store had them already.
-    pub clean_drops: u64,
-    /// Pages that left without a write because they read as zeros.
-    pub zero_drops: u64,
-    /// Pages that were touched while they were on their way out, and stayed.
-    pub rescues: u64,
-    /// Pages found present and taken over.
-    pub adoptions: u64,
-    /// Pages that could not leave because someone else held them.
-    pub busy: u64,
-    /// Of those, the ones that filled memory and were left to their programs.
-    pub disowned: u64,
-    /// Times the policy named a frame that may not leave, or none when one had to.
-    pub refusals: u64,
-    /// Questions the policy asked.
-    pub questions: u64,
-    /// Of the pages written, those of external objects that went to the swap store because their
-    /// own pagers could get no frame.
-    pub double_paged: u64,
-    /// Faults that had to wait for a free frame.
-    pub stalls: u64,
-    /// Fetches and stores that failed, in requests.
-    pub failures: u64,
-    /// Frames in use, at most.
-    pub frames_peak: u64,
-}
-
-impl Counters {
-    /// How many pages have come to a frame.
-    pub fn arrivals(&self) -> u64 {
-        let filled = self.zero_fills + self.zero_aheads + self.cow_faults;
-        filled + self.page_ins + self.adoptions
-    }
-
-    /// Adds what another memory has counted. Peaks add up to what both had at most.
-    pub fn add(&mut self, other: &Counters) {
-        let Counters {
-            faults,
-            zero_fills,
-            zero_aheads,
-            soft_faults,
-            cow_faults,
-            page_ins,
-            page_in_requests,
-            page_outs,
-            page_out_requests,
-            ahead_used,
-            ahead_wasted,
-            clean_drops,
-            zero_drops,
-            rescues,
-            adoptions,
-            busy,
-            disowned,
-            refusals,
-            questions,
-            double_paged,
-            stalls,
-            failures,
-            frames_peak,
-        } = other;
-        self.faults += faults;
-        self.zero_fills += zero_fills;
-        self.zero_aheads += zero_aheads;
-        self.soft_faults += soft_faults;
-        self.cow_faults += cow_faults;
-        self.page_ins += page_ins;
-        self.page_in_requests += page_in_requests;
-        self.page_outs += page_outs;
-        self.page_out_requests += page_out_requests;
-        self.ahead_used += ahead_used;
-        self.ahead_wasted += ahead_wasted;
-        self.clean_drops += clean_drops;
-        self.zero_drops += zero_drops;
-        self.rescues += rescues;
-        self.adoptions += adoptions;
-        self.busy += busy;
-        self.disowned += disowned;
-        self.refusals += refusals;
-        self.questions += questions;
-        self.double_paged += double_paged;
-        self.stalls += stalls;
-        self.failures += failures;
-        self.frames_peak += frames_peak;
-    }
-}
 
 /// Where the contents of a page are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -277,10 +67,7 @@ pub struct Vm {
     pub(crate) paging_in: Vec<SpaceId>,
     pub(crate) streams: Streams,
     pub(crate) by_slot: BySlot,
-    pub(crate) transfers: BTreeMap<Ticket, Transfer>,
-    pub(crate) next_ticket: u64,
-    /// Pages on their way to the store.
-    pub(crate) laundry: u32,
+    pub(crate) transfers: Transfers,
     /// Faults that wait for a free frame, in the order they came.
     pub(crate) stalled: VecDeque<Fault>,
     /// A stalled fault whose page is in memory and which needs another frame (for a copy), with
@@ -339,9 +126,7 @@ impl Vm {
             paging_in: Vec::new(),
             streams: Streams::new(),
             by_slot,
-            transfers: BTreeMap::new(),
-            next_ticket: 1,
-            laundry: 0,
+            transfers: Transfers::new(),
             stalled: VecDeque::new(),
             held: None,
             served: Vec::new(),
@@ -392,7 +177,7 @@ impl Vm {
                 entry.slot().into_iter().for_each(&mut *visit);
             }
         }
-        for transfer in self.transfers.values() {
+        for transfer in self.transfers.iter() {
             transfer.slots_held().for_each(&mut *visit);
         }
     }
@@ -426,15 +211,15 @@ impl Vm {
     pub fn faults_pending(&self) -> usize {
         let waiting = self
             .transfers
-            .values()
-            .map(Transfer::waiters_count)
+            .iter()
+            .map(|transfer| transfer.waiters().len())
             .sum::<usize>();
         self.stalled.len() + waiting
     }
 
     /// How many pages are on their way to their pagers.
     pub fn laundry(&self) -> u32 {
-        self.laundry
+        self.transfers.laundry()
     }
 
     /// How many transfers have no reply yet.
@@ -606,10 +391,5 @@ impl Vm {
         if self.config.is_logging {
             self.decisions.push_back(decision);
         }
-    }
-
-    pub(crate) fn take_ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket - 1)
     }
 }

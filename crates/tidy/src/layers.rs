@@ -1,6 +1,7 @@
 //! `one-way`: dependencies point down. `empty-core`: the core has none.
 
-use crate::{Finding, Tree};
+use crate::finding::Finding;
+use crate::tree::Tree;
 
 /// What each crate may depend on, of our own. Below stands before above, so that the table itself
 /// can have no cycle; [`check`] holds it to that.

@@ -1,8 +1,9 @@
 //! `two-places`: a policy is known to its own file and to the registry. And what nobody runs or
 //! imports is removed: every module is declared, every script is called.
 
+use crate::finding::Finding;
 use crate::source::{blank, line_of, words};
-use crate::{Finding, Tree};
+use crate::tree::Tree;
 
 const POLICIES: &str = "crates/core/src/policies/";
 const REGISTRY: &str = "crates/core/src/policies.rs";
@@ -26,7 +27,7 @@ fn check_policies(tree: &Tree) -> Vec<Finding> {
             let name = path.strip_prefix(POLICIES)?.strip_suffix(".rs")?;
             Some(name.replace('/', "::"))
         })
-        .filter(|name| registry.contains(&format!("{name}::")))
+        .filter(|name| registry.contains(&format!("{name}::build")))
         .collect();
     let mut findings = Vec::new();
     for (path, text) in tree.rust_files() {
@@ -114,7 +115,10 @@ mod tests {
             ("crates/core/src/lib.rs", "pub mod policies;"),
             (REGISTRY, "mod classic { mod clock; } classic::clock::build"),
             ("crates/core/src/policies/classic/clock.rs", ""),
-            ("crates/cli/src/main.rs", "// policies::classic::clock::build"),
+            (
+                "crates/cli/src/main.rs",
+                "// policies::classic::clock::build",
+            ),
         ]);
         assert_eq!(check(&tree), []);
         tree.add(

@@ -3,8 +3,8 @@
 //! Policies ask about frames all over memory. The answers about a hundred thousand of them fit
 //! into the nearest cache when each is a bit, and not when each is an entry of a table.
 //!
-//! [`Bitmap`](crate::collections::bitmap::Bitmap) is for sets that are searched for runs: it keeps a summary and
-//! a count at each change, and what is added must not be there.
+//! [`Bitmap`](crate::collections::bitmap::Bitmap) is for sets that are searched for runs: it keeps
+//! a summary and a count at each change, and what is added must not be there.
 
 use crate::collections::column::Column;
 

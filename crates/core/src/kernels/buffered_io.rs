@@ -1,21 +1,22 @@
 //! Windows: pages of files that system calls copy bytes to and from, and that nobody need map.
 //!
 //! A window is a region that no program sees. A fault there is served as any other, by
-//! [`fault`](crate::paging::fault), up to where a mapping would be made: none is, and what the page is used
-//! for, the policy is told instead.
+//! [`fault`](crate::paging::fault), up to where a mapping would be made: none is, and what the page
+//! is used for, the policy is told instead.
 
+use crate::event::{Fault, Resolution};
 use crate::id::FrameId;
-use crate::paging::fault::{Fault, Resolution, Scene, Step};
-use crate::paging::reclaim::Need;
+use crate::paging::attempt::Need;
+use crate::paging::attempt::{Scene, Step};
+use crate::seams::arrival::{Cause, KernelUse};
 use crate::seams::machine::Machine;
-use crate::seams::policy::{Cause, KernelUse};
 use crate::time::Time;
 use crate::vm::Vm;
 
 impl Vm {
     /// Brings a page of a file into memory whose bytes a system call copies: `at` lies in a
     /// [window](Self::map_window) of `space`. Where that has to wait, the copy counts as made when
-    /// the [`Event`](crate::paging::fault::Event) says that it is over. It is no fault of a program, and is
+    /// the [`Event`](crate::event::Event) says that it is over. It is no fault of a program, and is
     /// not counted as one.
     ///
     /// Work: as [`handle_fault`](Self::handle_fault).

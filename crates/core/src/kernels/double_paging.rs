@@ -1,7 +1,7 @@
 //! Double paging: modified pages of files go to the swap store while their pagers get no frame.
 //!
 //! A pager outside needs memory to clean a page. While allocation is
-//! [paused](crate::kernels::page_daemon::Passes::is_pausing) it gets none, and whoever waited for it might wait
+//! [paused](crate::kernels::Passes::is_pausing) it gets none, and whoever waited for it might wait
 //! for ever. GNU Mach then moves the page to a fresh internal object, which the message to the
 //! page's own pager names, and has its default pager, which is privileged, write that at once
 //! (`vm_page_seg_evict` in vm/vm_page.c, `vm_pageout_setup` in vm/vm_pageout.c). When its own pager
@@ -24,8 +24,8 @@ use alloc::vec::Vec;
 
 use crate::id::{FrameId, PageId, PagerId, SpaceId};
 use crate::memory::object::Keeper;
-use crate::paging::reclaim::Need;
-use crate::paging::transfer::Origin;
+use crate::paging::attempt::Need;
+use crate::paging::transfers::Origin;
 use crate::seams::machine::Machine;
 use crate::seams::pager::Place;
 use crate::vm::Vm;

@@ -10,29 +10,7 @@
 //! 1. The integral is between 0 and its bound.
 //! 2. What was told within an interval never falls.
 
-/// How strongly a controller answers. FreeBSD's are [`GAINS`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Gains {
-    /// From one interval to the next.
-    pub interval_ns: u64,
-    /// What is missing now counts for one in so many.
-    pub error: i64,
-    /// The sum of what was missing counts for one in so many, ...
-    pub integral: i64,
-    /// ... and for this many times the target at most.
-    pub bound: i64,
-    /// What is missing more than an interval before counts for one in so many.
-    pub derivative: i64,
-}
-
-/// FreeBSD's (`pidctrl.h`, `VM_INACT_SCAN_RATE`).
-pub const GAINS: Gains = Gains {
-    interval_ns: 100_000_000,
-    error: 3,
-    integral: 4,
-    bound: 4,
-    derivative: 8,
-};
+use crate::kernels::Gains;
 
 /// What a controller remembers. Counts are in pages.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -74,6 +52,7 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::GAINS;
 
     #[test]
     fn what_is_missing_is_asked_for_by_parts_and_more_the_longer_it_is() {

@@ -18,32 +18,21 @@
 //! 2. No request to the store reaches beyond one cluster of an object, no write beyond a block.
 //! 3. A page is kept for want of a slot only if no slot is free, in whatever block.
 
+use crate::kernels::Placement;
 use alloc::vec::Vec;
 
+use crate::event::Access;
 use crate::id::{FrameId, PageId, SlotId};
 use crate::memory::address_space::Advice;
 use crate::memory::frame::State;
 use crate::memory::object::Keeper;
-use crate::paging::fault::{Access, Scene, Step};
-use crate::paging::page_in::Group;
+use crate::paging::attempt::Group;
+use crate::paging::attempt::{Scene, Step};
 use crate::readahead::streams::Heading;
+use crate::seams::arrival::Cause;
 use crate::seams::machine::{Machine, Rights};
 use crate::seams::pager::{Direction, Place};
-use crate::seams::policy::Cause;
 use crate::vm::Vm;
-
-/// How pages get their slots, and which of them move with the one that has to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Placement {
-    /// Pages that leave together get consecutive slots, each time others. Detected streams tell
-    /// what is read along.
-    Together,
-    /// Each cluster of an object has its block of the store. Modified neighbours in the cluster of
-    /// a page that leaves are written too. Advice tells what of a cluster is read along; without
-    /// any, as many pages behind the wanted one as
-    /// [`default_cluster_pages`](crate::vm::Config::default_cluster_pages) leaves.
-    InPlace,
-}
 
 /// A page on its way out and the slot it goes to.
 #[derive(Clone, Copy)]
@@ -65,7 +54,7 @@ impl Vm {
         if self.config.placement == Placement::Together || self.is_store_full {
             return taken;
         }
-        let writing = self.laundry as usize + chosen.len();
+        let writing = self.transfers.laundry() as usize + chosen.len();
         let room = (self.config.laundry_max as usize).saturating_sub(writing);
         for &frame in chosen {
             let Some(page) = self.frames.page(frame).filter(|_| self.is_undecided(frame)) else {
@@ -160,8 +149,8 @@ impl Vm {
     /// The pages on their way to their pagers that the page daemon waits for.
     pub(crate) fn laundry_awaited(&self) -> u32 {
         match self.config.placement {
-            Placement::Together => self.laundry,
-            Placement::InPlace => self.laundry - self.frames.cleaning(),
+            Placement::Together => self.transfers.laundry(),
+            Placement::InPlace => self.transfers.laundry() - self.frames.cleaning(),
         }
     }
 
@@ -266,7 +255,7 @@ impl Vm {
         if self.frames.state(frame) != State::Leaving {
             return None;
         }
-        let transfer = self.transfers.get(&self.frames.ticket(frame))?;
+        let transfer = self.transfers.find(self.frames.ticket(frame))?;
         match (transfer.request().direction, transfer.request().place) {
             (Direction::Store, Place::Swap { first }) => {
                 let number = transfer.frames().iter().position(|&one| one == frame)?;

@@ -2,17 +2,17 @@
 
 use alloc::vec::Vec;
 
-use super::{LoadControl, LoadView, SpaceLoad, Turn, Verdict};
+use crate::event::Event;
 use crate::id::{FrameId, SpaceId};
 use crate::memory::frame::State;
-use crate::paging::fault::Event;
+use crate::seams::load_control::{LoadControl, LoadView, SpaceLoad, Turn, Verdict};
 use crate::seams::machine::Machine;
 use crate::vm::Vm;
 
 impl Vm {
     /// Learns how far the programs of `space` have come in their own time: see
-    /// [`Policy::clock_moved`](crate::seams::policy::Policy::clock_moved). To be called before the event
-    /// that happened then. A space of which this is never told has a clock that always runs.
+    /// [`Policy::clock_moved`](crate::seams::policy::Policy::clock_moved). To be called before the
+    /// event that happened then. A space of which this is never told has a clock that always runs.
     pub fn handle_clock(&mut self, space: SpaceId, ticks: u64) {
         if let Some(found) = self.spaces.get_mut(space) {
             found.ticks = Some(ticks);

@@ -8,8 +8,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::id::{ObjectId, SpaceId, VirtPage};
-use crate::load::Turn;
-use crate::readahead::linux::Window;
+use crate::readahead::window::Window;
+use crate::seams::load_control::Turn;
 use crate::seams::machine::Rights;
 
 /// What a program says of how it will use memory.

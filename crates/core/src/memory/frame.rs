@@ -13,7 +13,8 @@
 //! 5. Frames from `opened` on hold nothing: the first `unopened_free` of them are free, and the
 //!    others retired.
 //!
-//! [`reclaim`](crate::paging::reclaim) moves frames out, [`fault`](crate::paging::fault) brings pages in.
+//! [`reclaim`](crate::paging::reclaim) moves frames out, [`fault`](crate::paging::fault) brings
+//! pages in.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -22,7 +23,7 @@ use crate::collections::bitmap::Bitmap;
 use crate::collections::bits::Bits;
 use crate::collections::column::Column;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket};
-use crate::seams::policy::Cause;
+use crate::seams::arrival::Cause;
 
 /// What a frame is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,8 @@
 //! Mapping: spaces and their regions, advice, copy-on-write, and what happens to pages whose owner
 //! lets them go.
 //!
-//! [`space`](crate::memory::address_space) and [`object`](crate::memory::object) hold the tables this module changes.
+//! [`space`](crate::memory::address_space) and [`object`](crate::memory::object) hold the tables
+//! this module changes.
 
 use alloc::vec::Vec;
 
@@ -33,7 +34,7 @@ impl Vm {
     }
 
     /// Unmaps everything in `space` and forgets it. Faults still waiting there end as
-    /// [`Event::Retry`](crate::paging::fault::Event::Retry) when what they wait for has come.
+    /// [`Event::Retry`](crate::event::Event::Retry) when what they wait for has come.
     pub fn destroy_space(&mut self, machine: &mut dyn Machine, space: SpaceId) {
         self.unmap(machine, space, VirtPage(0), 1 << PAGE_NUMBER_BITS);
         self.spaces.destroy(space);

@@ -14,7 +14,8 @@
 //!    several do. Then its count is how many; that of another frame means nothing.
 //! 3. The upper table that was met last, if one is remembered, is in the tree.
 //!
-//! [`reverse`](crate::memory::reverse_map) says where a frame may be mapped; what stands is there too.
+//! [`reverse`](crate::memory::reverse_map) says where a frame may be mapped; what stands is there
+//! too.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -23,13 +24,23 @@ use core::ops::Bound;
 use crate::collections::bits::Bits;
 use crate::collections::column::Column;
 use crate::id::{FrameId, SpaceId, VirtPage};
-use crate::memory::reverse_map::Mapping;
 
 const NONE: u32 = u32::MAX;
 /// Entries of a table: as many as a word has bits.
 const ENTRIES: u32 = u64::BITS;
 /// Pages of an upper table.
 const SPAN: u64 = ENTRIES as u64 * ENTRIES as u64;
+
+/// A mapping as a walk along the page tables of programs meets it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    /// The program.
+    pub space: SpaceId,
+    /// Where it reaches the frame.
+    pub at: VirtPage,
+    /// The frame.
+    pub frame: FrameId,
+}
 
 /// Which upper table: the space, and the address divided by [`SPAN`].
 type Part = (SpaceId, u64);

@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 
 use crate::collections::column::Column;
 use crate::id::{FrameId, SpaceId, VirtPage};
+pub use crate::memory::page_tables::Mapping;
 use crate::memory::page_tables::Standing;
 
 const NONE: u32 = u32::MAX;
@@ -31,17 +32,6 @@ struct Link {
     space: SpaceId,
     at: VirtPage,
     next: u32,
-}
-
-/// A mapping as a walk along the page tables of programs meets it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Mapping {
-    /// The program.
-    pub space: SpaceId,
-    /// Where it reaches the frame.
-    pub at: VirtPage,
-    /// The frame.
-    pub frame: FrameId,
 }
 
 /// Where each frame may be mapped.

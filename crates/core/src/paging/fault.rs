@@ -5,155 +5,27 @@
 //! right: nothing about a waiting fault is remembered but the fault itself.
 //!
 //! What system calls copy through windows is in [`window`](crate::kernels::buffered_io);
-//! [`fetch`](crate::paging::page_in) says which pages come along, [`reclaim`](crate::paging::reclaim) makes room,
-//! [`transfer`](crate::paging::transfer) ends what is started here.
+//! [`fetch`](crate::paging::page_in) says which pages come along,
+//! [`reclaim`](crate::paging::reclaim) makes room, [`transfer`](crate::paging::transfer) ends what
+//! is started here.
 
 use crate::decision::Decision;
-use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage, Waiter};
-use crate::memory::address_space::Region;
+use crate::event::Access;
+use crate::event::Fault;
+use crate::event::Resolution;
+use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage};
 use crate::memory::frame::State;
-use crate::memory::object::Entry;
 use crate::memory::page_run::PageRun;
-use crate::paging::page_in::Group;
-use crate::paging::reclaim::Need;
+use crate::paging::attempt::Found;
+use crate::paging::attempt::Group;
+use crate::paging::attempt::Need;
+use crate::paging::attempt::Scene;
+use crate::paging::attempt::Step;
 use crate::readahead::streams::Heading;
+use crate::seams::arrival::{Arrival, Cause};
 use crate::seams::machine::{Machine, Rights, Setback};
-use crate::seams::policy::{Arrival, Cause};
 use crate::time::Time;
 use crate::vm::Vm;
-
-/// What a program tried to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
-    /// To read, or to fetch an instruction.
-    Read,
-    /// To write.
-    Write,
-    /// To write all of the page. Through a [window](Vm::map_window) nothing is read for it; else
-    /// the same as `Write`.
-    Overwrite,
-}
-
-impl Access {
-    /// The rights it needs.
-    pub fn needed(self) -> Rights {
-        match self {
-            Access::Read => Rights::Read,
-            Access::Write | Access::Overwrite => Rights::Write,
-        }
-    }
-
-    /// Whether the page is another afterwards.
-    pub fn is_store(self) -> bool {
-        self.needed() == Rights::Write
-    }
-}
-
-/// A touch that the machine could not carry out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fault {
-    /// The space it happened in.
-    pub space: SpaceId,
-    /// The page that was touched.
-    pub at: VirtPage,
-    /// How.
-    pub access: Access,
-    /// Who waits; handed back in [`Event`]s.
-    pub waiter: Waiter,
-}
-
-/// What can be said of a fault at once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Resolution {
-    /// The page is mapped; the program may go on.
-    Resolved,
-    /// An [`Event`] with the same waiter follows.
-    Pending,
-    /// There is no region, or its rights do not allow the access.
-    Invalid,
-}
-
-/// Why a fault can't be served.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Failure {
-    /// The pager could not deliver the page.
-    PagerFailed,
-    /// Memory is full, and the store fails to take pages.
-    StoreFailed,
-    /// Memory is full, and so is the store.
-    StoreFull,
-}
-
-/// Something a program or its scheduler must know.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// A pending fault is over: the page is mapped.
-    Resolved(Fault),
-    /// A pending fault can't be served.
-    Failed(Fault, Failure),
-    /// A pending fault's region changed while it waited: let the program touch again.
-    Retry(Fault),
-    /// The store has no room for a page that had to leave. Said once until it has room again.
-    StoreFull,
-    /// The store failed to take pages, which stay in memory.
-    StoreFailed,
-    /// A page that can't be unmapped is no longer counted: others need its frame. It stays where it
-    /// stands, until [`Vm::handle_disowned`] takes it back or the program gives it up.
-    Disowned {
-        /// The space that has it.
-        space: SpaceId,
-        /// Where it stands.
-        at: VirtPage,
-    },
-    /// Load control: run the space no more until [`Event::Resume`].
-    Suspend {
-        /// Which space.
-        space: SpaceId,
-    },
-    /// Load control: run the space again.
-    Resume {
-        /// Which space.
-        space: SpaceId,
-    },
-}
-
-/// Where the search for a page ended.
-#[derive(Clone, Copy)]
-pub(crate) struct Found {
-    pub(crate) page: PageId,
-    pub(crate) entry: Entry,
-    /// Whether the page shows through from below the region's own object.
-    pub(crate) is_below: bool,
-}
-
-/// How one attempt to serve a fault ended.
-pub(crate) enum Step {
-    Resolved,
-    Wait(Ticket),
-    Stall,
-    Invalid,
-}
-
-/// A fault's surroundings: the region it fell in and where its page is.
-#[derive(Clone, Copy)]
-pub(crate) struct Scene {
-    pub(crate) fault: Fault,
-    pub(crate) region: Region,
-    pub(crate) found: Found,
-    pub(crate) is_retry: bool,
-}
-
-impl Scene {
-    /// The part of the found object that the region shows, as first index and end.
-    pub(crate) fn reach(&self) -> (u64, u64) {
-        let before = self.fault.at.0 - self.region.start;
-        let first = self.found.page.index - before.min(self.found.page.index);
-        (
-            first,
-            self.found.page.index + (self.region.end() - self.fault.at.0),
-        )
-    }
-}
 
 impl Vm {
     /// Serves a fault, or notes who waits.
@@ -189,7 +61,7 @@ impl Vm {
             }
             Step::Invalid => Resolution::Invalid,
             Step::Wait(ticket) => {
-                self.wait_for(ticket, fault);
+                self.transfers.wait_for(ticket, fault);
                 Resolution::Pending
             }
             Step::Stall => {

@@ -1,50 +1,34 @@
 //! Fetching: which pages are read with one that is wanted, and in front of a reader.
 //!
-//! What a detected walk is about to come to is read in front of it ([`cluster`](crate::readahead::streams)
-//! follows walks). What goes with a page that belongs to none is for
-//! [`placement`](crate::kernels::placement) to say, and for Linux [`swap_ahead`](crate::readahead::linux).
+//! What a detected walk is about to come to is read in front of it
+//! ([`cluster`](crate::readahead::streams) follows walks). What goes with a page that belongs to
+//! none is for [`placement`](crate::kernels::placement) to say, and for Linux
+//! [`swap_ahead`](crate::readahead::linux).
 //!
 //! # Invariants
 //! 1. The pages of one request are beside each other with their pager, and none was in memory.
 //! 2. A request that somebody waits for has the page that is waited for.
 
+use crate::paging::attempt::Group;
 use alloc::vec::Vec;
 
 use crate::decision::Decision;
 use crate::id::{ObjectId, PageId, Ticket};
-use crate::kernels::placement::Placement;
+use crate::kernels::Placement;
+use crate::kernels::SwapAhead;
 use crate::memory::address_space::Advice;
 use crate::memory::frame::State;
 use crate::memory::object::Entry;
 use crate::memory::page_run::PageRun;
-use crate::paging::fault::{Scene, Step};
-use crate::paging::reclaim::Need;
-use crate::paging::transfer::Origin;
-use crate::readahead::linux::SwapAhead;
+use crate::paging::attempt::Need;
+use crate::paging::attempt::{Scene, Step};
+use crate::paging::transfers::Origin;
 use crate::readahead::streams::Heading;
 use crate::seams::machine::Machine;
 use crate::vm::Vm;
 
 /// The most requests one fault may start: the wanted cluster and those ahead of it.
 const GROUPS_MAX: usize = 16;
-
-/// Pages that move in one request.
-#[derive(Clone, Copy)]
-pub(crate) struct Group {
-    pub(crate) first: u64,
-    pub(crate) pages: u32,
-}
-
-impl Group {
-    fn of(self, object: ObjectId) -> PageRun {
-        let Group { first, pages } = self;
-        PageRun {
-            object,
-            first,
-            pages,
-        }
-    }
-}
 
 impl Vm {
     /// The stream that a fault on `page` belongs to.
@@ -87,7 +71,7 @@ impl Vm {
         };
         self.paging_in.push(scene.fault.space);
         if let Some(number) = stream {
-            let run = self.transfers[&ticket].run();
+            let run = self.transfers.get(ticket).run();
             self.streams.get_mut(number).cover(run.first, run.end());
             self.read_ahead(machine, &scene, number);
         }
@@ -160,7 +144,7 @@ impl Vm {
             let Some(ticket) = self.start_fetch(machine, scene, run, None, true) else {
                 return;
             };
-            let run = self.transfers[&ticket].run();
+            let run = self.transfers.get(ticket).run();
             self.streams.get_mut(number).cover(run.first, run.end());
         }
     }

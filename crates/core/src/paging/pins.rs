@@ -1,31 +1,12 @@
-//! Pins: pages that the machine can't unmap, because someone else holds them.
+//! The table of pinned frames: how often each could not be unmapped, and when it is tried again.
 //!
-//! A program may have given a page to its operating system: as the target of input or output that
-//! is under way, or for good (buffers that are registered with a device or a ring). Such a page is
-//! taken from the policy when it is found, and tried again after pauses that grow. One that could
-//! not be unmapped several times in a row counts as *lasting*. Lasting pins may fill memory up to
-//! what all other pages need at the least; those beyond that are *disowned*: their frames are
-//! freed, the pages stay where they stand, and whoever drives the core learns which they are, to
-//! [bring them back](Vm::handle_disowned) later.
-//!
-//! # Invariants
-//! 1. A pinned frame is resident and wired, and the policy knows nothing of it.
-//! 2. One event tries [`ROUND_MAX`] pinned pages again at most, none before its pause is over.
-//!
-//! [`fault`](crate::paging::fault) takes in what the machine could not do, [`reclaim`](crate::paging::reclaim) and
-//! [`trim`](crate::paging::trim) choose the pages that then turn out to be pinned.
+//! [`pinned`](crate::paging::pinned) says what is done with them.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::decision::Decision;
-use crate::id::{FrameId, PageId, SpaceId, Ticket, VirtPage};
-use crate::paging::fault::Event;
-use crate::paging::reclaim::{Need, ROUND_MAX};
-use crate::seams::machine::{Machine, Rights};
-use crate::seams::policy::Cause;
+use crate::id::FrameId;
 use crate::time::Time;
-use crate::vm::Vm;
 
 /// The pause after the first time that a page could not be unmapped. Each further time in a row
 /// doubles it, ...
@@ -34,11 +15,7 @@ const PAUSE_NS: u64 = 1_000_000;
 const DOUBLINGS_MAX: u32 = 12;
 /// A pin is lasting from this many times in a row on: for input or output that is under way, the
 /// pauses between them are long enough to end.
-const TRIES_LASTING: u32 = 4;
-/// The share of memory that pinned pages leave to all others, in eighths.
-const MOVABLE_EIGHTHS: u32 = 1;
-/// A page may need a frame for a copy of it, beside its own.
-const MOVABLE_LEAST: u32 = 2;
+pub(crate) const TRIES_LASTING: u32 = 4;
 
 /// A page that could not be unmapped.
 #[derive(Clone, Copy)]
@@ -58,7 +35,7 @@ pub(crate) struct Pins {
 }
 
 impl Pins {
-    fn set(&mut self, frame: FrameId, tries: u32, due: Time) {
+    pub(crate) fn set(&mut self, frame: FrameId, tries: u32, due: Time) {
         self.remove(frame);
         self.by_frame.insert(frame, Pin { tries, due });
         self.by_due.insert((due, frame));
@@ -66,14 +43,14 @@ impl Pins {
     }
 
     /// Notes that the page in `frame` could not be unmapped once more, or for the first time.
-    fn note_failure(&mut self, frame: FrameId, now: Time) {
+    pub(crate) fn note_failure(&mut self, frame: FrameId, now: Time) {
         let tries = self.by_frame.get(&frame).map_or(0, |pin| pin.tries) + 1;
         let doublings = (tries - 1).min(DOUBLINGS_MAX);
         self.set(frame, tries, now.after_ns(PAUSE_NS << doublings));
     }
 
     /// Puts the next try of `frame` off, of which the last one said nothing.
-    fn put_off(&mut self, frame: FrameId, now: Time) {
+    pub(crate) fn put_off(&mut self, frame: FrameId, now: Time) {
         if let Some(pin) = self.by_frame.get(&frame).copied() {
             self.set(frame, pin.tries, now.after_ns(PAUSE_NS));
         }
@@ -98,194 +75,47 @@ impl Pins {
         self.by_due.first().map(|&(due, _)| due)
     }
 
-    fn is_due(&self, frame: FrameId, now: Time) -> bool {
+    pub(crate) fn is_due(&self, frame: FrameId, now: Time) -> bool {
         self.by_frame.get(&frame).is_some_and(|pin| pin.due <= now)
     }
 
-    fn is_lasting(&self, frame: FrameId) -> bool {
+    pub(crate) fn is_lasting(&self, frame: FrameId) -> bool {
         let pin = self.by_frame.get(&frame);
         pin.is_some_and(|pin| pin.tries >= TRIES_LASTING)
     }
 
-    fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.by_frame.len() as u32
     }
-}
 
-impl Vm {
-    /// How many pages in memory could not be unmapped several times in a row, and are not tried
-    /// again yet.
-    pub fn pinned(&self) -> u32 {
-        self.pins.lasting
+    /// How many are lasting.
+    pub(crate) fn lasting(&self) -> u32 {
+        self.lasting
     }
 
-    /// Takes back pages that were [disowned](Event::Disowned), if they can be unmapped by now or
-    /// there is room for more that can't: `pages` from `at` on, those that are in memory already
-    /// or have no region left out. Answers false if there is no frame for all of them now.
-    ///
-    /// Those that have to stay disowned are told of by another [`Event::Disowned`].
-    ///
-    /// Work: at most one round of reclaim, and one step a page.
-    pub fn handle_disowned(
-        &mut self,
-        now: Time,
-        machine: &mut dyn Machine,
-        space: SpaceId,
-        at: VirtPage,
-        pages: u32,
-    ) -> bool {
-        self.now = now;
-        let places = (0..u64::from(pages)).map(|offset| at.plus(offset));
-        let absent: Vec<VirtPage> = places
-            .filter(|&at| self.is_standing(space, at).is_some())
-            .collect();
-        let frames = self.take_frames(machine, absent.len() as u32, Need::Standing);
-        for (&at, &frame) in absent.iter().zip(&frames) {
-            let page = self.is_standing(space, at).expect("seen above");
-            self.frames.fill(frame, page, false, Ticket(0));
-            self.frames.set_owner(frame, space);
-            let object = self.objects.get_mut(page.object);
-            object.set_frame(page.index, Some(frame));
-            self.frames.settle(frame);
-            self.frames.wire(frame);
-            self.pins.set(frame, TRIES_LASTING - 1, now);
-            self.stand_in(machine, space, at, frame);
-        }
-        self.try_pinned(machine, &frames);
-        frames.len() == absent.len()
+    /// The frames, in order, that are lasting.
+    pub(crate) fn collect_lasting(&self) -> Vec<FrameId> {
+        let frames = self.by_frame.keys().copied();
+        frames.filter(|&frame| self.is_lasting(frame)).collect()
     }
 
-    /// The page at `at`, if there is a region and nothing is known of it.
-    fn is_standing(&self, space: SpaceId, at: VirtPage) -> Option<PageId> {
-        let region = self.spaces.get(space)?.find(at)?;
-        let page = PageId {
-            object: region.object,
-            index: region.index_at(at),
-        };
-        let entry = self.objects.entry(page);
-        (entry.frame().is_none() && entry.slot().is_none()).then_some(page)
+    /// The frames whose pauses are over, `most` of them at most.
+    pub(crate) fn collect_due(&self, now: Time, most: u32) -> Vec<FrameId> {
+        let due = self.by_due.iter().take_while(|&&(due, _)| due <= now);
+        let frames = due.take(most as usize).map(|&(_, frame)| frame);
+        frames.collect()
     }
 
-    /// Keeps a page in memory that was to leave and can't: out of the policy's reach.
-    pub(crate) fn pin(&mut self, frame: FrameId) {
-        self.frames.settle(frame);
-        self.frames.wire(frame);
-        self.pins.note_failure(frame, self.now);
-        let page = self.frames.page(frame);
-        self.log(Decision::Keep(page.expect("a resident frame has a page")));
+    /// The pinned frames, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = FrameId> + '_ {
+        self.by_frame.keys().copied()
     }
 
-    /// Takes in that a page known to be pinned could not be unmapped again.
-    pub(crate) fn note_pinned(&mut self, machine: &mut dyn Machine, frame: FrameId) {
-        self.pins.note_failure(frame, self.now);
-        if self.is_crowded() && self.pins.is_lasting(frame) {
-            self.disown(machine, frame);
-        }
-    }
-
-    /// Takes in that nothing could be unmapped, a pinned page among them.
-    pub(crate) fn put_off_pinned(&mut self, frame: FrameId) {
-        self.pins.put_off(frame, self.now);
-    }
-
-    /// Tries pinned pages again whose pauses are over.
-    pub(crate) fn try_due_pins(&mut self, machine: &mut dyn Machine) {
-        let is_due = |&&(due, _): &&(Time, FrameId)| due <= self.now;
-        let due = self.pins.by_due.iter().take_while(is_due);
-        let due: Vec<FrameId> = due
-            .take(ROUND_MAX as usize)
-            .map(|&(_, frame)| frame)
-            .collect();
-        self.try_pinned(machine, &due);
-    }
-
-    /// Disowns lasting pins until all others have what they need of a limit that was lowered.
-    pub(crate) fn disown_excess(&mut self, machine: &mut dyn Machine) {
-        if !self.is_crowded() {
-            return;
-        }
-        let lasting = self.pins.by_frame.keys().copied();
-        let lasting: Vec<FrameId> = lasting
-            .filter(|&frame| self.pins.is_lasting(frame))
-            .collect();
-        for frame in lasting {
-            if !self.is_crowded() {
-                return;
-            }
-            self.disown(machine, frame);
-        }
-    }
-
-    /// Unmaps pinned pages that are due; those for which that works are the policy's again.
-    fn try_pinned(&mut self, machine: &mut dyn Machine, frames: &[FrameId]) {
-        if frames.is_empty() {
-            return;
-        }
-        for &frame in frames {
-            machine.restrict(frame, Rights::None);
-        }
-        machine.settle();
-        self.absorb_setbacks(machine);
-        for &frame in frames {
-            // A setback has put the others off, or they are gone.
-            if self.pins.is_due(frame, self.now) {
-                self.unpin(frame);
-            }
-        }
-    }
-
-    fn unpin(&mut self, frame: FrameId) {
-        self.pins.remove(frame);
-        self.frames.unwire(frame);
-        self.frames.set_aside(frame, true);
-        self.tell_arrival(frame, Cause::Kept);
-    }
-
-    /// Whether pinned pages leave too few frames to all others.
-    fn is_crowded(&self) -> bool {
-        let limit = self.frames.limit();
-        let least = (limit * MOVABLE_EIGHTHS).div_ceil(8).max(MOVABLE_LEAST);
-        self.pins.len() + least + self.config.reserve > limit
-    }
-
-    /// Frees the frame of a page that stays where it stands in a program, if that program alone
-    /// sees it.
-    fn disown(&mut self, machine: &mut dyn Machine, frame: FrameId) {
-        let page = self.frames.page(frame);
-        let page = page.expect("a pinned frame has a page");
-        let object = self.objects.get(page.object);
-        let mut places = self.reverse.iter(frame);
-        let (Some((space, at)), None) = (places.next(), places.next()) else {
-            return;
-        };
-        if object.is_external() || object.shadow.is_some() || !object.is_exclusive() {
-            return;
-        }
-        drop(places);
-        let slot = object.entry(page.index).slot();
-        if !machine.disown(frame) {
-            return;
-        }
-        let object = self.objects.get_mut(page.object);
-        object.set_frame(page.index, None);
-        if let Some(slot) = slot {
-            object.set_slot(page.index, None);
-            self.slots.release(slot);
-        }
-        self.release_frame(machine, frame);
-        self.counters.disowned += 1;
-        self.events.push_back(Event::Disowned { space, at });
-        self.log(Decision::Disown(page));
-    }
-
-    /// Panics if the pins contradict the frames.
-    pub(crate) fn check_pins(&self) {
-        let lasting = self.pins.by_frame.values();
+    /// Panics if the tables contradict each other.
+    pub(crate) fn check(&self) {
+        let lasting = self.by_frame.values();
         let lasting = lasting.filter(|pin| pin.tries >= TRIES_LASTING).count();
-        assert_eq!(lasting, self.pins.lasting as usize);
-        assert_eq!(self.pins.by_frame.len(), self.pins.by_due.len());
-        for &frame in self.pins.by_frame.keys() {
-            assert!(self.frames.page(frame).is_some() && !self.frames.may_leave(frame));
-        }
+        assert_eq!(lasting, self.lasting as usize);
+        assert_eq!(self.by_frame.len(), self.by_due.len());
     }
 }

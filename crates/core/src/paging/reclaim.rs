@@ -11,18 +11,21 @@
 //! 2. A page-out needs no frame: pages are written from where they are.
 //! 3. Frames chosen in one round are at most [`ROUND_MAX`].
 
+use crate::paging::attempt::Need;
 use alloc::vec::Vec;
 
 use crate::decision::Decision;
+use crate::event::{Access, Event, Failure};
 use crate::id::{FrameId, PageId, SlotId, Ticket};
-use crate::kernels::placement::Placement;
+use crate::kernels::Placement;
 use crate::memory::frame::State;
 use crate::memory::object::Keeper;
 use crate::memory::page_run::PageRun;
-use crate::paging::fault::{Access, Event, Failure};
+use crate::seams::arrival::Departure;
 use crate::seams::machine::Machine;
 use crate::seams::pager::Place;
-use crate::seams::policy::{Departure, Policy, Probe};
+use crate::seams::policy::Policy;
+use crate::seams::probe::Probe;
 use crate::vm::Vm;
 
 /// The most frames one round of reclaim chooses.
@@ -31,19 +34,6 @@ pub const ROUND_MAX: u32 = 256;
 const STORE_FAILURES_MAX: u32 = 8;
 /// How many resident pages are asked for their slots when the store is full.
 const SLOTS_SEARCHED_MAX: usize = 4096;
-
-/// What frames are needed for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Need {
-    /// For a page that somebody waits for.
-    Awaited,
-    /// For a page that stands in a program already, and is to be accounted for.
-    Standing,
-    /// For pages that will be wanted soon.
-    Ahead,
-    /// For whoever comes next.
-    Reserve,
-}
 
 impl Vm {
     /// Reclaims if too few frames are free, or fewer than `want`.
@@ -60,7 +50,8 @@ impl Vm {
         }
         // Frames beyond the limit leave too: the first to be freed are retired.
         let over = self.frames.usable().saturating_sub(self.frames.limit());
-        let coming = self.frames.count(State::Free) + self.laundry - self.frames.cleaning();
+        let coming =
+            self.frames.count(State::Free) + self.transfers.laundry() - self.frames.cleaning();
         let needed = if want > 0 {
             want + self.config.reserve
         } else {
@@ -75,7 +66,8 @@ impl Vm {
         self.is_halted = false;
         for _ in 0..=self.frames.usable() / short.max(1) {
             self.reclaim(machine, short);
-            if self.frames.count(State::Free) > 0 || self.laundry > 0 || self.is_halted {
+            if self.frames.count(State::Free) > 0 || self.transfers.laundry() > 0 || self.is_halted
+            {
                 break;
             }
         }
@@ -173,7 +165,7 @@ impl Vm {
         if let Some(slot) = entry.slot() {
             self.objects.get_mut(page.object).set_slot(page.index, None);
             match transit {
-                Some(ticket) => self.orphan_slot(ticket, slot),
+                Some(ticket) => self.transfers.orphan_slot(ticket, slot),
                 None => self.slots.release(slot),
             }
         }
@@ -213,7 +205,7 @@ impl Vm {
             frames: &mut self.frames,
             machine,
             questions: &mut self.counters.questions,
-            laundry: self.laundry,
+            laundry: self.transfers.laundry(),
             places: Some(&mut self.reverse),
             protected: self.protected,
             wanted: None,
@@ -224,7 +216,11 @@ impl Vm {
 
     /// One round: chooses up to `want` frames and sends their pages out.
     pub(crate) fn reclaim(&mut self, machine: &mut dyn Machine, want: u32) {
-        let want = want.min(self.config.laundry_max.saturating_sub(self.laundry));
+        let want = want.min(
+            self.config
+                .laundry_max
+                .saturating_sub(self.transfers.laundry()),
+        );
         // Whoever does not run needs no pages.
         let mut chosen = self.choose_suspended(want as usize, false);
         chosen
@@ -283,7 +279,7 @@ impl Vm {
             }
             // A policy may want to wait for its laundry. If there is none, nothing would change
             // by waiting.
-            None if is_first && self.laundry == 0 => {
+            None if is_first && self.transfers.laundry() == 0 => {
                 if let Some(protected) = self.protected.take() {
                     let choice = self.choose_one(machine, is_first);
                     self.protected = Some(protected);

@@ -6,97 +6,35 @@
 //!    frame, and the frame and the slot are freed when the reply comes, not before: nobody else
 //!    gets a slot that is still being written.
 
+use crate::paging::transfers::Origin;
+use crate::paging::transfers::Transfer;
 use alloc::vec::Vec;
 
 use crate::decision::Decision;
-use crate::id::{FrameId, PageId, SlotId, SpaceId, Ticket, VirtPage};
-use crate::memory::page_run::PageRun;
-use crate::paging::fault::{Event, Failure, Fault, Step};
+use crate::event::{Event, Failure, Fault};
+use crate::id::{FrameId, PageId, SlotId, Ticket, VirtPage};
+use crate::paging::attempt::Step;
+use crate::seams::arrival::{Arrival, Cause};
 use crate::seams::machine::{Machine, Rights};
-use crate::seams::pager::{Direction, Outcome, Place, Reply, Request};
-use crate::seams::policy::{Arrival, Cause};
+use crate::seams::pager::{Direction, Outcome, Place, Reply};
 use crate::time::Time;
 use crate::vm::Vm;
-
-/// Whose fault started a fetch, and where its pages would be seen.
-#[derive(Clone, Copy)]
-pub(crate) struct Origin {
-    pub(crate) space: SpaceId,
-    /// What to add to an index in the object to get the virtual page.
-    pub(crate) base: u64,
-    /// Whether pages nobody waits for are mapped as soon as they are here.
-    pub(crate) is_mapped: bool,
-}
-
-/// A request under way.
-pub(crate) struct Transfer {
-    request: Request,
-    pages: Vec<PageId>,
-    frames: Vec<FrameId>,
-    waiters: Vec<Fault>,
-    /// The page that was wanted, if any; the others of a fetch come ahead of their use.
-    wanted: Option<PageId>,
-    origin: Option<Origin>,
-    /// It brings a page from the swap store to its own pager.
-    is_return: bool,
-    /// The slots of pages that were given up meanwhile, and that this transfer frees at its end.
-    orphaned_slots: Vec<SlotId>,
-}
-
-impl Transfer {
-    /// The pages as a run. For those of one walk only: others need not be consecutive.
-    pub(crate) fn run(&self) -> PageRun {
-        let first = self.pages[0];
-        PageRun {
-            object: first.object,
-            first: first.index,
-            pages: self.pages.len() as u32,
-        }
-    }
-
-    pub(crate) fn waiters_count(&self) -> usize {
-        self.waiters.len()
-    }
-
-    /// The slots this transfer holds that no page table names.
-    pub(crate) fn slots_held(&self) -> impl Iterator<Item = SlotId> + '_ {
-        let stored = match (self.request.direction, self.request.place) {
-            (Direction::Store, Place::Swap { first }) => first.0..first.0 + self.request.pages,
-            _ => 0..0,
-        };
-        stored
-            .map(SlotId)
-            .chain(self.orphaned_slots.iter().copied())
-    }
-
-    pub(crate) fn pages(&self) -> &[PageId] {
-        &self.pages
-    }
-
-    pub(crate) fn frames(&self) -> &[FrameId] {
-        &self.frames
-    }
-
-    pub(crate) fn request(&self) -> &Request {
-        &self.request
-    }
-}
 
 impl Vm {
     /// The pages of a request that has not been answered, in the order of its frames. The pages
     /// of a store to the swap store need not be consecutive; their slots are.
     pub fn pages_of(&self, ticket: Ticket) -> &[PageId] {
-        &self.transfers[&ticket].pages
+        self.transfers.get(ticket).pages()
     }
 
     /// The frames of a request that has not been answered.
     pub fn frames_of(&self, ticket: Ticket) -> &[FrameId] {
-        &self.transfers[&ticket].frames
+        self.transfers.get(ticket).frames()
     }
 
     /// The faults that wait for a request that has not been answered.
     pub fn faults_of(&self, ticket: Ticket) -> &[Fault] {
-        &self.transfers[&ticket].waiters
+        self.transfers.get(ticket).waiters()
     }
 
     /// Takes in the answer to a request.
@@ -106,23 +44,22 @@ impl Vm {
     pub fn handle_reply(&mut self, now: Time, machine: &mut dyn Machine, reply: Reply) {
         self.now = now;
         self.release_served();
-        let found = self.transfers.remove(&reply.ticket);
-        let transfer = found.expect("a reply names a request that has not been answered");
+        let transfer = self.transfers.end(reply.ticket);
         transfer
-            .orphaned_slots
+            .orphaned_slots()
             .iter()
             .for_each(|&slot| self.slots.release(slot));
-        if let Some(origin) = transfer.origin {
+        if let Some(origin) = transfer.origin() {
             self.pass_clock(origin.space);
         }
-        match transfer.request.direction {
+        let direction = transfer.request().direction;
+        match direction {
             Direction::Fetch => self.end_fetch(machine, &transfer, reply.outcome),
             Direction::Store => self.end_store(machine, &transfer, reply.outcome),
         }
-        let failure = (reply.outcome == Outcome::Failed
-            && transfer.request.direction == Direction::Fetch)
+        let failure = (reply.outcome == Outcome::Failed && direction == Direction::Fetch)
             .then_some(Failure::PagerFailed);
-        for fault in transfer.waiters {
+        for fault in transfer.into_waiters() {
             match failure {
                 Some(failure) => self.events.push_back(Event::Failed(fault, failure)),
                 None => self.serve_again(machine, fault),
@@ -136,19 +73,11 @@ impl Vm {
         self.absorb_setbacks(machine);
     }
 
-    pub(crate) fn wait_for(&mut self, ticket: Ticket, fault: Fault) {
-        let transfer = self
-            .transfers
-            .get_mut(&ticket)
-            .expect("a page in transit has a transfer");
-        transfer.waiters.push(fault);
-    }
-
     /// Serves a fault that has waited, and says what became of it.
     pub(crate) fn serve_again(&mut self, machine: &mut dyn Machine, fault: Fault) {
         match self.serve(machine, fault, true) {
             Step::Resolved => self.end_wait(fault),
-            Step::Wait(ticket) => self.wait_for(ticket, fault),
+            Step::Wait(ticket) => self.transfers.wait_for(ticket, fault),
             Step::Stall => {
                 self.stalled.push_back(fault);
                 self.hold_page(fault);
@@ -167,7 +96,7 @@ impl Vm {
         while let Some(fault) = self.stalled.pop_front() {
             match self.serve(machine, fault, true) {
                 Step::Resolved => self.end_wait(fault),
-                Step::Wait(ticket) => self.wait_for(ticket, fault),
+                Step::Wait(ticket) => self.transfers.wait_for(ticket, fault),
                 Step::Invalid => self.events.push_back(Event::Retry(fault)),
                 Step::Stall => {
                     self.stalled.push_front(fault);
@@ -220,7 +149,7 @@ impl Vm {
         wanted: Option<PageId>,
         origin: Origin,
     ) -> Ticket {
-        let ticket = self.take_ticket();
+        let ticket = self.transfers.take_ticket();
         for (&page, &frame) in pages.iter().zip(&frames) {
             let is_external = self.objects.get(page.object).is_external();
             self.frames.fill(frame, page, is_external, ticket);
@@ -228,23 +157,10 @@ impl Vm {
                 .get_mut(page.object)
                 .set_frame(page.index, Some(frame));
         }
-        let request = Request {
-            ticket,
-            direction: Direction::Fetch,
-            place,
-            pages: pages.len() as u32,
-            is_urgent: wanted.is_some(),
-        };
-        self.begin(Transfer {
-            request,
-            pages,
-            frames,
-            waiters: Vec::new(),
-            wanted,
-            origin: Some(origin),
-            is_return: false,
-            orphaned_slots: Vec::new(),
-        });
+        let request = self
+            .transfers
+            .begin_fetch(ticket, (pages, frames), place, wanted, origin);
+        self.requests.push_back(request);
         self.counters.page_ins += u64::from(request.pages);
         self.counters.page_in_requests += 1;
         ticket
@@ -259,58 +175,26 @@ impl Vm {
         origin: Origin,
     ) {
         let ticket = self.begin_fetch(Vec::from([page]), Vec::from([frame]), place, None, origin);
-        let transfer = self.transfers.get_mut(&ticket);
-        transfer.expect("just begun").is_return = true;
+        self.transfers.mark_return(ticket);
     }
 
     pub(crate) fn begin_store(&mut self, leaving: &[(PageId, FrameId)], place: Place) {
-        let ticket = self.take_ticket();
+        let request = self.transfers.begin_store(leaving, place);
         for &(_, frame) in leaving {
-            self.frames.set_ticket(frame, ticket);
+            self.frames.set_ticket(frame, request.ticket);
         }
-        let request = Request {
-            ticket,
-            direction: Direction::Store,
-            place,
-            pages: leaving.len() as u32,
-            is_urgent: false,
-        };
-        self.begin(Transfer {
-            request,
-            pages: leaving.iter().map(|&(page, _)| page).collect(),
-            frames: leaving.iter().map(|&(_, frame)| frame).collect(),
-            waiters: Vec::new(),
-            wanted: None,
-            origin: None,
-            is_return: false,
-            orphaned_slots: Vec::new(),
-        });
-        self.laundry += request.pages;
+        self.requests.push_back(request);
         self.counters.page_outs += u64::from(request.pages);
         self.counters.page_out_requests += 1;
-    }
-
-    /// Leaves a slot to the transfer that still uses it, to be freed when that is over.
-    pub(crate) fn orphan_slot(&mut self, ticket: Ticket, slot: SlotId) {
-        let transfer = self
-            .transfers
-            .get_mut(&ticket)
-            .expect("a page in transit has a transfer");
-        transfer.orphaned_slots.push(slot);
-    }
-
-    fn begin(&mut self, transfer: Transfer) {
-        self.requests.push_back(transfer.request);
-        self.transfers.insert(transfer.request.ticket, transfer);
     }
 
     fn end_fetch(&mut self, machine: &mut dyn Machine, transfer: &Transfer, outcome: Outcome) {
         if outcome == Outcome::Failed {
             self.counters.failures += 1;
         }
-        let origin = transfer.origin.expect("a fetch has an origin");
+        let origin = transfer.origin().expect("a fetch has an origin");
         let marker = self.marker_of(transfer);
-        for (&page, &frame) in transfer.pages.iter().zip(&transfer.frames) {
+        for (&page, &frame) in transfer.pages().iter().zip(transfer.frames()) {
             let is_orphan = self.objects.entry(page).frame() != Some(frame);
             if is_orphan || outcome == Outcome::Failed {
                 if !is_orphan {
@@ -325,13 +209,13 @@ impl Vm {
                 machine.zero(frame);
             }
             self.frames.set_owner(frame, origin.space);
-            if transfer.is_return {
+            if transfer.is_return() {
                 self.end_return(page, frame);
                 continue;
             }
             self.reclaim_copy(page, frame);
             self.frames.settle(frame);
-            let is_wanted = transfer.wanted == Some(page);
+            let is_wanted = transfer.wanted() == Some(page);
             let cause = if is_wanted {
                 Cause::Fetched
             } else {
@@ -361,8 +245,8 @@ impl Vm {
     /// will reach, in a group nobody waits for.
     fn marker_of(&self, transfer: &Transfer) -> Option<u64> {
         let run = transfer.run();
-        let is_external = matches!(transfer.request.place, Place::External { .. });
-        if transfer.wanted.is_some() || self.reads_as_linux(is_external) {
+        let is_external = matches!(transfer.request().place, Place::External { .. });
+        if transfer.wanted().is_some() || self.reads_as_linux(is_external) {
             return None;
         }
         let stream = self
@@ -407,7 +291,6 @@ impl Vm {
     }
 
     fn end_store(&mut self, machine: &mut dyn Machine, transfer: &Transfer, outcome: Outcome) {
-        self.laundry -= transfer.request.pages;
         let is_done = outcome == Outcome::Done;
         if is_done {
             self.stores_failed = 0;
@@ -417,8 +300,9 @@ impl Vm {
             self.stores_failed += 1;
             self.events.push_back(Event::StoreFailed);
         }
-        for (number, (&page, &frame)) in transfer.pages.iter().zip(&transfer.frames).enumerate() {
-            let slot = match transfer.request.place {
+        for (number, (&page, &frame)) in transfer.pages().iter().zip(transfer.frames()).enumerate()
+        {
+            let slot = match transfer.request().place {
                 Place::Swap { first } => Some(SlotId(first.0 + number as u32)),
                 Place::External { .. } => None,
             };

@@ -12,8 +12,10 @@ use alloc::vec::Vec;
 
 use crate::id::FrameId;
 use crate::paging::reclaim::ROUND_MAX;
+use crate::seams::arrival::{Cause, Departure};
 use crate::seams::machine::{Machine, Rights};
-use crate::seams::policy::{Cause, Departure, Policy, Probe};
+use crate::seams::policy::Policy;
+use crate::seams::probe::Probe;
 use crate::vm::Vm;
 
 impl Vm {
@@ -66,7 +68,10 @@ impl Vm {
     }
 
     fn trim_max(&self) -> usize {
-        let room = self.config.laundry_max.saturating_sub(self.laundry);
+        let room = self
+            .config
+            .laundry_max
+            .saturating_sub(self.transfers.laundry());
         room.min(ROUND_MAX) as usize
     }
 

@@ -47,9 +47,9 @@
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::ghost_list::{Found, Ghost, Ghosts};
 use crate::policies::parts::lists::pull;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 use crate::time::Time;
 

@@ -4,9 +4,9 @@
 //! [`Vm::poll_request`](crate::vm::Vm::poll_request), carries them out in any order, and brings
 //! each [`Reply`] to [`Vm::handle_reply`](crate::vm::Vm::handle_reply).
 //!
-//! Pages of internal objects go to the swap store, whose slots the core itself hands out
-//! (see [`backing`](crate::memory::swap_slots)): a driver needs only the slot's number to find the bytes.
-//! Pages of external objects go to a pager the driver knows by its [`PagerId`].
+//! Pages of internal objects go to the swap store, whose slots the core itself hands out (see
+//! [`backing`](crate::memory::swap_slots)): a driver needs only the slot's number to find the
+//! bytes. Pages of external objects go to a pager the driver knows by its [`PagerId`].
 
 use crate::id::{PageId, PagerId, SlotId, Ticket};
 

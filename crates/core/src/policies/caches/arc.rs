@@ -4,9 +4,9 @@
 use core::cmp::Ordering;
 
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::adaptive::{AGAIN, AGAIN_GONE, Adaptive, ONCE, ONCE_GONE};
 use crate::policies::parts::lists::pull;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
 
 /// What `arc` says of itself.

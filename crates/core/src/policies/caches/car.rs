@@ -2,10 +2,10 @@
 //! all it must see.
 
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::adaptive::{AGAIN, AGAIN_GONE, Adaptive, ONCE, ONCE_GONE};
 use crate::policies::parts::lists::pull;
 use crate::policies::parts::second_reference::{Fresh, Use};
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Cause, Departure, Description, Policy, Probe, Sees};
 
 /// What `car` says of itself.

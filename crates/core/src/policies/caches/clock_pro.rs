@@ -20,9 +20,9 @@ use crate::collections::bitmap::Bitmap;
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::directory::Directory;
 use crate::policies::parts::second_reference::{Fresh, Use};
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `clock-pro` says of itself.

@@ -21,9 +21,9 @@
 use alloc::vec::Vec;
 
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::directory::Directory;
 use crate::policies::parts::recency_segments::Segments;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Cause, Departure, Description, Policy, Probe, Sees};
 
 /// What `eelru` says of itself.

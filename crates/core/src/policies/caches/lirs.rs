@@ -15,9 +15,9 @@
 
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::directory::Directory;
 use crate::policies::parts::lists::pull;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `lirs` says of itself.

@@ -12,10 +12,10 @@
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::ghost_list::Ghosts;
 use crate::policies::parts::lists::pull;
 use crate::policies::parts::second_reference::{Fresh, Use};
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `s3-fifo` says of itself.

@@ -10,7 +10,7 @@
 
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
 
 /// What `sieve` says of itself.

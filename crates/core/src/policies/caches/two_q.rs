@@ -8,9 +8,9 @@ use alloc::vec::Vec;
 
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::ghost_list::Ghosts;
 use crate::policies::parts::lists::pull;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `2q` says of itself.

@@ -5,7 +5,7 @@
 
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
 
 /// What `clock` says of itself.

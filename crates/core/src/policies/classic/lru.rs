@@ -3,8 +3,8 @@
 
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::lists::pull;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
 
 /// What `lru` says of itself.

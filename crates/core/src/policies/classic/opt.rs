@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use crate::collections::column::Column;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
 
 /// What `opt` says of itself.

@@ -14,10 +14,10 @@ use alloc::vec::Vec;
 
 use crate::collections::column::Column;
 use crate::id::{FrameId, PageId, SpaceId};
-use crate::policies::Settings;
 use crate::policies::parts::per_space::Sets;
 use crate::policies::parts::shortfall::Needs;
 use crate::policies::parts::space_clocks::Clocks;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `pff` says of itself.

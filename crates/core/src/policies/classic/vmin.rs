@@ -9,9 +9,9 @@
 
 use crate::collections::column::Column;
 use crate::id::{FrameId, PageId, SpaceId};
-use crate::policies::Settings;
 use crate::policies::parts::per_space::Sets;
 use crate::policies::parts::space_clocks::Clocks;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `vmin` says of itself.

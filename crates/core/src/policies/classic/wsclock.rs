@@ -16,9 +16,9 @@ use alloc::vec::Vec;
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId, SpaceId};
-use crate::policies::Settings;
 use crate::policies::parts::shortfall::Needs;
 use crate::policies::parts::space_clocks::Clocks;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `wsclock` says of itself.

@@ -20,8 +20,8 @@
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId, SpaceId, VirtPage};
-use crate::policies::Settings;
 use crate::policies::parts::lists::pull_any;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{
     Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees,
 };

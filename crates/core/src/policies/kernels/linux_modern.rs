@@ -20,9 +20,9 @@
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::ghost_list::{Ghost, Ghosts};
 use crate::policies::parts::lists::pull_any;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{
     Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees,
 };

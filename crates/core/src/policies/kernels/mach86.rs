@@ -6,8 +6,8 @@
 
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::lists::pull;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `mach86` says of itself.

@@ -14,8 +14,8 @@
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::lists::{pull, pull_any};
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `netbsd` says of itself.
@@ -208,7 +208,7 @@ mod tests {
 
     use super::*;
     use crate::policies::parts::bench::{Bench, settings};
-    use crate::seams::policy::Cause;
+    use crate::seams::arrival::Cause;
 
     const SHARES: [u64; 8] = [10, 80, 10, 50, 5, 30, 33, 1];
 

@@ -17,9 +17,9 @@
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::ghost_list::{Ghost, Ghosts};
 use crate::policies::parts::lists::{pull, pull_any};
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `netbsd-clock-pro` says of itself.

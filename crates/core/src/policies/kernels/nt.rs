@@ -15,8 +15,8 @@ use alloc::vec::Vec;
 
 use crate::collections::column::Column;
 use crate::id::{FrameId, PageId, SpaceId};
-use crate::policies::Settings;
 use crate::policies::parts::local_sets::Local;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
 use crate::time::Time;
 

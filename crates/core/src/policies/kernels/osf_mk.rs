@@ -14,9 +14,9 @@ use alloc::vec::Vec;
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::Settings;
 use crate::policies::parts::lists::{pull, pull_any};
 use crate::policies::parts::sequential::Behind;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `osf-mk` says of itself.

@@ -16,9 +16,9 @@
 use alloc::vec::Vec;
 
 use crate::id::{FrameId, PageId, SpaceId};
-use crate::policies::Settings;
 use crate::policies::parts::local_sets::Local;
 use crate::policies::parts::space_clocks::Clocks;
+use crate::policies::settings::Settings;
 use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
 
 /// What `vms` says of itself.

@@ -6,7 +6,7 @@
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::FrameId;
-use crate::seams::policy::Probe;
+use crate::seams::probe::Probe;
 
 /// Takes from the ages of all pages of `list` the least that makes one which may leave be 0.
 /// Answers whether there is one.

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
 use crate::memory::frame::{Frames, State};
 use crate::memory::reverse_map::ReverseMap;
-use crate::policies::Settings;
+use crate::policies::settings::Settings;
 use crate::seams::machine::{Machine, Rights};
 use crate::seams::policy::{Arrival, Cause, Departure, Policy, Probe};
 use crate::time::Time;

@@ -6,7 +6,7 @@
 
 use crate::collections::queue::Queues;
 use crate::id::FrameId;
-use crate::seams::policy::Probe;
+use crate::seams::probe::Probe;
 
 /// Finds the first frame of `list` that may leave, and leaves it there in front.
 ///

@@ -15,8 +15,8 @@
 //! 2. A mask of as many bits as number all buckets is `mask`. Those of half of it that are below
 //!    what is beyond that half were split; if all were, none is half way.
 //!
-//! [`directory`](crate::policies::parts::directory) gives out entries in no order, [`ghosts`](crate::policies::parts::ghost_list) in the
-//! order in which pages leave.
+//! [`directory`](crate::policies::parts::directory) gives out entries in no order,
+//! [`ghosts`](crate::policies::parts::ghost_list) in the order in which pages leave.
 
 use alloc::vec::Vec;
 

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, SpaceId};
-use crate::seams::policy::Probe;
+use crate::seams::probe::Probe;
 
 /// A list of frames a space, and some others.
 pub(crate) struct Sets {

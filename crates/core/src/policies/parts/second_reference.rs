@@ -1,12 +1,12 @@
 //! Again: whether a page was used again after it came, asked of bits.
 //!
 //! On a machine without reference bits the first answer about a page counts the use that brought
-//! it: see [`Machine::answers_arrival`](crate::seams::machine::Machine::answers_arrival). A policy that
-//! took it for a second use would take every page for one that is used again.
+//! it: see [`Machine::answers_arrival`](crate::seams::machine::Machine::answers_arrival). A policy
+//! that took it for a second use would take every page for one that is used again.
 
 use crate::collections::bitmap::Bitmap;
 use crate::id::FrameId;
-use crate::seams::policy::Probe;
+use crate::seams::probe::Probe;
 
 /// What a bit says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
