@@ -48,11 +48,38 @@ pub struct Fault {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Resolution {
     /// The page is mapped; the program may go on.
-    Resolved,
+    Resolved(Service),
     /// An [`Event`] with the same waiter follows.
-    Pending,
+    Pending(Delay),
     /// There is no region, or its rights do not allow the access.
     Invalid,
+}
+
+/// How a fault was served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Service {
+    /// A minor fault: the page was in memory, and is mapped again.
+    Minor,
+    /// A major fault: the page came, or was kept, while the fault waited.
+    Major,
+    /// The page is new, and full of zeros.
+    ZeroFill,
+    /// The page is a private copy of one that others see too.
+    Copy,
+    /// The page is in memory for a system call to [copy](crate::vm::Vm::handle_copy), and is mapped
+    /// nowhere.
+    Buffer,
+}
+
+/// What a fault waits for first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Delay {
+    /// A page-in that is under way.
+    PageIn,
+    /// A writeback that is under way: the page was on its way out.
+    Writeback,
+    /// A free frame.
+    Frame,
 }
 
 /// Why a fault can't be served.
@@ -70,7 +97,7 @@ pub enum Failure {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A pending fault is over: the page is mapped.
-    Resolved(Fault),
+    Resolved(Fault, Service),
     /// A pending fault can't be served.
     Failed(Fault, Failure),
     /// A pending fault's region changed while it waited: let the program touch again.

@@ -17,6 +17,7 @@ pub mod collections;
 pub mod config;
 pub mod counters;
 pub mod decision;
+pub mod driver;
 pub mod event;
 pub mod id;
 pub mod kernels;

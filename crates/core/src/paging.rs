@@ -7,6 +7,7 @@ pub(crate) mod page_in;
 pub(crate) mod pinned;
 pub(crate) mod pins;
 pub mod reclaim;
+pub(crate) mod served;
 pub mod transfer;
 pub(crate) mod transfers;
 mod trim;

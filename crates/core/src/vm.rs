@@ -29,6 +29,7 @@ use crate::memory::reverse_map::ReverseMap;
 use crate::memory::swap_slots::Slots;
 use crate::paging::attempt::Need;
 use crate::paging::pins::Pins;
+use crate::paging::served::Served;
 use crate::paging::transfers::Transfers;
 use crate::readahead::streams::Streams;
 use crate::readahead::window::BySlot;
@@ -323,19 +324,16 @@ impl Vm {
     /// Work: the policy's own, load control's own, one step a frame for each space whose reference
     /// bits load control sets or clears, one round of pinned pages, and at most one of reclaim.
     pub fn handle_tick(&mut self, now: Time, machine: &mut dyn Machine) {
-        self.now = now;
-        self.release_served();
-        self.pass_clocks();
-        self.ask_policy(machine, |policy, probe| policy.tick(probe));
-        machine.settle();
-        self.absorb_setbacks(machine);
-        self.tick_load(machine);
-        self.try_due_pins(machine);
-        self.is_trim_due = true;
-        self.make_room(machine, 0, Need::Reserve);
-        self.serve_stalled(machine);
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.handle(now, Served::Released, machine, |vm, machine| {
+            vm.pass_clocks();
+            vm.ask_policy(machine, |policy, probe| policy.tick(probe));
+            vm.settle(machine);
+            vm.tick_load(machine);
+            vm.try_due_pins(machine);
+            vm.is_trim_due = true;
+            vm.make_room(machine, 0, Need::Reserve);
+            vm.serve_stalled(machine);
+        });
     }
 
     /// Learns that every request so far has been started: makes room for whoever comes next, while
@@ -345,20 +343,19 @@ impl Vm {
     ///
     /// Work: at most two rounds of reclaim, the start of one request, and one round of trimming.
     pub fn handle_idle(&mut self, now: Time, machine: &mut dyn Machine) {
-        self.now = now;
-        // Faults that wait for a frame are served when something has ended, or in time: programs
-        // whose faults are over may then have touched their pages, and three of them can't take
-        // each other's for ever.
-        self.note_page_ins(machine);
-        self.make_room(machine, 0, Need::Reserve);
-        self.return_one(machine);
-        self.swap_out_whole(machine);
-        if core::mem::take(&mut self.is_trim_due) || !self.served.is_empty() {
-            self.trim(machine);
-        }
-        self.release_served();
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.handle(now, Served::Kept, machine, |vm, machine| {
+            // Faults that wait for a frame are served when something has ended, or in time: programs
+            // whose faults are over may then have touched their pages, and three of them can't take
+            // each other's for ever.
+            vm.note_page_ins(machine);
+            vm.make_room(machine, 0, Need::Reserve);
+            vm.return_one(machine);
+            vm.swap_out_whole(machine);
+            if core::mem::take(&mut vm.is_trim_due) || !vm.served.is_empty() {
+                vm.trim(machine);
+            }
+            vm.release_served();
+        });
     }
 
     /// Sets how many frames may be in use: at least one more than the reserve and at most
@@ -368,23 +365,21 @@ impl Vm {
     /// Work: one step a frame gained or lost and a pinned page, and at most one round of reclaim.
     pub fn handle_limit(&mut self, now: Time, machine: &mut dyn Machine, frames: u32) {
         assert!(frames > self.config.reserve && frames <= self.config.frames_max);
-        self.now = now;
-        self.release_served();
-        self.frames.set_limit(frames);
-        self.config = self.config.clone().limited(frames);
-        self.policy.resize(frames);
-        self.disown_excess(machine);
-        while let Some(frame) = self.frames.retire_one() {
-            machine.retire(frame);
-        }
-        let mut from = 0;
-        while let Some(frame) = self.frames.reinstate_one(from) {
-            from = frame.index();
-        }
-        self.make_room(machine, 0, Need::Reserve);
-        self.serve_stalled(machine);
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.handle(now, Served::Released, machine, |vm, machine| {
+            vm.frames.set_limit(frames);
+            vm.config = vm.config.clone().limited(frames);
+            vm.policy.resize(frames);
+            vm.disown_excess(machine);
+            while let Some(frame) = vm.frames.retire_one() {
+                machine.retire(frame);
+            }
+            let mut from = 0;
+            while let Some(frame) = vm.frames.reinstate_one(from) {
+                from = frame.index();
+            }
+            vm.make_room(machine, 0, Need::Reserve);
+            vm.serve_stalled(machine);
+        });
     }
 
     pub(crate) fn log(&mut self, decision: Decision) {

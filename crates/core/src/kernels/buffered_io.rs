@@ -4,7 +4,7 @@
 //! [`fault`](crate::paging::fault), up to where a mapping would be made: none is, and what the page
 //! is used for, the policy is told instead.
 
-use crate::event::{Fault, Resolution};
+use crate::event::{Fault, Resolution, Service};
 use crate::id::FrameId;
 use crate::paging::attempt::Need;
 use crate::paging::attempt::{Scene, Step};
@@ -21,9 +21,7 @@ impl Vm {
     ///
     /// Work: as [`handle_fault`](Self::handle_fault).
     pub fn handle_copy(&mut self, now: Time, machine: &mut dyn Machine, copy: Fault) -> Resolution {
-        self.now = now;
-        self.release_served();
-        self.attend(machine, copy)
+        self.attend(now, machine, copy, |_| {})
     }
 
     /// The kernel copies bytes to or from a page of a file, and maps it nowhere.
@@ -49,7 +47,7 @@ impl Vm {
         if !self.policy.page_copied(frame, kernel_use) && kernel_use == KernelUse::Again {
             self.frames.vouch(frame);
         }
-        Step::Resolved
+        Step::Resolved(Service::Buffer)
     }
 
     /// A page of a file is about to be written whole: it needs a frame, and no contents.
@@ -60,6 +58,6 @@ impl Vm {
         self.occupy(frame, scene.found.page, scene.fault.space, Cause::Fetched);
         self.frames.set_dirty(frame, true);
         self.policy.page_copied(frame, KernelUse::First);
-        Step::Resolved
+        Step::Resolved(Service::Buffer)
     }
 }

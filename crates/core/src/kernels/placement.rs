@@ -21,7 +21,7 @@
 use crate::kernels::Placement;
 use alloc::vec::Vec;
 
-use crate::event::Access;
+use crate::event::{Access, Service};
 use crate::id::{FrameId, PageId, SlotId};
 use crate::memory::address_space::Advice;
 use crate::memory::frame::State;
@@ -169,7 +169,10 @@ impl Vm {
         machine.enter(fault.space, fault.at, frame, Rights::Read);
         self.reverse.insert(frame, fault.space, fault.at);
         self.counters.soft_faults += u64::from(!scene.is_retry);
-        Step::Resolved
+        Step::Resolved(match scene.is_retry {
+            true => Service::Major,
+            false => Service::Minor,
+        })
     }
 
     /// Takes modified pages from their programs, from the page next to `beside` on, until one is

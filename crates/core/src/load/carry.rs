@@ -149,8 +149,7 @@ impl Vm {
                         machine.take_referenced(frame);
                         self.counters.questions += 1;
                     }
-                    machine.settle();
-                    self.absorb_setbacks(machine);
+                    self.settle(machine);
                 }
                 Verdict::Refresh(space) => {
                     for frame in self.collect_owned(space) {

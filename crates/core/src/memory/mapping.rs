@@ -158,8 +158,7 @@ impl Vm {
         for (index, _) in self.objects.get(object).collect(first, u64::MAX) {
             self.remove_page(machine, PageId { object, index });
         }
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.settle(machine);
     }
 
     /// Maps a private copy of pages of an object that is mapped somewhere already, from its page
@@ -213,8 +212,7 @@ impl Vm {
                 self.try_collapse_above(machine, region.object);
             }
         }
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.settle(machine);
     }
 
     /// Gives up the contents of the range, which stays mapped: private memory reads as zeros from
@@ -243,8 +241,7 @@ impl Vm {
                 self.replace_with_empty(machine, space, part);
             }
         }
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.settle(machine);
     }
 
     /// Moves mappings from one range to another, which is unmapped first. Pages stay the pages of
@@ -275,8 +272,7 @@ impl Vm {
                 machine.relocate(space, old, new, frame);
             }
         }
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.settle(machine);
     }
 
     /// Changes what programs may do in the range.
@@ -297,8 +293,7 @@ impl Vm {
                 self.lower_mappings(machine, space, &region, rights);
             }
         }
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.settle(machine);
     }
 
     /// Notes how the range will be used.
@@ -338,8 +333,7 @@ impl Vm {
                 self.lower_mappings(machine, space, &region, Rights::Read);
             }
         }
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.settle(machine);
         child
     }
 

@@ -1,7 +1,7 @@
 //! What one attempt to serve a fault works with: its surroundings, how it ends, which pages move
 //! along, and what frames are taken for.
 
-use crate::event::Fault;
+use crate::event::{Fault, Service};
 use crate::id::{ObjectId, PageId, Ticket};
 use crate::memory::address_space::Region;
 use crate::memory::object::Entry;
@@ -18,7 +18,7 @@ pub(crate) struct Found {
 
 /// How one attempt to serve a fault ended.
 pub(crate) enum Step {
-    Resolved,
+    Resolved(Service),
     Wait(Ticket),
     Stall,
     Invalid,

@@ -10,9 +10,9 @@
 //! is started here.
 
 use crate::decision::Decision;
-use crate::event::Access;
 use crate::event::Fault;
 use crate::event::Resolution;
+use crate::event::{Access, Delay, Service};
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage};
 use crate::memory::frame::State;
 use crate::memory::page_run::PageRun;
@@ -21,9 +21,11 @@ use crate::paging::attempt::Group;
 use crate::paging::attempt::Need;
 use crate::paging::attempt::Scene;
 use crate::paging::attempt::Step;
+use crate::paging::served::Served;
 use crate::readahead::streams::Heading;
 use crate::seams::arrival::{Arrival, Cause};
 use crate::seams::machine::{Machine, Rights, Setback};
+use crate::seams::pager::Direction;
 use crate::time::Time;
 use crate::vm::Vm;
 
@@ -38,38 +40,48 @@ impl Vm {
         machine: &mut dyn Machine,
         fault: Fault,
     ) -> Resolution {
-        self.now = now;
-        self.release_served();
-        self.counters.faults += 1;
-        if let Some(space) = self.spaces.get_mut(fault.space) {
-            space.faults += 1;
-        }
-        self.attend(machine, fault)
+        self.attend(now, machine, fault, |vm| {
+            vm.counters.faults += 1;
+            if let Some(space) = vm.spaces.get_mut(fault.space) {
+                space.faults += 1;
+            }
+        })
     }
 
-    /// Serves a fault for the first time.
-    pub(crate) fn attend(&mut self, machine: &mut dyn Machine, fault: Fault) -> Resolution {
-        self.pass_clock(fault.space);
-        let step = self.serve(machine, fault, false);
-        machine.settle();
-        self.absorb_setbacks(machine);
+    /// Serves a fault for the first time, once `count` has counted it.
+    pub(crate) fn attend(
+        &mut self,
+        now: Time,
+        machine: &mut dyn Machine,
+        fault: Fault,
+        count: impl FnOnce(&mut Vm),
+    ) -> Resolution {
+        let step = self.handle(now, Served::Released, machine, |vm, machine| {
+            count(vm);
+            vm.pass_clock(fault.space);
+            vm.serve(machine, fault, false)
+        });
         self.note_page_ins(machine);
         match step {
-            Step::Resolved => {
+            Step::Resolved(service) => {
                 self.keep_served(fault);
-                Resolution::Resolved
+                Resolution::Resolved(service)
             }
             Step::Invalid => Resolution::Invalid,
             Step::Wait(ticket) => {
                 self.transfers.wait_for(ticket, fault);
-                Resolution::Pending
+                let direction = self.transfers.get(ticket).request().direction;
+                Resolution::Pending(match direction {
+                    Direction::Fetch => Delay::PageIn,
+                    Direction::Store => Delay::Writeback,
+                })
             }
             Step::Stall => {
                 self.counters.stalls += 1;
                 self.stalled.push_back(fault);
                 self.hold_page(fault);
                 self.fail_if_stuck();
-                Resolution::Pending
+                Resolution::Pending(Delay::Frame)
             }
         }
     }
@@ -85,7 +97,12 @@ impl Vm {
         space: SpaceId,
         at: VirtPage,
     ) -> bool {
-        self.now = now;
+        self.handle(now, Served::Kept, machine, |vm, machine| {
+            vm.take_over(machine, space, at)
+        })
+    }
+
+    fn take_over(&mut self, machine: &mut dyn Machine, space: SpaceId, at: VirtPage) -> bool {
         let Some(region) = self.spaces.get(space).and_then(|s| s.find(at)).copied() else {
             return false;
         };
@@ -107,8 +124,6 @@ impl Vm {
         self.stand_in(machine, space, at, frame);
         self.counters.adoptions += 1;
         self.log(Decision::Adopt(page));
-        machine.settle();
-        self.absorb_setbacks(machine);
         true
     }
 
@@ -307,7 +322,10 @@ impl Vm {
         if is_told && !self.pins.contains(frame) {
             self.policy.page_rescued(frame);
         }
-        Step::Resolved
+        Step::Resolved(match is_retry {
+            true => Service::Major,
+            false => Service::Minor,
+        })
     }
 
     /// Whether a page that is being served came ahead of its use; its reader is followed.
@@ -356,7 +374,7 @@ impl Vm {
         self.reverse.insert(to, fault.space, fault.at);
         self.counters.cow_faults += 1;
         self.log(Decision::Copy(page));
-        Step::Resolved
+        Step::Resolved(Service::Copy)
     }
 
     /// A touch of anonymous memory that has no contents yet.
@@ -412,7 +430,7 @@ impl Vm {
             first,
             pages: got as u32,
         }));
-        Step::Resolved
+        Step::Resolved(Service::ZeroFill)
     }
 
     /// The absent pages next to the wanted one, itself included: up to `want` of them.

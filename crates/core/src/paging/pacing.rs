@@ -8,6 +8,7 @@ use crate::kernels::{Gains, Pacing, Passes};
 use crate::memory::frame::State;
 use crate::paging::attempt::Need;
 use crate::paging::reclaim::ROUND_MAX;
+use crate::paging::served::Served;
 use crate::seams::machine::Machine;
 use crate::time::Time;
 use crate::vm::Vm;
@@ -26,16 +27,15 @@ impl Vm {
     /// Work: at most one round of reclaim and a pass, one round of pinned pages, and the faults it
     /// finds frames for.
     pub fn handle_deadline(&mut self, now: Time, machine: &mut dyn Machine) {
-        self.now = now;
-        self.try_due_pins(machine);
-        let need = match self.stalled.is_empty() {
-            true => Need::Reserve,
-            false => Need::Awaited,
-        };
-        self.make_room(machine, 0, need);
-        self.serve_stalled(machine);
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.handle(now, Served::Kept, machine, |vm, machine| {
+            vm.try_due_pins(machine);
+            let need = match vm.stalled.is_empty() {
+                true => Need::Reserve,
+                false => Need::Awaited,
+            };
+            vm.make_room(machine, 0, need);
+            vm.serve_stalled(machine);
+        });
     }
 
     /// Wakes the daemon if few frames are free, and has it make the passes that are due.

@@ -24,6 +24,7 @@ use crate::id::{FrameId, PageId, SpaceId, Ticket, VirtPage};
 use crate::paging::attempt::Need;
 use crate::paging::pins::TRIES_LASTING;
 use crate::paging::reclaim::ROUND_MAX;
+use crate::paging::served::Served;
 use crate::seams::arrival::Cause;
 use crate::seams::machine::{Machine, Rights};
 use crate::time::Time;
@@ -56,7 +57,18 @@ impl Vm {
         at: VirtPage,
         pages: u32,
     ) -> bool {
-        self.now = now;
+        self.handle(now, Served::Kept, machine, |vm, machine| {
+            vm.take_back(machine, space, at, pages)
+        })
+    }
+
+    fn take_back(
+        &mut self,
+        machine: &mut dyn Machine,
+        space: SpaceId,
+        at: VirtPage,
+        pages: u32,
+    ) -> bool {
         let places = (0..u64::from(pages)).map(|offset| at.plus(offset));
         let absent: Vec<VirtPage> = places
             .filter(|&at| self.is_standing(space, at).is_some())
@@ -70,7 +82,7 @@ impl Vm {
             object.set_frame(page.index, Some(frame));
             self.frames.settle(frame);
             self.frames.wire(frame);
-            self.pins.set(frame, TRIES_LASTING - 1, now);
+            self.pins.set(frame, TRIES_LASTING - 1, self.now);
             self.stand_in(machine, space, at, frame);
         }
         self.try_pinned(machine, &frames);
@@ -137,8 +149,7 @@ impl Vm {
         for &frame in frames {
             machine.restrict(frame, Rights::None);
         }
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.settle(machine);
         for &frame in frames {
             // A setback has put the others off, or they are gone.
             if self.pins.is_due(frame, self.now) {

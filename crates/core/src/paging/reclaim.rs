@@ -240,8 +240,7 @@ impl Vm {
     pub(crate) fn send_out(&mut self, machine: &mut dyn Machine, mut chosen: Vec<FrameId>) {
         let neighbours = self.take_neighbours(machine, &chosen);
         chosen.extend(neighbours);
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.settle(machine);
         let mut modified = Vec::new();
         for frame in chosen {
             if !self.is_undecided(frame) {

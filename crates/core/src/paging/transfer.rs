@@ -11,9 +11,10 @@ use crate::paging::transfers::Transfer;
 use alloc::vec::Vec;
 
 use crate::decision::Decision;
-use crate::event::{Event, Failure, Fault};
+use crate::event::{Event, Failure, Fault, Service};
 use crate::id::{FrameId, PageId, SlotId, Ticket, VirtPage};
 use crate::paging::attempt::Step;
+use crate::paging::served::Served;
 use crate::seams::arrival::{Arrival, Cause};
 use crate::seams::machine::{Machine, Rights};
 use crate::seams::pager::{Direction, Outcome, Place, Reply};
@@ -42,8 +43,12 @@ impl Vm {
     /// Work: its pages, the faults that waited for them, and at most one round of reclaim for those
     /// that wait for a frame.
     pub fn handle_reply(&mut self, now: Time, machine: &mut dyn Machine, reply: Reply) {
-        self.now = now;
-        self.release_served();
+        self.handle(now, Served::Released, machine, |vm, machine| {
+            vm.end_transfer(machine, reply);
+        });
+    }
+
+    fn end_transfer(&mut self, machine: &mut dyn Machine, reply: Reply) {
         let transfer = self.transfers.end(reply.ticket);
         transfer
             .orphaned_slots()
@@ -69,14 +74,12 @@ impl Vm {
         // whether their pages are used must not find them not yet mapped.
         machine.settle();
         self.serve_stalled(machine);
-        machine.settle();
-        self.absorb_setbacks(machine);
     }
 
     /// Serves a fault that has waited, and says what became of it.
     pub(crate) fn serve_again(&mut self, machine: &mut dyn Machine, fault: Fault) {
         match self.serve(machine, fault, true) {
-            Step::Resolved => self.end_wait(fault),
+            Step::Resolved(service) => self.end_wait(fault, service),
             Step::Wait(ticket) => self.transfers.wait_for(ticket, fault),
             Step::Stall => {
                 self.stalled.push_back(fault);
@@ -95,7 +98,7 @@ impl Vm {
         }
         while let Some(fault) = self.stalled.pop_front() {
             match self.serve(machine, fault, true) {
-                Step::Resolved => self.end_wait(fault),
+                Step::Resolved(service) => self.end_wait(fault, service),
                 Step::Wait(ticket) => self.transfers.wait_for(ticket, fault),
                 Step::Invalid => self.events.push_back(Event::Retry(fault)),
                 Step::Stall => {
@@ -127,8 +130,8 @@ impl Vm {
     }
 
     /// Says that a fault that has waited is served, and keeps its page until room has been made.
-    fn end_wait(&mut self, fault: Fault) {
-        self.events.push_back(Event::Resolved(fault));
+    fn end_wait(&mut self, fault: Fault, service: Service) {
+        self.events.push_back(Event::Resolved(fault, service));
         self.keep_served(fault);
     }
 

@@ -61,8 +61,7 @@ impl Vm {
     }
 
     fn settle_all(&mut self, machine: &mut dyn Machine) {
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.settle(machine);
         // What was found to be gone has been discarded.
         machine.settle();
     }

@@ -7,6 +7,7 @@
 
 use std::os::fd::AsFd;
 
+use tidemark_core::driver::Driver;
 use tidemark_core::time::Time;
 
 use super::trouble::pid;
@@ -109,7 +110,7 @@ impl Engine {
             self.now = now();
             if self.settle_changes() {
                 self.collect_replies();
-                self.carry_on();
+                self.carry_out();
                 self.machine.retry_deferred();
             }
             let is_idle = self.vm.transfers_pending() == 0 && self.store.is_idle();
