@@ -1,9 +1,8 @@
 //! The loop that every driver of a memory has in common.
 //!
-//! After each fault, reply and tick, what the core decided is carried out; then it has
-//! [room made](crate::vm::Vm::handle_idle) for the next, and that is carried out, too. A driver says
-//! how requests are started and events passed on, and [`conclude`](Driver::conclude) keeps the
-//! order.
+//! After each fault, reply and tick, what the core decided is carried out; then it has [room
+//! made](crate::vm::Vm::handle_idle) for the next, and that is carried out, too. A driver says how
+//! requests are started and events passed on, and [`conclude`](Driver::conclude) keeps the order.
 
 /// What stands between a memory and a machine: on a live process, in a simulation or in a test.
 pub trait Driver {

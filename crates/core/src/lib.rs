@@ -5,8 +5,8 @@
 //! threads, files or random sources in here, and no `unsafe`: the same events give the same
 //! decisions everywhere.
 //!
-//! Begin with [`vm::Vm`]. The three seams are [`seams::machine::Machine`], [`seams::pager::Pager`]
-//! and [`seams::policy::Policy`].
+//! Begin with [`vm::Vm`]. The seams are [`seams::machine::Machine`] and
+//! [`seams::policy::Policy`], which it calls, and the messages of [`seams::pager`].
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -35,8 +35,10 @@ pub mod vm;
 pub use collections::{bitmap, column, queue};
 pub use event as fault;
 pub use kernels::{self as controller, self as daemon, self as placement, self as swap_ahead};
-pub use memory::{address_space as space, frame, object, page_run as run};
-pub use memory::{mapping as region, reverse_map as reverse, swap_slots as backing};
+pub use memory::{
+    address_space as space, frame, mapping as region, object, page_run as run,
+    reverse_map as reverse, swap_slots as backing,
+};
 pub use seams::{machine, pager};
 
 /// The policy seam, and the registry of policies.

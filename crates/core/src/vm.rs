@@ -344,9 +344,9 @@ impl Vm {
     /// Work: at most two rounds of reclaim, the start of one request, and one round of trimming.
     pub fn handle_idle(&mut self, now: Time, machine: &mut dyn Machine) {
         self.handle(now, Served::Kept, machine, |vm, machine| {
-            // Faults that wait for a frame are served when something has ended, or in time: programs
-            // whose faults are over may then have touched their pages, and three of them can't take
-            // each other's for ever.
+            // Faults that wait for a frame are served when something has ended, or in time:
+            // programs whose faults are over may then have touched their pages, and three of them
+            // can't take each other's for ever.
             vm.note_page_ins(machine);
             vm.make_room(machine, 0, Need::Reserve);
             vm.return_one(machine);

@@ -8,7 +8,7 @@ use tidemark_core::backing::LocalSlots;
 use tidemark_core::driver::Driver;
 use tidemark_core::fault::{Access, Event, Fault, Resolution};
 use tidemark_core::id::{FrameId, SpaceId, VirtPage, Waiter};
-use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::machine::{Machine, PageBits, Rights};
 use tidemark_core::pager::{Direction, Outcome, Reply};
 use tidemark_core::policy::{Policy, Sees};
 use tidemark_core::time::Time;
@@ -205,21 +205,6 @@ impl Machine for OneProgram {
         self.unmap(frame);
     }
 
-    fn take_referenced(&mut self, frame: FrameId) -> bool {
-        match self.kind {
-            MachineKind::Bits => std::mem::take(&mut self.referenced[frame.index()]),
-            MachineKind::SoftFaults => self.unmap(frame),
-        }
-    }
-
-    fn answers_arrival(&self) -> bool {
-        self.kind == MachineKind::SoftFaults
-    }
-
-    fn take_modified(&mut self, frame: FrameId) -> bool {
-        std::mem::take(&mut self.modified[frame.index()])
-    }
-
     fn zero(&mut self, frame: FrameId) {
         self.holding[frame.index()] = None;
     }
@@ -239,4 +224,21 @@ impl Machine for OneProgram {
     fn retire(&mut self, _: FrameId) {}
 
     fn settle(&mut self) {}
+}
+
+impl PageBits for OneProgram {
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        match self.kind {
+            MachineKind::Bits => std::mem::take(&mut self.referenced[frame.index()]),
+            MachineKind::SoftFaults => self.unmap(frame),
+        }
+    }
+
+    fn answers_arrival(&self) -> bool {
+        self.kind == MachineKind::SoftFaults
+    }
+
+    fn take_modified(&mut self, frame: FrameId) -> bool {
+        std::mem::take(&mut self.modified[frame.index()])
+    }
 }

@@ -20,7 +20,7 @@ use tidemark_core::frame::State;
 use tidemark_core::id::{FrameId, ObjectId, PagerId, SpaceId, VirtPage, Waiter};
 use tidemark_core::load::{self, LoadControl, Turn};
 use tidemark_core::machine::Rights;
-use tidemark_core::pager::{Pager, Place};
+use tidemark_core::pager::Place;
 use tidemark_core::policy::registry;
 use tidemark_core::space::Advice;
 use tidemark_core::time::Time;

@@ -6,8 +6,7 @@
 
 use crate::event::{Fault, Resolution, Service};
 use crate::id::FrameId;
-use crate::paging::attempt::Need;
-use crate::paging::attempt::{Scene, Step};
+use crate::paging::attempt::{Need, Scene, Step};
 use crate::seams::arrival::{Cause, KernelUse};
 use crate::seams::machine::Machine;
 use crate::time::Time;

@@ -10,17 +10,11 @@
 //! is started here.
 
 use crate::decision::Decision;
-use crate::event::Fault;
-use crate::event::Resolution;
-use crate::event::{Access, Delay, Service};
+use crate::event::{Access, Delay, Fault, Resolution, Service};
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage};
 use crate::memory::frame::State;
 use crate::memory::page_run::PageRun;
-use crate::paging::attempt::Found;
-use crate::paging::attempt::Group;
-use crate::paging::attempt::Need;
-use crate::paging::attempt::Scene;
-use crate::paging::attempt::Step;
+use crate::paging::attempt::{Found, Group, Need, Scene, Step};
 use crate::paging::served::Served;
 use crate::readahead::streams::Heading;
 use crate::seams::arrival::{Arrival, Cause};

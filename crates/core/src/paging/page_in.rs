@@ -9,19 +9,16 @@
 //! 1. The pages of one request are beside each other with their pager, and none was in memory.
 //! 2. A request that somebody waits for has the page that is waited for.
 
-use crate::paging::attempt::Group;
+use crate::paging::attempt::{Group, Need, Scene, Step};
 use alloc::vec::Vec;
 
 use crate::decision::Decision;
 use crate::id::{ObjectId, PageId, Ticket};
-use crate::kernels::Placement;
-use crate::kernels::SwapAhead;
+use crate::kernels::{Placement, SwapAhead};
 use crate::memory::address_space::Advice;
 use crate::memory::frame::State;
 use crate::memory::object::Entry;
 use crate::memory::page_run::PageRun;
-use crate::paging::attempt::Need;
-use crate::paging::attempt::{Scene, Step};
 use crate::paging::transfers::Origin;
 use crate::readahead::streams::Heading;
 use crate::seams::machine::Machine;

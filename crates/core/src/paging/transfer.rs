@@ -6,8 +6,7 @@
 //!    frame, and the frame and the slot are freed when the reply comes, not before: nobody else
 //!    gets a slot that is still being written.
 
-use crate::paging::transfers::Origin;
-use crate::paging::transfers::Transfer;
+use crate::paging::transfers::{Origin, Transfer};
 use alloc::vec::Vec;
 
 use crate::decision::Decision;

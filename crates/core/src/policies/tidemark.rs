@@ -50,7 +50,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::ghost_list::{Found, Ghost, Ghosts};
 use crate::policies::parts::lists::pull;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 use crate::time::Time;
 
 /// What `tidemark` says of itself.
@@ -371,10 +373,6 @@ impl Policy for Tidemark {
         }
     }
 
-    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
-        self.ghosts.bring_near(wanted, leaving);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         self.has_grown = false;
         self.note_event(probe.now());
@@ -428,6 +426,14 @@ impl Policy for Tidemark {
         assert!((1..=self.frames).contains(&self.cold_target));
     }
 }
+
+impl SimulatedPolicy for Tidemark {
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
+        self.ghosts.bring_near(wanted, leaving);
+    }
+}
+
+impl SpacePolicy for Tidemark {}
 
 impl Tidemark {
     /// Says whether a page that came back on demand is hot, and learns from it.

@@ -30,7 +30,7 @@ pub enum Setback {
 
 /// The translation hardware, or what stands in for it. Every call returns at once, and
 /// its effect may be held back until [`settle`](Self::settle).
-pub trait Machine {
+pub trait Machine: PageBits {
     /// Makes `at` in `space` reach `frame`, with `rights`. Entering a mapping that stands already
     /// replaces its rights, and wakes whoever waits there.
     fn enter(&mut self, space: SpaceId, at: VirtPage, frame: FrameId, rights: Rights);
@@ -44,41 +44,6 @@ pub trait Machine {
 
     /// Removes every mapping of `frame` and lets its contents go: the page's owner gave it up.
     fn discard(&mut self, frame: FrameId);
-
-    /// Reports whether `frame` was used since this was last asked, and forgets it.
-    ///
-    /// A machine without reference bits answers yes for a mapped frame and unmaps it, so that the
-    /// next use is a soft fault; and no for an unmapped one.
-    fn take_referenced(&mut self, frame: FrameId) -> bool;
-
-    /// Reports whether `frame` was used through the mapping at `at` in `space`, and forgets it.
-    ///
-    /// A machine that does not tell mappings apart answers for all of the frame's at once.
-    fn take_referenced_at(&mut self, _space: SpaceId, _at: VirtPage, frame: FrameId) -> bool {
-        self.take_referenced(frame)
-    }
-
-    /// Forgets at once which frames were used: the next answers are about uses from now on. Answers
-    /// whether it did; a machine that cannot changes nothing.
-    fn forget_references(&mut self) -> bool {
-        false
-    }
-
-    /// Whether the contents of `frame`, mapped or not, may differ from what its pager holds. A
-    /// machine that can't tell while a frame is mapped says that they may.
-    fn may_be_modified(&self, _frame: FrameId) -> bool {
-        true
-    }
-
-    /// Whether the first answer of [`take_referenced`](Self::take_referenced) after a page has come
-    /// to a frame includes the use that brought it, and so says nothing of a second one.
-    fn answers_arrival(&self) -> bool {
-        false
-    }
-
-    /// Reports whether the contents of `frame` may differ from what its pager holds (from zeros,
-    /// if the pager holds nothing), and forgets it. Asked of unmapped frames only.
-    fn take_modified(&mut self, frame: FrameId) -> bool;
 
     /// Fills `frame` with zeros.
     fn zero(&mut self, frame: FrameId);
@@ -111,5 +76,43 @@ pub trait Machine {
     /// [`settle`](Self::settle). The core asks until it gets `None`.
     fn take_setback(&mut self) -> Option<(FrameId, Setback)> {
         None
+    }
+}
+
+/// What a machine tells of the use of pages: whether they were referenced, and modified.
+pub trait PageBits {
+    /// Reports whether `frame` was used since this was last asked, and forgets it.
+    ///
+    /// A machine without reference bits answers yes for a mapped frame and unmaps it, so that the
+    /// next use is a soft fault; and no for an unmapped one.
+    fn take_referenced(&mut self, frame: FrameId) -> bool;
+
+    /// Reports whether `frame` was used through the mapping at `at` in `space`, and forgets it.
+    ///
+    /// A machine that does not tell mappings apart answers for all of the frame's at once.
+    fn take_referenced_at(&mut self, _space: SpaceId, _at: VirtPage, frame: FrameId) -> bool {
+        self.take_referenced(frame)
+    }
+
+    /// Forgets at once which frames were used: the next answers are about uses from now on. Answers
+    /// whether it did; a machine that cannot changes nothing.
+    fn forget_references(&mut self) -> bool {
+        false
+    }
+
+    /// Whether the first answer of [`take_referenced`](Self::take_referenced) after a page has come
+    /// to a frame includes the use that brought it, and so says nothing of a second one.
+    fn answers_arrival(&self) -> bool {
+        false
+    }
+
+    /// Reports whether the contents of `frame` may differ from what its pager holds (from zeros,
+    /// if the pager holds nothing), and forgets it. Asked of unmapped frames only.
+    fn take_modified(&mut self, frame: FrameId) -> bool;
+
+    /// Whether the contents of `frame`, mapped or not, may differ from what its pager holds. A
+    /// machine that can't tell while a frame is mapped says that they may.
+    fn may_be_modified(&self, _frame: FrameId) -> bool {
+        true
     }
 }

@@ -1,14 +1,15 @@
-//! The second seam: the keepers of the contents of memory objects.
+//! The second seam: two messages to and from the keepers of the contents of memory objects.
 //!
-//! The core holds no pager. It writes down [`Request`]s; a driver collects them from
-//! [`Vm::poll_request`](crate::vm::Vm::poll_request), carries them out in any order, and brings
-//! each [`Reply`] to [`Vm::handle_reply`](crate::vm::Vm::handle_reply).
+//! The core holds no pager, and calls none: stores and simulated disks have little in common but
+//! what they are told and what they answer. It writes down [`Request`]s; a driver collects them
+//! from [`Vm::poll_request`](crate::vm::Vm::poll_request), carries them out in any order, and
+//! brings each [`Reply`] to [`Vm::handle_reply`](crate::vm::Vm::handle_reply).
 //!
 //! Pages of internal objects go to the swap store, whose slots the core itself hands out (see
 //! [`backing`](crate::memory::swap_slots)): a driver needs only the slot's number to find the
 //! bytes. Pages of external objects go to a pager the driver knows by its [`PagerId`].
 
-use crate::id::{PageId, PagerId, SlotId, Ticket};
+use crate::id::{PagerId, SlotId, Ticket};
 
 /// Where the bytes of a transfer live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,15 +71,4 @@ pub struct Reply {
     pub ticket: Ticket,
     /// How it ended.
     pub outcome: Outcome,
-}
-
-/// The keeper of the contents of memory objects: an external memory manager or the swap store.
-///
-/// Implementations carry out requests in their own time. Replies may come in any order.
-pub trait Pager {
-    /// Starts a transfer: `pages[i]` to or from `frames[i]`.
-    fn start(&mut self, request: Request, pages: &[PageId], frames: &[crate::id::FrameId]);
-
-    /// Hands over the next finished transfer.
-    fn next_reply(&mut self) -> Option<Reply>;
 }

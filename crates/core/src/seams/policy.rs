@@ -13,7 +13,7 @@ pub use super::description::{Description, Knob, Sees};
 pub use super::probe::Probe;
 
 /// Decides which resident page leaves next.
-pub trait Policy: Send {
+pub trait Policy: SimulatedPolicy + SpacePolicy + Send {
     /// Describes the policy, once, for help texts, reports, bindings and tests.
     fn describe(&self) -> &'static Description;
 
@@ -44,34 +44,6 @@ pub trait Policy: Send {
     /// may be told again before the page comes, and the page may never come.
     fn page_missed(&mut self, _page: PageId) {}
 
-    /// Adds to `frames` up to `count` frames that may be chosen next, the first of them first.
-    /// Asked by simulations alone, which read ahead in their traces: they then look at what is
-    /// known of those frames all at once, and need not wait for memory at each choice. It binds
-    /// nobody.
-    fn frames_ahead(&self, _count: usize, _frames: &mut Vec<FrameId>) {}
-
-    /// Learns that `wanted` may be missed soon, and that those of
-    /// [`frames_ahead`](Self::frames_ahead) hold `leaving`. It changes nothing and tells nothing. A
-    /// policy that remembers pages which have left may look here where they are or will be
-    /// remembered, all at once, so that it need not wait for memory at each miss.
-    fn pages_ahead(&self, _wanted: &[PageId], _leaving: &[PageId]) {}
-
-    /// Learns of one reference to a page that was resident; called by the lab alone, if `sees`
-    /// asks for it. The reference that brings a page is told by `page_entered`.
-    fn page_referenced(&mut self, _frame: FrameId) {}
-
-    /// Learns when the page in `frame` is used next, in the ticks of its program: `u64::MAX` if
-    /// never. Called by the lab alone after each reference, if `sees` asks for the future.
-    fn page_foreseen(&mut self, _frame: FrameId, _next: u64) {}
-
-    /// Learns how far the programs of `space` have come in their own time, in ticks: a microsecond
-    /// of processor time each, or a reference in a simulation without a clock. Told before
-    /// anything else that happened at that time.
-    fn clock_moved(&mut self, _space: SpaceId, _ticks: u64) {}
-
-    /// Learns that `space` is no more. Another may get its number. Pages it shared may stay.
-    fn space_ended(&mut self, _space: SpaceId) {}
-
     /// Names the frame to give up, or `None` if nothing it knows of may go.
     ///
     /// Choosing removes nothing: `page_left` follows if the core agrees.
@@ -96,6 +68,50 @@ pub trait Policy: Send {
         None
     }
 
+    /// Learns that time has passed.
+    fn tick(&mut self, _probe: &mut Probe<'_>) {}
+
+    /// Learns that memory now has `frames` frames.
+    fn resize(&mut self, _frames: u32) {}
+
+    /// Panics if the policy's own records contradict each other.
+    fn check(&self) {}
+}
+
+/// What simulations alone tell a policy and ask of it. Most policies keep what stands here.
+pub trait SimulatedPolicy {
+    /// Adds to `frames` up to `count` frames that may be chosen next, the first of them first.
+    /// Asked by simulations alone, which read ahead in their traces: they then look at what is
+    /// known of those frames all at once, and need not wait for memory at each choice. It binds
+    /// nobody.
+    fn frames_ahead(&self, _count: usize, _frames: &mut Vec<FrameId>) {}
+
+    /// Learns that `wanted` may be missed soon, and that those of
+    /// [`frames_ahead`](Self::frames_ahead) hold `leaving`. It changes nothing and tells nothing. A
+    /// policy that remembers pages which have left may look here where they are or will be
+    /// remembered, all at once, so that it need not wait for memory at each miss.
+    fn pages_ahead(&self, _wanted: &[PageId], _leaving: &[PageId]) {}
+
+    /// Learns of one reference to a page that was resident; called by the lab alone, if `sees`
+    /// asks for it. The reference that brings a page is told by `page_entered`.
+    fn page_referenced(&mut self, _frame: FrameId) {}
+
+    /// Learns when the page in `frame` is used next, in the ticks of its program: `u64::MAX` if
+    /// never. Called by the lab alone after each reference, if `sees` asks for the future.
+    fn page_foreseen(&mut self, _frame: FrameId, _next: u64) {}
+}
+
+/// What a policy knows of each program: its own time, what it needs, and its page tables. Most
+/// policies keep what stands here.
+pub trait SpacePolicy {
+    /// Learns how far the programs of `space` have come in their own time, in ticks: a microsecond
+    /// of processor time each, or a reference in a simulation without a clock. Told before
+    /// anything else that happened at that time.
+    fn clock_moved(&mut self, _space: SpaceId, _ticks: u64) {}
+
+    /// Learns that `space` is no more. Another may get its number. Pages it shared may stay.
+    fn space_ended(&mut self, _space: SpaceId) {}
+
     /// How many frames the programs of `space` need, if the policy measures that.
     fn demand(&self, _space: SpaceId) -> Option<u32> {
         None
@@ -106,18 +122,9 @@ pub trait Policy: Send {
         0
     }
 
-    /// Learns that time has passed.
-    fn tick(&mut self, _probe: &mut Probe<'_>) {}
-
     /// Whether it walks the page tables of programs: whoever drives it then keeps the standing
     /// mappings (see [`crate::memory::reverse_map`]) and lends them to its probes.
     fn walks(&self) -> bool {
         false
     }
-
-    /// Learns that memory now has `frames` frames.
-    fn resize(&mut self, _frames: u32) {}
-
-    /// Panics if the policy's own records contradict each other.
-    fn check(&self) {}
 }

@@ -7,7 +7,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::adaptive::{AGAIN, AGAIN_GONE, Adaptive, ONCE, ONCE_GONE};
 use crate::policies::parts::lists::pull;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `arc` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -60,11 +62,6 @@ impl Policy for Arc {
         self.lists.leave(frame, page, departure);
     }
 
-    #[inline]
-    fn page_referenced(&mut self, frame: FrameId) {
-        self.lists.queues.move_to_back(AGAIN, frame.0);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let is_again = matches!(self.missed, Some((_, Some(AGAIN_GONE))));
         let takes_once = match self.lists.compare_once() {
@@ -89,3 +86,12 @@ impl Policy for Arc {
         self.lists.check();
     }
 }
+
+impl SimulatedPolicy for Arc {
+    #[inline]
+    fn page_referenced(&mut self, frame: FrameId) {
+        self.lists.queues.move_to_back(AGAIN, frame.0);
+    }
+}
+
+impl SpacePolicy for Arc {}

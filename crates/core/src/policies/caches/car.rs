@@ -6,7 +6,9 @@ use crate::policies::parts::adaptive::{AGAIN, AGAIN_GONE, Adaptive, ONCE, ONCE_G
 use crate::policies::parts::lists::pull;
 use crate::policies::parts::second_reference::{Fresh, Use};
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `car` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -80,6 +82,10 @@ impl Policy for Car {
         self.lists.check();
     }
 }
+
+impl SimulatedPolicy for Car {}
+
+impl SpacePolicy for Car {}
 
 impl Car {
     /// Whether there are at least as many pages seen once as the target says, and one.

@@ -23,7 +23,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::directory::Directory;
 use crate::policies::parts::second_reference::{Fresh, Use};
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `clock-pro` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -230,6 +232,10 @@ impl Policy for ClockPro {
         self.check_hand(self.hands.test, Kind::is_in_test);
     }
 }
+
+impl SimulatedPolicy for ClockPro {}
+
+impl SpacePolicy for ClockPro {}
 
 /// The hands.
 impl ClockPro {

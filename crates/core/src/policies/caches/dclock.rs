@@ -14,7 +14,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::ghost_list::{Ghost, Ghosts};
 use crate::policies::parts::lists::{pull, pull_any};
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `dclock` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -89,19 +91,6 @@ impl Policy for Dclock {
         }
     }
 
-    #[inline]
-    fn page_referenced(&mut self, frame: FrameId) {
-        if self.queues.list_of(frame.0) == Some(ACTIVE) {
-            self.is_used[frame.index()] = true;
-        } else {
-            self.activate(frame);
-        }
-    }
-
-    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
-        self.ghosts.bring_near(wanted, leaving);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         if self.queues.length(INACTIVE) == 0 {
             self.deactivate_one();
@@ -119,6 +108,23 @@ impl Policy for Dclock {
         self.ghosts.check();
     }
 }
+
+impl SimulatedPolicy for Dclock {
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
+        self.ghosts.bring_near(wanted, leaving);
+    }
+
+    #[inline]
+    fn page_referenced(&mut self, frame: FrameId) {
+        if self.queues.list_of(frame.0) == Some(ACTIVE) {
+            self.is_used[frame.index()] = true;
+        } else {
+            self.activate(frame);
+        }
+    }
+}
+
+impl SpacePolicy for Dclock {}
 
 impl Dclock {
     fn activate(&mut self, frame: FrameId) {

@@ -24,7 +24,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::directory::Directory;
 use crate::policies::parts::recency_segments::Segments;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `eelru` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -148,33 +150,6 @@ impl Policy for Eelru {
         }
     }
 
-    #[inline(always)]
-    fn page_referenced(&mut self, frame: FrameId) {
-        let Some(region) = self.axis.segment_of(frame.0) else {
-            return;
-        };
-        let last = self.axis.renew(frame);
-        if region > 0 {
-            self.note_use(region);
-            self.forget_beyond(region, last);
-        }
-    }
-
-    fn frames_ahead(&self, count: usize, frames: &mut Vec<FrameId>) {
-        // Each page that comes moves all cuts. The next to leave stand at one of them.
-        self.axis.bring_near(count);
-        frames.extend(self.axis.next_frames(self.last_left, 2 * count).take(count));
-    }
-
-    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
-        let look = |entry| self.axis.segment_of(self.ghost_member(entry)).is_some();
-        self.ghosts.bring_near(wanted, look);
-        self.ghosts.bring_near(leaving, |_| true);
-        let falling = self.axis.next_to_cross(BEYOND - 1).take(wanted.len());
-        let falling = falling.filter_map(|member| member.checked_sub(self.frames_max));
-        self.ghosts.bring_entries_near(falling);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         self.set_full(self.axis.frames());
         if let Some((early, late)) = self.find_points() {
@@ -213,6 +188,37 @@ impl Policy for Eelru {
         );
     }
 }
+
+impl SimulatedPolicy for Eelru {
+    fn frames_ahead(&self, count: usize, frames: &mut Vec<FrameId>) {
+        // Each page that comes moves all cuts. The next to leave stand at one of them.
+        self.axis.bring_near(count);
+        frames.extend(self.axis.next_frames(self.last_left, 2 * count).take(count));
+    }
+
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
+        let look = |entry| self.axis.segment_of(self.ghost_member(entry)).is_some();
+        self.ghosts.bring_near(wanted, look);
+        self.ghosts.bring_near(leaving, |_| true);
+        let falling = self.axis.next_to_cross(BEYOND - 1).take(wanted.len());
+        let falling = falling.filter_map(|member| member.checked_sub(self.frames_max));
+        self.ghosts.bring_entries_near(falling);
+    }
+
+    #[inline(always)]
+    fn page_referenced(&mut self, frame: FrameId) {
+        let Some(region) = self.axis.segment_of(frame.0) else {
+            return;
+        };
+        let last = self.axis.renew(frame);
+        if region > 0 {
+            self.note_use(region);
+            self.forget_beyond(region, last);
+        }
+    }
+}
+
+impl SpacePolicy for Eelru {}
 
 impl Eelru {
     fn new(frames: u32, frames_max: u32) -> Eelru {

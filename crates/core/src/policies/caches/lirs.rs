@@ -18,7 +18,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::directory::Directory;
 use crate::policies::parts::lists::pull;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `lirs` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -128,24 +130,6 @@ impl Policy for Lirs {
         self.prune();
     }
 
-    #[inline]
-    fn page_referenced(&mut self, frame: FrameId) {
-        if self.resident.list_of(frame.0) == Some(HOT) {
-            let was_bottom = self.stack.front(STACK) == Some(frame.0);
-            self.stack.move_to_back(STACK, frame.0);
-            if was_bottom {
-                self.prune();
-            }
-            return;
-        }
-        let was_on_stack = self.stack.list_of(frame.0).is_some();
-        self.stack.move_to_back(STACK, frame.0);
-        let list = if was_on_stack { HOT } else { COLD };
-        self.resident.move_to_back(list, frame.0);
-        self.demote();
-        self.prune();
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         self.full = self.resident.length(COLD) + self.resident.length(HOT);
         self.demote();
@@ -191,6 +175,28 @@ impl Policy for Lirs {
         );
     }
 }
+
+impl SimulatedPolicy for Lirs {
+    #[inline]
+    fn page_referenced(&mut self, frame: FrameId) {
+        if self.resident.list_of(frame.0) == Some(HOT) {
+            let was_bottom = self.stack.front(STACK) == Some(frame.0);
+            self.stack.move_to_back(STACK, frame.0);
+            if was_bottom {
+                self.prune();
+            }
+            return;
+        }
+        let was_on_stack = self.stack.list_of(frame.0).is_some();
+        self.stack.move_to_back(STACK, frame.0);
+        let list = if was_on_stack { HOT } else { COLD };
+        self.resident.move_to_back(list, frame.0);
+        self.demote();
+        self.prune();
+    }
+}
+
+impl SpacePolicy for Lirs {}
 
 impl Lirs {
     /// How many pages may be hot.

@@ -16,7 +16,9 @@ use crate::policies::parts::ghost_list::Ghosts;
 use crate::policies::parts::lists::pull;
 use crate::policies::parts::second_reference::{Fresh, Use};
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `s3-fifo` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -193,15 +195,6 @@ impl<U: Uses> Policy for S3Fifo<U> {
         }
     }
 
-    #[inline]
-    fn page_referenced(&mut self, frame: FrameId) {
-        self.uses.count(frame);
-    }
-
-    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
-        self.ghosts.bring_near(wanted, leaving);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let chosen = self.choose_small(probe);
         let chosen = chosen.or_else(|| self.choose_main(probe));
@@ -217,6 +210,19 @@ impl<U: Uses> Policy for S3Fifo<U> {
         self.ghosts.check();
     }
 }
+
+impl<U: Uses> SimulatedPolicy for S3Fifo<U> {
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
+        self.ghosts.bring_near(wanted, leaving);
+    }
+
+    #[inline]
+    fn page_referenced(&mut self, frame: FrameId) {
+        self.uses.count(frame);
+    }
+}
+
+impl<U: Uses> SpacePolicy for S3Fifo<U> {}
 
 impl<U: Uses> S3Fifo<U> {
     /// Looks through the small queue, if it has its share: the first page that was not used enough,

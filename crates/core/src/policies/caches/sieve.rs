@@ -11,7 +11,9 @@
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `sieve` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -78,3 +80,7 @@ impl Policy for Sieve {
         }
     }
 }
+
+impl SimulatedPolicy for Sieve {}
+
+impl SpacePolicy for Sieve {}

@@ -5,7 +5,9 @@ use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
 use crate::policies::parts::lists::pull;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `slru` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -56,17 +58,6 @@ impl Policy for Slru {
         self.queues.remove(frame.0);
     }
 
-    #[inline]
-    fn page_referenced(&mut self, frame: FrameId) {
-        self.queues.move_to_back(PROTECTED, frame.0);
-        while self.queues.length(PROTECTED) > self.protected_max {
-            let Some(oldest) = self.queues.front(PROTECTED) else {
-                break;
-            };
-            self.queues.move_to_back(PROBATION, oldest);
-        }
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         pull(&mut self.queues, PROBATION, probe)
             .or_else(|| pull(&mut self.queues, PROTECTED, probe))
@@ -82,3 +73,18 @@ impl Policy for Slru {
         self.queues.check();
     }
 }
+
+impl SimulatedPolicy for Slru {
+    #[inline]
+    fn page_referenced(&mut self, frame: FrameId) {
+        self.queues.move_to_back(PROTECTED, frame.0);
+        while self.queues.length(PROTECTED) > self.protected_max {
+            let Some(oldest) = self.queues.front(PROTECTED) else {
+                break;
+            };
+            self.queues.move_to_back(PROBATION, oldest);
+        }
+    }
+}
+
+impl SpacePolicy for Slru {}

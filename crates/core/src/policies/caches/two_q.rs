@@ -11,7 +11,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::ghost_list::Ghosts;
 use crate::policies::parts::lists::pull;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `2q` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -85,23 +87,6 @@ impl Policy for TwoQ {
         }
     }
 
-    #[inline]
-    fn page_referenced(&mut self, frame: FrameId) {
-        // Uses that follow an arrival closely belong together, and say nothing of the next.
-        if self.queues.list_of(frame.0) == Some(MAIN) {
-            self.queues.move_to_back(MAIN, frame.0);
-        }
-    }
-
-    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
-        self.ghosts.bring_near(wanted, leaving);
-    }
-
-    fn frames_ahead(&self, count: usize, frames: &mut Vec<FrameId>) {
-        let (first, _) = self.order();
-        frames.extend(self.queues.iter(first).take(count).map(FrameId));
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let (first, second) = self.order();
         pull(&mut self.queues, first, probe).or_else(|| pull(&mut self.queues, second, probe))
@@ -116,6 +101,27 @@ impl Policy for TwoQ {
         self.ghosts.check();
     }
 }
+
+impl SimulatedPolicy for TwoQ {
+    fn frames_ahead(&self, count: usize, frames: &mut Vec<FrameId>) {
+        let (first, _) = self.order();
+        frames.extend(self.queues.iter(first).take(count).map(FrameId));
+    }
+
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
+        self.ghosts.bring_near(wanted, leaving);
+    }
+
+    #[inline]
+    fn page_referenced(&mut self, frame: FrameId) {
+        // Uses that follow an arrival closely belong together, and say nothing of the next.
+        if self.queues.list_of(frame.0) == Some(MAIN) {
+            self.queues.move_to_back(MAIN, frame.0);
+        }
+    }
+}
+
+impl SpacePolicy for TwoQ {}
 
 impl TwoQ {
     /// The list from which a page leaves, and the one from which it does if that has none.

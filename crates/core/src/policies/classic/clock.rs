@@ -6,7 +6,9 @@
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `clock` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -59,3 +61,7 @@ impl Policy for Clock {
         self.queues.check();
     }
 }
+
+impl SimulatedPolicy for Clock {}
+
+impl SpacePolicy for Clock {}

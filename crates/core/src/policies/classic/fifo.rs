@@ -4,7 +4,9 @@ use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
 use crate::policies::parts::lists::pull;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `fifo` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -52,3 +54,7 @@ impl Policy for Fifo {
         self.queues.check();
     }
 }
+
+impl SimulatedPolicy for Fifo {}
+
+impl SpacePolicy for Fifo {}

@@ -5,7 +5,9 @@ use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
 use crate::policies::parts::lists::pull;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `lru` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -46,11 +48,6 @@ impl Policy for Lru {
         self.queues.remove(frame.0);
     }
 
-    #[inline]
-    fn page_referenced(&mut self, frame: FrameId) {
-        self.queues.move_to_back(LIST, frame.0);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         pull(&mut self.queues, LIST, probe)
     }
@@ -59,3 +56,12 @@ impl Policy for Lru {
         self.queues.check();
     }
 }
+
+impl SimulatedPolicy for Lru {
+    #[inline]
+    fn page_referenced(&mut self, frame: FrameId) {
+        self.queues.move_to_back(LIST, frame.0);
+    }
+}
+
+impl SpacePolicy for Lru {}

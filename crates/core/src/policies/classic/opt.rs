@@ -10,7 +10,9 @@ use alloc::vec::Vec;
 use crate::collections::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `opt` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -80,23 +82,6 @@ impl Policy for Opt {
         }
     }
 
-    #[inline]
-    fn page_foreseen(&mut self, frame: FrameId, next: u64) {
-        // A page that is on its way out may still be in use.
-        let place = self.places[frame.index()];
-        if place == NONE {
-            return;
-        }
-        let place = place as usize;
-        let page = Page { next, frame };
-        // A page that has just been used is used again later than now: it only goes up.
-        if next >= self.heap[place].next {
-            self.raise(place, page);
-        } else {
-            self.settle(place, page);
-        }
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let farthest = self.heap.first()?.frame;
         if probe.may_leave(farthest) {
@@ -118,6 +103,27 @@ impl Policy for Opt {
         assert_eq!(placed, self.heap.len());
     }
 }
+
+impl SimulatedPolicy for Opt {
+    #[inline]
+    fn page_foreseen(&mut self, frame: FrameId, next: u64) {
+        // A page that is on its way out may still be in use.
+        let place = self.places[frame.index()];
+        if place == NONE {
+            return;
+        }
+        let place = place as usize;
+        let page = Page { next, frame };
+        // A page that has just been used is used again later than now: it only goes up.
+        if next >= self.heap[place].next {
+            self.raise(place, page);
+        } else {
+            self.settle(place, page);
+        }
+    }
+}
+
+impl SpacePolicy for Opt {}
 
 impl Opt {
     /// Puts `page` to `place` or where else it belongs.

@@ -18,7 +18,9 @@ use crate::policies::parts::per_space::Sets;
 use crate::policies::parts::shortfall::Needs;
 use crate::policies::parts::space_clocks::Clocks;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `pff` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -111,29 +113,6 @@ impl Policy for Pff {
         self.note_used(frame);
     }
 
-    #[inline]
-    fn page_referenced(&mut self, frame: FrameId) {
-        self.is_exact = true;
-        self.note_used(frame);
-    }
-
-    #[inline]
-    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
-        self.clocks.set(space, ticks);
-    }
-
-    fn space_ended(&mut self, space: SpaceId) {
-        self.needs.forget(space);
-        let fault = self.clocks.now(space);
-        let pace = self.pace(space);
-        let round = pace.round;
-        *pace = Pace {
-            fault,
-            round,
-            ..Pace::default()
-        };
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         for space in self.sets.collect_largest_first() {
             // One round clears every bit, so that the second finds a page if any may leave.
@@ -170,12 +149,39 @@ impl Policy for Pff {
         None
     }
 
-    fn demand(&self, space: SpaceId) -> Option<u32> {
-        Some(self.sets.length(space) + self.needs.missing(space))
-    }
-
     fn check(&self) {
         self.sets.check();
+    }
+}
+
+impl SimulatedPolicy for Pff {
+    #[inline]
+    fn page_referenced(&mut self, frame: FrameId) {
+        self.is_exact = true;
+        self.note_used(frame);
+    }
+}
+
+impl SpacePolicy for Pff {
+    #[inline]
+    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
+        self.clocks.set(space, ticks);
+    }
+
+    fn space_ended(&mut self, space: SpaceId) {
+        self.needs.forget(space);
+        let fault = self.clocks.now(space);
+        let pace = self.pace(space);
+        let round = pace.round;
+        *pace = Pace {
+            fault,
+            round,
+            ..Pace::default()
+        };
+    }
+
+    fn demand(&self, space: SpaceId) -> Option<u32> {
+        Some(self.sets.length(space) + self.needs.missing(space))
     }
 }
 

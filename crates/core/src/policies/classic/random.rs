@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 use crate::collections::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `random` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -91,6 +93,10 @@ impl Policy for Random {
         assert_eq!(placed, self.resident.len());
     }
 }
+
+impl SimulatedPolicy for Random {}
+
+impl SpacePolicy for Random {}
 
 impl Random {
     fn draw(&mut self) -> u64 {

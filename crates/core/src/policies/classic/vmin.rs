@@ -12,7 +12,9 @@ use crate::id::{FrameId, PageId, SpaceId};
 use crate::policies::parts::per_space::Sets;
 use crate::policies::parts::space_clocks::Clocks;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `vmin` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -68,27 +70,6 @@ impl Policy for Vmin {
         self.sets.remove(frame);
     }
 
-    #[inline]
-    fn page_foreseen(&mut self, frame: FrameId, next: u64) {
-        let owner = self.owners[frame.index()];
-        let (now, offset) = self.clocks.now_and_offset(owner);
-        // What is foreseen is in the ticks that were told; a clock that went on from another's
-        // stands before them.
-        let next = next.saturating_add(offset);
-        self.next[frame.index()] = next;
-        if next.saturating_sub(now) > self.window {
-            self.sets.push_other(LEAVING, frame);
-        } else if self.sets.space_of(frame).is_none() {
-            // In what order the others stand matters to nobody.
-            self.sets.push(owner, frame);
-        }
-    }
-
-    #[inline]
-    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
-        self.clocks.set(space, ticks);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let leaving = self.sets.front_other(LEAVING, probe);
         leaving.or_else(|| {
@@ -106,11 +87,36 @@ impl Policy for Vmin {
         self.sets.front_other(LEAVING, probe)
     }
 
-    fn demand(&self, space: SpaceId) -> Option<u32> {
-        Some(self.sets.length(space))
-    }
-
     fn check(&self) {
         self.sets.check();
+    }
+}
+
+impl SimulatedPolicy for Vmin {
+    #[inline]
+    fn page_foreseen(&mut self, frame: FrameId, next: u64) {
+        let owner = self.owners[frame.index()];
+        let (now, offset) = self.clocks.now_and_offset(owner);
+        // What is foreseen is in the ticks that were told; a clock that went on from another's
+        // stands before them.
+        let next = next.saturating_add(offset);
+        self.next[frame.index()] = next;
+        if next.saturating_sub(now) > self.window {
+            self.sets.push_other(LEAVING, frame);
+        } else if self.sets.space_of(frame).is_none() {
+            // In what order the others stand matters to nobody.
+            self.sets.push(owner, frame);
+        }
+    }
+}
+
+impl SpacePolicy for Vmin {
+    #[inline]
+    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
+        self.clocks.set(space, ticks);
+    }
+
+    fn demand(&self, space: SpaceId) -> Option<u32> {
+        Some(self.sets.length(space))
     }
 }

@@ -21,7 +21,9 @@ use crate::policies::parts::per_space::Sets;
 use crate::policies::parts::shortfall::Needs;
 use crate::policies::parts::space_clocks::Clocks;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 const WINDOW: Knob = Knob {
     name: "window",
@@ -153,21 +155,6 @@ impl Policy for WorkingSet {
         self.sets.move_to_back(frame);
     }
 
-    #[inline]
-    fn page_referenced(&mut self, frame: FrameId) {
-        self.is_exact = true;
-        self.page_rescued(frame);
-    }
-
-    #[inline]
-    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
-        self.clocks.set(space, ticks);
-    }
-
-    fn space_ended(&mut self, space: SpaceId) {
-        self.needs.forget(space);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         // One round clears every bit, so that the second finds a page if any may leave.
         for _ in 0..=2 * u64::from(self.sets.resident()) {
@@ -207,10 +194,6 @@ impl Policy for WorkingSet {
         None
     }
 
-    fn demand(&self, space: SpaceId) -> Option<u32> {
-        Some(self.sets.length(space) + self.needs.missing(space))
-    }
-
     fn check(&self) {
         self.sets.check();
         for space in self.sets.spaces() {
@@ -219,6 +202,29 @@ impl Policy for WorkingSet {
             let at = self.rounds.get(space.0 as usize).and_then(|round| round.at);
             assert!(at.is_none_or(|at| self.sets.space_of(at) == Some(space)));
         }
+    }
+}
+
+impl SimulatedPolicy for WorkingSet {
+    #[inline]
+    fn page_referenced(&mut self, frame: FrameId) {
+        self.is_exact = true;
+        self.page_rescued(frame);
+    }
+}
+
+impl SpacePolicy for WorkingSet {
+    #[inline]
+    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
+        self.clocks.set(space, ticks);
+    }
+
+    fn space_ended(&mut self, space: SpaceId) {
+        self.needs.forget(space);
+    }
+
+    fn demand(&self, space: SpaceId) -> Option<u32> {
+        Some(self.sets.length(space) + self.needs.missing(space))
     }
 }
 

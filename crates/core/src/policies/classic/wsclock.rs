@@ -19,7 +19,9 @@ use crate::id::{FrameId, PageId, SpaceId};
 use crate::policies::parts::shortfall::Needs;
 use crate::policies::parts::space_clocks::Clocks;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `wsclock` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -104,15 +106,6 @@ impl Policy for WsClock {
         self.note_use(frame);
     }
 
-    #[inline]
-    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
-        self.clocks.set(space, ticks);
-    }
-
-    fn space_ended(&mut self, space: SpaceId) {
-        self.needs.forget(space);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let mut oldest = None;
         let mut next = self.queues.front(LIST);
@@ -147,14 +140,27 @@ impl Policy for WsClock {
             .or_else(|| frames.into_iter().find(|&frame| probe.may_leave(frame)))
     }
 
-    fn demand(&self, space: SpaceId) -> Option<u32> {
-        let count = self.counts.get(space.0 as usize).copied().unwrap_or(0);
-        Some(count + self.needs.missing(space))
-    }
-
     fn check(&self) {
         self.queues.check();
         assert_eq!(self.counts.iter().sum::<u32>(), self.queues.length(LIST));
+    }
+}
+
+impl SimulatedPolicy for WsClock {}
+
+impl SpacePolicy for WsClock {
+    #[inline]
+    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
+        self.clocks.set(space, ticks);
+    }
+
+    fn space_ended(&mut self, space: SpaceId) {
+        self.needs.forget(space);
+    }
+
+    fn demand(&self, space: SpaceId) -> Option<u32> {
+        let count = self.counts.get(space.0 as usize).copied().unwrap_or(0);
+        Some(count + self.needs.missing(space))
     }
 }
 

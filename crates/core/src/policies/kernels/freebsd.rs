@@ -19,7 +19,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::aging::count_down;
 use crate::policies::parts::lists::pull_any;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 use crate::time::Time;
 
 /// What `freebsd` says of itself.
@@ -216,6 +218,10 @@ impl Policy for Freebsd {
         assert!(self.hand.is_none_or(is_active), "the hand is elsewhere");
     }
 }
+
+impl SimulatedPolicy for Freebsd {}
+
+impl SpacePolicy for Freebsd {}
 
 impl Freebsd {
     /// Finds a page that may go: a clean inactive one, or one of the laundry if none is left.

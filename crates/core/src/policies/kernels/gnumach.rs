@@ -22,7 +22,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::lists::pull;
 use crate::policies::parts::sequential::Behind;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 const PASS: Knob = Knob {
     name: "pass",
@@ -220,6 +222,10 @@ impl Policy for GnuMach {
         }
     }
 }
+
+impl SimulatedPolicy for GnuMach {}
+
+impl SpacePolicy for GnuMach {}
 
 const RELEASED_ORDER: [u8; 4] = [
     INACTIVE_EXTERNAL,

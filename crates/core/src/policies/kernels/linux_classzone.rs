@@ -23,7 +23,8 @@ use crate::id::{FrameId, PageId, SpaceId, VirtPage};
 use crate::policies::parts::lists::pull_any;
 use crate::policies::settings::Settings;
 use crate::seams::policy::{
-    Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees,
+    Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees, SimulatedPolicy,
+    SpacePolicy,
 };
 
 /// What `linux-classzone` says of itself.
@@ -192,16 +193,20 @@ impl Policy for Classzone {
         self.find_by_force(probe)
     }
 
-    fn walks(&self) -> bool {
-        self.search != Search::Reverse
-    }
-
     fn resize(&mut self, frames: u32) {
         self.frames = frames.into();
     }
 
     fn check(&self) {
         self.queues.check();
+    }
+}
+
+impl SimulatedPolicy for Classzone {}
+
+impl SpacePolicy for Classzone {
+    fn walks(&self) -> bool {
+        self.search != Search::Reverse
     }
 }
 

@@ -24,7 +24,8 @@ use crate::policies::parts::ghost_list::{Ghost, Ghosts};
 use crate::policies::parts::lists::pull_any;
 use crate::policies::settings::Settings;
 use crate::seams::policy::{
-    Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees,
+    Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees, SimulatedPolicy,
+    SpacePolicy,
 };
 
 /// What `linux-modern` says of itself.
@@ -199,10 +200,6 @@ impl Policy for LinuxModern {
         true
     }
 
-    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
-        self.ghosts.bring_near(wanted, leaving);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         // Where everything is in use the kernel would go on for longer than one choice may take.
         for _ in 0..3 * self.queues.total() {
@@ -232,6 +229,14 @@ impl Policy for LinuxModern {
         }
     }
 }
+
+impl SimulatedPolicy for LinuxModern {
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
+        self.ghosts.bring_near(wanted, leaving);
+    }
+}
+
+impl SpacePolicy for LinuxModern {}
 
 /// The cycle and its rounds.
 impl LinuxModern {

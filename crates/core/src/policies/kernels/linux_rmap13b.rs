@@ -26,7 +26,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::aging::count_down;
 use crate::policies::parts::lists::pull_any;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 use crate::time::Time;
 
 /// What `linux-rmap13b` says of itself.
@@ -192,6 +194,10 @@ impl Policy for Rmap13b {
         assert!(actives.all(|frame| self.ages[frame as usize] <= self.most));
     }
 }
+
+impl SimulatedPolicy for Rmap13b {}
+
+impl SpacePolicy for Rmap13b {}
 
 impl Rmap13b {
     /// Takes the oldest clean page.

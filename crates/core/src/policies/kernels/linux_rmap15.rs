@@ -20,7 +20,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::kernels::linux_rmap13b::high_mark;
 use crate::policies::parts::lists::{pull, pull_any};
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 use crate::time::Time;
 
 /// What `linux-rmap15` says of itself.
@@ -238,6 +240,10 @@ impl Policy for Rmap15 {
         }
     }
 }
+
+impl SimulatedPolicy for Rmap15 {}
+
+impl SpacePolicy for Rmap15 {}
 
 impl Rmap15 {
     /// Finds the oldest inactive page that was not used. Used ones become active, and so do

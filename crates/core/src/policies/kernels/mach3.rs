@@ -9,7 +9,9 @@ use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
 use crate::policies::parts::lists::pull;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `mach3` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -81,6 +83,10 @@ impl Policy for Mach3 {
         self.queues.check();
     }
 }
+
+impl SimulatedPolicy for Mach3 {}
+
+impl SpacePolicy for Mach3 {}
 
 impl Mach3 {
     /// Moves the oldest active pages to the inactive queue until it has its share.

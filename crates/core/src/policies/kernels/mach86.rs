@@ -8,7 +8,9 @@ use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
 use crate::policies::parts::lists::pull;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `mach86` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -71,6 +73,10 @@ impl Policy for Mach86 {
         self.queues.check();
     }
 }
+
+impl SimulatedPolicy for Mach86 {}
+
+impl SpacePolicy for Mach86 {}
 
 impl Mach86 {
     /// Moves the oldest active pages to the reclaim queue until it has its share.

@@ -27,7 +27,8 @@ use crate::policies::parts::ghost_list::{Ghost, Ghosts};
 use crate::policies::parts::lists::pull_any;
 use crate::policies::settings::Settings;
 use crate::seams::policy::{
-    Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees,
+    Arrival, Cause, Departure, Description, KernelUse, Knob, Policy, Probe, Sees, SimulatedPolicy,
+    SpacePolicy,
 };
 
 /// What `mglru` says of itself.
@@ -176,10 +177,6 @@ impl Policy for Mglru {
         true
     }
 
-    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
-        self.ghosts.bring_near(wanted, leaving);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         for _ in 0..GENERATIONS_MAX {
             self.drop_empty_generations();
@@ -221,6 +218,14 @@ impl Policy for Mglru {
         }
     }
 }
+
+impl SimulatedPolicy for Mglru {
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
+        self.ghosts.bring_near(wanted, leaving);
+    }
+}
+
+impl SpacePolicy for Mglru {}
 
 impl Mglru {
     /// Looks through the oldest generation of a kind for a page to give up. Pages that were used

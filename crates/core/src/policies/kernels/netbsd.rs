@@ -16,7 +16,9 @@ use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
 use crate::policies::parts::lists::{pull, pull_any};
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `netbsd` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -168,6 +170,10 @@ impl Policy for Netbsd {
         assert_eq!(counts, self.counts);
     }
 }
+
+impl SimulatedPolicy for Netbsd {}
+
+impl SpacePolicy for Netbsd {}
 
 impl Netbsd {
     /// Which classes have too little of memory, or not too much while another has.

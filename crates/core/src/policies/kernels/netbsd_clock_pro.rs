@@ -20,7 +20,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::ghost_list::{Ghost, Ghosts};
 use crate::policies::parts::lists::{pull, pull_any};
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `netbsd-clock-pro` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -149,10 +151,6 @@ impl Policy for ClockPro {
         }
     }
 
-    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
-        self.ghosts.bring_near(wanted, leaving);
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         self.absorb_new(probe);
         for _ in 0..=2 * self.queues.total() {
@@ -181,6 +179,14 @@ impl Policy for ClockPro {
         assert!(hot.all(|frame| !self.pages[frame as usize].is_in_test));
     }
 }
+
+impl SimulatedPolicy for ClockPro {
+    fn pages_ahead(&self, wanted: &[PageId], leaving: &[PageId]) {
+        self.ghosts.bring_near(wanted, leaving);
+    }
+}
+
+impl SpacePolicy for ClockPro {}
 
 impl ClockPro {
     /// Makes the oldest new pages cold, without the use that goes with their coming.

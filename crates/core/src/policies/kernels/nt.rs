@@ -17,7 +17,9 @@ use crate::collections::column::Column;
 use crate::id::{FrameId, PageId, SpaceId};
 use crate::policies::parts::local_sets::Local;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 use crate::time::Time;
 
 /// What `nt` says of itself.
@@ -172,12 +174,16 @@ impl Policy for Nt {
         self.local.resize(frames);
     }
 
-    fn frames_spare(&self) -> u32 {
-        self.local.spare()
-    }
-
     fn check(&self) {
         self.local.check();
+    }
+}
+
+impl SimulatedPolicy for Nt {}
+
+impl SpacePolicy for Nt {
+    fn frames_spare(&self) -> u32 {
+        self.local.spare()
     }
 }
 

@@ -17,7 +17,9 @@ use crate::id::{FrameId, PageId};
 use crate::policies::parts::lists::{pull, pull_any};
 use crate::policies::parts::sequential::Behind;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `osf-mk` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -164,6 +166,10 @@ impl Policy for OsfMk {
         }
     }
 }
+
+impl SimulatedPolicy for OsfMk {}
+
+impl SpacePolicy for OsfMk {}
 
 impl OsfMk {
     /// Makes the oldest active pages inactive until those have their share.

@@ -19,7 +19,9 @@ use crate::id::{FrameId, PageId, SpaceId};
 use crate::policies::parts::local_sets::Local;
 use crate::policies::parts::space_clocks::Clocks;
 use crate::policies::settings::Settings;
-use crate::seams::policy::{Arrival, Departure, Description, Knob, Policy, Probe, Sees};
+use crate::seams::policy::{
+    Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 
 /// What `vms` says of itself.
 pub static DESCRIPTION: Description = Description {
@@ -240,17 +242,6 @@ impl Policy for Vms {
         }
     }
 
-    #[inline]
-    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
-        self.clocks.set(space, ticks);
-    }
-
-    fn space_ended(&mut self, space: SpaceId) {
-        if let Some(process) = self.processes.get_mut(space.0 as usize) {
-            *process = Process::default();
-        }
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         self.local.judge(probe);
         self.local.choose(probe).or_else(|| {
@@ -301,12 +292,27 @@ impl Policy for Vms {
         self.local.resize(frames);
     }
 
-    fn frames_spare(&self) -> u32 {
-        self.local.spare()
-    }
-
     fn check(&self) {
         self.local.check();
+    }
+}
+
+impl SimulatedPolicy for Vms {}
+
+impl SpacePolicy for Vms {
+    #[inline]
+    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
+        self.clocks.set(space, ticks);
+    }
+
+    fn space_ended(&mut self, space: SpaceId) {
+        if let Some(process) = self.processes.get_mut(space.0 as usize) {
+            *process = Process::default();
+        }
+    }
+
+    fn frames_spare(&self) -> u32 {
+        self.local.spare()
     }
 }
 

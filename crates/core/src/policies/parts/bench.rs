@@ -10,7 +10,7 @@ use crate::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
 use crate::memory::frame::{Frames, State};
 use crate::memory::reverse_map::ReverseMap;
 use crate::policies::settings::Settings;
-use crate::seams::machine::{Machine, Rights};
+use crate::seams::machine::{Machine, PageBits, Rights};
 use crate::seams::policy::{Arrival, Cause, Departure, Policy, Probe};
 use crate::time::Time;
 
@@ -146,6 +146,19 @@ fn page(number: u32) -> PageId {
 }
 
 impl Machine for Bits {
+    fn enter(&mut self, _: SpaceId, _: VirtPage, _: FrameId, _: Rights) {}
+    fn restrict(&mut self, _: FrameId, _: Rights) {}
+    fn leave(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {}
+    fn discard(&mut self, _: FrameId) {}
+    fn zero(&mut self, _: FrameId) {}
+    fn copy(&mut self, _: FrameId, _: FrameId) {}
+    fn adopt(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {}
+    fn relocate(&mut self, _: SpaceId, _: VirtPage, _: VirtPage, _: FrameId) {}
+    fn retire(&mut self, _: FrameId) {}
+    fn settle(&mut self) {}
+}
+
+impl PageBits for Bits {
     fn take_referenced(&mut self, frame: FrameId) -> bool {
         core::mem::take(&mut self.used[frame.index()])
     }
@@ -157,22 +170,11 @@ impl Machine for Bits {
         self.forgets
     }
 
-    fn may_be_modified(&self, frame: FrameId) -> bool {
-        self.modified[frame.index()]
-    }
-
     fn take_modified(&mut self, frame: FrameId) -> bool {
         core::mem::take(&mut self.modified[frame.index()])
     }
 
-    fn enter(&mut self, _: SpaceId, _: VirtPage, _: FrameId, _: Rights) {}
-    fn restrict(&mut self, _: FrameId, _: Rights) {}
-    fn leave(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {}
-    fn discard(&mut self, _: FrameId) {}
-    fn zero(&mut self, _: FrameId) {}
-    fn copy(&mut self, _: FrameId, _: FrameId) {}
-    fn adopt(&mut self, _: SpaceId, _: VirtPage, _: FrameId) {}
-    fn relocate(&mut self, _: SpaceId, _: VirtPage, _: VirtPage, _: FrameId) {}
-    fn retire(&mut self, _: FrameId) {}
-    fn settle(&mut self) {}
+    fn may_be_modified(&self, frame: FrameId) -> bool {
+        self.modified[frame.index()]
+    }
 }
