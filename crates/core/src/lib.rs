@@ -12,7 +12,6 @@
 
 extern crate alloc;
 
-pub mod check;
 pub mod collections;
 pub mod config;
 pub mod counters;
@@ -36,7 +35,7 @@ pub use collections::{bitmap, column, queue};
 pub use event as fault;
 pub use kernels::{self as controller, self as daemon, self as placement, self as swap_ahead};
 pub use memory::{
-    address_space as space, frame, mapping as region, object, page_run as run,
+    address_space as space, address_space as region, frame, object, page_run as run,
     reverse_map as reverse, swap_slots as backing,
 };
 pub use seams::{machine, pager};

@@ -1,6 +1,5 @@
 //! The load controls there are, and what the core does about them.
 
-mod carry;
 pub mod clock_pressure;
 pub mod medium_term;
 pub mod registry;

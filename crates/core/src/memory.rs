@@ -3,7 +3,6 @@
 
 pub mod address_space;
 pub mod frame;
-pub mod mapping;
 pub mod object;
 pub mod page_run;
 mod page_tables;

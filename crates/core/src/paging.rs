@@ -1,13 +1,10 @@
-//! Paging: bringing pages in when they are touched, and sending others out to make room.
+//! Paging: what bringing pages in and sending them out goes by. Attempts to serve faults,
+//! transfers, faults that wait, pages that can't leave, and what is handed out.
+//!
+//! These are parts, with their state to themselves; [`vm`](crate::vm) puts them in sequence.
 
 pub(crate) mod attempt;
-pub mod fault;
-pub(crate) mod pacing;
-pub(crate) mod page_in;
-pub(crate) mod pinned;
+pub(crate) mod outbox;
 pub(crate) mod pins;
-pub mod reclaim;
-pub(crate) mod served;
-pub mod transfer;
 pub(crate) mod transfers;
-mod trim;
+pub(crate) mod waiting;

@@ -1,5 +1,4 @@
-//! Read-ahead: the pages that are read before anyone has touched them.
+//! Read-ahead: what is remembered of readers, to read pages before anyone has touched them.
 
-pub mod linux;
 pub mod streams;
 pub(crate) mod window;

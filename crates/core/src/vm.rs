@@ -1,4 +1,4 @@
-//! The virtual memory: the one type that sees all the tables.
+//! The virtual memory: it puts all the parts in sequence.
 //!
 //! # Use
 //! The caller lends its [`Machine`] to each `handle_*`. Afterwards it drains
@@ -6,19 +6,23 @@
 //! became of faults) and, if it keeps a log, [`poll_decision`](Vm::poll_decision), until each
 //! answers `None`. Nothing in here waits, and nothing runs by itself.
 //!
-//! The methods stand where their work is done: [`fault`](crate::paging::fault) brings pages in,
-//! [`reclaim`](crate::paging::reclaim) sends them out, [`region`](crate::memory::mapping) maps and
-//! unmaps, [`transfer`](crate::paging::transfer) takes in the pagers' replies,
-//! [`check`](crate::check) walks the invariants.
+//! # Layout
+//! The tables and the parts have their state to themselves, in folders beside this one, and know
+//! nothing of each other but what they are lent. The sequences stand in this folder, by what they
+//! are about, and no other file sees the fields: `faults` brings pages in and `page_in` says which
+//! come along, `reclaim`, `trim` and `pinned` send them out, `transfer` takes in the pagers'
+//! replies, `mapping` maps and unmaps, `load_control` carries verdicts out, `served` frames every
+//! event, and `check` walks the invariants. What simulated kernels alone turn on is in `pacing`,
+//! `placement`, `swap_readahead`, `double_paging` and `buffered_io`.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 pub use crate::config::Config;
 pub use crate::counters::Counters;
 use crate::decision::Decision;
-use crate::event::{Access, Event, Fault};
+use crate::event::{Access, Event};
 use crate::id::{FrameId, PageId, SlotId, SpaceId, VirtPage};
 use crate::kernels::page_daemon::Daemon;
 use crate::load::unlimited::Unlimited;
@@ -28,9 +32,10 @@ use crate::memory::object::Objects;
 use crate::memory::reverse_map::ReverseMap;
 use crate::memory::swap_slots::Slots;
 use crate::paging::attempt::Need;
+use crate::paging::outbox::Outbox;
 use crate::paging::pins::Pins;
-use crate::paging::served::Served;
 use crate::paging::transfers::Transfers;
+use crate::paging::waiting::Waiting;
 use crate::readahead::streams::Streams;
 use crate::readahead::window::BySlot;
 use crate::seams::load_control::LoadControl;
@@ -38,6 +43,23 @@ use crate::seams::machine::{Machine, Rights};
 use crate::seams::pager::Request;
 use crate::seams::policy::Policy;
 use crate::time::Time;
+use crate::vm::served::Served;
+
+mod buffered_io;
+mod check;
+mod double_paging;
+mod faults;
+mod load_control;
+mod mapping;
+mod pacing;
+mod page_in;
+mod pinned;
+mod placement;
+mod reclaim;
+mod served;
+mod swap_readahead;
+mod transfer;
+mod trim;
 
 /// Where the contents of a page are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,49 +72,40 @@ pub enum Contents {
 
 /// The virtual memory.
 pub struct Vm {
-    pub(crate) config: Config,
-    pub(crate) now: Time,
-    pub(crate) frames: Frames,
-    pub(crate) reverse: ReverseMap,
-    pub(crate) objects: Objects,
-    pub(crate) spaces: Spaces,
-    pub(crate) policy: Box<dyn Policy>,
-    pub(crate) slots: Box<dyn Slots>,
-    pub(crate) load: Box<dyn LoadControl>,
-    pub(crate) daemon: Daemon,
+    config: Config,
+    now: Time,
+    frames: Frames,
+    reverse: ReverseMap,
+    objects: Objects,
+    spaces: Spaces,
+    policy: Box<dyn Policy>,
+    slots: Box<dyn Slots>,
+    load: Box<dyn LoadControl>,
+    daemon: Daemon,
     /// Whose pages load control spares while others may go.
-    pub(crate) protected: Option<SpaceId>,
+    protected: Option<SpaceId>,
     /// The spaces that load control has told to stop.
-    pub(crate) suspended: Vec<SpaceId>,
+    suspended: Vec<SpaceId>,
     /// Spaces for which a page is being fetched that load control has not been told of.
-    pub(crate) paging_in: Vec<SpaceId>,
-    pub(crate) streams: Streams,
-    pub(crate) by_slot: BySlot,
-    pub(crate) transfers: Transfers,
-    /// Faults that wait for a free frame, in the order they came.
-    pub(crate) stalled: VecDeque<Fault>,
-    /// A stalled fault whose page is in memory and which needs another frame (for a copy), with
-    /// the frame of that page, wired: else two such faults could take each other's for ever.
-    pub(crate) held: Option<(Fault, FrameId)>,
-    /// Frames of faults that have been served, wired until room has been made for others: serving
-    /// the next fault may not take a page that its program had no chance to touch.
-    pub(crate) served: Vec<FrameId>,
+    paging_in: Vec<SpaceId>,
+    streams: Streams,
+    by_slot: BySlot,
+    transfers: Transfers,
+    waiting: Waiting,
     /// Time has passed since the policy was last asked what to trim.
-    pub(crate) is_trim_due: bool,
+    is_trim_due: bool,
     /// Pages that the swap store has in the place of their own pagers, which are still to get
     /// them, with whose they were.
-    pub(crate) owed: BTreeMap<PageId, SpaceId>,
+    owed: BTreeMap<PageId, SpaceId>,
     /// Stores that failed since one last succeeded.
-    pub(crate) stores_failed: u32,
-    pub(crate) is_store_full: bool,
+    stores_failed: u32,
+    is_store_full: bool,
     /// Pages that could not be unmapped, and are out of the policy's reach.
-    pub(crate) pins: Pins,
+    pins: Pins,
     /// Nothing could be unmapped when that was last tried.
-    pub(crate) is_halted: bool,
-    pub(crate) requests: VecDeque<Request>,
-    pub(crate) events: VecDeque<Event>,
-    pub(crate) decisions: VecDeque<Decision>,
-    pub(crate) counters: Counters,
+    is_halted: bool,
+    outbox: Outbox,
+    counters: Counters,
 }
 
 impl Vm {
@@ -128,18 +141,14 @@ impl Vm {
             streams: Streams::new(),
             by_slot,
             transfers: Transfers::new(),
-            stalled: VecDeque::new(),
-            held: None,
-            served: Vec::new(),
+            waiting: Waiting::new(),
             is_trim_due: false,
             owed: BTreeMap::new(),
             stores_failed: 0,
             is_store_full: false,
             pins: Pins::default(),
             is_halted: false,
-            requests: VecDeque::new(),
-            events: VecDeque::new(),
-            decisions: VecDeque::new(),
+            outbox: Outbox::new(config.is_logging),
             counters: Counters::default(),
             config,
         }
@@ -153,17 +162,17 @@ impl Vm {
 
     /// Hands out the next piece of work for a pager.
     pub fn poll_request(&mut self) -> Option<Request> {
-        self.requests.pop_front()
+        self.outbox.next_request()
     }
 
     /// Hands out the next thing a program or its scheduler must know.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.outbox.next_event()
     }
 
     /// Hands out the next decision, if they are kept.
     pub fn poll_decision(&mut self) -> Option<Decision> {
-        self.decisions.pop_front()
+        self.outbox.next_decision()
     }
 
     /// The slots of the swap store.
@@ -215,7 +224,7 @@ impl Vm {
             .iter()
             .map(|transfer| transfer.waiters().len())
             .sum::<usize>();
-        self.stalled.len() + waiting
+        self.waiting.stalled_count() + waiting
     }
 
     /// How many pages are on their way to their pagers.
@@ -351,7 +360,7 @@ impl Vm {
             vm.make_room(machine, 0, Need::Reserve);
             vm.return_one(machine);
             vm.swap_out_whole(machine);
-            if core::mem::take(&mut vm.is_trim_due) || !vm.served.is_empty() {
+            if core::mem::take(&mut vm.is_trim_due) || vm.waiting.has_served() {
                 vm.trim(machine);
             }
             vm.release_served();
@@ -380,11 +389,5 @@ impl Vm {
             vm.make_room(machine, 0, Need::Reserve);
             vm.serve_stalled(machine);
         });
-    }
-
-    pub(crate) fn log(&mut self, decision: Decision) {
-        if self.config.is_logging {
-            self.decisions.push_back(decision);
-        }
     }
 }

@@ -25,6 +25,17 @@ pub enum Advice {
     Random,
 }
 
+/// Why memory cannot be mapped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MapError {
+    /// The space does not exist.
+    NoSpace,
+    /// No pages were asked for, or more than an address space holds.
+    BadLength,
+    /// Something is mapped there already: unmap it first.
+    Occupied,
+}
+
 /// What a fork does with a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inherit {

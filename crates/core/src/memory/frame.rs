@@ -13,7 +13,7 @@
 //! 5. Frames from `opened` on hold nothing: the first `unopened_free` of them are free, and the
 //!    others retired.
 //!
-//! [`reclaim`](crate::paging::reclaim) moves frames out, [`fault`](crate::paging::fault) brings
+//! [`reclaim`](crate::vm::reclaim) moves frames out, [`fault`](crate::vm::faults) brings
 //! pages in.
 
 use alloc::vec;

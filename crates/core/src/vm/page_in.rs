@@ -2,8 +2,8 @@
 //!
 //! What a detected walk is about to come to is read in front of it
 //! ([`cluster`](crate::readahead::streams) follows walks). What goes with a page that belongs to
-//! none is for [`placement`](crate::kernels::placement) to say, and for Linux
-//! [`swap_ahead`](crate::readahead::linux).
+//! none is for [`placement`](crate::vm::placement) to say, and for Linux
+//! [`swap_ahead`](crate::vm::swap_readahead).
 //!
 //! # Invariants
 //! 1. The pages of one request are beside each other with their pager, and none was in memory.
@@ -75,7 +75,7 @@ impl Vm {
         Step::Wait(ticket)
     }
 
-    /// Whether what is read with a page is for [`swap_ahead`](crate::readahead::linux) to say.
+    /// Whether what is read with a page is for [`swap_ahead`](crate::vm::swap_readahead) to say.
     pub(crate) fn reads_as_linux(&self, is_external: bool) -> bool {
         self.config.swap_ahead != SwapAhead::Streams
             && self.config.placement == Placement::Together
@@ -271,12 +271,13 @@ impl Vm {
             base: scene.fault.at.0.wrapping_sub(scene.found.page.index),
             is_mapped,
         };
-        if self.config.is_logging {
+        if self.outbox.is_logging() {
             for run in PageRun::divide(pages.iter().copied()) {
-                self.log(match wanted.filter(|&wanted| run.contains(wanted)) {
-                    Some(_) => Decision::PageIn(run),
-                    None => Decision::Ahead(run),
-                });
+                self.outbox
+                    .log(match wanted.filter(|&wanted| run.contains(wanted)) {
+                        Some(_) => Decision::PageIn(run),
+                        None => Decision::Ahead(run),
+                    });
             }
         }
         Some(self.begin_fetch(pages, frames, place, wanted, origin))

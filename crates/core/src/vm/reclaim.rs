@@ -125,11 +125,9 @@ impl Vm {
         } else {
             Failure::StoreFull
         };
-        if let Some((_, frame)) = self.held.take() {
-            self.frames.unwire(frame);
-        }
-        while let Some(fault) = self.stalled.pop_front() {
-            self.events.push_back(Event::Failed(fault, why));
+        self.waiting.release_held(&mut self.frames);
+        while let Some(fault) = self.waiting.next_stalled() {
+            self.outbox.tell(Event::Failed(fault, why));
         }
     }
 
@@ -174,8 +172,7 @@ impl Vm {
     /// Frees a frame whose page is out of its table.
     pub(crate) fn release_frame(&mut self, machine: &mut dyn Machine, frame: FrameId) {
         self.reverse.clear(frame);
-        self.served.retain(|&served| served != frame);
-        self.held = self.held.filter(|&(_, held)| held != frame);
+        self.waiting.forget(frame);
         self.pins.remove(frame);
         if self.frames.free(frame) {
             machine.retire(frame);
@@ -309,7 +306,7 @@ impl Vm {
             self.counters.zero_drops += 1;
         }
         self.release_frame(machine, frame);
-        self.log(Decision::Drop(page));
+        self.outbox.log(Decision::Drop(page));
     }
 
     /// Starts writing pages, in order of object and index, in clusters.
@@ -375,7 +372,7 @@ impl Vm {
         }
         if !self.is_store_full {
             self.is_store_full = true;
-            self.events.push_back(Event::StoreFull);
+            self.outbox.tell(Event::StoreFull);
         }
         refused.iter().for_each(|&(_, frame)| self.keep(frame));
     }
@@ -403,11 +400,11 @@ impl Vm {
     }
 
     pub(crate) fn log_page_outs(&mut self, cluster: &[(PageId, FrameId)]) {
-        if !self.config.is_logging {
+        if !self.outbox.is_logging() {
             return;
         }
         for run in PageRun::divide(cluster.iter().map(|&(page, _)| page)) {
-            self.log(Decision::PageOut(run));
+            self.outbox.log(Decision::PageOut(run));
         }
     }
 }

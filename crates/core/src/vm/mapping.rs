@@ -7,22 +7,11 @@
 use alloc::vec::Vec;
 
 use crate::id::{FrameId, ObjectId, PageId, PagerId, SpaceId, VirtPage};
-use crate::memory::address_space::{Advice, Inherit, Region};
+use crate::memory::address_space::{Advice, Inherit, MapError, Region};
 use crate::memory::frame::State;
 use crate::memory::object::{Entry, Keeper};
 use crate::seams::machine::{Machine, Rights};
 use crate::vm::Vm;
-
-/// Why memory cannot be mapped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MapError {
-    /// The space does not exist.
-    NoSpace,
-    /// No pages were asked for, or more than an address space holds.
-    BadLength,
-    /// Something is mapped there already: unmap it first.
-    Occupied,
-}
 
 /// A virtual address has at most this many page-number bits.
 const PAGE_NUMBER_BITS: u32 = 52;

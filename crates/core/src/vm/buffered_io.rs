@@ -1,7 +1,7 @@
 //! Windows: pages of files that system calls copy bytes to and from, and that nobody need map.
 //!
 //! A window is a region that no program sees. A fault there is served as any other, by
-//! [`fault`](crate::paging::fault), up to where a mapping would be made: none is, and what the page
+//! [`fault`](crate::vm::faults), up to where a mapping would be made: none is, and what the page
 //! is used for, the policy is told instead.
 
 use crate::event::{Fault, Resolution, Service};

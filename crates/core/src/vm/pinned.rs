@@ -12,8 +12,8 @@
 //! 1. A pinned frame is resident and wired, and the policy knows nothing of it.
 //! 2. One event tries [`ROUND_MAX`] pinned pages again at most, none before its pause is over.
 //!
-//! [`fault`](crate::paging::fault) takes in what the machine could not do,
-//! [`reclaim`](crate::paging::reclaim) and [`trim`](crate::paging::trim) choose the pages that then
+//! [`fault`](crate::vm::faults) takes in what the machine could not do,
+//! [`reclaim`](crate::vm::reclaim) and [`trim`](crate::vm::trim) choose the pages that then
 //! turn out to be pinned.
 
 use alloc::vec::Vec;
@@ -23,12 +23,12 @@ use crate::event::Event;
 use crate::id::{FrameId, PageId, SpaceId, Ticket, VirtPage};
 use crate::paging::attempt::Need;
 use crate::paging::pins::TRIES_LASTING;
-use crate::paging::reclaim::ROUND_MAX;
-use crate::paging::served::Served;
 use crate::seams::arrival::Cause;
 use crate::seams::machine::{Machine, Rights};
 use crate::time::Time;
 use crate::vm::Vm;
+use crate::vm::reclaim::ROUND_MAX;
+use crate::vm::served::Served;
 
 /// The share of memory that pinned pages leave to all others, in eighths.
 const MOVABLE_EIGHTHS: u32 = 1;
@@ -106,7 +106,8 @@ impl Vm {
         self.frames.wire(frame);
         self.pins.note_failure(frame, self.now);
         let page = self.frames.page(frame);
-        self.log(Decision::Keep(page.expect("a resident frame has a page")));
+        self.outbox
+            .log(Decision::Keep(page.expect("a resident frame has a page")));
     }
 
     /// Takes in that a page known to be pinned could not be unmapped again.
@@ -198,8 +199,8 @@ impl Vm {
         }
         self.release_frame(machine, frame);
         self.counters.disowned += 1;
-        self.events.push_back(Event::Disowned { space, at });
-        self.log(Decision::Disown(page));
+        self.outbox.tell(Event::Disowned { space, at });
+        self.outbox.log(Decision::Disown(page));
     }
 
     /// Panics if the pins contradict the frames.

@@ -137,7 +137,7 @@ impl Vm {
                     };
                     (found.is_suspended, found.is_swapped_out) = (false, false);
                     self.suspended.retain(|&suspended| suspended != space);
-                    self.events.push_back(Event::Resume { space });
+                    self.outbox.tell(Event::Resume { space });
                 }
                 Verdict::Protect(space) => {
                     self.protected = self.spaces.get(space).map(|_| space);
@@ -167,7 +167,7 @@ impl Vm {
             }
             found.is_suspended = true;
             found.is_swapped_out = is_swapped_out;
-            self.events.push_back(Event::Suspend { space });
+            self.outbox.tell(Event::Suspend { space });
         }
     }
 

@@ -4,9 +4,9 @@
 //! transfer, or for a free frame, and is served again when that has come. Serving again is always
 //! right: nothing about a waiting fault is remembered but the fault itself.
 //!
-//! What system calls copy through windows is in [`window`](crate::kernels::buffered_io);
-//! [`fetch`](crate::paging::page_in) says which pages come along,
-//! [`reclaim`](crate::paging::reclaim) makes room, [`transfer`](crate::paging::transfer) ends what
+//! What system calls copy through windows is in [`window`](crate::vm::buffered_io);
+//! [`fetch`](crate::vm::page_in) says which pages come along,
+//! [`reclaim`](crate::vm::reclaim) makes room, [`transfer`](crate::vm::transfer) ends what
 //! is started here.
 
 use crate::decision::Decision;
@@ -15,13 +15,13 @@ use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage};
 use crate::memory::frame::State;
 use crate::memory::page_run::PageRun;
 use crate::paging::attempt::{Found, Group, Need, Scene, Step};
-use crate::paging::served::Served;
 use crate::readahead::streams::Heading;
 use crate::seams::arrival::{Arrival, Cause};
 use crate::seams::machine::{Machine, Rights, Setback};
 use crate::seams::pager::Direction;
 use crate::time::Time;
 use crate::vm::Vm;
+use crate::vm::served::Served;
 
 impl Vm {
     /// Serves a fault, or notes who waits.
@@ -72,7 +72,7 @@ impl Vm {
             }
             Step::Stall => {
                 self.counters.stalls += 1;
-                self.stalled.push_back(fault);
+                self.waiting.stall(fault);
                 self.hold_page(fault);
                 self.fail_if_stuck();
                 Resolution::Pending(Delay::Frame)
@@ -117,7 +117,7 @@ impl Vm {
         self.occupy(frame, page, space, Cause::Adopted);
         self.stand_in(machine, space, at, frame);
         self.counters.adoptions += 1;
-        self.log(Decision::Adopt(page));
+        self.outbox.log(Decision::Adopt(page));
         true
     }
 
@@ -310,7 +310,7 @@ impl Vm {
         self.frames.set_aside(frame, false);
         if !is_retry {
             self.counters.soft_faults += 1;
-            self.log(Decision::Soft(found.page));
+            self.outbox.log(Decision::Soft(found.page));
         }
         let is_told = !is_retry || was_ahead || was_aside;
         if is_told && !self.pins.contains(frame) {
@@ -367,7 +367,7 @@ impl Vm {
         machine.enter(fault.space, fault.at, to, region.rights);
         self.reverse.insert(to, fault.space, fault.at);
         self.counters.cow_faults += 1;
-        self.log(Decision::Copy(page));
+        self.outbox.log(Decision::Copy(page));
         Step::Resolved(Service::Copy)
     }
 
@@ -419,7 +419,7 @@ impl Vm {
         }
         self.counters.zero_fills += 1;
         self.counters.zero_aheads += got - 1;
-        self.log(Decision::Zero(PageRun {
+        self.outbox.log(Decision::Zero(PageRun {
             object,
             first,
             pages: got as u32,

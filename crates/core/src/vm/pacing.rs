@@ -7,17 +7,17 @@ use crate::kernels::page_daemon::{Marks, Pass};
 use crate::kernels::{Gains, Pacing, Passes};
 use crate::memory::frame::State;
 use crate::paging::attempt::Need;
-use crate::paging::reclaim::ROUND_MAX;
-use crate::paging::served::Served;
 use crate::seams::machine::Machine;
 use crate::time::Time;
 use crate::vm::Vm;
+use crate::vm::reclaim::ROUND_MAX;
+use crate::vm::served::Served;
 
 impl Vm {
     /// When [`handle_deadline`](Self::handle_deadline) wants to be called next, if ever. It may be
     /// called late.
     pub fn poll_deadline(&self) -> Option<Time> {
-        let is_kept = self.is_store_full && self.stalled.is_empty();
+        let is_kept = self.is_store_full && !self.waiting.has_stalled();
         let due = self.daemon.due(self.now).filter(|_| !is_kept);
         due.into_iter().chain(self.pins.due()).min()
     }
@@ -29,9 +29,9 @@ impl Vm {
     pub fn handle_deadline(&mut self, now: Time, machine: &mut dyn Machine) {
         self.handle(now, Served::Kept, machine, |vm, machine| {
             vm.try_due_pins(machine);
-            let need = match vm.stalled.is_empty() {
-                true => Need::Reserve,
-                false => Need::Awaited,
+            let need = match vm.waiting.has_stalled() {
+                true => Need::Awaited,
+                false => Need::Reserve,
             };
             vm.make_room(machine, 0, need);
             vm.serve_stalled(machine);

@@ -11,12 +11,12 @@
 use alloc::vec::Vec;
 
 use crate::id::FrameId;
-use crate::paging::reclaim::ROUND_MAX;
 use crate::seams::arrival::{Cause, Departure};
 use crate::seams::machine::{Machine, Rights};
 use crate::seams::policy::Policy;
 use crate::seams::probe::Probe;
 use crate::vm::Vm;
+use crate::vm::reclaim::ROUND_MAX;
 
 impl Vm {
     /// Lets go what the policy no longer wants; then writes what it wants clean.

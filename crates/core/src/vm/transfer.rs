@@ -13,12 +13,12 @@ use crate::decision::Decision;
 use crate::event::{Event, Failure, Fault, Service};
 use crate::id::{FrameId, PageId, SlotId, Ticket, VirtPage};
 use crate::paging::attempt::Step;
-use crate::paging::served::Served;
 use crate::seams::arrival::{Arrival, Cause};
 use crate::seams::machine::{Machine, Rights};
 use crate::seams::pager::{Direction, Outcome, Place, Reply};
 use crate::time::Time;
 use crate::vm::Vm;
+use crate::vm::served::Served;
 
 impl Vm {
     /// The pages of a request that has not been answered, in the order of its frames. The pages
@@ -65,7 +65,7 @@ impl Vm {
             .then_some(Failure::PagerFailed);
         for fault in transfer.into_waiters() {
             match failure {
-                Some(failure) => self.events.push_back(Event::Failed(fault, failure)),
+                Some(failure) => self.outbox.tell(Event::Failed(fault, failure)),
                 None => self.serve_again(machine, fault),
             }
         }
@@ -81,27 +81,23 @@ impl Vm {
             Step::Resolved(service) => self.end_wait(fault, service),
             Step::Wait(ticket) => self.transfers.wait_for(ticket, fault),
             Step::Stall => {
-                self.stalled.push_back(fault);
+                self.waiting.stall(fault);
                 self.hold_page(fault);
             }
-            Step::Invalid => self.events.push_back(Event::Retry(fault)),
+            Step::Invalid => self.outbox.tell(Event::Retry(fault)),
         }
     }
 
     /// Serves the faults that wait for a frame, in order, until one has to wait on.
     pub(crate) fn serve_stalled(&mut self, machine: &mut dyn Machine) {
-        if let Some((fault, frame)) = self.held.take() {
-            self.frames.unwire(frame);
-            self.stalled.retain(|&stalled| stalled != fault);
-            self.stalled.push_front(fault);
-        }
-        while let Some(fault) = self.stalled.pop_front() {
+        self.waiting.try_held(&mut self.frames);
+        while let Some(fault) = self.waiting.next_stalled() {
             match self.serve(machine, fault, true) {
                 Step::Resolved(service) => self.end_wait(fault, service),
                 Step::Wait(ticket) => self.transfers.wait_for(ticket, fault),
-                Step::Invalid => self.events.push_back(Event::Retry(fault)),
+                Step::Invalid => self.outbox.tell(Event::Retry(fault)),
                 Step::Stall => {
-                    self.stalled.push_front(fault);
+                    self.waiting.stall_on(fault);
                     self.hold_page(fault);
                     break;
                 }
@@ -112,25 +108,22 @@ impl Vm {
 
     /// From here on the pages of faults that have been served may leave again.
     pub(crate) fn release_served(&mut self) {
-        for frame in self.served.drain(..) {
-            self.frames.unwire(frame);
-        }
+        self.waiting.release_served(&mut self.frames);
     }
 
     /// Keeps the page of a stalled fault in memory, if it is there, for one fault at a time.
     pub(crate) fn hold_page(&mut self, fault: Fault) {
-        if self.held.is_some() {
+        if self.waiting.has_held() {
             return;
         }
         if let Some(frame) = self.frame_at(fault.space, fault.at) {
-            self.frames.wire(frame);
-            self.held = Some((fault, frame));
+            self.waiting.hold(&mut self.frames, fault, frame);
         }
     }
 
     /// Says that a fault that has waited is served, and keeps its page until room has been made.
     fn end_wait(&mut self, fault: Fault, service: Service) {
-        self.events.push_back(Event::Resolved(fault, service));
+        self.outbox.tell(Event::Resolved(fault, service));
         self.keep_served(fault);
     }
 
@@ -138,8 +131,7 @@ impl Vm {
     /// owner has not given it up already.
     pub(crate) fn keep_served(&mut self, fault: Fault) {
         if let Some(frame) = self.frame_at(fault.space, fault.at) {
-            self.frames.wire(frame);
-            self.served.push(frame);
+            self.waiting.keep_served(&mut self.frames, frame);
         }
     }
 
@@ -162,7 +154,7 @@ impl Vm {
         let request = self
             .transfers
             .begin_fetch(ticket, (pages, frames), place, wanted, origin);
-        self.requests.push_back(request);
+        self.outbox.ask(request);
         self.counters.page_ins += u64::from(request.pages);
         self.counters.page_in_requests += 1;
         ticket
@@ -185,7 +177,7 @@ impl Vm {
         for &(_, frame) in leaving {
             self.frames.set_ticket(frame, request.ticket);
         }
-        self.requests.push_back(request);
+        self.outbox.ask(request);
         self.counters.page_outs += u64::from(request.pages);
         self.counters.page_out_requests += 1;
     }
@@ -300,7 +292,7 @@ impl Vm {
         } else {
             self.counters.failures += 1;
             self.stores_failed += 1;
-            self.events.push_back(Event::StoreFailed);
+            self.outbox.tell(Event::StoreFailed);
         }
         for (number, (&page, &frame)) in transfer.pages().iter().zip(transfer.frames()).enumerate()
         {
@@ -352,7 +344,7 @@ impl Vm {
         self.frames.settle(frame);
         let page = self.tell_arrival(frame, cause);
         if cause == Cause::Kept {
-            self.log(Decision::Keep(page));
+            self.outbox.log(Decision::Keep(page));
         }
     }
 
