@@ -15,6 +15,7 @@
 //! event, and `check` walks the invariants. What simulated kernels alone turn on is in `pacing`,
 //! `placement`, `swap_readahead`, `double_paging` and `buffered_io`.
 
+use crate::memory::Memory;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -26,9 +27,8 @@ use crate::event::{Access, Event};
 use crate::id::{FrameId, PageId, SlotId, SpaceId, VirtPage};
 use crate::kernels::page_daemon::Daemon;
 use crate::load::unlimited::Unlimited;
-use crate::memory::address_space::{Region, Space, Spaces};
+use crate::memory::address_space::{Region, Space};
 use crate::memory::frame::{Frames, State};
-use crate::memory::object::Objects;
 use crate::memory::reverse_map::ReverseMap;
 use crate::memory::swap_slots::Slots;
 use crate::paging::attempt::Need;
@@ -74,12 +74,8 @@ pub enum Contents {
 pub struct Vm {
     config: Config,
     now: Time,
-    frames: Frames,
-    reverse: ReverseMap,
-    objects: Objects,
-    spaces: Spaces,
+    memory: Memory,
     policy: Box<dyn Policy>,
-    slots: Box<dyn Slots>,
     load: Box<dyn LoadControl>,
     daemon: Daemon,
     /// Whose pages load control spares while others may go.
@@ -121,18 +117,15 @@ impl Vm {
         let is_served = config.free_low >= config.reserve && config.free_high > config.reserve;
         assert!(config.pacing.is_none() || is_served);
         let by_slot = BySlot::new(config.swap_ahead, slots.free());
+        let frames = Frames::new(config.frames_max, config.frames_limit);
         let mut reverse = ReverseMap::new(config.frames_max as usize);
         if policy.walks() {
             reverse.keep_standing();
         }
         Vm {
             now: Time(0),
-            frames: Frames::new(config.frames_max, config.frames_limit),
-            reverse,
-            objects: Objects::new(),
-            spaces: Spaces::new(),
+            memory: Memory::new(frames, reverse, slots),
             policy,
-            slots,
             load: Box::new(Unlimited),
             daemon: Daemon::default(),
             protected: None,
@@ -177,12 +170,12 @@ impl Vm {
 
     /// The slots of the swap store.
     pub fn slots_mut(&mut self) -> &mut dyn Slots {
-        &mut *self.slots
+        self.memory.slots_mut()
     }
 
     /// Calls `visit` for each slot this memory owns: those behind pages, and those in transit.
     pub fn visit_slots(&self, visit: &mut dyn FnMut(SlotId)) {
-        for (_, object) in self.objects.iter() {
+        for (_, object) in self.memory.objects().iter() {
             for (_, entry) in object.collect(0, u64::MAX) {
                 entry.slot().into_iter().for_each(&mut *visit);
             }
@@ -204,7 +197,7 @@ impl Vm {
 
     /// The frame table.
     pub fn frames(&self) -> &Frames {
-        &self.frames
+        &self.memory.frames()
     }
 
     /// The policy in force.
@@ -214,7 +207,7 @@ impl Vm {
 
     /// Bytes that reverse-map chains hold now, and have held at most.
     pub fn reverse_map_bytes(&self) -> (u64, u64) {
-        self.reverse.chain_bytes()
+        self.memory.reverse().chain_bytes()
     }
 
     /// How many faults wait for a frame or a transfer.
@@ -239,26 +232,29 @@ impl Vm {
 
     /// The frame that holds the page at `at`, if it is resident there.
     pub fn frame_at(&self, space: SpaceId, at: VirtPage) -> Option<FrameId> {
-        let region = self.spaces.get(space)?.find(at)?;
-        let found = self.find_page(region.object, region.index_at(at));
+        let region = self.memory.spaces().get(space)?.find(at)?;
+        let found = self.memory.find_page(region.object, region.index_at(at));
         let frame = found.entry.frame()?;
-        (self.frames.state(frame) == State::Resident).then_some(frame)
+        (self.memory.frames().state(frame) == State::Resident).then_some(frame)
     }
 
     /// The frame that can be read at `at`: the page is resident there, or is being written and
     /// stays.
     pub fn readable_frame_at(&self, space: SpaceId, at: VirtPage) -> Option<FrameId> {
-        let region = self.spaces.get(space)?.find(at)?;
-        let found = self.find_page(region.object, region.index_at(at));
+        let region = self.memory.spaces().get(space)?.find(at)?;
+        let found = self.memory.find_page(region.object, region.index_at(at));
         let frame = found.entry.frame()?;
-        let is_resident = self.frames.state(frame) == State::Resident;
+        let is_resident = self.memory.frames().state(frame) == State::Resident;
         (is_resident || self.is_readable(frame, Access::Read)).then_some(frame)
     }
 
     /// The slot that holds the page at `at`, if it is with the store and not resident.
     pub fn slot_at(&self, space: SpaceId, at: VirtPage) -> Option<SlotId> {
-        let region = self.spaces.get(space)?.find(at)?;
-        let entry = self.find_page(region.object, region.index_at(at)).entry;
+        let region = self.memory.spaces().get(space)?.find(at)?;
+        let entry = self
+            .memory
+            .find_page(region.object, region.index_at(at))
+            .entry;
         if entry.frame().is_some() {
             None
         } else {
@@ -269,12 +265,12 @@ impl Vm {
     /// Whether the page at `at` may be written to and is nowhere yet: not in a frame, not with a
     /// pager, and not on its way. Its contents are zeros.
     pub fn is_blank(&self, space: SpaceId, at: VirtPage) -> bool {
-        let Some(region) = self.spaces.get(space).and_then(|it| it.find(at)) else {
+        let Some(region) = self.memory.spaces().get(space).and_then(|it| it.find(at)) else {
             return false;
         };
-        let found = self.find_page(region.object, region.index_at(at));
+        let found = self.memory.find_page(region.object, region.index_at(at));
         let is_nowhere = found.entry.frame().is_none() && found.entry.slot().is_none();
-        let is_plain = !self.objects.get(found.page.object).is_external();
+        let is_plain = !self.memory.objects().get(found.page.object).is_external();
         region.rights == Rights::Write && is_plain && is_nowhere
     }
 
@@ -283,11 +279,21 @@ impl Vm {
     ///
     /// Work: one step a page.
     pub fn visit_pages(&self, space: SpaceId, visit: &mut dyn FnMut(VirtPage, Contents)) {
-        for region in self.spaces.get(space).into_iter().flat_map(Space::regions) {
+        for region in self
+            .memory
+            .spaces()
+            .get(space)
+            .into_iter()
+            .flat_map(Space::regions)
+        {
             for at in self.collect_in(region) {
-                let entry = self.find_page(region.object, region.index_at(at)).entry;
+                let entry = self
+                    .memory
+                    .find_page(region.object, region.index_at(at))
+                    .entry;
                 let frame = entry.frame();
-                let arrived = frame.filter(|frame| self.frames.state(*frame) != State::Filling);
+                let arrived =
+                    frame.filter(|frame| self.memory.frames().state(*frame) != State::Filling);
                 match (arrived, entry.slot()) {
                     (Some(frame), _) => visit(at, Contents::Frame(frame)),
                     (None, Some(slot)) => visit(at, Contents::Slot(slot)),
@@ -302,10 +308,10 @@ impl Vm {
         let (mut object, mut first) = (region.object, region.offset);
         let mut found = BTreeSet::new();
         loop {
-            let here = self.objects.get(object);
+            let here = self.memory.objects().get(object);
             let pages = here.collect(first, first + region.pages).into_iter();
             found.extend(pages.map(|(index, _)| VirtPage(region.start + (index - first))));
-            match here.shadow {
+            match here.shadow() {
                 Some((below, offset)) => (object, first) = (below, first + offset),
                 None => return found,
             }
@@ -375,15 +381,15 @@ impl Vm {
     pub fn handle_limit(&mut self, now: Time, machine: &mut dyn Machine, frames: u32) {
         assert!(frames > self.config.reserve && frames <= self.config.frames_max);
         self.handle(now, Served::Released, machine, |vm, machine| {
-            vm.frames.set_limit(frames);
+            vm.memory.frames_mut().set_limit(frames);
             vm.config = vm.config.clone().limited(frames);
             vm.policy.resize(frames);
             vm.disown_excess(machine);
-            while let Some(frame) = vm.frames.retire_one() {
+            while let Some(frame) = vm.memory.frames_mut().retire_one() {
                 machine.retire(frame);
             }
             let mut from = 0;
-            while let Some(frame) = vm.frames.reinstate_one(from) {
+            while let Some(frame) = vm.memory.frames_mut().reinstate_one(from) {
                 from = frame.index();
             }
             vm.make_room(machine, 0, Need::Reserve);

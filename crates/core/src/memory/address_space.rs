@@ -98,7 +98,7 @@ impl Region {
 }
 
 pub(crate) struct Space {
-    pub(crate) regions: BTreeMap<u64, Region>,
+    pub(super) regions: BTreeMap<u64, Region>,
     /// Faults taken so far, for load control.
     pub(crate) faults: u64,
     /// Of those, the ones for which a page was fetched.
@@ -150,7 +150,7 @@ impl Spaces {
         Spaces { table: Vec::new() }
     }
 
-    pub(crate) fn create(&mut self) -> SpaceId {
+    pub(super) fn create(&mut self) -> SpaceId {
         let blank = Space {
             regions: BTreeMap::new(),
             faults: 0,
@@ -168,7 +168,7 @@ impl Spaces {
         SpaceId(self.table.len() as u32 - 1)
     }
 
-    pub(crate) fn destroy(&mut self, id: SpaceId) {
+    pub(super) fn destroy(&mut self, id: SpaceId) {
         let space = self.table[id.0 as usize]
             .take()
             .expect("a space is destroyed once");
@@ -179,7 +179,7 @@ impl Spaces {
         self.table.get(id.0 as usize)?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, id: SpaceId) -> Option<&mut Space> {
+    pub(super) fn get_mut(&mut self, id: SpaceId) -> Option<&mut Space> {
         self.table.get_mut(id.0 as usize)?.as_mut()
     }
 

@@ -184,7 +184,7 @@ impl Frames {
     }
 
     /// Puts a taken frame to `page`, to be filled under `ticket`.
-    pub(crate) fn fill(&mut self, frame: FrameId, page: PageId, is_external: bool, ticket: Ticket) {
+    pub(super) fn fill(&mut self, frame: FrameId, page: PageId, is_external: bool, ticket: Ticket) {
         let entry = &mut self.table[frame.index()];
         let held = &mut self.held[frame.index()];
         assert!(entry.state == State::Filling && held.page().is_none());
@@ -222,7 +222,7 @@ impl Frames {
 
     /// Frees a frame, or retires it if more frames are in use than the limit allows. Returns
     /// whether it was retired.
-    pub(crate) fn free(&mut self, frame: FrameId) -> bool {
+    pub(super) fn free(&mut self, frame: FrameId) -> bool {
         if self.state(frame) == State::Resident {
             self.unlink(frame);
             self.external -= u32::from(self.table[frame.index()].is_external);
@@ -344,7 +344,7 @@ impl Frames {
     }
 
     /// Gives a frame's page another name: its object was merged into another.
-    pub(crate) fn rename(&mut self, frame: FrameId, page: PageId) {
+    pub(super) fn rename(&mut self, frame: FrameId, page: PageId) {
         self.held[frame.index()].set_page(page);
     }
 

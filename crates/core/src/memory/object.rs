@@ -61,21 +61,36 @@ struct Leaf {
 }
 
 pub(crate) struct Object {
-    pub(crate) keeper: Keeper,
+    keeper: Keeper,
     /// What shows through where this object has nothing: an object, and this one's offset in it.
-    pub(crate) shadow: Option<(ObjectId, u64)>,
+    shadow: Option<(ObjectId, u64)>,
     /// How many pages of what it shadows can show through it.
-    pub(crate) size: u64,
+    pub(super) size: u64,
     /// How many regions of each space map it.
     regions: BTreeMap<SpaceId, u32>,
     /// How many of those are windows, through which no program sees it.
-    pub(crate) windows: u32,
+    pub(super) windows: u32,
     /// How many objects shadow it.
     shadowers: u32,
     leaves: BTreeMap<u64, Box<Leaf>>,
 }
 
 impl Object {
+    /// Who keeps its contents.
+    pub(crate) fn keeper(&self) -> Keeper {
+        self.keeper
+    }
+
+    /// What shows through where this object has nothing: an object, and this one's offset in it.
+    pub(crate) fn shadow(&self) -> Option<(ObjectId, u64)> {
+        self.shadow
+    }
+
+    /// How many pages of what it shadows can show through it.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     pub(crate) fn is_external(&self) -> bool {
         matches!(self.keeper, Keeper::External(_))
     }
@@ -87,13 +102,13 @@ impl Object {
         }
     }
 
-    pub(crate) fn set_frame(&mut self, index: u64, frame: Option<FrameId>) {
+    pub(super) fn set_frame(&mut self, index: u64, frame: Option<FrameId>) {
         self.update(index, |entry| {
             entry.frame = frame.map_or(NONE, |frame| frame.0)
         });
     }
 
-    pub(crate) fn set_slot(&mut self, index: u64, slot: Option<SlotId>) {
+    pub(super) fn set_slot(&mut self, index: u64, slot: Option<SlotId>) {
         self.update(index, |entry| entry.slot = slot.map_or(NONE, |slot| slot.0));
     }
 
@@ -180,7 +195,7 @@ impl Objects {
     }
 
     /// Makes an object without holders; the caller gives it one.
-    pub(crate) fn create(&mut self, keeper: Keeper) -> ObjectId {
+    pub(super) fn create(&mut self, keeper: Keeper) -> ObjectId {
         let object = Object {
             keeper,
             shadow: None,
@@ -202,12 +217,12 @@ impl Objects {
         }
     }
 
-    pub(crate) fn hold(&mut self, id: ObjectId, space: SpaceId) {
+    pub(super) fn hold(&mut self, id: ObjectId, space: SpaceId) {
         *self.get_mut(id).regions.entry(space).or_insert(0) += 1;
     }
 
     /// Takes one region of `space` from the holders. Says whether the object is unheld now.
-    pub(crate) fn let_go(&mut self, id: ObjectId, space: SpaceId) -> bool {
+    pub(super) fn let_go(&mut self, id: ObjectId, space: SpaceId) -> bool {
         let object = self.get_mut(id);
         let count = object
             .regions
@@ -221,13 +236,13 @@ impl Objects {
     }
 
     /// Makes `id` a shadow of `below`.
-    pub(crate) fn cast_shadow(&mut self, id: ObjectId, below: ObjectId, offset: u64) {
+    pub(super) fn cast_shadow(&mut self, id: ObjectId, below: ObjectId, offset: u64) {
         self.get_mut(below).shadowers += 1;
         self.get_mut(id).shadow = Some((below, offset));
     }
 
     /// Ends `id`'s shadowing. Says which object it shadowed and whether that is unheld now.
-    pub(crate) fn end_shadow(&mut self, id: ObjectId) -> Option<(ObjectId, bool)> {
+    pub(super) fn end_shadow(&mut self, id: ObjectId) -> Option<(ObjectId, bool)> {
         let (below, _) = self.get_mut(id).shadow.take()?;
         let object = self.get_mut(below);
         object.shadowers -= 1;
@@ -240,7 +255,7 @@ impl Objects {
         object.shadowers == 1 && object.regions.is_empty()
     }
 
-    pub(crate) fn destroy(&mut self, id: ObjectId) {
+    pub(super) fn destroy(&mut self, id: ObjectId) {
         let object = self.table[id.0 as usize]
             .take()
             .expect("an object is destroyed once");
@@ -254,7 +269,7 @@ impl Objects {
             .expect("an object in use exists")
     }
 
-    pub(crate) fn get_mut(&mut self, id: ObjectId) -> &mut Object {
+    pub(super) fn get_mut(&mut self, id: ObjectId) -> &mut Object {
         self.table[id.0 as usize]
             .as_mut()
             .expect("an object in use exists")

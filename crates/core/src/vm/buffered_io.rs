@@ -34,17 +34,17 @@ impl Vm {
             fault, is_retry, ..
         } = scene;
         let was_ahead = self.meet_ahead(machine, scene, frame);
-        self.frames.set_owner(frame, fault.space);
-        self.frames.set_aside(frame, false);
+        self.memory.frames_mut().set_owner(frame, fault.space);
+        self.memory.frames_mut().set_aside(frame, false);
         if fault.access.is_store() {
-            self.frames.set_dirty(frame, true);
+            self.memory.frames_mut().set_dirty(frame, true);
         }
         let kernel_use = match is_retry && !was_ahead {
             true => KernelUse::First,
             false => KernelUse::Again,
         };
         if !self.policy.page_copied(frame, kernel_use) && kernel_use == KernelUse::Again {
-            self.frames.vouch(frame);
+            self.memory.frames_mut().vouch(frame);
         }
         Step::Resolved(Service::Buffer)
     }
@@ -55,7 +55,7 @@ impl Vm {
             return Step::Stall;
         };
         self.occupy(frame, scene.found.page, scene.fault.space, Cause::Fetched);
-        self.frames.set_dirty(frame, true);
+        self.memory.frames_mut().set_dirty(frame, true);
         self.policy.page_copied(frame, KernelUse::First);
         Step::Resolved(Service::Buffer)
     }

@@ -11,7 +11,7 @@ use crate::vm::Vm;
 impl Vm {
     /// Panics if any two tables contradict each other.
     pub fn check(&self) {
-        self.frames.check();
+        self.memory.frames().check();
         self.policy.check();
         self.check_page_tables();
         self.check_transfers();
@@ -19,25 +19,36 @@ impl Vm {
         self.check_holders();
         self.check_slots();
         self.check_pins();
-        let suspended = self.spaces.iter().filter(|(_, space)| space.is_suspended);
+        let suspended = self
+            .memory
+            .spaces()
+            .iter()
+            .filter(|(_, space)| space.is_suspended);
         assert_eq!(suspended.count(), self.suspended.len());
-        assert!(self.frames.usable() >= self.frames.limit() || self.frames.limit() == 0);
+        assert!(
+            self.memory.frames().usable() >= self.memory.frames().limit()
+                || self.memory.frames().limit() == 0
+        );
     }
 
     /// Every resident page is named by its object, and no frame twice.
     fn check_page_tables(&self) {
         let mut named = BTreeSet::new();
-        for (id, object) in self.objects.iter() {
+        for (id, object) in self.memory.objects().iter() {
             for (index, entry) in object.collect(0, u64::MAX) {
                 let Some(frame) = entry.frame() else { continue };
                 assert!(named.insert(frame), "frame {} is named twice", frame.0);
-                let page = self.frames.page(frame).expect("a named frame has a page");
+                let page = self
+                    .memory
+                    .frames()
+                    .page(frame)
+                    .expect("a named frame has a page");
                 assert_eq!((page.object, page.index), (id, index));
             }
         }
-        for number in 0..self.frames.len() {
+        for number in 0..self.memory.frames().len() {
             let frame = FrameId(number as u32);
-            if self.frames.state(frame) == State::Resident {
+            if self.memory.frames().state(frame) == State::Resident {
                 assert!(
                     named.contains(&frame),
                     "frame {number} holds a page nobody names"
@@ -61,16 +72,19 @@ impl Vm {
             }
             for &frame in transfer.frames() {
                 assert!(moving.insert(frame));
-                assert_eq!(self.frames.state(frame), state);
-                assert_eq!(self.frames.ticket(frame), ticket);
+                assert_eq!(self.memory.frames().state(frame), state);
+                assert_eq!(self.memory.frames().ticket(frame), ticket);
             }
         }
         assert_eq!(laundry, self.transfers.laundry());
         self.check_copies();
-        for number in 0..self.frames.len() {
+        for number in 0..self.memory.frames().len() {
             let frame = FrameId(number as u32);
-            if matches!(self.frames.state(frame), State::Filling | State::Leaving) {
-                assert!(self.frames.ticket(frame) != Ticket(0));
+            if matches!(
+                self.memory.frames().state(frame),
+                State::Filling | State::Leaving
+            ) {
+                assert!(self.memory.frames().ticket(frame) != Ticket(0));
                 assert!(moving.contains(&frame), "frame {number} waits for nothing");
             }
         }
@@ -79,12 +93,17 @@ impl Vm {
     /// What the swap store has of external objects is with nobody else: not in memory, and not with
     /// the pager, which is still to get it.
     fn check_copies(&self) {
-        for (id, object) in self.objects.iter().filter(|(_, one)| one.is_external()) {
+        for (id, object) in self
+            .memory
+            .objects()
+            .iter()
+            .filter(|(_, one)| one.is_external())
+        {
             for (index, entry) in object.collect(0, u64::MAX) {
                 if entry.slot().is_none() {
                     continue;
                 }
-                let state = entry.frame().map(|frame| self.frames.state(frame));
+                let state = entry.frame().map(|frame| self.memory.frames().state(frame));
                 assert!(
                     matches!(state, None | Some(State::Filling)),
                     "page {index} of object {} is in memory and on the store",
@@ -117,20 +136,21 @@ impl Vm {
     /// Objects are held by exactly the regions and shadows that name them.
     fn check_holders(&self) {
         let mut holders: BTreeMap<ObjectId, (u32, u32)> = BTreeMap::new();
-        for (_, space) in self.spaces.iter() {
+        for (_, space) in self.memory.spaces().iter() {
             let mut end = 0;
-            for (&start, region) in &space.regions {
-                assert!(region.start == start && region.pages > 0 && start >= end);
+            for region in space.regions() {
+                let start = region.start;
+                assert!(region.pages > 0 && start >= end);
                 end = region.end();
                 holders.entry(region.object).or_default().0 += 1;
             }
         }
-        for (_, object) in self.objects.iter() {
-            if let Some((below, _)) = object.shadow {
+        for (_, object) in self.memory.objects().iter() {
+            if let Some((below, _)) = object.shadow() {
                 holders.entry(below).or_default().1 += 1;
             }
         }
-        for (id, object) in self.objects.iter() {
+        for (id, object) in self.memory.objects().iter() {
             let counted = holders.get(&id).copied().unwrap_or_default();
             assert_eq!(
                 counted,

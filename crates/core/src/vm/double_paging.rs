@@ -44,7 +44,7 @@ impl Vm {
         }
         let mut rest = Vec::new();
         for one @ (_, page, frame) in leaving {
-            let is_leaving = self.frames.cleaned_as(frame).is_none();
+            let is_leaving = self.memory.frames().cleaned_as(frame).is_none();
             let Some((first, _)) = is_leaving.then(|| self.allocate_slots(1)).flatten() else {
                 rest.push(one);
                 continue;
@@ -64,15 +64,12 @@ impl Vm {
     /// A page has come to a frame, or stays in it. If the swap store has it in its own pager's
     /// place, it has to be written there one day.
     pub(crate) fn reclaim_copy(&mut self, page: PageId, frame: FrameId) {
-        let object = self.objects.get_mut(page.object);
-        let slot = object.entry(page.index).slot();
-        let Some(slot) = slot.filter(|_| object.is_external()) else {
+        let is_external = self.memory.objects().get(page.object).is_external();
+        if !is_external || !self.memory.drop_slot(page) {
             return;
-        };
-        object.set_slot(page.index, None);
-        self.slots.release(slot);
+        }
         self.owed.remove(&page);
-        self.frames.set_dirty(frame, true);
+        self.memory.frames_mut().set_dirty(frame, true);
     }
 
     /// Has the pager of the first page that is owed read it from the swap store, if it gets a
@@ -105,9 +102,9 @@ impl Vm {
     /// The pager has read its page: it writes it to where it belongs.
     pub(crate) fn end_return(&mut self, page: PageId, frame: FrameId) {
         self.reclaim_copy(page, frame);
-        self.frames.settle(frame);
-        self.frames.leave(frame);
-        let Keeper::External(pager) = self.objects.get(page.object).keeper else {
+        self.memory.frames_mut().settle(frame);
+        self.memory.frames_mut().leave(frame);
+        let Keeper::External(pager) = self.memory.objects().get(page.object).keeper() else {
             unreachable!("pages of external objects alone are owed");
         };
         self.log_page_outs(&[(page, frame)]);
@@ -116,9 +113,9 @@ impl Vm {
 
     /// Whether a slot has `page` in the place of its own pager, and nobody is reading it.
     fn has_copy(&self, page: PageId) -> bool {
-        let entry = self.objects.entry(page);
+        let entry = self.memory.objects().entry(page);
         // The number of an object that is gone may be another's now.
         let is_stored = entry.slot().is_some() && entry.frame().is_none();
-        is_stored && self.objects.get(page.object).is_external()
+        is_stored && self.memory.objects().get(page.object).is_external()
     }
 }

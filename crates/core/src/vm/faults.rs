@@ -11,10 +11,10 @@
 
 use crate::decision::Decision;
 use crate::event::{Access, Delay, Fault, Resolution, Service};
-use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage};
+use crate::id::{FrameId, PageId, SpaceId, Ticket, VirtPage};
 use crate::memory::frame::State;
 use crate::memory::page_run::PageRun;
-use crate::paging::attempt::{Found, Group, Need, Scene, Step};
+use crate::paging::attempt::{Group, Need, Scene, Step};
 use crate::readahead::streams::Heading;
 use crate::seams::arrival::{Arrival, Cause};
 use crate::seams::machine::{Machine, Rights, Setback};
@@ -36,7 +36,7 @@ impl Vm {
     ) -> Resolution {
         self.attend(now, machine, fault, |vm| {
             vm.counters.faults += 1;
-            if let Some(space) = vm.spaces.get_mut(fault.space) {
+            if let Some(space) = vm.memory.space_mut(fault.space) {
                 space.faults += 1;
             }
         })
@@ -97,23 +97,26 @@ impl Vm {
     }
 
     fn take_over(&mut self, machine: &mut dyn Machine, space: SpaceId, at: VirtPage) -> bool {
-        let Some(region) = self.spaces.get(space).and_then(|s| s.find(at)).copied() else {
+        let Some(region) = self
+            .memory
+            .spaces()
+            .get(space)
+            .and_then(|s| s.find(at))
+            .copied()
+        else {
             return false;
         };
         let page = PageId {
             object: region.object,
             index: region.index_at(at),
         };
-        if self.objects.entry(page).frame().is_some() {
+        if self.memory.objects().entry(page).frame().is_some() {
             return true;
         }
         let Some(frame) = self.take_frame(machine, Need::Standing) else {
             return false;
         };
-        if let Some(slot) = self.objects.entry(page).slot() {
-            self.slots.release(slot);
-            self.objects.get_mut(page.object).set_slot(page.index, None);
-        }
+        self.memory.drop_slot(page);
         self.occupy(frame, page, space, Cause::Adopted);
         self.stand_in(machine, space, at, frame);
         self.counters.adoptions += 1;
@@ -129,22 +132,27 @@ impl Vm {
         at: VirtPage,
         frame: FrameId,
     ) {
-        self.frames.set_dirty(frame, true);
+        self.memory.frames_mut().set_dirty(frame, true);
         machine.adopt(space, at, frame);
-        let region = self.spaces.get(space).and_then(|space| space.find(at));
+        let region = self
+            .memory
+            .spaces()
+            .get(space)
+            .and_then(|space| space.find(at));
         match region.map_or(Rights::None, |region| region.rights) {
             Rights::None => machine.leave(space, at, frame),
             Rights::Read => machine.restrict(frame, Rights::Read),
             Rights::Write => {}
         }
-        self.reverse.insert(frame, space, at);
+        self.memory.map(frame, space, at);
     }
 
     /// One attempt to serve `fault`.
     pub(crate) fn serve(&mut self, machine: &mut dyn Machine, fault: Fault, retry: bool) -> Step {
         let is_retry = retry;
         let Some(region) = self
-            .spaces
+            .memory
+            .spaces()
             .get(fault.space)
             .and_then(|s| s.find(fault.at))
             .copied()
@@ -156,9 +164,11 @@ impl Vm {
         }
         let mut region = region;
         if region.needs_copy && fault.access.is_store() {
-            region = self.shadow_region(fault.space, region);
+            region = self.memory.shadow_region(fault.space, region);
         }
-        let found = self.find_page(region.object, region.index_at(fault.at));
+        let found = self
+            .memory
+            .find_page(region.object, region.index_at(fault.at));
         let scene = Scene {
             fault,
             region,
@@ -169,19 +179,19 @@ impl Vm {
             self.policy.page_missed(found.page);
         }
         match (found.entry.frame(), found.entry.slot()) {
-            (Some(frame), _) => match self.frames.state(frame) {
+            (Some(frame), _) => match self.memory.frames().state(frame) {
                 State::Resident if region.is_window => self.serve_window(machine, scene, frame),
                 State::Resident => self.serve_resident(machine, scene, frame),
                 State::Filling => {
                     self.advance_stream(machine, scene);
-                    Step::Wait(self.frames.ticket(frame))
+                    Step::Wait(self.memory.frames().ticket(frame))
                 }
                 State::Leaving if !region.is_window && self.is_readable(frame, fault.access) => {
                     self.serve_reading(machine, scene)
                 }
                 State::Leaving => {
-                    self.frames.set_wanted(frame);
-                    Step::Wait(self.frames.ticket(frame))
+                    self.memory.frames_mut().set_wanted(frame);
+                    Step::Wait(self.memory.frames().ticket(frame))
                 }
                 State::Free | State::Retired => unreachable!("a page table names frames in use"),
             },
@@ -189,50 +199,17 @@ impl Vm {
             (None, None) if region.is_window && fault.access == Access::Overwrite => {
                 self.begin_page(machine, scene)
             }
-            (None, None) if self.objects.get(found.page.object).is_external() => {
+            (None, None) if self.memory.objects().get(found.page.object).is_external() => {
                 self.start_page_in(machine, scene)
             }
             (None, None) => self.zero_fill(machine, scene),
         }
     }
 
-    /// Walks down the shadow chain to the page that shows at `index` of `object`.
-    pub(crate) fn find_page(&self, object: ObjectId, index: u64) -> Found {
-        let top = PageId { object, index };
-        let mut page = top;
-        loop {
-            let here = self.objects.get(page.object);
-            let entry = here.entry(page.index);
-            let is_here = entry.frame().is_some() || entry.slot().is_some() || here.is_external();
-            if is_here {
-                return Found {
-                    page,
-                    entry,
-                    is_below: page.object != object,
-                };
-            }
-            match here.shadow {
-                Some((below, offset)) => {
-                    page = PageId {
-                        object: below,
-                        index: page.index + offset,
-                    };
-                }
-                None => {
-                    return Found {
-                        page: top,
-                        entry,
-                        is_below: false,
-                    };
-                }
-            }
-        }
-    }
-
     /// Takes in what the machine could not do.
     pub(crate) fn absorb_setbacks(&mut self, machine: &mut dyn Machine) {
         while let Some((frame, setback)) = machine.take_setback() {
-            let state = self.frames.state(frame);
+            let state = self.memory.frames().state(frame);
             match setback {
                 Setback::Busy if state == State::Leaving && self.is_undecided(frame) => {
                     self.counters.busy += 1;
@@ -247,18 +224,23 @@ impl Vm {
                 Setback::Later if self.pins.contains(frame) => self.put_off_pinned(frame),
                 Setback::Busy | Setback::Later => {
                     if state == State::Resident {
-                        self.frames.set_aside(frame, false);
+                        self.memory.frames_mut().set_aside(frame, false);
                     }
                 }
                 Setback::Gone if state == State::Resident => {
                     let page = self
-                        .frames
+                        .memory
+                        .frames()
                         .page(frame)
                         .expect("a resident frame has a page");
                     self.remove_page(machine, page);
                 }
                 Setback::Gone if state == State::Leaving && self.is_undecided(frame) => {
-                    let page = self.frames.page(frame).expect("a leaving frame has a page");
+                    let page = self
+                        .memory
+                        .frames()
+                        .page(frame)
+                        .expect("a leaving frame has a page");
                     self.remove_page(machine, page);
                 }
                 Setback::Gone => {}
@@ -268,13 +250,11 @@ impl Vm {
 
     /// Puts a taken frame to `page`, resident at once, and tells the policy.
     pub(crate) fn occupy(&mut self, frame: FrameId, page: PageId, space: SpaceId, cause: Cause) {
-        let is_external = self.objects.get(page.object).is_external();
-        self.frames.fill(frame, page, is_external, Ticket(0));
-        self.frames.set_owner(frame, space);
-        self.objects
-            .get_mut(page.object)
-            .set_frame(page.index, Some(frame));
-        self.frames.settle(frame);
+        let is_external = self.memory.objects().get(page.object).is_external();
+        self.memory.fill(frame, page, Ticket(0));
+        self.memory.frames_mut().set_owner(frame, space);
+
+        self.memory.frames_mut().settle(frame);
         self.policy.page_entered(
             frame,
             &Arrival {
@@ -304,10 +284,10 @@ impl Vm {
             Rights::Read
         };
         machine.enter(fault.space, fault.at, frame, rights);
-        self.reverse.insert(frame, fault.space, fault.at);
-        self.frames.set_owner(frame, fault.space);
-        let was_aside = self.frames.is_aside(frame);
-        self.frames.set_aside(frame, false);
+        self.memory.map(frame, fault.space, fault.at);
+        self.memory.frames_mut().set_owner(frame, fault.space);
+        let was_aside = self.memory.frames().is_aside(frame);
+        self.memory.frames_mut().set_aside(frame, false);
         if !is_retry {
             self.counters.soft_faults += 1;
             self.outbox.log(Decision::Soft(found.page));
@@ -329,9 +309,9 @@ impl Vm {
         scene: Scene,
         frame: FrameId,
     ) -> bool {
-        let was_marker = self.frames.is_marker(frame);
-        let was_ahead = self.frames.take_ahead(frame);
-        let object = self.objects.get(scene.found.page.object);
+        let was_marker = self.memory.frames().is_marker(frame);
+        let was_ahead = self.memory.frames_mut().take_ahead(frame);
+        let object = self.memory.objects().get(scene.found.page.object);
         if self.reads_as_linux(object.is_external()) {
             if was_ahead {
                 self.note_swap_hit(&scene);
@@ -339,9 +319,9 @@ impl Vm {
         } else if was_marker || was_ahead {
             // Read-ahead may make room: not with the page that is being served, and not by looking
             // for its use before there was any.
-            self.frames.wire(frame);
+            self.memory.frames_mut().wire(frame);
             self.advance_stream(machine, scene);
-            self.frames.unwire(frame);
+            self.memory.frames_mut().unwire(frame);
         }
         self.counters.ahead_used += u64::from(was_ahead);
         was_ahead
@@ -350,22 +330,22 @@ impl Vm {
     /// A write to a page that shows through from below: gives the writer a copy of its own.
     fn copy_up(&mut self, machine: &mut dyn Machine, scene: Scene, from: FrameId) -> Step {
         let Scene { fault, region, .. } = scene;
-        self.frames.wire(from);
+        self.memory.frames_mut().wire(from);
         let taken = self.take_frame(machine, Need::Awaited);
-        self.frames.unwire(from);
+        self.memory.frames_mut().unwire(from);
         let Some(to) = taken else { return Step::Stall };
         let page = PageId {
             object: region.object,
             index: region.index_at(fault.at),
         };
         machine.copy(from, to);
-        if self.reverse.remove(from, fault.space, fault.at) {
+        if self.memory.unmap(from, fault.space, fault.at) {
             machine.leave(fault.space, fault.at, from);
         }
         self.occupy(to, page, fault.space, Cause::Copied);
-        self.frames.set_dirty(to, true);
+        self.memory.frames_mut().set_dirty(to, true);
         machine.enter(fault.space, fault.at, to, region.rights);
-        self.reverse.insert(to, fault.space, fault.at);
+        self.memory.map(to, fault.space, fault.at);
         self.counters.cow_faults += 1;
         self.outbox.log(Decision::Copy(page));
         Step::Resolved(Service::Copy)
@@ -379,7 +359,7 @@ impl Vm {
         let stream = self.follow(found.page, region.advice, room.max(1));
         let ahead = stream.map_or(1, |number| self.streams.get(number).window);
         let is_up = stream.is_none_or(|s| self.streams.get(s).heading == Heading::Up);
-        let is_plain = self.objects.get(object).shadow.is_none() && !region.needs_copy;
+        let is_plain = self.memory.objects().get(object).shadow().is_none() && !region.needs_copy;
         let want = if is_plain { ahead } else { 1 };
         let group = self.measure_absent(&scene, want, is_up);
         let frames = self.take_frames(machine, group.pages, Need::Awaited);
@@ -412,7 +392,7 @@ impl Vm {
                 region.rights
             };
             machine.enter(fault.space, at, frame, rights);
-            self.reverse.insert(frame, fault.space, at);
+            self.memory.map(frame, fault.space, at);
         }
         if let Some(number) = stream {
             self.streams.get_mut(number).cover(first, first + got);
@@ -431,7 +411,7 @@ impl Vm {
     fn measure_absent(&self, scene: &Scene, want: u32, is_up: bool) -> Group {
         let PageId { object, index } = scene.found.page;
         let (low, high) = scene.reach();
-        let object = self.objects.get(object);
+        let object = self.memory.objects().get(object);
         let mut pages = 1;
         while pages < want {
             let next = u64::from(pages);

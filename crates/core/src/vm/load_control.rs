@@ -14,7 +14,7 @@ impl Vm {
     /// [`Policy::clock_moved`](crate::seams::policy::Policy::clock_moved). To be called before the
     /// event that happened then. A space of which this is never told has a clock that always runs.
     pub fn handle_clock(&mut self, space: SpaceId, ticks: u64) {
-        if let Some(found) = self.spaces.get_mut(space) {
+        if let Some(found) = self.memory.space_mut(space) {
             found.ticks = Some(ticks);
             self.policy.clock_moved(space, ticks);
         }
@@ -22,7 +22,7 @@ impl Vm {
 
     /// Learns of a space's place in the scheduler's order, for load control.
     pub fn handle_turn(&mut self, space: SpaceId, turn: Turn) {
-        if let Some(found) = self.spaces.get_mut(space) {
+        if let Some(found) = self.memory.space_mut(space) {
             found.turn = turn;
         }
     }
@@ -34,7 +34,10 @@ impl Vm {
 
     /// Whether load control wants `space` not to run.
     pub fn is_suspended(&self, space: SpaceId) -> bool {
-        self.spaces.get(space).is_some_and(|s| s.is_suspended)
+        self.memory
+            .spaces()
+            .get(space)
+            .is_some_and(|s| s.is_suspended)
     }
 
     /// The load control in force.
@@ -45,26 +48,32 @@ impl Vm {
     /// Tells the policy of a space's time where no driver keeps it: microseconds since the start.
     pub(crate) fn pass_clock(&mut self, space: SpaceId) {
         const TICK_NS: u64 = 1000;
-        if self.spaces.get(space).is_some_and(|s| s.ticks.is_none()) {
+        if self
+            .memory
+            .spaces()
+            .get(space)
+            .is_some_and(|s| s.ticks.is_none())
+        {
             self.policy.clock_moved(space, self.now.0 / TICK_NS);
         }
     }
 
     pub(crate) fn pass_clocks(&mut self) {
-        for space in self.spaces.ids() {
+        for space in self.memory.spaces().ids() {
             self.pass_clock(space);
         }
     }
 
     pub(crate) fn tick_load(&mut self, machine: &mut dyn Machine) {
         let spaces: Vec<SpaceLoad> = self
-            .spaces
+            .memory
+            .spaces()
             .iter()
             .map(|(space, s)| SpaceLoad {
                 space,
                 faults: s.faults,
                 page_ins: s.page_ins,
-                resident: self.frames.resident_of(space),
+                resident: self.memory.frames().resident_of(space),
                 demand: self.policy.demand(space),
                 turn: s.turn,
                 is_suspended: s.is_suspended,
@@ -73,8 +82,8 @@ impl Vm {
         let counters = &self.counters;
         let view = LoadView {
             now: self.now,
-            frames: self.frames.limit(),
-            frames_free: self.frames.count(State::Free),
+            frames: self.memory.frames().limit(),
+            frames_free: self.memory.frames().count(State::Free),
             frames_spare: self.policy.frames_spare(),
             frames_low: self.config.free_low,
             frames_target: self.config.free_high,
@@ -91,7 +100,7 @@ impl Vm {
     pub(crate) fn note_page_ins(&mut self, machine: &mut dyn Machine) {
         let mut verdicts = Vec::new();
         while let Some(space) = self.paging_in.pop() {
-            let Some(found) = self.spaces.get_mut(space) else {
+            let Some(found) = self.memory.space_mut(space) else {
                 continue;
             };
             found.page_ins += 1;
@@ -112,16 +121,18 @@ impl Vm {
     /// whole, the oldest first.
     pub(crate) fn choose_suspended(&self, want: usize, is_whole: bool) -> Vec<FrameId> {
         let goes = |space: SpaceId| {
-            let found = self.spaces.get(space);
+            let found = self.memory.spaces().get(space);
             found.is_some_and(|s| s.is_suspended && (s.is_swapped_out || !is_whole))
         };
-        let is_any = |&space: &SpaceId| goes(space) && self.frames.resident_of(space) > 0;
+        let is_any = |&space: &SpaceId| goes(space) && self.memory.frames().resident_of(space) > 0;
         if want == 0 || !self.suspended.iter().any(is_any) {
             return Vec::new();
         }
-        let frames = self.frames.iter_oldest().map(|(frame, _)| frame);
+        let frames = self.memory.frames().iter_oldest().map(|(frame, _)| frame);
         frames
-            .filter(|&frame| goes(self.frames.owner(frame)) && self.frames.may_leave(frame))
+            .filter(|&frame| {
+                goes(self.memory.frames().owner(frame)) && self.memory.frames().may_leave(frame)
+            })
             .take(want)
             .collect()
     }
@@ -132,7 +143,7 @@ impl Vm {
                 Verdict::Suspend(space) => self.suspend(space, false),
                 Verdict::SwapOut(space) => self.suspend(space, true),
                 Verdict::Resume(space) => {
-                    let Some(found) = self.spaces.get_mut(space) else {
+                    let Some(found) = self.memory.space_mut(space) else {
                         continue;
                     };
                     (found.is_suspended, found.is_swapped_out) = (false, false);
@@ -140,12 +151,12 @@ impl Vm {
                     self.outbox.tell(Event::Resume { space });
                 }
                 Verdict::Protect(space) => {
-                    self.protected = self.spaces.get(space).map(|_| space);
+                    self.protected = self.memory.spaces().get(space).map(|_| space);
                 }
                 Verdict::Unprotect => self.protected = None,
                 Verdict::Age(space) => {
                     for frame in self.collect_owned(space) {
-                        self.frames.take_vouched(frame);
+                        self.memory.frames_mut().take_vouched(frame);
                         machine.take_referenced(frame);
                         self.counters.questions += 1;
                     }
@@ -153,7 +164,7 @@ impl Vm {
                 }
                 Verdict::Refresh(space) => {
                     for frame in self.collect_owned(space) {
-                        self.frames.vouch(frame);
+                        self.memory.frames_mut().vouch(frame);
                     }
                 }
             }
@@ -161,7 +172,7 @@ impl Vm {
     }
 
     fn suspend(&mut self, space: SpaceId, is_swapped_out: bool) {
-        if let Some(found) = self.spaces.get_mut(space) {
+        if let Some(found) = self.memory.space_mut(space) {
             if !found.is_suspended {
                 self.suspended.push(space);
             }
@@ -172,9 +183,9 @@ impl Vm {
     }
 
     fn collect_owned(&self, space: SpaceId) -> Vec<FrameId> {
-        let frames = self.frames.iter_oldest().map(|(frame, _)| frame);
+        let frames = self.memory.frames().iter_oldest().map(|(frame, _)| frame);
         frames
-            .filter(|&frame| self.frames.owner(frame) == space)
+            .filter(|&frame| self.memory.frames().owner(frame) == space)
             .collect()
     }
 }

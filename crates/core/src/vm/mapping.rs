@@ -6,27 +6,25 @@
 
 use alloc::vec::Vec;
 
-use crate::id::{FrameId, ObjectId, PageId, PagerId, SpaceId, VirtPage};
+use crate::id::{ObjectId, PageId, PagerId, SpaceId, VirtPage};
 use crate::memory::address_space::{Advice, Inherit, MapError, Region};
 use crate::memory::frame::State;
-use crate::memory::object::{Entry, Keeper};
+use crate::memory::object::Keeper;
+use crate::memory::regions::PAGE_NUMBER_BITS;
 use crate::seams::machine::{Machine, Rights};
 use crate::vm::Vm;
-
-/// A virtual address has at most this many page-number bits.
-const PAGE_NUMBER_BITS: u32 = 52;
 
 impl Vm {
     /// Makes a space with nothing in it.
     pub fn create_space(&mut self) -> SpaceId {
-        self.spaces.create()
+        self.memory.create_space()
     }
 
     /// Unmaps everything in `space` and forgets it. Faults still waiting there end as
     /// [`Event::Retry`](crate::event::Event::Retry) when what they wait for has come.
     pub fn destroy_space(&mut self, machine: &mut dyn Machine, space: SpaceId) {
         self.unmap(machine, space, VirtPage(0), 1 << PAGE_NUMBER_BITS);
-        self.spaces.destroy(space);
+        self.memory.destroy_space(space);
         self.forget_space(space);
     }
 
@@ -41,9 +39,9 @@ impl Vm {
         pages: u64,
         rights: Rights,
     ) -> Result<(), MapError> {
-        self.check_vacant(space, at, pages)?;
-        if !self.extend_region(space, at, pages, rights) {
-            self.insert_apart(space, at, pages, rights);
+        self.memory.check_vacant(space, at, pages)?;
+        if !self.memory.extend_region(space, at, pages, rights) {
+            self.memory.insert_apart(space, at, pages, rights);
         }
         Ok(())
     }
@@ -57,8 +55,8 @@ impl Vm {
         pages: u64,
         rights: Rights,
     ) -> Result<(), MapError> {
-        self.check_vacant(space, at, pages)?;
-        self.insert_apart(space, at, pages, rights);
+        self.memory.check_vacant(space, at, pages)?;
+        self.memory.insert_apart(space, at, pages, rights);
         Ok(())
     }
 
@@ -73,8 +71,8 @@ impl Vm {
         first: u64,
         rights: Rights,
     ) -> Result<ObjectId, MapError> {
-        self.check_vacant(space, at, pages)?;
-        let object = self.objects.create(Keeper::External(pager));
+        self.memory.check_vacant(space, at, pages)?;
+        let object = self.memory.create_object(Keeper::External(pager));
         self.map_object(space, at, pages, object, first, rights)?;
         Ok(object)
     }
@@ -89,8 +87,8 @@ impl Vm {
         first: u64,
         rights: Rights,
     ) -> Result<(), MapError> {
-        self.check_vacant(space, at, pages)?;
-        self.insert_region(
+        self.memory.check_vacant(space, at, pages)?;
+        self.memory.insert_region(
             space,
             Region {
                 inherit: Inherit::Share,
@@ -109,8 +107,8 @@ impl Vm {
         pages: u64,
         pager: PagerId,
     ) -> Result<ObjectId, MapError> {
-        self.check_vacant(space, at, pages)?;
-        let object = self.objects.create(Keeper::External(pager));
+        self.memory.check_vacant(space, at, pages)?;
+        let object = self.memory.create_object(Keeper::External(pager));
         self.map_window(space, at, pages, object)?;
         Ok(object)
     }
@@ -125,9 +123,9 @@ impl Vm {
         pages: u64,
         object: ObjectId,
     ) -> Result<(), MapError> {
-        self.check_vacant(space, at, pages)?;
-        assert!(self.objects.get(object).is_external());
-        self.insert_region(
+        self.memory.check_vacant(space, at, pages)?;
+        assert!(self.memory.objects().get(object).is_external());
+        self.memory.insert_region(
             space,
             Region {
                 inherit: Inherit::Share,
@@ -143,8 +141,8 @@ impl Vm {
     ///
     /// Work: the pages that go.
     pub fn cut_external(&mut self, machine: &mut dyn Machine, object: ObjectId, first: u64) {
-        assert!(self.objects.get(object).is_external());
-        for (index, _) in self.objects.get(object).collect(first, u64::MAX) {
+        assert!(self.memory.objects().get(object).is_external());
+        for (index, _) in self.memory.objects().get(object).collect(first, u64::MAX) {
             self.remove_page(machine, PageId { object, index });
         }
         self.settle(machine);
@@ -161,8 +159,8 @@ impl Vm {
         first: u64,
         rights: Rights,
     ) -> Result<(), MapError> {
-        self.check_vacant(space, at, pages)?;
-        self.insert_region(
+        self.memory.check_vacant(space, at, pages)?;
+        self.memory.insert_region(
             space,
             Region {
                 needs_copy: true,
@@ -180,8 +178,8 @@ impl Vm {
         pages: u64,
         rights: Rights,
     ) -> Result<ObjectId, MapError> {
-        self.check_vacant(space, at, pages)?;
-        let object = self.objects.create(Keeper::Swap);
+        self.memory.check_vacant(space, at, pages)?;
+        let object = self.memory.create_object(Keeper::Swap);
         self.map_object(space, at, pages, object, 0, rights)?;
         Ok(object)
     }
@@ -191,11 +189,9 @@ impl Vm {
     ///
     /// Work: the resident and stored pages of the range.
     pub fn unmap(&mut self, machine: &mut dyn Machine, space: SpaceId, at: VirtPage, pages: u64) {
-        for region in self.carve(space, at, pages) {
+        for region in self.memory.carve(space, at, pages) {
             self.give_up_pages(machine, space, &region);
-            self.regions_of(space).remove(&region.start);
-            self.objects.get_mut(region.object).windows -= u32::from(region.is_window);
-            if self.objects.let_go(region.object, space) {
+            if self.memory.remove_region(space, &region) {
                 self.destroy_object(machine, region.object);
             } else {
                 self.try_collapse_above(machine, region.object);
@@ -211,7 +207,7 @@ impl Vm {
     pub fn discard(&mut self, machine: &mut dyn Machine, space: SpaceId, at: VirtPage, pages: u64) {
         let first = at.0;
         let end = first.saturating_add(pages);
-        let Some(found) = self.spaces.get(space) else {
+        let Some(found) = self.memory.spaces().get(space) else {
             return;
         };
         for region in found.collect_overlaps(first, end) {
@@ -224,7 +220,7 @@ impl Vm {
                 offset,
                 ..region
             };
-            let shows_through = self.objects.get(region.object).shadow.is_some();
+            let shows_through = self.memory.objects().get(region.object).shadow().is_some();
             self.give_up_pages(machine, space, &part);
             if region.inherit == Inherit::Copy && (region.needs_copy || shows_through) {
                 self.replace_with_empty(machine, space, part);
@@ -245,19 +241,18 @@ impl Vm {
         to: VirtPage,
         pages: u64,
     ) {
-        let moved = self.carve(space, from, pages);
+        let moved = self.memory.carve(space, from, pages);
         for region in &moved {
-            self.regions_of(space).remove(&region.start);
+            self.memory.take_region(space, region);
         }
         self.unmap(machine, space, to, pages);
         for region in moved {
             let start = to.0 + (region.start - from.0);
-            self.regions_of(space)
-                .insert(start, Region { start, ..region });
-            for (frame, old) in self.collect_mapped(space, &region) {
+            self.memory.put_region(space, Region { start, ..region });
+            for (frame, old) in self.memory.collect_mapped(space, &region) {
                 let new = VirtPage(start + (old.0 - region.start));
-                self.reverse.remove(frame, space, old);
-                self.reverse.insert(frame, space, new);
+                self.memory.unmap(frame, space, old);
+                self.memory.map(frame, space, new);
                 machine.relocate(space, old, new, frame);
             }
         }
@@ -275,9 +270,8 @@ impl Vm {
         pages: u64,
         rights: Rights,
     ) {
-        for region in self.carve(space, at, pages) {
-            self.regions_of(space)
-                .insert(region.start, Region { rights, ..region });
+        for region in self.memory.carve(space, at, pages) {
+            self.memory.put_region(space, Region { rights, ..region });
             if rights < region.rights {
                 self.lower_mappings(machine, space, &region, rights);
             }
@@ -287,9 +281,8 @@ impl Vm {
 
     /// Notes how the range will be used.
     pub fn advise(&mut self, space: SpaceId, at: VirtPage, pages: u64, advice: Advice) {
-        for region in self.carve(space, at, pages) {
-            self.regions_of(space)
-                .insert(region.start, Region { advice, ..region });
+        for region in self.memory.carve(space, at, pages) {
+            self.memory.put_region(space, Region { advice, ..region });
         }
     }
 
@@ -297,14 +290,14 @@ impl Vm {
     ///
     /// Work: the resident pages of private regions, each of which becomes read-only.
     pub fn fork(&mut self, machine: &mut dyn Machine, space: SpaceId) -> SpaceId {
-        let child = self.spaces.create();
-        let Some(parent) = self.spaces.get(space) else {
+        let child = self.memory.create_space();
+        let Some(parent) = self.memory.spaces().get(space) else {
             return child;
         };
-        let regions: Vec<Region> = parent.regions.values().copied().collect();
+        let regions: Vec<Region> = parent.regions().copied().collect();
         for region in regions {
             let needs_copy = region.inherit == Inherit::Copy;
-            self.insert_region(
+            self.memory.insert_region(
                 child,
                 Region {
                     needs_copy,
@@ -312,8 +305,8 @@ impl Vm {
                 },
             );
             if needs_copy {
-                self.regions_of(space).insert(
-                    region.start,
+                self.memory.put_region(
+                    space,
                     Region {
                         needs_copy,
                         ..region
@@ -326,128 +319,10 @@ impl Vm {
         child
     }
 
-    /// A write is about to happen in a region whose object the other side of a fork may see too:
-    /// puts an empty object of its own over it, unless nobody else is left.
-    pub(crate) fn shadow_region(&mut self, space: SpaceId, region: Region) -> Region {
-        let mut region = Region {
-            needs_copy: false,
-            ..region
-        };
-        // What a file holds is never ours alone, even if nobody else maps it.
-        let below = self.objects.get(region.object);
-        if !below.is_exclusive() || below.is_external() {
-            let above = self.objects.create(Keeper::Swap);
-            self.objects.hold(above, space);
-            self.objects.get_mut(above).size = region.pages;
-            self.objects
-                .cast_shadow(above, region.object, region.offset);
-            let below = region.object;
-            (region.object, region.offset) = (above, 0);
-            // The shadow holds the object below now, in the region's stead.
-            let is_unheld = self.objects.let_go(below, space);
-            assert!(!is_unheld);
-        }
-        self.regions_of(space).insert(region.start, region);
-        region
-    }
-
-    fn regions_of(&mut self, space: SpaceId) -> &mut alloc::collections::BTreeMap<u64, Region> {
-        &mut self
-            .spaces
-            .get_mut(space)
-            .expect("a space in use exists")
-            .regions
-    }
-
-    fn insert_apart(&mut self, space: SpaceId, at: VirtPage, pages: u64, rights: Rights) {
-        let object = self.objects.create(Keeper::Swap);
-        self.insert_region(space, Region::private(at, pages, (object, 0), rights));
-    }
-
-    fn check_vacant(&self, space: SpaceId, at: VirtPage, pages: u64) -> Result<(), MapError> {
-        let limit = 1 << PAGE_NUMBER_BITS;
-        if pages == 0 || pages > limit || at.0 > limit - pages {
-            return Err(MapError::BadLength);
-        }
-        let found = self.spaces.get(space).ok_or(MapError::NoSpace)?;
-        if found.collect_overlaps(at.0, at.0 + pages).is_empty() {
-            Ok(())
-        } else {
-            Err(MapError::Occupied)
-        }
-    }
-
-    fn extend_region(&mut self, space: SpaceId, at: VirtPage, pages: u64, rights: Rights) -> bool {
-        let Some(before) = at.0.checked_sub(1) else {
-            return false;
-        };
-        let found = self
-            .spaces
-            .get(space)
-            .and_then(|space| space.find(VirtPage(before)));
-        let Some(&region) = found else { return false };
-        let object = self.objects.get(region.object);
-        let is_alike = region.rights == rights
-            && region.inherit == Inherit::Copy
-            && region.advice == Advice::Normal
-            && !region.needs_copy;
-        let is_alone = !object.is_external() && object.shadow.is_none() && object.has_one_region();
-        if !is_alike || !is_alone {
-            return false;
-        }
-        // Pages past the end were given up when the region was cut there, so they read as zeros.
-        let pages = region.pages + pages;
-        self.regions_of(space)
-            .insert(region.start, Region { pages, ..region });
-        true
-    }
-
-    fn insert_region(&mut self, space: SpaceId, region: Region) {
-        self.objects.hold(region.object, space);
-        self.objects.get_mut(region.object).windows += u32::from(region.is_window);
-        self.regions_of(space).insert(region.start, region);
-    }
-
-    /// Cuts regions at the ends of the range, and answers those that lie in it.
-    fn carve(&mut self, space: SpaceId, at: VirtPage, pages: u64) -> Vec<Region> {
-        let first = at.0;
-        let end = first.saturating_add(pages);
-        for cut in [first, end] {
-            let found = self
-                .spaces
-                .get(space)
-                .and_then(|s| s.find(VirtPage(cut)))
-                .copied();
-            let Some(region) = found.filter(|region| region.start < cut) else {
-                continue;
-            };
-            let below = cut - region.start;
-            self.regions_of(space).insert(
-                region.start,
-                Region {
-                    pages: below,
-                    ..region
-                },
-            );
-            self.insert_region(
-                space,
-                Region {
-                    start: cut,
-                    pages: region.pages - below,
-                    offset: region.offset + below,
-                    ..region
-                },
-            );
-        }
-        self.spaces
-            .get(space)
-            .map_or(Vec::new(), |space| space.collect_overlaps(first, end))
-    }
-
     /// Unmaps a part of a region, and drops its pages if nobody else can see them.
     fn give_up_pages(&mut self, machine: &mut dyn Machine, space: SpaceId, part: &Region) {
         let end = part.offset + part.pages;
-        let object = self.objects.get(part.object);
+        let object = self.memory.objects().get(part.object);
         let is_ours =
             object.is_exclusive() && part.inherit == Inherit::Copy && !object.is_external();
         let pages = object.collect(part.offset, end);
@@ -464,54 +339,24 @@ impl Vm {
         } else {
             self.leave_chain(machine, space, part);
         }
-        if self.objects.get(part.object).shadow.is_some() {
+        if self.memory.objects().get(part.object).shadow().is_some() {
             self.leave_chain(machine, space, part);
         }
     }
 
     /// Removes `space`'s mappings of a region's pages, those of objects below included.
     fn leave_chain(&mut self, machine: &mut dyn Machine, space: SpaceId, part: &Region) {
-        for (frame, at) in self.collect_mapped(space, part) {
-            self.reverse.remove(frame, space, at);
+        for (frame, at) in self.memory.collect_mapped(space, part) {
+            self.memory.unmap(frame, space, at);
             machine.leave(space, at, frame);
-        }
-    }
-
-    /// Where `space` maps a region's pages, those of objects below included.
-    fn collect_mapped(&self, space: SpaceId, part: &Region) -> Vec<(FrameId, VirtPage)> {
-        let mut mapped = Vec::new();
-        let (mut object, mut offset) = (part.object, part.offset);
-        loop {
-            let here = self.objects.get(object);
-            for (index, entry) in here.collect(offset, offset + part.pages) {
-                let Some(frame) = entry.frame() else { continue };
-                let at = VirtPage(part.start + (index - offset));
-                if self.reverse.iter(frame).any(|place| place == (space, at)) {
-                    mapped.push((frame, at));
-                }
-            }
-            let Some((below, further)) = here.shadow else {
-                return mapped;
-            };
-            (object, offset) = (below, offset + further);
         }
     }
 
     /// Gives a part of a region that shares its object an empty object of its own.
     fn replace_with_empty(&mut self, machine: &mut dyn Machine, space: SpaceId, part: Region) {
-        for region in self.carve(space, VirtPage(part.start), part.pages) {
+        for region in self.memory.carve(space, VirtPage(part.start), part.pages) {
             self.leave_chain(machine, space, &region);
-            let object = self.objects.create(Keeper::Swap);
-            self.insert_region(
-                space,
-                Region {
-                    object,
-                    offset: 0,
-                    needs_copy: false,
-                    ..region
-                },
-            );
-            if self.objects.let_go(region.object, space) {
+            if self.memory.empty_region(space, region) {
                 self.destroy_object(machine, region.object);
             } else {
                 self.try_collapse_above(machine, region.object);
@@ -528,12 +373,12 @@ impl Vm {
         region: &Region,
         rights: Rights,
     ) {
-        for (frame, at) in self.collect_mapped(space, region) {
+        for (frame, at) in self.memory.collect_mapped(space, region) {
             // What the owner takes from its own space cannot be refused, unlike `restrict`.
-            if rights != Rights::None && self.reverse.iter(frame).count() == 1 {
+            if rights != Rights::None && self.memory.reverse().iter(frame).count() == 1 {
                 machine.restrict(frame, rights);
             } else {
-                self.reverse.remove(frame, space, at);
+                self.memory.unmap(frame, space, at);
                 machine.leave(space, at, frame);
             }
         }
@@ -543,10 +388,10 @@ impl Vm {
     fn destroy_object(&mut self, machine: &mut dyn Machine, object: ObjectId) {
         let mut next = Some(object);
         while let Some(object) = next.take() {
-            for (index, _) in self.objects.get(object).collect(0, u64::MAX) {
+            for (index, _) in self.memory.objects().get(object).collect(0, u64::MAX) {
                 self.remove_page(machine, PageId { object, index });
             }
-            if let Some((below, is_unheld)) = self.objects.end_shadow(object) {
+            if let Some((below, is_unheld)) = self.memory.end_shadow(object) {
                 if is_unheld {
                     next = Some(below);
                 } else {
@@ -554,7 +399,7 @@ impl Vm {
                 }
             }
             self.streams.forget(object);
-            self.objects.destroy(object);
+            self.memory.destroy_object(object);
         }
     }
 
@@ -562,39 +407,48 @@ impl Vm {
     /// move up where they show, and are dropped where they do not (Mach `vm_object_collapse`).
     /// Not done while pages of it are in transit; then the chain stays one longer.
     fn try_collapse_above(&mut self, machine: &mut dyn Machine, below: ObjectId) {
-        if !self.objects.has_one_shadow_only(below) || self.objects.get(below).is_external() {
+        if !self.memory.objects().has_one_shadow_only(below)
+            || self.memory.objects().get(below).is_external()
+        {
             return;
         }
         let found = self
-            .objects
+            .memory
+            .objects()
             .iter()
-            .find_map(|(id, object)| match object.shadow {
+            .find_map(|(id, object)| match object.shadow() {
                 Some((shadowed, offset)) if shadowed == below => Some((id, offset)),
                 _ => None,
             });
         let (above, offset) = found.expect("a shadowed object has a shadow");
-        let pages = self.objects.get(below).collect(0, u64::MAX);
-        let is_moving = |frame| self.frames.state(frame) != State::Resident;
+        let pages = self.memory.objects().get(below).collect(0, u64::MAX);
+        let is_moving = |frame| self.memory.frames().state(frame) != State::Resident;
         if pages
             .iter()
             .any(|&(_, entry)| entry.frame().is_some_and(is_moving))
         {
             return;
         }
-        let size = self.objects.get(above).size;
+        let size = self.memory.objects().get(above).size();
         for (index, entry) in pages {
             let target = index.checked_sub(offset).filter(|&target| target < size);
-            let target = target.filter(|&target| self.objects.get(above).is_absent(target));
+            let target =
+                target.filter(|&target| self.memory.objects().get(above).is_absent(target));
             match target {
-                Some(target) => self.move_up(
-                    PageId {
-                        object: below,
-                        index,
-                    },
-                    entry,
-                    above,
-                    target,
-                ),
+                Some(target) => {
+                    let page = self.memory.move_up(
+                        PageId {
+                            object: below,
+                            index,
+                        },
+                        entry,
+                        above,
+                        target,
+                    );
+                    if let Some(slot) = entry.slot() {
+                        self.by_slot.note(slot, page);
+                    }
+                }
                 None => self.remove_page(
                     machine,
                     PageId {
@@ -604,31 +458,7 @@ impl Vm {
                 ),
             }
         }
-        self.objects.end_shadow(above);
-        if let Some((further, more)) = self.objects.get(below).shadow {
-            self.objects.cast_shadow(above, further, offset + more);
-            self.objects.end_shadow(below);
-        }
         self.streams.forget(below);
-        self.objects.destroy(below);
-    }
-
-    fn move_up(&mut self, from: PageId, entry: Entry, above: ObjectId, target: u64) {
-        let source = self.objects.get_mut(from.object);
-        source.set_frame(from.index, None);
-        source.set_slot(from.index, None);
-        let object = self.objects.get_mut(above);
-        object.set_frame(target, entry.frame());
-        object.set_slot(target, entry.slot());
-        let page = PageId {
-            object: above,
-            index: target,
-        };
-        if let Some(slot) = entry.slot() {
-            self.by_slot.note(slot, page);
-        }
-        if let Some(frame) = entry.frame() {
-            self.frames.rename(frame, page);
-        }
+        self.memory.merge_shadow(below, above, offset);
     }
 }

@@ -47,7 +47,7 @@ impl Vm {
     }
 
     fn pace_passes(&mut self, machine: &mut dyn Machine, passes: Passes) {
-        let free = (self.frames.count(State::Free), self.free_marks());
+        let free = (self.memory.frames().count(State::Free), self.free_marks());
         let awaited = self.laundry_awaited();
         if !self.daemon.is_pass_due(passes, self.now, free, awaited) {
             return;
@@ -64,7 +64,7 @@ impl Vm {
 
     /// One pass, unless enough frames are free. Answers whether the next may follow at once.
     fn make_pass(&mut self, machine: &mut dyn Machine, passes: Passes) -> bool {
-        let before = self.frames.count(State::Free);
+        let before = self.memory.frames().count(State::Free);
         let high = self.free_marks().high;
         if before >= high {
             self.daemon.rest();
@@ -73,7 +73,8 @@ impl Vm {
         let laundry = self.transfers.laundry();
         self.reclaim(machine, passes.pass_pages.min(high - before));
         let pass = Pass {
-            gained: self.frames.count(State::Free) - before + (self.transfers.laundry() - laundry),
+            gained: self.memory.frames().count(State::Free) - before
+                + (self.transfers.laundry() - laundry),
             laundry: self.transfers.laundry(),
             awaited: self.laundry_awaited(),
         };
@@ -82,15 +83,15 @@ impl Vm {
 
     /// Gives up what the controller asks for.
     fn pace_controlled(&mut self, machine: &mut dyn Machine, gains: &Gains) {
-        let free = self.frames.count(State::Free);
-        let (marks, limit) = (self.free_marks(), self.frames.limit());
+        let free = self.memory.frames().count(State::Free);
+        let (marks, limit) = (self.free_marks(), self.memory.frames().limit());
         let asked = self
             .daemon
             .ask_controller(gains, self.now, (free, marks), limit, ROUND_MAX);
         let Some(pages) = asked else { return };
         let laundry = self.transfers.laundry();
         self.reclaim(machine, pages);
-        let freed = self.frames.count(State::Free).saturating_sub(free);
+        let freed = self.memory.frames().count(State::Free).saturating_sub(free);
         let gone = freed + (self.transfers.laundry() - laundry);
         self.daemon.end_round(pages, freed, gone);
     }
@@ -121,6 +122,6 @@ impl Vm {
     }
 
     fn free_marks(&self) -> Marks {
-        Marks::new(&self.config, self.frames.limit())
+        Marks::new(&self.config, self.memory.frames().limit())
     }
 }

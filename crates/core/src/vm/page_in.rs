@@ -35,7 +35,7 @@ impl Vm {
         advice: Advice,
         window_max: u32,
     ) -> Option<usize> {
-        let object = self.objects.get(page.object);
+        let object = self.memory.objects().get(page.object);
         let is_resident = |index| object.entry(index).frame().is_some();
         let (id, index) = (page.object, page.index);
         self.streams
@@ -47,7 +47,7 @@ impl Vm {
         let PageId { object, index } = scene.found.page;
         let advice = scene.region.advice;
         let cluster = self.config.cluster_pages;
-        if self.reads_as_linux(self.objects.get(object).is_external()) {
+        if self.reads_as_linux(self.memory.objects().get(object).is_external()) {
             return self.start_swap_in(machine, &scene);
         }
         let stream = match self.config.placement {
@@ -103,12 +103,15 @@ impl Vm {
     fn count_used(&mut self, object: ObjectId, first: u64, end: u64) {
         let bound = u64::from(self.config.ahead_pages_max + 2 * self.config.cluster_pages);
         for (_, entry) in self
-            .objects
+            .memory
+            .objects()
             .get(object)
             .collect(first, end.min(first + bound))
         {
             let Some(frame) = entry.frame() else { continue };
-            if self.frames.state(frame) == State::Resident && self.frames.take_ahead(frame) {
+            if self.memory.frames().state(frame) == State::Resident
+                && self.memory.frames_mut().take_ahead(frame)
+            {
                 self.counters.ahead_used += 1;
             }
         }
@@ -117,7 +120,11 @@ impl Vm {
     /// Starts reads in front of a stream's reader until they are far enough ahead.
     fn read_ahead(&mut self, machine: &mut dyn Machine, scene: &Scene, number: usize) {
         let cluster = self.config.cluster_pages;
-        let lead = u64::from(self.config.ahead_pages_max.min(self.frames.limit() / 8));
+        let lead = u64::from(
+            self.config
+                .ahead_pages_max
+                .min(self.memory.frames().limit() / 8),
+        );
         if self.streams.get(number).window < cluster || lead == 0 {
             return;
         }
@@ -155,7 +162,7 @@ impl Vm {
         heading: Heading,
     ) -> (Option<u64>, (u64, u64)) {
         let (low, high) = scene.reach();
-        let object = self.objects.get(scene.found.page.object);
+        let object = self.memory.objects().get(scene.found.page.object);
         for step in 0..u64::from(self.config.cluster_pages) {
             let index = match heading {
                 Heading::Up => Some(edge + step),
@@ -195,7 +202,7 @@ impl Vm {
         heading: Heading,
     ) -> Group {
         let (low, high) = scene.reach();
-        let object = self.objects.get(scene.found.page.object);
+        let object = self.memory.objects().get(scene.found.page.object);
         let slot = object.entry(index).slot();
         let mut pages = 1;
         while pages < want {

@@ -76,12 +76,10 @@ impl Vm {
         let frames = self.take_frames(machine, absent.len() as u32, Need::Standing);
         for (&at, &frame) in absent.iter().zip(&frames) {
             let page = self.is_standing(space, at).expect("seen above");
-            self.frames.fill(frame, page, false, Ticket(0));
-            self.frames.set_owner(frame, space);
-            let object = self.objects.get_mut(page.object);
-            object.set_frame(page.index, Some(frame));
-            self.frames.settle(frame);
-            self.frames.wire(frame);
+            self.memory.fill(frame, page, Ticket(0));
+            self.memory.frames_mut().set_owner(frame, space);
+            self.memory.frames_mut().settle(frame);
+            self.memory.frames_mut().wire(frame);
             self.pins.set(frame, TRIES_LASTING - 1, self.now);
             self.stand_in(machine, space, at, frame);
         }
@@ -91,21 +89,21 @@ impl Vm {
 
     /// The page at `at`, if there is a region and nothing is known of it.
     fn is_standing(&self, space: SpaceId, at: VirtPage) -> Option<PageId> {
-        let region = self.spaces.get(space)?.find(at)?;
+        let region = self.memory.spaces().get(space)?.find(at)?;
         let page = PageId {
             object: region.object,
             index: region.index_at(at),
         };
-        let entry = self.objects.entry(page);
+        let entry = self.memory.objects().entry(page);
         (entry.frame().is_none() && entry.slot().is_none()).then_some(page)
     }
 
     /// Keeps a page in memory that was to leave and can't: out of the policy's reach.
     pub(crate) fn pin(&mut self, frame: FrameId) {
-        self.frames.settle(frame);
-        self.frames.wire(frame);
+        self.memory.frames_mut().settle(frame);
+        self.memory.frames_mut().wire(frame);
         self.pins.note_failure(frame, self.now);
-        let page = self.frames.page(frame);
+        let page = self.memory.frames().page(frame);
         self.outbox
             .log(Decision::Keep(page.expect("a resident frame has a page")));
     }
@@ -161,14 +159,14 @@ impl Vm {
 
     fn unpin(&mut self, frame: FrameId) {
         self.pins.remove(frame);
-        self.frames.unwire(frame);
-        self.frames.set_aside(frame, true);
+        self.memory.frames_mut().unwire(frame);
+        self.memory.frames_mut().set_aside(frame, true);
         self.tell_arrival(frame, Cause::Kept);
     }
 
     /// Whether pinned pages leave too few frames to all others.
     fn is_crowded(&self) -> bool {
-        let limit = self.frames.limit();
+        let limit = self.memory.frames().limit();
         let least = (limit * MOVABLE_EIGHTHS).div_ceil(8).max(MOVABLE_LEAST);
         self.pins.len() + least + self.config.reserve > limit
     }
@@ -176,27 +174,22 @@ impl Vm {
     /// Frees the frame of a page that stays where it stands in a program, if that program alone
     /// sees it.
     fn disown(&mut self, machine: &mut dyn Machine, frame: FrameId) {
-        let page = self.frames.page(frame);
+        let page = self.memory.frames().page(frame);
         let page = page.expect("a pinned frame has a page");
-        let object = self.objects.get(page.object);
-        let mut places = self.reverse.iter(frame);
+        let object = self.memory.objects().get(page.object);
+        let mut places = self.memory.reverse().iter(frame);
         let (Some((space, at)), None) = (places.next(), places.next()) else {
             return;
         };
-        if object.is_external() || object.shadow.is_some() || !object.is_exclusive() {
+        if object.is_external() || object.shadow().is_some() || !object.is_exclusive() {
             return;
         }
         drop(places);
-        let slot = object.entry(page.index).slot();
         if !machine.disown(frame) {
             return;
         }
-        let object = self.objects.get_mut(page.object);
-        object.set_frame(page.index, None);
-        if let Some(slot) = slot {
-            object.set_slot(page.index, None);
-            self.slots.release(slot);
-        }
+        self.memory.clear_frame(page);
+        self.memory.drop_slot(page);
         self.release_frame(machine, frame);
         self.counters.disowned += 1;
         self.outbox.tell(Event::Disowned { space, at });
@@ -207,7 +200,10 @@ impl Vm {
     pub(crate) fn check_pins(&self) {
         self.pins.check();
         for frame in self.pins.iter() {
-            assert!(self.frames.page(frame).is_some() && !self.frames.may_leave(frame));
+            assert!(
+                self.memory.frames().page(frame).is_some()
+                    && !self.memory.frames().may_leave(frame)
+            );
         }
     }
 }

@@ -56,7 +56,12 @@ impl Vm {
         let writing = self.transfers.laundry() as usize + chosen.len();
         let room = (self.config.laundry_max as usize).saturating_sub(writing);
         for &frame in chosen {
-            let Some(page) = self.frames.page(frame).filter(|_| self.is_undecided(frame)) else {
+            let Some(page) = self
+                .memory
+                .frames()
+                .page(frame)
+                .filter(|_| self.is_undecided(frame))
+            else {
                 continue;
             };
             if !self.may_be_modified(machine, frame) {
@@ -137,8 +142,8 @@ impl Vm {
 
     /// Where a request is made for a page, and for those beside it.
     pub(crate) fn place_of(&self, page: PageId) -> Place {
-        let object = self.objects.get(page.object);
-        match (object.entry(page.index).slot(), object.keeper) {
+        let object = self.memory.objects().get(page.object);
+        match (object.entry(page.index).slot(), object.keeper()) {
             (Some(first), _) => Place::Swap { first },
             (None, Keeper::External(pager)) => Place::External { pager },
             (None, Keeper::Swap) => unreachable!("a stored page has a slot"),
@@ -149,14 +154,14 @@ impl Vm {
     pub(crate) fn laundry_awaited(&self) -> u32 {
         match self.config.placement {
             Placement::Together => self.transfers.laundry(),
-            Placement::InPlace => self.transfers.laundry() - self.frames.cleaning(),
+            Placement::InPlace => self.transfers.laundry() - self.memory.frames().cleaning(),
         }
     }
 
     /// Whether a page that is being written and stays can be used meanwhile: it can be read.
     pub(crate) fn is_readable(&self, frame: FrameId, access: Access) -> bool {
         let in_place = self.config.placement == Placement::InPlace;
-        in_place && self.frames.is_cleaning(frame) && !access.is_store()
+        in_place && self.memory.frames().is_cleaning(frame) && !access.is_store()
     }
 
     /// Lets a page be read that is being written and stays.
@@ -164,9 +169,9 @@ impl Vm {
         let (fault, found) = (scene.fault, scene.found);
         let frame = found.entry.frame().expect("a page in transit has a frame");
         // It was used: it is no page that may go when it is written.
-        self.frames.set_wanted(frame);
+        self.memory.frames_mut().set_wanted(frame);
         machine.enter(fault.space, fault.at, frame, Rights::Read);
-        self.reverse.insert(frame, fault.space, fault.at);
+        self.memory.map(frame, fault.space, fault.at);
         self.counters.soft_faults += u64::from(!scene.is_retry);
         Step::Resolved(match scene.is_retry {
             true => Service::Major,
@@ -184,14 +189,14 @@ impl Vm {
         (taken, room): (&mut Vec<FrameId>, usize),
     ) {
         for index in indices {
-            let entry = self.objects.entry(PageId { index, ..beside });
+            let entry = self.memory.objects().entry(PageId { index, ..beside });
             let Some(frame) = entry.frame() else { return };
             // One that leaves with this one anyway.
             if self.is_undecided(frame) {
                 continue;
             }
             let is_eligible = self.may_choose(frame)
-                && !self.frames.is_ahead(frame)
+                && !self.memory.frames().is_ahead(frame)
                 && self.may_be_modified(machine, frame);
             if !is_eligible || taken.len() >= room {
                 return;
@@ -203,24 +208,23 @@ impl Vm {
                 Cause::Cleaned
             };
             self.begin_leaving(machine, frame);
-            self.frames.set_cleaning(frame, back);
+            self.memory.frames_mut().set_cleaning(frame, back);
             taken.push(frame);
         }
     }
 
     fn may_be_modified(&self, machine: &dyn Machine, frame: FrameId) -> bool {
-        self.frames.is_dirty(frame) || machine.may_be_modified(frame)
+        self.memory.frames().is_dirty(frame) || machine.may_be_modified(frame)
     }
 
     /// A slot for a page that leaves: its own, that beside its neighbours', one in a new block, or
     /// any. `before` is the page that was placed last.
     fn place(&mut self, page: PageId, before: Option<&Placed>) -> Option<SlotId> {
-        if let Some(own) = self.objects.entry(page).slot() {
-            self.objects.get_mut(page.object).set_slot(page.index, None);
-            if self.slots.has_one_owner(own) {
+        if let Some(own) = self.memory.take_slot(page) {
+            if self.memory.slots().has_one_owner(own) {
                 return Some(own);
             }
-            self.slots.release(own);
+            self.memory.release_slot(own);
         }
         let before = before.filter(|before| self.is_same_cluster(before.page, page));
         let before = before.map(|before| (before.page.index, before.slot));
@@ -234,13 +238,17 @@ impl Vm {
             let home = u64::from(slot.0) + page.index;
             let home = home.checked_sub(index).map(|home| SlotId(home as u32));
             let home = home.filter(|&home| self.block_of(home) == self.block_of(slot));
-            if let Some(home) = home.filter(|&home| self.slots.claim(home)) {
+            if let Some(home) = home.filter(|&home| self.memory.slots_mut().claim(home)) {
                 return Some(home);
             }
         }
-        if let Some(first) = self.slots.find_block(self.config.cluster_pages) {
+        if let Some(first) = self
+            .memory
+            .slots_mut()
+            .find_block(self.config.cluster_pages)
+        {
             let home = SlotId(first.0 + (page.index - start) as u32);
-            if self.slots.claim(home) {
+            if self.memory.slots_mut().claim(home) {
                 return Some(home);
             }
         }
@@ -249,15 +257,15 @@ impl Vm {
 
     /// The slot a page has, or is being written to.
     fn slot_of(&self, page: PageId) -> Option<SlotId> {
-        let entry = self.objects.entry(page);
+        let entry = self.memory.objects().entry(page);
         if let Some(slot) = entry.slot() {
             return Some(slot);
         }
         let frame = entry.frame()?;
-        if self.frames.state(frame) != State::Leaving {
+        if self.memory.frames().state(frame) != State::Leaving {
             return None;
         }
-        let transfer = self.transfers.find(self.frames.ticket(frame))?;
+        let transfer = self.transfers.find(self.memory.frames().ticket(frame))?;
         match (transfer.request().direction, transfer.request().place) {
             (Direction::Store, Place::Swap { first }) => {
                 let number = transfer.frames().iter().position(|&one| one == frame)?;

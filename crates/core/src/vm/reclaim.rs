@@ -49,9 +49,13 @@ impl Vm {
             return self.pace(machine, pacing);
         }
         // Frames beyond the limit leave too: the first to be freed are retired.
-        let over = self.frames.usable().saturating_sub(self.frames.limit());
-        let coming =
-            self.frames.count(State::Free) + self.transfers.laundry() - self.frames.cleaning();
+        let over = self
+            .memory
+            .frames()
+            .usable()
+            .saturating_sub(self.memory.frames().limit());
+        let coming = self.memory.frames().count(State::Free) + self.transfers.laundry()
+            - self.memory.frames().cleaning();
         let needed = if want > 0 {
             want + self.config.reserve
         } else {
@@ -64,9 +68,11 @@ impl Vm {
         // A round may come to nothing: every page busy, or the store full and every page modified.
         // Then others are tried, until all have been, or none can leave just now.
         self.is_halted = false;
-        for _ in 0..=self.frames.usable() / short.max(1) {
+        for _ in 0..=self.memory.frames().usable() / short.max(1) {
             self.reclaim(machine, short);
-            if self.frames.count(State::Free) > 0 || self.transfers.laundry() > 0 || self.is_halted
+            if self.memory.frames().count(State::Free) > 0
+                || self.transfers.laundry() > 0
+                || self.is_halted
             {
                 break;
             }
@@ -92,23 +98,23 @@ impl Vm {
         };
         // Where there are enough, the others are made up for when this fault's transfer is under
         // way: see [`Vm::handle_idle`].
-        if self.frames.count(State::Free) < want + kept {
+        if self.memory.frames().count(State::Free) < want + kept {
             self.make_room(machine, want, need);
         }
-        let free = self.frames.count(State::Free);
+        let free = self.memory.frames().count(State::Free);
         if self.is_paused(free) {
             return Vec::new();
         }
         let mut left = want.min(free.saturating_sub(kept));
         let mut taken = Vec::with_capacity(left as usize);
         while left > 0 {
-            let Some((first, length)) = self.frames.take_run(left) else {
+            let Some((first, length)) = self.memory.frames_mut().take_run(left) else {
                 break;
             };
             taken.extend((first.0..first.0 + length).map(FrameId));
             left -= length;
         }
-        let in_use = u64::from(self.frames.in_use());
+        let in_use = u64::from(self.memory.frames().in_use());
         self.counters.frames_peak = self.counters.frames_peak.max(in_use);
         taken
     }
@@ -125,7 +131,7 @@ impl Vm {
         } else {
             Failure::StoreFull
         };
-        self.waiting.release_held(&mut self.frames);
+        self.waiting.release_held(self.memory.frames_mut());
         while let Some(fault) = self.waiting.next_stalled() {
             self.outbox.tell(Event::Failed(fault, why));
         }
@@ -133,13 +139,11 @@ impl Vm {
 
     /// Takes `page` out of memory and off the store: its owner gave it up.
     pub(crate) fn remove_page(&mut self, machine: &mut dyn Machine, page: PageId) {
-        let entry = self.objects.entry(page);
+        let entry = self.memory.objects().entry(page);
         let mut transit = None;
         if let Some(frame) = entry.frame() {
-            self.objects
-                .get_mut(page.object)
-                .set_frame(page.index, None);
-            match self.frames.state(frame) {
+            self.memory.clear_frame(page);
+            match self.memory.frames().state(frame) {
                 State::Resident => {
                     if !self.pins.remove(frame) {
                         self.policy.page_left(frame, page, Departure::Discarded);
@@ -151,7 +155,7 @@ impl Vm {
                     machine.discard(frame);
                     self.release_frame(machine, frame);
                 }
-                State::Filling => transit = Some(self.frames.ticket(frame)),
+                State::Filling => transit = Some(self.memory.frames().ticket(frame)),
                 // It may be mapped for reading, if it was to stay.
                 State::Leaving if self.is_readable(frame, Access::Read) => {
                     self.leave_everywhere(machine, frame);
@@ -160,28 +164,26 @@ impl Vm {
                 State::Free | State::Retired => unreachable!("a page table names frames in use"),
             }
         }
-        if let Some(slot) = entry.slot() {
-            self.objects.get_mut(page.object).set_slot(page.index, None);
+        if let Some(slot) = self.memory.take_slot(page) {
             match transit {
                 Some(ticket) => self.transfers.orphan_slot(ticket, slot),
-                None => self.slots.release(slot),
+                None => self.memory.release_slot(slot),
             }
         }
     }
 
     /// Frees a frame whose page is out of its table.
     pub(crate) fn release_frame(&mut self, machine: &mut dyn Machine, frame: FrameId) {
-        self.reverse.clear(frame);
         self.waiting.forget(frame);
         self.pins.remove(frame);
-        if self.frames.free(frame) {
+        if self.memory.release(frame) {
             machine.retire(frame);
         }
     }
 
     fn leave_everywhere(&mut self, machine: &mut dyn Machine, frame: FrameId) {
-        let places: Vec<_> = self.reverse.iter(frame).collect();
-        self.reverse.clear(frame);
+        let places: Vec<_> = self.memory.reverse().iter(frame).collect();
+        self.memory.unmap_all(frame);
         for (space, at) in places {
             machine.leave(space, at, frame);
         }
@@ -189,7 +191,8 @@ impl Vm {
 
     /// Whether `frame` was chosen to leave, but nothing has been done about it yet.
     pub(crate) fn is_undecided(&self, frame: FrameId) -> bool {
-        self.frames.state(frame) == State::Leaving && self.frames.ticket(frame) == Ticket(0)
+        self.memory.frames().state(frame) == State::Leaving
+            && self.memory.frames().ticket(frame) == Ticket(0)
     }
 
     pub(crate) fn ask_policy<Answer>(
@@ -197,16 +200,17 @@ impl Vm {
         machine: &mut dyn Machine,
         ask: impl FnOnce(&mut dyn Policy, &mut Probe<'_>) -> Answer,
     ) -> Answer {
+        let (frames, places, objects) = self.memory.lend();
         let mut probe = Probe {
             now: self.now,
-            frames: &mut self.frames,
+            frames,
             machine,
             questions: &mut self.counters.questions,
             laundry: self.transfers.laundry(),
-            places: Some(&mut self.reverse),
+            places: Some(places),
             protected: self.protected,
             wanted: None,
-            objects: Some(&self.objects),
+            objects: Some(objects),
         };
         ask(&mut *self.policy, &mut probe)
     }
@@ -243,16 +247,20 @@ impl Vm {
             if !self.is_undecided(frame) {
                 continue;
             }
-            let page = self.frames.page(frame).expect("a leaving frame has a page");
+            let page = self
+                .memory
+                .frames()
+                .page(frame)
+                .expect("a leaving frame has a page");
             let was_modified = machine.take_modified(frame);
-            if self.frames.is_ahead(frame) {
-                self.frames.take_ahead(frame);
+            if self.memory.frames().is_ahead(frame) {
+                self.memory.frames_mut().take_ahead(frame);
                 self.counters.ahead_wasted += 1;
             }
-            if was_modified || self.frames.is_dirty(frame) {
-                self.frames.set_dirty(frame, true);
+            if was_modified || self.memory.frames().is_dirty(frame) {
+                self.memory.frames_mut().set_dirty(frame, true);
                 modified.push((page, frame));
-            } else if let Some(back) = self.frames.cleaned_as(frame) {
+            } else if let Some(back) = self.memory.frames().cleaned_as(frame) {
                 self.put_back(frame, back);
             } else {
                 self.drop_page(machine, page, frame);
@@ -268,7 +276,8 @@ impl Vm {
             Some(frame) if self.may_choose(frame) => Some(frame),
             Some(_) => {
                 self.counters.refusals += 1;
-                self.frames
+                self.memory
+                    .frames()
                     .iter_oldest()
                     .map(|(frame, _)| frame)
                     .find(|&frame| self.may_choose(frame))
@@ -281,7 +290,7 @@ impl Vm {
                     self.protected = Some(protected);
                     return choice;
                 }
-                let oldest = self.frames.find_oldest();
+                let oldest = self.memory.frames().find_oldest();
                 self.counters.refusals += u64::from(oldest.is_some());
                 oldest
             }
@@ -291,15 +300,15 @@ impl Vm {
 
     /// Whether `frame` holds a page that may leave, and whose space nobody protects.
     pub(crate) fn may_choose(&self, frame: FrameId) -> bool {
-        let is_protected = |space| self.frames.owner(frame) == space;
-        self.frames.may_leave(frame) && !self.protected.is_some_and(is_protected)
+        let is_protected = |space| self.memory.frames().owner(frame) == space;
+        self.memory.frames().may_leave(frame) && !self.protected.is_some_and(is_protected)
     }
 
     /// Lets a page go that its pager has, or that reads as zeros.
     fn drop_page(&mut self, machine: &mut dyn Machine, page: PageId, frame: FrameId) {
-        let object = self.objects.get_mut(page.object);
+        let object = self.memory.objects().get(page.object);
         let has_copy = object.entry(page.index).slot().is_some() || object.is_external();
-        object.set_frame(page.index, None);
+        self.memory.clear_frame(page);
         if has_copy {
             self.counters.clean_drops += 1;
         } else {
@@ -313,7 +322,7 @@ impl Vm {
     fn launder(&mut self, modified: &[(PageId, FrameId)]) {
         let (mut internal, mut external) = (Vec::new(), Vec::new());
         for &(page, frame) in modified {
-            match self.objects.get(page.object).keeper {
+            match self.memory.objects().get(page.object).keeper() {
                 Keeper::Swap => internal.push((page, frame)),
                 Keeper::External(pager) => external.push((pager, page, frame)),
             }
@@ -345,11 +354,7 @@ impl Vm {
     /// which there is none.
     fn launder_together(&mut self, leaving: &[(PageId, FrameId)]) -> Vec<(PageId, FrameId)> {
         for &(page, _) in leaving {
-            let object = self.objects.get_mut(page.object);
-            if let Some(slot) = object.entry(page.index).slot() {
-                object.set_slot(page.index, None);
-                self.slots.release(slot);
-            }
+            self.memory.drop_slot(page);
         }
         let mut rest = leaving;
         while !rest.is_empty() {
@@ -379,24 +384,22 @@ impl Vm {
 
     /// Slots for pages that leave; if there are none, those of pages in memory, which are copies.
     pub(crate) fn allocate_slots(&mut self, want: u32) -> Option<(SlotId, u32)> {
-        if let Some(found) = self.slots.allocate(want) {
+        if let Some(found) = self.memory.slots_mut().allocate(want) {
             return Some(found);
         }
         let copies: Vec<(FrameId, PageId)> = self
-            .frames
+            .memory
+            .frames()
             .iter_oldest()
             .take(SLOTS_SEARCHED_MAX)
-            .filter(|&(_, page)| self.objects.entry(page).slot().is_some())
+            .filter(|&(_, page)| self.memory.objects().entry(page).slot().is_some())
             .take(want as usize)
             .collect();
         for (frame, page) in copies {
-            let object = self.objects.get_mut(page.object);
-            let slot = object.entry(page.index).slot().expect("just seen");
-            object.set_slot(page.index, None);
-            self.slots.release(slot);
-            self.frames.set_dirty(frame, true);
+            self.memory.drop_slot(page);
+            self.memory.frames_mut().set_dirty(frame, true);
         }
-        self.slots.allocate(want)
+        self.memory.slots_mut().allocate(want)
     }
 
     pub(crate) fn log_page_outs(&mut self, cluster: &[(PageId, FrameId)]) {

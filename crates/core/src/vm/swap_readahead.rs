@@ -72,10 +72,7 @@ impl Vm {
     }
 
     fn window_of(&mut self, scene: &Scene) -> Option<&mut Window> {
-        let VirtPage(at) = scene.fault.at;
-        let space = self.spaces.get_mut(scene.fault.space)?;
-        let (_, region) = space.regions.range_mut(..=at).next_back()?;
-        (at < region.end()).then_some(&mut region.around)
+        self.memory.window_at(scene.fault.space, scene.fault.at)
     }
 
     fn collect_around(&mut self, scene: &Scene, most: u32) -> Vec<PageId> {
@@ -110,14 +107,14 @@ impl Vm {
     }
 
     fn own_slot(&self, page: PageId) -> u64 {
-        let slot = self.objects.entry(page).slot();
+        let slot = self.memory.objects().entry(page).slot();
         slot.expect("a page on the store has a slot").0.into()
     }
 
     /// Whose page is in a slot.
     fn holder_of(&self, slot: u64) -> Option<PageId> {
         let page = self.by_slot.page_written(slot)?;
-        let held = self.objects.entry(page).slot();
+        let held = self.memory.objects().entry(page).slot();
         held.is_some_and(|held| u64::from(held.0) == slot)
             .then_some(page)
     }
@@ -127,7 +124,7 @@ impl Vm {
         let mut groups: Vec<Vec<PageId>> = Vec::new();
         let mut next = None;
         for &page in pages {
-            let entry = self.objects.entry(page);
+            let entry = self.memory.objects().entry(page);
             let slot = entry.slot().filter(|_| self.is_fetchable(entry, false));
             match (slot, groups.last_mut()) {
                 (Some(_), Some(group)) if slot == next => group.push(page),

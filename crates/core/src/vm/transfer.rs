@@ -52,7 +52,7 @@ impl Vm {
         transfer
             .orphaned_slots()
             .iter()
-            .for_each(|&slot| self.slots.release(slot));
+            .for_each(|&slot| self.memory.release_slot(slot));
         if let Some(origin) = transfer.origin() {
             self.pass_clock(origin.space);
         }
@@ -90,7 +90,7 @@ impl Vm {
 
     /// Serves the faults that wait for a frame, in order, until one has to wait on.
     pub(crate) fn serve_stalled(&mut self, machine: &mut dyn Machine) {
-        self.waiting.try_held(&mut self.frames);
+        self.waiting.try_held(self.memory.frames_mut());
         while let Some(fault) = self.waiting.next_stalled() {
             match self.serve(machine, fault, true) {
                 Step::Resolved(service) => self.end_wait(fault, service),
@@ -108,7 +108,7 @@ impl Vm {
 
     /// From here on the pages of faults that have been served may leave again.
     pub(crate) fn release_served(&mut self) {
-        self.waiting.release_served(&mut self.frames);
+        self.waiting.release_served(self.memory.frames_mut());
     }
 
     /// Keeps the page of a stalled fault in memory, if it is there, for one fault at a time.
@@ -117,7 +117,7 @@ impl Vm {
             return;
         }
         if let Some(frame) = self.frame_at(fault.space, fault.at) {
-            self.waiting.hold(&mut self.frames, fault, frame);
+            self.waiting.hold(self.memory.frames_mut(), fault, frame);
         }
     }
 
@@ -131,7 +131,7 @@ impl Vm {
     /// owner has not given it up already.
     pub(crate) fn keep_served(&mut self, fault: Fault) {
         if let Some(frame) = self.frame_at(fault.space, fault.at) {
-            self.waiting.keep_served(&mut self.frames, frame);
+            self.waiting.keep_served(self.memory.frames_mut(), frame);
         }
     }
 
@@ -145,11 +145,7 @@ impl Vm {
     ) -> Ticket {
         let ticket = self.transfers.take_ticket();
         for (&page, &frame) in pages.iter().zip(&frames) {
-            let is_external = self.objects.get(page.object).is_external();
-            self.frames.fill(frame, page, is_external, ticket);
-            self.objects
-                .get_mut(page.object)
-                .set_frame(page.index, Some(frame));
+            self.memory.fill(frame, page, ticket);
         }
         let request = self
             .transfers
@@ -175,7 +171,7 @@ impl Vm {
     pub(crate) fn begin_store(&mut self, leaving: &[(PageId, FrameId)], place: Place) {
         let request = self.transfers.begin_store(leaving, place);
         for &(_, frame) in leaving {
-            self.frames.set_ticket(frame, request.ticket);
+            self.memory.frames_mut().set_ticket(frame, request.ticket);
         }
         self.outbox.ask(request);
         self.counters.page_outs += u64::from(request.pages);
@@ -189,12 +185,10 @@ impl Vm {
         let origin = transfer.origin().expect("a fetch has an origin");
         let marker = self.marker_of(transfer);
         for (&page, &frame) in transfer.pages().iter().zip(transfer.frames()) {
-            let is_orphan = self.objects.entry(page).frame() != Some(frame);
+            let is_orphan = self.memory.objects().entry(page).frame() != Some(frame);
             if is_orphan || outcome == Outcome::Failed {
                 if !is_orphan {
-                    self.objects
-                        .get_mut(page.object)
-                        .set_frame(page.index, None);
+                    self.memory.clear_frame(page);
                 }
                 self.release_frame(machine, frame);
                 continue;
@@ -202,20 +196,20 @@ impl Vm {
             if outcome == Outcome::Absent {
                 machine.zero(frame);
             }
-            self.frames.set_owner(frame, origin.space);
+            self.memory.frames_mut().set_owner(frame, origin.space);
             if transfer.is_return() {
                 self.end_return(page, frame);
                 continue;
             }
             self.reclaim_copy(page, frame);
-            self.frames.settle(frame);
+            self.memory.frames_mut().settle(frame);
             let is_wanted = transfer.wanted() == Some(page);
             let cause = if is_wanted {
                 Cause::Fetched
             } else {
                 Cause::Prefetched
             };
-            let is_external = self.objects.get(page.object).is_external();
+            let is_external = self.memory.objects().get(page.object).is_external();
             let space = origin.space;
             self.policy.page_entered(
                 frame,
@@ -227,7 +221,9 @@ impl Vm {
                 },
             );
             if !is_wanted {
-                self.frames.set_ahead(frame, marker == Some(page.index));
+                self.memory
+                    .frames_mut()
+                    .set_ahead(frame, marker == Some(page.index));
                 if origin.is_mapped && marker != Some(page.index) {
                     self.map_ahead(machine, origin, page, frame);
                 }
@@ -263,7 +259,8 @@ impl Vm {
     ) {
         let at = VirtPage(page.index.wrapping_add(origin.base));
         let Some(region) = self
-            .spaces
+            .memory
+            .spaces()
             .get(origin.space)
             .and_then(|space| space.find(at))
         else {
@@ -281,7 +278,7 @@ impl Vm {
             return;
         }
         machine.enter(origin.space, at, frame, rights);
-        self.reverse.insert(frame, origin.space, at);
+        self.memory.map(frame, origin.space, at);
     }
 
     fn end_store(&mut self, machine: &mut dyn Machine, transfer: &Transfer, outcome: Outcome) {
@@ -300,35 +297,35 @@ impl Vm {
                 Place::Swap { first } => Some(SlotId(first.0 + number as u32)),
                 Place::External { .. } => None,
             };
-            if self.objects.entry(page).frame() != Some(frame) {
-                slot.into_iter().for_each(|slot| self.slots.release(slot));
+            if self.memory.objects().entry(page).frame() != Some(frame) {
+                slot.into_iter()
+                    .for_each(|slot| self.memory.release_slot(slot));
                 self.release_frame(machine, frame);
                 continue;
             }
             if !is_done {
-                slot.into_iter().for_each(|slot| self.slots.release(slot));
-                self.frames.set_dirty(frame, true);
+                slot.into_iter()
+                    .for_each(|slot| self.memory.release_slot(slot));
+                self.memory.frames_mut().set_dirty(frame, true);
                 self.keep(frame);
                 continue;
             }
-            self.frames.set_dirty(frame, false);
-            self.objects.get_mut(page.object).set_slot(page.index, slot);
+            self.memory.frames_mut().set_dirty(frame, false);
+            self.memory.put_slot(page, slot);
             slot.into_iter()
                 .for_each(|slot| self.by_slot.note(slot, page));
-            let is_owed = slot.is_some() && self.objects.get(page.object).is_external();
-            if self.frames.is_wanted(frame) {
+            let is_owed = slot.is_some() && self.memory.objects().get(page.object).is_external();
+            if self.memory.frames().is_wanted(frame) {
                 self.counters.rescues += 1;
                 self.reclaim_copy(page, frame);
                 self.keep(frame);
-            } else if let Some(back) = self.frames.cleaned_as(frame) {
+            } else if let Some(back) = self.memory.frames().cleaned_as(frame) {
                 self.put_back(frame, back);
             } else {
                 if is_owed {
-                    self.owe(page, self.frames.owner(frame));
+                    self.owe(page, self.memory.frames().owner(frame));
                 }
-                self.objects
-                    .get_mut(page.object)
-                    .set_frame(page.index, None);
+                self.memory.clear_frame(page);
                 self.release_frame(machine, frame);
             }
         }
@@ -341,7 +338,7 @@ impl Vm {
 
     /// Makes a leaving frame resident again, and says why.
     pub(crate) fn put_back(&mut self, frame: FrameId, cause: Cause) {
-        self.frames.settle(frame);
+        self.memory.frames_mut().settle(frame);
         let page = self.tell_arrival(frame, cause);
         if cause == Cause::Kept {
             self.outbox.log(Decision::Keep(page));
@@ -351,11 +348,12 @@ impl Vm {
     /// Tells the policy of a page that it has been told has left.
     pub(crate) fn tell_arrival(&mut self, frame: FrameId, cause: Cause) -> PageId {
         let page = self
-            .frames
+            .memory
+            .frames()
             .page(frame)
             .expect("a resident frame has a page");
-        let is_external = self.objects.get(page.object).is_external();
-        let space = self.frames.owner(frame);
+        let is_external = self.memory.objects().get(page.object).is_external();
+        let space = self.memory.frames().owner(frame);
         self.policy.page_entered(
             frame,
             &Arrival {

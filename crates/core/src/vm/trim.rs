@@ -36,7 +36,7 @@ impl Vm {
         let is_cleaning = !unclean.is_empty();
         if is_cleaning {
             let frames = unclean.iter();
-            frames.for_each(|&frame| self.frames.set_cleaning(frame, Cause::Cleaned));
+            frames.for_each(|&frame| self.memory.frames_mut().set_cleaning(frame, Cause::Cleaned));
             self.send_out(machine, unclean);
         }
         if has_sent || is_cleaning || self.counters.questions != asked {
@@ -99,10 +99,10 @@ impl Vm {
     /// Takes `frame` from whoever uses it. What becomes of its page is decided when that has
     /// settled.
     pub(crate) fn begin_leaving(&mut self, machine: &mut dyn Machine, frame: FrameId) {
-        let page = self.frames.page(frame);
+        let page = self.memory.frames().page(frame);
         let page = page.expect("a resident frame has a page");
         self.policy.page_left(frame, page, Departure::Evicted);
-        self.frames.leave(frame);
+        self.memory.frames_mut().leave(frame);
         machine.restrict(frame, Rights::None);
     }
 }
