@@ -6,7 +6,7 @@
 use core::fmt;
 
 use crate::id::PageId;
-use crate::run::PageRun;
+use crate::memory::page_run::PageRun;
 
 /// Something the core chose to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

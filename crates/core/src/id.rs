@@ -50,7 +50,7 @@ impl VirtPage {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SlotId(pub u32);
 
-/// Ties a [`Reply`](crate::pager::Reply) to its [`Request`](crate::pager::Request).
+/// Ties a [`Reply`](crate::seams::pager::Reply) to its [`Request`](crate::seams::pager::Request).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub u64);
 

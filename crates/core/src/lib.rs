@@ -5,45 +5,43 @@
 //! threads, files or random sources in here, and no `unsafe`: the same events give the same
 //! decisions everywhere.
 //!
-//! Begin with [`vm::Vm`]. The three seams are [`machine::Machine`], [`pager::Pager`] and
-//! [`policy::Policy`].
+//! Begin with [`vm::Vm`]. The seams are [`seams::machine::Machine`] and
+//! [`seams::policy::Policy`], which it calls, and the messages of [`seams::pager`].
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
-pub mod backing;
-pub mod bitmap;
-mod bits;
-pub mod check;
-pub mod cluster;
-pub mod column;
-pub mod controller;
-pub mod daemon;
+pub mod collections;
+pub mod config;
+pub mod counters;
 pub mod decision;
-mod double_paging;
-pub mod fault;
-mod fetch;
-pub mod frame;
+pub mod driver;
+pub mod event;
 pub mod id;
+pub mod kernels;
 pub mod load;
-pub mod machine;
-pub mod object;
-pub mod pager;
-mod pins;
-pub mod placement;
-pub mod policy;
-pub mod queue;
-pub mod reclaim;
-pub mod region;
-pub mod reverse;
-pub mod run;
+pub mod memory;
+pub mod paging;
+pub mod policies;
+pub mod readahead;
+pub mod seams;
 pub mod share;
-pub mod space;
-mod standing;
-pub mod swap_ahead;
 pub mod time;
-pub mod transfer;
-mod trim;
 pub mod vm;
-mod window;
+
+// The names that drivers use most, without their folders.
+pub use collections::{bitmap, column, queue};
+pub use event as fault;
+pub use kernels::{self as controller, self as daemon, self as placement, self as swap_ahead};
+pub use memory::{
+    address_space as space, address_space as region, frame, object, page_run as run,
+    reverse_map as reverse, swap_slots as backing,
+};
+pub use seams::{machine, pager};
+
+/// The policy seam, and the registry of policies.
+pub mod policy {
+    pub use crate::policies as registry;
+    pub use crate::seams::policy::*;
+}

@@ -1,4 +1,4 @@
-//! The virtual memory: the one type that sees all the tables.
+//! The virtual memory: it puts all the parts in sequence.
 //!
 //! # Use
 //! The caller lends its [`Machine`] to each `handle_*`. Afterwards it drains
@@ -6,247 +6,60 @@
 //! became of faults) and, if it keeps a log, [`poll_decision`](Vm::poll_decision), until each
 //! answers `None`. Nothing in here waits, and nothing runs by itself.
 //!
-//! The methods stand where their work is done: [`fault`](crate::fault) brings pages in,
-//! [`reclaim`](crate::reclaim) sends them out, [`region`](crate::region) maps and unmaps,
-//! [`transfer`](crate::transfer) takes in the pagers' replies, [`check`](crate::check) walks the
-//! invariants.
+//! # Layout
+//! The tables and the parts have their state to themselves, in folders beside this one, and know
+//! nothing of each other but what they are lent. The sequences stand in this folder, by what they
+//! are about, and no other file sees the fields: `faults` brings pages in and `page_in` says which
+//! come along, `reclaim`, `trim` and `pinned` send them out, `transfer` takes in the pagers'
+//! replies, `mapping` maps and unmaps, `load_control` carries verdicts out, `served` frames every
+//! event, and `check` walks the invariants. What simulated kernels alone turn on is in `pacing`,
+//! `placement`, `swap_readahead`, `double_paging` and `buffered_io`.
 
+use crate::memory::Memory;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use crate::backing::Slots;
-use crate::cluster::Streams;
-use crate::daemon::{Daemon, Pacing};
+pub use crate::config::Config;
+pub use crate::counters::Counters;
 use crate::decision::Decision;
-use crate::fault::{Access, Event, Fault};
-use crate::frame::{Frames, State};
-use crate::id::{FrameId, PageId, SlotId, SpaceId, Ticket, VirtPage};
-use crate::load::LoadControl;
+use crate::event::{Access, Event};
+use crate::id::{FrameId, PageId, SlotId, SpaceId, VirtPage};
+use crate::kernels::page_daemon::Daemon;
 use crate::load::unlimited::Unlimited;
-use crate::machine::{Machine, Rights};
-use crate::object::Objects;
-use crate::pager::Request;
-use crate::pins::Pins;
-use crate::placement::Placement;
-use crate::policy::Policy;
-use crate::reclaim::Need;
-use crate::reverse::ReverseMap;
-use crate::space::{Region, Space, Spaces};
-use crate::swap_ahead::{BySlot, SwapAhead};
+use crate::memory::address_space::{Region, Space};
+use crate::memory::frame::{Frames, State};
+use crate::memory::reverse_map::ReverseMap;
+use crate::memory::swap_slots::Slots;
+use crate::paging::attempt::Need;
+use crate::paging::outbox::Outbox;
+use crate::paging::pins::Pins;
+use crate::paging::transfers::Transfers;
+use crate::paging::waiting::Waiting;
+use crate::readahead::streams::Streams;
+use crate::readahead::window::BySlot;
+use crate::seams::load_control::LoadControl;
+use crate::seams::machine::{Machine, Rights};
+use crate::seams::pager::Request;
+use crate::seams::policy::Policy;
 use crate::time::Time;
-use crate::transfer::Transfer;
+use crate::vm::served::Served;
 
-/// How large the memory is and how it is run. All counts are in pages.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The size of the frame table: the most memory there can ever be.
-    pub frames_max: u32,
-    /// How many of those frames may be used now. See [`Vm::handle_limit`].
-    pub frames_limit: u32,
-    /// Reclaim starts when fewer frames are free or on their way, ...
-    pub free_low: u32,
-    /// ... and stops when this many are. Both zero: one page leaves for each that comes, and not
-    /// before it must.
-    pub free_high: u32,
-    /// Frames that faults may not take.
-    pub reserve: u32,
-    /// The most pages in one request.
-    pub cluster_pages: u32,
-    /// The most pages on their way to the store at one time.
-    pub laundry_max: u32,
-    /// How far reads run in front of a sequential reader; 0 turns read-ahead off.
-    pub ahead_pages_max: u32,
-    /// How many pages are zeroed ahead of a sequential first touch, at most; 0 turns it off.
-    pub zero_ahead_pages_max: u32,
-    /// How many pages are read around a fault that belongs to no stream; 1: itself alone.
-    pub default_cluster_pages: u32,
-    /// What is read from the swap store with a page that is wanted. Without effect
-    /// [in place](Placement::InPlace).
-    pub swap_ahead: SwapAhead,
-    /// How pages get their slots on the swap store, and whether clusters have places there.
-    pub placement: Placement,
-    /// Whether pages read for a detected stream are mapped at once, but for one in each window
-    /// whose soft fault tells that the reader has come that far. If not, all are left unmapped.
-    pub is_ahead_mapped: bool,
-    /// How the page daemon works and waits; `None`: room is made at once, for the fault that
-    /// needs it.
-    pub pacing: Option<Pacing>,
-    /// Whether what is kept free and on its way to the store follows the limit when that changes.
-    pub is_scaled: bool,
-    /// Whether decisions are kept for [`Vm::poll_decision`].
-    pub is_logging: bool,
-}
-
-impl Config {
-    /// Plain demand paging in `frames` frames: one page at a time, no read-ahead, nothing free.
-    pub fn demand(frames: u32) -> Config {
-        Config {
-            frames_max: frames,
-            frames_limit: frames,
-            free_low: 0,
-            free_high: 0,
-            reserve: 0,
-            cluster_pages: 1,
-            laundry_max: u32::MAX,
-            ahead_pages_max: 0,
-            zero_ahead_pages_max: 0,
-            default_cluster_pages: 1,
-            swap_ahead: SwapAhead::Streams,
-            placement: Placement::Together,
-            is_ahead_mapped: false,
-            pacing: None,
-            is_scaled: false,
-            is_logging: false,
-        }
-    }
-
-    /// How a live process is run: clusters of 256 KiB, read-ahead of 1 MiB, and about one frame in
-    /// a hundred kept free, so that reading need not wait for writing.
-    pub fn clustered(frames_max: u32, frames_limit: u32) -> Config {
-        let config = Config {
-            cluster_pages: 64,
-            // What is read ahead must not push out what was read ahead before. Of a smaller limit
-            // a stream has an eighth at most.
-            ahead_pages_max: (frames_max / 256).clamp(64, 256),
-            zero_ahead_pages_max: 64,
-            is_ahead_mapped: true,
-            is_scaled: true,
-            ..Config::demand(frames_max)
-        };
-        config.limited(frames_limit)
-    }
-
-    /// The same with so many frames to be used now, and what follows from that.
-    pub fn limited(self, frames_limit: u32) -> Config {
-        if !self.is_scaled {
-            return Config {
-                frames_limit,
-                ..self
-            };
-        }
-        let free_low = (frames_limit / 128).clamp(8, 512);
-        Config {
-            frames_limit,
-            free_low,
-            free_high: free_low + (frames_limit / 256).clamp(32, 256),
-            laundry_max: (frames_limit / 8).clamp(64, 2048),
-            ..self
-        }
-    }
-}
-
-/// What has happened so far, in numbers. Pages unless said otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Faults handed in (not counting their retries).
-    pub faults: u64,
-    /// First touches of anonymous memory: faults answered with zeros.
-    pub zero_fills: u64,
-    /// Pages zeroed ahead of their first touch.
-    pub zero_aheads: u64,
-    /// Touches of pages that were resident and unmapped.
-    pub soft_faults: u64,
-    /// Private copies made by a write to a shared page.
-    pub cow_faults: u64,
-    /// Pages read from their pagers, read-ahead included.
-    pub page_ins: u64,
-    /// Requests those reads took.
-    pub page_in_requests: u64,
-    /// Pages written to their pagers.
-    pub page_outs: u64,
-    /// Requests those writes took.
-    pub page_out_requests: u64,
-    /// Pages read ahead that were then seen used.
-    pub ahead_used: u64,
-    /// Pages read ahead that left again unused.
-    pub ahead_wasted: u64,
-    /// Pages that left without a write because the store had them already.
-    pub clean_drops: u64,
-    /// Pages that left without a write because they read as zeros.
-    pub zero_drops: u64,
-    /// Pages that were touched while they were on their way out, and stayed.
-    pub rescues: u64,
-    /// Pages found present and taken over.
-    pub adoptions: u64,
-    /// Pages that could not leave because someone else held them.
-    pub busy: u64,
-    /// Of those, the ones that filled memory and were left to their programs.
-    pub disowned: u64,
-    /// Times the policy named a frame that may not leave, or none when one had to.
-    pub refusals: u64,
-    /// Questions the policy asked.
-    pub questions: u64,
-    /// Of the pages written, those of external objects that went to the swap store because their
-    /// own pagers could get no frame.
-    pub double_paged: u64,
-    /// Faults that had to wait for a free frame.
-    pub stalls: u64,
-    /// Fetches and stores that failed, in requests.
-    pub failures: u64,
-    /// Frames in use, at most.
-    pub frames_peak: u64,
-}
-
-impl Counters {
-    /// How many pages have come to a frame.
-    pub fn arrivals(&self) -> u64 {
-        let filled = self.zero_fills + self.zero_aheads + self.cow_faults;
-        filled + self.page_ins + self.adoptions
-    }
-
-    /// Adds what another memory has counted. Peaks add up to what both had at most.
-    pub fn add(&mut self, other: &Counters) {
-        let Counters {
-            faults,
-            zero_fills,
-            zero_aheads,
-            soft_faults,
-            cow_faults,
-            page_ins,
-            page_in_requests,
-            page_outs,
-            page_out_requests,
-            ahead_used,
-            ahead_wasted,
-            clean_drops,
-            zero_drops,
-            rescues,
-            adoptions,
-            busy,
-            disowned,
-            refusals,
-            questions,
-            double_paged,
-            stalls,
-            failures,
-            frames_peak,
-        } = other;
-        self.faults += faults;
-        self.zero_fills += zero_fills;
-        self.zero_aheads += zero_aheads;
-        self.soft_faults += soft_faults;
-        self.cow_faults += cow_faults;
-        self.page_ins += page_ins;
-        self.page_in_requests += page_in_requests;
-        self.page_outs += page_outs;
-        self.page_out_requests += page_out_requests;
-        self.ahead_used += ahead_used;
-        self.ahead_wasted += ahead_wasted;
-        self.clean_drops += clean_drops;
-        self.zero_drops += zero_drops;
-        self.rescues += rescues;
-        self.adoptions += adoptions;
-        self.busy += busy;
-        self.disowned += disowned;
-        self.refusals += refusals;
-        self.questions += questions;
-        self.double_paged += double_paged;
-        self.stalls += stalls;
-        self.failures += failures;
-        self.frames_peak += frames_peak;
-    }
-}
+mod buffered_io;
+mod check;
+mod double_paging;
+mod faults;
+mod load_control;
+mod mapping;
+mod pacing;
+mod page_in;
+mod pinned;
+mod placement;
+mod reclaim;
+mod served;
+mod swap_readahead;
+mod transfer;
+mod trim;
 
 /// Where the contents of a page are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -259,52 +72,36 @@ pub enum Contents {
 
 /// The virtual memory.
 pub struct Vm {
-    pub(crate) config: Config,
-    pub(crate) now: Time,
-    pub(crate) frames: Frames,
-    pub(crate) reverse: ReverseMap,
-    pub(crate) objects: Objects,
-    pub(crate) spaces: Spaces,
-    pub(crate) policy: Box<dyn Policy>,
-    pub(crate) slots: Box<dyn Slots>,
-    pub(crate) load: Box<dyn LoadControl>,
-    pub(crate) daemon: Daemon,
+    config: Config,
+    now: Time,
+    memory: Memory,
+    policy: Box<dyn Policy>,
+    load: Box<dyn LoadControl>,
+    daemon: Daemon,
     /// Whose pages load control spares while others may go.
-    pub(crate) protected: Option<SpaceId>,
+    protected: Option<SpaceId>,
     /// The spaces that load control has told to stop.
-    pub(crate) suspended: Vec<SpaceId>,
+    suspended: Vec<SpaceId>,
     /// Spaces for which a page is being fetched that load control has not been told of.
-    pub(crate) paging_in: Vec<SpaceId>,
-    pub(crate) streams: Streams,
-    pub(crate) by_slot: BySlot,
-    pub(crate) transfers: BTreeMap<Ticket, Transfer>,
-    pub(crate) next_ticket: u64,
-    /// Pages on their way to the store.
-    pub(crate) laundry: u32,
-    /// Faults that wait for a free frame, in the order they came.
-    pub(crate) stalled: VecDeque<Fault>,
-    /// A stalled fault whose page is in memory and which needs another frame (for a copy), with
-    /// the frame of that page, wired: else two such faults could take each other's for ever.
-    pub(crate) held: Option<(Fault, FrameId)>,
-    /// Frames of faults that have been served, wired until room has been made for others: serving
-    /// the next fault may not take a page that its program had no chance to touch.
-    pub(crate) served: Vec<FrameId>,
+    paging_in: Vec<SpaceId>,
+    streams: Streams,
+    by_slot: BySlot,
+    transfers: Transfers,
+    waiting: Waiting,
     /// Time has passed since the policy was last asked what to trim.
-    pub(crate) is_trim_due: bool,
+    is_trim_due: bool,
     /// Pages that the swap store has in the place of their own pagers, which are still to get
     /// them, with whose they were.
-    pub(crate) owed: BTreeMap<PageId, SpaceId>,
+    owed: BTreeMap<PageId, SpaceId>,
     /// Stores that failed since one last succeeded.
-    pub(crate) stores_failed: u32,
-    pub(crate) is_store_full: bool,
+    stores_failed: u32,
+    is_store_full: bool,
     /// Pages that could not be unmapped, and are out of the policy's reach.
-    pub(crate) pins: Pins,
+    pins: Pins,
     /// Nothing could be unmapped when that was last tried.
-    pub(crate) is_halted: bool,
-    pub(crate) requests: VecDeque<Request>,
-    pub(crate) events: VecDeque<Event>,
-    pub(crate) decisions: VecDeque<Decision>,
-    pub(crate) counters: Counters,
+    is_halted: bool,
+    outbox: Outbox,
+    counters: Counters,
 }
 
 impl Vm {
@@ -320,18 +117,15 @@ impl Vm {
         let is_served = config.free_low >= config.reserve && config.free_high > config.reserve;
         assert!(config.pacing.is_none() || is_served);
         let by_slot = BySlot::new(config.swap_ahead, slots.free());
+        let frames = Frames::new(config.frames_max, config.frames_limit);
         let mut reverse = ReverseMap::new(config.frames_max as usize);
         if policy.walks() {
             reverse.keep_standing();
         }
         Vm {
             now: Time(0),
-            frames: Frames::new(config.frames_max, config.frames_limit),
-            reverse,
-            objects: Objects::new(),
-            spaces: Spaces::new(),
+            memory: Memory::new(frames, reverse, slots),
             policy,
-            slots,
             load: Box::new(Unlimited),
             daemon: Daemon::default(),
             protected: None,
@@ -339,21 +133,15 @@ impl Vm {
             paging_in: Vec::new(),
             streams: Streams::new(),
             by_slot,
-            transfers: BTreeMap::new(),
-            next_ticket: 1,
-            laundry: 0,
-            stalled: VecDeque::new(),
-            held: None,
-            served: Vec::new(),
+            transfers: Transfers::new(),
+            waiting: Waiting::new(),
             is_trim_due: false,
             owed: BTreeMap::new(),
             stores_failed: 0,
             is_store_full: false,
             pins: Pins::default(),
             is_halted: false,
-            requests: VecDeque::new(),
-            events: VecDeque::new(),
-            decisions: VecDeque::new(),
+            outbox: Outbox::new(config.is_logging),
             counters: Counters::default(),
             config,
         }
@@ -367,32 +155,32 @@ impl Vm {
 
     /// Hands out the next piece of work for a pager.
     pub fn poll_request(&mut self) -> Option<Request> {
-        self.requests.pop_front()
+        self.outbox.next_request()
     }
 
     /// Hands out the next thing a program or its scheduler must know.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        self.outbox.next_event()
     }
 
     /// Hands out the next decision, if they are kept.
     pub fn poll_decision(&mut self) -> Option<Decision> {
-        self.decisions.pop_front()
+        self.outbox.next_decision()
     }
 
     /// The slots of the swap store.
     pub fn slots_mut(&mut self) -> &mut dyn Slots {
-        &mut *self.slots
+        self.memory.slots_mut()
     }
 
     /// Calls `visit` for each slot this memory owns: those behind pages, and those in transit.
     pub fn visit_slots(&self, visit: &mut dyn FnMut(SlotId)) {
-        for (_, object) in self.objects.iter() {
+        for (_, object) in self.memory.objects().iter() {
             for (_, entry) in object.collect(0, u64::MAX) {
                 entry.slot().into_iter().for_each(&mut *visit);
             }
         }
-        for transfer in self.transfers.values() {
+        for transfer in self.transfers.iter() {
             transfer.slots_held().for_each(&mut *visit);
         }
     }
@@ -409,7 +197,7 @@ impl Vm {
 
     /// The frame table.
     pub fn frames(&self) -> &Frames {
-        &self.frames
+        &self.memory.frames()
     }
 
     /// The policy in force.
@@ -419,22 +207,22 @@ impl Vm {
 
     /// Bytes that reverse-map chains hold now, and have held at most.
     pub fn reverse_map_bytes(&self) -> (u64, u64) {
-        self.reverse.chain_bytes()
+        self.memory.reverse().chain_bytes()
     }
 
     /// How many faults wait for a frame or a transfer.
     pub fn faults_pending(&self) -> usize {
         let waiting = self
             .transfers
-            .values()
-            .map(Transfer::waiters_count)
+            .iter()
+            .map(|transfer| transfer.waiters().len())
             .sum::<usize>();
-        self.stalled.len() + waiting
+        self.waiting.stalled_count() + waiting
     }
 
     /// How many pages are on their way to their pagers.
     pub fn laundry(&self) -> u32 {
-        self.laundry
+        self.transfers.laundry()
     }
 
     /// How many transfers have no reply yet.
@@ -444,26 +232,29 @@ impl Vm {
 
     /// The frame that holds the page at `at`, if it is resident there.
     pub fn frame_at(&self, space: SpaceId, at: VirtPage) -> Option<FrameId> {
-        let region = self.spaces.get(space)?.find(at)?;
-        let found = self.find_page(region.object, region.index_at(at));
+        let region = self.memory.spaces().get(space)?.find(at)?;
+        let found = self.memory.find_page(region.object, region.index_at(at));
         let frame = found.entry.frame()?;
-        (self.frames.state(frame) == State::Resident).then_some(frame)
+        (self.memory.frames().state(frame) == State::Resident).then_some(frame)
     }
 
     /// The frame that can be read at `at`: the page is resident there, or is being written and
     /// stays.
     pub fn readable_frame_at(&self, space: SpaceId, at: VirtPage) -> Option<FrameId> {
-        let region = self.spaces.get(space)?.find(at)?;
-        let found = self.find_page(region.object, region.index_at(at));
+        let region = self.memory.spaces().get(space)?.find(at)?;
+        let found = self.memory.find_page(region.object, region.index_at(at));
         let frame = found.entry.frame()?;
-        let is_resident = self.frames.state(frame) == State::Resident;
+        let is_resident = self.memory.frames().state(frame) == State::Resident;
         (is_resident || self.is_readable(frame, Access::Read)).then_some(frame)
     }
 
     /// The slot that holds the page at `at`, if it is with the store and not resident.
     pub fn slot_at(&self, space: SpaceId, at: VirtPage) -> Option<SlotId> {
-        let region = self.spaces.get(space)?.find(at)?;
-        let entry = self.find_page(region.object, region.index_at(at)).entry;
+        let region = self.memory.spaces().get(space)?.find(at)?;
+        let entry = self
+            .memory
+            .find_page(region.object, region.index_at(at))
+            .entry;
         if entry.frame().is_some() {
             None
         } else {
@@ -474,12 +265,12 @@ impl Vm {
     /// Whether the page at `at` may be written to and is nowhere yet: not in a frame, not with a
     /// pager, and not on its way. Its contents are zeros.
     pub fn is_blank(&self, space: SpaceId, at: VirtPage) -> bool {
-        let Some(region) = self.spaces.get(space).and_then(|it| it.find(at)) else {
+        let Some(region) = self.memory.spaces().get(space).and_then(|it| it.find(at)) else {
             return false;
         };
-        let found = self.find_page(region.object, region.index_at(at));
+        let found = self.memory.find_page(region.object, region.index_at(at));
         let is_nowhere = found.entry.frame().is_none() && found.entry.slot().is_none();
-        let is_plain = !self.objects.get(found.page.object).is_external();
+        let is_plain = !self.memory.objects().get(found.page.object).is_external();
         region.rights == Rights::Write && is_plain && is_nowhere
     }
 
@@ -488,11 +279,21 @@ impl Vm {
     ///
     /// Work: one step a page.
     pub fn visit_pages(&self, space: SpaceId, visit: &mut dyn FnMut(VirtPage, Contents)) {
-        for region in self.spaces.get(space).into_iter().flat_map(Space::regions) {
+        for region in self
+            .memory
+            .spaces()
+            .get(space)
+            .into_iter()
+            .flat_map(Space::regions)
+        {
             for at in self.collect_in(region) {
-                let entry = self.find_page(region.object, region.index_at(at)).entry;
+                let entry = self
+                    .memory
+                    .find_page(region.object, region.index_at(at))
+                    .entry;
                 let frame = entry.frame();
-                let arrived = frame.filter(|frame| self.frames.state(*frame) != State::Filling);
+                let arrived =
+                    frame.filter(|frame| self.memory.frames().state(*frame) != State::Filling);
                 match (arrived, entry.slot()) {
                     (Some(frame), _) => visit(at, Contents::Frame(frame)),
                     (None, Some(slot)) => visit(at, Contents::Slot(slot)),
@@ -507,10 +308,10 @@ impl Vm {
         let (mut object, mut first) = (region.object, region.offset);
         let mut found = BTreeSet::new();
         loop {
-            let here = self.objects.get(object);
+            let here = self.memory.objects().get(object);
             let pages = here.collect(first, first + region.pages).into_iter();
             found.extend(pages.map(|(index, _)| VirtPage(region.start + (index - first))));
-            match here.shadow {
+            match here.shadow() {
                 Some((below, offset)) => (object, first) = (below, first + offset),
                 None => return found,
             }
@@ -538,19 +339,16 @@ impl Vm {
     /// Work: the policy's own, load control's own, one step a frame for each space whose reference
     /// bits load control sets or clears, one round of pinned pages, and at most one of reclaim.
     pub fn handle_tick(&mut self, now: Time, machine: &mut dyn Machine) {
-        self.now = now;
-        self.release_served();
-        self.pass_clocks();
-        self.ask_policy(machine, |policy, probe| policy.tick(probe));
-        machine.settle();
-        self.absorb_setbacks(machine);
-        self.tick_load(machine);
-        self.try_due_pins(machine);
-        self.is_trim_due = true;
-        self.make_room(machine, 0, Need::Reserve);
-        self.serve_stalled(machine);
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.handle(now, Served::Released, machine, |vm, machine| {
+            vm.pass_clocks();
+            vm.ask_policy(machine, |policy, probe| policy.tick(probe));
+            vm.settle(machine);
+            vm.tick_load(machine);
+            vm.try_due_pins(machine);
+            vm.is_trim_due = true;
+            vm.make_room(machine, 0, Need::Reserve);
+            vm.serve_stalled(machine);
+        });
     }
 
     /// Learns that every request so far has been started: makes room for whoever comes next, while
@@ -560,20 +358,19 @@ impl Vm {
     ///
     /// Work: at most two rounds of reclaim, the start of one request, and one round of trimming.
     pub fn handle_idle(&mut self, now: Time, machine: &mut dyn Machine) {
-        self.now = now;
-        // Faults that wait for a frame are served when something has ended, or in time: programs
-        // whose faults are over may then have touched their pages, and three of them can't take
-        // each other's for ever.
-        self.note_page_ins(machine);
-        self.make_room(machine, 0, Need::Reserve);
-        self.return_one(machine);
-        self.swap_out_whole(machine);
-        if core::mem::take(&mut self.is_trim_due) || !self.served.is_empty() {
-            self.trim(machine);
-        }
-        self.release_served();
-        machine.settle();
-        self.absorb_setbacks(machine);
+        self.handle(now, Served::Kept, machine, |vm, machine| {
+            // Faults that wait for a frame are served when something has ended, or in time:
+            // programs whose faults are over may then have touched their pages, and three of them
+            // can't take each other's for ever.
+            vm.note_page_ins(machine);
+            vm.make_room(machine, 0, Need::Reserve);
+            vm.return_one(machine);
+            vm.swap_out_whole(machine);
+            if core::mem::take(&mut vm.is_trim_due) || vm.waiting.has_served() {
+                vm.trim(machine);
+            }
+            vm.release_served();
+        });
     }
 
     /// Sets how many frames may be in use: at least one more than the reserve and at most
@@ -583,33 +380,20 @@ impl Vm {
     /// Work: one step a frame gained or lost and a pinned page, and at most one round of reclaim.
     pub fn handle_limit(&mut self, now: Time, machine: &mut dyn Machine, frames: u32) {
         assert!(frames > self.config.reserve && frames <= self.config.frames_max);
-        self.now = now;
-        self.release_served();
-        self.frames.set_limit(frames);
-        self.config = self.config.clone().limited(frames);
-        self.policy.resize(frames);
-        self.disown_excess(machine);
-        while let Some(frame) = self.frames.retire_one() {
-            machine.retire(frame);
-        }
-        let mut from = 0;
-        while let Some(frame) = self.frames.reinstate_one(from) {
-            from = frame.index();
-        }
-        self.make_room(machine, 0, Need::Reserve);
-        self.serve_stalled(machine);
-        machine.settle();
-        self.absorb_setbacks(machine);
-    }
-
-    pub(crate) fn log(&mut self, decision: Decision) {
-        if self.config.is_logging {
-            self.decisions.push_back(decision);
-        }
-    }
-
-    pub(crate) fn take_ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket - 1)
+        self.handle(now, Served::Released, machine, |vm, machine| {
+            vm.memory.frames_mut().set_limit(frames);
+            vm.config = vm.config.clone().limited(frames);
+            vm.policy.resize(frames);
+            vm.disown_excess(machine);
+            while let Some(frame) = vm.memory.frames_mut().retire_one() {
+                machine.retire(frame);
+            }
+            let mut from = 0;
+            while let Some(frame) = vm.memory.frames_mut().reinstate_one(from) {
+                from = frame.index();
+            }
+            vm.make_room(machine, 0, Need::Reserve);
+            vm.serve_stalled(machine);
+        });
     }
 }

@@ -1,7 +1,7 @@
 //! Every simulated pager passes the suite for pagers.
 
 use tidemark_core::id::{FrameId, PageId, PagerId, SlotId};
-use tidemark_core::pager::{Direction, Pager, Place, Reply, Request};
+use tidemark_core::pager::{Direction, Place, Reply, Request};
 use tidemark_model::conformance::{Depot, PAGER};
 use tidemark_model::pager::{SimPager, Temper};
 use tidemark_model::physical::{Physical, Stamp};
@@ -12,7 +12,7 @@ struct SimDepot {
     place: Place,
 }
 
-impl Pager for SimDepot {
+impl Depot for SimDepot {
     fn start(&mut self, request: Request, pages: &[PageId], frames: &[FrameId]) {
         self.pager.start(request, pages, frames);
     }
@@ -20,9 +20,7 @@ impl Pager for SimDepot {
     fn next_reply(&mut self) -> Option<Reply> {
         self.pager.next_reply()
     }
-}
 
-impl Depot for SimDepot {
     fn place_of(&self, _pages: u32) -> Place {
         self.place
     }

@@ -32,7 +32,7 @@ use std::collections::VecDeque;
 
 use tidemark_core::column::Column;
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, Rights, Setback};
+use tidemark_core::machine::{Machine, PageBits, Rights, Setback};
 
 use self::registration::register_patiently;
 use crate::hand::Hand;
@@ -593,43 +593,6 @@ impl Machine for LiveMachine {
         self.set_unmapped(frame);
     }
 
-    fn take_referenced(&mut self, frame: FrameId) -> bool {
-        match self.slots[frame.index()].standing {
-            Standing::Unmapped | Standing::Leaving => false,
-            // Somebody waits for it: it is in use, and can't be unmapped before it is mapped.
-            Standing::Deferred => true,
-            Standing::Mapped | Standing::Entering => {
-                self.restrict(frame, Rights::None);
-                true
-            }
-        }
-    }
-
-    fn answers_arrival(&self) -> bool {
-        true
-    }
-
-    fn take_modified(&mut self, frame: FrameId) -> bool {
-        if self.slots[frame.index()].standing == Standing::Leaving {
-            self.settle();
-        }
-        if self.is_mapped(frame) {
-            // It could not be unmapped: a setback tells why.
-            return true;
-        }
-        let sum = self.sum(frame);
-        let slot = &mut self.slots[frame.index()];
-        let was_entered = std::mem::take(&mut slot.was_entered);
-        let is_modified = sum != slot.sum || (self.is_suspicious && was_entered);
-        slot.sum = sum;
-        slot.is_sum_current = true;
-        is_modified
-    }
-
-    fn may_be_modified(&self, frame: FrameId) -> bool {
-        !self.is_suspicious || self.slots[frame.index()].was_entered
-    }
-
     fn zero(&mut self, frame: FrameId) {
         self.empty_slots();
         let slot = self.writable(frame);
@@ -705,6 +668,45 @@ impl Machine for LiveMachine {
 
     fn take_setback(&mut self) -> Option<(FrameId, Setback)> {
         self.setbacks.pop_front()
+    }
+}
+
+impl PageBits for LiveMachine {
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        match self.slots[frame.index()].standing {
+            Standing::Unmapped | Standing::Leaving => false,
+            // Somebody waits for it: it is in use, and can't be unmapped before it is mapped.
+            Standing::Deferred => true,
+            Standing::Mapped | Standing::Entering => {
+                self.restrict(frame, Rights::None);
+                true
+            }
+        }
+    }
+
+    fn answers_arrival(&self) -> bool {
+        true
+    }
+
+    fn take_modified(&mut self, frame: FrameId) -> bool {
+        if self.slots[frame.index()].standing == Standing::Leaving {
+            self.settle();
+        }
+        if self.is_mapped(frame) {
+            // It could not be unmapped: a setback tells why.
+            return true;
+        }
+        let sum = self.sum(frame);
+        let slot = &mut self.slots[frame.index()];
+        let was_entered = std::mem::take(&mut slot.was_entered);
+        let is_modified = sum != slot.sum || (self.is_suspicious && was_entered);
+        slot.sum = sum;
+        slot.is_sum_current = true;
+        is_modified
+    }
+
+    fn may_be_modified(&self, frame: FrameId) -> bool {
+        !self.is_suspicious || self.slots[frame.index()].was_entered
     }
 }
 

@@ -6,7 +6,7 @@
 
 use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage};
 use tidemark_core::machine::{Machine, Rights};
-use tidemark_core::pager::{Direction, Outcome, Pager, Place, Reply, Request};
+use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
 
 use crate::physical::Stamp;
 
@@ -25,7 +25,13 @@ pub trait ProgramSide: Machine {
 }
 
 /// A pager with frames to serve.
-pub trait Depot: Pager {
+pub trait Depot {
+    /// Starts a transfer: `pages[i]` to or from `frames[i]`. Its reply may come in any order.
+    fn start(&mut self, request: Request, pages: &[PageId], frames: &[FrameId]);
+
+    /// Hands over the next finished transfer.
+    fn next_reply(&mut self) -> Option<Reply>;
+
     /// Where the suite may keep `pages` pages.
     fn place_of(&self, pages: u32) -> Place;
 
@@ -192,7 +198,7 @@ pub const SHARING_MACHINE: &[MachineTest] = &[
     }),
 ];
 
-/// The tests of [`Pager`].
+/// The tests of pagers.
 pub const PAGER: &[PagerTest] = &[
     ("what_was_stored_is_fetched", |depot| {
         transfer(

@@ -5,9 +5,10 @@
 //! [`cache`](crate::cache) counts.
 
 use tidemark_core::backing::LocalSlots;
+use tidemark_core::driver::Driver;
 use tidemark_core::fault::{Access, Event, Fault, Resolution};
 use tidemark_core::id::{FrameId, SpaceId, VirtPage, Waiter};
-use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::machine::{Machine, PageBits, Rights};
 use tidemark_core::pager::{Direction, Outcome, Reply};
 use tidemark_core::policy::{Policy, Sees};
 use tidemark_core::time::Time;
@@ -104,34 +105,64 @@ fn is_over(machine: &mut OneProgram, at: VirtPage, tries: u32) -> bool {
 }
 
 fn serve(vm: &mut Vm, machine: &mut OneProgram, now: Time, fault: Fault) {
-    let is_pending = match vm.handle_fault(now, machine, fault) {
-        Resolution::Resolved => false,
-        Resolution::Pending => true,
+    let is_over = match vm.handle_fault(now, machine, fault) {
+        Resolution::Resolved(_) => true,
+        Resolution::Pending(_) => false,
         Resolution::Invalid => unreachable!("all pages are mapped for writing"),
     };
-    answer_all(vm, machine, now);
-    vm.handle_idle(now, machine);
-    answer_all(vm, machine, now);
-    let mut is_over = !is_pending;
-    while let Some(event) = vm.poll_event() {
-        assert_eq!(event, Event::Resolved(fault), "nothing else can happen");
-        is_over = true;
-    }
-    assert!(is_over, "{fault:?} waits for nothing");
+    let mut answering = Answering {
+        vm,
+        machine,
+        now,
+        fault,
+        is_over,
+    };
+    answering.conclude();
+    assert!(answering.is_over, "{fault:?} waits for nothing");
 }
 
-fn answer_all(vm: &mut Vm, machine: &mut OneProgram, now: Time) {
-    while let Some(request) = vm.poll_request() {
-        if request.direction == Direction::Fetch {
-            for frame in vm.frames_of(request.ticket) {
-                machine.holding[frame.index()] = None;
+/// A fault that is being served, with pagers that answer at once.
+struct Answering<'a> {
+    vm: &'a mut Vm,
+    machine: &'a mut OneProgram,
+    now: Time,
+    fault: Fault,
+    is_over: bool,
+}
+
+impl Driver for Answering<'_> {
+    fn start_requests(&mut self) -> bool {
+        let mut has_started = false;
+        while let Some(request) = self.vm.poll_request() {
+            has_started = true;
+            if request.direction == Direction::Fetch {
+                for frame in self.vm.frames_of(request.ticket) {
+                    self.machine.holding[frame.index()] = None;
+                }
             }
+            let reply = Reply {
+                ticket: request.ticket,
+                outcome: Outcome::Done,
+            };
+            self.vm.handle_reply(self.now, self.machine, reply);
         }
-        let reply = Reply {
-            ticket: request.ticket,
-            outcome: Outcome::Done,
-        };
-        vm.handle_reply(now, machine, reply);
+        has_started
+    }
+
+    fn pass_event(&mut self) -> bool {
+        let event = self.vm.poll_event();
+        match event {
+            None => false,
+            Some(Event::Resolved(fault, _)) if fault == self.fault => {
+                self.is_over = true;
+                true
+            }
+            Some(other) => unreachable!("nothing else can happen: {other:?}"),
+        }
+    }
+
+    fn make_room(&mut self) {
+        self.vm.handle_idle(self.now, self.machine);
     }
 }
 
@@ -174,21 +205,6 @@ impl Machine for OneProgram {
         self.unmap(frame);
     }
 
-    fn take_referenced(&mut self, frame: FrameId) -> bool {
-        match self.kind {
-            MachineKind::Bits => std::mem::take(&mut self.referenced[frame.index()]),
-            MachineKind::SoftFaults => self.unmap(frame),
-        }
-    }
-
-    fn answers_arrival(&self) -> bool {
-        self.kind == MachineKind::SoftFaults
-    }
-
-    fn take_modified(&mut self, frame: FrameId) -> bool {
-        std::mem::take(&mut self.modified[frame.index()])
-    }
-
     fn zero(&mut self, frame: FrameId) {
         self.holding[frame.index()] = None;
     }
@@ -208,4 +224,21 @@ impl Machine for OneProgram {
     fn retire(&mut self, _: FrameId) {}
 
     fn settle(&mut self) {}
+}
+
+impl PageBits for OneProgram {
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        match self.kind {
+            MachineKind::Bits => std::mem::take(&mut self.referenced[frame.index()]),
+            MachineKind::SoftFaults => self.unmap(frame),
+        }
+    }
+
+    fn answers_arrival(&self) -> bool {
+        self.kind == MachineKind::SoftFaults
+    }
+
+    fn take_modified(&mut self, frame: FrameId) -> bool {
+        std::mem::take(&mut self.modified[frame.index()])
+    }
 }

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, Rights, Setback};
+use tidemark_core::machine::{Machine, PageBits, Rights, Setback};
 
 use crate::conformance::ProgramSide;
 use crate::physical::{Physical, Stamp};
@@ -307,53 +307,6 @@ impl Machine for SimMachine {
         self.mark_unsettled(frame);
     }
 
-    fn take_referenced(&mut self, frame: FrameId) -> bool {
-        match self.kind {
-            Kind::Bits => {
-                self.physical
-                    .mark(frame, |marks| marks.is_referenced = false)
-                    .is_referenced
-            }
-            Kind::SoftFaults => {
-                let is_mapped = self.is_mapped(frame);
-                self.mark_unsettled(frame);
-                self.unmap_all(frame);
-                is_mapped
-            }
-        }
-    }
-
-    fn answers_arrival(&self) -> bool {
-        self.kind == Kind::SoftFaults
-    }
-
-    fn take_modified(&mut self, frame: FrameId) -> bool {
-        assert!(
-            !self.is_mapped(frame),
-            "{frame:?} is asked whether it changed while it can"
-        );
-        assert!(
-            !self.unsettled.contains(&frame),
-            "{frame:?} is asked before it has settled"
-        );
-        let is_different = self.physical.take_difference(frame);
-        let bit = self
-            .physical
-            .mark(frame, |marks| marks.is_modified = false)
-            .is_modified;
-        match self.kind {
-            Kind::Bits => bit,
-            Kind::SoftFaults => is_different,
-        }
-    }
-
-    fn may_be_modified(&self, frame: FrameId) -> bool {
-        match self.kind {
-            Kind::Bits => self.physical.mark(frame, |_| ()).is_modified,
-            Kind::SoftFaults => true,
-        }
-    }
-
     fn zero(&mut self, frame: FrameId) {
         assert!(
             !self.is_mapped(frame),
@@ -444,6 +397,55 @@ impl Machine for SimMachine {
 
     fn take_setback(&mut self) -> Option<(FrameId, Setback)> {
         self.setbacks.pop_front()
+    }
+}
+
+impl PageBits for SimMachine {
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        match self.kind {
+            Kind::Bits => {
+                self.physical
+                    .mark(frame, |marks| marks.is_referenced = false)
+                    .is_referenced
+            }
+            Kind::SoftFaults => {
+                let is_mapped = self.is_mapped(frame);
+                self.mark_unsettled(frame);
+                self.unmap_all(frame);
+                is_mapped
+            }
+        }
+    }
+
+    fn answers_arrival(&self) -> bool {
+        self.kind == Kind::SoftFaults
+    }
+
+    fn take_modified(&mut self, frame: FrameId) -> bool {
+        assert!(
+            !self.is_mapped(frame),
+            "{frame:?} is asked whether it changed while it can"
+        );
+        assert!(
+            !self.unsettled.contains(&frame),
+            "{frame:?} is asked before it has settled"
+        );
+        let is_different = self.physical.take_difference(frame);
+        let bit = self
+            .physical
+            .mark(frame, |marks| marks.is_modified = false)
+            .is_modified;
+        match self.kind {
+            Kind::Bits => bit,
+            Kind::SoftFaults => is_different,
+        }
+    }
+
+    fn may_be_modified(&self, frame: FrameId) -> bool {
+        match self.kind {
+            Kind::Bits => self.physical.mark(frame, |_| ()).is_modified,
+            Kind::SoftFaults => true,
+        }
     }
 }
 

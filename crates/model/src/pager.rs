@@ -1,9 +1,9 @@
 //! The simulated pager: a store that is slow, reorders, fails and fills up.
 //!
 //! The same [`SimPager`] stands for the swap store and for external pagers; only the addresses
-//! differ. It is as unkind as [`Pager`] allows: the bytes of a transfer are read or written at any
-//! moment between its start and its end, a failed store leaves noise on the store, a failed fetch
-//! leaves noise in the frames, and a slot that was given back holds noise.
+//! differ. It is as unkind as the [seam](tidemark_core::pager) allows: the bytes of a transfer are
+//! read or written at any moment between its start and its end, a failed store leaves noise on the
+//! store, a failed fetch leaves noise in the frames, and a slot that was given back holds noise.
 //!
 //! # Invariants
 //! 1. Every transfer is answered exactly once, at the time drawn for it when it started.
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use tidemark_core::backing::{LocalSlots, Slots};
 use tidemark_core::id::{FrameId, PageId, PagerId, SlotId, Ticket};
-use tidemark_core::pager::{Direction, Outcome, Pager, Place, Reply, Request};
+use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
 use tidemark_core::time::Time;
 
 use crate::physical::{Physical, Stamp};
@@ -279,8 +279,9 @@ impl SimPager {
     }
 }
 
-impl Pager for SimPager {
-    fn start(&mut self, request: Request, pages: &[PageId], frames: &[FrameId]) {
+impl SimPager {
+    /// Starts a transfer: `pages[i]` to or from `frames[i]`.
+    pub fn start(&mut self, request: Request, pages: &[PageId], frames: &[FrameId]) {
         assert_eq!(pages.len(), frames.len());
         assert_eq!(
             pages.len(),
@@ -325,7 +326,8 @@ impl Pager for SimPager {
         );
     }
 
-    fn next_reply(&mut self) -> Option<Reply> {
+    /// Hands over the next finished transfer.
+    pub fn next_reply(&mut self) -> Option<Reply> {
         if self.next_due()? > self.now {
             return None;
         }

@@ -4,7 +4,7 @@
 //! Whoever owns it maps pages and sets bits itself; the policy reaches it through its probe alone.
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::machine::{Machine, PageBits, Rights};
 
 /// What the policy's questions are answered from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,21 +125,6 @@ impl Machine for Sampled {
         self.unmap(frame);
     }
 
-    fn take_referenced(&mut self, frame: FrameId) -> bool {
-        match self.kind {
-            MachineKind::Bits => self.take_bit(frame),
-            MachineKind::SoftFaults => self.unmap(frame),
-        }
-    }
-
-    fn forget_references(&mut self) -> bool {
-        let has_bits = self.kind == MachineKind::Bits;
-        if has_bits {
-            self.clear_bits();
-        }
-        has_bits
-    }
-
     fn enter(&mut self, _: SpaceId, _: VirtPage, _: FrameId, _: Rights) {
         unreachable!("the memory maps pages itself")
     }
@@ -150,16 +135,6 @@ impl Machine for Sampled {
 
     fn discard(&mut self, _: FrameId) {
         unreachable!("policies own no pages")
-    }
-
-    fn answers_arrival(&self) -> bool {
-        self.kind == MachineKind::SoftFaults
-    }
-
-    fn take_modified(&mut self, frame: FrameId) -> bool {
-        let mark = &mut self.marks[frame.index()];
-        assert!(!mark.is_mapped, "nobody can tell yet");
-        std::mem::take(&mut mark.is_modified)
     }
 
     fn zero(&mut self, _: FrameId) {
@@ -183,6 +158,33 @@ impl Machine for Sampled {
     }
 
     fn settle(&mut self) {}
+}
+
+impl PageBits for Sampled {
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        match self.kind {
+            MachineKind::Bits => self.take_bit(frame),
+            MachineKind::SoftFaults => self.unmap(frame),
+        }
+    }
+
+    fn forget_references(&mut self) -> bool {
+        let has_bits = self.kind == MachineKind::Bits;
+        if has_bits {
+            self.clear_bits();
+        }
+        has_bits
+    }
+
+    fn answers_arrival(&self) -> bool {
+        self.kind == MachineKind::SoftFaults
+    }
+
+    fn take_modified(&mut self, frame: FrameId) -> bool {
+        let mark = &mut self.marks[frame.index()];
+        assert!(!mark.is_mapped, "nobody can tell yet");
+        std::mem::take(&mut mark.is_modified)
+    }
 }
 
 #[cfg(test)]

@@ -14,12 +14,13 @@ mod time;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use tidemark_core::driver::Driver;
 use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
 use tidemark_core::frame::State;
 use tidemark_core::id::{FrameId, ObjectId, PagerId, SpaceId, VirtPage, Waiter};
 use tidemark_core::load::{self, LoadControl, Turn};
 use tidemark_core::machine::Rights;
-use tidemark_core::pager::{Pager, Place};
+use tidemark_core::pager::Place;
 use tidemark_core::policy::registry;
 use tidemark_core::space::Advice;
 use tidemark_core::time::Time;
@@ -601,11 +602,11 @@ impl Stage {
         }
         let resolution = self.vm.handle_fault(self.now, &mut self.machine, fault);
         match resolution {
-            Resolution::Resolved => {
+            Resolution::Resolved(_) => {
                 assert!(self.reach(&touch), "{fault:?} is resolved and faults again");
                 Touched::Done
             }
-            Resolution::Pending => {
+            Resolution::Pending(_) => {
                 assert!(
                     self.is_allowed(&touch),
                     "{fault:?} is not allowed, and waits"
@@ -662,49 +663,15 @@ impl Stage {
     /// What follows every event: requests go out, programs whose faults are over go on, and
     /// everything is checked.
     fn after_step(&mut self) {
-        self.collect();
-        self.make_room();
+        self.conclude();
+        self.check();
         while let Some(waiter) = self.ready.pop_front() {
             let Some(touch) = self.waiting.remove(&waiter) else {
                 continue;
             };
             self.try_touch(waiter, touch);
-            self.collect();
-            self.make_room();
-        }
-    }
-
-    /// Lets the core make room before programs touch what has come: the worst moment for it.
-    fn make_room(&mut self) {
-        self.check();
-        self.vm.handle_idle(self.now, &mut self.machine);
-        self.collect();
-        self.check();
-    }
-
-    fn collect(&mut self) {
-        while let Some(slot) = self.ledger.take_given_back() {
-            self.swap.spoil(Address::Slot(slot));
-        }
-        while let Some(request) = self.vm.poll_request() {
-            let pages = self.vm.pages_of(request.ticket);
-            let frames = self.vm.frames_of(request.ticket);
-            if self.is_traced {
-                eprintln!("      {request:?}: {pages:?} {frames:?}");
-            }
-            match request.place {
-                Place::Swap { .. } => self.swap.start(request, pages, frames),
-                Place::External { .. } => self.outside.start(request, pages, frames),
-            }
-        }
-        while let Some(event) = self.vm.poll_event() {
-            self.note(event);
-        }
-        while let Some(decision) = self.vm.poll_decision() {
-            if self.is_traced {
-                eprintln!("      {decision}");
-            }
-            self.decisions.push(decision.to_string());
+            self.conclude();
+            self.check();
         }
     }
 
@@ -713,7 +680,7 @@ impl Stage {
             eprintln!("      {event:?}");
         }
         match event {
-            Event::Resolved(fault) | Event::Retry(fault) => self.ready.push_back(fault.waiter),
+            Event::Resolved(fault, _) | Event::Retry(fault) => self.ready.push_back(fault.waiter),
             Event::Failed(fault, failure) => {
                 // The touch is over: on a live process, the program with it.
                 if self.waiting.remove(&fault.waiter).is_some() {
@@ -787,5 +754,47 @@ impl Stage {
     /// The frame that holds the page, if it is resident there.
     pub fn frame_at(&self, space: SpaceId, at: VirtPage) -> Option<FrameId> {
         self.vm.frame_at(space, at)
+    }
+}
+
+impl Driver for Stage {
+    fn start_requests(&mut self) -> bool {
+        while let Some(slot) = self.ledger.take_given_back() {
+            self.swap.spoil(Address::Slot(slot));
+        }
+        let mut has_started = false;
+        while let Some(request) = self.vm.poll_request() {
+            has_started = true;
+            let pages = self.vm.pages_of(request.ticket);
+            let frames = self.vm.frames_of(request.ticket);
+            if self.is_traced {
+                eprintln!("      {request:?}: {pages:?} {frames:?}");
+            }
+            match request.place {
+                Place::Swap { .. } => self.swap.start(request, pages, frames),
+                Place::External { .. } => self.outside.start(request, pages, frames),
+            }
+        }
+        has_started
+    }
+
+    fn pass_event(&mut self) -> bool {
+        let event = self.vm.poll_event();
+        event.map(|event| self.note(event)).is_some()
+    }
+
+    /// Before programs touch what has come: the worst moment for it.
+    fn make_room(&mut self) {
+        self.check();
+        self.vm.handle_idle(self.now, &mut self.machine);
+    }
+
+    fn note_decisions(&mut self) {
+        while let Some(decision) = self.vm.poll_decision() {
+            if self.is_traced {
+                eprintln!("      {decision}");
+            }
+            self.decisions.push(decision.to_string());
+        }
     }
 }

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use tidemark_core::id::{FrameId, PageId, SpaceId};
-use tidemark_core::policy::{Arrival, Departure, Description, KernelUse, Policy, Probe};
+use tidemark_core::policy::{
+    Arrival, Departure, Description, KernelUse, Policy, Probe, SimulatedPolicy, SpacePolicy,
+};
 
 /// A policy that checks what it hears and what the one inside answers.
 pub struct Witness {
@@ -72,32 +74,8 @@ impl Policy for Witness {
         self.inner.page_rescued(frame);
     }
 
-    fn page_referenced(&mut self, frame: FrameId) {
-        assert!(
-            self.entered.contains_key(&frame),
-            "{frame:?} is used and has no page"
-        );
-        self.inner.page_referenced(frame);
-    }
-
     fn page_missed(&mut self, page: PageId) {
         self.inner.page_missed(page);
-    }
-
-    fn page_foreseen(&mut self, frame: FrameId, next: u64) {
-        assert!(
-            self.entered.contains_key(&frame),
-            "{frame:?} is foreseen and has no page"
-        );
-        self.inner.page_foreseen(frame, next);
-    }
-
-    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
-        self.inner.clock_moved(space, ticks);
-    }
-
-    fn space_ended(&mut self, space: SpaceId) {
-        self.inner.space_ended(space);
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
@@ -115,6 +93,46 @@ impl Policy for Witness {
         self.expect_choice(chosen, probe)
     }
 
+    fn tick(&mut self, probe: &mut Probe<'_>) {
+        self.inner.tick(probe);
+    }
+
+    fn resize(&mut self, frames: u32) {
+        self.inner.resize(frames);
+    }
+
+    fn check(&self) {
+        self.inner.check();
+    }
+}
+
+impl SimulatedPolicy for Witness {
+    fn page_referenced(&mut self, frame: FrameId) {
+        assert!(
+            self.entered.contains_key(&frame),
+            "{frame:?} is used and has no page"
+        );
+        self.inner.page_referenced(frame);
+    }
+
+    fn page_foreseen(&mut self, frame: FrameId, next: u64) {
+        assert!(
+            self.entered.contains_key(&frame),
+            "{frame:?} is foreseen and has no page"
+        );
+        self.inner.page_foreseen(frame, next);
+    }
+}
+
+impl SpacePolicy for Witness {
+    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
+        self.inner.clock_moved(space, ticks);
+    }
+
+    fn space_ended(&mut self, space: SpaceId) {
+        self.inner.space_ended(space);
+    }
+
     fn demand(&self, space: SpaceId) -> Option<u32> {
         self.inner.demand(space)
     }
@@ -128,19 +146,7 @@ impl Policy for Witness {
         spare
     }
 
-    fn tick(&mut self, probe: &mut Probe<'_>) {
-        self.inner.tick(probe);
-    }
-
     fn walks(&self) -> bool {
         self.inner.walks()
-    }
-
-    fn resize(&mut self, frames: u32) {
-        self.inner.resize(frames);
-    }
-
-    fn check(&self) {
-        self.inner.check();
     }
 }

@@ -6,7 +6,9 @@
 //! 2. A module whose calls were stopped or trapped [`SETBACKS_MAX`] times is called no more.
 
 use tidemark_core::id::{FrameId, PageId, SpaceId};
-use tidemark_core::policy::{Arrival, Departure, Description, Policy, Probe};
+use tidemark_core::policy::{
+    Arrival, Departure, Description, Policy, Probe, SimulatedPolicy, SpacePolicy,
+};
 use tidemark_core::queue::Queues;
 use wasmi::{TypedFunc, WasmParams, WasmResults};
 
@@ -148,24 +150,6 @@ impl Policy for Hosted {
         self.tell(|calls| calls.page_missed, numbers(page));
     }
 
-    fn page_referenced(&mut self, frame: FrameId) {
-        self.tell(|calls| calls.page_referenced, signed(frame));
-    }
-
-    fn page_foreseen(&mut self, frame: FrameId, next: u64) {
-        let parameters = (signed(frame), next.cast_signed());
-        self.tell(|calls| calls.page_foreseen, parameters);
-    }
-
-    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
-        let parameters = (space.0.cast_signed(), ticks.cast_signed());
-        self.tell(|calls| calls.clock_moved, parameters);
-    }
-
-    fn space_ended(&mut self, space: SpaceId) {
-        self.tell(|calls| calls.space_ended, space.0.cast_signed());
-    }
-
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let answer = self.ask(|calls| Some(calls.choose), probe);
         if let Some(named) = answer {
@@ -202,6 +186,28 @@ impl Policy for Hosted {
 
     fn check(&self) {
         self.order.check();
+    }
+}
+
+impl SimulatedPolicy for Hosted {
+    fn page_referenced(&mut self, frame: FrameId) {
+        self.tell(|calls| calls.page_referenced, signed(frame));
+    }
+
+    fn page_foreseen(&mut self, frame: FrameId, next: u64) {
+        let parameters = (signed(frame), next.cast_signed());
+        self.tell(|calls| calls.page_foreseen, parameters);
+    }
+}
+
+impl SpacePolicy for Hosted {
+    fn clock_moved(&mut self, space: SpaceId, ticks: u64) {
+        let parameters = (space.0.cast_signed(), ticks.cast_signed());
+        self.tell(|calls| calls.clock_moved, parameters);
+    }
+
+    fn space_ended(&mut self, space: SpaceId) {
+        self.tell(|calls| calls.space_ended, space.0.cast_signed());
     }
 }
 

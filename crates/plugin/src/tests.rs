@@ -2,7 +2,9 @@ use std::sync::{Arc, Mutex};
 
 use tidemark_core::id::{FrameId, PageId};
 use tidemark_core::policy::registry::BuildError;
-use tidemark_core::policy::{Arrival, Departure, Description, Policy, Probe, Sees};
+use tidemark_core::policy::{
+    Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
+};
 use tidemark_core::vm::Config;
 use tidemark_model::cache::{Cache, MachineKind, Misses, replay};
 use tidemark_model::conformance::policy::Candidate;
@@ -87,6 +89,10 @@ impl Policy for Watched {
         choice
     }
 }
+
+impl SimulatedPolicy for Watched {}
+
+impl SpacePolicy for Watched {}
 
 fn choices(name: &str, frames: u32, kind: MachineKind, pages: &[u64]) -> Vec<Option<FrameId>> {
     let choices = Arc::default();

@@ -3,8 +3,9 @@
 //! The compiler keeps most of it out: `no_std` without dependencies has no clock, thread, file or
 //! randomly seeded table. What remains is checked here.
 
+use crate::finding::Finding;
 use crate::source::{blank, line_of, words};
-use crate::{Finding, Tree};
+use crate::tree::Tree;
 
 /// A word that may not stand in the core, and why.
 const BANNED: [(&str, &str); 7] = [

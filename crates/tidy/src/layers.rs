@@ -1,7 +1,8 @@
 //! `one-way`: dependencies point down. `empty-core`: the core has none, nor has what else a bare
 //! machine runs.
 
-use crate::{Finding, Tree};
+use crate::finding::Finding;
+use crate::tree::Tree;
 
 /// What each crate may depend on, of our own. Below stands before above, so that the table itself
 /// can have no cycle; [`check`] holds it to that.

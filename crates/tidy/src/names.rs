@@ -1,8 +1,9 @@
 //! `domain-nouns`: no file or module is named by a word that fits anything. And no file names the
 //! host of a package registry: what the build fetches, it fetches as the machine is set up to.
 
+use crate::finding::Finding;
 use crate::source::{blank, line_of, words};
-use crate::{Finding, Tree};
+use crate::tree::Tree;
 
 /// Words that say nothing of what a file is about.
 const BANNED: [&str; 9] = [

@@ -2,8 +2,9 @@
 //! which knows the inputs and what is there already. Everything else that the command writes is its
 //! own, and stands in the files listed here.
 
+use crate::finding::Finding;
 use crate::source::{blank, line_of};
-use crate::{Finding, Tree};
+use crate::tree::Tree;
 
 /// Where the rule holds.
 const COMMAND: &str = "crates/cli/src/";

@@ -1,11 +1,12 @@
 //! `two-places`: a policy is known to its own file and to the registry. And what nobody runs or
 //! imports is removed: every module is declared, every script is called.
 
+use crate::finding::Finding;
 use crate::source::{blank, line_of, words};
-use crate::{Finding, Tree};
+use crate::tree::Tree;
 
-const POLICIES: &str = "crates/core/src/policy/";
-const REGISTRY: &str = "crates/core/src/policy/registry.rs";
+const POLICIES: &str = "crates/core/src/policies/";
+const REGISTRY: &str = "crates/core/src/policies.rs";
 
 /// Finds policies that a third file names, modules without a declaration, scripts without a caller.
 pub fn check(tree: &Tree) -> Vec<Finding> {
@@ -15,27 +16,31 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The files in `policy/` that the registry declares are policies; nothing else may reach in.
+/// The files in `policies/` that the registry lists are policies; nothing else may reach in.
 fn check_policies(tree: &Tree) -> Vec<Finding> {
     let Some(registry) = tree.text(REGISTRY).map(blank) else {
         return Vec::new();
     };
-    let policies = tree.rust_files().filter_map(|(path, _)| {
-        let name = path.strip_prefix(POLICIES)?.strip_suffix(".rs")?;
-        words(&registry)
-            .any(|(_, word)| word == name)
-            .then_some(name)
-    });
-    let policies: Vec<&str> = policies.filter(|name| *name != "registry").collect();
+    let policies: Vec<String> = tree
+        .rust_files()
+        .filter_map(|(path, _)| {
+            let name = path.strip_prefix(POLICIES)?.strip_suffix(".rs")?;
+            Some(name.replace('/', "::"))
+        })
+        .filter(|name| registry.contains(&format!("{name}::build")))
+        .collect();
     let mut findings = Vec::new();
     for (path, text) in tree.rust_files() {
-        // Below `policy/` one policy may build on another, and the registry names them all.
-        if path.starts_with(POLICIES) || !path.contains("/src/") {
+        // Below `policies/` one policy may build on another, and the registry names them all.
+        if path.starts_with(POLICIES) || path == REGISTRY || !path.contains("/src/") {
             continue;
         }
         let code = blank(text);
         for name in &policies {
-            let Some(at) = code.find(&format!("policy::{name}::")) else {
+            let found = ["policies", "registry"]
+                .iter()
+                .find_map(|folder| code.find(&format!("{folder}::{name}::")));
+            let Some(at) = found else {
                 continue;
             };
             let message = format!("`{name}` is named outside its file and the registry");
@@ -107,16 +112,18 @@ mod tests {
     #[test]
     fn a_policy_named_in_a_third_place_is_found() {
         let mut tree = tree(&[
-            ("crates/core/src/lib.rs", "pub mod policy;"),
-            ("crates/core/src/policy.rs", "pub mod registry;"),
-            (REGISTRY, "mod clock;"),
-            ("crates/core/src/policy/clock.rs", ""),
-            ("crates/cli/src/main.rs", "// policy::clock::Clock"),
+            ("crates/core/src/lib.rs", "pub mod policies;"),
+            (REGISTRY, "mod classic { mod clock; } classic::clock::build"),
+            ("crates/core/src/policies/classic/clock.rs", ""),
+            (
+                "crates/cli/src/main.rs",
+                "// policies::classic::clock::build",
+            ),
         ]);
         assert_eq!(check(&tree), []);
         tree.add(
             "crates/cli/src/main.rs",
-            "let policy = core::policy::clock::Clock::new();",
+            "let policy = core::policies::classic::clock::build();",
         );
         assert_eq!(check(&tree).len(), 1);
     }

@@ -1,8 +1,9 @@
 //! `unsafe-has-an-address`: unsafe code lives in five places, and every other crate forbids it. An
 //! example of the documentation that is a program of its own may have it, too.
 
+use crate::finding::Finding;
 use crate::source::{blank, line_of, words};
-use crate::{Finding, Tree};
+use crate::tree::Tree;
 
 /// Where unsafe code may stand.
 const ADDRESSES: [&str; 6] = [

@@ -12,8 +12,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Description, LoadControl, LoadView, SpaceLoad, Verdict};
-use crate::policy::Knob;
+use crate::seams::description::Knob;
+use crate::seams::load_control::{Description, LoadControl, LoadView, SpaceLoad, Verdict};
 
 /// What `clock-pressure` says of itself.
 pub static DESCRIPTION: Description = Description {

@@ -3,9 +3,10 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Description, LoadControl};
 use super::{clock_pressure, medium_term, swap_token, task_swapper, unlimited};
-use crate::policy::registry::{BuildError, collect_near, resolve_knobs};
+use crate::policies::collect_near;
+use crate::policies::settings::{BuildError, resolve_knobs};
+use crate::seams::load_control::{Description, LoadControl};
 
 /// Every load control: what it says of itself, and how it is made.
 static ENTRIES: &[Entry] = &[

@@ -15,9 +15,9 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::{Description, LoadControl, LoadView, Verdict};
 use crate::id::SpaceId;
-use crate::policy::Knob;
+use crate::seams::description::Knob;
+use crate::seams::load_control::{Description, LoadControl, LoadView, Verdict};
 use crate::time::Time;
 
 /// What `swap-token` says of itself.

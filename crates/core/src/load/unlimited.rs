@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{Description, LoadControl, LoadView, Verdict};
+use crate::seams::load_control::{Description, LoadControl, LoadView, Verdict};
 
 /// What `none` says of itself.
 pub static DESCRIPTION: Description = Description {

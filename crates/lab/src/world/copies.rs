@@ -108,7 +108,7 @@ impl<'a> World<'a> {
             let resolution = self.bring(running, copy, now);
             let cost_ns = self.conclude(now);
             self.charge(number, cost_ns);
-            if resolution == Resolution::Pending {
+            if matches!(resolution, Resolution::Pending(_)) {
                 self.processors[number].running = None;
                 let ended = self.processors[number].now;
                 self.put_off(running, ended);
@@ -150,7 +150,7 @@ impl<'a> World<'a> {
             .vm
             .handle_copy(Time(now), &mut self.memory.tables, copy);
         assert_ne!(resolution, Resolution::Invalid, "a window covers its file");
-        if resolution == Resolution::Pending {
+        if matches!(resolution, Resolution::Pending(_)) {
             self.process_of(running).outcome.waits += 1;
             self.shift(running, State::Paging, now);
             if let Some(copying) = &mut self.threads[running].copying {

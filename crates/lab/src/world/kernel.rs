@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use tidemark_core::fault::{Access, Event, Fault, Resolution};
+use tidemark_core::driver::Driver;
+use tidemark_core::fault::{Access, Event, Fault, Resolution, Service};
 use tidemark_core::id::{SpaceId, Ticket, VirtPage, Waiter};
 use tidemark_core::load::Turn;
 use tidemark_core::machine::Rights;
@@ -20,7 +21,7 @@ use super::thread::State;
 /// The disk of swap, and that of files if it is another.
 const SWAP: usize = 0;
 
-impl World<'_> {
+impl<'a> World<'a> {
     /// Serves the fault of a thread on its processor.
     pub(super) fn take_fault(&mut self, number: usize, running: usize) {
         if self.fill_unseen(number, running) {
@@ -45,16 +46,16 @@ impl World<'_> {
         if !self.scenario.is_in_step {
             self.memory.vm.handle_clock(space, process.ticks());
         }
-        let before = self.memory.vm.counters().soft_faults;
         let resolution = self
             .memory
             .vm
             .handle_fault(Time(now), &mut self.memory.tables, fault);
-        let was_resident = self.memory.vm.counters().soft_faults > before;
         let mut cost_ns = self.system.costs.fault_ns;
         match resolution {
-            Resolution::Resolved => self.threads[running].after_fault = Some(was_resident),
-            Resolution::Pending => {
+            Resolution::Resolved(service) => {
+                self.threads[running].after_fault = Some(service == Service::Minor);
+            }
+            Resolution::Pending(_) => {
                 self.process_of(running).outcome.waits += 1;
                 self.threads[running].after_fault = Some(false);
                 self.shift(running, State::Paging, now);
@@ -66,7 +67,7 @@ impl World<'_> {
         }
         cost_ns += self.conclude(now);
         self.charge(number, cost_ns);
-        if resolution == Resolution::Pending {
+        if matches!(resolution, Resolution::Pending(_)) {
             self.processors[number].running = None;
             // The thread has waited from when the kernel was done with its fault.
             let ended = self.processors[number].now;
@@ -149,15 +150,10 @@ impl World<'_> {
     /// Carries out what a fault or a reply came to, then has room made for whoever comes next.
     /// Answers what all of it cost.
     pub(super) fn conclude(&mut self, now: u64) -> u64 {
-        let cost_ns = self.take_kernel_ns() + self.drain(now);
-        self.memory
-            .vm
-            .handle_idle(Time(now), &mut self.memory.tables);
-        let managed = self.memories().filter(|memory| memory.is_managed);
-        let used = managed.map(|memory| memory.vm.frames().in_use()).sum();
-        self.tally.frames_used_max = self.tally.frames_used_max.max(used);
-        self.look_for_shortage(now);
-        cost_ns + self.take_kernel_ns() + self.drain(now)
+        let cost_ns = self.take_kernel_ns();
+        let mut kernel = self.at(now);
+        kernel.conclude();
+        cost_ns + kernel.cost_ns
     }
 
     /// What the core's last call cost, requests apart.
@@ -177,24 +173,22 @@ impl World<'_> {
 
     /// Carries out what the core wants done, and answers what starting requests cost.
     pub(super) fn drain(&mut self, now: u64) -> u64 {
-        let mut cost_ns = 0;
-        loop {
-            while let Some(request) = self.memory.vm.poll_request() {
-                cost_ns += self.submit(now, request);
-            }
-            while let Some(decision) = self.memory.vm.poll_decision() {
-                self.decisions.push(decision);
-            }
-            let Some(event) = self.memory.vm.poll_event() else {
-                return cost_ns;
-            };
-            self.take_word(now, event);
+        let mut kernel = self.at(now);
+        kernel.carry_out();
+        kernel.cost_ns
+    }
+
+    fn at<'w>(&'w mut self, now: u64) -> Kernel<'w, 'a> {
+        Kernel {
+            world: self,
+            now,
+            cost_ns: 0,
         }
     }
 
     fn take_word(&mut self, now: u64, event: Event) {
         match event {
-            Event::Resolved(fault) | Event::Retry(fault) => {
+            Event::Resolved(fault, _) | Event::Retry(fault) => {
                 let thread = fault.waiter.0 as usize;
                 if self.threads[thread].state == State::Paging {
                     self.make_ready(thread, now);
@@ -288,6 +282,49 @@ impl World<'_> {
             if self.threads[thread].state == State::Suspended {
                 self.make_ready(thread, now);
             }
+        }
+    }
+}
+
+/// The kernel at work on what its memory has decided.
+struct Kernel<'w, 'a> {
+    world: &'w mut World<'a>,
+    now: u64,
+    /// What the work has cost so far.
+    cost_ns: u64,
+}
+
+impl Driver for Kernel<'_, '_> {
+    fn start_requests(&mut self) -> bool {
+        let mut has_started = false;
+        while let Some(request) = self.world.memory.vm.poll_request() {
+            self.cost_ns += self.world.submit(self.now, request);
+            has_started = true;
+        }
+        has_started
+    }
+
+    fn pass_event(&mut self) -> bool {
+        let event = self.world.memory.vm.poll_event();
+        event
+            .map(|event| self.world.take_word(self.now, event))
+            .is_some()
+    }
+
+    fn make_room(&mut self) {
+        let memory = &mut self.world.memory;
+        memory.vm.handle_idle(Time(self.now), &mut memory.tables);
+        let managed = self.world.memories().filter(|memory| memory.is_managed);
+        let used = managed.map(|memory| memory.vm.frames().in_use()).sum();
+        let most = &mut self.world.tally.frames_used_max;
+        *most = (*most).max(used);
+        self.world.look_for_shortage(self.now);
+        self.cost_ns += self.world.take_kernel_ns();
+    }
+
+    fn note_decisions(&mut self) {
+        while let Some(decision) = self.world.memory.vm.poll_decision() {
+            self.world.decisions.push(decision);
         }
     }
 }

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, Rights, Setback};
+use tidemark_core::machine::{Machine, PageBits, Rights, Setback};
 
 use crate::analysis::references::Numbers;
 use crate::analysis::simulate::MachineKind;
@@ -440,58 +440,6 @@ impl Machine for Tables {
         self.forget_page(frame);
     }
 
-    fn take_referenced(&mut self, frame: FrameId) -> bool {
-        match self.kind {
-            MachineKind::SoftFaults => self.unmap_all(frame),
-            MachineKind::Bits => {
-                let mut found = std::mem::take(&mut self.was_referenced[frame.index()]);
-                self.each_entry(frame, |entry| {
-                    found |= *entry & REFERENCED != 0;
-                    *entry &= !REFERENCED;
-                });
-                found
-            }
-        }
-    }
-
-    fn take_referenced_at(&mut self, space: SpaceId, at: VirtPage, frame: FrameId) -> bool {
-        let place = self.table(space).place_of(at);
-        if self.kind == MachineKind::SoftFaults {
-            return self.unmap_one(frame, space.0, place);
-        }
-        let entry = self.entry(space.0, place);
-        if *entry & PRESENT == 0 || *entry & FRAME != frame.0 {
-            return false;
-        }
-        let was_referenced = *entry & REFERENCED != 0;
-        *entry &= !REFERENCED;
-        was_referenced
-    }
-
-    fn answers_arrival(&self) -> bool {
-        self.kind == MachineKind::SoftFaults
-    }
-
-    fn may_be_modified(&self, frame: FrameId) -> bool {
-        let mut at = self.heads[frame.index()];
-        let mut found = self.was_modified[frame.index()];
-        while at != NONE {
-            let Link { space, place, next } = self.links[at as usize];
-            let table = self.tables[space as usize].as_ref();
-            let entry = table.expect("links lead to tables").entries[place as usize];
-            found |= entry & MODIFIED != 0;
-            at = next;
-        }
-        found
-    }
-
-    fn take_modified(&mut self, frame: FrameId) -> bool {
-        assert_eq!(self.heads[frame.index()], NONE, "asked of unmapped frames");
-        let was_modified = self.was_modified[frame.index()];
-        self.forget_page(frame);
-        was_modified
-    }
-
     fn zero(&mut self, frame: FrameId) {
         self.forget_page(frame);
         self.work.zeros += 1;
@@ -534,5 +482,59 @@ impl Machine for Tables {
 
     fn take_setback(&mut self) -> Option<(FrameId, Setback)> {
         self.setbacks.pop_front()
+    }
+}
+
+impl PageBits for Tables {
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        match self.kind {
+            MachineKind::SoftFaults => self.unmap_all(frame),
+            MachineKind::Bits => {
+                let mut found = std::mem::take(&mut self.was_referenced[frame.index()]);
+                self.each_entry(frame, |entry| {
+                    found |= *entry & REFERENCED != 0;
+                    *entry &= !REFERENCED;
+                });
+                found
+            }
+        }
+    }
+
+    fn take_referenced_at(&mut self, space: SpaceId, at: VirtPage, frame: FrameId) -> bool {
+        let place = self.table(space).place_of(at);
+        if self.kind == MachineKind::SoftFaults {
+            return self.unmap_one(frame, space.0, place);
+        }
+        let entry = self.entry(space.0, place);
+        if *entry & PRESENT == 0 || *entry & FRAME != frame.0 {
+            return false;
+        }
+        let was_referenced = *entry & REFERENCED != 0;
+        *entry &= !REFERENCED;
+        was_referenced
+    }
+
+    fn answers_arrival(&self) -> bool {
+        self.kind == MachineKind::SoftFaults
+    }
+
+    fn take_modified(&mut self, frame: FrameId) -> bool {
+        assert_eq!(self.heads[frame.index()], NONE, "asked of unmapped frames");
+        let was_modified = self.was_modified[frame.index()];
+        self.forget_page(frame);
+        was_modified
+    }
+
+    fn may_be_modified(&self, frame: FrameId) -> bool {
+        let mut at = self.heads[frame.index()];
+        let mut found = self.was_modified[frame.index()];
+        while at != NONE {
+            let Link { space, place, next } = self.links[at as usize];
+            let table = self.tables[space as usize].as_ref();
+            let entry = table.expect("links lead to tables").entries[place as usize];
+            found |= entry & MODIFIED != 0;
+            at = next;
+        }
+        found
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
+use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution, Service};
 use tidemark_core::id::{VirtPage, Waiter};
 use tidemark_core::time::Time;
 
@@ -147,18 +147,13 @@ impl Engine {
             access,
             waiter,
         };
-        let before = (
-            self.vm.counters().soft_faults,
-            self.vm.counters().zero_fills,
-        );
         match self.vm.handle_fault(self.now, &mut self.machine, fault) {
-            Resolution::Resolved => {
+            Resolution::Resolved(service) => {
                 self.waiting.take(waiter);
-                let counters = self.vm.counters();
-                let kind = match () {
-                    () if counters.soft_faults > before.0 => Latency::Soft,
-                    () if counters.zero_fills > before.1 => Latency::ZeroFill,
-                    () => Latency::PageIn,
+                let kind = match service {
+                    Service::Minor => Latency::Soft,
+                    Service::ZeroFill => Latency::ZeroFill,
+                    Service::Major | Service::Copy | Service::Buffer => Latency::PageIn,
                 };
                 self.end_wait(arrival, Some(kind));
                 if kind == Latency::Soft {
@@ -166,7 +161,7 @@ impl Engine {
                 }
                 self.note_standing(at);
             }
-            Resolution::Pending => {
+            Resolution::Pending(_) => {
                 self.gauges.add(Counter::PageInFaults, 1);
                 self.place.note_wait(arrival.thread, self.now);
             }
@@ -227,33 +222,29 @@ impl Engine {
         gap.is_some_and(|(start, end)| self.take_over(start, end))
     }
 
-    /// Passes on what the core says became of faults.
-    pub(super) fn handle_events(&mut self) {
-        while let Some(event) = self.vm.poll_event() {
-            match event {
-                Event::Resolved(fault) => {
-                    if let Some(arrival) = self.waiting.take(fault.waiter) {
-                        self.end_wait(arrival, Some(Latency::PageIn));
-                        self.note_standing(fault.at);
-                    }
+    /// Passes on what the core says became of a fault.
+    pub(super) fn handle_event(&mut self, event: Event) {
+        match event {
+            Event::Resolved(fault, _) => {
+                if let Some(arrival) = self.waiting.take(fault.waiter) {
+                    self.end_wait(arrival, Some(Latency::PageIn));
+                    self.note_standing(fault.at);
                 }
-                Event::Retry(fault) => {
-                    self.machine.wake(fault.at);
-                    if let Some(arrival) = self.waiting.take(fault.waiter) {
-                        self.end_wait(arrival, None);
-                    }
-                }
-                Event::Failed(fault, Failure::PagerFailed) => {
-                    self.end_for_fetch(address_of(fault.at))
-                }
-                Event::Failed(_, Failure::StoreFull) => self.end_for_store(false),
-                Event::Failed(_, Failure::StoreFailed) => self.end_for_store(true),
-                Event::StoreFull => self.murmur("the swap store is full"),
-                Event::Disowned { at, .. } => self.note_disowned(at),
-                Event::StoreFailed => self.murmur("the swap store fails to take pages"),
-                // One process has one space; whole processes are suspended by the supervisor.
-                Event::Suspend { .. } | Event::Resume { .. } => {}
             }
+            Event::Retry(fault) => {
+                self.machine.wake(fault.at);
+                if let Some(arrival) = self.waiting.take(fault.waiter) {
+                    self.end_wait(arrival, None);
+                }
+            }
+            Event::Failed(fault, Failure::PagerFailed) => self.end_for_fetch(address_of(fault.at)),
+            Event::Failed(_, Failure::StoreFull) => self.end_for_store(false),
+            Event::Failed(_, Failure::StoreFailed) => self.end_for_store(true),
+            Event::StoreFull => self.murmur("the swap store is full"),
+            Event::Disowned { at, .. } => self.note_disowned(at),
+            Event::StoreFailed => self.murmur("the swap store fails to take pages"),
+            // One process has one space; whole processes are suspended by the supervisor.
+            Event::Suspend { .. } | Event::Resume { .. } => {}
         }
     }
 

@@ -17,6 +17,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use tidemark_core::driver::Driver;
 use tidemark_core::time::Time;
 
 use super::place::Place;
@@ -137,7 +138,7 @@ impl Engine {
                 if self.vm.frames().in_use() > half && self.now < halved {
                     self.vm.handle_tick(self.now, &mut self.machine);
                 }
-                self.carry_on();
+                self.carry_out();
                 self.machine.retry_deferred();
             }
             let is_halved = self.vm.frames().in_use() <= half || self.now >= halved;

@@ -7,7 +7,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tidemark_core::fault::{Access, Fault, Resolution};
+use tidemark_core::driver::Driver;
+use tidemark_core::fault::{Access, Fault, Resolution, Service};
 use tidemark_core::id::Waiter;
 use tidemark_core::time::Time;
 
@@ -81,7 +82,7 @@ impl Engine {
         self.now = now();
         if self.changes.is_settled() || self.settle_changes() {
             self.collect_replies();
-            self.carry_on();
+            self.carry_out();
         }
         self.waiting.since(token.waiter) != Some(token.since)
     }
@@ -103,28 +104,25 @@ impl Engine {
             access,
             waiter,
         };
-        let before = self.vm.counters().soft_faults;
         if self.vm.counters().faults.is_multiple_of(FAULTS_A_SHOW) {
             self.publish();
         }
         match self.vm.handle_fault(self.now, &mut self.machine, fault) {
-            Resolution::Resolved => {
+            Resolution::Resolved(service) => {
                 self.waiting.take(waiter);
-                let is_soft = self.vm.counters().soft_faults > before;
-                let kind = if is_soft {
-                    Latency::Soft
-                } else {
-                    Latency::ZeroFill
+                let kind = match service {
+                    Service::Minor => Latency::Soft,
+                    Service::Major | Service::ZeroFill | Service::Copy | Service::Buffer => {
+                        Latency::ZeroFill
+                    }
                 };
                 self.end_wait(arrival, Some(kind));
-                self.carry_on();
-                self.make_room();
+                self.conclude();
                 Told::Touch
             }
-            Resolution::Pending => {
+            Resolution::Pending(_) => {
                 self.gauges.add(Counter::PageInFaults, 1);
-                self.carry_on();
-                self.make_room();
+                self.conclude();
                 self.place.wait_here(self.now);
                 let is_over = self.waiting.since(waiter) != Some(since);
                 if is_over {

@@ -5,6 +5,7 @@
 //! unmanaged, and taken over again when it is unlocked. Requests tell of locks made through the C
 //! library at once; those made by system calls are found by the next scan.
 
+use tidemark_core::driver::Driver;
 use tidemark_core::time::Time;
 
 use super::trouble::pid;
@@ -107,7 +108,7 @@ impl Engine {
             self.now = now();
             if self.settle_changes() {
                 self.collect_replies();
-                self.carry_on();
+                self.carry_out();
                 self.machine.retry_deferred();
             }
             let is_idle = self.vm.transfers_pending() == 0 && self.store.is_idle();

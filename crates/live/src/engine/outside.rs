@@ -9,6 +9,7 @@
 //! 1. A page in here is in managed memory, stands there, and is one that the core knows nothing of.
 //!    What the program unmaps, empties or moves is taken out.
 
+use tidemark_core::driver::Driver;
 use tidemark_core::id::{PAGE_BYTES, VirtPage};
 use tidemark_core::time::Time;
 
@@ -169,7 +170,7 @@ impl Engine {
             if !is_all {
                 self.put_back(start, end);
             }
-            self.carry_on();
+            self.carry_out();
         }
         let has_come_back = self.outside.added == added;
         self.outside.set_pace(has_come_back, self.now);

@@ -15,6 +15,7 @@
 
 use std::collections::BTreeMap;
 
+use tidemark_core::driver::Driver;
 use tidemark_core::id::Ticket;
 use tidemark_core::pager::Reply;
 use tidemark_core::time::{STEP_NS, STEP_TICK_NS, Time};
@@ -31,6 +32,27 @@ pub const MAPPED_BYTES_LEAST: usize = 4 << 20;
 /// How long the store may take for what it was asked last.
 const ANSWER_NS_MAX: u64 = 60_000_000_000;
 
+/// An engine in step: no reply is taken before its turn.
+struct InStep<'a>(&'a mut Engine);
+
+impl Driver for InStep<'_> {
+    fn start_requests(&mut self) -> bool {
+        self.0.start_requests()
+    }
+
+    fn pass_event(&mut self) -> bool {
+        self.0.pass_event()
+    }
+
+    fn make_room(&mut self) {
+        self.0.make_room();
+    }
+
+    fn note_decisions(&mut self) {
+        self.0.note_decisions();
+    }
+}
+
 impl Engine {
     /// One turn of the loop, in step.
     pub(super) fn work_in_step(&mut self, requests: &Requests) -> u64 {
@@ -44,7 +66,7 @@ impl Engine {
             return 0;
         }
         self.follow_budget();
-        self.carry_out();
+        InStep(self).carry_out();
         self.end_transfers();
         self.machine.retry_deferred();
         self.place.follow(&self.managed, self.now, &mut self.gauges);
@@ -57,13 +79,13 @@ impl Engine {
     fn take_step(&mut self, arrival: Arrival) {
         self.now = self.step_time();
         self.serve(arrival);
-        self.conclude();
+        InStep(self).conclude();
         self.end_transfers();
         self.pass_time();
         while self.next_tick <= self.step_time() {
             self.now = self.next_tick;
             self.vm.handle_tick(self.now, &mut self.machine);
-            self.conclude();
+            InStep(self).conclude();
             self.end_transfers();
             self.next_tick = self.next_tick.after_ns(STEP_TICK_NS);
         }
@@ -99,21 +121,6 @@ impl Engine {
         }
     }
 
-    /// Carries out what the core wants, and has it make room for whoever comes next.
-    fn conclude(&mut self) {
-        self.carry_out();
-        self.vm.handle_idle(self.now, &mut self.machine);
-        self.carry_out();
-    }
-
-    fn carry_out(&mut self) {
-        while self.start_transfers() {
-            self.handle_events();
-        }
-        self.handle_events();
-        self.note_decisions();
-    }
-
     /// Waits for every transfer, and brings the answers to the core in the order of the questions.
     fn end_transfers(&mut self) {
         let mut replies: BTreeMap<Ticket, Reply> = BTreeMap::new();
@@ -121,7 +128,7 @@ impl Engine {
             self.await_replies(&mut replies);
             let (_, reply) = replies.pop_first().expect("every transfer has an answer");
             self.vm.handle_reply(self.now, &mut self.machine, reply);
-            self.conclude();
+            InStep(self).conclude();
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering::Relaxed;
 
+use tidemark_core::driver::Driver;
 use tidemark_core::pager::{Direction, Place};
 use tidemark_core::time::Time;
 
@@ -113,8 +114,7 @@ impl Engine {
         }
         self.serve_arrived(Engine::serve_near);
         self.collect_replies();
-        self.carry_on();
-        self.make_room();
+        self.conclude();
         self.answer_asks(requests);
         if self.freeze.is_frozen() {
             return 0;
@@ -132,7 +132,7 @@ impl Engine {
             self.vm.handle_deadline(self.now, &mut self.machine);
         }
         self.sample();
-        self.carry_on();
+        self.carry_out();
         self.place.follow(&self.managed, self.now, &mut self.gauges);
         self.publish();
         self.speak_up();
@@ -164,27 +164,6 @@ impl Engine {
                 error,
             });
         }
-    }
-
-    /// Lets the core free frames for whoever comes next, now that what is waited for is under way.
-    pub(super) fn make_room(&mut self) {
-        self.vm.handle_idle(self.now, &mut self.machine);
-        self.carry_on();
-    }
-
-    /// Starts the transfers that the core asks for, and passes on what it says.
-    pub(super) fn carry_on(&mut self) {
-        let mut has_started = true;
-        while has_started {
-            has_started = self.start_transfers();
-            self.handle_events();
-            // Pages of zeros need no transfer: their answers are there at once.
-            while let Some(reply) = self.store.next_reply() {
-                self.vm.handle_reply(self.now, &mut self.machine, reply);
-                has_started = true;
-            }
-        }
-        self.note_decisions();
     }
 
     pub(super) fn start_transfers(&mut self) -> bool {
@@ -236,19 +215,6 @@ impl Engine {
         }
     }
 
-    pub(super) fn note_decisions(&mut self) {
-        let Some(log) = &mut self.decisions else {
-            return;
-        };
-        while let Some(decision) = self.vm.poll_decision() {
-            // Writing to a string can't fail.
-            let _ = writeln!(log.text, "{decision}");
-        }
-        if log.text.len() >= LOG_BYTES {
-            log.flush();
-        }
-    }
-
     pub(super) fn pause(&mut self, now: Time) -> u64 {
         if self.is_retrying() {
             return self.retry_ns();
@@ -293,6 +259,44 @@ impl Engine {
             Ok((count, _)) if count > 0 => {}
             Err(Errno::AGAIN | Errno::INTR) => {}
             Ok(_) | Err(_) => self.control = None,
+        }
+    }
+}
+
+impl Driver for Engine {
+    fn start_requests(&mut self) -> bool {
+        self.start_transfers()
+    }
+
+    fn pass_event(&mut self) -> bool {
+        let event = self.vm.poll_event();
+        event.map(|event| self.handle_event(event)).is_some()
+    }
+
+    fn make_room(&mut self) {
+        self.vm.handle_idle(self.now, &mut self.machine);
+    }
+
+    /// Pages of zeros need no transfer: their answers are there at once.
+    fn take_replies(&mut self) -> bool {
+        let mut has_taken = false;
+        while let Some(reply) = self.store.next_reply() {
+            self.vm.handle_reply(self.now, &mut self.machine, reply);
+            has_taken = true;
+        }
+        has_taken
+    }
+
+    fn note_decisions(&mut self) {
+        let Some(log) = &mut self.decisions else {
+            return;
+        };
+        while let Some(decision) = self.vm.poll_decision() {
+            // Writing to a string can't fail.
+            let _ = writeln!(log.text, "{decision}");
+        }
+        if log.text.len() >= LOG_BYTES {
+            log.flush();
         }
     }
 }

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use tidemark_core::id::{FrameId, SlotId, Ticket};
-use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::machine::{Machine, PageBits, Rights};
 use tidemark_core::pager::{Direction, Outcome, Reply};
 
 use super::faults::FaultPlan;

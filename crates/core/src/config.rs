@@ -1,0 +1,103 @@
+//! Configuration: how large a memory is, and how it is run.
+
+use crate::kernels::{Pacing, Placement, SwapAhead};
+
+/// How large the memory is and how it is run. All counts are in pages.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The size of the frame table: the most memory there can ever be.
+    pub frames_max: u32,
+    /// How many of those frames may be used now. See
+    /// [`Vm::handle_limit`](crate::vm::Vm::handle_limit).
+    pub frames_limit: u32,
+    /// Reclaim starts when fewer frames are free or on their way, ...
+    pub free_low: u32,
+    /// ... and stops when this many are. Both zero: one page leaves for each that comes, and not
+    /// before it must.
+    pub free_high: u32,
+    /// Frames that faults may not take.
+    pub reserve: u32,
+    /// The most pages in one request.
+    pub cluster_pages: u32,
+    /// The most pages on their way to the store at one time.
+    pub laundry_max: u32,
+    /// How far reads run in front of a sequential reader; 0 turns read-ahead off.
+    pub ahead_pages_max: u32,
+    /// How many pages are zeroed ahead of a sequential first touch, at most; 0 turns it off.
+    pub zero_ahead_pages_max: u32,
+    /// How many pages are read around a fault that belongs to no stream; 1: itself alone.
+    pub default_cluster_pages: u32,
+    /// What is read from the swap store with a page that is wanted. Without effect
+    /// [in place](Placement::InPlace).
+    pub swap_ahead: SwapAhead,
+    /// How pages get their slots on the swap store, and whether clusters have places there.
+    pub placement: Placement,
+    /// Whether pages read for a detected stream are mapped at once, but for one in each window
+    /// whose soft fault tells that the reader has come that far. If not, all are left unmapped.
+    pub is_ahead_mapped: bool,
+    /// How the page daemon works and waits; `None`: room is made at once, for the fault that
+    /// needs it.
+    pub pacing: Option<Pacing>,
+    /// Whether what is kept free and on its way to the store follows the limit when that changes.
+    pub is_scaled: bool,
+    /// Whether decisions are kept for [`Vm::poll_decision`](crate::vm::Vm::poll_decision).
+    pub is_logging: bool,
+}
+
+impl Config {
+    /// Plain demand paging in `frames` frames: one page at a time, no read-ahead, nothing free.
+    pub fn demand(frames: u32) -> Config {
+        Config {
+            frames_max: frames,
+            frames_limit: frames,
+            free_low: 0,
+            free_high: 0,
+            reserve: 0,
+            cluster_pages: 1,
+            laundry_max: u32::MAX,
+            ahead_pages_max: 0,
+            zero_ahead_pages_max: 0,
+            default_cluster_pages: 1,
+            swap_ahead: SwapAhead::Streams,
+            placement: Placement::Together,
+            is_ahead_mapped: false,
+            pacing: None,
+            is_scaled: false,
+            is_logging: false,
+        }
+    }
+
+    /// How a live process is run: clusters of 256 KiB, read-ahead of 1 MiB, and about one frame in
+    /// a hundred kept free, so that reading need not wait for writing.
+    pub fn clustered(frames_max: u32, frames_limit: u32) -> Config {
+        let config = Config {
+            cluster_pages: 64,
+            // What is read ahead must not push out what was read ahead before. Of a smaller limit
+            // a stream has an eighth at most.
+            ahead_pages_max: (frames_max / 256).clamp(64, 256),
+            zero_ahead_pages_max: 64,
+            is_ahead_mapped: true,
+            is_scaled: true,
+            ..Config::demand(frames_max)
+        };
+        config.limited(frames_limit)
+    }
+
+    /// The same with so many frames to be used now, and what follows from that.
+    pub fn limited(self, frames_limit: u32) -> Config {
+        if !self.is_scaled {
+            return Config {
+                frames_limit,
+                ..self
+            };
+        }
+        let free_low = (frames_limit / 128).clamp(8, 512);
+        Config {
+            frames_limit,
+            free_low,
+            free_high: free_low + (frames_limit / 256).clamp(32, 256),
+            laundry_max: (frames_limit / 8).clamp(64, 2048),
+            ..self
+        }
+    }
+}

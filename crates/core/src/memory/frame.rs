@@ -1,0 +1,623 @@
+//! Frames: the fixed table of memory slots and what each holds.
+//!
+//! Frames are opened from the lowest number up, when none of those that are open will do. Of the
+//! others it is only known how many are free and how many are retired, and they take no memory in
+//! any table: what a memory costs goes by what is used of it, and not by what might be.
+//!
+//! # Invariants
+//! 1. A frame is in exactly one [`State`]; the counts per state add up to the table's size.
+//! 2. A frame has a page exactly when it is filling, resident or leaving.
+//! 3. The free set holds every free frame; the arrival list every resident frame once, in the
+//!    order of arrival.
+//! 4. A bit for each frame says whether it is resident and not wired.
+//! 5. Frames from `opened` on hold nothing: the first `unopened_free` of them are free, and the
+//!    others retired.
+//!
+//! [`reclaim`](crate::vm::reclaim) moves frames out, [`fault`](crate::vm::faults) brings
+//! pages in.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::collections::bitmap::Bitmap;
+use crate::collections::bits::Bits;
+use crate::collections::column::Column;
+use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket};
+use crate::seams::arrival::Cause;
+
+/// What a frame is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Holds nothing and may be taken.
+    Free,
+    /// Waits for its contents to come from a pager.
+    Filling,
+    /// Holds a page that programs can use.
+    Resident,
+    /// Holds a page that is being written to its pager, to be freed afterwards.
+    Leaving,
+    /// Beyond the memory limit: holds nothing and may not be taken.
+    Retired,
+}
+
+const STATES: usize = 5;
+/// Frames are opened while fewer than this share of those that are open are free.
+const OPEN_FREE_PART: u32 = 8;
+const NONE: u32 = u32::MAX;
+/// In place of the object of a page where there is none.
+const NOBODY: ObjectId = ObjectId(NONE);
+
+/// What policies ask about, apart from what a frame holds: their questions go all over memory, and
+/// what they look at should be near.
+#[derive(Clone, Copy)]
+struct Frame {
+    state: State,
+    is_external: bool,
+    /// Known to differ from the store, whatever the machine says.
+    is_dirty: bool,
+    /// Unmapped by the policy, and not mapped since.
+    is_aside: bool,
+    /// The page may not leave while this is not zero.
+    wires: u16,
+}
+
+/// What a frame holds, what is to become of it, and its neighbours in the order of arrival. In 32
+/// bytes: the parts of a page's name stand apart, and a number stands where another is not needed.
+#[derive(Clone, Copy)]
+struct Held {
+    index: u64,
+    object: ObjectId,
+    /// Of a resident frame the next newer and the next older one; of one in transit the two halves
+    /// of the ticket that it waits for.
+    newer: u32,
+    older: u32,
+    /// The space whose fault last brought or mapped the page.
+    owner: SpaceId,
+    /// Came ahead of its use, and nobody has been seen to touch it.
+    is_ahead: bool,
+    /// A soft fault here tells a stream that its reader has come this far.
+    is_marker: bool,
+    /// Touched while it was leaving: to be kept once the store has answered.
+    is_wanted: bool,
+    /// Leaving to be written, and to stay afterwards: as what it then comes back.
+    cleaning: Option<Cause>,
+}
+
+impl Held {
+    fn page(&self) -> Option<PageId> {
+        let (object, index) = (self.object, self.index);
+        (object != NOBODY).then_some(PageId { object, index })
+    }
+
+    fn set_page(&mut self, page: PageId) {
+        (self.object, self.index) = (page.object, page.index);
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket(u64::from(self.older) << 32 | u64::from(self.newer))
+    }
+
+    fn set_ticket(&mut self, ticket: Ticket) {
+        (self.older, self.newer) = ((ticket.0 >> 32) as u32, ticket.0 as u32);
+    }
+}
+
+/// The frame table.
+pub struct Frames {
+    table: Column<Frame>,
+    held: Column<Held>,
+    /// What is asked most, once more in little space: which frames may leave.
+    may_leave: Bits,
+    /// Load control vouches that the page was used.
+    is_vouched: Bits,
+    /// The open ones that are free.
+    free: Bitmap,
+    opened: u32,
+    unopened_free: u32,
+    counts: [u32; STATES],
+    external: u32,
+    /// Resident frames by owner, in the order of the spaces' numbers.
+    owned: Vec<u32>,
+    cleaning: u32,
+    limit: u32,
+    newest: u32,
+    oldest: u32,
+}
+
+impl Frames {
+    /// Makes a table of `frames_max` frames, of which the first `frames_limit` are free and the
+    /// others retired.
+    pub fn new(frames_max: u32, frames_limit: u32) -> Frames {
+        assert!(frames_limit <= frames_max);
+        let blank = Frame {
+            state: State::Retired,
+            is_external: false,
+            is_dirty: false,
+            is_aside: false,
+            wires: 0,
+        };
+        let nothing = Held {
+            index: 0,
+            object: NOBODY,
+            newer: NONE,
+            older: NONE,
+            owner: SpaceId(0),
+            is_ahead: false,
+            is_marker: false,
+            is_wanted: false,
+            cleaning: None,
+        };
+        let mut counts = [0; STATES];
+        counts[State::Free as usize] = frames_limit;
+        counts[State::Retired as usize] = frames_max - frames_limit;
+        let (newest, oldest) = (NONE, NONE);
+        Frames {
+            table: Column::new(blank, frames_max as usize),
+            held: Column::new(nothing, frames_max as usize),
+            may_leave: Bits::new(frames_max as usize),
+            is_vouched: Bits::new(frames_max as usize),
+            free: Bitmap::new(frames_max as usize),
+            opened: 0,
+            unopened_free: frames_limit,
+            counts,
+            external: 0,
+            owned: Vec::new(),
+            cleaning: 0,
+            limit: frames_limit,
+            newest,
+            oldest,
+        }
+    }
+
+    /// Takes consecutive free frames, at least one and at most `want`, for pages still to be named.
+    pub(crate) fn take_run(&mut self, want: u32) -> Option<(FrameId, u32)> {
+        let (first, length) = self.find_run(want)?;
+        for frame in first..first + length {
+            self.held[frame].is_ahead = false;
+            self.held[frame].is_marker = false;
+            self.table[frame].is_dirty = false;
+            self.held[frame].is_wanted = false;
+            self.held[frame].set_ticket(Ticket(0));
+            self.set_state(FrameId(frame as u32), State::Filling);
+        }
+        Some((FrameId(first as u32), length as u32))
+    }
+
+    /// Puts a taken frame to `page`, to be filled under `ticket`.
+    pub(super) fn fill(&mut self, frame: FrameId, page: PageId, is_external: bool, ticket: Ticket) {
+        let entry = &mut self.table[frame.index()];
+        let held = &mut self.held[frame.index()];
+        assert!(entry.state == State::Filling && held.page().is_none());
+        entry.is_external = is_external;
+        held.set_page(page);
+        held.set_ticket(ticket);
+    }
+
+    /// Makes a filling or leaving frame resident, as the newest arrival.
+    pub(crate) fn settle(&mut self, frame: FrameId) {
+        assert!(matches!(self.state(frame), State::Filling | State::Leaving));
+        assert!(self.held[frame.index()].page().is_some());
+        self.set_state(frame, State::Resident);
+        self.held[frame.index()].is_wanted = false;
+        self.table[frame.index()].is_aside = false;
+        self.is_vouched.set(frame.index(), false);
+        self.end_cleaning(frame);
+        self.external += u32::from(self.table[frame.index()].is_external);
+        self.link(frame);
+    }
+
+    /// Marks a resident frame as on its way out.
+    pub(crate) fn leave(&mut self, frame: FrameId) {
+        assert!(self.may_leave(frame));
+        self.unlink(frame);
+        self.external -= u32::from(self.table[frame.index()].is_external);
+        self.set_state(frame, State::Leaving);
+    }
+
+    /// Names the transfer a leaving frame waits for.
+    pub(crate) fn set_ticket(&mut self, frame: FrameId, ticket: Ticket) {
+        assert!(self.state(frame) == State::Leaving);
+        self.held[frame.index()].set_ticket(ticket);
+    }
+
+    /// Frees a frame, or retires it if more frames are in use than the limit allows. Returns
+    /// whether it was retired.
+    pub(super) fn free(&mut self, frame: FrameId) -> bool {
+        if self.state(frame) == State::Resident {
+            self.unlink(frame);
+            self.external -= u32::from(self.table[frame.index()].is_external);
+        }
+        self.end_cleaning(frame);
+        let is_over = self.usable() > self.limit;
+        let entry = &mut self.table[frame.index()];
+        assert!(!matches!(entry.state, State::Free | State::Retired));
+        entry.wires = 0;
+        self.held[frame.index()].object = NOBODY;
+        if is_over {
+            self.set_state(frame, State::Retired);
+        } else {
+            self.set_state(frame, State::Free);
+            self.free.insert(frame.index());
+        }
+        is_over
+    }
+
+    /// Sets how many frames may be in use.
+    pub(crate) fn set_limit(&mut self, limit: u32) {
+        assert!(limit as usize <= self.table.len());
+        self.limit = limit;
+    }
+
+    /// Takes free frames out of use as far as there are more than the limit allows: those that
+    /// were never used at once, and then one of the others.
+    pub(crate) fn retire_one(&mut self) -> Option<FrameId> {
+        let unused = self.usable().saturating_sub(self.limit);
+        let unused = unused.min(self.unopened_free);
+        self.unopened_free -= unused;
+        self.counts[State::Free as usize] -= unused;
+        self.counts[State::Retired as usize] += unused;
+        if self.usable() <= self.limit {
+            return None;
+        }
+        let (frame, _) = self.free.take_run(1)?;
+        let frame = FrameId(frame as u32);
+        self.set_state(frame, State::Retired);
+        Some(frame)
+    }
+
+    /// Puts retired frames back into use as far as the limit allows: one that was used before,
+    /// searching from `from`, or if there is none all at once that never were.
+    pub(crate) fn reinstate_one(&mut self, from: usize) -> Option<FrameId> {
+        if self.usable() >= self.limit {
+            return None;
+        }
+        let unopened = self.table.len() as u32 - self.opened - self.unopened_free;
+        let was_used = |&frame: &usize| self.table[frame].state == State::Retired;
+        if self.count(State::Retired) > unopened
+            && let Some(found) = (from..self.opened as usize).find(was_used)
+        {
+            let frame = FrameId(found as u32);
+            self.set_state(frame, State::Free);
+            self.free.insert(found);
+            return Some(frame);
+        }
+        let unused = unopened.min(self.limit - self.usable());
+        self.unopened_free += unused;
+        self.counts[State::Free as usize] += unused;
+        self.counts[State::Retired as usize] -= unused;
+        None
+    }
+
+    pub(crate) fn set_ahead(&mut self, frame: FrameId, is_marker: bool) {
+        self.held[frame.index()].is_ahead = true;
+        self.held[frame.index()].is_marker = is_marker;
+    }
+
+    /// Reports whether `frame` came ahead of its use and was not seen used, and forgets it.
+    pub(crate) fn take_ahead(&mut self, frame: FrameId) -> bool {
+        self.held[frame.index()].is_marker = false;
+        core::mem::take(&mut self.held[frame.index()].is_ahead)
+    }
+
+    pub(crate) fn set_dirty(&mut self, frame: FrameId, is_dirty: bool) {
+        self.table[frame.index()].is_dirty = is_dirty;
+    }
+
+    pub(crate) fn set_wanted(&mut self, frame: FrameId) {
+        assert!(self.state(frame) == State::Leaving);
+        self.held[frame.index()].is_wanted = true;
+    }
+
+    /// Notes whether the policy has unmapped the page of `frame` and nobody has mapped it since.
+    pub(crate) fn set_aside(&mut self, frame: FrameId, is_aside: bool) {
+        self.table[frame.index()].is_aside = is_aside;
+    }
+
+    /// Makes the policy's next question about `frame` answer that it was used.
+    pub(crate) fn vouch(&mut self, frame: FrameId) {
+        self.is_vouched.set(frame.index(), true);
+    }
+
+    /// Reports whether `frame` was vouched for, and forgets it.
+    pub(crate) fn take_vouched(&mut self, frame: FrameId) -> bool {
+        self.is_vouched.take(frame.index())
+    }
+
+    /// Has a leaving page stay when it is written, and come back as `back` says.
+    pub(crate) fn set_cleaning(&mut self, frame: FrameId, back: Cause) {
+        assert!(self.state(frame) == State::Leaving && !self.is_cleaning(frame));
+        self.held[frame.index()].cleaning = Some(back);
+        self.cleaning += 1;
+    }
+
+    /// Says whose fault brought the page of `frame`, or mapped it again.
+    pub(crate) fn set_owner(&mut self, frame: FrameId, owner: SpaceId) {
+        let is_resident = self.state(frame) == State::Resident;
+        let before = core::mem::replace(&mut self.held[frame.index()].owner, owner);
+        if owner.0 as usize >= self.owned.len() {
+            self.owned.resize(owner.0 as usize + 1, 0);
+        }
+        if is_resident {
+            self.owned[before.0 as usize] -= 1;
+            self.owned[owner.0 as usize] += 1;
+        }
+    }
+
+    /// Gives a frame's page another name: its object was merged into another.
+    pub(super) fn rename(&mut self, frame: FrameId, page: PageId) {
+        self.held[frame.index()].set_page(page);
+    }
+
+    pub(crate) fn wire(&mut self, frame: FrameId) {
+        self.table[frame.index()].wires += 1;
+        self.note_may_leave(frame);
+    }
+
+    pub(crate) fn unwire(&mut self, frame: FrameId) {
+        self.table[frame.index()].wires -= 1;
+        self.note_may_leave(frame);
+    }
+
+    /// Puts `frame` into `state`, past every rule: for whoever drives a policy without a
+    /// [`Vm`](crate::vm::Vm), and needs frames that may leave and frames that may not.
+    #[doc(hidden)]
+    #[inline]
+    pub fn force(&mut self, frame: FrameId, state: State, is_wired: bool) {
+        if frame.0 >= self.opened {
+            self.open(frame.0 + 1 - self.opened);
+        }
+        let entry = &mut self.table[frame.index()];
+        (entry.is_aside, entry.is_dirty) = (false, false);
+        // Where one page follows another nothing else changes.
+        if (entry.state, entry.wires) != (state, is_wired.into()) {
+            self.counts[entry.state as usize] -= 1;
+            self.counts[state as usize] += 1;
+            (entry.state, entry.wires) = (state, is_wired.into());
+            let may_leave = state == State::Resident && !is_wired;
+            self.may_leave.set(frame.index(), may_leave);
+        }
+    }
+
+    /// How many frames there are in all.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there are no frames at all.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// How many frames may be in use.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// How many frames are not retired.
+    pub fn usable(&self) -> u32 {
+        self.table.len() as u32 - self.count(State::Retired)
+    }
+
+    /// How many frames hold a page or will hold one.
+    pub fn in_use(&self) -> u32 {
+        self.usable() - self.count(State::Free)
+    }
+
+    /// How many frames are in `state`.
+    pub fn count(&self, state: State) -> u32 {
+        self.counts[state as usize]
+    }
+
+    /// How many resident frames hold pages of external objects.
+    pub fn resident_external(&self) -> u32 {
+        self.external
+    }
+
+    /// What `frame` is doing.
+    pub fn state(&self, frame: FrameId) -> State {
+        if frame.0 >= self.opened && frame.0 - self.opened < self.unopened_free {
+            return State::Free;
+        }
+        self.table[frame.index()].state
+    }
+
+    /// The page in `frame`, if it has one.
+    pub fn page(&self, frame: FrameId) -> Option<PageId> {
+        self.held[frame.index()].page()
+    }
+
+    /// Whether `frame` holds a page that is neither wired nor in transit.
+    pub fn may_leave(&self, frame: FrameId) -> bool {
+        self.may_leave.get(frame.index())
+    }
+
+    /// The space whose fault last brought the page of `frame`, or mapped it again.
+    pub fn owner(&self, frame: FrameId) -> SpaceId {
+        self.held[frame.index()].owner
+    }
+
+    /// How many resident pages `space` owns. One that several spaces share has one owner.
+    pub fn resident_of(&self, space: SpaceId) -> u32 {
+        self.owned.get(space.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// How many leaving frames hold pages that are written and stay.
+    pub fn cleaning(&self) -> u32 {
+        self.cleaning
+    }
+
+    /// The frame whose page came first, of those that may leave.
+    pub fn find_oldest(&self) -> Option<FrameId> {
+        self.iter_oldest()
+            .map(|(frame, _)| frame)
+            .find(|&frame| self.may_leave(frame))
+    }
+
+    /// The resident frames and their pages, the oldest first.
+    pub fn iter_oldest(&self) -> impl Iterator<Item = (FrameId, PageId)> + '_ {
+        let mut at = self.oldest;
+        core::iter::from_fn(move || {
+            let held = (at != NONE).then(|| &self.held[at as usize])?;
+            let here = FrameId(at);
+            at = held.newer;
+            Some((here, held.page()?))
+        })
+    }
+
+    /// The transfer that a frame in transit waits for; zero of all others.
+    pub(crate) fn ticket(&self, frame: FrameId) -> Ticket {
+        match self.state(frame) {
+            State::Filling | State::Leaving => self.held[frame.index()].ticket(),
+            State::Free | State::Resident | State::Retired => Ticket(0),
+        }
+    }
+
+    /// Whether the page in `frame` is known to differ from the store, whatever the machine says.
+    pub fn is_dirty(&self, frame: FrameId) -> bool {
+        self.table[frame.index()].is_dirty
+    }
+
+    pub(crate) fn is_aside(&self, frame: FrameId) -> bool {
+        self.table[frame.index()].is_aside
+    }
+
+    pub(crate) fn is_cleaning(&self, frame: FrameId) -> bool {
+        self.cleaned_as(frame).is_some()
+    }
+
+    /// As what a page comes back that is written and stays; `None` for all others.
+    pub(crate) fn cleaned_as(&self, frame: FrameId) -> Option<Cause> {
+        self.held[frame.index()].cleaning
+    }
+
+    pub(crate) fn is_wanted(&self, frame: FrameId) -> bool {
+        self.held[frame.index()].is_wanted
+    }
+
+    pub(crate) fn is_ahead(&self, frame: FrameId) -> bool {
+        self.held[frame.index()].is_ahead
+    }
+
+    pub(crate) fn is_marker(&self, frame: FrameId) -> bool {
+        self.held[frame.index()].is_marker
+    }
+
+    /// Panics if the table contradicts itself.
+    pub fn check(&self) {
+        let mut counts = [0; STATES];
+        let mut external = 0;
+        let mut owned = vec![0; self.owned.len()];
+        let unopened = self.len() as u32 - self.opened;
+        counts[State::Free as usize] += self.unopened_free;
+        counts[State::Retired as usize] += unopened - self.unopened_free;
+        assert_eq!(self.free.find_block(1, self.opened as usize), None);
+        for (number, entry) in self.table.iter().take(self.opened as usize).enumerate() {
+            counts[entry.state as usize] += 1;
+            assert_eq!(self.free.contains(number), entry.state == State::Free);
+            let may_leave = entry.state == State::Resident && entry.wires == 0;
+            assert_eq!(self.may_leave.get(number), may_leave);
+            if matches!(entry.state, State::Free | State::Retired) {
+                assert!(self.held[number].page().is_none() && entry.wires == 0);
+            }
+            if entry.state == State::Resident {
+                assert!(self.held[number].page().is_some());
+                external += u32::from(entry.is_external);
+                owned[self.held[number].owner.0 as usize] += 1;
+            }
+        }
+        assert_eq!(owned, self.owned);
+        let cleaning = self.held.iter().filter(|held| held.cleaning.is_some());
+        assert_eq!(cleaning.count(), self.cleaning as usize);
+        assert_eq!((counts, external), (self.counts, self.external));
+        let mut length = 0;
+        let (mut at, mut older) = (self.oldest, NONE);
+        while at != NONE {
+            assert_eq!(self.held[at as usize].older, older);
+            assert_eq!(self.table[at as usize].state, State::Resident);
+            (older, at) = (at, self.held[at as usize].newer);
+            length += 1;
+        }
+        assert_eq!((length, older), (self.count(State::Resident), self.newest));
+    }
+
+    /// Takes a run of free frames out of the free set. One that is shorter than wanted only if
+    /// enough of those are free that are open: the tables would grow for what is in pieces.
+    fn find_run(&mut self, want: u32) -> Option<(usize, usize)> {
+        let unopened = want.min(self.unopened_free);
+        let is_scarce = self.free.len() < (self.opened / OPEN_FREE_PART).max(want) as usize;
+        if unopened == 0 || !is_scarce || self.free.has_run(want as usize) {
+            return self.free.take_run(want as usize);
+        }
+        let first = self.opened as usize;
+        self.open(unopened);
+        let length = unopened as usize;
+        (first..first + length).for_each(|frame| self.free.remove(frame));
+        Some((first, length))
+    }
+
+    /// Opens so many frames more.
+    #[cold]
+    fn open(&mut self, count: u32) {
+        for frame in self.opened..self.opened + count {
+            if self.unopened_free > 0 {
+                self.unopened_free -= 1;
+                self.table[frame as usize].state = State::Free;
+                self.free.insert(frame as usize);
+            }
+        }
+        self.opened += count;
+    }
+
+    fn end_cleaning(&mut self, frame: FrameId) {
+        let was_cleaning = self.held[frame.index()].cleaning.take();
+        self.cleaning -= u32::from(was_cleaning.is_some());
+    }
+
+    #[inline]
+    fn set_state(&mut self, frame: FrameId, state: State) {
+        let entry = &mut self.table[frame.index()];
+        if entry.state != state {
+            self.counts[entry.state as usize] -= 1;
+            entry.state = state;
+            self.counts[state as usize] += 1;
+        }
+        self.note_may_leave(frame);
+    }
+
+    #[inline]
+    fn note_may_leave(&mut self, frame: FrameId) {
+        let entry = self.table[frame.index()];
+        let may_leave = entry.state == State::Resident && entry.wires == 0;
+        self.may_leave.set(frame.index(), may_leave);
+    }
+
+    fn link(&mut self, frame: FrameId) {
+        let owner = self.held[frame.index()].owner.0 as usize;
+        if owner >= self.owned.len() {
+            self.owned.resize(owner + 1, 0);
+        }
+        self.owned[owner] += 1;
+        self.held[frame.index()].older = self.newest;
+        self.held[frame.index()].newer = NONE;
+        match self.newest {
+            NONE => self.oldest = frame.0,
+            newest => self.held[newest as usize].newer = frame.0,
+        }
+        self.newest = frame.0;
+    }
+
+    fn unlink(&mut self, frame: FrameId) {
+        let owner = self.held[frame.index()].owner;
+        self.owned[owner.0 as usize] -= 1;
+        let Held { newer, older, .. } = self.held[frame.index()];
+        match older {
+            NONE => self.oldest = newer,
+            older => self.held[older as usize].newer = newer,
+        }
+        match newer {
+            NONE => self.newest = older,
+            newer => self.held[newer as usize].older = older,
+        }
+        self.held[frame.index()].set_ticket(Ticket(0));
+    }
+}

@@ -1,0 +1,77 @@
+//! What one attempt to serve a fault works with: its surroundings, how it ends, which pages move
+//! along, and what frames are taken for.
+
+use crate::event::{Fault, Service};
+use crate::id::{ObjectId, PageId, Ticket};
+use crate::memory::address_space::Region;
+use crate::memory::object::Entry;
+use crate::memory::page_run::PageRun;
+
+/// Where the search for a page ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) page: PageId,
+    pub(crate) entry: Entry,
+    /// Whether the page shows through from below the region's own object.
+    pub(crate) is_below: bool,
+}
+
+/// How one attempt to serve a fault ended.
+pub(crate) enum Step {
+    Resolved(Service),
+    Wait(Ticket),
+    Stall,
+    Invalid,
+}
+
+/// A fault's surroundings: the region it fell in and where its page is.
+#[derive(Clone, Copy)]
+pub(crate) struct Scene {
+    pub(crate) fault: Fault,
+    pub(crate) region: Region,
+    pub(crate) found: Found,
+    pub(crate) is_retry: bool,
+}
+
+impl Scene {
+    /// The part of the found object that the region shows, as first index and end.
+    pub(crate) fn reach(&self) -> (u64, u64) {
+        let before = self.fault.at.0 - self.region.start;
+        let first = self.found.page.index - before.min(self.found.page.index);
+        (
+            first,
+            self.found.page.index + (self.region.end() - self.fault.at.0),
+        )
+    }
+}
+
+/// Pages that move in one request.
+#[derive(Clone, Copy)]
+pub(crate) struct Group {
+    pub(crate) first: u64,
+    pub(crate) pages: u32,
+}
+
+impl Group {
+    pub(crate) fn of(self, object: ObjectId) -> PageRun {
+        let Group { first, pages } = self;
+        PageRun {
+            object,
+            first,
+            pages,
+        }
+    }
+}
+
+/// What frames are needed for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Need {
+    /// For a page that somebody waits for.
+    Awaited,
+    /// For a page that stands in a program already, and is to be accounted for.
+    Standing,
+    /// For pages that will be wanted soon.
+    Ahead,
+    /// For whoever comes next.
+    Reserve,
+}

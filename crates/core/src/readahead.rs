@@ -1,0 +1,4 @@
+//! Read-ahead: what is remembered of readers, to read pages before anyone has touched them.
+
+pub mod streams;
+pub(crate) mod window;

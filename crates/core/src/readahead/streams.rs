@@ -1,0 +1,278 @@
+//! Clusters: how many pages move with the one that is wanted, and which.
+//!
+//! A few *streams* are followed at a time: a stream is a stretch of an object that one reader has
+//! been walking through, upwards or downwards. A fault at its edge makes its window grow, up to
+//! the largest cluster; a fault that belongs to no stream starts one of its own.
+//!
+//! # Invariants
+//! 1. A stream's window is at least 1.
+//! 2. `low < high`: the stretch covered so far is never empty.
+
+use alloc::vec::Vec;
+
+use crate::id::ObjectId;
+use crate::memory::address_space::Advice;
+
+/// How many readers can be followed at the same time.
+const STREAMS: usize = 16;
+/// The window from which on a stream is believed: faults belong to it that lie as far past its
+/// edge as its window is wide. Before that they must lie at the edge, or any two touches of a small
+/// region would look like a walk through it; but pages that are resident make no faults, and so
+/// many of them in a row are taken as walked over.
+const BELIEVED: u32 = 8;
+const WALKED_OVER: u64 = 8;
+/// How much the window grows with each fault at the edge.
+const GROWTH: u32 = 2;
+
+/// Which way a reader walks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Heading {
+    Up,
+    Down,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stream {
+    pub(crate) object: ObjectId,
+    pub(crate) heading: Heading,
+    /// The stretch covered so far: pages with `low <= index < high`.
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+    /// How many pages the next read may take.
+    pub(crate) window: u32,
+    /// Where the reader was last seen.
+    pub(crate) reader: u64,
+    /// How many pages the reader has walked through.
+    pub(crate) walked: u64,
+    used: u64,
+}
+
+impl Stream {
+    /// Widens the covered stretch to include `first..end`.
+    pub(crate) fn cover(&mut self, first: u64, end: u64) {
+        self.low = self.low.min(first);
+        self.high = self.high.max(end);
+    }
+
+    fn continues_at(
+        &self,
+        object: ObjectId,
+        index: u64,
+        is_resident: &impl Fn(u64) -> bool,
+    ) -> Option<Heading> {
+        if self.object != object {
+            return None;
+        }
+        let (heading, mut between) = if index >= self.high {
+            (Heading::Up, self.high..index)
+        } else if index < self.low {
+            (Heading::Down, index + 1..self.low)
+        } else {
+            return None;
+        };
+        let is_young = self.window == 1;
+        if !is_young && heading != self.heading {
+            return None;
+        }
+        let length = between.end - between.start;
+        let is_near = self.window >= BELIEVED && length < u64::from(self.window);
+        let is_walked_over = length <= WALKED_OVER && between.all(is_resident);
+        (is_near || is_walked_over).then_some(heading)
+    }
+
+    /// Notes that the reader has come to `index`.
+    pub(crate) fn meet_reader(&mut self, index: u64) {
+        self.walked += self.reader.abs_diff(index);
+        self.reader = index;
+    }
+}
+
+/// The readers being followed.
+pub(crate) struct Streams {
+    table: Vec<Stream>,
+    clock: u64,
+}
+
+impl Streams {
+    pub(crate) fn new() -> Streams {
+        Streams {
+            table: Vec::with_capacity(STREAMS),
+            clock: 0,
+        }
+    }
+
+    /// Learns of a fault that nothing in memory could serve, and names the stream it belongs to,
+    /// whose window may grow up to `window_max`. With [`Advice::Random`] there is none.
+    /// `is_resident` tells which pages of the object are in memory.
+    pub(crate) fn follow(
+        &mut self,
+        object: ObjectId,
+        index: u64,
+        advice: Advice,
+        window_max: u32,
+        is_resident: impl Fn(u64) -> bool,
+    ) -> Option<usize> {
+        if advice == Advice::Random {
+            return None;
+        }
+        self.clock += 1;
+        let continued = self.table.iter().enumerate().find_map(|(number, stream)| {
+            stream
+                .continues_at(object, index, &is_resident)
+                .map(|heading| (number, heading))
+        });
+        let number = match continued {
+            Some((number, heading)) => {
+                let stream = &mut self.table[number];
+                stream.heading = heading;
+                stream.window = stream.window.saturating_mul(GROWTH).min(window_max);
+                // What lay between was resident. A stretch is kept short, so that it tells where
+                // the reader is rather than where it began.
+                (stream.low, stream.high) = (index, index + 1);
+                number
+            }
+            None => self.begin(object, index),
+        };
+        let stream = &mut self.table[number];
+        match advice {
+            Advice::Sequential => (stream.heading, stream.window) = (Heading::Up, window_max),
+            Advice::Reverse => (stream.heading, stream.window) = (Heading::Down, window_max),
+            Advice::Normal | Advice::Random => {}
+        }
+        stream.meet_reader(index);
+        stream.used = self.clock;
+        Some(number)
+    }
+
+    /// The stream that covers a page, if one does.
+    pub(crate) fn find(&self, object: ObjectId, index: u64) -> Option<usize> {
+        let covers = |s: &Stream| s.object == object && (s.low..s.high).contains(&index);
+        self.table.iter().position(covers)
+    }
+
+    /// Forgets the readers of an object that is gone.
+    pub(crate) fn forget(&mut self, object: ObjectId) {
+        self.table.retain(|stream| stream.object != object);
+    }
+
+    pub(crate) fn get(&self, number: usize) -> &Stream {
+        &self.table[number]
+    }
+
+    pub(crate) fn get_mut(&mut self, number: usize) -> &mut Stream {
+        &mut self.table[number]
+    }
+
+    fn begin(&mut self, object: ObjectId, index: u64) -> usize {
+        let stream = Stream {
+            object,
+            heading: Heading::Up,
+            low: index,
+            high: index + 1,
+            window: 1,
+            reader: index,
+            walked: 0,
+            used: self.clock,
+        };
+        if self.table.len() < STREAMS {
+            self.table.push(stream);
+            return self.table.len() - 1;
+        }
+        let oldest = (0..STREAMS).min_by_key(|&number| self.table[number].used);
+        let oldest = oldest.expect("there is at least one stream");
+        self.table[oldest] = stream;
+        oldest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OBJECT: ObjectId = ObjectId(0);
+
+    fn follow(streams: &mut Streams, index: u64, advice: Advice, most: u32) -> Option<usize> {
+        streams.follow(OBJECT, index, advice, most, |_| false)
+    }
+
+    #[test]
+    fn a_window_grows_while_faults_come_at_the_edge_and_not_otherwise() {
+        let mut streams = Streams::new();
+        let number = follow(&mut streams, 10, Advice::Normal, 64).unwrap();
+        assert_eq!(streams.get(number).window, 1);
+        for (index, window) in [
+            (11, 2),
+            (13, 4),
+            (17, 8),
+            (25, 16),
+            (41, 32),
+            (73, 64),
+            (137, 64),
+        ] {
+            assert_eq!(
+                follow(&mut streams, index, Advice::Normal, 64),
+                Some(number)
+            );
+            assert_eq!(streams.get(number).window, window);
+            streams
+                .get_mut(number)
+                .cover(index, index + u64::from(window));
+        }
+        assert_eq!(streams.get(number).walked, 127);
+        let other = follow(&mut streams, 10_000, Advice::Normal, 64).unwrap();
+        assert_ne!(other, number);
+        assert_eq!(streams.get(other).window, 1);
+    }
+
+    #[test]
+    fn a_reader_that_walks_down_is_followed_down() {
+        let mut streams = Streams::new();
+        let number = follow(&mut streams, 100, Advice::Normal, 64).unwrap();
+        assert_eq!(follow(&mut streams, 99, Advice::Normal, 64), Some(number));
+        assert_eq!(streams.get(number).heading, Heading::Down);
+        assert_eq!(streams.get(number).window, 2);
+    }
+
+    #[test]
+    fn touches_near_each_other_are_no_walk_until_one_is_believed() {
+        let mut streams = Streams::new();
+        let number = follow(&mut streams, 100, Advice::Normal, 64).unwrap();
+        assert_ne!(follow(&mut streams, 103, Advice::Normal, 64), Some(number));
+        for index in [101, 102, 103, 104, 105] {
+            follow(&mut streams, index, Advice::Normal, 8);
+        }
+        let believed = follow(&mut streams, 110, Advice::Normal, 64).unwrap();
+        assert!(streams.get(believed).window > 8);
+    }
+
+    #[test]
+    fn a_walk_over_pages_of_which_every_fourth_is_resident_is_followed() {
+        let mut streams = Streams::new();
+        let is_resident = |index: u64| index.is_multiple_of(4);
+        let mut begun = 0;
+        let mut next = 1003;
+        for _ in 0..20 {
+            let stream = streams.follow(OBJECT, next, Advice::Normal, 64, is_resident);
+            let stream = streams.get_mut(stream.unwrap());
+            begun += u32::from(stream.window == 1);
+            // What is read in one go ends at the next resident page.
+            let first = (next - next % 4 + 1).max((next + 1).saturating_sub(stream.window.into()));
+            stream.cover(first, next + 1);
+            next = if is_resident(first - 1) {
+                first - 2
+            } else {
+                first - 1
+            };
+        }
+        assert_eq!(begun, 1);
+        assert_eq!(streams.get(0).window, 64);
+    }
+
+    #[test]
+    fn advice_opens_the_window_at_once_and_random_closes_it() {
+        let mut streams = Streams::new();
+        let number = follow(&mut streams, 5, Advice::Sequential, 32).unwrap();
+        assert_eq!(streams.get(number).window, 32);
+        assert_eq!(follow(&mut streams, 6, Advice::Random, 32), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! Arrivals and departures: how pages come to frames and leave them.
+
+use crate::id::{PageId, SpaceId};
+
+/// How a page came to its frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// First touch of anonymous memory.
+    ZeroFill,
+    /// Zeroed ahead of its first touch because its neighbours were touched in order.
+    ZeroAhead,
+    /// Read because a program waits for it; or a page of a file that is about to be written whole.
+    Fetched,
+    /// Read along with another page; nobody has touched it yet.
+    Prefetched,
+    /// The private copy a write to a shared page made.
+    Copied,
+    /// Present before the core knew of it.
+    Adopted,
+    /// Chosen to leave, and kept after all: touched, pinned, or its store failed.
+    Kept,
+    /// Written because the policy wanted it [clean](super::policy::Policy::clean). Not mapped.
+    Cleaned,
+}
+
+/// Which use of a page by a system call this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KernelUse {
+    /// The one for which the page has come.
+    First,
+    /// The page was there.
+    Again,
+}
+
+/// A page's coming, as a policy learns of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Arrival {
+    /// The page.
+    pub page: PageId,
+    /// How it came.
+    pub cause: Cause,
+    /// The space whose fault brought it.
+    pub space: SpaceId,
+    /// Whether the page belongs to an external object (a file or a user's pager).
+    pub is_external: bool,
+}
+
+/// Why a page left its frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Departure {
+    /// The policy chose it. It may be wanted again.
+    Evicted,
+    /// Its owner gave it up. It will not come back under this name.
+    Discarded,
+}

@@ -1,0 +1,292 @@
+//! Fetching: which pages are read with one that is wanted, and in front of a reader.
+//!
+//! What a detected walk is about to come to is read in front of it
+//! ([`cluster`](crate::readahead::streams) follows walks). What goes with a page that belongs to
+//! none is for [`placement`](crate::vm::placement) to say, and for Linux
+//! [`swap_ahead`](crate::vm::swap_readahead).
+//!
+//! # Invariants
+//! 1. The pages of one request are beside each other with their pager, and none was in memory.
+//! 2. A request that somebody waits for has the page that is waited for.
+
+use crate::paging::attempt::{Group, Need, Scene, Step};
+use alloc::vec::Vec;
+
+use crate::decision::Decision;
+use crate::id::{ObjectId, PageId, Ticket};
+use crate::kernels::{Placement, SwapAhead};
+use crate::memory::address_space::Advice;
+use crate::memory::frame::State;
+use crate::memory::object::Entry;
+use crate::memory::page_run::PageRun;
+use crate::paging::transfers::Origin;
+use crate::readahead::streams::Heading;
+use crate::seams::machine::Machine;
+use crate::vm::Vm;
+
+/// The most requests one fault may start: the wanted cluster and those ahead of it.
+const GROUPS_MAX: usize = 16;
+
+impl Vm {
+    /// The stream that a fault on `page` belongs to.
+    pub(crate) fn follow(
+        &mut self,
+        page: PageId,
+        advice: Advice,
+        window_max: u32,
+    ) -> Option<usize> {
+        let object = self.memory.objects().get(page.object);
+        let is_resident = |index| object.entry(index).frame().is_some();
+        let (id, index) = (page.object, page.index);
+        self.streams
+            .follow(id, index, advice, window_max, is_resident)
+    }
+
+    /// The wanted page is with its pager: reads it, and what is expected to be wanted next.
+    pub(crate) fn start_page_in(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
+        let PageId { object, index } = scene.found.page;
+        let advice = scene.region.advice;
+        let cluster = self.config.cluster_pages;
+        if self.reads_as_linux(self.memory.objects().get(object).is_external()) {
+            return self.start_swap_in(machine, &scene);
+        }
+        let stream = match self.config.placement {
+            Placement::Together => self.follow(scene.found.page, advice, cluster),
+            Placement::InPlace => None,
+        };
+        let window = stream.map_or(1, |number| self.streams.get(number).window);
+        let is_following = window > 1;
+        let group = if is_following {
+            let heading = self.streams.get(stream.expect("followed")).heading;
+            self.measure_stored(&scene, index, window.min(cluster), heading)
+        } else {
+            self.measure_around(&scene, advice)
+        };
+        let run = group.of(object);
+        let Some(ticket) = self.start_fetch(machine, &scene, run, Some(index), is_following) else {
+            return Step::Stall;
+        };
+        self.paging_in.push(scene.fault.space);
+        if let Some(number) = stream {
+            let run = self.transfers.get(ticket).run();
+            self.streams.get_mut(number).cover(run.first, run.end());
+            self.read_ahead(machine, &scene, number);
+        }
+        Step::Wait(ticket)
+    }
+
+    /// Whether what is read with a page is for [`swap_ahead`](crate::vm::swap_readahead) to say.
+    pub(crate) fn reads_as_linux(&self, is_external: bool) -> bool {
+        self.config.swap_ahead != SwapAhead::Streams
+            && self.config.placement == Placement::Together
+            && !is_external
+    }
+
+    /// A reader has come to a page that was read ahead for it: notes how far it is, and keeps the
+    /// reads in front of it going.
+    pub(crate) fn advance_stream(&mut self, machine: &mut dyn Machine, scene: Scene) {
+        let PageId { object, index } = scene.found.page;
+        let Some(number) = self.streams.find(object, index) else {
+            return;
+        };
+        let stream = *self.streams.get(number);
+        self.streams.get_mut(number).meet_reader(index);
+        let (from, to) = match stream.heading {
+            Heading::Up => (stream.reader.min(index), index),
+            Heading::Down => (index + 1, stream.reader.max(index + 1)),
+        };
+        self.count_used(object, from, to);
+        self.read_ahead(machine, &scene, number);
+    }
+
+    /// Everything a stream's reader has passed was of use.
+    fn count_used(&mut self, object: ObjectId, first: u64, end: u64) {
+        let bound = u64::from(self.config.ahead_pages_max + 2 * self.config.cluster_pages);
+        for (_, entry) in self
+            .memory
+            .objects()
+            .get(object)
+            .collect(first, end.min(first + bound))
+        {
+            let Some(frame) = entry.frame() else { continue };
+            if self.memory.frames().state(frame) == State::Resident
+                && self.memory.frames_mut().take_ahead(frame)
+            {
+                self.counters.ahead_used += 1;
+            }
+        }
+    }
+
+    /// Starts reads in front of a stream's reader until they are far enough ahead.
+    fn read_ahead(&mut self, machine: &mut dyn Machine, scene: &Scene, number: usize) {
+        let cluster = self.config.cluster_pages;
+        let lead = u64::from(
+            self.config
+                .ahead_pages_max
+                .min(self.memory.frames().limit() / 8),
+        );
+        if self.streams.get(number).window < cluster || lead == 0 {
+            return;
+        }
+        // Most walks are short: how far one will go is best told by how far it has come.
+        let lead = lead.min(self.streams.get(number).walked / 2);
+        let (low, high) = scene.reach();
+        for _ in 1..GROUPS_MAX {
+            let stream = *self.streams.get(number);
+            let edge = match stream.heading {
+                Heading::Up if stream.high < (stream.reader + lead).min(high) => stream.high,
+                Heading::Down if stream.low > stream.reader.saturating_sub(lead).max(low) => {
+                    stream.low - 1
+                }
+                Heading::Up | Heading::Down => return,
+            };
+            let (start, passed) = self.skip_unstored(scene, edge, stream.heading);
+            self.streams.get_mut(number).cover(passed.0, passed.1);
+            let Some(start) = start else { continue };
+            let group = self.measure_stored(scene, start, cluster, stream.heading);
+            let run = group.of(scene.found.page.object);
+            let Some(ticket) = self.start_fetch(machine, scene, run, None, true) else {
+                return;
+            };
+            let run = self.transfers.get(ticket).run();
+            self.streams.get_mut(number).cover(run.first, run.end());
+        }
+    }
+
+    /// The first page at or past `edge` that is with its pager and not in memory, within a
+    /// cluster's length, and the stretch that was looked at before it.
+    fn skip_unstored(
+        &self,
+        scene: &Scene,
+        edge: u64,
+        heading: Heading,
+    ) -> (Option<u64>, (u64, u64)) {
+        let (low, high) = scene.reach();
+        let object = self.memory.objects().get(scene.found.page.object);
+        for step in 0..u64::from(self.config.cluster_pages) {
+            let index = match heading {
+                Heading::Up => Some(edge + step),
+                Heading::Down => edge.checked_sub(step),
+            };
+            let Some(index) = index.filter(|index| (low..high).contains(index)) else {
+                return match heading {
+                    Heading::Up => (None, (edge, high.max(edge + 1))),
+                    Heading::Down => (None, (low.min(edge), edge + 1)),
+                };
+            };
+            if self.is_fetchable(object.entry(index), object.is_external()) {
+                return match heading {
+                    Heading::Up => (Some(index), (edge, index + 1)),
+                    Heading::Down => (Some(index), (index, edge + 1)),
+                };
+            }
+        }
+        let length = u64::from(self.config.cluster_pages);
+        match heading {
+            Heading::Up => (None, (edge, edge + length)),
+            Heading::Down => (None, (edge + 1 - length.min(edge + 1), edge + 1)),
+        }
+    }
+
+    pub(crate) fn is_fetchable(&self, entry: Entry, is_external: bool) -> bool {
+        entry.frame().is_none() && (entry.slot().is_some() || is_external)
+    }
+
+    /// How many pages from `index` on, itself included, can be had in one request: all with the
+    /// pager, none in memory, and next to each other there too.
+    pub(crate) fn measure_stored(
+        &self,
+        scene: &Scene,
+        index: u64,
+        want: u32,
+        heading: Heading,
+    ) -> Group {
+        let (low, high) = scene.reach();
+        let object = self.memory.objects().get(scene.found.page.object);
+        let slot = object.entry(index).slot();
+        let mut pages = 1;
+        while pages < want {
+            let step = u64::from(pages);
+            let (next, expected) = match heading {
+                Heading::Up => (Some(index + step), slot.map(|s| u64::from(s.0) + step)),
+                Heading::Down => {
+                    let expected = slot.map(|s| u64::from(s.0).wrapping_sub(step));
+                    (index.checked_sub(step), expected)
+                }
+            };
+            let Some(next) = next.filter(|next| (low..high).contains(next)) else {
+                break;
+            };
+            let entry = object.entry(next);
+            let is_adjacent = entry.slot().map(|s| u64::from(s.0)) == expected;
+            if !self.is_fetchable(entry, object.is_external()) || !is_adjacent {
+                break;
+            }
+            pages += 1;
+        }
+        let first = match heading {
+            Heading::Up => index,
+            Heading::Down => index + 1 - u64::from(pages),
+        };
+        Group { first, pages }
+    }
+
+    /// Starts reading `run`, shortened to the frames there are. One that contains `wanted` keeps it
+    /// and may take the last frame; one read ahead may not.
+    fn start_fetch(
+        &mut self,
+        machine: &mut dyn Machine,
+        scene: &Scene,
+        run: PageRun,
+        wanted: Option<u64>,
+        is_stream: bool,
+    ) -> Option<Ticket> {
+        let is_mapped = is_stream
+            && self.config.is_ahead_mapped
+            && !scene.found.is_below
+            && !scene.region.is_window;
+        let object = run.object;
+        let wanted = wanted.map(|index| PageId { object, index });
+        self.fetch_pages(machine, scene, run.iter().collect(), wanted, is_mapped)
+    }
+
+    /// The same for pages that are beside each other with their pager, whatever they are of.
+    pub(crate) fn fetch_pages(
+        &mut self,
+        machine: &mut dyn Machine,
+        scene: &Scene,
+        mut pages: Vec<PageId>,
+        wanted: Option<PageId>,
+        is_mapped: bool,
+    ) -> Option<Ticket> {
+        let need = match wanted {
+            Some(_) => Need::Awaited,
+            None => Need::Ahead,
+        };
+        let frames = self.take_frames(machine, pages.len() as u32, need);
+        let got = frames.len();
+        if got == 0 {
+            return None;
+        }
+        let at = pages.iter().position(|&page| Some(page) == wanted);
+        let first = (at.unwrap_or(0) + 1).saturating_sub(got);
+        pages.truncate(first + got);
+        pages.drain(..first);
+        let place = self.place_of(pages[0]);
+        let origin = Origin {
+            space: scene.fault.space,
+            base: scene.fault.at.0.wrapping_sub(scene.found.page.index),
+            is_mapped,
+        };
+        if self.outbox.is_logging() {
+            for run in PageRun::divide(pages.iter().copied()) {
+                self.outbox
+                    .log(match wanted.filter(|&wanted| run.contains(wanted)) {
+                        Some(_) => Decision::PageIn(run),
+                        None => Decision::Ahead(run),
+                    });
+            }
+        }
+        Some(self.begin_fetch(pages, frames, place, wanted, origin))
+    }
+}

@@ -1,0 +1,292 @@
+//! Placement: which slots of the swap store the pages of an object get, and hence which of them
+//! move together.
+//!
+//! Where pages that leave *together* get slots together, a write is one large request whatever the
+//! addresses (NetBSD `uvm_pdaemon.c` collects its swap clusters so). Where pages have their place,
+//! the store is cut into blocks as long as a cluster, and so is each object: pages of one cluster
+//! of an object share a block, a page that is written again goes where it was, and what is beside a
+//! page in its object is beside it on the store (OSF MK's default pager, `dp_backing_store.c`). Its
+//! kernel then moves whole clusters: modified neighbours of a page that leaves are written with it
+//! and stay (`vm_pageout_cluster`), and a page that is read brings those that the program's advice
+//! asks for.
+//!
+//! There is no map of clusters: what has a slot in an object's page table, or is on its way to one,
+//! tells where the block of its cluster is. The block is free when no page has a slot in it.
+//!
+//! # Invariants
+//! 1. A slot that is written again has one owner.
+//! 2. No request to the store reaches beyond one cluster of an object, no write beyond a block.
+//! 3. A page is kept for want of a slot only if no slot is free, in whatever block.
+
+use crate::kernels::Placement;
+use alloc::vec::Vec;
+
+use crate::event::{Access, Service};
+use crate::id::{FrameId, PageId, SlotId};
+use crate::memory::address_space::Advice;
+use crate::memory::frame::State;
+use crate::memory::object::Keeper;
+use crate::paging::attempt::{Group, Scene, Step};
+use crate::readahead::streams::Heading;
+use crate::seams::arrival::Cause;
+use crate::seams::machine::{Machine, Rights};
+use crate::seams::pager::{Direction, Place};
+use crate::vm::Vm;
+
+/// A page on its way out and the slot it goes to.
+#[derive(Clone, Copy)]
+struct Placed {
+    page: PageId,
+    frame: FrameId,
+    slot: SlotId,
+}
+
+impl Vm {
+    /// Takes those modified neighbours of pages that have to leave which are to be written with
+    /// them, and to stay. None where pages do not leave by clusters.
+    pub(crate) fn take_neighbours(
+        &mut self,
+        machine: &mut dyn Machine,
+        chosen: &[FrameId],
+    ) -> Vec<FrameId> {
+        let mut taken = Vec::new();
+        if self.config.placement == Placement::Together || self.is_store_full {
+            return taken;
+        }
+        let writing = self.transfers.laundry() as usize + chosen.len();
+        let room = (self.config.laundry_max as usize).saturating_sub(writing);
+        for &frame in chosen {
+            let Some(page) = self
+                .memory
+                .frames()
+                .page(frame)
+                .filter(|_| self.is_undecided(frame))
+            else {
+                continue;
+            };
+            if !self.may_be_modified(machine, frame) {
+                continue;
+            }
+            let (start, end) = self.cluster_of(page);
+            let below = (start..page.index).rev();
+            self.take_modified_run(machine, page, below, (&mut taken, room));
+            self.take_modified_run(machine, page, page.index + 1..end, (&mut taken, room));
+        }
+        taken
+    }
+
+    /// Starts writing pages of internal objects to the places they have, in order of object and
+    /// index. Answers those for which there is no slot at all.
+    pub(crate) fn launder_in_place(
+        &mut self,
+        leaving: &[(PageId, FrameId)],
+    ) -> Vec<(PageId, FrameId)> {
+        let mut placed: Vec<Placed> = Vec::with_capacity(leaving.len());
+        let mut refused = Vec::new();
+        for &(page, frame) in leaving {
+            match self.place(page, placed.last()) {
+                Some(slot) => placed.push(Placed { page, frame, slot }),
+                None => refused.push((page, frame)),
+            }
+        }
+        let mut rest = &placed[..];
+        while let Some(first) = rest.first() {
+            let follows = |&(number, next): &(usize, &Placed)| {
+                self.is_same_cluster(next.page, first.page)
+                    && next.slot.0 == first.slot.0 + number as u32
+                    && self.block_of(next.slot) == self.block_of(first.slot)
+            };
+            let length = rest.iter().enumerate().take_while(follows).count();
+            let (cluster, others) = rest.split_at(length);
+            let place = Place::Swap { first: first.slot };
+            let cluster: Vec<_> = cluster.iter().map(|one| (one.page, one.frame)).collect();
+            self.log_page_outs(&cluster);
+            self.begin_store(&cluster, place);
+            rest = others;
+        }
+        refused
+    }
+
+    /// The pages that are read along with one that belongs to no stream, itself included: its
+    /// neighbours in an aligned block, or of its cluster those that advice asks for. All are with
+    /// the pager side by side, and none is in memory.
+    pub(crate) fn measure_around(&self, scene: &Scene, advice: Advice) -> Group {
+        let index = scene.found.page.index;
+        let few = self
+            .config
+            .default_cluster_pages
+            .min(self.config.cluster_pages);
+        let (before, from) = match (self.config.placement, advice) {
+            (_, Advice::Random) => (0, 1),
+            (Placement::Together, _) => {
+                let before = (index % u64::from(few)) as u32;
+                (before, few - before)
+            }
+            (Placement::InPlace, _) => {
+                let (start, end) = self.cluster_of(scene.found.page);
+                let (before, from) = ((index - start) as u32, (end - index) as u32);
+                match advice {
+                    Advice::Reverse => (before, 1),
+                    Advice::Sequential => (0, from),
+                    Advice::Normal | Advice::Random => (0, from.min(few)),
+                }
+            }
+        };
+        let up = self.measure_stored(scene, index, from, Heading::Up);
+        let down = self.measure_stored(scene, index, before + 1, Heading::Down);
+        Group {
+            first: down.first,
+            pages: down.pages + up.pages - 1,
+        }
+    }
+
+    /// Where a request is made for a page, and for those beside it.
+    pub(crate) fn place_of(&self, page: PageId) -> Place {
+        let object = self.memory.objects().get(page.object);
+        match (object.entry(page.index).slot(), object.keeper()) {
+            (Some(first), _) => Place::Swap { first },
+            (None, Keeper::External(pager)) => Place::External { pager },
+            (None, Keeper::Swap) => unreachable!("a stored page has a slot"),
+        }
+    }
+
+    /// The pages on their way to their pagers that the page daemon waits for.
+    pub(crate) fn laundry_awaited(&self) -> u32 {
+        match self.config.placement {
+            Placement::Together => self.transfers.laundry(),
+            Placement::InPlace => self.transfers.laundry() - self.memory.frames().cleaning(),
+        }
+    }
+
+    /// Whether a page that is being written and stays can be used meanwhile: it can be read.
+    pub(crate) fn is_readable(&self, frame: FrameId, access: Access) -> bool {
+        let in_place = self.config.placement == Placement::InPlace;
+        in_place && self.memory.frames().is_cleaning(frame) && !access.is_store()
+    }
+
+    /// Lets a page be read that is being written and stays.
+    pub(crate) fn serve_reading(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
+        let (fault, found) = (scene.fault, scene.found);
+        let frame = found.entry.frame().expect("a page in transit has a frame");
+        // It was used: it is no page that may go when it is written.
+        self.memory.frames_mut().set_wanted(frame);
+        machine.enter(fault.space, fault.at, frame, Rights::Read);
+        self.memory.map(frame, fault.space, fault.at);
+        self.counters.soft_faults += u64::from(!scene.is_retry);
+        Step::Resolved(match scene.is_retry {
+            true => Service::Major,
+            false => Service::Minor,
+        })
+    }
+
+    /// Takes modified pages from their programs, from the page next to `beside` on, until one is
+    /// not modified, not in memory or not free to go.
+    fn take_modified_run(
+        &mut self,
+        machine: &mut dyn Machine,
+        beside: PageId,
+        indices: impl Iterator<Item = u64>,
+        (taken, room): (&mut Vec<FrameId>, usize),
+    ) {
+        for index in indices {
+            let entry = self.memory.objects().entry(PageId { index, ..beside });
+            let Some(frame) = entry.frame() else { return };
+            // One that leaves with this one anyway.
+            if self.is_undecided(frame) {
+                continue;
+            }
+            let is_eligible = self.may_choose(frame)
+                && !self.memory.frames().is_ahead(frame)
+                && self.may_be_modified(machine, frame);
+            if !is_eligible || taken.len() >= room {
+                return;
+            }
+            let was_used = machine.take_referenced(frame);
+            let back = if was_used {
+                Cause::Kept
+            } else {
+                Cause::Cleaned
+            };
+            self.begin_leaving(machine, frame);
+            self.memory.frames_mut().set_cleaning(frame, back);
+            taken.push(frame);
+        }
+    }
+
+    fn may_be_modified(&self, machine: &dyn Machine, frame: FrameId) -> bool {
+        self.memory.frames().is_dirty(frame) || machine.may_be_modified(frame)
+    }
+
+    /// A slot for a page that leaves: its own, that beside its neighbours', one in a new block, or
+    /// any. `before` is the page that was placed last.
+    fn place(&mut self, page: PageId, before: Option<&Placed>) -> Option<SlotId> {
+        if let Some(own) = self.memory.take_slot(page) {
+            if self.memory.slots().has_one_owner(own) {
+                return Some(own);
+            }
+            self.memory.release_slot(own);
+        }
+        let before = before.filter(|before| self.is_same_cluster(before.page, page));
+        let before = before.map(|before| (before.page.index, before.slot));
+        let (start, end) = self.cluster_of(page);
+        let beside = (start..end).filter_map(|index| {
+            let slot = self.slot_of(PageId { index, ..page })?;
+            Some((index, slot))
+        });
+        let beside: Vec<_> = before.into_iter().chain(beside).collect();
+        for (index, slot) in beside {
+            let home = u64::from(slot.0) + page.index;
+            let home = home.checked_sub(index).map(|home| SlotId(home as u32));
+            let home = home.filter(|&home| self.block_of(home) == self.block_of(slot));
+            if let Some(home) = home.filter(|&home| self.memory.slots_mut().claim(home)) {
+                return Some(home);
+            }
+        }
+        if let Some(first) = self
+            .memory
+            .slots_mut()
+            .find_block(self.config.cluster_pages)
+        {
+            let home = SlotId(first.0 + (page.index - start) as u32);
+            if self.memory.slots_mut().claim(home) {
+                return Some(home);
+            }
+        }
+        self.allocate_slots(1).map(|(slot, _)| slot)
+    }
+
+    /// The slot a page has, or is being written to.
+    fn slot_of(&self, page: PageId) -> Option<SlotId> {
+        let entry = self.memory.objects().entry(page);
+        if let Some(slot) = entry.slot() {
+            return Some(slot);
+        }
+        let frame = entry.frame()?;
+        if self.memory.frames().state(frame) != State::Leaving {
+            return None;
+        }
+        let transfer = self.transfers.find(self.memory.frames().ticket(frame))?;
+        match (transfer.request().direction, transfer.request().place) {
+            (Direction::Store, Place::Swap { first }) => {
+                let number = transfer.frames().iter().position(|&one| one == frame)?;
+                Some(SlotId(first.0 + number as u32))
+            }
+            _ => None,
+        }
+    }
+
+    /// The first index of a page's cluster in its object, and the end.
+    pub(crate) fn cluster_of(&self, page: PageId) -> (u64, u64) {
+        let pages = u64::from(self.config.cluster_pages);
+        let start = page.index - page.index % pages;
+        (start, start.saturating_add(pages))
+    }
+
+    fn is_same_cluster(&self, one: PageId, other: PageId) -> bool {
+        one.object == other.object && self.cluster_of(one) == self.cluster_of(other)
+    }
+
+    pub(crate) fn block_of(&self, slot: SlotId) -> u32 {
+        slot.0 / self.config.cluster_pages
+    }
+}
