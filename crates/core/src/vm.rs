@@ -12,8 +12,7 @@
 //! are about, and no other file sees the fields: `faults` brings pages in and `page_in` says which
 //! come along, `reclaim`, `trim` and `pinned` send them out, `transfer` takes in the pagers'
 //! replies, `mapping` maps and unmaps, `load_control` carries verdicts out, `served` frames every
-//! event, and `check` walks the invariants. What simulated kernels alone turn on is in `pacing`,
-//! `placement`, `swap_readahead`, `double_paging` and `buffered_io`.
+//! event, and `check` walks the invariants. What simulated kernels alone turn on is in `kernels`.
 
 use crate::memory::Memory;
 use alloc::boxed::Box;
@@ -45,21 +44,17 @@ use crate::seams::policy::Policy;
 use crate::time::Time;
 use crate::vm::served::Served;
 
-mod buffered_io;
-mod check;
-mod double_paging;
-mod faults;
-mod load_control;
-mod mapping;
-mod pacing;
-mod page_in;
-mod pinned;
-mod placement;
-mod reclaim;
-mod served;
-mod swap_readahead;
-mod transfer;
-mod trim;
+pub(crate) mod check;
+pub(crate) mod faults;
+pub(crate) mod kernels;
+pub(crate) mod load_control;
+pub(crate) mod mapping;
+pub(crate) mod page_in;
+pub(crate) mod pinned;
+pub(crate) mod reclaim;
+pub(crate) mod served;
+pub(crate) mod transfer;
+pub(crate) mod trim;
 
 /// Where the contents of a page are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -197,7 +192,7 @@ impl Vm {
 
     /// The frame table.
     pub fn frames(&self) -> &Frames {
-        &self.memory.frames()
+        self.memory.frames()
     }
 
     /// The policy in force.
@@ -347,6 +342,30 @@ impl Vm {
             vm.try_due_pins(machine);
             vm.is_trim_due = true;
             vm.make_room(machine, 0, Need::Reserve);
+            vm.serve_stalled(machine);
+        });
+    }
+
+    /// When [`handle_deadline`](Self::handle_deadline) wants to be called next, if ever. It may be
+    /// called late.
+    pub fn poll_deadline(&self) -> Option<Time> {
+        let is_kept = self.is_store_full && !self.waiting.has_stalled();
+        let due = self.daemon.due(self.now).filter(|_| !is_kept);
+        due.into_iter().chain(self.pins.due()).min()
+    }
+
+    /// Learns that a deadline has come.
+    ///
+    /// Work: at most one round of reclaim and a pass, one round of pinned pages, and the faults it
+    /// finds frames for.
+    pub fn handle_deadline(&mut self, now: Time, machine: &mut dyn Machine) {
+        self.handle(now, Served::Kept, machine, |vm, machine| {
+            vm.try_due_pins(machine);
+            let need = match vm.waiting.has_stalled() {
+                true => Need::Awaited,
+                false => Need::Reserve,
+            };
+            vm.make_room(machine, 0, need);
             vm.serve_stalled(machine);
         });
     }

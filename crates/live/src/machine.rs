@@ -17,7 +17,7 @@
 //! 3. A slot waiting in `drops` is a hole for everybody; it is emptied before it is used again.
 //! 4. The page in a held slot is not moved, dropped or written: a transfer is at work on it.
 //!
-//! There are no reference bits: see [`take_referenced`](Machine::take_referenced). There are no
+//! There are no reference bits: see [`take_referenced`](PageBits::take_referenced). There are no
 //! write protections either: a mapping allows what the program's own mapping allows.
 //!
 //! [`store`](crate::store) fills and saves slots; [`moves`] carries out what is queued here,
@@ -322,7 +322,7 @@ impl LiveMachine {
         }
     }
 
-    /// Makes the next [`take_modified`](Machine::take_modified) of `frame` answer yes: its pager
+    /// Makes the next [`take_modified`](PageBits::take_modified) of `frame` answer yes: its pager
     /// does not hold the contents after all.
     pub(crate) fn forget_sum(&mut self, frame: FrameId) {
         let slot = &mut self.slots[frame.index()];

@@ -2,7 +2,21 @@
 //!
 //! Kernels do not make room inside a fault: a daemon wakes when few frames are free, gives up some
 //! in a pass, waits for its writes, and goes on until enough are free. Meanwhile programs run on
-//! what is left, and use crate::config::Config;
+//! what is left, and use pages that the next pass then finds in use. [`Pacing`] says how; without
+//! it, all is done at once.
+//!
+//! [`Passes`] are for daemons that work until enough is free, as Mach's and its descendants' do;
+//! FreeBSD's asks a [controller](crate::kernels::pid_controller) how much to give up, ten times a
+//! second. Here is what the daemon remembers, and when it works; `vm/kernels/pacing.rs` has the
+//! steps.
+//!
+//! # Invariants
+//! 1. A daemon that sleeps has no deadline; nor has one that a full store keeps from its work while
+//!    nobody waits for it.
+//! 2. Frames chosen in one call are at most a round of reclaim and one pass.
+//!
+//! [`Pacing`]: crate::kernels::Pacing
+
 use crate::config::Config;
 use crate::kernels::pid_controller::Controller;
 use crate::kernels::{Gains, Passes};

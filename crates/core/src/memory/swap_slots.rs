@@ -1,7 +1,7 @@
 //! Backing: which slots of the swap store are in use, and by how many owners.
 //!
-//! Which slot a page gets is for [`placement`](crate::vm::placement) to say; where each page's
-//! slot is stands in its object's page table ([`object`](crate::memory::object)).
+//! Which slot a page gets is for [`placement`](crate::vm::kernels::in_place) to say; where each
+//! page's slot is stands in its object's page table ([`object`](crate::memory::object)).
 
 use alloc::vec;
 use alloc::vec::Vec;

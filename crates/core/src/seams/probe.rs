@@ -42,7 +42,7 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Lends it the mappings, for a policy that [walks](super::policy::Policy::walks).
+    /// Lends it the mappings, for a policy that [walks](super::policy::SpacePolicy::walks).
     pub fn with_places(mut self, places: &'a mut ReverseMap) -> Probe<'a> {
         self.places = Some(places);
         self
@@ -91,8 +91,8 @@ impl Probe<'_> {
         is_done
     }
 
-    /// Whether the first answer about a page that has come says nothing of a second use: see
-    /// [`Machine::answers_arrival`].
+    /// Answers whether the first answer about a page that has come says nothing of a second use:
+    /// see [`PageBits`](super::machine::PageBits::answers_arrival).
     pub fn answers_arrival(&self) -> bool {
         self.machine.answers_arrival()
     }
@@ -130,7 +130,7 @@ impl Probe<'_> {
 
     /// One step of a walk along the page tables of all programs: the first mapping behind `after`
     /// that this policy has not removed, and whether it was used since this was last asked. Only
-    /// for a policy that [walks](super::policy::Policy::walks).
+    /// for a policy that [walks](super::policy::SpacePolicy::walks).
     pub fn walk(&mut self, after: Option<(SpaceId, VirtPage)>) -> Option<(Mapping, bool)> {
         let places = self.places.as_deref_mut()?;
         let found = places.next_standing(after)?;
@@ -156,7 +156,7 @@ impl Probe<'_> {
     }
 
     /// Whether a mapping of `frame` is left that this policy has not removed. Only for a policy
-    /// that [walks](super::policy::Policy::walks).
+    /// that [walks](super::policy::SpacePolicy::walks).
     pub fn is_mapped(&self, frame: FrameId) -> bool {
         let places = self.places.as_deref();
         places.is_some_and(|places| places.is_standing(frame))

@@ -11,8 +11,9 @@ use crate::vm::Vm;
 
 impl Vm {
     /// Learns how far the programs of `space` have come in their own time: see
-    /// [`Policy::clock_moved`](crate::seams::policy::Policy::clock_moved). To be called before the
-    /// event that happened then. A space of which this is never told has a clock that always runs.
+    /// [`SpacePolicy::clock_moved`](crate::seams::policy::SpacePolicy::clock_moved). To be called
+    /// before the event that happened then. A space of which this is never told has a clock that
+    /// always runs.
     pub fn handle_clock(&mut self, space: SpaceId, ticks: u64) {
         if let Some(found) = self.memory.space_mut(space) {
             found.ticks = Some(ticks);

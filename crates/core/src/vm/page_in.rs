@@ -2,14 +2,16 @@
 //!
 //! What a detected walk is about to come to is read in front of it
 //! ([`cluster`](crate::readahead::streams) follows walks). What goes with a page that belongs to
-//! none is for [`placement`](crate::vm::placement) to say, and for Linux
-//! [`swap_ahead`](crate::vm::swap_readahead).
+//! none is for [`placement`](crate::vm::kernels::in_place) to say, and for Linux
+//! [`swap_ahead`](crate::vm::kernels::swap_readahead).
 //!
 //! # Invariants
 //! 1. The pages of one request are beside each other with their pager, and none was in memory.
 //! 2. A request that somebody waits for has the page that is waited for.
 
+use crate::memory::object::{Entry, Keeper};
 use crate::paging::attempt::{Group, Need, Scene, Step};
+use crate::seams::pager::Place;
 use alloc::vec::Vec;
 
 use crate::decision::Decision;
@@ -17,7 +19,6 @@ use crate::id::{ObjectId, PageId, Ticket};
 use crate::kernels::{Placement, SwapAhead};
 use crate::memory::address_space::Advice;
 use crate::memory::frame::State;
-use crate::memory::object::Entry;
 use crate::memory::page_run::PageRun;
 use crate::paging::transfers::Origin;
 use crate::readahead::streams::Heading;
@@ -75,7 +76,8 @@ impl Vm {
         Step::Wait(ticket)
     }
 
-    /// Whether what is read with a page is for [`swap_ahead`](crate::vm::swap_readahead) to say.
+    /// Whether what is read with a page is for [`swap_ahead`](crate::vm::kernels::swap_readahead)
+    /// to say.
     pub(crate) fn reads_as_linux(&self, is_external: bool) -> bool {
         self.config.swap_ahead != SwapAhead::Streams
             && self.config.placement == Placement::Together
@@ -288,5 +290,48 @@ impl Vm {
             }
         }
         Some(self.begin_fetch(pages, frames, place, wanted, origin))
+    }
+
+    /// The pages that are read along with one that belongs to no stream, itself included: its
+    /// neighbours in an aligned block, or of its cluster those that advice asks for. All are with
+    /// the pager side by side, and none is in memory.
+    pub(crate) fn measure_around(&self, scene: &Scene, advice: Advice) -> Group {
+        let index = scene.found.page.index;
+        let few = self
+            .config
+            .default_cluster_pages
+            .min(self.config.cluster_pages);
+        let (before, from) = match (self.config.placement, advice) {
+            (_, Advice::Random) => (0, 1),
+            (Placement::Together, _) => {
+                let before = (index % u64::from(few)) as u32;
+                (before, few - before)
+            }
+            (Placement::InPlace, _) => {
+                let (start, end) = self.cluster_of(scene.found.page);
+                let (before, from) = ((index - start) as u32, (end - index) as u32);
+                match advice {
+                    Advice::Reverse => (before, 1),
+                    Advice::Sequential => (0, from),
+                    Advice::Normal | Advice::Random => (0, from.min(few)),
+                }
+            }
+        };
+        let up = self.measure_stored(scene, index, from, Heading::Up);
+        let down = self.measure_stored(scene, index, before + 1, Heading::Down);
+        Group {
+            first: down.first,
+            pages: down.pages + up.pages - 1,
+        }
+    }
+
+    /// Where a request is made for a page, and for those beside it.
+    pub(crate) fn place_of(&self, page: PageId) -> Place {
+        let object = self.memory.objects().get(page.object);
+        match (object.entry(page.index).slot(), object.keeper()) {
+            (Some(first), _) => Place::Swap { first },
+            (None, Keeper::External(pager)) => Place::External { pager },
+            (None, Keeper::Swap) => unreachable!("a stored page has a slot"),
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! ago, if that is more than a share of the window: localities that end leave sooner.
 //!
 //! In a memory too small for the sets, the page used longest ago in its program's time leaves.
-//! What is missed so is counted in [`Policy::demand`].
+//! What is missed so is counted in [`SpacePolicy::demand`].
 //!
 //! Sources: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968; A. J.
 //! Smith, "A modified working set paging algorithm", IEEE TC C-25(9), 1976.

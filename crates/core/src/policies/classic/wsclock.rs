@@ -5,7 +5,7 @@
 //! if not. A modified page that leaves is written, and the hand goes on; touched before that ends,
 //! it stays. When a whole round finds nothing, what is being written is waited for. If nothing is,
 //! memory is overcommitted: the unused page whose last use is longest ago leaves, and
-//! [`Policy::demand`] shows load control what is missed.
+//! [`SpacePolicy::demand`] shows load control what is missed.
 //!
 //! Source: R. W. Carr and J. L. Hennessy, "WSClock: a simple and effective algorithm for virtual
 //! memory management", SOSP 1981. Pages of programs that load control has stopped are taken by the

@@ -1,8 +1,8 @@
 //! Again: whether a page was used again after it came, asked of bits.
 //!
 //! On a machine without reference bits the first answer about a page counts the use that brought
-//! it: see [`Machine::answers_arrival`](crate::seams::machine::Machine::answers_arrival). A policy
-//! that took it for a second use would take every page for one that is used again.
+//! it: see [`PageBits::answers_arrival`](crate::seams::machine::PageBits::answers_arrival). A
+//! policy that took it for a second use would take every page for one that is used again.
 
 use crate::collections::bitmap::Bitmap;
 use crate::id::FrameId;

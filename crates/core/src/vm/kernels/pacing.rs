@@ -1,43 +1,15 @@
-//! Pacing: the work of the page daemon of simulated kernels, and of everything else that has a
-//! deadline.
+//! Pacing: the work of the page daemon.
 //!
 //! [`page_daemon`](crate::kernels::page_daemon) says when there is work and how much.
 
 use crate::kernels::page_daemon::{Marks, Pass};
 use crate::kernels::{Gains, Pacing, Passes};
 use crate::memory::frame::State;
-use crate::paging::attempt::Need;
 use crate::seams::machine::Machine;
-use crate::time::Time;
 use crate::vm::Vm;
 use crate::vm::reclaim::ROUND_MAX;
-use crate::vm::served::Served;
 
 impl Vm {
-    /// When [`handle_deadline`](Self::handle_deadline) wants to be called next, if ever. It may be
-    /// called late.
-    pub fn poll_deadline(&self) -> Option<Time> {
-        let is_kept = self.is_store_full && !self.waiting.has_stalled();
-        let due = self.daemon.due(self.now).filter(|_| !is_kept);
-        due.into_iter().chain(self.pins.due()).min()
-    }
-
-    /// Learns that a deadline has come.
-    ///
-    /// Work: at most one round of reclaim and a pass, one round of pinned pages, and the faults it
-    /// finds frames for.
-    pub fn handle_deadline(&mut self, now: Time, machine: &mut dyn Machine) {
-        self.handle(now, Served::Kept, machine, |vm, machine| {
-            vm.try_due_pins(machine);
-            let need = match vm.waiting.has_stalled() {
-                true => Need::Awaited,
-                false => Need::Reserve,
-            };
-            vm.make_room(machine, 0, need);
-            vm.serve_stalled(machine);
-        });
-    }
-
     /// Wakes the daemon if few frames are free, and has it make the passes that are due.
     pub(crate) fn pace(&mut self, machine: &mut dyn Machine, pacing: Pacing) {
         match pacing {

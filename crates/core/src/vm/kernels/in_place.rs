@@ -23,11 +23,8 @@ use alloc::vec::Vec;
 
 use crate::event::{Access, Service};
 use crate::id::{FrameId, PageId, SlotId};
-use crate::memory::address_space::Advice;
 use crate::memory::frame::State;
-use crate::memory::object::Keeper;
-use crate::paging::attempt::{Group, Scene, Step};
-use crate::readahead::streams::Heading;
+use crate::paging::attempt::{Scene, Step};
 use crate::seams::arrival::Cause;
 use crate::seams::machine::{Machine, Rights};
 use crate::seams::pager::{Direction, Place};
@@ -105,49 +102,6 @@ impl Vm {
             rest = others;
         }
         refused
-    }
-
-    /// The pages that are read along with one that belongs to no stream, itself included: its
-    /// neighbours in an aligned block, or of its cluster those that advice asks for. All are with
-    /// the pager side by side, and none is in memory.
-    pub(crate) fn measure_around(&self, scene: &Scene, advice: Advice) -> Group {
-        let index = scene.found.page.index;
-        let few = self
-            .config
-            .default_cluster_pages
-            .min(self.config.cluster_pages);
-        let (before, from) = match (self.config.placement, advice) {
-            (_, Advice::Random) => (0, 1),
-            (Placement::Together, _) => {
-                let before = (index % u64::from(few)) as u32;
-                (before, few - before)
-            }
-            (Placement::InPlace, _) => {
-                let (start, end) = self.cluster_of(scene.found.page);
-                let (before, from) = ((index - start) as u32, (end - index) as u32);
-                match advice {
-                    Advice::Reverse => (before, 1),
-                    Advice::Sequential => (0, from),
-                    Advice::Normal | Advice::Random => (0, from.min(few)),
-                }
-            }
-        };
-        let up = self.measure_stored(scene, index, from, Heading::Up);
-        let down = self.measure_stored(scene, index, before + 1, Heading::Down);
-        Group {
-            first: down.first,
-            pages: down.pages + up.pages - 1,
-        }
-    }
-
-    /// Where a request is made for a page, and for those beside it.
-    pub(crate) fn place_of(&self, page: PageId) -> Place {
-        let object = self.memory.objects().get(page.object);
-        match (object.entry(page.index).slot(), object.keeper()) {
-            (Some(first), _) => Place::Swap { first },
-            (None, Keeper::External(pager)) => Place::External { pager },
-            (None, Keeper::Swap) => unreachable!("a stored page has a slot"),
-        }
     }
 
     /// The pages on their way to their pagers that the page daemon waits for.
