@@ -21,7 +21,7 @@ FRESH ?= 20
 .PHONY: help
 help: ## Lists the targets.
 	@printf 'make TARGET, where TARGET is one of\n\n'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: deps
 deps: ## Installs what building needs and this machine lacks.
@@ -51,6 +51,12 @@ demo: ## Records a real program, shows its curve, runs it live in less memory. A
 .PHONY: kernel
 kernel: deps ## Builds the kernel and its programs.
 	@scripts/kernel-build
+
+.PHONY: kernel-demo
+kernel-demo: kernel ## Boots the kernel, pages by three policies, compares with the lab.
+	@scripts/deps kernel
+	@$(CARGO) build --release --package tidemark-cli
+	@scripts/kernel-demo
 
 .PHONY: test
 test: deps-test recorder kernel ## Every test, small sizes. Minutes.

@@ -70,6 +70,7 @@ pub struct Kernel {
     /// The object of each file that was used.
     pub(crate) objects: BTreeMap<usize, ObjectId>,
     next_tick: Time,
+    is_full_told: bool,
     /// How the first process has ended.
     ending: Option<Ending>,
 }
@@ -125,6 +126,7 @@ impl Kernel {
             next_process: FIRST,
             objects: BTreeMap::new(),
             next_tick,
+            is_full_told: false,
             ending: None,
         })
     }
@@ -152,31 +154,45 @@ impl Kernel {
         ending
     }
 
-    /// Says what has been counted, a line each.
+    /// Writes what was counted, in the words of `tidemark.run.v1` (docs/formats/run-v1.md), and of
+    /// this machine's own.
     pub fn report(&self) {
         let counters = self.vm.counters();
         let (work, traffic) = (self.machine.work(), self.store.traffic());
         let counts = [
             ("faults", counters.faults),
-            ("zero fills", counters.zero_fills),
-            ("soft faults", counters.soft_faults),
-            ("copies on write", counters.cow_faults),
-            ("page-ins", counters.page_ins),
-            ("page-outs", counters.page_outs),
-            ("pages read from swap", traffic.read[0]),
-            ("pages read from files", traffic.read[1]),
-            ("pages written to swap", traffic.written[0]),
-            ("requests under way at most", traffic.depth_max as u64),
-            ("entries made", work.entered),
-            ("entries removed", work.removed),
-            ("pages forgotten", work.forgotten_pages),
-            ("all forgotten", work.forgotten_all),
-            ("heap bytes at the end", crate::arch::used_bytes() as u64),
-            ("microseconds", self.clock.now_ns() / 1000),
+            ("page_ins", counters.page_ins),
+            ("page_outs", counters.page_outs),
+            ("page_in_requests", counters.page_in_requests),
+            ("page_out_requests", counters.page_out_requests),
+            ("soft_faults", counters.soft_faults),
+            ("zero_fills", counters.zero_fills),
+            ("cow_faults", counters.cow_faults),
+            ("read_ahead_used", counters.ahead_used),
+            ("read_ahead_wasted", counters.ahead_wasted),
+            ("clean_drops", counters.clean_drops),
+            ("zero_pages", counters.zero_drops),
+            ("refusals", counters.refusals),
+            ("store_errors", counters.failures),
+            ("frames_budget", u64::from(self.machine.frames().count())),
+            ("frames_peak", counters.frames_peak),
+            ("bytes_read", traffic.read[0] * PAGE_BYTES),
+            ("bytes_written", traffic.written[0] * PAGE_BYTES),
+            ("engine_bytes", crate::arch::used_bytes() as u64),
+            ("file_page_ins", traffic.read[1]),
+            ("requests_at_once", traffic.depth_max as u64),
+            ("entries_made", work.entered),
+            ("entries_removed", work.removed),
+            ("translations_forgotten", work.forgotten_pages),
+            ("all_translations_forgotten", work.forgotten_all),
         ];
-        for (name, count) in counts {
-            say!("kernel: {name}: {count}");
+        for (number, (name, count)) in counts.into_iter().enumerate() {
+            let before = if number == 0 { '{' } else { ',' };
+            serial::report(format_args!("{before}\"{name}\":{count}"));
         }
+        let elapsed_us = self.clock.now_ns() / 1000;
+        let (seconds, rest) = (elapsed_us / 1_000_000, elapsed_us % 1_000_000);
+        serial::report(format_args!(",\"elapsed_s\":{seconds}.{rest:06}}}\n"));
     }
 
     /// Nanoseconds since the start, or what stands for them.
@@ -524,11 +540,18 @@ impl Kernel {
         match event {
             Event::Resolved(fault) | Event::Retry(fault) => self.wake(fault.waiter.0),
             Event::Failed(fault, failure) => self.end_for(fault.waiter.0, Misdeed::Lost(failure)),
-            Event::StoreFull => say!("kernel: swap is full"),
+            Event::StoreFull => self.tell_full(),
             Event::StoreFailed => say!("kernel: swap fails to take pages"),
             Event::Disowned { .. } => unreachable!("every page can be unmapped"),
             Event::Suspend { space } => self.suspend(space, true),
             Event::Resume { space } => self.suspend(space, false),
+        }
+    }
+
+    /// Says that swap is full: once, though that comes and goes.
+    fn tell_full(&mut self) {
+        if !core::mem::replace(&mut self.is_full_told, true) {
+            say!("kernel: swap is full");
         }
     }
 

@@ -8,8 +8,9 @@ const CONSOLE: u16 = 0x3f8;
 /// Line status, from the port on: a byte may be sent.
 const STATUS: u16 = 5;
 const MAY_SEND: u8 = 0x20;
-/// The emulator's port for bytes that go to a file.
+/// The emulator's ports for bytes that go to files: decisions, and what was counted.
 const LOG: u16 = 0xe9;
+const REPORT: u16 = 0xe8;
 
 /// Sets the port up: 115,200 baud, eight bits, no interrupts.
 pub fn start() {
@@ -26,10 +27,16 @@ pub fn write(bytes: &[u8]) {
     }
 }
 
-/// Writes to the log.
+/// Writes to the log of decisions.
 pub fn log(text: fmt::Arguments<'_>) {
     // The port takes everything.
-    let _ = fmt::Write::write_fmt(&mut Log, text);
+    let _ = fmt::Write::write_fmt(&mut ToFile(LOG), text);
+}
+
+/// Writes to what is told of the run.
+pub fn report(text: fmt::Arguments<'_>) {
+    // The port takes everything.
+    let _ = fmt::Write::write_fmt(&mut ToFile(REPORT), text);
 }
 
 /// The console as something to format to.
@@ -42,11 +49,11 @@ impl fmt::Write for Console {
     }
 }
 
-struct Log;
+struct ToFile(u16);
 
-impl fmt::Write for Log {
+impl fmt::Write for ToFile {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        text.bytes().for_each(|byte| write_port(LOG, byte));
+        text.bytes().for_each(|byte| write_port(self.0, byte));
         Ok(())
     }
 }
