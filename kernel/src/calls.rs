@@ -104,6 +104,7 @@ impl Kernel {
             14 => self.call_count(first),
             15 => self.call_advise(id, first, second, third),
             16 => self.call_protect(id, first, second, third),
+            17 => self.call_name(id, first, second, third),
             _ => Err(Refusal::Invalid),
         }
     }
@@ -284,13 +285,28 @@ impl Kernel {
             .ok()
             .and_then(|number| arguments.get(number));
         let argument = argument.ok_or(Refusal::Missing)?.clone();
-        let count = count_in_page(to, bytes.min(argument.len() as u64));
+        self.hand_over(id, &argument, to, bytes)
+    }
+
+    /// Writes the name of the volume's file of that number; answers its length.
+    fn call_name(&mut self, id: ProcessId, number: u64, to: u64, bytes: u64) -> Called {
+        let files = self.store.volume().files();
+        let file = usize::try_from(number)
+            .ok()
+            .and_then(|number| files.get(number));
+        let name = file.ok_or(Refusal::Missing)?.name.clone();
+        self.hand_over(id, name.as_bytes(), to, bytes)
+    }
+
+    /// Writes `text` to the program's memory, as much as fits; answers how long it is.
+    fn hand_over(&mut self, id: ProcessId, text: &[u8], to: u64, bytes: u64) -> Called {
+        let count = count_in_page(to, bytes.min(text.len() as u64));
         if count > 0 {
             let page = reached!(self.reach(id, to, true));
             let start = (to % PAGE_BYTES) as usize;
-            page[start..start + count].copy_from_slice(&argument[..count]);
+            page[start..start + count].copy_from_slice(&text[..count]);
         }
-        Ok(Outcome::Value(argument.len() as u64))
+        Ok(Outcome::Value(text.len() as u64))
     }
 
     /// Answers what has been counted.

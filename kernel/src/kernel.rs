@@ -29,7 +29,7 @@ use crate::arch::panic::Ending;
 use crate::arch::trap::{self, FLAG_STEP, Trap};
 use crate::arch::{Board, interrupts, serial};
 use crate::machine::PageTables;
-use crate::parameters::{self, Layout, Parameters, Programs};
+use crate::parameters::{self, Injected, Layout, Parameters, Programs};
 use crate::process::{Misdeed, Process, ProcessId, State};
 use crate::say;
 use crate::store::Store;
@@ -376,6 +376,12 @@ impl Kernel {
         if is_fetch && !self.machine.is_text(space, at) {
             return self.end_for(id, Misdeed::Execute { address });
         }
+        if self.store.count_down(Injected::Panic) {
+            panic!("asked for by `inject`");
+        }
+        if self.store.count_down(Injected::Overflow) {
+            fill_stack(1);
+        }
         let before = self.vm.counters().soft_faults;
         let access = if is_write {
             Access::Write
@@ -593,5 +599,15 @@ impl Kernel {
             self.store.slots(),
             "slots are in use, and nobody is there"
         );
+    }
+}
+
+/// Calls itself until the stack is full, to see what becomes of the kernel then.
+#[inline(never)]
+fn fill_stack(depth: u64) -> u64 {
+    let room = core::hint::black_box([depth; 64]);
+    match depth {
+        u64::MAX => room[0],
+        _ => fill_stack(depth + 1) + room[1],
     }
 }

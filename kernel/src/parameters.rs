@@ -19,7 +19,7 @@ pub enum Time {
     Faults,
 }
 
-/// A fault that is made on purpose, in the store.
+/// A fault that is made on purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Injected {
     /// A bit of a page that was read from swap is changed.
@@ -28,6 +28,10 @@ pub enum Injected {
     Read,
     /// A request to write fails.
     Write,
+    /// The kernel panics, when a program has touched a page that was not there.
+    Panic,
+    /// The kernel fills its stack, on the same occasion.
+    Overflow,
 }
 
 /// How memory is run.
@@ -139,12 +143,14 @@ fn set<'a>(parameters: &mut Parameters<'a>, word: &'a str) -> Result<(), Mistake
             parameters.time = choose(value, &all).ok_or(mistake("real or faults"))?;
         }
         "inject" => {
-            let needs = mistake("flip, read or write, and when, as in `flip:100`");
+            let needs = mistake("flip, read, write, panic or overflow, and when: `flip:100`");
             let (what, when) = value.split_once(':').ok_or(needs)?;
             let all = [
                 ("flip", Injected::Flip),
                 ("read", Injected::Read),
                 ("write", Injected::Write),
+                ("panic", Injected::Panic),
+                ("overflow", Injected::Overflow),
             ];
             let what = choose(what, &all).ok_or(needs)?;
             parameters.injected = Some((what, when.parse().map_err(|_| needs)?));

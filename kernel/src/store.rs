@@ -307,7 +307,7 @@ impl Store {
     }
 
     /// Whether the fault that was asked for is due: this is an occasion for it.
-    fn count_down(&mut self, kind: Injected) -> bool {
+    pub fn count_down(&mut self, kind: Injected) -> bool {
         match &mut self.injected {
             Some((wanted, left)) if *wanted == kind && *left > 0 => {
                 *left -= 1;

@@ -100,14 +100,27 @@ void sleep_ns(uint64_t ns)
     call(12, ns, 0, 0);
 }
 
-const char *argument(unsigned number)
+/* The calls that answer a text write it here. What lies behind a page is left out by the kernel:
+   a text never crosses one. */
+static char text[2048] __attribute__((aligned(2048)));
+
+static const char *text_of(long call_number, unsigned number)
 {
-    static char text[2048];
-    long length = call(13, number, (uint64_t)text, sizeof text - 1);
+    long length = call(call_number, number, (uint64_t)text, sizeof text - 1);
     if (length < 0)
         return NULL;
     text[(size_t)length < sizeof text ? (size_t)length : sizeof text - 1] = 0;
     return text;
+}
+
+const char *argument(unsigned number)
+{
+    return text_of(13, number);
+}
+
+const char *name_of_file(unsigned number)
+{
+    return text_of(17, number);
 }
 
 long count_of(enum count what)

@@ -35,6 +35,8 @@ uint64_t clock_ns(void);
 void sleep_ns(uint64_t ns);
 /* The argument of that number, or NULL. It stays until the next call. */
 const char *argument(unsigned number);
+/* The name of the file of that number on the volume, or NULL. It stays until the next call. */
+const char *name_of_file(unsigned number);
 long count_of(enum count what);
 
 size_t length_of(const char *text);

@@ -37,7 +37,7 @@ pub struct Arguments {
 enum Action {
     /// Boots the kernel and runs a program or a script; needs `qemu-system-x86_64`
     ///
-    /// The volume holds the kernel's own programs (sh, cat, sheep, sort, matrix, forks, touch,
+    /// The volume holds the kernel's own programs (sh, cat, ls, sheep, sort, matrix, forks, touch,
     /// misbehave) and what `--with` and `--script` add; or it is IMAGE.
     #[command(after_help = "Exit status: 0, 1 if the program failed, 2 if it could not be run.")]
     Run(Box<Running>),
@@ -86,7 +86,7 @@ struct Running {
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
     /// Make a fault at the Nth occasion: `flip:N` a bit of a page read from swap, `read:N` and
-    /// `write:N` a request that fails
+    /// `write:N` a request that fails, `panic:N` and `overflow:N` (of its stack) the kernel's own
     #[arg(long, value_name = "WHAT:N")]
     inject: Option<String>,
     /// End the machine after so many seconds

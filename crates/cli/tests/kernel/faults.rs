@@ -108,3 +108,37 @@ fn full_swap_ends_programs_that_need_more() {
         "memory and swap are full",
     );
 }
+
+#[test]
+fn a_fault_of_the_kernel_s_own_ends_it_with_registers_and_callers() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-panic");
+    for (fault, told) in [
+        ("panic:3", &["asked for by `inject`", "called from:"][..]),
+        (
+            "overflow:3",
+            &[
+                "exception 8 in the kernel",
+                "its stack is full",
+                "  rip ffffffff80",
+            ],
+        ),
+    ] {
+        let output = kernel(
+            &folder,
+            &format!("--memory 512K --inject {fault} -- sheep 2 640"),
+        );
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{fault}: {text}");
+        for part in told {
+            assert!(text.contains(part), "{fault}: {part} is not in: {text}");
+        }
+        let said = super::stderr(&output);
+        assert!(
+            said.contains("the kernel found a fault in itself"),
+            "{said}"
+        );
+    }
+}

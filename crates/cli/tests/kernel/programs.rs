@@ -133,7 +133,7 @@ fn what_can_not_be_run_is_said_in_a_line() {
         ("no-image -- cat", 2, "no tape archive"),
         ("--memory 4K -- cat", 2, "64K to 512M"),
         ("--policy lifo -- cat", 2, "lifo"),
-        ("--inject melt:1 -- cat", 2, "flip, read or write"),
+        ("--inject melt:1 -- cat", 2, "flip, read, write"),
     ] {
         let output = kernel(&folder, words);
         let all = [&output.stdout[..], &output.stderr[..]].concat();
@@ -194,4 +194,6 @@ fn a_volume_is_an_archive_that_other_tools_read() {
         .unwrap();
     assert_eq!(extracted.stdout, b"some text\n");
     assert_eq!(console(&folder, "volume -- cat text"), "some text\n");
+    let names = console(&folder, "volume -- ls");
+    assert_eq!(names, String::from_utf8_lossy(&listed.stdout));
 }
