@@ -40,6 +40,8 @@ enum Refusal {
     Full = 4,
     /// Not with programs that are pinned.
     Pinned = 5,
+    /// The disk fails.
+    Disk = 6,
 }
 
 /// How a call went.
@@ -92,7 +94,7 @@ impl Kernel {
             2 => self.call_read(id, first, second, third),
             3 => self.call_open(id, first, second),
             4 => self.call_close(id, first),
-            5 => self.call_map(id, first, second),
+            5 => self.call_map(id, first, second, third),
             6 => self.call_unmap(id, first, second),
             7 => self.call_fork(id),
             8 => self.call_execute(id, first, second),
@@ -105,6 +107,7 @@ impl Kernel {
             15 => self.call_advise(id, first, second, third),
             16 => self.call_protect(id, first, second, third),
             17 => self.call_name(id, first, second, third),
+            18 => self.call_sync(),
             _ => Err(Refusal::Invalid),
         }
     }
@@ -193,9 +196,9 @@ impl Kernel {
         Ok(Outcome::Value(0))
     }
 
-    /// Maps anonymous memory, or a private copy of an open file.
-    fn call_map(&mut self, id: ProcessId, bytes: u64, file: u64) -> Called {
-        if !(1..=MAP_BYTES_MAX).contains(&bytes) {
+    /// Maps anonymous memory, or an open file: a private copy, or shared with all who map it so.
+    fn call_map(&mut self, id: ProcessId, bytes: u64, file: u64, is_shared: u64) -> Called {
+        if !(1..=MAP_BYTES_MAX).contains(&bytes) || is_shared > 1 {
             return Err(Refusal::Invalid);
         }
         let pages = bytes.div_ceil(PAGE_BYTES);
@@ -216,12 +219,26 @@ impl Kernel {
             Some(_) if self.programs == Programs::Pinned => return Err(Refusal::Pinned),
             Some(file) => {
                 let object = self.object_of(file).ok_or(Refusal::Missing)?;
-                self.vm
-                    .map_private(space, at, pages, object, 0, Rights::Write)
+                if is_shared == 1 {
+                    self.written.insert(file);
+                    self.vm
+                        .map_object(space, at, pages, object, 0, Rights::Write)
+                } else {
+                    self.vm
+                        .map_private(space, at, pages, object, 0, Rights::Write)
+                }
             }
         };
         mapped.map_err(|_| Refusal::Full)?;
         Ok(Outcome::Value(at.0 * PAGE_BYTES))
+    }
+
+    /// Writes what programs have written to files through mappings.
+    fn call_sync(&mut self) -> Called {
+        match self.write_back() {
+            true => Ok(Outcome::Value(0)),
+            false => Err(Refusal::Disk),
+        }
     }
 
     fn call_unmap(&mut self, id: ProcessId, address: u64, bytes: u64) -> Called {

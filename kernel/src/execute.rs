@@ -209,6 +209,6 @@ impl Kernel {
 }
 
 /// Where the pages of a file are kept.
-fn window_of(file: usize) -> VirtPage {
+pub(crate) fn window_of(file: usize) -> VirtPage {
     VirtPage(file as u64 * FILE_PAGES_MAX)
 }

@@ -11,7 +11,7 @@
 //! 2. In time of faults no transfer is under way when a program goes on.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use tidemark_core::backing::LocalSlots;
@@ -28,6 +28,7 @@ use crate::arch::clock::Clock;
 use crate::arch::panic::Ending;
 use crate::arch::trap::{self, FLAG_STEP, Trap};
 use crate::arch::{Board, interrupts, serial};
+use crate::execute;
 use crate::machine::PageTables;
 use crate::parameters::{self, Injected, Layout, Parameters, Programs};
 use crate::process::{Misdeed, Process, ProcessId, State};
@@ -69,6 +70,8 @@ pub struct Kernel {
     pub(crate) kept: SpaceId,
     /// The object of each file that was used.
     pub(crate) objects: BTreeMap<usize, ObjectId>,
+    /// The files that programs may have written to, through mappings.
+    pub(crate) written: BTreeSet<usize>,
     next_tick: Time,
     is_full_told: bool,
     /// How the first process has ended.
@@ -125,6 +128,7 @@ impl Kernel {
             ready: VecDeque::new(),
             next_process: FIRST,
             objects: BTreeMap::new(),
+            written: BTreeSet::new(),
             next_tick,
             is_full_told: false,
             ending: None,
@@ -149,9 +153,8 @@ impl Kernel {
                 None => self.wait(),
             }
         }
-        let ending = self.ending.expect("the loop ends with it");
         self.close();
-        ending
+        self.ending.expect("the loop ends with it")
     }
 
     /// Writes what was counted, in the words of `tidemark.run.v1` (docs/formats/run-v1.md), and of
@@ -178,6 +181,7 @@ impl Kernel {
             ("frames_peak", counters.frames_peak),
             ("bytes_read", traffic.read[0] * PAGE_BYTES),
             ("bytes_written", traffic.written[0] * PAGE_BYTES),
+            ("file_page_outs", traffic.written[1]),
             ("engine_bytes", crate::arch::used_bytes() as u64),
             ("file_page_ins", traffic.read[1]),
             ("requests_at_once", traffic.depth_max as u64),
@@ -426,9 +430,7 @@ impl Kernel {
 
     /// Takes in interrupts on `lines`, a bit a line.
     fn take_interrupts(&mut self, lines: u64) {
-        (0..16)
-            .filter(|line| lines >> line & 1 == 1)
-            .for_each(interrupts::acknowledge);
+        acknowledge_all(lines);
         self.store.take_interrupts(lines, self.machine.frames_mut());
         while let Some(reply) = self.store.next_reply() {
             let now = self.now();
@@ -497,9 +499,7 @@ impl Kernel {
             }
             if replies.len() < self.vm.transfers_pending() {
                 let lines = trap::wait();
-                (0..16)
-                    .filter(|line| lines >> line & 1 == 1)
-                    .for_each(interrupts::acknowledge);
+                acknowledge_all(lines);
                 self.store.take_interrupts(lines, self.machine.frames_mut());
                 continue;
             }
@@ -575,10 +575,36 @@ impl Kernel {
         }
     }
 
+    /// Writes the pages of files that programs may have written to, and waits until that is done.
+    /// Answers whether the disk took them.
+    pub(crate) fn write_back(&mut self) -> bool {
+        for &file in &self.written {
+            let bytes = self.store.volume().files()[file].bytes;
+            for index in 0..bytes.div_ceil(PAGE_BYTES) {
+                let at = execute::window_of(file).plus(index);
+                if let Some(frame) = self.vm.frame_at(self.kept, at) {
+                    let memory = self.machine.frames_mut();
+                    self.store.write_back(file, index, frame, memory);
+                }
+            }
+        }
+        while self.store.is_writing_back() {
+            let lines = trap::wait();
+            acknowledge_all(lines);
+            let memory = self.machine.frames_mut();
+            self.store.take_interrupts(lines, memory);
+        }
+        !self.store.take_write_back_failure()
+    }
+
     /// Ends what is left, and checks that nothing stays behind.
     fn close(&mut self) {
         while let Some(&id) = self.processes.keys().next() {
             self.end_process(id, 0);
+        }
+        if !self.write_back() {
+            say!("kernel: the volume fails to take pages of files; what was written is lost");
+            self.ending = Some(Ending::Failure);
         }
         self.vm.destroy_space(&mut self.machine, self.kept);
         self.conclude();
@@ -600,6 +626,12 @@ impl Kernel {
             "slots are in use, and nobody is there"
         );
     }
+}
+
+/// Lets lines rise again, a bit a line.
+fn acknowledge_all(lines: u64) {
+    let risen = (0..16).filter(|line| lines >> line & 1 == 1);
+    risen.for_each(interrupts::acknowledge);
 }
 
 /// Calls itself until the stack is full, to see what becomes of the kernel then.

@@ -25,6 +25,9 @@ use crate::volume::Volume;
 
 const SECTORS_PER_PAGE: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
 
+/// What stands for a ticket where the kernel writes pages by itself: the core gives it to no request.
+const WRITTEN_BACK: Ticket = Ticket(0);
+
 /// A disk and what waits for its queue.
 struct Spindle {
     disk: Disk,
@@ -77,6 +80,9 @@ pub struct Store {
     sums: Vec<u64>,
     under_way: BTreeMap<Ticket, UnderWay>,
     finished: VecDeque<Reply>,
+    /// Requests for pages that stay in memory.
+    writing_back: usize,
+    is_write_back_failed: bool,
     injected: Option<(Injected, u64)>,
     traffic: Traffic,
 }
@@ -101,6 +107,8 @@ impl Store {
             volume,
             under_way: BTreeMap::new(),
             finished: VecDeque::new(),
+            writing_back: 0,
+            is_write_back_failed: false,
             injected,
             traffic: Traffic::default(),
         }
@@ -177,6 +185,11 @@ impl Store {
             spindle.start_waiting();
         }
         for (ticket, is_done) in over {
+            if ticket == WRITTEN_BACK {
+                self.writing_back -= 1;
+                self.is_write_back_failed |= !is_done;
+                continue;
+            }
             let under_way = self.under_way.get_mut(&ticket);
             let under_way = under_way.expect("what is answered was asked");
             under_way.is_failed |= !is_done;
@@ -185,6 +198,23 @@ impl Store {
                 self.conclude(ticket, memory);
             }
         }
+    }
+
+    /// Starts writing a page of a file that stays in memory.
+    pub fn write_back(&mut self, file: usize, index: u64, frame: FrameId, memory: &mut Frames) {
+        let tag = WRITTEN_BACK.0;
+        self.traffic.written[1] += 1;
+        self.writing_back += self.move_page(Way::Write, (file, index), frame, memory, tag);
+    }
+
+    /// Whether pages are being written that stay.
+    pub fn is_writing_back(&self) -> bool {
+        self.writing_back > 0
+    }
+
+    /// Whether such a write has failed since this was last asked.
+    pub fn take_write_back_failure(&mut self) -> bool {
+        core::mem::take(&mut self.is_write_back_failed)
     }
 
     /// Hands over the next answer.
@@ -218,40 +248,54 @@ impl Store {
             .submit(way, sector, pieces, under_way.request.ticket.0);
     }
 
-    /// Reads pages of a file: each run of blocks that stand together is a request of its own. What
-    /// is behind the end of the file reads as zeros.
     fn start_file(&mut self, under_way: &mut UnderWay, file: usize, memory: &mut Frames) {
-        assert_eq!(
-            under_way.request.direction,
-            Direction::Fetch,
-            "files are only read"
-        );
-        self.traffic.read[1] += under_way.frames.len() as u64;
+        let (way, traffic) = match under_way.request.direction {
+            Direction::Fetch => (Way::Read, &mut self.traffic.read[1]),
+            Direction::Store => (Way::Write, &mut self.traffic.written[1]),
+        };
+        *traffic += under_way.frames.len() as u64;
         if under_way.is_failed {
             return;
         }
-        let blocks = self.volume.files()[file].bytes.div_ceil(SECTOR_BYTES);
+        let tag = under_way.request.ticket.0;
         for (&page, &frame) in under_way.pages.iter().zip(&under_way.frames) {
-            let first = page.index * SECTORS_PER_PAGE;
-            let count = blocks.saturating_sub(first).min(SECTORS_PER_PAGE);
-            let bytes = self.volume.files()[file]
-                .bytes
-                .saturating_sub(first * SECTOR_BYTES);
-            memory.bytes_mut(frame)[(bytes as usize).min(PAGE_BYTES)..].fill(0);
-            let mut from = 0;
-            while from < count {
-                let sector = self.volume.sector(file, first + from);
-                let follows =
-                    |next: &u64| self.volume.sector(file, first + next) == sector + next - from;
-                let end = (from..count).take_while(follows).count() as u64 + from;
-                let (offset, length) = (from * SECTOR_BYTES, (end - from) * SECTOR_BYTES);
-                let piece = Piece::of_frame(memory, frame, offset as usize, length as usize);
-                under_way.parts += 1;
-                self.files
-                    .submit(Way::Read, sector, vec![piece], under_way.request.ticket.0);
-                from = end;
-            }
+            under_way.parts += self.move_page(way, (file, page.index), frame, memory, tag);
         }
+    }
+
+    /// Moves a page of a file: each run of blocks that stand together is a request of its own. What
+    /// is behind the end of the file is zeros. Answers how many requests that takes.
+    fn move_page(
+        &mut self,
+        way: Way,
+        (file, index): (usize, u64),
+        frame: FrameId,
+        memory: &mut Frames,
+        tag: u64,
+    ) -> usize {
+        self.clear_tail(file, index, frame, memory);
+        let blocks = self.volume.files()[file].bytes.div_ceil(SECTOR_BYTES);
+        let first = index * SECTORS_PER_PAGE;
+        let count = blocks.saturating_sub(first).min(SECTORS_PER_PAGE);
+        let (mut from, mut parts) = (0, 0);
+        while from < count {
+            let sector = self.volume.sector(file, first + from);
+            let follows =
+                |next: &u64| self.volume.sector(file, first + next) == sector + next - from;
+            let end = (from..count).take_while(follows).count() as u64 + from;
+            let (offset, length) = (from * SECTOR_BYTES, (end - from) * SECTOR_BYTES);
+            let piece = Piece::of_frame(memory, frame, offset as usize, length as usize);
+            self.files.submit(way, sector, vec![piece], tag);
+            (from, parts) = (end, parts + 1);
+        }
+        parts
+    }
+
+    /// Clears what a page has behind the end of its file.
+    fn clear_tail(&self, file: usize, index: u64, frame: FrameId, memory: &mut Frames) {
+        let bytes = self.volume.files()[file].bytes;
+        let kept = bytes.saturating_sub(index * PAGE_BYTES as u64);
+        memory.bytes_mut(frame)[(kept as usize).min(PAGE_BYTES)..].fill(0);
     }
 
     fn conclude(&mut self, ticket: Ticket, memory: &mut Frames) {
@@ -267,10 +311,8 @@ impl Store {
             }
             (Direction::Fetch, Place::External { pager }) => {
                 // The last block of a file is read whole.
-                let bytes = self.volume.files()[pager.0 as usize].bytes;
                 for (page, &frame) in under_way.pages.iter().zip(&under_way.frames) {
-                    let kept = bytes.saturating_sub(page.index * PAGE_BYTES as u64);
-                    memory.bytes_mut(frame)[(kept as usize).min(PAGE_BYTES)..].fill(0);
+                    self.clear_tail(pager.0 as usize, page.index, frame, memory);
                 }
             }
             _ => {}

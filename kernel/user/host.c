@@ -30,7 +30,8 @@ void write_bytes(const void *bytes, size_t count)
 
 long open_file(const char *name)
 {
-    return open(name, O_RDONLY);
+    int file = open(name, O_RDWR);
+    return file < 0 ? open(name, O_RDONLY) : file;
 }
 
 long read_file(long file, void *bytes, size_t count)
@@ -53,6 +54,18 @@ void *map_file(long file, size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, (int)file, 0);
     return memory == MAP_FAILED ? NULL : memory;
+}
+
+void *map_file_shared(long file, size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (int)file, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+long sync_files(void)
+{
+    sync();
+    return 0;
 }
 
 void unmap_memory(void *memory, size_t bytes)

@@ -56,6 +56,17 @@ void *map_file(long file, size_t bytes)
     return address < 0 ? NULL : (void *)address;
 }
 
+void *map_file_shared(long file, size_t bytes)
+{
+    long address = call(5, bytes, (uint64_t)file, 1);
+    return address < 0 ? NULL : (void *)address;
+}
+
+long sync_files(void)
+{
+    return call(18, 0, 0, 0);
+}
+
 void unmap_memory(void *memory, size_t bytes)
 {
     call(6, (uint64_t)memory, bytes, 0);

@@ -23,6 +23,10 @@ void close_file(long file);
 void *map_memory(size_t bytes);
 /* A private copy of an open file, or NULL. */
 void *map_file(long file, size_t bytes);
+/* An open file itself, or NULL: what is written there goes to the file. */
+void *map_file_shared(long file, size_t bytes);
+/* Has it written to the disk by now; zero if it was. */
+long sync_files(void);
 void unmap_memory(void *memory, size_t bytes);
 /* As on Unix. */
 long fork_process(void);

@@ -38,7 +38,7 @@ enum Action {
     /// Boots the kernel and runs a program or a script; needs `qemu-system-x86_64`
     ///
     /// The volume holds the kernel's own programs (sh, cat, ls, sheep, sort, matrix, forks, touch,
-    /// misbehave) and what `--with` and `--script` add; or it is IMAGE.
+    /// upper, misbehave) and what `--with` and `--script` add; or it is IMAGE.
     #[command(after_help = "Exit status: 0, 1 if the program failed, 2 if it could not be run.")]
     Run(Box<Running>),
     /// Makes a volume with the kernel's programs and other files
@@ -89,6 +89,9 @@ struct Running {
     /// `write:N` a request that fails, `panic:N` and `overflow:N` (of its stack) the kernel's own
     #[arg(long, value_name = "WHAT:N")]
     inject: Option<String>,
+    /// Let what programs write to files stay in IMAGE; without it that goes with the machine
+    #[arg(long, requires = "image")]
+    write: bool,
     /// End the machine after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     limit: u64,
@@ -176,6 +179,7 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
     let machine = Machine {
         memory_bytes,
         image,
+        is_image_kept: running.write,
         swap: folder.put_blank("swap", swap_bytes.next_multiple_of(4096))?,
         parameters: parameters(running, memory_bytes, &words),
         limit_s: running.limit,

@@ -26,6 +26,8 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// The volume.
     pub image: PathBuf,
+    /// What is written to the volume stays.
+    pub is_image_kept: bool,
     /// The swap disk.
     pub swap: PathBuf,
     /// The kernel's command line.
@@ -117,7 +119,11 @@ impl Machine {
                 &format!("isa-debugcon,iobase={port},chardev={name}"),
             ]);
         }
-        let disks = [(&self.image, "readonly=on"), (&self.swap, "cache=unsafe")];
+        let volume_mode = match self.is_image_kept {
+            true => "cache=writeback",
+            false => "snapshot=on",
+        };
+        let disks = [(&self.image, volume_mode), (&self.swap, "cache=unsafe")];
         for (number, (path, mode)) in disks.into_iter().enumerate() {
             let path = escape(path);
             let drive = format!("if=none,id=disk{number},file={path},format=raw,{mode}");

@@ -197,3 +197,46 @@ fn a_volume_is_an_archive_that_other_tools_read() {
     let names = console(&folder, "volume -- ls");
     assert_eq!(names, String::from_utf8_lossy(&listed.stdout));
 }
+
+#[test]
+fn what_is_written_to_a_mapped_file_is_in_the_file_afterwards() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-upper");
+    let host = host_programs(&folder);
+    let text = text(8000);
+    std::fs::write(folder.path("text"), &text).unwrap();
+    let words = [
+        "kernel",
+        "image",
+        "-o",
+        &folder.path("volume"),
+        &folder.path("text"),
+    ];
+    assert!(super::support::tidemark(&words).status.success());
+    let bytes = text.len().to_string();
+    // The file is larger than memory, so that pages are written when they leave, too.
+    assert!(text.len() > 140 << 10);
+    let seen = console(
+        &folder,
+        &format!("--memory 128K --write volume -- upper text {bytes}"),
+    );
+    let mut native = Command::new(host.join("upper"));
+    let native = native
+        .args(["text", &bytes])
+        .current_dir(&folder.0)
+        .output()
+        .unwrap();
+    assert_eq!(seen, String::from_utf8_lossy(&native.stdout));
+    let extract = ["-x", "-O", "-f", &folder.path("volume"), "text"];
+    let extracted = Command::new("tar").args(extract).output().unwrap().stdout;
+    assert!(
+        extracted == std::fs::read(folder.path("text")).unwrap(),
+        "the file differs"
+    );
+    assert!(
+        extracted == text.to_uppercase().as_bytes(),
+        "the file is not what was written"
+    );
+}
