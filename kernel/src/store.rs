@@ -25,7 +25,7 @@ use crate::volume::Volume;
 
 const SECTORS_PER_PAGE: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
 
-/// What stands for a ticket where the kernel writes pages by itself: the core gives it to no request.
+/// What stands for a ticket where the kernel writes pages by itself: the core gives it to none.
 const WRITTEN_BACK: Ticket = Ticket(0);
 
 /// A disk and what waits for its queue.
