@@ -2,11 +2,18 @@
 //! they print on Linux; what the lab predicts is what the kernel decides; and whatever programs and
 //! disks do, the kernel goes on, and nothing is left behind (it checks that itself at its end).
 
+#[path = "../recorder/recording.rs"]
+#[allow(dead_code)]
+mod recording;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../recorder/tool.rs"]
+#[allow(dead_code)]
+mod tool;
 
 mod decisions;
 mod faults;
+mod predictions;
 mod programs;
 
 use std::path::Path;

@@ -7,7 +7,7 @@ use super::support::Folder;
 use super::{console, is_ready, kernel};
 
 /// Builds the kernel's programs for Linux.
-fn host_programs(folder: &Folder) -> PathBuf {
+pub fn host_programs(folder: &Folder) -> PathBuf {
     let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/user/build");
     let host = folder.0.join("host");
     let status = Command::new(build).arg(&host).arg("host").status().unwrap();
@@ -15,7 +15,8 @@ fn host_programs(folder: &Folder) -> PathBuf {
     host
 }
 
-fn text(lines: u64) -> String {
+/// Lines in no order.
+pub fn text(lines: u64) -> String {
     let mut random: u64 = 7;
     let mut text = String::new();
     for _ in 0..lines {
