@@ -13,6 +13,8 @@ use crate::run::program::plain;
 const EMULATOR: &str = "qemu-system-x86_64";
 /// How many lines of the console are shown again when the machine does not end.
 const LINES_SHOWN: usize = 12;
+/// How many of the kernel's own lines are shown again when it refuses or fails.
+const LINES_TOLD: usize = 2;
 /// What the kernel has beside the memory of programs, and for each eight bytes of that one more.
 const KERNEL_BYTES: u64 = 48 << 20;
 /// How much later than this process the one that watches over the machine ends it.
@@ -161,6 +163,16 @@ impl Shown {
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(LINES_SHOWN)..].join(" | ")
     }
+
+    /// What the kernel itself has said last.
+    fn told(&self) -> String {
+        let text = String::from_utf8_lossy(&self.text);
+        let lines: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("kernel: "))
+            .collect();
+        lines[lines.len().saturating_sub(LINES_TOLD)..].join(" | ")
+    }
 }
 
 /// Shows the console until it is closed or the time is over.
@@ -210,12 +222,12 @@ fn judge(status: ExitStatus, shown: &Shown) -> Result<End, Refusal> {
     match status.code() {
         Some(0x21) => Ok(End::Success),
         Some(0x25) => Ok(End::Failure),
-        Some(0x23) => refuse!("the kernel found a fault in itself: {}", shown.last_lines()),
+        Some(0x23) => refuse!("the kernel found a fault in itself: {}", shown.told()),
         // As shells and `timeout` say it.
         Some(127) => {
             refuse!("`{EMULATOR}` is not installed; as root: apt-get install qemu-system-x86")
         }
-        Some(0x27) => refuse!("the kernel can't run so: {}", shown.last_lines()),
+        Some(0x27) => refuse!("the kernel can't run so: {}", shown.told()),
         _ => refuse!(
             "`{EMULATOR}` ended early ({status}): {}",
             shown.last_lines()

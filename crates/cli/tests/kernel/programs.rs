@@ -68,6 +68,24 @@ fn programs_print_what_they_print_on_linux() {
 }
 
 #[test]
+fn system_calls_do_what_they_say_and_refuse_what_they_can_not() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-calls");
+    std::fs::write(folder.path("text"), text(400)).unwrap();
+    let output = kernel(&folder, "--memory 256K --with text -- calls text");
+    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{text}{}",
+        super::stderr(&output)
+    );
+    assert!(text.ends_with("\n0 calls went wrong\n"), "{text}");
+}
+
+#[test]
 fn a_script_executes_fifty_programs() {
     if !is_ready() {
         return;
@@ -124,6 +142,13 @@ fn what_can_not_be_run_is_said_in_a_line() {
     let folder = Folder::new("kernel-refusals");
     std::fs::write(folder.path("no-image"), vec![7; 64 << 10]).unwrap();
     std::fs::write(folder.path("text"), "text\n".repeat(2000)).unwrap();
+    let made = super::support::tidemark(&["kernel", "image", "-o", &folder.path("cut")]);
+    assert!(made.status.success());
+    let cut = std::fs::OpenOptions::new()
+        .write(true)
+        .open(folder.path("cut"))
+        .unwrap();
+    cut.set_len(20 << 10).unwrap();
     for (words, code, told) in [
         ("-- nothing", 1, "`nothing` is not on the volume"),
         (
@@ -132,6 +157,7 @@ fn what_can_not_be_run_is_said_in_a_line() {
             "`text` is no program that this kernel runs",
         ),
         ("no-image -- cat", 2, "no tape archive"),
+        ("cut -- cat", 2, "Truncated"),
         ("--memory 4K -- cat", 2, "64K to 512M"),
         ("--policy lifo -- cat", 2, "lifo"),
         ("--inject melt:1 -- cat", 2, "flip, read, write"),
@@ -153,13 +179,13 @@ fn a_machine_that_does_not_end_is_ended_with_the_last_lines_of_its_console() {
     std::fs::write(folder.path("script"), "echo before\nmatrix 4000\n").unwrap();
     let script = folder.path("script");
     let words = [
-        "kernel", "run", "--limit", "4", "--memory", "1M", "--script", &script,
+        "kernel", "run", "--limit", "10", "--memory", "1M", "--script", &script,
     ];
     let output = super::support::tidemark(&words);
     assert_eq!(output.status.code(), Some(2));
     let told = super::stderr(&output);
     assert!(
-        told.contains("no end after 4 s; the console's last lines: before"),
+        told.contains("no end after 10 s; the console's last lines: before"),
         "{told}"
     );
 }
