@@ -1,4 +1,4 @@
-/* misbehave: children that each do what a program may not, and system calls with arguments that
+/* misbehave [CHILDREN]: children that each do what a program may not, and system calls with arguments that
    mean nothing. Says of each child how it was ended. */
 #include "library.h"
 
@@ -103,7 +103,9 @@ int run(void)
         }
         wrong += (wait_child() & 255) != 139;
     }
-    for (uint64_t seed = 1; seed <= 8; seed++) {
+    const char *text = argument(1);
+    uint64_t children = text ? parse_number(text) : 8;
+    for (uint64_t seed = 1; seed <= children; seed++) {
         long child = fork_process();
         if (child < 0)
             return 1;

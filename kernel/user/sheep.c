@@ -1,5 +1,6 @@
 /* sheep [PROCESSES] [KIBIBYTES]: processes that fill memory, then go through it forward and
-   backward, each checking what it finds. */
+   backward, each checking what it finds. Each lets the others go on after each walk, so that all
+   want their memory at the same time, however fast the machine is. */
 #include "library.h"
 
 static int graze(uint64_t number, size_t bytes)
@@ -10,13 +11,16 @@ static int graze(uint64_t number, size_t bytes)
         return 1;
     for (size_t at = 0; at < words; at += step)
         memory[at] = at * 2654435761u + number;
+    yield();
     for (int round = 0; round < 2; round++) {
         for (size_t at = 0; at < words; at += step)
             if (memory[at] != at * 2654435761u + number)
                 return 3;
+        yield();
         for (size_t at = words; at > 0; at -= step)
             if (memory[at - step] != (at - step) * 2654435761u + number)
                 return 3;
+        yield();
     }
     return 0;
 }
