@@ -1,5 +1,5 @@
-/* misbehave [CHILDREN]: children that each do what a program may not, and system calls with arguments that
-   mean nothing. Says of each child how it was ended. */
+/* misbehave [CHILDREN]: children that each do what a program may not, and others that make system
+   calls with arguments that mean nothing. Says how many were not ended for the former. */
 #include "library.h"
 
 static volatile uint64_t nothing;
