@@ -4,7 +4,7 @@
 use tidemark_core::policy::{Sees, registry};
 
 use super::support::{Folder, stderr, tidemark};
-use super::{console, is_ready, kernel, page_list};
+use super::{console, is_ready, page_list};
 
 /// Some times as many pages as frames.
 const PAGES: u64 = 900;
@@ -81,18 +81,20 @@ fn the_kernel_decides_as_the_lab_predicts_by_every_policy_of_bits() {
 }
 
 #[test]
-fn in_step_a_paged_program_makes_the_same_decisions_twice() {
+fn in_step_paged_programs_make_the_same_decisions_twice() {
     if !is_ready() {
         return;
     }
     let folder = Folder::new("kernel-twice");
     std::fs::write(folder.path("list"), page_list(PAGES, TOUCHES)).unwrap();
-    let words = "--in-step --memory 1M --policy tidemark --with list --log-decisions";
-    for log in ["first", "second"] {
-        let output = kernel(&folder, &format!("{words} {log} -- touch list"));
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    std::fs::write(folder.path("script"), "sheep 3 640\nforks 20\nmatrix 64\n").unwrap();
+    let words = "--in-step --memory 1M --policy tidemark --log-decisions";
+    for what in ["--with list -- touch list", "--script script"] {
+        let seen =
+            ["first", "second"].map(|log| console(&folder, &format!("{words} {log} {what}")));
+        assert_eq!(seen[0], seen[1], "{what}");
+        let read = |log| std::fs::read(folder.path(log)).unwrap();
+        assert!(read("first").len() > 10_000, "{what}");
+        assert!(read("first") == read("second"), "{what}: the logs differ");
     }
-    let read = |log| std::fs::read(folder.path(log)).unwrap();
-    assert!(read("first").len() > 10_000);
-    assert!(read("first") == read("second"), "the logs differ");
 }
