@@ -166,7 +166,13 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
 }
 
 fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
-    policies::find(&running.policy)?;
+    if tidemark_plugin::is_file(&running.policy) {
+        refuse!(
+            "`--policy {}`: the kernel runs no policies from files",
+            running.policy
+        );
+    }
+    policies::find_live(&running.policy)?;
     replay::plan::check_load(&running.load_control)?;
     let memory_bytes = size::parse("--memory", &running.memory)?;
     let swap_bytes = size::parse("--swap-size", &running.swap_size)?;

@@ -160,6 +160,12 @@ fn what_can_not_be_run_is_said_in_a_line() {
         ("cut -- cat", 2, "Truncated"),
         ("--memory 4K -- cat", 2, "64K to 512M"),
         ("--policy lifo -- cat", 2, "lifo"),
+        ("--policy lru -- cat", 2, "must see every reference"),
+        (
+            "--policy ./mine.wat -- cat",
+            2,
+            "runs no policies from files",
+        ),
         ("--inject melt:1 -- cat", 2, "flip, read, write"),
     ] {
         let output = kernel(&folder, words);
