@@ -23,7 +23,7 @@ fn material(folder: &Folder) {
 
 /// Every command that writes, with a file of [`material`] as its input and its output, which
 /// stands as `OUT` so that it can be called by other names.
-const LINES: [(&str, &str); 24] = [
+const LINES: [(&str, &str); 21] = [
     ("s.tide", "export s.tide -o OUT --to csv"),
     ("s.tide", "export s.tide --parquet -o OUT"),
     ("p.pages", "import p.pages -o OUT"),
@@ -57,9 +57,6 @@ const LINES: [(&str, &str); 24] = [
         "run --memory 64M --policy ./mine.wat --stats OUT -- true",
     ),
     ("record.json", "experiment --from record.json --html OUT"),
-    ("words", "kernel image -o OUT words"),
-    ("words", "kernel run --script words --log-decisions OUT"),
-    ("words", "kernel run --with words --stats OUT -- cat words"),
 ];
 
 /// Runs a line of words in `folder`, with the file `input` on standard input if there is one.

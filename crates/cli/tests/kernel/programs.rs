@@ -273,3 +273,29 @@ fn what_is_written_to_a_mapped_file_is_in_the_file_afterwards() {
         "the file is not what was written"
     );
 }
+
+#[test]
+fn an_output_that_is_an_input_is_refused() {
+    let folder = Folder::new("kernel-same");
+    std::fs::write(folder.path("words"), "ls\n").unwrap();
+    for line in [
+        "image -o words words",
+        "run --script words --log-decisions words",
+        "run --with words --stats words -- ls",
+        "run --log-decisions words words -- ls",
+    ] {
+        let mut command = Command::new(super::support::TIDEMARK);
+        command
+            .arg("kernel")
+            .args(line.split(' '))
+            .current_dir(&folder.0);
+        let output = command.output().unwrap();
+        let told = super::stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {told}");
+        assert!(
+            told.contains("is the same file as `words`"),
+            "{line}: {told}"
+        );
+        assert_eq!(std::fs::read(folder.path("words")).unwrap(), b"ls\n");
+    }
+}
