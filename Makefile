@@ -21,7 +21,7 @@ FRESH ?= 20
 .PHONY: help
 help: ## Lists the targets.
 	@printf 'make TARGET, where TARGET is one of\n\n'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: deps
 deps: ## Installs what building needs and this machine lacks.
@@ -29,7 +29,7 @@ deps: ## Installs what building needs and this machine lacks.
 
 .PHONY: deps-test
 deps-test:
-	@scripts/deps build test
+	@scripts/deps build test kernel
 
 .PHONY: build
 build: deps recorder ## Builds the command, its preload library and the recorder, optimised.
@@ -48,8 +48,18 @@ demo: ## Records a real program, shows its curve, runs it live in less memory. A
 	@$(CARGO) build --release --package tidemark-cli --package tidemark-shim --package tidemark-pool
 	@scripts/demo
 
+.PHONY: kernel
+kernel: deps ## Builds the kernel and its programs.
+	@scripts/kernel-build
+
+.PHONY: kernel-demo
+kernel-demo: kernel ## Boots the kernel, pages by three policies, compares with the lab.
+	@scripts/deps kernel
+	@$(CARGO) build --release --package tidemark-cli
+	@scripts/kernel-demo
+
 .PHONY: test
-test: deps-test recorder ## Every test, small sizes. Minutes.
+test: deps-test recorder kernel ## Every test, small sizes. Minutes.
 	$(CARGO) build --workspace --all-targets
 	$(CARGO) test --workspace --no-fail-fast
 	scripts/python-tests
@@ -76,6 +86,7 @@ check: deps ## Format, lints, layout rules, documentation, the core without an o
 	RUSTDOCFLAGS='--deny warnings --allow rustdoc::private-intra-doc-links' \
 	    $(CARGO) doc --workspace --no-deps --document-private-items --quiet
 	scripts/check-bare $(BARE_TARGET)
+	scripts/kernel-build check
 
 .PHONY: sim
 sim: deps ## Seeded simulation: SEED=n repeats one, SEEDS= and FRESH= say how many run.

@@ -50,6 +50,7 @@ commands! {
     Policies = policies;
     Doctor = doctor;
     Bench = bench;
+    Kernel = kernel;
     Workload = workload;
     Completions = completions;
     Man = man;

@@ -28,6 +28,7 @@ mod host;
 mod import;
 mod info;
 mod keep;
+mod kernel;
 mod man;
 mod map;
 mod mark;

@@ -50,6 +50,15 @@ impl PrivateFolder {
         &self.path
     }
 
+    /// Puts a file of so many zeros into the folder, which take no room before they are written.
+    pub fn put_blank(&self, name: &str, bytes: u64) -> Result<PathBuf, Refusal> {
+        let path = self.path.join(name);
+        match std::fs::File::create_new(&path).and_then(|file| file.set_len(bytes)) {
+            Ok(()) => Ok(path),
+            Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
+        }
+    }
+
     /// Puts a file with these `bytes` into the folder. Says its path.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Refusal> {
         let path = self.path.join(name);

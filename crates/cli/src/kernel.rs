@@ -1,0 +1,307 @@
+//! `tidemark kernel`: the core on bare metal, under an emulator.
+//!
+//! [`image`] makes volumes of programs and files; [`machine`] starts the emulator, shows the
+//! kernel's console and waits for its end.
+
+mod image;
+mod machine;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use tidemark_results::{Ending, RunRecord, SCHEMA, Statistics};
+
+use crate::exit::{Exit, Refusal, refuse};
+use crate::files::{self, Files};
+use crate::run::files::PrivateFolder;
+use crate::run::program::plain;
+use crate::{policies, replay, size};
+use image::Image;
+use machine::{End, Machine, Outputs};
+
+/// The program that runs scripts, and what a script is called on the volume.
+const SHELL: [&str; 2] = ["sh", "script"];
+/// What separates arguments on the kernel's command line, where nothing can be quoted.
+const SEPARATORS: [char; 4] = [',', ' ', '\t', '\n'];
+
+/// Runs programs on a kernel of its own, under an emulator, with real tables of pages
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Boots the kernel and runs a program or a script; needs `qemu-system-x86_64`
+    ///
+    /// The volume holds the kernel's own programs (sh, cat, ls, sheep, sort, matrix, forks, touch,
+    /// upper, calls, misbehave) and what `--with` and `--script` add; or it is IMAGE.
+    #[command(after_help = "Exit status: 0, 1 if the program failed, 2 if it could not be run.")]
+    Run(Box<Running>),
+    /// Makes a volume with the kernel's programs and other files
+    Image(Making),
+}
+
+/// What is to be run, and how.
+#[derive(Debug, Args)]
+struct Running {
+    /// The memory of programs: `8M`, 64K to 512M
+    #[arg(long, value_name = "SIZE", default_value = "8M")]
+    memory: String,
+    /// The replacement policy; `tidemark policies` lists them
+    #[arg(long, value_name = "NAME", default_value = "clock")]
+    policy: String,
+    /// The load control; `tidemark replay --load` takes the same
+    #[arg(long, value_name = "NAME", default_value = "none")]
+    load_control: String,
+    /// Where the policy's random numbers start
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// How memory is run: a page at a time, or in clusters with read-ahead
+    #[arg(long, value_name = "LAYOUT", default_value = "clustered")]
+    layout: Layout,
+    /// Have everything that follows from a fault be over before the program goes on, and the clock
+    /// go by faults: the same decisions as `tidemark replay --in-step`
+    #[arg(long)]
+    in_step: bool,
+    /// Page only what programs map; their text, variables and stacks stay in memory
+    #[arg(long)]
+    pinned: bool,
+    /// The size of the swap disk
+    #[arg(long, value_name = "SIZE", default_value = "256M")]
+    swap_size: String,
+    /// Run the lines of this file: a program and its arguments each
+    #[arg(long, value_name = "FILE", conflicts_with = "program")]
+    script: Option<PathBuf>,
+    /// Put this file on the volume, too
+    #[arg(long, value_name = "FILE", conflicts_with = "image")]
+    with: Vec<PathBuf>,
+    /// Write every decision of the core to this file, a line each
+    #[arg(long, value_name = "FILE")]
+    log_decisions: Option<PathBuf>,
+    /// Write statistics to this file (JSON, as `tidemark run` does)
+    #[arg(long, value_name = "FILE")]
+    stats: Option<PathBuf>,
+    /// Make a fault at the Nth occasion: `flip:N` a bit of a page read from swap, `read:N` and
+    /// `write:N` a request that fails, `panic:N` and `overflow:N` (of its stack) the kernel's own
+    #[arg(long, value_name = "WHAT:N")]
+    inject: Option<String>,
+    /// Let what programs write to files stay in IMAGE; without it that goes with the machine
+    #[arg(long, requires = "image")]
+    write: bool,
+    /// End the machine after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    limit: u64,
+    /// The volume, as `tidemark kernel image` makes it
+    image: Option<PathBuf>,
+    /// The program to run, and its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+/// A volume to be made.
+#[derive(Debug, Args)]
+struct Making {
+    /// Where the volume goes
+    #[arg(short, long, value_name = "IMAGE")]
+    output: PathBuf,
+    /// Files to put on it, beside the kernel's programs
+    files: Vec<PathBuf>,
+}
+
+/// How memory is run.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Layout {
+    /// One page at a time, when it is needed
+    Demand,
+    /// In clusters, with read-ahead and frames kept free
+    Clustered,
+}
+
+impl Files for Arguments {
+    fn reads(&self) -> Vec<PathBuf> {
+        match &self.action {
+            Action::Image(making) => making.files.clone(),
+            Action::Run(running) => {
+                let named = running.script.iter().chain(&running.image);
+                named.chain(&running.with).cloned().collect()
+            }
+        }
+    }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        let (output, log, stats) = match &self.action {
+            Action::Image(making) => (Some(&making.output), None, None),
+            Action::Run(running) => (None, running.log_decisions.as_ref(), running.stats.as_ref()),
+        };
+        let named = [
+            ("--output", output),
+            ("--log-decisions", log),
+            ("--stats", stats),
+        ];
+        let named = named.into_iter();
+        named
+            .filter_map(|(option, path)| Some((option, path?.clone())))
+            .collect()
+    }
+}
+
+/// Runs the kernel, or makes a volume for it.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    match arguments.action {
+        Action::Image(making) => {
+            let mut image = Image::with_programs()?;
+            making
+                .files
+                .iter()
+                .try_for_each(|path| image.add_file(path))?;
+            files::write(&making.output, &image.into_bytes())?;
+            Ok(Exit::Fine)
+        }
+        Action::Run(running) => run_kernel(&running),
+    }
+}
+
+fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
+    if tidemark_plugin::is_file(&running.policy) {
+        refuse!(
+            "`--policy {}`: the kernel runs no policies from files",
+            running.policy
+        );
+    }
+    policies::find_live(&running.policy)?;
+    replay::plan::check_load(&running.load_control)?;
+    let memory_bytes = size::parse("--memory", &running.memory)?;
+    let swap_bytes = size::parse("--swap-size", &running.swap_size)?;
+    let words = words(running)?;
+    let folder = PrivateFolder::new()?;
+    let image = match &running.image {
+        Some(path) => path.clone(),
+        None => folder.put("volume", &volume(running)?.into_bytes())?,
+    };
+    let machine = Machine {
+        memory_bytes,
+        image,
+        is_image_kept: running.write,
+        swap: folder.put_blank("swap", swap_bytes.next_multiple_of(4096))?,
+        parameters: parameters(running, memory_bytes, &words),
+        limit_s: running.limit,
+    };
+    let outputs = Outputs {
+        decisions: folder.put("decisions", b"")?,
+        statistics: folder.put("statistics", b"")?,
+    };
+    let end = machine.run(&outputs)?;
+    if let Some(path) = &running.log_decisions {
+        files::write(path, &read(&outputs.decisions)?)?;
+    }
+    if let Some(path) = &running.stats {
+        let total: Statistics = match serde_json::from_slice(&read(&outputs.statistics)?) {
+            Ok(total) => total,
+            Err(_) => refuse!("`--stats`: the kernel ended before it had counted"),
+        };
+        let record = record(running, &words, end, total, (memory_bytes, swap_bytes));
+        let mut text = serde_json::to_string_pretty(&record).expect("a record is plain");
+        text.push('\n');
+        files::write(path, text.as_bytes())?;
+    }
+    match end {
+        End::Success => Ok(Exit::Fine),
+        End::Failure => Ok(Exit::Found),
+    }
+}
+
+/// The first program and its arguments.
+fn words(running: &Running) -> Result<Vec<String>, Refusal> {
+    let words: Vec<String> = match (&running.script, &running.program[..]) {
+        (Some(_), _) => SHELL.map(String::from).to_vec(),
+        (None, []) => refuse!("nothing to run; name a program behind `--`, or `--script FILE`"),
+        (None, program) => {
+            let words = program
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned());
+            words.collect()
+        }
+    };
+    for word in &words {
+        if word.is_empty() || word.contains(SEPARATORS) {
+            refuse!(
+                "`{word}`: the kernel's command line takes no blanks and commas; use `--script`"
+            );
+        }
+    }
+    Ok(words)
+}
+
+/// The volume of the kernel's programs and what else was named.
+fn volume(running: &Running) -> Result<Image, Refusal> {
+    let mut image = Image::with_programs()?;
+    if let Some(path) = &running.script {
+        image.add(SHELL[1], image::read(path)?)?;
+    }
+    running
+        .with
+        .iter()
+        .try_for_each(|path| image.add_file(path))?;
+    Ok(image)
+}
+
+/// The kernel's command line.
+fn parameters(running: &Running, memory_bytes: u64, words: &[String]) -> String {
+    let layout = match running.layout {
+        Layout::Demand => "demand",
+        Layout::Clustered => "clustered",
+    };
+    let choose = |is_first, first, second| if is_first { first } else { second };
+    let mut line = format!(
+        "memory={memory_bytes} layout={layout} policy={} load={} seed={} time={} programs={} \
+         log={}",
+        running.policy,
+        running.load_control,
+        running.seed,
+        choose(running.in_step, "faults", "real"),
+        choose(running.pinned, "pinned", "paged"),
+        choose(running.log_decisions.is_some(), "yes", "no"),
+    );
+    if let Some(fault) = &running.inject {
+        line.push_str(&format!(" inject={fault}"));
+    }
+    line.push_str(&format!(" run={}", words.join(",")));
+    line
+}
+
+fn record(
+    running: &Running,
+    words: &[String],
+    end: End,
+    total: Statistics,
+    (memory_bytes, swap_bytes): (u64, u64),
+) -> RunRecord {
+    let status = match end {
+        End::Success => 0,
+        End::Failure => 1,
+    };
+    RunRecord {
+        schema: SCHEMA.into(),
+        tidemark: env!("CARGO_PKG_VERSION").into(),
+        command: words.to_vec(),
+        policy: running.policy.clone(),
+        mode: "kernel".into(),
+        memory_bytes,
+        swap_bytes,
+        ending: Ending::Status(status),
+        notes: vec![],
+        total,
+        processes: vec![],
+    }
+}
+
+fn read(path: &std::path::Path) -> Result<Vec<u8>, Refusal> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
+    }
+}

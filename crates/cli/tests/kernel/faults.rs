@@ -1,0 +1,144 @@
+//! What goes wrong: programs that do what they may not, disks that fail, swap that is full. A line
+//! says what; the kernel goes on.
+
+use super::support::Folder;
+use super::{is_ready, kernel};
+
+/// Runs sheep, two of which do not fit, under these words; some are lost, and the kernel says why.
+fn lose_sheep(name: &str, words: &str, why: &str) {
+    let folder = Folder::new(name);
+    let output = kernel(&folder, &format!("--memory 512K {words} -- sheep 2 640"));
+    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{text}{}",
+        super::stderr(&output)
+    );
+    assert!(text.contains(why), "{text}");
+    assert!(
+        text.contains("2 sheep, ") && !text.contains(", 0 lost"),
+        "{text}"
+    );
+}
+
+#[test]
+fn programs_that_misbehave_are_ended_and_harm_nobody() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-misbehave");
+    let output = kernel(&folder, "--memory 512K -- misbehave");
+    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{text}{}",
+        super::stderr(&output)
+    );
+    for told in [
+        "it may not write to 0x123456789000",
+        "it may not read 0xffffffff80000000",
+        "it may not execute 0x",
+        "it did what programs may not do",
+        "it has no such instruction",
+        "it divided by zero",
+        "it may not read 0x0\n",
+    ] {
+        assert!(text.contains(told), "{told} is not in: {text}");
+    }
+    assert!(text.ends_with("\n0 misdeeds went unseen\n"), "{text}");
+}
+
+#[test]
+fn a_bit_that_flips_in_swap_ends_the_program_whose_page_it_is() {
+    if !is_ready() {
+        return;
+    }
+    let told = "is not what was written\n";
+    lose_sheep("kernel-flip", "--inject flip:100", told);
+    lose_sheep(
+        "kernel-flip-said",
+        "--inject flip:100",
+        "a page of it can't be read back",
+    );
+}
+
+#[test]
+fn a_read_that_fails_ends_the_programs_that_wait_for_it() {
+    if !is_ready() {
+        return;
+    }
+    lose_sheep(
+        "kernel-read",
+        "--inject read:40",
+        "a page of it can't be read back",
+    );
+}
+
+#[test]
+fn a_write_that_fails_loses_nothing() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-write");
+    let output = kernel(&folder, "--memory 512K --inject write:3 -- sheep 2 640");
+    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{text}{}",
+        super::stderr(&output)
+    );
+    assert!(
+        text.contains("kernel: swap fails to take pages\n"),
+        "{text}"
+    );
+    assert!(text.ends_with("2 sheep, 0 lost\n"), "{text}");
+}
+
+#[test]
+fn full_swap_ends_programs_that_need_more() {
+    if !is_ready() {
+        return;
+    }
+    lose_sheep(
+        "kernel-full",
+        "--swap-size 256K",
+        "memory and swap are full",
+    );
+}
+
+#[test]
+fn a_fault_of_the_kernel_s_own_ends_it_with_registers_and_callers() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-panic");
+    for (fault, told) in [
+        ("panic:3", &["asked for by `inject`", "called from:"][..]),
+        (
+            "overflow:3",
+            &[
+                "exception 8 in the kernel",
+                "its stack is full",
+                "  rip ffffffff80",
+            ],
+        ),
+    ] {
+        let output = kernel(
+            &folder,
+            &format!("--memory 512K --inject {fault} -- sheep 2 640"),
+        );
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{fault}: {text}");
+        for part in told {
+            assert!(text.contains(part), "{fault}: {part} is not in: {text}");
+        }
+        let said = super::stderr(&output);
+        assert!(
+            said.contains("the kernel found a fault in itself"),
+            "{said}"
+        );
+    }
+}

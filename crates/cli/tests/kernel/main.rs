@@ -1,0 +1,95 @@
+//! `tidemark kernel`: the core on bare metal, under an emulator. What programs print there is what
+//! they print on Linux; what the lab predicts is what the kernel decides; and whatever programs and
+//! disks do, the kernel goes on, and nothing is left behind (it checks that itself at its end).
+
+#[path = "../recorder/recording.rs"]
+#[allow(dead_code)]
+mod recording;
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../recorder/tool.rs"]
+#[allow(dead_code)]
+mod tool;
+
+mod decisions;
+mod faults;
+mod predictions;
+mod programs;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use support::{Folder, TIDEMARK, stderr};
+
+/// A machine that does not end by itself is ended after so many seconds: a failure.
+const LIMIT_S: &str = "120";
+
+/// Whether the emulator and the kernel are there; says what is missing.
+fn is_ready() -> bool {
+    let has_emulator = std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|at| at.join("qemu-system-x86_64").is_file())
+    });
+    if !has_emulator {
+        return lacks("`qemu-system-x86_64` is not installed (`scripts/deps kernel`)");
+    }
+    let boot = Path::new(TIDEMARK).with_file_name("../kernel/boot/kernel");
+    if !boot.is_file() {
+        return lacks("the kernel is not built (`make kernel`)");
+    }
+    true
+}
+
+/// Says what is missing. Under `REQUIRE_ALL=1` that fails the test.
+fn lacks(what: &str) -> bool {
+    let is_required = std::env::var("REQUIRE_ALL").is_ok_and(|value| value == "1");
+    assert!(
+        !is_required,
+        "{what}, and REQUIRE_ALL=1 asks for every test"
+    );
+    eprintln!("skipped: {what}");
+    false
+}
+
+/// Runs the kernel with these words, in the folder.
+fn kernel(folder: &Folder, words: &str) -> Output {
+    Command::new(TIDEMARK)
+        .args(["kernel", "run", "--limit", LIMIT_S])
+        .args(words.split(' '))
+        .current_dir(&folder.0)
+        .output()
+        .unwrap()
+}
+
+/// The same, which is to succeed. Answers what stands on the console.
+fn console(folder: &Folder, words: &str) -> String {
+    let output = kernel(folder, words);
+    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{words}: {}{text}",
+        stderr(&output)
+    );
+    text
+}
+
+/// Page numbers with a locality that moves, in which some pages come again soon.
+fn page_list(pages: u64, touches: u64) -> String {
+    let mut random: u64 = 1;
+    let mut next = |below: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    let mut list = String::new();
+    for number in 0..touches {
+        let home = number * pages / touches / 2;
+        let page = match next(4) {
+            0 => next(pages),
+            _ => home + next(pages / 6),
+        };
+        list.push_str(&format!("{page}\n"));
+    }
+    list
+}

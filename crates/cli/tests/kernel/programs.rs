@@ -1,0 +1,301 @@
+//! Programs on the kernel do what they do as processes of Linux.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::support::Folder;
+use super::{console, is_ready, kernel};
+
+/// Builds the kernel's programs for Linux.
+pub fn host_programs(folder: &Folder) -> PathBuf {
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/user/build");
+    let host = folder.0.join("host");
+    let status = Command::new(build).arg(&host).arg("host").status().unwrap();
+    assert!(status.success());
+    host
+}
+
+/// Lines in no order.
+pub fn text(lines: u64) -> String {
+    let mut random: u64 = 7;
+    let mut text = String::new();
+    for _ in 0..lines {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        text.push_str(&format!("{:x} line {}\n", random >> 20, random >> 60));
+    }
+    text
+}
+
+#[test]
+fn programs_print_what_they_print_on_linux() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-programs");
+    let host = host_programs(&folder);
+    let text = text(40_000);
+    assert!(text.len() > 700_000);
+    std::fs::write(folder.path("text"), &text).unwrap();
+    std::fs::write(folder.path("few"), &text[..3000]).unwrap();
+    for (memory, line) in [
+        ("8M", "sheep 4 4096"),
+        ("512K", "sort text quiet"),
+        ("128K", "sort few"),
+        ("256K", "matrix 96"),
+        ("1M", "forks 200"),
+        ("128K", "cat few"),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut native = Command::new(host.join(words[0]));
+        let native = native
+            .args(&words[1..])
+            .current_dir(&folder.0)
+            .output()
+            .unwrap();
+        let named = words[1..]
+            .iter()
+            .filter(|word| folder.0.join(word).is_file());
+        let with: String = named.map(|word| format!("--with {word} ")).collect();
+        let seen = console(&folder, &format!("--memory {memory} {with}-- {line}"));
+        assert_eq!(
+            seen,
+            String::from_utf8_lossy(&native.stdout),
+            "{line} in {memory}"
+        );
+    }
+}
+
+#[test]
+fn system_calls_do_what_they_say_and_refuse_what_they_can_not() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-calls");
+    std::fs::write(folder.path("text"), text(400)).unwrap();
+    let output = kernel(&folder, "--memory 256K --with text -- calls text");
+    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{text}{}",
+        super::stderr(&output)
+    );
+    assert!(text.ends_with("\n0 calls went wrong\n"), "{text}");
+}
+
+#[test]
+fn a_script_executes_fifty_programs() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-script");
+    let script = "# Fifty.\n".to_owned() + &"matrix 8\n".repeat(50) + "echo done\n";
+    std::fs::write(folder.path("script"), script).unwrap();
+    let seen = console(&folder, "--memory 256K --script script");
+    let lines: Vec<&str> = seen.lines().collect();
+    assert_eq!((lines.len(), lines[50]), (51, "done"));
+    assert!(lines[..50].iter().all(|line| *line == lines[0]), "{seen}");
+}
+
+#[test]
+fn every_policy_of_bits_and_every_load_control_runs_sheep() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-sheep");
+    use tidemark_core::policy::{Sees, registry};
+    let policies = registry::entries().iter().map(|entry| entry.description);
+    let policies = policies.filter(|description| description.sees <= Sees::Bits);
+    let policies = policies.map(|description| format!("--policy {}", description.name));
+    let loads = tidemark_core::load::registry::entries().iter();
+    let loads = loads.map(|entry| format!("--load-control {}", entry.description.name));
+    for choice in policies.chain(loads) {
+        let seen = console(&folder, &format!("--memory 512K {choice} -- sheep 3 640"));
+        assert_eq!(seen, "3 sheep, 0 lost\n", "{choice}");
+    }
+}
+
+#[test]
+fn statistics_have_the_form_of_a_run_and_count_this_one() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-statistics");
+    console(&folder, "--memory 512K --stats record -- sheep 3 640");
+    let record = std::fs::read(folder.path("record")).unwrap();
+    let record: tidemark_results::RunRecord = serde_json::from_slice(&record).unwrap();
+    assert_eq!(
+        (record.mode.as_str(), record.total.frames_budget),
+        ("kernel", 128)
+    );
+    assert!(record.total.page_ins > 100 && record.total.page_outs > 100);
+    assert!(record.total.cow_faults > 0 && record.total.elapsed_s > 0.0);
+}
+
+#[test]
+fn what_can_not_be_run_is_said_in_a_line() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-refusals");
+    std::fs::write(folder.path("no-image"), vec![7; 64 << 10]).unwrap();
+    std::fs::write(folder.path("text"), "text\n".repeat(2000)).unwrap();
+    let made = super::support::tidemark(&["kernel", "image", "-o", &folder.path("cut")]);
+    assert!(made.status.success());
+    let cut = std::fs::OpenOptions::new()
+        .write(true)
+        .open(folder.path("cut"))
+        .unwrap();
+    cut.set_len(20 << 10).unwrap();
+    for (words, code, told) in [
+        ("-- nothing", 1, "`nothing` is not on the volume"),
+        (
+            "--with text -- text",
+            1,
+            "`text` is no program that this kernel runs",
+        ),
+        ("no-image -- cat", 2, "no tape archive"),
+        ("cut -- cat", 2, "Truncated"),
+        ("--memory 4K -- cat", 2, "64K to 512M"),
+        ("--policy lifo -- cat", 2, "lifo"),
+        ("--policy lru -- cat", 2, "must see every reference"),
+        (
+            "--policy ./mine.wat -- cat",
+            2,
+            "runs no policies from files",
+        ),
+        ("--inject melt:1 -- cat", 2, "flip, read, write"),
+    ] {
+        let output = kernel(&folder, words);
+        let all = [&output.stdout[..], &output.stderr[..]].concat();
+        let all = String::from_utf8_lossy(&all);
+        assert_eq!(output.status.code(), Some(code), "{words}: {all}");
+        assert!(all.contains(told), "{words}: {all}");
+    }
+}
+
+#[test]
+fn a_machine_that_does_not_end_is_ended_with_the_last_lines_of_its_console() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-hang");
+    std::fs::write(folder.path("script"), "echo before\nmatrix 4000\n").unwrap();
+    let script = folder.path("script");
+    let words = [
+        "kernel", "run", "--limit", "10", "--memory", "1M", "--script", &script,
+    ];
+    let output = super::support::tidemark(&words);
+    assert_eq!(output.status.code(), Some(2));
+    let told = super::stderr(&output);
+    assert!(
+        told.contains("no end after 10 s; the console's last lines: before"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_volume_is_an_archive_that_other_tools_read() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-image");
+    std::fs::write(folder.path("text"), "some text\n").unwrap();
+    let words = [
+        "kernel",
+        "image",
+        "-o",
+        &folder.path("volume"),
+        &folder.path("text"),
+    ];
+    let made = super::support::tidemark(&words);
+    assert_eq!(made.status.code(), Some(0), "{}", super::stderr(&made));
+    let listed = Command::new("tar")
+        .args(["-t", "-f", &folder.path("volume")])
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8_lossy(&listed.stdout)
+            .lines()
+            .any(|line| line == "sheep")
+    );
+    let extracted = Command::new("tar")
+        .args(["-x", "-O", "-f", &folder.path("volume"), "text"])
+        .output()
+        .unwrap();
+    assert_eq!(extracted.stdout, b"some text\n");
+    assert_eq!(console(&folder, "volume -- cat text"), "some text\n");
+    let names = console(&folder, "volume -- ls");
+    assert_eq!(names, String::from_utf8_lossy(&listed.stdout));
+}
+
+#[test]
+fn what_is_written_to_a_mapped_file_is_in_the_file_afterwards() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-upper");
+    let host = host_programs(&folder);
+    let text = text(8000);
+    std::fs::write(folder.path("text"), &text).unwrap();
+    let words = [
+        "kernel",
+        "image",
+        "-o",
+        &folder.path("volume"),
+        &folder.path("text"),
+    ];
+    assert!(super::support::tidemark(&words).status.success());
+    let bytes = text.len().to_string();
+    // The file is larger than memory, so that pages are written when they leave, too.
+    assert!(text.len() > 140 << 10);
+    let seen = console(
+        &folder,
+        &format!("--memory 128K --write volume -- upper text {bytes}"),
+    );
+    let mut native = Command::new(host.join("upper"));
+    let native = native
+        .args(["text", &bytes])
+        .current_dir(&folder.0)
+        .output()
+        .unwrap();
+    assert_eq!(seen, String::from_utf8_lossy(&native.stdout));
+    let extract = ["-x", "-O", "-f", &folder.path("volume"), "text"];
+    let extracted = Command::new("tar").args(extract).output().unwrap().stdout;
+    assert!(
+        extracted == std::fs::read(folder.path("text")).unwrap(),
+        "the file differs"
+    );
+    assert!(
+        extracted == text.to_uppercase().as_bytes(),
+        "the file is not what was written"
+    );
+}
+
+#[test]
+fn an_output_that_is_an_input_is_refused() {
+    let folder = Folder::new("kernel-same");
+    std::fs::write(folder.path("words"), "ls\n").unwrap();
+    for line in [
+        "image -o words words",
+        "run --script words --log-decisions words",
+        "run --with words --stats words -- ls",
+        "run --log-decisions words words -- ls",
+    ] {
+        let mut command = Command::new(super::support::TIDEMARK);
+        command
+            .arg("kernel")
+            .args(line.split(' '))
+            .current_dir(&folder.0);
+        let output = command.output().unwrap();
+        let told = super::stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {told}");
+        assert!(
+            told.contains("is the same file as `words`"),
+            "{line}: {told}"
+        );
+        assert_eq!(std::fs::read(folder.path("words")).unwrap(), b"ls\n");
+    }
+}

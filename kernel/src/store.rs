@@ -1,0 +1,386 @@
+//! The disks behind the core's pagers: swap, with a checksum for each slot, and the files of the
+//! volume.
+//!
+//! The core's requests come in here and are cut into requests to a disk; their answers are put
+//! together again. Any number may be under way; what the disk's queue has no room for waits.
+//!
+//! # Invariants
+//! 1. A page that is read from swap is handed out only if its checksum is the one it was stored
+//!    with.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use tidemark_core::id::{FrameId, PageId, SlotId, Ticket};
+use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
+
+use crate::arch::frames::Frames;
+use crate::arch::paging::{PAGE_BYTES, Page};
+use crate::arch::virtio::{Disk, Piece, SECTOR_BYTES, Way};
+use crate::parameters::Injected;
+use crate::say;
+use crate::volume::Volume;
+
+const SECTORS_PER_PAGE: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
+
+/// What stands for a ticket where the kernel writes pages by itself: the core gives it to none.
+const WRITTEN_BACK: Ticket = Ticket(0);
+
+/// A disk and what waits for its queue.
+struct Spindle {
+    disk: Disk,
+    waiting: VecDeque<(Way, u64, Vec<Piece>, u64)>,
+}
+
+impl Spindle {
+    fn submit(&mut self, way: Way, sector: u64, pieces: Vec<Piece>, tag: u64) {
+        self.waiting.push_back((way, sector, pieces, tag));
+        self.start_waiting();
+    }
+
+    fn start_waiting(&mut self) {
+        while let Some((way, sector, pieces, tag)) = self.waiting.pop_front() {
+            if let Err(pieces) = self.disk.start(way, sector, pieces, tag) {
+                self.waiting.push_front((way, sector, pieces, tag));
+                return;
+            }
+        }
+    }
+}
+
+/// A request of the core that is under way.
+struct UnderWay {
+    request: Request,
+    pages: Vec<PageId>,
+    frames: Vec<FrameId>,
+    /// Requests to a disk that it still waits for.
+    parts: usize,
+    is_failed: bool,
+}
+
+/// What has gone through the disks.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Traffic {
+    /// Pages read from swap, and from files.
+    pub read: [u64; 2],
+    /// Pages written to swap, and to files.
+    pub written: [u64; 2],
+    /// The most requests a disk had at one time.
+    pub depth_max: usize,
+}
+
+/// Both disks, and the requests under way.
+pub struct Store {
+    swap: Spindle,
+    files: Spindle,
+    volume: Box<dyn Volume>,
+    /// Of each slot, of what was last stored there.
+    sums: Vec<u64>,
+    under_way: BTreeMap<Ticket, UnderWay>,
+    finished: VecDeque<Reply>,
+    /// Requests for pages that stay in memory.
+    writing_back: usize,
+    is_write_back_failed: bool,
+    injected: Option<(Injected, u64)>,
+    traffic: Traffic,
+}
+
+impl Store {
+    /// Puts the volume's files and swap behind the core's pagers.
+    pub fn new(
+        swap: Disk,
+        files: Disk,
+        volume: Box<dyn Volume>,
+        injected: Option<(Injected, u64)>,
+    ) -> Store {
+        let slots = u32::try_from(swap.sectors() / SECTORS_PER_PAGE).unwrap_or(u32::MAX);
+        let spindle = |disk| Spindle {
+            disk,
+            waiting: VecDeque::new(),
+        };
+        Store {
+            sums: vec![0; slots as usize],
+            swap: spindle(swap),
+            files: spindle(files),
+            volume,
+            under_way: BTreeMap::new(),
+            finished: VecDeque::new(),
+            writing_back: 0,
+            is_write_back_failed: false,
+            injected,
+            traffic: Traffic::default(),
+        }
+    }
+
+    /// How many pages swap holds.
+    pub fn slots(&self) -> u32 {
+        self.sums.len() as u32
+    }
+
+    /// The volume of files.
+    pub fn volume(&self) -> &dyn Volume {
+        &*self.volume
+    }
+
+    /// What has gone through the disks.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
+    /// Starts what the core asks for.
+    pub fn start(
+        &mut self,
+        request: Request,
+        pages: &[PageId],
+        frames: &[FrameId],
+        memory: &mut Frames,
+    ) {
+        let mut under_way = UnderWay {
+            request,
+            pages: pages.to_vec(),
+            frames: frames.to_vec(),
+            parts: 0,
+            is_failed: self.is_injected(request.direction),
+        };
+        match request.place {
+            Place::Swap { first } => self.start_swap(&mut under_way, first, memory),
+            Place::External { pager } => self.start_file(&mut under_way, pager.0 as usize, memory),
+        }
+        let depth = self.swap.disk.depth().max(self.files.disk.depth());
+        self.traffic.depth_max = self.traffic.depth_max.max(depth);
+        let is_over = under_way.parts == 0;
+        self.under_way.insert(request.ticket, under_way);
+        if is_over {
+            self.conclude(request.ticket, memory);
+        }
+    }
+
+    /// Reads a whole file while no other is being read. What the disk fails to read is zeros.
+    pub fn read_file_now(&mut self, file: usize) -> Vec<u8> {
+        assert_eq!(self.files.disk.depth(), 0, "files are being read");
+        let bytes = self.volume.files()[file].bytes;
+        let mut contents = Vec::with_capacity(bytes as usize);
+        for block in 0..bytes.div_ceil(SECTOR_BYTES) {
+            let sector = self.volume.sector(file, block);
+            let page = read_now(&mut self.files.disk, sector).unwrap_or_else(Page::zeroed);
+            contents.extend_from_slice(&page.0[..SECTOR_BYTES as usize]);
+        }
+        contents.truncate(bytes as usize);
+        contents
+    }
+
+    /// Takes in that an interrupt has come on one of `lines`, a bit a line.
+    pub fn take_interrupts(&mut self, lines: u64, memory: &mut Frames) {
+        let mut over = Vec::new();
+        for spindle in [&mut self.swap, &mut self.files] {
+            if lines >> spindle.disk.line() & 1 == 0 {
+                continue;
+            }
+            spindle.disk.take_interrupt();
+            while let Some(finished) = spindle.disk.next_finished() {
+                over.push((Ticket(finished.tag), finished.is_done));
+            }
+            spindle.start_waiting();
+        }
+        for (ticket, is_done) in over {
+            if ticket == WRITTEN_BACK {
+                self.writing_back -= 1;
+                self.is_write_back_failed |= !is_done;
+                continue;
+            }
+            let under_way = self.under_way.get_mut(&ticket);
+            let under_way = under_way.expect("what is answered was asked");
+            under_way.is_failed |= !is_done;
+            under_way.parts -= 1;
+            if under_way.parts == 0 {
+                self.conclude(ticket, memory);
+            }
+        }
+    }
+
+    /// Starts writing a page of a file that stays in memory.
+    pub fn write_back(&mut self, file: usize, index: u64, frame: FrameId, memory: &mut Frames) {
+        let tag = WRITTEN_BACK.0;
+        self.traffic.written[1] += 1;
+        self.writing_back += self.move_page(Way::Write, (file, index), frame, memory, tag);
+    }
+
+    /// Whether pages are being written that stay.
+    pub fn is_writing_back(&self) -> bool {
+        self.writing_back > 0
+    }
+
+    /// Whether such a write has failed since this was last asked.
+    pub fn take_write_back_failure(&mut self) -> bool {
+        core::mem::take(&mut self.is_write_back_failed)
+    }
+
+    /// Hands over the next answer.
+    pub fn next_reply(&mut self) -> Option<Reply> {
+        self.finished.pop_front()
+    }
+
+    fn start_swap(&mut self, under_way: &mut UnderWay, first: SlotId, memory: &mut Frames) {
+        let way = match under_way.request.direction {
+            Direction::Fetch => Way::Read,
+            Direction::Store => Way::Write,
+        };
+        let pages = under_way.frames.len() as u64;
+        match way {
+            Way::Read => self.traffic.read[0] += pages,
+            Way::Write => self.traffic.written[0] += pages,
+        }
+        if under_way.is_failed {
+            return;
+        }
+        if way == Way::Write {
+            for (number, &frame) in under_way.frames.iter().enumerate() {
+                self.sums[first.0 as usize + number] = checksum(memory.bytes(frame));
+            }
+        }
+        let whole = |&frame: &FrameId| Piece::of_frame(memory, frame, 0, PAGE_BYTES);
+        let pieces = under_way.frames.iter().map(whole).collect();
+        let sector = u64::from(first.0) * SECTORS_PER_PAGE;
+        under_way.parts = 1;
+        self.swap
+            .submit(way, sector, pieces, under_way.request.ticket.0);
+    }
+
+    fn start_file(&mut self, under_way: &mut UnderWay, file: usize, memory: &mut Frames) {
+        let (way, traffic) = match under_way.request.direction {
+            Direction::Fetch => (Way::Read, &mut self.traffic.read[1]),
+            Direction::Store => (Way::Write, &mut self.traffic.written[1]),
+        };
+        *traffic += under_way.frames.len() as u64;
+        if under_way.is_failed {
+            return;
+        }
+        let tag = under_way.request.ticket.0;
+        for (&page, &frame) in under_way.pages.iter().zip(&under_way.frames) {
+            under_way.parts += self.move_page(way, (file, page.index), frame, memory, tag);
+        }
+    }
+
+    /// Moves a page of a file: each run of blocks that stand together is a request of its own. What
+    /// is behind the end of the file is zeros. Answers how many requests that takes.
+    fn move_page(
+        &mut self,
+        way: Way,
+        (file, index): (usize, u64),
+        frame: FrameId,
+        memory: &mut Frames,
+        tag: u64,
+    ) -> usize {
+        self.clear_tail(file, index, frame, memory);
+        let blocks = self.volume.files()[file].bytes.div_ceil(SECTOR_BYTES);
+        let first = index * SECTORS_PER_PAGE;
+        let count = blocks.saturating_sub(first).min(SECTORS_PER_PAGE);
+        let (mut from, mut parts) = (0, 0);
+        while from < count {
+            let sector = self.volume.sector(file, first + from);
+            let follows =
+                |next: &u64| self.volume.sector(file, first + next) == sector + next - from;
+            let end = (from..count).take_while(follows).count() as u64 + from;
+            let (offset, length) = (from * SECTOR_BYTES, (end - from) * SECTOR_BYTES);
+            let piece = Piece::of_frame(memory, frame, offset as usize, length as usize);
+            self.files.submit(way, sector, vec![piece], tag);
+            (from, parts) = (end, parts + 1);
+        }
+        parts
+    }
+
+    /// Clears what a page has behind the end of its file.
+    fn clear_tail(&self, file: usize, index: u64, frame: FrameId, memory: &mut Frames) {
+        let bytes = self.volume.files()[file].bytes;
+        let kept = bytes.saturating_sub(index * PAGE_BYTES as u64);
+        memory.bytes_mut(frame)[(kept as usize).min(PAGE_BYTES)..].fill(0);
+    }
+
+    fn conclude(&mut self, ticket: Ticket, memory: &mut Frames) {
+        let under_way = self
+            .under_way
+            .remove(&ticket)
+            .expect("under way until here");
+        let request = under_way.request;
+        let mut is_failed = under_way.is_failed;
+        match (request.direction, request.place) {
+            (Direction::Fetch, Place::Swap { first }) if !is_failed => {
+                is_failed = !self.verify(first, &under_way.frames, memory);
+            }
+            (Direction::Fetch, Place::External { pager }) => {
+                // The last block of a file is read whole.
+                for (page, &frame) in under_way.pages.iter().zip(&under_way.frames) {
+                    self.clear_tail(pager.0 as usize, page.index, frame, memory);
+                }
+            }
+            _ => {}
+        }
+        let outcome = if is_failed {
+            Outcome::Failed
+        } else {
+            Outcome::Done
+        };
+        self.finished.push_back(Reply { ticket, outcome });
+    }
+
+    fn verify(&mut self, first: SlotId, frames: &[FrameId], memory: &mut Frames) -> bool {
+        let mut is_right = true;
+        for (number, &frame) in frames.iter().enumerate() {
+            if self.count_down(Injected::Flip) {
+                memory.bytes_mut(frame)[1234] ^= 0x10;
+            }
+            let slot = first.0 as usize + number;
+            if checksum(memory.bytes(frame)) != self.sums[slot] {
+                say!("kernel: swap: what was read from slot {slot} is not what was written");
+                is_right = false;
+            }
+        }
+        is_right
+    }
+
+    fn is_injected(&mut self, direction: Direction) -> bool {
+        let kind = match direction {
+            Direction::Fetch => Injected::Read,
+            Direction::Store => Injected::Write,
+        };
+        self.count_down(kind)
+    }
+
+    /// Whether the fault that was asked for is due: this is an occasion for it.
+    pub fn count_down(&mut self, kind: Injected) -> bool {
+        match &mut self.injected {
+            Some((wanted, left)) if *wanted == kind && *left > 0 => {
+                *left -= 1;
+                *left == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A sum over a page. Each step can be undone, so a page that differs in one word has another sum.
+fn checksum(bytes: &[u8; PAGE_BYTES]) -> u64 {
+    let words = bytes.chunks_exact(8).map(|word| {
+        let word: [u8; 8] = word.try_into().expect("eight bytes");
+        u64::from_le_bytes(word)
+    });
+    words.fold(0x9e37_79b9_7f4a_7c15, |sum, word| {
+        (sum ^ word)
+            .wrapping_mul(0xff51_afd7_ed55_8ccd)
+            .rotate_left(29)
+    })
+}
+
+/// Reads a page of sectors while nothing else is under way; `None` if the disk fails.
+pub fn read_now(disk: &mut Disk, sector: u64) -> Option<Box<Page>> {
+    let pieces = vec![Piece::of_page(Page::zeroed())];
+    disk.start(Way::Read, sector, pieces, 0).ok()?;
+    loop {
+        if let Some(mut finished) = disk.next_finished() {
+            disk.take_interrupt();
+            return finished.is_done.then(|| finished.pages.pop())?;
+        }
+    }
+}
