@@ -339,8 +339,8 @@ impl Kernel {
                 is_turn_over = self.call(id);
             }
             Trap::Interrupt { line } => {
-                // In time of faults the timer says nothing: programs go on until they wait or yield,
-                // so that the same programs take the same turns.
+                // In time of faults the timer says nothing: programs go on until they wait or
+                // yield, so that the same programs take the same turns.
                 is_turn_over = line == 0 && self.time == parameters::Time::Real;
                 self.take_interrupts(1 << line);
             }
