@@ -45,7 +45,7 @@ pub fn find(name: &str) -> Result<&'static System, Refusal> {
     })
 }
 
-/// The systems, one a line. Where that is narrow, the columns that [`full`] has as well are left out
+/// The systems. Where there is little width, the columns that [`full`] has as well are left out,
 /// from the right.
 fn list(systems: &[&System], width: Option<usize>) -> String {
     let columns = ["system", "policy", "load", "references by"];
