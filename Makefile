@@ -42,7 +42,7 @@ recorder: ## Builds the recorder: a Valgrind tool, for `tidemark record`.
 	@$(MAKE) -C recorder || [[ $${REQUIRE_ALL:-} != 1 ]]
 
 .PHONY: demo
-demo: ## Records a real program, shows its curve, runs it live in less memory. A minute.
+demo: ## Records a program, shows its curve, runs it in less memory. A minute, once it is built.
 	@scripts/deps build demo
 	@$(MAKE) recorder
 	@$(CARGO) build --release --package tidemark-cli --package tidemark-shim --package tidemark-pool

@@ -14,7 +14,7 @@ use crate::needed::Assuming;
 use crate::output::say;
 use crate::policies;
 use crate::room;
-use crate::views::{Forms, Progress, Source, Views, parse_sampling, parse_sizes};
+use crate::views::{self, Forms, Progress, Source, Views, parse_sampling, parse_sizes};
 
 /// Shows how often a program misses in every size of memory, and how much it needs
 #[derive(Debug, Args)]
@@ -56,6 +56,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let sampling = arguments.sample.as_deref().map(parse_sampling);
     let sampling = sampling.transpose()?;
     let mut policies = parse_policies(&arguments.policies, sampling.is_some())?;
+    arguments.at.as_deref().map_or(Ok(()), views::check_sizes)?;
     let assumed = arguments.assuming.check()?;
     let mut progress = Progress::new();
     let opened = arguments.source.open()?;

@@ -50,7 +50,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     output::print(&if arguments.json {
         record.to_json()
     } else {
-        record.to_text()
+        record.to_text(output::terminal_width())
     });
     Ok(if record.can_run {
         Exit::Fine

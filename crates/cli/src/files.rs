@@ -7,8 +7,8 @@
 //!   all inputs before a command begins, through links of both kinds, and refuses.
 //! - *An output that is there already.* [`OutputFile`] takes its place when it is whole; until then
 //!   the old one is as it was, and a command that fails or is killed changes nothing. What is
-//!   [`Recorded`] grows under its own name, since a recording that is killed leaves what it has;
-//!   what was there before is kept beside it.
+//!   [`Recorded`] grows under its own name, since a recording that is killed leaves what it has.
+//!   What was there before a trace is kept beside it, however the trace is made.
 //! - *An output that is no plain file.* A device, a pipe and the standard streams are written to.
 
 use std::fs::{self, File};
@@ -73,9 +73,11 @@ pub fn check(files: &impl Files) -> Result<(), Refusal> {
     for (option, path) in files.writes() {
         let told = format!("{option} {}", path.display());
         compare(inputs, &told, identity_of_output(&path))?;
-        let Ok(Place::Name(target)) = find_place(&path) else {
+        if path.as_os_str() == STANDARD {
             continue;
-        };
+        }
+        let place = find_place(&path).map_err(|error| unwritable(&told, &error))?;
+        let Place::Name(target) = place else { continue };
         if let Some((other, _)) = outputs.iter().find(|(_, taken)| *taken == target) {
             refuse!("`{told}`: is the same file as `{other}`; name another file");
         }
@@ -224,6 +226,24 @@ impl OutputFile {
             }
             Err(error) => refuse!("`{}`: {}", self.name, plain(&error)),
         }
+    }
+
+    /// Puts the file in its place, and keeps what was there before beside it. Says where that is.
+    pub fn put_beside_old(self) -> Result<Option<PathBuf>, Refusal> {
+        let target = match &self.draft {
+            Draft::Nameless { target } | Draft::Named { target, .. } => target.clone(),
+            Draft::Direct => return self.put_in_place().map(|()| None),
+        };
+        // An empty file holds nothing to be kept; it may have been made to reserve the name.
+        if !fs::metadata(&target).is_ok_and(|found| found.len() > 0) {
+            return self.put_in_place().map(|()| None);
+        }
+        let kept = keep_old(INPUTS.get().map_or(&[][..], Vec::as_slice), &target)?;
+        let put = self.put_in_place();
+        if put.is_err() {
+            let _ = fs::rename(&kept, &target);
+        }
+        put.map(|()| Some(kept))
     }
 
     /// Puts the file in its place before anything is written to it: a log, which comes line by line

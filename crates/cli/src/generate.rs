@@ -164,7 +164,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let (references, name) = (plan.references, plan.name.clone());
     match write(plan, out) {
         Ok(()) => {
-            output.close()?;
+            output.close_trace()?;
             say!("tidemark: {} references, {name}", text::count(references));
             Ok(Exit::Fine)
         }

@@ -140,7 +140,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let out = output.writer()?;
     match convert(source, format, &form, repeats, out) {
         Ok((references, records)) => {
-            output.close()?;
+            output.close_trace()?;
             let (references, records) = (text::count(references), text::count(records));
             say!("tidemark: {references} references of `{name}` in {records} records");
             Ok(Exit::Fine)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tidemark_report::numbers;
-use tidemark_results::text::{bytes, count, folded, table};
+use tidemark_results::text::{bytes, count, folded, hanging, table};
 use tidemark_trace::summary::{End, FileCounts, ProcessSummary, Summary};
 use tidemark_trace::{Granularity, Speed, TimeUnit};
 
@@ -63,7 +63,9 @@ fn json(summary: &Summary) -> String {
 
 fn view(name: &str, summary: &Summary, width: Option<usize>) -> String {
     let mut text = format!("{name}\n");
-    let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<10} {value}\n"));
+    let mut line = |name: &str, value: String| {
+        text.push_str(&hanging(&format!("  {name:<10} "), &value, width));
+    };
     let header = &summary.header;
     line("made by", header.source.clone());
     if !header.command.is_empty() {
@@ -106,7 +108,7 @@ fn view(name: &str, summary: &Summary, width: Option<usize>) -> String {
             }
         ),
     );
-    text.push_str(&files(summary));
+    text.push_str(&files(summary, width));
     text.push_str(&format!("\n{}\n", processes(summary, width)));
     for process in &summary.processes {
         text.push_str(&regions(process, width));
@@ -116,7 +118,7 @@ fn view(name: &str, summary: &Summary, width: Option<usize>) -> String {
 }
 
 /// What system calls moved; nothing where there was none.
-fn files(summary: &Summary) -> String {
+fn files(summary: &Summary, width: Option<usize>) -> String {
     let sum = |part: fn(&FileCounts) -> u64| -> u64 {
         let parts = summary.processes.iter().map(|process| part(&process.files));
         parts.sum()
@@ -125,14 +127,14 @@ fn files(summary: &Summary) -> String {
     if reads + writes == 0 {
         return String::new();
     }
-    format!(
-        "  {:<10} {} read in {} events, {} written in {}, by system calls\n",
-        "files",
+    let moved = format!(
+        "{} read in {} events, {} written in {}, by system calls",
         bytes(sum(|files| files.bytes_read)),
         count(reads),
         bytes(sum(|files| files.bytes_written)),
         count(writes)
-    )
+    );
+    hanging(&format!("  {:<10} ", "files"), &moved, width)
 }
 
 /// How fast the program is without the recorder, where that is known.

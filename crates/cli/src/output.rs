@@ -1,6 +1,7 @@
 //! Writing results to stdout, and the rest to stderr.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 /// Writes `text` to stdout. A reader that has gone away wants no more: that is no error.
 pub fn print(text: &str) {
@@ -33,11 +34,15 @@ pub(crate) use say;
 
 /// The width of the terminal that stdout is; `None` if it is none, where lines may be any length.
 pub fn terminal_width() -> Option<usize> {
-    let stdout = std::io::stdout();
-    if !stdout.is_terminal() {
+    width_of(&std::io::stdout())
+}
+
+/// The width of the terminal that `stream` is; `None` if it is none.
+pub fn width_of(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    if !stream.is_terminal() {
         return None;
     }
-    let size = rustix::termios::tcgetwinsize(&stdout).ok();
+    let size = rustix::termios::tcgetwinsize(stream).ok();
     let width = size.map(|size| usize::from(size.ws_col));
     width.filter(|&width| width > 0).or(Some(80))
 }

@@ -6,14 +6,14 @@ use clap::Args;
 use tidemark_lab::analysis::map::Fineness;
 use tidemark_lab::study::Wanted;
 use tidemark_report::page::page;
-use tidemark_report::words;
+use tidemark_report::terminal;
 use tidemark_results::text;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
 use crate::needed::Assuming;
 use crate::output;
-use crate::views::{Progress, Source};
+use crate::views::{self, Progress, Source};
 
 /// Makes one HTML page of everything a trace says
 #[derive(Debug, Args)]
@@ -71,8 +71,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         output::print(&record.to_json());
         return Ok(Exit::Fine);
     }
-    let mut lines = words::needs(&record.curve);
-    lines.push(format!("The page is in `{}`.", arguments.output.display()));
-    output::print(&format!("{}\n", lines.join("\n")));
+    let needs = terminal::needs(&record.curve, views::screen(None));
+    let page = arguments.output.display();
+    output::print(&format!("{needs}The page is in `{page}`.\n"));
     Ok(Exit::Fine)
 }

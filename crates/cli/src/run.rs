@@ -52,7 +52,8 @@ pub struct Arguments {
     /// The replacement policy; `tidemark policies` lists them. Or a file (.wasm, .wat)
     #[arg(long, value_name = "NAME", default_value = plan::POLICY_DEFAULT)]
     policy: String,
-    /// The folder for the swap file; without it $TIDEMARK_SWAP_DIR, /var/tmp or the working folder
+    /// Where pages go: a folder that is there, or a new file `*.swap` in one, on a disk; without it
+    /// $TIDEMARK_SWAP_DIR, /var/tmp or the working folder
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
     /// The size of the swap file; without it 8 times the memory and at least 4G, if there is room
@@ -184,7 +185,7 @@ fn run_managed(
 /// and the exit status stays the program's.
 fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<OutputFile>) {
     if arguments.summary {
-        output::tell(&text::summary(record));
+        output::tell(&text::summary(record, output::width_of(&std::io::stderr())));
     }
     if let Some(file) = statistics_file
         && let Err(refusal) = file.write(record.to_json().as_bytes())

@@ -45,21 +45,34 @@ pub fn find(name: &str) -> Result<&'static System, Refusal> {
     })
 }
 
+/// The systems. Where there is little width, the columns that [`full`] has as well are left out,
+/// from the right.
 fn list(systems: &[&System], width: Option<usize>) -> String {
-    let columns = ["system", "policy", "load", "references by", "what it is"];
-    let mut table = text::table(&columns, columns.len());
-    for system in systems {
-        let eyes = eyes(system.eyes);
-        table.add_row([
-            system.name,
-            system.policy,
-            system.load,
-            eyes,
-            system.summary,
-        ]);
-    }
+    let columns = ["system", "policy", "load", "references by"];
+    let of_columns = |kept: usize| {
+        let head: Vec<&str> = columns[..kept]
+            .iter()
+            .copied()
+            .chain(["what it is"])
+            .collect();
+        let mut table = text::table(&head, head.len());
+        for system in systems {
+            let cells = [system.name, system.policy, system.load, eyes(system.eyes)];
+            table.add_row(cells[..kept].iter().copied().chain([system.summary]));
+        }
+        table
+    };
+    let fits = |kept: &usize| width.is_none_or(|width| text::has_room(&of_columns(*kept), width));
+    let kept = (1..=columns.len()).rev().find(fits).unwrap_or(1);
+    let mut table = of_columns(kept);
     text::wrap_last(&mut table, width);
-    format!("{table}\n")
+    match columns[kept..].join(", ") {
+        left_out if left_out.is_empty() => format!("{table}\n"),
+        left_out => {
+            let rest = format!("`tidemark systems NAME` has the rest: {left_out}");
+            format!("{table}\n{}", text::hanging("", &rest, width))
+        }
+    }
 }
 
 fn full(system: &System) -> String {
@@ -156,6 +169,16 @@ mod tests {
                 assert!(described.contains(source), "{described}");
             }
         }
+    }
+
+    #[test]
+    fn found_n9_the_list_keeps_to_the_width() {
+        for width in [60, 80, 100, 200] {
+            let text = list(&all(), Some(width));
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(width), "{width}: {text}");
+        }
+        assert!(list(&all(), Some(200)).contains("references by "));
     }
 
     #[test]

@@ -110,6 +110,21 @@ impl Output {
         }
     }
 
+    /// Puts a trace in its place, once all is written. What was there before is kept, as a
+    /// recording does, and a line says where.
+    pub fn close_trace(self) -> Result<(), Refusal> {
+        let Output::File { file, .. } = self else {
+            return Ok(());
+        };
+        if let Some(old) = file.put_beside_old()? {
+            say!(
+                "tidemark: the trace that was there is now `{}`",
+                old.display()
+            );
+        }
+        Ok(())
+    }
+
     /// What to make of `error`: a reader of standard output that has gone away wants no more, and
     /// that is none.
     pub fn failed(&self, input: &str, error: &Error) -> Result<Exit, Refusal> {

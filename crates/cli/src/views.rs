@@ -17,7 +17,9 @@ use tidemark_trace::Error;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::{files, output, room, traces};
 
-pub use amounts::{parse_amounts, parse_memories, parse_memory, parse_sampling, parse_sizes};
+pub use amounts::{
+    check_sizes, parse_amounts, parse_memories, parse_memory, parse_sampling, parse_sizes,
+};
 pub use progress::Progress;
 
 /// The trace that is shown.
@@ -161,7 +163,7 @@ impl Forms {
         } else if self.csv {
             output::print(&(views.csv)());
         } else if !self.has_picture() {
-            output::print(&(views.drawing)(self.screen()));
+            output::print(&(views.drawing)(screen(self.width)));
         }
         Ok(Exit::Fine)
     }
@@ -175,23 +177,23 @@ impl Forms {
     pub fn has_picture(&self) -> bool {
         self.png.is_some() || self.svg.is_some()
     }
+}
 
-    fn screen(&self) -> Screen {
-        let stdout = std::io::stdout();
-        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        let has_colours = stdout.is_terminal() && !is_set("NO_COLOR") && !is_dumb;
-        let size = rustix::termios::tcgetwinsize(&stdout);
-        let terminal = size
-            .ok()
-            .map(|size| usize::from(size.ws_col))
-            .filter(|width| *width > 0);
-        let told = std::env::var("COLUMNS")
-            .ok()
-            .and_then(|text| text.parse().ok());
-        let columns = self.width.or(terminal).or(told).unwrap_or(80);
-        Screen::new(columns, has_colours)
-    }
+/// What is drawn on: so many columns wide, or else as wide as the terminal.
+pub fn screen(columns: Option<usize>) -> Screen {
+    let stdout = std::io::stdout();
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    let has_colours = stdout.is_terminal() && !is_set("NO_COLOR") && !is_dumb;
+    let size = rustix::termios::tcgetwinsize(&stdout);
+    let terminal = size
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|width| *width > 0);
+    let told = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    Screen::new(columns.or(terminal).or(told).unwrap_or(80), has_colours)
 }
 
 #[cfg(test)]

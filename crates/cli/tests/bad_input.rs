@@ -87,6 +87,46 @@ fn a_policy_that_is_none() {
 }
 
 #[test]
+fn found_n10_a_module_that_is_not_there() {
+    let policy = ["--memory", "64M", "--policy", "./nix.wasm"];
+    let told = ["`./nix.wasm`: can't be read: no such file or directory\n"];
+    expect_run_refused(&policy, &told);
+}
+
+#[test]
+fn found_n7_options_are_checked_before_a_trace_is_read() {
+    // No trace: it would be complained of, if it came to that.
+    let lines: [(&[&str], &[&str]); 12] = [
+        (&["curve", "--at", "64X"], &["`--at 64X`", "unknown unit"]),
+        (&["curve", "--at", "50%,0"], &["`--at 0`"]),
+        (
+            &["curve", "--policies", "lruu"],
+            &["`lruu`", "did you mean `lru`"],
+        ),
+        (
+            &["curve", "--policies", "zzzzzzzz"],
+            &["`zzzzzzzz`", "there are lru"],
+        ),
+        (&["curve", "--slowdown", "0"], &["`--slowdown 0`"]),
+        (&["curve", "--sample", "200%"], &["`--sample 200%`"]),
+        (&["report", "--slowdown", "nan"], &["--slowdown"]),
+        (
+            &["wss", "--windows", "0"],
+            &["`--windows 0`: must be at least 1"],
+        ),
+        (&["wss", "--windows", "1M,x"], &["`--windows x`"]),
+        (&["map", "--rows", "0"], &["`--rows 0`"]),
+        (&["replay", "--memory", "64X"], &["`--memory 64X`"]),
+        (&["replay", "-m", "50%", "--wired", "x"], &["`--wired x`"]),
+    ];
+    for (options, parts) in lines {
+        let output = tidemark(&[options, &["no-such.tide"]].concat());
+        expect_refusal(&output, parts);
+        assert!(!stderr(&output).contains("no-such.tide"), "{options:?}");
+    }
+}
+
+#[test]
 fn a_missing_program() {
     expect_program_refused("no-such-program-here", &["no-such-program-here", "$PATH"]);
     expect_program_refused("/no/such/program", &["/no/such/program", "no such file"]);
@@ -204,6 +244,12 @@ fn swap_that_can_not_be() {
         &["/etc/passwd", "is there already"],
     );
     expect_run_refused(&with(&["--swap", "/proc"]), &["`--swap /proc`"]);
+    let mistyped = ["`--swap /nix-no-such`", "no such folder", "`.swap`"];
+    expect_run_refused(&with(&["--swap", "/nix-no-such"]), &mistyped);
+    expect_run_refused(
+        &with(&["--swap", "/no/such/x.swap"]),
+        &["/no/such/x.swap", "no such folder"],
+    );
     expect_run_refused(
         &with(&["--swap-size", "9000T"]),
         &["no room for 9000 TiB", "free"],

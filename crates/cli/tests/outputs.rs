@@ -192,6 +192,56 @@ fn found_h2_an_old_output_stays_until_the_new_one_is_whole() {
 }
 
 #[test]
+fn found_n5_a_trace_that_is_made_again_keeps_the_one_before() {
+    let folder = Folder::new("outputs-traces");
+    material(&folder);
+    for line in [
+        "import p.pages -o t.tide",
+        "generate loop --references 2k -o t.tide",
+    ] {
+        let (new, old) = (folder.0.join("t.tide"), folder.0.join("t.tide.old"));
+        let _ = std::fs::remove_file(&old);
+        std::fs::write(&new, "").unwrap();
+        let first = run(&folder, line, None);
+        assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+        assert!(!old.exists(), "{line}: nothing was there to be kept");
+        std::fs::write(&new, "old").unwrap();
+        let second = stderr(&run(&folder, line, None));
+        assert!(
+            second.contains("is now `") && second.contains("t.tide.old`"),
+            "{line}: {second}"
+        );
+        assert_eq!(std::fs::read(&old).unwrap(), b"old", "{line}");
+        assert!(std::fs::metadata(&new).unwrap().len() > 100, "{line}");
+        std::fs::remove_file(&new).unwrap();
+    }
+    // A trace is not to be kept under the name of what is read.
+    std::fs::write(folder.0.join("u.tide"), "old").unwrap();
+    std::fs::copy(folder.0.join("p.pages"), folder.0.join("u.tide.old")).unwrap();
+    let line = "import --from pages u.tide.old -o u.tide";
+    expect_refused(&folder, line, None, ["u.tide.old", "which is read"]);
+}
+
+#[test]
+fn found_n7_a_folder_that_is_missing_is_told_before_a_trace_is_read() {
+    let folder = Folder::new("outputs-missing");
+    // No trace: it would be complained of, if it came to that.
+    for line in [
+        "curve none.tide --png no/such.png",
+        "map none.tide --svg no/such.svg",
+        "report none.tide -o no/such.html",
+        "replay -m 50% none.tide --html no/such.html",
+        "export none.tide -o no/such.csv",
+    ] {
+        let told = stderr(&run(&folder, line, None));
+        assert!(
+            told.contains("no/such") && !told.contains("none.tide"),
+            "{line}: {told}"
+        );
+    }
+}
+
+#[test]
 fn found_h2_standard_output_and_devices_are_written_to() {
     let folder = Folder::new("outputs-streams");
     material(&folder);

@@ -130,7 +130,11 @@ pub fn read(path: &str) -> Result<Vec<u8>, LoadError> {
         name: path.to_owned(),
         wrong,
     };
-    let unreadable = |why: std::io::Error| error(Wrong::Unreadable(plain(&why.to_string())));
+    let unreadable = |why: std::io::Error| {
+        let text = why.to_string();
+        let words = text.split(" (os error").next().unwrap_or(&text);
+        error(Wrong::Unreadable(words.to_lowercase()))
+    };
     let bytes = std::fs::metadata(Path::new(path))
         .map_err(unreadable)?
         .len();

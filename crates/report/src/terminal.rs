@@ -8,6 +8,7 @@ mod compare;
 mod curves;
 mod experiment;
 mod map;
+mod needs;
 mod replay;
 mod sizes;
 
@@ -15,6 +16,7 @@ pub use compare::compare;
 pub use curves::curves;
 pub use experiment::experiments;
 pub use map::map;
+pub use needs::needs;
 pub use replay::replay;
 pub use sizes::sizes;
 

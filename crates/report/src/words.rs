@@ -104,49 +104,12 @@ pub fn sight(trace: &TraceFacts) -> Option<String> {
     ))
 }
 
-/// How much memory is needed: a sentence for each bound, under `tidemark run` first, and what they
-/// assume. Empty where nothing was asked.
-pub fn needs(record: &CurveRecord) -> Vec<String> {
-    let trace = &record.trace;
-    let mut lines = vec![];
-    if let Some(run) = &record.run {
-        lines.extend(run.needs.iter().map(|need| run_sentence(need, run, trace)));
-        lines.extend(run.slowdowns_percent_unmet.iter().map(|percent| {
-            let percent = numbers::digits(*percent);
-            format!(
-                "At most {percent} % slower under `tidemark run`: in no amount of memory; with \
-                 room for all of it the program takes {} longer.",
-                run_least(run)
-            )
-        }));
-    }
-    lines.extend(record.needs.iter().map(|need| need_sentence(need, record)));
-    lines.extend(assumptions(record));
-    lines
-}
-
-/// What the answers to how much memory is needed assume.
+/// What the answers to how much memory is needed assume. Empty where nothing was asked.
 pub fn assumptions(record: &CurveRecord) -> Vec<String> {
     let trace = &record.trace;
     let run = record.run.as_ref().map(|run| run_assumption(run, trace));
     let ideal = record.needs.first().map(|need| assumption(need, trace));
     run.into_iter().chain(ideal).collect()
-}
-
-fn run_sentence(need: &RunNeed, run: &RunNeeds, trace: &TraceFacts) -> String {
-    let enough = match need.is_at_most {
-        true => " is enough, and less may be",
-        false => "",
-    };
-    format!(
-        "At most {} % slower under `tidemark run`: {}{enough} ({}; {} % of the {} that it \
-         manages).",
-        numbers::digits(need.slowdown_percent_max),
-        text::bytes(need.bytes),
-        run_range(need, trace),
-        numbers::digits(need.pages as f64 * 100.0 / run.footprint_pages.max(1) as f64),
-        text::bytes(trace.bytes(run.footprint_pages)),
-    )
 }
 
 /// How much longer a program takes under `tidemark run` in ample memory.
@@ -165,9 +128,10 @@ fn run_assumption(run: &RunNeeds, trace: &TraceFacts) -> String {
     };
     format!(
         "Simulated for `tidemark run`: the program takes {} by itself ({}), and {least} longer \
-         with room for all its memory; the disk is {disk}, a fault takes {}.",
+         with room for all the {} that are managed; the disk is {disk}, a fault takes {}.",
         numbers::seconds(run.native_ns as f64 / 1e9),
         unit_words(run.time_unit_ns, run.time_unit_source, trace),
+        text::bytes(trace.bytes(run.footprint_pages)),
         numbers::seconds(run.fault_ns as f64 / 1e9),
     )
 }
@@ -300,34 +264,6 @@ pub fn shortened(text: &str, length: usize) -> String {
     let mut cut: String = text.chars().take(length.saturating_sub(1)).collect();
     cut.push('…');
     cut
-}
-
-fn need_sentence(need: &Need, record: &CurveRecord) -> String {
-    let share = need.pages as f64 * 100.0 / record.trace.footprint().max(1) as f64;
-    let in_the_mean = if need.window.is_some() {
-        " mean resident set"
-    } else {
-        ""
-    };
-    let enough = if need.is_at_most {
-        " is enough, and less may be: this trace can't tell"
-    } else {
-        ""
-    };
-    format!(
-        "At most {} % slower under an ideal {}: {}{in_the_mean}{enough} ({} % of {}; {} \
-         page-in{}).",
-        numbers::digits(need.slowdown_percent_max),
-        policy(&need.policy),
-        text::bytes(need.bytes),
-        numbers::digits(share),
-        match record.trace.pages_at_once {
-            Some(_) => "the most pages at one time",
-            None => "pages used",
-        },
-        text::count(need.page_ins),
-        if need.page_ins == 1 { "" } else { "s" },
-    )
 }
 
 fn assumption(need: &Need, trace: &TraceFacts) -> String {

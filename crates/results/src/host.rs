@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::hanging;
+
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.doctor.v1";
 
@@ -79,8 +81,9 @@ impl HostRecord {
         text
     }
 
-    /// The record for people: a line a finding, its remedy below it.
-    pub fn to_text(&self) -> String {
+    /// The record for people: a finding and its remedy below it, in lines of at most `columns`, if
+    /// that is told.
+    pub fn to_text(&self, columns: Option<usize>) -> String {
         let width = self
             .checks
             .iter()
@@ -90,12 +93,11 @@ impl HostRecord {
         let mut text = String::new();
         for check in &self.checks {
             let verdict = check.verdict.word();
-            text.push_str(&format!(
-                "{verdict:<8} {:<width$}  {}\n",
-                check.name, check.finding
-            ));
+            let head = format!("{verdict:<8} {:<width$}  ", check.name);
+            text.push_str(&hanging(&head, &check.finding, columns));
             if let Some(remedy) = &check.remedy {
-                text.push_str(&format!("{:<8} {:<width$}  to mend it: {remedy}\n", "", ""));
+                let head = format!("{:<8} {:<width$}  ", "", "");
+                text.push_str(&hanging(&head, &format!("to mend it: {remedy}"), columns));
             }
         }
         if !self.latencies.is_empty() {
@@ -181,7 +183,7 @@ mod tests {
             check("kernel", Verdict::Fine, None),
             check("userfaultfd", Verdict::Missing, Some("setfacl")),
         ];
-        let text = HostRecord::new(checks, vec![]).to_text();
+        let text = HostRecord::new(checks, vec![]).to_text(None);
         let expected = "\
 ok       kernel       kernel found
 MISSING  userfaultfd  userfaultfd found
@@ -201,7 +203,7 @@ MISSING  userfaultfd  userfaultfd found
             (51.0, 100.0, 101)
         );
         assert_eq!(Latency::of_samples("fault", vec![]), None);
-        let text = HostRecord::new(vec![], vec![latency]).to_text();
+        let text = HostRecord::new(vec![], vec![latency]).to_text(None);
         assert!(text.contains("51.00") && text.contains("100.00"), "{text}");
     }
 

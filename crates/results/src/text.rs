@@ -2,7 +2,7 @@
 
 mod width;
 
-pub use width::{folded, wrap_last};
+pub use width::{folded, hanging, has_room, wrap_last};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
@@ -15,16 +15,16 @@ const PROCESSES_SHOWN: usize = 12;
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// The summary of a run: one line of what it was, a table of processes, and the rest of the total.
-pub fn summary(record: &RunRecord) -> String {
-    let mut text = format!(
-        "{}\n{}\n{}",
-        headline(record),
-        processes(record),
-        details(record)
-    );
+/// The summary of a run: one line of what it was, a table of processes, and the rest of the total;
+/// at most `width` columns wide, if there is one.
+pub fn summary(record: &RunRecord, width: Option<usize>) -> String {
+    let mut text = hanging("tidemark: ", &headline(record), width);
+    text.push_str(&format!("{}\n", processes(record, width)));
+    for (name, value) in details(&record.total) {
+        text.push_str(&hanging(&format!("  {name:<12} "), &value, width));
+    }
     for note in &record.notes {
-        text.push_str(&format!("note: {note}\n"));
+        text.push_str(&hanging("note: ", note, width));
     }
     text
 }
@@ -80,7 +80,7 @@ pub fn table(columns: &[&str], columns_left: usize) -> Table {
 
 fn headline(record: &RunRecord) -> String {
     format!(
-        "tidemark: {} · {} · policy {} · {} · {:.2} s",
+        "{} · {} · policy {} · {} · {:.2} s",
         shortened(&record.command.join(" "), 60),
         bytes(record.memory_bytes),
         record.policy,
@@ -89,41 +89,39 @@ fn headline(record: &RunRecord) -> String {
     )
 }
 
-fn processes(record: &RunRecord) -> Table {
-    let mut table = table(
-        &[
-            "process",
-            "end",
-            "elapsed s",
-            "stall s",
-            "page-ins",
-            "page-outs",
-            "soft",
-            "zero-fill",
-            "copied",
-            "peak",
-            "budget",
-            "unmanaged",
-        ],
-        2,
-    );
+fn processes(record: &RunRecord, width: Option<usize>) -> String {
+    let head = [
+        "process",
+        "end",
+        "elapsed s",
+        "waited s",
+        "page-ins",
+        "page-outs",
+        "peak",
+        "budget",
+        "unmanaged",
+        "soft faults",
+        "zero fills",
+        "copies",
+    ];
     let mut shown: Vec<&ProcessRecord> = record.processes.iter().collect();
     // The processes that paged most are the ones worth a line; among equals the first that came.
     shown.sort_by_key(|process| {
         std::cmp::Reverse((process.statistics.page_ins, process.statistics.frames_peak))
     });
+    let mut rows = vec![];
     for process in shown.iter().take(PROCESSES_SHOWN) {
         let name = format!("{} {}", process.pid, shortened(&process.program, 20));
-        table.add_row(row(name, ending(process.ending), &process.statistics));
+        rows.push(row(name, ending(process.ending), &process.statistics));
     }
     let rest = shown.get(PROCESSES_SHOWN..).unwrap_or_default();
     if !rest.is_empty() {
         let mut sum = Statistics::default();
         rest.iter().for_each(|process| sum.add(&process.statistics));
-        table.add_row(row(format!("{} more", rest.len()), String::new(), &sum));
+        rows.push(row(format!("{} more", rest.len()), String::new(), &sum));
     }
-    table.add_row(row("total".into(), String::new(), &record.total));
-    table
+    rows.push(row("total".into(), String::new(), &record.total));
+    folded(&head, &rows, 2, 1, width)
 }
 
 fn row(name: String, end: String, statistics: &Statistics) -> Vec<String> {
@@ -134,93 +132,82 @@ fn row(name: String, end: String, statistics: &Statistics) -> Vec<String> {
         format!("{:.2}", statistics.stall_s),
         count(statistics.page_ins),
         count(statistics.page_outs),
+        bytes(statistics.frames_peak * PAGE_BYTES),
+        bytes(statistics.frames_budget * PAGE_BYTES),
+        bytes(statistics.unmanaged_bytes),
         count(statistics.soft_faults),
         count(statistics.zero_fills),
         count(statistics.cow_faults),
-        count(statistics.frames_peak),
-        count(statistics.frames_budget),
-        bytes(statistics.unmanaged_bytes),
     ]
 }
 
-fn details(record: &RunRecord) -> String {
-    let total = &record.total;
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<12} {value}\n"));
-    transfers(total, &mut line);
+/// The rest of a total: what is told, each with its name. What did not happen is left out.
+fn details(total: &Statistics) -> Vec<(&'static str, String)> {
+    let mut lines = transfers(total);
     for (name, latency) in [
         ("soft fault", &total.latency.soft),
-        ("zero-fill", &total.latency.zero_fill),
+        ("zero fill", &total.latency.zero_fill),
         ("page-in", &total.latency.page_in),
     ] {
         let us = latency.percentiles_us;
-        let percentiles = format!(
-            "p50 {:.1} µs, p90 {:.1} µs, p99 {:.1} µs, p99.9 {:.1} µs",
-            us.p50, us.p90, us.p99, us.p999,
-        );
-        line(name, percentiles);
+        if us.p999 > 0.0 {
+            let percentiles = format!(
+                "half within {:.1} µs, 90 % {:.1}, 99 % {:.1}, 99.9 % {:.1}",
+                us.p50, us.p90, us.p99, us.p999,
+            );
+            lines.push((name, percentiles));
+        }
     }
-    line(
-        "engines",
-        format!("{} of memory", bytes(total.engine_bytes)),
-    );
-    line(
-        "victims",
-        format!(
-            "{} rejected; {} operations retried",
-            count(total.refusals),
-            count(total.setbacks)
-        ),
-    );
+    lines.push(("engine", format!("{} of memory", bytes(total.engine_bytes))));
+    if total.refusals + total.setbacks > 0 {
+        let rejected = count(total.refusals);
+        let retried = count(total.setbacks);
+        let told = format!("{rejected} victims rejected, {retried} operations retried");
+        lines.push(("eviction", told));
+    }
     if total.pinned_pages_peak > 0 {
-        line(
-            "pinned",
-            format!(
-                "{} pages at most, {} over the budget",
-                count(total.pinned_pages_peak),
-                bytes(total.over_budget_pages_peak * PAGE_BYTES),
-            ),
+        let pinned = format!(
+            "{} at most, {} over the budget",
+            bytes(total.pinned_pages_peak * PAGE_BYTES),
+            bytes(total.over_budget_pages_peak * PAGE_BYTES),
         );
+        lines.push(("pinned", pinned));
     }
-    text
+    lines
 }
 
 /// Lines of what was moved from and to the store, and of what did not have to be.
-fn transfers(total: &Statistics, line: &mut impl FnMut(&str, String)) {
-    line(
-        "read",
-        format!(
-            "{} in {} requests, {:.1} pages each",
-            bytes(total.bytes_read),
-            count(total.page_in_requests),
-            total.page_in_cluster_mean(),
+fn transfers(total: &Statistics) -> Vec<(&'static str, String)> {
+    let moved = |size: u64, requests: u64, mean: f64| match requests {
+        0 => "nothing".to_owned(),
+        _ => format!(
+            "{} in {} requests, {mean:.1} pages each",
+            bytes(size),
+            count(requests)
         ),
+    };
+    let read = moved(
+        total.bytes_read,
+        total.page_in_requests,
+        total.page_in_cluster_mean(),
     );
-    line(
-        "written",
-        format!(
-            "{} in {} requests, {:.1} pages each",
-            bytes(total.bytes_written),
-            count(total.page_out_requests),
-            total.page_out_cluster_mean(),
-        ),
+    let written = moved(
+        total.bytes_written,
+        total.page_out_requests,
+        total.page_out_cluster_mean(),
     );
-    line(
-        "read ahead",
-        format!(
-            "{} hits, {} wasted",
-            count(total.read_ahead_used),
-            count(total.read_ahead_wasted),
-        ),
-    );
-    line(
-        "not written",
-        format!(
-            "{} clean, {} zero",
-            count(total.clean_drops),
-            count(total.zero_pages)
-        ),
-    );
+    let mut lines = vec![("read", read), ("written", written)];
+    if total.read_ahead_used + total.read_ahead_wasted > 0 {
+        let used = count(total.read_ahead_used);
+        let wasted = count(total.read_ahead_wasted);
+        lines.push(("read-ahead", format!("{used} pages used, {wasted} wasted")));
+    }
+    if total.clean_drops + total.zero_pages > 0 {
+        let (clean, zero) = (count(total.clean_drops), count(total.zero_pages));
+        let told = format!("{clean} pages not modified, {zero} all zeros");
+        lines.push(("not written", told));
+    }
+    lines
 }
 
 fn ending(ending: Ending) -> String {
@@ -298,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_summary_says_what_ran_how_it_ended_and_what_it_cost() {
-        let text = summary(&record(1));
+        let text = summary(&record(1), None);
         let first = text.lines().next().unwrap();
         assert_eq!(
             first,
@@ -310,8 +297,26 @@ mod tests {
     }
 
     #[test]
+    fn found_n9_a_summary_keeps_to_the_width_and_leaves_out_what_did_not_happen() {
+        let mut record = record(3);
+        record.notes.push("a note of many words ".repeat(9));
+        record.total.frames_peak = 1024;
+        record.total.latency.page_in.percentiles_us.p999 = 9.5;
+        let text = summary(&record, Some(80));
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{text}");
+        assert!(
+            text.contains("4 MiB") && text.contains("99.9 % 9.5"),
+            "{text}"
+        );
+        for absent in ["soft fault ", "zero fill ", "eviction", "pinned", "p50"] {
+            assert!(!text.contains(absent), "{absent}: {text}");
+        }
+    }
+
+    #[test]
     fn many_processes_are_summed_up_after_those_that_paged_most() {
-        let text = summary(&record(20));
+        let text = summary(&record(20), None);
         assert!(text.contains("20 sheep") && text.contains("9 sheep"));
         assert!(!text.contains(" 8 sheep"));
         let rest = text.lines().find(|line| line.contains("8 more")).unwrap();
@@ -320,7 +325,7 @@ mod tests {
 
     #[test]
     fn an_unmanaged_run_has_a_summary_too() {
-        let text = summary(&record(0));
+        let text = summary(&record(0), None);
         assert!(text.contains("total"));
     }
 }

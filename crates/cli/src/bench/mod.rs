@@ -116,7 +116,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     output::print(&if arguments.json {
         json(&record)
     } else {
-        render::text(&record)
+        render::text(&record, output::terminal_width())
     });
     verdict(&record)
 }

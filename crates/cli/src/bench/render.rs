@@ -1,11 +1,11 @@
 //! The table of a benchmark, for people.
 
-use tidemark_results::text::{bytes, count, table};
+use tidemark_results::text::{bytes, count, folded};
 
 use tidemark_hostbench::record::{BenchRecord, ContenderRecord, LeftOut};
 
-/// Draws the record.
-pub fn text(record: &BenchRecord) -> String {
+/// Draws the record, at most `width` columns wide if there is one.
+pub fn text(record: &BenchRecord, width: Option<usize>) -> String {
     let mut columns = vec![
         "contender",
         "median s",
@@ -19,10 +19,11 @@ pub fn text(record: &BenchRecord) -> String {
     if record.optimal_page_ins.is_some() {
         columns.push("x optimum");
     }
-    let mut table = table(&columns, 1);
-    for contender in &record.contenders {
-        table.add_row(row(contender, record.optimal_page_ins));
-    }
+    let contenders = record.contenders.iter();
+    let rows: Vec<Vec<String>> = contenders
+        .map(|contender| row(contender, record.optimal_page_ins))
+        .collect();
+    let table = folded(&columns, &rows, 1, 1, width);
     let mut text = format!("{}\n{table}\n", headline(record));
     if let Some(optimal) = record.optimal_page_ins {
         // Processes that go one after the other have more memory each than those in step.

@@ -126,7 +126,7 @@ pub fn run(file: &Path, options: &Options, interrupt: &Interrupt) -> Result<Exit
             output::print(&format!(
                 "{}: {}{}\n",
                 case.name,
-                render::text(&bench),
+                render::text(&bench, output::terminal_width()),
                 told(&findings)
             ));
         }

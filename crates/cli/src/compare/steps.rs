@@ -200,10 +200,13 @@ impl<'a> Steps<'a> {
     /// Runs a command with the program behind it.
     fn run(&self, mut command: Vec<OsString>, what: &str) -> Result<(), Refusal> {
         command.push("--".into());
-        command.extend(self.plan.command());
+        let program = self.plan.command();
+        let name = program.first().map(|name| name.to_string_lossy());
+        let name = name.unwrap_or_default().into_owned();
+        command.extend(program);
         match child::run(&command, LIMIT, self.interrupt.flag()) {
             Ok(_) => Ok(()),
-            Err(reason) => refuse!("{what}: {reason}"),
+            Err(reason) => refuse!("`{name}` ({what}): {reason}"),
         }
     }
 }

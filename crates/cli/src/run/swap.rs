@@ -1,5 +1,6 @@
 //! The swap file: made for one run, without a name, gone with its last user.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
@@ -17,6 +18,9 @@ const SWAP_BYTES_MIN: u64 = 1 << 20;
 
 /// What is left free on the file system, at least, unless a size is asked for.
 const MARGIN_BYTES: u64 = 64 << 20;
+
+/// How the name of a swap file ends that is not there yet.
+const EXTENSION: &str = "swap";
 
 /// The unit of transfers, which direct input and output must be aligned to.
 const PAGE_BYTES: u64 = 4096;
@@ -40,7 +44,7 @@ pub struct Swap {
 }
 
 /// Makes a swap file in `path`, or where swap files go, for `memory_bytes` of memory. If `path`
-/// names a file that is not there yet, its folder is used.
+/// names a file to be made, `*.swap`, its folder is used.
 pub fn create(
     path: Option<&Path>,
     size_bytes: Option<u64>,
@@ -171,8 +175,15 @@ fn folder_of(path: &Path) -> Result<PathBuf, Refusal> {
         Ok(found) if found.file_type().is_block_device() => {
             refuse!("`--swap {shown}`: is a block device; name a folder on a file system")
         }
-        Ok(_) => refuse!("`--swap {shown}`: is there already; name a folder or a new file"),
+        Ok(_) => refuse!(
+            "`--swap {shown}`: is there already; name a folder, or a new file that ends in `.swap`"
+        ),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => match path.parent() {
+            // Any other name may be that of a folder, mistyped.
+            _ if path.extension() != Some(OsStr::new(EXTENSION)) => refuse!(
+                "`--swap {shown}`: no such folder; make it, or name another, or a new file that \
+                 ends in `.swap`"
+            ),
             Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
             Some(parent) if parent.is_dir() => parent.to_path_buf(),
             Some(_) | None => refuse!("`--swap {shown}`: no such folder; make it or name another"),

@@ -19,11 +19,31 @@ pub fn parse_sizes(text: &str, page_bytes: u64, pages: u64) -> Result<Sizes, Ref
     for part in text.split(',').map(str::trim) {
         let whole_bytes = pages.saturating_mul(page_bytes);
         match parse_memory("--at", part, page_bytes, whole_bytes)? {
-            0 => refuse!("`--at {part}`: less than a page; give pages (`4096`) or memory (`16M`)"),
+            0 => refuse!("{}", less_than_a_page(part)),
             pages => sizes.push(u64::from(pages)),
         }
     }
     Ok(Sizes::At(sizes))
+}
+
+/// Refuses what [`parse_sizes`] would refuse of any trace, before one is read.
+pub fn check_sizes(text: &str) -> Result<(), Refusal> {
+    // Of pages as large as can be, no size with a unit has too many.
+    let (page_bytes, whole_bytes) = (u64::MAX, u64::MAX);
+    for part in text.split(',').map(str::trim) {
+        if text.trim() == "all" {
+            return Ok(());
+        }
+        let pages = parse_memory("--at", part, page_bytes, whole_bytes)?;
+        if pages == 0 && part.bytes().all(|byte| byte.is_ascii_digit()) {
+            refuse!("{}", less_than_a_page(part));
+        }
+    }
+    Ok(())
+}
+
+fn less_than_a_page(part: &str) -> String {
+    format!("`--at {part}`: less than a page; give pages (`4096`) or memory (`16M`)")
 }
 
 /// Sizes of memory in pages, each once, rising; as [`parse_memory`] reads each, if `check` has
@@ -129,6 +149,9 @@ fn parse_amount(option: &str, text: &str) -> Result<u64, Refusal> {
     let value = number.parse::<f64>().ok().zip(factor);
     match value.map(|(number, factor)| number * factor) {
         Some(value) if (1.0..1e18).contains(&value) => Ok(value as u64),
+        Some(value) if value.abs() < 1.0 => {
+            refuse!("`{option} {text}`: must be at least 1")
+        }
         _ => refuse!(
             "`{option} {text}`: not an amount; write a number like `20000`, `20k` or `1.5M`"
         ),
@@ -147,6 +170,17 @@ mod tests {
         assert_eq!(sizes("25%,0.5%"), Ok(Sizes::At(vec![50, 1])));
         for text in ["", "0", "1,,2", "-1", "2K", "x", "0.1%"] {
             assert!(sizes(text).unwrap_err().contains("`--at"), "{text}");
+        }
+    }
+
+    #[test]
+    fn found_n7_sizes_are_checked_before_there_is_a_trace() {
+        for text in ["", "0", "1,,2", "-1", "x", "64X", "50%,64X", "2147483648"] {
+            let told = check_sizes(text).unwrap_err().to_string();
+            assert!(told.contains("`--at"), "{text}: {told}");
+        }
+        for text in ["all", "1,64, 16M", "2K", "25%,0.001%", "1T", "2147483647"] {
+            assert_eq!(check_sizes(text), Ok(()), "{text}");
         }
     }
 
@@ -175,5 +209,7 @@ mod tests {
         for text in ["", "0", "k", "1T", "1e40", "nan", "-3"] {
             assert!(amounts(text).unwrap_err().contains("`--windows"), "{text}");
         }
+        let told = amounts("10,0").unwrap_err();
+        assert_eq!(told, "`--windows 0`: must be at least 1");
     }
 }

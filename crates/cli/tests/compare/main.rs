@@ -151,6 +151,21 @@ fn in_step_a_program_that_executes_another_is_followed_to_its_end() {
 }
 
 #[test]
+fn found_n10_a_program_that_fails_is_named() {
+    let Some(recorder) = tool::recorder() else {
+        return;
+    };
+    let output = compare(recorder, &["--memory", "50%", "--", "false"]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    let last = told.lines().last().unwrap_or_default();
+    assert!(
+        last.contains("`false` (recording): it ended with"),
+        "{told}"
+    );
+}
+
+#[test]
 fn out_of_step_a_prediction_is_near() {
     let folder = Folder::new("compare-near");
     let Some((recorder, program)) = program(&folder) else {

@@ -14,7 +14,7 @@
 //! # Invariants
 //! 1. Each page of a window's set has one entry in its agenda that is not passed over, under a time
 //!    at which it leaves or earlier.
-//! 2. Times under `due` are before those of unopened slots.
+//! 2. Of the times under `due`, those before the next unopened slot are before those of all slots.
 //!
 //! # Bounds
 //! Memory: 8 bytes a page, 4 for each page in a window's set, and the timelines. An entry moves on
@@ -65,8 +65,8 @@ struct Agenda {
     next: u64,
     /// Entries in slots.
     filed: usize,
-    /// Pages of opened slots, by the time under which they are entered, and those that departed in
-    /// the tick of their use.
+    /// Pages of opened slots and of what is beyond the slots, by the time under which they are
+    /// entered, and those that departed in the tick of their use.
     due: BinaryHeap<Reverse<Entry>>,
     size: u64,
     now: u64,
@@ -140,7 +140,7 @@ impl Ageing {
                 let used = self.last[page as usize];
                 let leaves = departs_at(used, time);
                 if used.saturating_add(agenda.window) >= leaves {
-                    agenda.depart(page, leaves, time, &self.last);
+                    agenda.depart(page, leaves, time);
                 }
             }
         }
@@ -205,14 +205,11 @@ impl Agenda {
     }
 
     /// A page of the set departs at `time`: it leaves then, or with the tick of its use.
-    fn depart(&mut self, page: u32, leaves: u64, time: u64, last: &[u64]) {
+    fn depart(&mut self, page: u32, leaves: u64, time: u64) {
         if leaves == time {
             self.pass(time);
             self.size -= 1;
             return;
-        }
-        while self.next.saturating_mul(self.slot_ticks) <= leaves {
-            self.open(last);
         }
         self.due.push(Reverse(Entry {
             leaves,
@@ -224,8 +221,14 @@ impl Agenda {
     /// Lets go the pages that leave before `time`.
     fn let_go(&mut self, time: u64, last: &[u64]) {
         loop {
+            // Nothing is in slots: a silence is passed in one step, however long it is.
+            if self.filed == 0 {
+                self.next = self.next.max(time.div_ceil(self.slot_ticks));
+            }
+            // Who leaves later may do so after someone of a slot that is still to be opened.
+            let known = self.next.saturating_mul(self.slot_ticks).min(time);
             while let Some(&Reverse(entry)) = self.due.peek()
-                && (entry.leaves < time || entry.leaves == time && !entry.expires)
+                && (entry.leaves < known || entry.leaves == known && !entry.expires)
             {
                 self.due.pop();
                 let used = last[entry.page as usize];
@@ -236,9 +239,6 @@ impl Agenda {
                 } else if used != DEPARTED {
                     self.enter(entry.page, then);
                 }
-            }
-            if self.filed == 0 {
-                self.next = self.next.max(time.div_ceil(self.slot_ticks));
             }
             if self.next.saturating_mul(self.slot_ticks) >= time {
                 return;
@@ -259,7 +259,7 @@ impl Agenda {
                 self.enter(page, used.saturating_add(self.window));
             }
         }
-        // A page that is far ahead may have come to the same place.
+        // A page that leaves later may have come to the same place.
         if self.slots[place].is_empty() {
             self.slots[place] = pages;
         }
@@ -268,15 +268,15 @@ impl Agenda {
     /// Enters a page that leaves at `leaves`, or later if it is used before.
     fn enter(&mut self, page: u32, leaves: u64) {
         let slot = leaves / self.slot_ticks;
-        if slot < self.next {
+        // What is beyond the slots waits beside them: looks at it on the way there would go through
+        // the slots of a silence one by one.
+        if slot < self.next || slot - self.next >= SLOTS {
             self.due.push(Reverse(Entry {
                 leaves,
                 expires: true,
                 page,
             }));
         } else {
-            // What is too far ahead comes up for another look on the way there.
-            let slot = slot.min(self.next + SLOTS - 1);
             self.slots[(slot % SLOTS) as usize].push(page);
             self.filed += 1;
         }
@@ -309,6 +309,22 @@ mod tests {
         let line = &working_set_over_time(string, &[10], 100)[0];
         assert_eq!((line.totals.first, line.totals.returns), (10, 1));
         assert_eq!((line.totals.pages_max, line.totals.page_time), (10, 101));
+    }
+
+    #[test]
+    fn found_n12_a_silence_is_passed_in_one_step() {
+        // Pages in use through a silence of as many ticks as no loop goes through, and short ones.
+        let pages: Vec<u32> = (0..10).chain([3, 4, 5]).collect();
+        let late = [0, 1, 2].map(|tick| (1u64 << 60) + tick);
+        let times: Vec<u64> = (0..10).chain(late).collect();
+        for touch in [Touch::UntilNext, Touch::Momentary] {
+            let string = ReferenceString::new(&pages, 10).at(&times).lasting(touch);
+            for window in [1, 3, 1_000_000, 1 << 59] {
+                let line = &working_set_over_time(string, &[window], 100)[0];
+                let walked = watch_working_set(string, window, Timeline::new(&string, 100));
+                assert_eq!(line, &walked, "{touch:?}, {window}");
+            }
+        }
     }
 
     proptest! {

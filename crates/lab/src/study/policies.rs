@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tidemark_core::policy::registry;
+use tidemark_core::policy::registry::{self, collect_near};
 
 /// A policy by its name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +71,13 @@ impl FromStr for Named {
 
 impl fmt::Display for UnknownPolicy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = Named::all().join(", ");
-        write!(formatter, "`{}`: no such policy; there are {all}", self.0)
+        let all = Named::all();
+        let near = collect_near(&self.0, all.iter().copied());
+        write!(formatter, "`{}`: no such policy; ", self.0)?;
+        match near.is_empty() {
+            true => write!(formatter, "there are {}", all.join(", ")),
+            false => write!(formatter, "did you mean `{}`?", near.join("` or `")),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use tidemark_results::text;
 
 use super::Screen;
 use super::canvas::{Canvas, MARGIN};
+use super::needs::needs;
 use crate::axis::{Axis, Quantity, Spread};
 use crate::colours::of_policy;
 use crate::{numbers, words};
@@ -13,7 +14,7 @@ use crate::{numbers, words};
 /// How many sizes the table shows.
 const SIZES: usize = 8;
 
-/// Headline, drawing, table, and the memory needed in words.
+/// Headline, drawing, table, and the memory needed.
 pub fn curves(record: &CurveRecord, screen: Screen) -> String {
     let trace = &record.trace;
     let mut text = headline(trace, screen);
@@ -21,9 +22,7 @@ pub fn curves(record: &CurveRecord, screen: Screen) -> String {
     text.push('\n');
     text.push_str(&table(record));
     text.push('\n');
-    for line in words::needs(record) {
-        text.push_str(&wrapped(&line, screen.columns));
-    }
+    text.push_str(&needs(record, screen));
     let sight = words::sight(&record.trace);
     let accuracies = words::accuracies(record);
     for line in sight.iter().chain(&accuracies).chain(&record.notes) {

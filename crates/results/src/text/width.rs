@@ -32,6 +32,38 @@ pub fn wrap_last(table: &mut Table, width: Option<usize>) {
         .set_width(width);
 }
 
+/// `head` and, behind it, `text` in lines of at most `width` columns, the later ones indented to
+/// where it begins; ends with a line's end. Without a width it is one line.
+pub fn hanging(head: &str, text: &str, width: Option<usize>) -> String {
+    let indent = head.chars().count();
+    let room = width.map_or(usize::MAX, |width| {
+        width.saturating_sub(indent).max(WRAPPED_MIN)
+    });
+    let mut told = head.to_owned();
+    let mut length = 0;
+    for word in text.split(' ') {
+        let word_length = word.chars().count();
+        if length > 0 && length + 1 + word_length > room {
+            told.push_str(&format!("\n{:indent$}", ""));
+            length = 0;
+        } else if length > 0 {
+            told.push(' ');
+            length += 1;
+        }
+        told.push_str(word);
+        length += word_length;
+    }
+    told.push('\n');
+    told
+}
+
+/// Whether a table of columns of this content is at most `width` wide, if its last column wraps.
+pub fn has_room(table: &Table, width: usize) -> bool {
+    let content = table.column_max_content_widths();
+    let others = content.iter().rev().skip(1).map(|&wide| usize::from(wide));
+    others.sum::<usize>() + 3 * content.len() + WRAPPED_MIN <= width
+}
+
 /// A table as [`table`] makes it, at most `width` columns wide: the columns that don't fit follow
 /// below, beside the first `keys` columns again. Without a width all are side by side.
 pub fn folded(
@@ -114,6 +146,17 @@ mod tests {
             assert!(narrow.contains(cell), "{narrow}");
         }
         assert_eq!(folded(&head, &rows, 2, 1, Some(200)), whole);
+    }
+
+    #[test]
+    fn found_n9_lines_hang_below_where_their_text_begins() {
+        let text = "one two three four five six seven eight";
+        assert_eq!(hanging("a  ", text, None), format!("a  {text}\n"));
+        let told = hanging("a  ", text, Some(24));
+        assert_eq!(told, "a  one two three four\n   five six seven eight\n");
+        let mut wide = table(&["name", "what it is"], 2);
+        wide.add_row(["x".repeat(20).as_str(), text]);
+        assert!(has_room(&wide, 46) && !has_room(&wide, 45));
     }
 
     #[test]
