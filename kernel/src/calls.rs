@@ -424,7 +424,7 @@ impl Kernel {
                 Access::Read
             };
             match self.serve(id, space, at, access) {
-                Served::Now => {}
+                Served::Now(_) => {}
                 Served::Later => return Ok(None),
                 Served::Invalid => return Err(Refusal::Address),
             }

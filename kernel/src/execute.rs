@@ -89,7 +89,7 @@ impl Kernel {
                 return Some(Some(self.machine.frames().bytes(frame).to_vec()));
             }
             match self.serve(id, self.kept, at, Access::Read) {
-                Served::Now => {}
+                Served::Now(_) => {}
                 Served::Later => return None,
                 Served::Invalid => return Some(None),
             }

@@ -15,7 +15,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use tidemark_core::backing::LocalSlots;
-use tidemark_core::fault::{Access, Event, Fault, Resolution};
+use tidemark_core::event::{Access, Event, Fault, Resolution, Service};
 use tidemark_core::id::{ObjectId, PAGE_BYTES, SpaceId, Ticket, VirtPage, Waiter};
 use tidemark_core::load::{self, Turn};
 use tidemark_core::machine::Machine;
@@ -47,7 +47,7 @@ const ENDED: u8 = 139;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Served {
     /// The page is there.
-    Now,
+    Now(Service),
     /// The process waits for it.
     Later,
     /// There is no such page, or it may not be used so.
@@ -292,7 +292,7 @@ impl Kernel {
         };
         let now = self.now();
         let resolution = self.vm.handle_fault(now, &mut self.machine, fault);
-        if resolution == Resolution::Pending {
+        if matches!(resolution, Resolution::Pending(_)) {
             self.block(id, State::Paging);
         }
         self.conclude_at(now);
@@ -304,8 +304,8 @@ impl Kernel {
             Resolution::Invalid => Served::Invalid,
             _ if self.processes.get(&id).is_none_or(is_waiting) => Served::Later,
             // It may have to look again: what it waited for may have changed.
-            Resolution::Pending => Served::Later,
-            Resolution::Resolved => Served::Now,
+            Resolution::Pending(_) => Served::Later,
+            Resolution::Resolved(service) => Served::Now(service),
         }
     }
 
@@ -388,7 +388,6 @@ impl Kernel {
         if self.store.count_down(Injected::Overflow) {
             fill_stack(1);
         }
-        let before = self.vm.counters().soft_faults;
         let access = if is_write {
             Access::Write
         } else {
@@ -399,7 +398,7 @@ impl Kernel {
             return self.end_for(id, Misdeed::Touch { address, is_write });
         }
         // As in the lab: only the touch of a page that was in memory all along is a reference.
-        let was_resident = served == Served::Now && self.vm.counters().soft_faults > before;
+        let was_resident = served == Served::Now(Service::Minor);
         if let Some(process) = self.processes.get_mut(&id)
             && !was_resident
         {
@@ -546,7 +545,7 @@ impl Kernel {
 
     fn take_event(&mut self, event: Event) {
         match event {
-            Event::Resolved(fault) | Event::Retry(fault) => self.wake(fault.waiter.0),
+            Event::Resolved(fault, _) | Event::Retry(fault) => self.wake(fault.waiter.0),
             Event::Failed(fault, failure) => self.end_for(fault.waiter.0, Misdeed::Lost(failure)),
             Event::StoreFull => self.tell_full(),
             Event::StoreFailed => say!("kernel: swap fails to take pages"),

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::machine::{Machine, PageBits, Rights};
 use tidemark_core::reverse::ReverseMap;
 
 use crate::arch::frames::Frames;
@@ -245,6 +245,46 @@ impl Space {
     }
 }
 
+impl PageBits for PageTables {
+    fn take_referenced(&mut self, frame: FrameId) -> bool {
+        let mut was_used = core::mem::take(&mut self.was_accessed[frame.index()]);
+        for (space, at) in self.places.iter(frame) {
+            let found = self.spaces[space.0 as usize].as_ref();
+            was_used |= found.is_some_and(|found| found.table.entry(at.0).is_accessed());
+        }
+        self.change_all(frame, Entry::without_accessed);
+        was_used
+    }
+
+    fn take_referenced_at(&mut self, space: SpaceId, at: VirtPage, frame: FrameId) -> bool {
+        let table = &self.space(space).table;
+        let entry = table.entry(at.0);
+        let is_used = entry.is_accessed() && entry.frame(&self.frames) == Some(frame);
+        if is_used {
+            self.forget_use(space, at);
+        }
+        is_used
+    }
+
+    fn may_be_modified(&self, frame: FrameId) -> bool {
+        let is_dirty = |(space, at): (SpaceId, VirtPage)| {
+            let found = self.spaces[space.0 as usize].as_ref();
+            found.is_some_and(|found| found.table.entry(at.0).is_dirty())
+        };
+        self.was_dirty[frame.index()] || self.places.iter(frame).any(is_dirty)
+    }
+
+    fn take_modified(&mut self, frame: FrameId) -> bool {
+        assert!(
+            self.places.iter(frame).next().is_none(),
+            "asked of unmapped frames"
+        );
+        let was_dirty = self.was_dirty[frame.index()];
+        self.forget_frame(frame);
+        was_dirty
+    }
+}
+
 impl Machine for PageTables {
     fn enter(&mut self, space: SpaceId, at: VirtPage, frame: FrameId, rights: Rights) {
         let found = self.spaces[space.0 as usize].as_mut();
@@ -290,44 +330,6 @@ impl Machine for PageTables {
     fn discard(&mut self, frame: FrameId) {
         self.remove_all(frame);
         self.forget_frame(frame);
-    }
-
-    fn take_referenced(&mut self, frame: FrameId) -> bool {
-        let mut was_used = core::mem::take(&mut self.was_accessed[frame.index()]);
-        for (space, at) in self.places.iter(frame) {
-            let found = self.spaces[space.0 as usize].as_ref();
-            was_used |= found.is_some_and(|found| found.table.entry(at.0).is_accessed());
-        }
-        self.change_all(frame, Entry::without_accessed);
-        was_used
-    }
-
-    fn take_referenced_at(&mut self, space: SpaceId, at: VirtPage, frame: FrameId) -> bool {
-        let table = &self.space(space).table;
-        let entry = table.entry(at.0);
-        let is_used = entry.is_accessed() && entry.frame(&self.frames) == Some(frame);
-        if is_used {
-            self.forget_use(space, at);
-        }
-        is_used
-    }
-
-    fn may_be_modified(&self, frame: FrameId) -> bool {
-        let is_dirty = |(space, at): (SpaceId, VirtPage)| {
-            let found = self.spaces[space.0 as usize].as_ref();
-            found.is_some_and(|found| found.table.entry(at.0).is_dirty())
-        };
-        self.was_dirty[frame.index()] || self.places.iter(frame).any(is_dirty)
-    }
-
-    fn take_modified(&mut self, frame: FrameId) -> bool {
-        assert!(
-            self.places.iter(frame).next().is_none(),
-            "asked of unmapped frames"
-        );
-        let was_dirty = self.was_dirty[frame.index()];
-        self.forget_frame(frame);
-        was_dirty
     }
 
     fn zero(&mut self, frame: FrameId) {
