@@ -97,7 +97,7 @@ fn found_h1_what_windows_do_not_tell_is_not_answered() {
     );
     let said = String::from_utf8_lossy(&said.stdout).replace("\n  ", " ");
     assert!(
-        said.contains("is enough, and less may be: this trace can't tell"),
+        said.contains("is enough, and less may be; this trace can't tell"),
         "{said}"
     );
     expect_line(
