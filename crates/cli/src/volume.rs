@@ -16,6 +16,7 @@ use self::image::{moment, name_of, new_name, open, opened, save};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output;
+use crate::output::say;
 use crate::run::program::plain;
 use crate::traces::Output;
 
@@ -195,7 +196,7 @@ fn list(arguments: &List) -> Result<Exit, Refusal> {
     });
     if !volume.findings().is_empty() {
         let path = arguments.image.display();
-        eprintln!("tidemark: `{name}`: is damaged; `tidemark volume check {path}` says how");
+        say!("tidemark: `{name}`: is damaged; `tidemark volume check {path}` says how");
     }
     Ok(Exit::Fine)
 }
