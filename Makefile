@@ -62,6 +62,7 @@ kernel-demo: kernel ## Boots the kernel, pages by three policies, compares with 
 test: deps-test recorder kernel ## Every test, small sizes. Minutes.
 	$(CARGO) build --workspace --all-targets
 	$(CARGO) test --workspace --no-fail-fast
+	scripts/optimised-run
 	scripts/python-tests
 
 .PHONY: python
