@@ -16,7 +16,7 @@ use crate::memory::frame::State;
 use crate::memory::page_run::PageRun;
 use crate::paging::attempt::{Group, Need, Scene, Step};
 use crate::readahead::streams::Heading;
-use crate::seams::arrival::{Arrival, Cause};
+use crate::seams::arrival::Cause;
 use crate::seams::machine::{Machine, Rights, Setback};
 use crate::seams::pager::Direction;
 use crate::time::Time;
@@ -250,20 +250,10 @@ impl Vm {
 
     /// Puts a taken frame to `page`, resident at once, and tells the policy.
     pub(crate) fn occupy(&mut self, frame: FrameId, page: PageId, space: SpaceId, cause: Cause) {
-        let is_external = self.memory.objects().get(page.object).is_external();
         self.memory.fill(frame, page, Ticket(0));
         self.memory.frames_mut().set_owner(frame, space);
-
         self.memory.frames_mut().settle(frame);
-        self.policy.page_entered(
-            frame,
-            &Arrival {
-                page,
-                cause,
-                space,
-                is_external,
-            },
-        );
+        self.tell_arrival(frame, cause);
     }
 
     fn serve_resident(&mut self, machine: &mut dyn Machine, scene: Scene, frame: FrameId) -> Step {

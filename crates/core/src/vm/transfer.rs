@@ -209,17 +209,7 @@ impl Vm {
             } else {
                 Cause::Prefetched
             };
-            let is_external = self.memory.objects().get(page.object).is_external();
-            let space = origin.space;
-            self.policy.page_entered(
-                frame,
-                &Arrival {
-                    page,
-                    cause,
-                    space,
-                    is_external,
-                },
-            );
+            self.tell_arrival(frame, cause);
             if !is_wanted {
                 self.memory
                     .frames_mut()
@@ -345,7 +335,7 @@ impl Vm {
         }
     }
 
-    /// Tells the policy of a page that it has been told has left.
+    /// Tells the policy of a page that has come, or that it has been told has left.
     pub(crate) fn tell_arrival(&mut self, frame: FrameId, cause: Cause) -> PageId {
         let page = self
             .memory
