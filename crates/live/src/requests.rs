@@ -319,9 +319,9 @@ fn pack(ask: Ask) -> (u32, u64, u64) {
         Ask::StepAside { socket } => (9, socket as u64, 0),
         Ask::Depart => (10, 0, 0),
         Ask::IsAlone => (11, 0, 0),
-        Ask::LendFolder { socket } => (14, socket as u64, 0),
         Ask::Wipe { start, bytes } => (12, start as u64, bytes as u64),
         Ask::Keep { start, bytes } => (13, start as u64, bytes as u64),
+        Ask::LendFolder { socket } => (14, socket as u64, 0),
     }
 }
 
@@ -349,9 +349,6 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
         },
         10 => Ask::Depart,
         11 => Ask::IsAlone,
-        14 => Ask::LendFolder {
-            socket: first as RawFd,
-        },
         12 => Ask::Wipe {
             start: first as usize,
             bytes: second as usize,
@@ -359,6 +356,9 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
         13 => Ask::Keep {
             start: first as usize,
             bytes: second as usize,
+        },
+        14 => Ask::LendFolder {
+            socket: first as RawFd,
         },
         _ => unreachable!("`pack` makes no other"),
     }

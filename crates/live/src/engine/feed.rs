@@ -196,8 +196,8 @@ impl Ward {
             let mut answer = self.uffd.copy(to, from, pages * PAGE);
             // The kernel looks for the mapping before it looks for changes (from Linux 6.9 on), and
             // of one that has been moved or taken away the word may be still to come.
-            if pages == 1 && matches!(answer, Progress::Nothing(Stop::Absent)) && self.is_changing()
-            {
+            let is_absent = matches!(answer, Progress::Nothing(Stop::Absent));
+            if pages == 1 && is_absent && self.uffd.is_changing(self.witness.0, self.witness.1) {
                 answer = Progress::Nothing(Stop::Changing);
             }
             let settled = match answer {
@@ -225,13 +225,6 @@ impl Ward {
             pages_max = (pages_max * 2).min(count);
         }
         Served::Yes
-    }
-
-    /// Whether the child is in the midst of a change of its address space, or waits until it is
-    /// heard. The witness is present: the kernel says that only if there is no change.
-    fn is_changing(&self) -> bool {
-        let asked = self.uffd.copy(self.witness.0, self.witness.1, PAGE);
-        matches!(asked, Progress::Nothing(Stop::Changing))
     }
 
     /// Takes `pages` from `start` on off the list.

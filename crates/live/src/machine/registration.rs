@@ -5,18 +5,15 @@ use std::time::Duration;
 use tidemark_core::id::VirtPage;
 
 use super::{LiveMachine, RELEASE_NS_MAX, RELEASE_PAUSE_NS, address};
-use crate::sys::uffd::{Mode, Progress, Stop, Uffd};
+use crate::sys::uffd::{Mode, Uffd};
 use crate::sys::{Errno, PAGE};
 
 impl LiveMachine {
     /// Whether the program is in the midst of a change of its address space: mappings may look
     /// changed already whose message has not come yet.
     pub fn is_changing(&self) -> bool {
-        // The page is there, so that nothing is copied; but the kernel says first whether it may.
-        let asked = self
-            .program
-            .copy(self.witness.start(), self.pool.zeros(), PAGE);
-        matches!(asked, Progress::Nothing(Stop::Changing))
+        let (present, source) = (self.witness.start(), self.pool.zeros());
+        self.program.is_changing(present, source)
     }
 
     /// The page that is registered and present, here and in forked children.

@@ -11,7 +11,7 @@ use rustix::fs::{Mode as FileMode, OFlags};
 use rustix::ioctl::{Opcode, Updater, opcode};
 use rustix::mm::UserfaultfdFlags;
 
-use super::Errno;
+use super::{Errno, PAGE};
 
 const GROUP: u8 = raw::UFFDIO as u8;
 const API: Opcode = opcode::read_write::<raw::uffdio_api>(GROUP, raw::_UFFDIO_API as u8);
@@ -342,6 +342,14 @@ impl Uffd {
         let answer =
             unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<CONTINUE, _>::new(&mut argument)) };
         answer == Err(Errno::INVAL)
+    }
+
+    /// Whether the program is in the midst of a change of its address space, or waits until its
+    /// message about one is read. `present` is a registered page that is present: the kernel says
+    /// that of it only if there is no change, so that nothing is copied there from `source`.
+    pub fn is_changing(&self, present: usize, source: usize) -> bool {
+        let asked = self.copy(present, source, PAGE);
+        matches!(asked, Progress::Nothing(Stop::Changing))
     }
 
     /// Copies pages into missing ones of a registered range and wakes whoever waits there.
