@@ -98,14 +98,12 @@ pub fn needed_working_set(
     terms: &Terms,
     sight: Sight,
 ) -> Needed {
-    let shortest = shortest_window(intervals, terms);
-    let window = shortest.max(sight.window_min);
+    let (window, is_at_most) = window_in_sight(intervals, terms, sight);
     let totals = run_working_set(string, window);
     assert_eq!(
         totals.page_time,
         working_set_point(intervals, window).page_time
     );
-    let is_at_most = shortest < window;
     with_window(window, &totals, terms, is_at_most)
 }
 
@@ -116,11 +114,9 @@ pub fn needed_vmin(
     terms: &Terms,
     sight: Sight,
 ) -> Needed {
-    let shortest = shortest_window(intervals, terms);
-    let window = shortest.max(sight.window_min);
+    let (window, is_at_most) = window_in_sight(intervals, terms, sight);
     let totals = run_vmin(string, window);
     assert_eq!(totals.page_time, vmin_point(intervals, window).page_time);
-    let is_at_most = shortest < window;
     with_window(window, &totals, terms, is_at_most)
 }
 
@@ -133,10 +129,9 @@ pub fn needed_working_set_of(
     terms: &Terms,
     sight: Sight,
 ) -> Needed {
-    let shortest = shortest_window(intervals, terms);
-    let window = shortest.max(sight.window_min);
+    let (window, is_at_most) = window_in_sight(intervals, terms, sight);
     Needed {
-        is_at_most: shortest < window,
+        is_at_most,
         pages_mean: working_set_point(intervals, window).pages_mean,
         pages_max: longest.working_set_peak(window),
         ..of_window(intervals, window, terms)
@@ -150,10 +145,9 @@ pub fn needed_vmin_of(
     terms: &Terms,
     sight: Sight,
 ) -> Needed {
-    let shortest = shortest_window(intervals, terms);
-    let window = shortest.max(sight.window_min);
+    let (window, is_at_most) = window_in_sight(intervals, terms, sight);
     Needed {
-        is_at_most: shortest < window,
+        is_at_most,
         pages_mean: vmin_point(intervals, window).pages_mean,
         pages_max: longest.vmin_peak(window),
         ..of_window(intervals, window, terms)
@@ -171,6 +165,13 @@ fn of_window(intervals: &Intervals, window: u64, terms: &Terms) -> Needed {
         page_ins,
         slow_down: terms.slow_down(intervals.duration(), page_ins),
     }
+}
+
+/// The shortest bearable window that the trace can tell of, and whether a shorter one would do too.
+fn window_in_sight(intervals: &Intervals, terms: &Terms, sight: Sight) -> (u64, bool) {
+    let shortest = shortest_window(intervals, terms);
+    let window = shortest.max(sight.window_min);
+    (window, shortest < window)
 }
 
 /// The shortest window that is bearable. There is one: the longest interval leaves no page-ins.
