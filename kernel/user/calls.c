@@ -1,18 +1,9 @@
 /* calls FILE: makes the calls whose results can be checked, and says which are wrong. FILE is any
    file of more than a page. Only for the kernel: Linux has other calls. */
+#include "call.h"
 #include "library.h"
 
 static uint64_t wrong;
-
-static long call(long number, uint64_t first, uint64_t second, uint64_t third)
-{
-    long value;
-    __asm__ volatile("syscall"
-                     : "=a"(value)
-                     : "a"(number), "D"(first), "S"(second), "d"(third)
-                     : "rcx", "r11", "memory");
-    return value;
-}
 
 static void expect(int is_right, const char *what)
 {

@@ -1,15 +1,6 @@
 /* The kernel's calls: a number in rax, arguments in rdi, rsi and rdx. */
+#include "call.h"
 #include "library.h"
-
-static long call(long number, uint64_t first, uint64_t second, uint64_t third)
-{
-    long value;
-    __asm__ volatile("syscall"
-                     : "=a"(value)
-                     : "a"(number), "D"(first), "S"(second), "d"(third)
-                     : "rcx", "r11", "memory");
-    return value;
-}
 
 _Noreturn void leave(int status)
 {

@@ -1,5 +1,6 @@
 /* misbehave [CHILDREN]: children that each do what a program may not, and others that make system
    calls with arguments that mean nothing. Says how many were not ended for the former. */
+#include "call.h"
 #include "library.h"
 
 static volatile uint64_t nothing;
@@ -10,16 +11,6 @@ static int overflow(int depth)
     volatile char room[4096];
     room[0] = (char)depth;
     return depth < deepest ? overflow(depth + 1) + room[0] : room[0];
-}
-
-static long raw_call(long number, uint64_t first, uint64_t second, uint64_t third)
-{
-    long value;
-    __asm__ volatile("syscall"
-                     : "=a"(value)
-                     : "a"(number), "D"(first), "S"(second), "d"(third)
-                     : "rcx", "r11", "memory");
-    return value;
 }
 
 static __attribute__((noinline)) void do_wrong(int which)
@@ -79,14 +70,14 @@ static void call_wildly(uint64_t seed)
             arguments[number] = random % 3 ? interesting[random / 3 % 12] : random;
         }
         seed = seed * 6364136223846793005UL + 1442695040888963407UL;
-        uint64_t call = (seed >> 33) % 24;
+        uint64_t number = (seed >> 33) % 24;
         /* Not to end, to write on the console, to fork, to become another program, or to sleep. */
-        if (call == 0 || call == 1 || call == 7 || call == 8 || call == 12)
-            call = 99;
+        if (number == 0 || number == 1 || number == 7 || number == 8 || number == 12)
+            number = 99;
         /* Nor to take away the ground it stands on. */
-        if ((call == 6 || call == 15 || call == 16) && arguments[0] < 0x1000000000)
+        if ((number == 6 || number == 15 || number == 16) && arguments[0] < 0x1000000000)
             continue;
-        raw_call((long)call, arguments[0], arguments[1], arguments[2]);
+        call((long)number, arguments[0], arguments[1], arguments[2]);
     }
 }
 

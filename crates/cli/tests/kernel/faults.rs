@@ -2,7 +2,7 @@
 //! says what; the kernel goes on.
 
 use super::support::Folder;
-use super::{is_ready, kernel};
+use super::{console, is_ready, kernel};
 
 /// Runs sheep, two of which do not fit, under these words; some are lost, and the kernel says why.
 fn lose_sheep(name: &str, words: &str, why: &str) {
@@ -28,14 +28,7 @@ fn programs_that_misbehave_are_ended_and_harm_nobody() {
         return;
     }
     let folder = Folder::new("kernel-misbehave");
-    let output = kernel(&folder, "--memory 512K -- misbehave");
-    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{text}{}",
-        super::stderr(&output)
-    );
+    let text = console(&folder, "--memory 512K -- misbehave");
     for told in [
         "it may not write to 0x123456789000",
         "it may not read 0xffffffff80000000",
@@ -82,14 +75,7 @@ fn a_write_that_fails_loses_nothing() {
         return;
     }
     let folder = Folder::new("kernel-write");
-    let output = kernel(&folder, "--memory 512K --inject write:3 -- sheep 2 640");
-    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{text}{}",
-        super::stderr(&output)
-    );
+    let text = console(&folder, "--memory 512K --inject write:3 -- sheep 2 640");
     assert!(
         text.contains("kernel: swap fails to take pages\n"),
         "{text}"

@@ -2,6 +2,9 @@
 //! they print on Linux; what the lab predicts is what the kernel decides; and whatever programs and
 //! disks do, the kernel goes on, and nothing is left behind (it checks that itself at its end).
 
+#[path = "../programs/needs.rs"]
+#[allow(dead_code)]
+mod needs;
 #[path = "../recorder/recording.rs"]
 #[allow(dead_code)]
 mod recording;
@@ -26,28 +29,14 @@ const LIMIT_S: &str = "120";
 
 /// Whether the emulator and the kernel are there; says what is missing.
 fn is_ready() -> bool {
-    let has_emulator = std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path).any(|at| at.join("qemu-system-x86_64").is_file())
-    });
-    if !has_emulator {
-        return lacks("`qemu-system-x86_64` is not installed (`scripts/deps kernel`)");
+    if needs::find("qemu-system-x86_64").is_none() {
+        return needs::lacks("`qemu-system-x86_64` is not installed (`scripts/deps kernel`)");
     }
     let boot = Path::new(TIDEMARK).with_file_name("../kernel/boot/kernel");
     if !boot.is_file() {
-        return lacks("the kernel is not built (`make kernel`)");
+        return needs::lacks("the kernel is not built (`make kernel`)");
     }
     true
-}
-
-/// Says what is missing. Under `REQUIRE_ALL=1` that fails the test.
-fn lacks(what: &str) -> bool {
-    let is_required = std::env::var("REQUIRE_ALL").is_ok_and(|value| value == "1");
-    assert!(
-        !is_required,
-        "{what}, and REQUIRE_ALL=1 asks for every test"
-    );
-    eprintln!("skipped: {what}");
-    false
 }
 
 /// Runs the kernel with these words, in the folder.

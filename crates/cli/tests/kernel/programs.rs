@@ -74,14 +74,7 @@ fn system_calls_do_what_they_say_and_refuse_what_they_can_not() {
     }
     let folder = Folder::new("kernel-calls");
     std::fs::write(folder.path("text"), text(400)).unwrap();
-    let output = kernel(&folder, "--memory 256K --with text -- calls text");
-    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{text}{}",
-        super::stderr(&output)
-    );
+    let text = console(&folder, "--memory 256K --with text -- calls text");
     assert!(text.ends_with("\n0 calls went wrong\n"), "{text}");
 }
 
