@@ -11,7 +11,10 @@ use super::scratch::Scratch;
 /// How long one may take.
 pub const LIMIT: Duration = Duration::from_secs(120);
 /// What a source may include.
-const HEADER: &str = include_str!("filled.h");
+const HEADERS: [(&str, &str); 2] = [
+    ("filled.h", include_str!("filled.h")),
+    ("own_call.h", include_str!("own_call.h")),
+];
 /// Both ways to serve faults, as options of `tidemark run`.
 pub const BOTH: [&[&str]; 2] = [&[], &["--in-thread"]];
 
@@ -31,7 +34,9 @@ impl Built {
             return None;
         }
         let scratch = Scratch::new(name);
-        scratch.write("filled.h", HEADER);
+        for (name, text) in HEADERS {
+            scratch.write(name, text);
+        }
         let source = scratch.write("program.c", source);
         let path = scratch.join("program");
         let mut compile = Command::new("cc");

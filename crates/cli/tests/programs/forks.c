@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "own_call.h"
+
 enum { WORDS = 512, PAGES = 3 << 10 };
 static uint64_t (*pages)[WORDS];
 extern char **environ;
@@ -54,18 +56,6 @@ static int child(void *argument) {
 static void split(void) {
     for (int page = 0; page < PAGES; page += 32)
         if (madvise(pages[page], 16 * sizeof *pages, MADV_DONTDUMP)) perror("madvise");
-}
-
-static long own_call(long number, long a, long b, long c, long d, long e) {
-#ifdef __x86_64__
-    register long r10 __asm__("r10") = d, r8 __asm__("r8") = e;
-    long answer;
-    __asm__ volatile("syscall" : "=a"(answer) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-                     : "rcx", "r11", "memory");
-    return answer;
-#else
-    return syscall(number, a, b, c, d, e);
-#endif
 }
 
 static void *end_at_once(void *argument) { return argument; }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "filled.h"
+#include "own_call.h"
 
 /* The parts of the memory, by their first pages. */
 enum { KEPT = 0, WIPED = 512, UNDONE = 1024, MOVED = 1536, REPLACED = 2048, LOCKED = 2560, EACH = 512 };
@@ -36,18 +37,6 @@ static void check(const char *who, int is_child) {
     dprintf(1, "%s: kept %d, wiped %d, undone %d, moved %d, replaced %d, locked %d wrong\n", who,
             other(KEPT, 0, 1), other(WIPED, is_child, 1), other(UNDONE, 0, 1),
             other(MOVED, is_child, 1), other(REPLACED, 0, 1), other(LOCKED, is_child, 1));
-}
-
-static long own_call(long number, long a, long b, long c, long d, long e) {
-#ifdef __x86_64__
-    register long r10 __asm__("r10") = d, r8 __asm__("r8") = e;
-    long answer;
-    __asm__ volatile("syscall" : "=a"(answer) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-                     : "rcx", "r11", "memory");
-    return answer;
-#else
-    return syscall(number, a, b, c, d, e);
-#endif
 }
 
 static void advise(int first, int advice) {
