@@ -15,6 +15,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use tidemark_core::backing::LocalSlots;
+use tidemark_core::driver::Driver;
 use tidemark_core::event::{Access, Event, Fault, Resolution, Service};
 use tidemark_core::id::{ObjectId, PAGE_BYTES, SpaceId, Ticket, VirtPage, Waiter};
 use tidemark_core::load::{self, Turn};
@@ -516,31 +517,7 @@ impl Kernel {
     }
 
     fn conclude_at(&mut self, now: Time) {
-        self.carry_out();
-        self.vm.handle_idle(now, &mut self.machine);
-        self.carry_out();
-    }
-
-    fn carry_out(&mut self) {
-        loop {
-            while let Some(request) = self.vm.poll_request() {
-                let (pages, frames) = (
-                    self.vm.pages_of(request.ticket),
-                    self.vm.frames_of(request.ticket),
-                );
-                self.store
-                    .start(request, pages, frames, self.machine.frames_mut());
-            }
-            while let Some(decision) = self.vm.poll_decision() {
-                if self.is_logging {
-                    serial::log(format_args!("{decision}\n"));
-                }
-            }
-            match self.vm.poll_event() {
-                Some(event) => self.take_event(event),
-                None => return,
-            }
-        }
+        AtTime { kernel: self, now }.conclude();
     }
 
     fn take_event(&mut self, event: Event) {
@@ -642,5 +619,44 @@ fn fill_stack(depth: u64) -> u64 {
     match depth {
         u64::MAX => room[0],
         _ => fill_stack(depth + 1) + room[1],
+    }
+}
+
+/// The kernel as the driver of its memory, at a time.
+struct AtTime<'a> {
+    kernel: &'a mut Kernel,
+    now: Time,
+}
+
+impl Driver for AtTime<'_> {
+    fn start_requests(&mut self) -> bool {
+        let kernel = &mut *self.kernel;
+        let mut has_started = false;
+        while let Some(request) = kernel.vm.poll_request() {
+            let pages = kernel.vm.pages_of(request.ticket);
+            let frames = kernel.vm.frames_of(request.ticket);
+            let memory = kernel.machine.frames_mut();
+            kernel.store.start(request, pages, frames, memory);
+            has_started = true;
+        }
+        has_started
+    }
+
+    fn pass_event(&mut self) -> bool {
+        let event = self.kernel.vm.poll_event();
+        event.map(|event| self.kernel.take_event(event)).is_some()
+    }
+
+    fn make_room(&mut self) {
+        let kernel = &mut *self.kernel;
+        kernel.vm.handle_idle(self.now, &mut kernel.machine);
+    }
+
+    fn note_decisions(&mut self) {
+        while let Some(decision) = self.kernel.vm.poll_decision() {
+            if self.kernel.is_logging {
+                serial::log(format_args!("{decision}\n"));
+            }
+        }
     }
 }
