@@ -27,7 +27,7 @@ use self::faults::{FaultPlan, Injected};
 use crate::machine::{LiveMachine, ZERO_SUM};
 use crate::sys::memory::{Mapping, Table};
 use crate::sys::pool::TRANSFER_MAX;
-use crate::sys::ring::{Completion, Ring, Wait, Watch};
+use crate::sys::ring::{Buffers, Completion, Ring, Wait, Watch};
 use crate::sys::workers::{AtOnce, Workers};
 use crate::sys::{Errno, PAGE, socket};
 
@@ -571,21 +571,32 @@ impl SwapStore {
         let (direction, tag) = (transfer.direction, part.tag());
         let frames = &transfer.frames[part.range()];
         let offset = offset_of(transfer.slot(part.start));
-        let pool = machine.pool();
+        let buffers = Buffers::of_frames(machine.pool(), frames);
+        self.carry(direction, offset, &buffers, tag)
+    }
+
+    /// Hands a transfer to what carries it, likewise.
+    fn carry(
+        &mut self,
+        direction: Direction,
+        offset: u64,
+        buffers: &Buffers,
+        tag: u64,
+    ) -> Result<bool, Errno> {
         match &mut self.carrier {
             Carrier::Ring(ring) => {
                 let file = self.file.as_fd();
-                while !ring.push(direction, file, offset, pool, frames, tag) {
+                while !ring.push(direction, file, offset, buffers, tag) {
                     if !ring.submit()? {
                         return Ok(false);
                     }
                 }
             }
             Carrier::Workers(workers) => {
-                workers.push(direction, self.file.as_raw_fd(), offset, pool, frames, tag);
+                workers.push(direction, self.file.as_raw_fd(), offset, buffers, tag);
             }
             Carrier::AtOnce(carrier) => {
-                carrier.push(direction, self.file.as_raw_fd(), offset, pool, frames, tag);
+                carrier.push(direction, self.file.as_raw_fd(), offset, buffers, tag);
             }
             Carrier::Absent => unreachable!("made before the first part is sent"),
         }

@@ -35,8 +35,65 @@ pub struct Completion {
 /// More than the heads of both rings take, the numbers that the kernel and we share about them.
 const HEADS_BYTES_MAX: usize = 1024;
 
-/// Room for the buffers of one transfer.
-pub(super) type Buffers = [iovec; TRANSFER_MAX];
+const BLANK: iovec = iovec {
+    iov_base: std::ptr::null_mut(),
+    iov_len: 0,
+};
+
+/// The memory of one transfer, in the order of the file.
+#[derive(Clone, Copy)]
+pub struct Buffers {
+    list: [iovec; TRANSFER_MAX],
+    count: u32,
+}
+
+// SAFETY: a list of addresses, which are used by whoever carries out the transfer.
+unsafe impl Send for Buffers {}
+
+impl Buffers {
+    /// The slots of `frames`, those that follow each other as one buffer.
+    pub fn of_frames(pool: &Pool, frames: &[FrameId]) -> Buffers {
+        assert!(!frames.is_empty() && frames.len() <= TRANSFER_MAX);
+        let mut list = [BLANK; TRANSFER_MAX];
+        let mut count = 0;
+        let mut before: Option<FrameId> = None;
+        for frame in frames {
+            if before.is_some_and(|before| before.0 + 1 == frame.0) {
+                list[count - 1].iov_len += PAGE as u64;
+            } else {
+                list[count] = iovec {
+                    iov_base: pool.address(*frame) as *mut _,
+                    iov_len: PAGE as _,
+                };
+                count += 1;
+            }
+            before = Some(*frame);
+        }
+        let count = count as u32;
+        Buffers { list, count }
+    }
+
+    /// A part of a mapping: `bytes` from `offset` on.
+    pub fn of_mapping(mapping: &Mapping, offset: usize, bytes: usize) -> Buffers {
+        assert!(bytes > 0 && offset + bytes <= mapping.bytes());
+        let mut list = [BLANK; TRANSFER_MAX];
+        list[0] = iovec {
+            iov_base: (mapping.start() + offset) as *mut _,
+            iov_len: bytes as _,
+        };
+        Buffers { list, count: 1 }
+    }
+
+    /// The first buffer of the list, to hand to the kernel.
+    pub(super) fn list_mut(&mut self) -> *mut iovec {
+        self.list.as_mut_ptr()
+    }
+
+    /// The buffers as the kernel reads them.
+    pub(super) fn as_slice(&self) -> &[iovec] {
+        &self.list[..self.count as usize]
+    }
+}
 
 /// A pair of rings shared with the kernel.
 pub struct Ring {
@@ -109,15 +166,15 @@ impl Ring {
         {
             return Err(Errno::NOSYS);
         }
-        let blank = iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
+        let blank = Buffers {
+            list: [BLANK; TRANSFER_MAX],
+            count: 0,
         };
         Ok(Ring {
             fd,
             rings,
             entries,
-            buffers: vec![[blank; TRANSFER_MAX]; params.sq_entries as usize],
+            buffers: vec![blank; params.sq_entries as usize],
             submissions: params.sq_off,
             completions: params.cq_off,
             entries_max: params.sq_entries,
@@ -125,23 +182,23 @@ impl Ring {
         })
     }
 
-    /// Writes down a transfer between `frames` and the file from `offset` on. `false` if the ring
+    /// Writes down a transfer between memory and the file from `offset` on. `false` if the ring
     /// is full; nothing is started before [`submit`](Self::submit).
     pub fn push(
         &mut self,
         direction: Direction,
         file: BorrowedFd<'_>,
         offset: u64,
-        pool: &Pool,
-        frames: &[FrameId],
+        buffers: &Buffers,
         tag: u64,
     ) -> bool {
         let Some(index) = self.vacancy() else {
             return false;
         };
-        let buffers = &mut self.buffers[index as usize];
-        let count = list_buffers(pool, frames, buffers);
-        let list = raw::io_uring_ptr::new(buffers.as_mut_ptr().cast());
+        let kept = &mut self.buffers[index as usize];
+        *kept = *buffers;
+        let count = kept.count;
+        let list = raw::io_uring_ptr::new(kept.list_mut().cast());
         let entry = raw::io_uring_sqe {
             opcode: match direction {
                 Direction::Fetch => raw::IoringOp::Readv,
@@ -341,25 +398,4 @@ impl AsFd for Ring {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-}
-
-/// Lists the slots of `frames`, those that follow each other as one buffer. Answers how many.
-pub(super) fn list_buffers(pool: &Pool, frames: &[FrameId], into: &mut Buffers) -> u32 {
-    assert!(!frames.is_empty() && frames.len() <= TRANSFER_MAX);
-    let mut count = 0;
-    let mut before: Option<FrameId> = None;
-    for frame in frames {
-        if before.is_some_and(|before| before.0 + 1 == frame.0) {
-            into[count - 1].iov_len += PAGE as u64;
-        } else {
-            let start = pool.address(*frame) as *mut _;
-            into[count] = iovec {
-                iov_base: start,
-                iov_len: PAGE as _,
-            };
-            count += 1;
-        }
-        before = Some(*frame);
-    }
-    count as u32
 }

@@ -9,14 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use linux_raw_sys::general::iovec;
 use rustix::io::{IoSlice, IoSliceMut};
 
-use tidemark_core::id::FrameId;
 use tidemark_core::pager::Direction;
 
-use super::pool::{Pool, TRANSFER_MAX};
-use super::ring::{Buffers, Completion, list_buffers};
+use super::ring::{Buffers, Completion};
 use super::socket::Bell;
 use super::{Errno, thread};
 
@@ -45,12 +42,8 @@ struct Job {
     file: RawFd,
     offset: u64,
     buffers: Buffers,
-    count: u32,
     tag: u64,
 }
-
-// SAFETY: the buffers are slots of the pool, reserved for this transfer until it is finished.
-unsafe impl Send for Job {}
 
 impl Workers {
     /// Starts `count` threads.
@@ -90,11 +83,10 @@ impl Workers {
         direction: Direction,
         file: RawFd,
         offset: u64,
-        pool: &Pool,
-        frames: &[FrameId],
+        buffers: &Buffers,
         tag: u64,
     ) {
-        let job = Job::new(direction, file, offset, pool, frames, tag);
+        let job = Job::new(direction, file, offset, buffers, tag);
         lock(&self.shared.queue).jobs.push_back(job);
         self.shared.wanted.notify_one();
     }
@@ -133,11 +125,10 @@ impl AtOnce {
         direction: Direction,
         file: RawFd,
         offset: u64,
-        pool: &Pool,
-        frames: &[FrameId],
+        buffers: &Buffers,
         tag: u64,
     ) {
-        let job = Job::new(direction, file, offset, pool, frames, tag);
+        let job = Job::new(direction, file, offset, buffers, tag);
         let result = transfer(&job);
         self.finished.push_back(Completion { tag, result });
         self.bell.ring();
@@ -164,22 +155,14 @@ impl Job {
         direction: Direction,
         file: RawFd,
         offset: u64,
-        pool: &Pool,
-        frames: &[FrameId],
+        buffers: &Buffers,
         tag: u64,
     ) -> Job {
-        let blank = iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        };
-        let mut buffers = [blank; TRANSFER_MAX];
-        let count = list_buffers(pool, frames, &mut buffers);
         Job {
             direction,
             file,
             offset,
-            buffers,
-            count,
+            buffers: *buffers,
             tag,
         }
     }
@@ -236,21 +219,21 @@ fn work(shared: &Shared) {
 }
 
 fn transfer(job: &Job) -> Result<usize, Errno> {
-    let count = job.count as usize;
-    // SAFETY: `IoSlice` has the layout of `iovec`; the buffers are live slots of the pool that
-    // nobody else reads or writes until this transfer is finished. The descriptor is open for as
+    let buffers = job.buffers.as_slice();
+    let (first, count) = (buffers.as_ptr(), buffers.len());
+    // SAFETY: `IoSlice` and `IoSliceMut` have the layout of `iovec`; the buffers are live memory of
+    // the engine that nobody else reads or writes until this transfer is finished. The descriptor is open for as
     // long as transfers on it are pending.
     unsafe {
         let file = BorrowedFd::borrow_raw(job.file);
         match job.direction {
             Direction::Fetch => {
-                let mut buffers = job.buffers;
-                let first = buffers.as_mut_ptr().cast::<IoSliceMut<'_>>();
-                let slices = std::slice::from_raw_parts_mut(first, count);
-                rustix::io::preadv(file, slices, job.offset)
+                let mut slices = job.buffers;
+                let first = slices.list_mut().cast::<IoSliceMut<'_>>();
+                rustix::io::preadv(file, std::slice::from_raw_parts_mut(first, count), job.offset)
             }
             Direction::Store => {
-                let first = job.buffers.as_ptr().cast::<IoSlice<'_>>();
+                let first = first.cast::<IoSlice<'_>>();
                 rustix::io::pwritev(file, std::slice::from_raw_parts(first, count), job.offset)
             }
         }
