@@ -13,6 +13,7 @@
 extern crate alloc;
 
 pub mod collections;
+pub mod compressed;
 pub mod config;
 pub mod counters;
 pub mod decision;

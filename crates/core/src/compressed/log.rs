@@ -1,0 +1,525 @@
+//! The log of compressed pages: segments in memory and on disk, and which page lies where.
+//!
+//! Pages are found by their slots. A segment is written from its start to its end and not changed
+//! after that; it lies in a *room* of memory, on disk, or in both. Whoever moves bytes asks what to
+//! move and reports when that is done.
+//!
+//! # Invariants
+//! 1. A slot has one entry at most; `live` of a segment is the sum of the entries that name it.
+//! 2. A segment without live bytes is free unless it is open or under way.
+//! 3. The slots in `order` of a segment whose entries name it at that place are its live ones.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::ops::DerefMut;
+
+use crate::id::SlotId;
+
+/// The size of a segment, in bytes.
+pub const SEGMENT_BYTES: u32 = 64 << 10;
+/// A segment in pages.
+pub const SEGMENT_PAGES: u32 = SEGMENT_BYTES / 4096;
+/// Entries begin at multiples of so many bytes.
+const ALIGNMENT: u32 = 8;
+/// Holes are filled in when they are more than this part of the memory that the log has.
+const HOLES_PART: u64 = 8;
+/// How many of the oldest segments are looked at for the one with the most holes.
+const LOOKED_AT_MAX: usize = 256;
+
+/// A segment, by number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SegmentId(pub u32);
+
+/// A place in memory for one segment, by number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Room(pub u32);
+
+/// Where a compressed page lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Its segment.
+    pub segment: SegmentId,
+    /// The room of that, if its bytes are in memory.
+    pub room: Option<Room>,
+    /// Where it begins in the segment, in bytes.
+    pub offset: u32,
+    /// Its compressed size.
+    pub bytes: u32,
+}
+
+/// The state of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Free,
+    /// Being filled.
+    Open,
+    /// In memory alone.
+    Full,
+    /// In memory, and on its way to disk.
+    Writing,
+    /// In memory and on disk.
+    Clean,
+    /// On disk alone.
+    Disk,
+    /// On its way from disk.
+    Reading,
+}
+
+struct Segment {
+    state: State,
+    room: Option<Room>,
+    /// Its place in the order of age.
+    stamp: u64,
+    /// How many bytes of it are written.
+    used: u32,
+    /// How many of those are of live entries.
+    live: u32,
+    /// The slots whose pages were put here, in their order.
+    order: Vec<SlotId>,
+    /// The number of segments that had left memory when this one did.
+    left_as: u64,
+}
+
+/// What has become free, for whoever keeps the bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Freed {
+    /// Nothing lies in this room any more.
+    Room(Room),
+    /// Nothing of this segment is needed on disk any more.
+    Disk(SegmentId),
+}
+
+/// The two ends that are written to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    /// Pages that have just left.
+    Young,
+    /// What was live in segments with many holes.
+    Survivors,
+}
+
+/// The log. `Entries` has a number for each slot, all zero at first.
+pub struct SegmentLog<Entries> {
+    entries: Entries,
+    segments: Vec<Segment>,
+    unused: Vec<u32>,
+    rooms_free: Vec<Room>,
+    rooms_made: u32,
+    rooms_in_use: u32,
+    rooms_peak: u32,
+    open: [Option<SegmentId>; 2],
+    /// Segments in memory alone, by age, ...
+    full: BTreeSet<(u64, SegmentId)>,
+    /// ... and those that are on disk as well.
+    clean: BTreeSet<(u64, SegmentId)>,
+    stamps: u64,
+    left: u64,
+    /// Bytes in use in `full`, and how many of them are live.
+    full_used: u64,
+    full_live: u64,
+    pages: u64,
+    live_bytes: u64,
+    freed: Vec<Freed>,
+}
+
+impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
+    /// An empty log for as many slots as `entries` has numbers.
+    pub fn new(entries: Entries) -> SegmentLog<Entries> {
+        SegmentLog {
+            entries,
+            segments: Vec::new(),
+            unused: Vec::new(),
+            rooms_free: Vec::new(),
+            rooms_made: 0,
+            rooms_in_use: 0,
+            rooms_peak: 0,
+            open: [None; 2],
+            full: BTreeSet::new(),
+            clean: BTreeSet::new(),
+            stamps: 0,
+            left: 0,
+            full_used: 0,
+            full_live: 0,
+            pages: 0,
+            live_bytes: 0,
+            freed: Vec::new(),
+        }
+    }
+
+    /// Where the page of `slot` lies, if it is in the log.
+    pub fn find(&self, slot: SlotId) -> Option<Found> {
+        let entry = Entry::unpack(self.entries[slot.0 as usize])?;
+        Some(Found {
+            segment: SegmentId(entry.segment),
+            room: self.room_to_read(entry.segment),
+            offset: entry.offset,
+            bytes: entry.bytes,
+        })
+    }
+
+    /// The room of a segment whose bytes are all there.
+    fn room_to_read(&self, segment: u32) -> Option<Room> {
+        let segment = &self.segments[segment as usize];
+        segment.room.filter(|_| segment.state != State::Reading)
+    }
+
+    /// Puts a page of `bytes` at the young end. Answers where its bytes are to be written; nothing
+    /// if that takes a room more than `rooms_max`.
+    pub fn append(&mut self, slot: SlotId, bytes: u32, rooms_max: u32) -> Option<(Room, u32)> {
+        self.append_at(End::Young, slot, bytes, rooms_max, None)
+    }
+
+    fn append_at(
+        &mut self,
+        end: End,
+        slot: SlotId,
+        bytes: u32,
+        rooms_max: u32,
+        stamp: Option<u64>,
+    ) -> Option<(Room, u32)> {
+        assert!(bytes > 0 && bytes <= 4096);
+        let length = bytes.next_multiple_of(ALIGNMENT);
+        let fits = |it: SegmentId| self.segments[it.0 as usize].used + length <= SEGMENT_BYTES;
+        let id = match self.open[end as usize] {
+            Some(id) if fits(id) => id,
+            other => {
+                if self.rooms_in_use >= rooms_max {
+                    return None;
+                }
+                if let Some(id) = other {
+                    self.seal(id);
+                }
+                let id = self.open_segment(stamp);
+                self.open[end as usize] = Some(id);
+                id
+            }
+        };
+        self.remove(slot);
+        let segment = &mut self.segments[id.0 as usize];
+        let offset = segment.used;
+        segment.used += length;
+        segment.live += length;
+        segment.order.push(slot);
+        let room = segment.room.expect("an open segment has a room");
+        self.entries[slot.0 as usize] = Entry {
+            segment: id.0,
+            offset,
+            bytes,
+        }
+        .pack();
+        self.pages += 1;
+        self.live_bytes += u64::from(length);
+        Some((room, offset))
+    }
+
+    /// Takes the page of `slot` out of the log, if it is there.
+    pub fn remove(&mut self, slot: SlotId) -> bool {
+        let Some(entry) = Entry::unpack(self.entries[slot.0 as usize]) else {
+            return false;
+        };
+        self.entries[slot.0 as usize] = 0;
+        let length = entry.bytes.next_multiple_of(ALIGNMENT);
+        let segment = &mut self.segments[entry.segment as usize];
+        segment.live -= length;
+        self.pages -= 1;
+        self.live_bytes -= u64::from(length);
+        if segment.state == State::Full {
+            self.full_live -= u64::from(length);
+        }
+        if segment.live == 0 {
+            self.free_if_dead(SegmentId(entry.segment));
+        }
+        true
+    }
+
+    /// Frees a segment in which nothing is live, unless it is being filled or under way.
+    fn free_if_dead(&mut self, id: SegmentId) {
+        let segment = &mut self.segments[id.0 as usize];
+        if segment.live > 0 {
+            return;
+        }
+        let stamp = segment.stamp;
+        match segment.state {
+            State::Free | State::Open | State::Writing | State::Reading => return,
+            State::Full => {
+                self.full_used -= u64::from(segment.used);
+                self.full.remove(&(stamp, id));
+            }
+            State::Clean => {
+                self.clean.remove(&(stamp, id));
+            }
+            State::Disk => {}
+        }
+        if matches!(segment.state, State::Clean | State::Disk) {
+            self.freed.push(Freed::Disk(id));
+        }
+        let room = segment.room.take();
+        segment.state = State::Free;
+        segment.order = Vec::new();
+        self.unused.push(id.0);
+        if let Some(room) = room {
+            self.give_room_back(room);
+        }
+    }
+
+    fn give_room_back(&mut self, room: Room) {
+        self.rooms_in_use -= 1;
+        self.rooms_free.push(room);
+        self.freed.push(Freed::Room(room));
+    }
+
+    fn take_room(&mut self) -> Room {
+        self.rooms_in_use += 1;
+        self.rooms_peak = self.rooms_peak.max(self.rooms_in_use);
+        self.rooms_free.pop().unwrap_or_else(|| {
+            self.rooms_made += 1;
+            Room(self.rooms_made - 1)
+        })
+    }
+
+    fn open_segment(&mut self, stamp: Option<u64>) -> SegmentId {
+        let stamp = stamp.unwrap_or_else(|| {
+            self.stamps += 1;
+            self.stamps
+        });
+        let segment = Segment {
+            state: State::Open,
+            room: Some(self.take_room()),
+            stamp,
+            used: 0,
+            live: 0,
+            order: Vec::new(),
+            left_as: 0,
+        };
+        match self.unused.pop() {
+            Some(number) => {
+                self.segments[number as usize] = segment;
+                SegmentId(number)
+            }
+            None => {
+                self.segments.push(segment);
+                SegmentId(self.segments.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Ends the filling of a segment.
+    fn seal(&mut self, id: SegmentId) {
+        let segment = &mut self.segments[id.0 as usize];
+        segment.state = State::Full;
+        self.full_used += u64::from(segment.used);
+        self.full_live += u64::from(segment.live);
+        self.full.insert((segment.stamp, id));
+        self.free_if_dead(id);
+    }
+
+    /// The segment whose holes are to be filled in, if there are many: its live pages are to be
+    /// [moved](Self::relocate), with their places.
+    pub fn choose_to_clean(&self, into: &mut Vec<(SlotId, Found)>) -> bool {
+        into.clear();
+        let holes = self.full_used - self.full_live;
+        if holes * HOLES_PART < self.full_used || self.full.len() < 2 {
+            return false;
+        }
+        let oldest = self.full.iter().take(LOOKED_AT_MAX);
+        let Some((_, id)) = oldest.min_by_key(|(_, id)| self.segments[id.0 as usize].live) else {
+            return false;
+        };
+        let segment = &self.segments[id.0 as usize];
+        // Where it is nearly all live, the holes are elsewhere.
+        if u64::from(segment.live) * 16 > u64::from(segment.used) * 15 {
+            return false;
+        }
+        for slot in &segment.order {
+            let found = self.find(*slot).filter(|found| found.segment == *id);
+            let is_new = |found: &Found| into.last().is_none_or(|(_, it)| it.offset < found.offset);
+            into.extend(found.filter(is_new).map(|found| (*slot, found)));
+        }
+        true
+    }
+
+    /// Puts the page of `slot`, which lies in memory, among the survivors. Answers where its bytes
+    /// are to be copied to.
+    pub fn relocate(&mut self, slot: SlotId, found: Found) -> Option<(Room, u32)> {
+        let stamp = self.segments[found.segment.0 as usize].stamp;
+        // There is a room to come: that of the segment that is being cleaned.
+        let rooms_max = self.rooms_in_use + 1;
+        self.append_at(
+            End::Survivors,
+            slot,
+            found.bytes,
+            rooms_max,
+            Some(stamp.saturating_sub(1)),
+        )
+    }
+
+    /// Chooses the oldest segment that is in memory alone to be written to disk. Answers it with
+    /// its room and how many bytes there are.
+    pub fn begin_write(&mut self) -> Option<(SegmentId, Room, u32)> {
+        let (_, id) = self.full.pop_first()?;
+        let segment = &mut self.segments[id.0 as usize];
+        self.full_used -= u64::from(segment.used);
+        self.full_live -= u64::from(segment.live);
+        segment.state = State::Writing;
+        Some((id, segment.room.expect("it is in memory"), segment.used))
+    }
+
+    /// Learns that a segment has been written, or could not be.
+    pub fn end_write(&mut self, id: SegmentId, is_written: bool) {
+        let segment = &mut self.segments[id.0 as usize];
+        assert_eq!(segment.state, State::Writing);
+        if is_written {
+            segment.state = State::Clean;
+            self.clean.insert((segment.stamp, id));
+        } else {
+            segment.state = State::Full;
+            self.full_used += u64::from(segment.used);
+            self.full_live += u64::from(segment.live);
+            self.full.insert((segment.stamp, id));
+        }
+        self.free_if_dead(id);
+    }
+
+    /// Takes the oldest segment that is on disk as well out of memory.
+    pub fn drop_clean(&mut self) -> bool {
+        let Some((_, id)) = self.clean.pop_first() else {
+            return false;
+        };
+        self.left += 1;
+        let segment = &mut self.segments[id.0 as usize];
+        segment.state = State::Disk;
+        segment.left_as = self.left;
+        let room = segment.room.take().expect("it was in memory");
+        self.give_room_back(room);
+        true
+    }
+
+    /// Finds a room for a segment that is on disk. Answers it with how many bytes are to be read.
+    /// The segment is young again.
+    pub fn begin_read(&mut self, id: SegmentId) -> (Room, u32) {
+        let room = self.take_room();
+        self.stamps += 1;
+        let segment = &mut self.segments[id.0 as usize];
+        assert_eq!(segment.state, State::Disk);
+        segment.state = State::Reading;
+        segment.room = Some(room);
+        segment.stamp = self.stamps;
+        (room, segment.used)
+    }
+
+    /// Learns that a segment has been read, or could not be.
+    pub fn end_read(&mut self, id: SegmentId, is_read: bool) {
+        let segment = &mut self.segments[id.0 as usize];
+        assert_eq!(segment.state, State::Reading);
+        if is_read {
+            segment.state = State::Clean;
+            self.clean.insert((segment.stamp, id));
+        } else {
+            segment.state = State::Disk;
+            let room = segment.room.take().expect("it was being read to");
+            self.give_room_back(room);
+        }
+        self.free_if_dead(id);
+    }
+
+    /// Whether a segment is on its way from disk.
+    pub fn is_being_read(&self, id: SegmentId) -> bool {
+        self.segments[id.0 as usize].state == State::Reading
+    }
+
+    /// Which part of a segment's bytes is live, in sixteenths.
+    pub fn sixteenths_live(&self, id: SegmentId) -> u32 {
+        let segment = &self.segments[id.0 as usize];
+        segment.live * 16 / segment.used.max(1)
+    }
+
+    /// Whether a segment in memory is among the youngest eighth, ...
+    pub fn is_young(&self, id: SegmentId) -> bool {
+        let age = self.stamps - self.segments[id.0 as usize].stamp.min(self.stamps);
+        age * 8 <= u64::from(self.rooms_in_use)
+    }
+
+    /// ... or, on disk, left memory so lately that an eighth more of it would have kept it.
+    pub fn left_lately(&self, id: SegmentId) -> bool {
+        let age = self.left - self.segments[id.0 as usize].left_as;
+        age * 8 <= u64::from(self.rooms_in_use)
+    }
+
+    /// Hands over the next thing that has become free.
+    pub fn take_freed(&mut self) -> Option<Freed> {
+        self.freed.pop()
+    }
+
+    /// How many rooms of memory are in use.
+    pub fn rooms(&self) -> u32 {
+        self.rooms_in_use
+    }
+
+    /// How many were at most.
+    pub fn rooms_peak(&self) -> u32 {
+        self.rooms_peak
+    }
+
+    /// How many rooms are on disk as well, and can be had at once.
+    pub fn rooms_clean(&self) -> u32 {
+        self.clean.len() as u32
+    }
+
+    /// How many pages are in the log, in memory or on disk, ...
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// ... and how many bytes they are.
+    pub fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// Panics if the tables contradict each other. `slots` are all that may have entries.
+    pub fn check(&self) {
+        let mut live = alloc::vec![0u32; self.segments.len()];
+        for entry in self.entries.iter().filter_map(|bits| Entry::unpack(*bits)) {
+            live[entry.segment as usize] += entry.bytes.next_multiple_of(ALIGNMENT);
+        }
+        for (segment, live) in self.segments.iter().zip(live) {
+            let is_free = segment.state == State::Free;
+            assert!(is_free || segment.live == live);
+            assert!(!is_free || live == 0 && segment.room.is_none());
+            assert_eq!(
+                segment.room.is_some(),
+                !matches!(segment.state, State::Free | State::Disk)
+            );
+        }
+        let rooms = self.segments.iter().filter(|it| it.room.is_some()).count();
+        assert_eq!(rooms, self.rooms_in_use as usize);
+        let count = |state| self.segments.iter().filter(|it| it.state == state).count();
+        assert_eq!(count(State::Full), self.full.len());
+        assert_eq!(count(State::Clean), self.clean.len());
+    }
+}
+
+/// Where a page lies, as it is kept: in one number, zero if nowhere.
+#[derive(Clone, Copy)]
+struct Entry {
+    segment: u32,
+    offset: u32,
+    bytes: u32,
+}
+
+impl Entry {
+    fn pack(self) -> u64 {
+        u64::from(self.segment) << 32 | u64::from(self.offset) << 13 | u64::from(self.bytes)
+    }
+
+    fn unpack(bits: u64) -> Option<Entry> {
+        let bytes = bits as u32 & 0x1fff;
+        (bytes > 0).then_some(Entry {
+            segment: (bits >> 32) as u32,
+            offset: (bits as u32) >> 13,
+            bytes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
