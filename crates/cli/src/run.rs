@@ -59,6 +59,10 @@ pub struct Arguments {
     /// The size of the swap file; without it 8 times the memory and at least 4G, if there is room
     #[arg(long, value_name = "SIZE")]
     swap_size: Option<String>,
+    /// Where pages go that leave: to compressed memory inside the budget and from there to the swap
+    /// file, or to the swap file alone [default: compressed+file; in step: file]
+    #[arg(long, value_name = "KIND")]
+    store: Option<Store>,
     /// Write statistics to FILE, in JSON
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
@@ -87,6 +91,16 @@ pub struct Arguments {
     program: Vec<OsString>,
 }
 
+/// Where pages go that leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Store {
+    /// Compressed memory first, and the swap file when that is full
+    #[value(name = "compressed+file")]
+    Compressed,
+    /// The swap file
+    File,
+}
+
 /// An allocator to use in place of the program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Malloc {
@@ -109,6 +123,18 @@ impl Files for Arguments {
         stats
             .chain(log.map(|path| ("--log-decisions", path.clone())))
             .collect()
+    }
+}
+
+impl Arguments {
+    /// Where pages go. In step the lab is to know when a page comes from where: from the file.
+    fn store(&self) -> &'static str {
+        match self.store {
+            Some(Store::Compressed) => control::STORE_COMPRESSED,
+            Some(Store::File) => control::STORE_FILE,
+            None if self.in_step => control::STORE_FILE,
+            None => control::STORE_COMPRESSED,
+        }
     }
 }
 

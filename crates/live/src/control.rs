@@ -43,6 +43,12 @@ pub const MODE: &str = "TIDEMARK_MODE";
 pub const MODE_THREAD: &str = "thread";
 /// Faults are served by the faulting thread, in its signal handler.
 pub const MODE_IN_THREAD: &str = "in-thread";
+/// Where pages go that leave: [`STORE_FILE`] (the default), or [`STORE_COMPRESSED`].
+pub const STORE: &str = "TIDEMARK_STORE";
+/// To the swap file.
+pub const STORE_FILE: &str = "file";
+/// To compressed memory inside the budget, and from there to the swap file.
+pub const STORE_COMPRESSED: &str = "compressed+file";
 /// If set, the program waits at each fault until all that follows from it is over, time is counted
 /// in faults, and only large mappings are managed: `engine/step.rs`.
 pub const IN_STEP: &str = "TIDEMARK_IN_STEP";

@@ -135,6 +135,8 @@ pub struct Engine {
     budget: u32,
     /// How many frames of that the core is not told of: see [`budget`].
     beside: u32,
+    /// How many pages are compressed memory's, as the core was last told.
+    compressed: u32,
     asking: Asking,
 }
 

@@ -22,6 +22,8 @@ pub struct SharedSlots {
     next: u32,
     /// How many owners beyond the first a slot has within this process.
     extra: BTreeMap<u32, u32>,
+    /// Slots that were let go of, if that is noted.
+    released: Option<Vec<SlotId>>,
 }
 
 impl SharedSlots {
@@ -36,7 +38,15 @@ impl SharedSlots {
             process,
             next,
             extra: BTreeMap::new(),
+            released: None,
         }
+    }
+
+    /// Notes from now on which slots are let go of, if `is_wanted`: for
+    /// [`take_released`](Slots::take_released), which must be called then.
+    pub fn note_released_if(mut self, is_wanted: bool) -> SharedSlots {
+        self.released = is_wanted.then(Vec::new);
+        self
     }
 
     /// Takes up to `want` free slots from `first` on, stopping at the first that is in use.
@@ -103,6 +113,13 @@ impl Slots for SharedSlots {
         assert!(was_owned, "slot {} is not this process's", slot.0);
         self.shared
             .drop_ref(&self.shared.slot_refs()[slot.0 as usize]);
+        self.released
+            .iter_mut()
+            .for_each(|released| released.push(slot));
+    }
+
+    fn take_released(&mut self) -> Option<SlotId> {
+        self.released.as_mut()?.pop()
     }
 
     fn free(&self) -> u32 {

@@ -10,6 +10,7 @@
 //!    that wait or are under way; the last one to end makes the reply.
 //! 3. At most [`UNDER_WAY_MAX`] parts are under way, so that completions always find room.
 
+pub mod compressed;
 pub mod faults;
 pub mod file;
 #[cfg(test)]
@@ -19,10 +20,13 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
+use tidemark_core::backing::Slots;
+use tidemark_core::compressed::log::{Found, Room, SegmentId};
 use tidemark_core::id::{FrameId, PAGE_BYTES, SlotId, Ticket};
 use tidemark_core::machine::Machine;
 use tidemark_core::pager::{Direction, Outcome, Reply};
 
+use self::compressed::{Compressed, Damaged, Waiter, Way, blocks_of};
 use self::faults::{FaultPlan, Injected};
 use crate::machine::{LiveMachine, ZERO_SUM};
 use crate::sys::memory::{Mapping, Table};
@@ -137,6 +141,10 @@ pub struct SwapStore {
     failures: VecDeque<Failure>,
     faults: FaultPlan,
     tally: Tally,
+    /// Compressed memory, if pages are stored there first.
+    compressed: Option<Compressed>,
+    /// Segments can't be written: what does not fit in memory goes its own way.
+    is_segment_refused: bool,
 }
 
 enum Carrier {
@@ -157,6 +165,20 @@ struct Transfer {
     pages: u8,
     parts_left: u8,
     failure: Option<(SlotId, Cause)>,
+    work: Work,
+    /// A bit for each page that is nowhere but in its frame now.
+    moved: u64,
+}
+
+/// What a transfer is of.
+#[derive(Clone, Copy)]
+enum Work {
+    /// Of pages between their frames and their slots: somebody waits for the reply.
+    Pages,
+    /// Of a segment of compressed pages, as a whole.
+    Segment(SegmentId, Room),
+    /// Of the blocks of one compressed page.
+    Single(Waiter, Found, u8),
 }
 
 /// Consecutive pages of a transfer.
@@ -195,7 +217,88 @@ impl SwapStore {
             failures: VecDeque::new(),
             faults,
             tally: Tally::default(),
+            compressed: None,
+            is_segment_refused: false,
         })
+    }
+
+    /// Has pages stored in compressed memory first, of which frames and compressed pages together
+    /// take at most `pages`.
+    pub fn compress(mut self, pages: u32) -> Result<SwapStore, Errno> {
+        self.compressed = Some(Compressed::new(self.slots(), pages)?);
+        Ok(self)
+    }
+
+    /// Compressed memory, if there is any.
+    pub fn compressed(&self) -> Option<&Compressed> {
+        self.compressed.as_ref()
+    }
+
+    /// How much memory compressed pages have, in pages.
+    pub fn pages_held(&self) -> u32 {
+        self.compressed.as_ref().map_or(0, Compressed::pages_held)
+    }
+
+    /// Forgets the compressed pages of slots that were let go of. To be called before anything is
+    /// stored to slots that may be the same.
+    pub fn forget_released(&mut self, slots: &mut dyn Slots) {
+        if let Some(compressed) = &mut self.compressed {
+            while let Some(slot) = slots.take_released() {
+                compressed.remove(slot);
+            }
+        }
+    }
+
+    /// Keeps house in compressed memory, for frames and compressed pages of `pages` together.
+    /// Answers whether there is something to [submit](Self::submit).
+    pub fn tend(&mut self, slots: &mut dyn Slots, pages: u32) -> bool {
+        let Some(compressed) = &mut self.compressed else {
+            return false;
+        };
+        compressed.set_budget(pages);
+        let mut has_started = false;
+        while let Some((segment, room, bytes)) = self
+            .compressed
+            .as_mut()
+            .and_then(|it| it.tend(slots, !self.is_segment_refused))
+        {
+            let work = Work::Segment(segment, room);
+            self.start_blocks(Direction::Store, work, bytes);
+            has_started = true;
+        }
+        has_started
+    }
+
+    /// Starts a transfer of the blocks of compressed pages.
+    fn start_blocks(&mut self, direction: Direction, work: Work, bytes: u32) {
+        let transfer = self.add_transfer(Ticket(0), direction, SlotId(0), &[]);
+        self.transfers[transfer as usize].work = work;
+        let blocks = match work {
+            Work::Pages => unreachable!("pages are started by their requests"),
+            Work::Segment(..) => (bytes as usize).div_ceil(PAGE),
+            Work::Single(_, found, _) => blocks_of(found).len(),
+        };
+        let homes: Vec<SlotId> = (0..blocks as u8)
+            .map(|block| self.home_of(&self.transfers[transfer as usize], block))
+            .collect();
+        let mut start = 0;
+        for run in homes.chunk_by(|one, next| one.0 + 1 == next.0) {
+            self.queue(transfer, start, run.len());
+            start += run.len();
+        }
+    }
+
+    /// The slot whose space a page or a block of a transfer has.
+    fn home_of(&self, transfer: &Transfer, block: u8) -> SlotId {
+        let compressed = self.compressed.as_ref();
+        let home = |segment, block| compressed.expect("it has segments").home(segment, block);
+        match transfer.work {
+            Work::Pages => SlotId(transfer.first.0 + u32::from(block)),
+            Work::Segment(segment, _) => home(segment, block as usize),
+            Work::Single(_, found, _) => {
+                home(found.segment, blocks_of(found).start + block as usize)
+            }
+        }
     }
 
     /// Goes on in a forked child, with its own descriptor of the same file. Nothing may be under
@@ -365,37 +468,41 @@ impl SwapStore {
 
     /// Reads one slot at once, into the first page of `into`: see
     /// [`read_run_now`](Self::read_run_now).
-    pub fn read_now(&self, slot: SlotId, into: &mut Mapping) -> Result<(), Cause> {
+    pub fn read_now(&mut self, slot: SlotId, into: &mut Mapping) -> Result<(), Cause> {
         self.read_run_now(slot, 1, into)
     }
 
     /// Reads `count` slots from `first` on at once, into the first pages of `into`. It waits for
     /// the disk: only for an engine in the midst of a fork.
     pub fn read_run_now(
-        &self,
+        &mut self,
         first: SlotId,
         count: usize,
         into: &mut Mapping,
     ) -> Result<(), Cause> {
         let bytes = into.first_pages(count);
-        let sums = &self.sums[first.0 as usize..first.0 as usize + count];
-        let mut filled = 0;
-        // Pages of zeros were never written, and those at the end may lie beyond the file's.
-        let stored = sums.iter().rposition(|sum| *sum != ZERO_SUM);
-        let wanted = stored.map_or(0, |last| (last + 1) * PAGE);
-        while filled < wanted {
-            let offset = offset_of(first) + filled as u64;
-            match rustix::io::pread(&self.file, &mut bytes[filled..wanted], offset) {
-                Ok(0) => return Err(Cause::Short),
-                Ok(count) => filled += count,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(Cause::File(error)),
-            }
+        let is_plain = |it: &SwapStore, slot| it.sums[slot] != ZERO_SUM && !it.is_compressed(slot);
+        for (start, pages) in self.runs_of(first, count, is_plain) {
+            let slot = SlotId(first.0 + start as u32);
+            read_fully(
+                &self.file,
+                slot,
+                &mut bytes[start * PAGE..(start + pages) * PAGE],
+            )?;
         }
-        for (page, sum) in bytes.chunks_mut(PAGE).zip(sums) {
+        let sums = &self.sums[first.0 as usize..first.0 as usize + count];
+        for ((page, sum), slot) in bytes.chunks_mut(PAGE).zip(sums).zip(first.0..) {
             if *sum == ZERO_SUM {
                 page.fill(0);
-            } else if xxhash_rust::xxh3::xxh3_128(page) != *sum {
+                continue;
+            }
+            if let Some(compressed) = &mut self.compressed
+                && let Some(found) = compressed.find(SlotId(slot))
+            {
+                let read = |home, block: &mut [u8]| read_fully(&self.file, home, block);
+                compressed.copy_out(found, page, read)?;
+            }
+            if xxhash_rust::xxh3::xxh3_128(page) != *sum {
                 return Err(Cause::Differs);
             }
         }
@@ -487,6 +594,8 @@ impl SwapStore {
             pages: frames.len() as u8,
             parts_left: 0,
             failure: None,
+            work: Work::Pages,
+            moved: 0,
         };
         transfer.frames[..frames.len()].copy_from_slice(frames);
         if let Some(index) = self.unused.pop() {
@@ -504,14 +613,23 @@ impl SwapStore {
         frames: &[FrameId],
         machine: &mut LiveMachine,
     ) {
-        for (start, pages) in self.parts_of(first, frames.len()) {
+        let is_zero = |store: &SwapStore, slot| store.sums[slot] == ZERO_SUM;
+        for (start, pages) in self.runs_of(first, frames.len(), |it, slot| !is_zero(it, slot)) {
             let wanted = &frames[start..start + pages];
             if let Err(error) = machine.prepare(wanted) {
                 let slot = SlotId(first.0 + start as u32);
                 self.transfers[transfer as usize].failure = Some((slot, Cause::Memory(error)));
                 continue;
             }
-            self.queue(transfer, start, pages);
+            let from = SlotId(first.0 + start as u32);
+            for (at, pages) in self.runs_of(from, pages, |it, slot| !it.is_compressed(slot)) {
+                self.queue(transfer, start + at, pages);
+            }
+            for page in start..start + pages {
+                if self.is_compressed(first.0 as usize + page) {
+                    self.fetch_compressed(transfer, page as u8, machine);
+                }
+            }
         }
         for (slot, frame) in (first.0 as usize..).zip(frames) {
             if self.sums[slot] == ZERO_SUM {
@@ -533,24 +651,154 @@ impl SwapStore {
             self.sums[slot] = sum;
             machine.set_sum(*frame, sum);
             self.tally.zeros_stored += u64::from(sum == ZERO_SUM);
+            if let Some(compressed) = &mut self.compressed {
+                let slot = SlotId(slot as u32);
+                compressed.remove(slot);
+                if sum != ZERO_SUM {
+                    compressed.put(slot, machine.pool().bytes_of(*frame));
+                }
+            }
         }
-        for (start, pages) in self.parts_of(first, frames.len()) {
+        let is_plain = |it: &SwapStore, slot| it.sums[slot] != ZERO_SUM && !it.is_compressed(slot);
+        for (start, pages) in self.runs_of(first, frames.len(), is_plain) {
             self.queue(transfer, start, pages);
         }
     }
 
-    /// The runs of slots, relative to `first`, that are not known to hold zeros.
-    fn parts_of(&self, first: SlotId, pages: usize) -> Vec<(usize, usize)> {
-        let sums = &self.sums[first.0 as usize..first.0 as usize + pages];
-        let mut parts = Vec::new();
-        let mut start = 0;
-        for run in sums.chunk_by(|a, b| (*a == ZERO_SUM) == (*b == ZERO_SUM)) {
-            if run[0] != ZERO_SUM {
-                parts.push((start, run.len()));
+    fn is_compressed(&self, slot: usize) -> bool {
+        let compressed = self.compressed.as_ref();
+        compressed.is_some_and(|it| it.has(SlotId(slot as u32)))
+    }
+
+    /// Fetches a page of a transfer that is compressed, or has it fetched.
+    fn fetch_compressed(&mut self, transfer: u32, page: u8, machine: &mut LiveMachine) {
+        let entry = &self.transfers[transfer as usize];
+        let slot = entry.slot(page);
+        let waiter = Waiter {
+            transfer,
+            page,
+            slot,
+        };
+        let compressed = self.compressed.as_mut().expect("the page is compressed");
+        match compressed.seek(slot) {
+            Way::Here(found) => {
+                let frame = entry.frames[page as usize];
+                let into = machine.pool_mut().bytes_of_mut(frame);
+                let mut failure = compressed.take(slot, found, into).err().map(Cause::from);
+                match self.faults.next(Direction::Fetch) {
+                    Injected::Nothing | Injected::Refusal => {}
+                    Injected::Error => failure = Some(Cause::File(Errno::IO)),
+                    Injected::Flip => flip(machine, frame),
+                }
+                self.note_taken(waiter, failure);
             }
-            start += run.len();
+            Way::Coming(segment) => {
+                compressed.wait_for(segment, waiter);
+                self.transfers[transfer as usize].parts_left += 1;
+            }
+            Way::Segment(segment, room, bytes) => {
+                if let Err(error) = compressed.open(room) {
+                    compressed.end_read(segment, false);
+                    return self.note_taken(waiter, Some(Cause::Memory(error)));
+                }
+                compressed.wait_for(segment, waiter);
+                self.transfers[transfer as usize].parts_left += 1;
+                self.start_blocks(Direction::Fetch, Work::Segment(segment, room), bytes);
+            }
+            Way::Single(found, place) => {
+                self.transfers[transfer as usize].parts_left += 1;
+                self.start_blocks(Direction::Fetch, Work::Single(waiter, found, place), 0);
+            }
         }
-        parts
+    }
+
+    /// Notes what has become of a compressed page of a transfer.
+    fn note_taken(&mut self, waiter: Waiter, failure: Option<Cause>) {
+        let transfer = &mut self.transfers[waiter.transfer as usize];
+        match failure {
+            None => transfer.moved |= 1 << waiter.page,
+            Some(cause) => transfer.failure = Some((waiter.slot, cause)),
+        }
+    }
+
+    /// Has a page that waited for the blocks of others, or its own, go on.
+    fn end_waiting(&mut self, waiter: Waiter, failure: Option<Cause>, machine: &mut LiveMachine) {
+        self.note_taken(waiter, failure);
+        let transfer = &mut self.transfers[waiter.transfer as usize];
+        transfer.parts_left -= 1;
+        if transfer.parts_left == 0 {
+            self.finish(waiter.transfer, machine);
+        }
+    }
+
+    /// A segment has been read or written, or could not be.
+    fn finish_segment(
+        &mut self,
+        (segment, direction): (SegmentId, Direction),
+        failure: Option<Cause>,
+        machine: &mut LiveMachine,
+    ) {
+        let compressed = self.compressed.as_mut().expect("it has segments");
+        if direction == Direction::Store {
+            self.is_segment_refused |= failure.is_some();
+            return compressed.end_write(segment, failure.is_none());
+        }
+        compressed.end_read(segment, failure.is_none());
+        while let Some(waiter) = self
+            .compressed
+            .as_mut()
+            .and_then(|it| it.take_waiter(segment))
+        {
+            let failure = failure.or_else(|| self.take_waited(waiter, machine).err());
+            self.end_waiting(waiter, failure, machine);
+        }
+    }
+
+    /// Decompresses a page whose segment has been read.
+    fn take_waited(&mut self, waiter: Waiter, machine: &mut LiveMachine) -> Result<(), Cause> {
+        let frame = self.transfers[waiter.transfer as usize].frames[waiter.page as usize];
+        let compressed = self.compressed.as_mut().expect("it has segments");
+        let found = compressed.find(waiter.slot).ok_or(Damaged)?;
+        let into = machine.pool_mut().bytes_of_mut(frame);
+        Ok(compressed.take(waiter.slot, found, into)?)
+    }
+
+    /// The blocks of a compressed page have been read, or could not be.
+    fn finish_single(
+        &mut self,
+        (waiter, found, place): (Waiter, Found, u8),
+        failure: Option<Cause>,
+        machine: &mut LiveMachine,
+    ) {
+        let frame = self.transfers[waiter.transfer as usize].frames[waiter.page as usize];
+        let compressed = self.compressed.as_mut().expect("the page is compressed");
+        let failure = failure.or_else(|| {
+            let into = machine.pool_mut().bytes_of_mut(frame);
+            let taken = compressed.take_single(waiter.slot, found, place, into);
+            taken.err().map(Cause::from)
+        });
+        compressed.leave_single(place);
+        self.end_waiting(waiter, failure, machine);
+    }
+
+    /// The runs of `pages` slots from `first` on, relative to that, of which all are `chosen`.
+    fn runs_of(
+        &self,
+        first: SlotId,
+        pages: usize,
+        chosen: impl Fn(&SwapStore, usize) -> bool,
+    ) -> Vec<(usize, usize)> {
+        let mut runs: Vec<(usize, usize)> = Vec::new();
+        for page in 0..pages {
+            if !chosen(self, first.0 as usize + page) {
+                continue;
+            }
+            match runs.last_mut() {
+                Some((start, length)) if *start + *length == page => *length += 1,
+                _ => runs.push((page, 1)),
+            }
+        }
+        runs
     }
 
     fn queue(&mut self, transfer: u32, start: usize, pages: usize) {
@@ -569,9 +817,20 @@ impl SwapStore {
     fn send(&mut self, part: Part, machine: &LiveMachine) -> Result<bool, Errno> {
         let transfer = &self.transfers[part.transfer as usize];
         let (direction, tag) = (transfer.direction, part.tag());
-        let frames = &transfer.frames[part.range()];
-        let offset = offset_of(transfer.slot(part.start));
-        let buffers = Buffers::of_frames(machine.pool(), frames);
+        let offset = offset_of(self.home_of(transfer, part.start));
+        let (start, pages) = (part.start as usize, part.pages as usize);
+        let compressed = self.compressed.as_ref();
+        let buffers = match transfer.work {
+            Work::Pages => Buffers::of_frames(machine.pool(), &transfer.frames[part.range()]),
+            Work::Segment(_, room) => {
+                let compressed = compressed.expect("it has segments");
+                compressed.buffers(room, start, pages)
+            }
+            Work::Single(_, _, place) => {
+                let compressed = compressed.expect("the page is compressed");
+                compressed.single_buffers(place, start, pages)
+            }
+        };
         self.carry(direction, offset, &buffers, tag)
     }
 
@@ -610,23 +869,32 @@ impl SwapStore {
 
     fn handle_completion(&mut self, completion: Completion, machine: &mut LiveMachine) {
         let part = Part::from_tag(completion.tag);
+        let home = self.home_of(&self.transfers[part.transfer as usize], part.start);
         let transfer = &mut self.transfers[part.transfer as usize];
         let mut result = completion.result;
-        match self.faults.next(transfer.direction) {
-            Injected::Nothing => {}
-            Injected::Error => result = Err(Errno::IO),
-            Injected::Refusal => result = Err(Errno::AGAIN),
-            Injected::Flip => flip(machine, transfer.frames[part.start as usize]),
+        match (self.faults.next(transfer.direction), transfer.work) {
+            (Injected::Nothing, _) => {}
+            (Injected::Error, _) => result = Err(Errno::IO),
+            (Injected::Refusal, _) => result = Err(Errno::AGAIN),
+            (Injected::Flip, Work::Pages) => {
+                flip(machine, transfer.frames[part.start as usize]);
+            }
+            (Injected::Flip, Work::Segment(_, room)) => {
+                let compressed = self.compressed.as_mut().expect("it has segments");
+                compressed.flip(room, part.start as usize);
+            }
+            (Injected::Flip, Work::Single(_, found, place)) => {
+                let compressed = self.compressed.as_mut().expect("the page is compressed");
+                compressed.flip_single(found, place);
+            }
         }
         transfer.parts_left -= 1;
         match result {
             Ok(bytes) if bytes == part.pages as usize * PAGE => self.note_moved(part),
             Ok(bytes) if bytes >= PAGE => self.go_on(part, (bytes / PAGE) as u8),
             Err(Errno::INTR | Errno::AGAIN) if part.tries < TRIES_MAX => self.put_off(part),
-            Ok(_) => transfer.failure = Some((transfer.slot(part.start), Cause::Short)),
-            Err(error) => {
-                transfer.failure = Some((transfer.slot(part.start), Cause::File(error)));
-            }
+            Ok(_) => transfer.failure = Some((home, Cause::Short)),
+            Err(error) => transfer.failure = Some((home, Cause::File(error))),
         }
         if self.transfers[part.transfer as usize].parts_left == 0 {
             self.finish(part.transfer, machine);
@@ -661,10 +929,27 @@ impl SwapStore {
     /// Makes the reply of a transfer whose parts have all ended.
     fn finish(&mut self, index: u32, machine: &mut LiveMachine) {
         let mut transfer = self.transfers[index as usize];
+        let failure = transfer.failure.map(|(_, cause)| cause);
+        match transfer.work {
+            Work::Pages => {}
+            Work::Segment(segment, _) => {
+                self.unused.push(index);
+                return self.finish_segment((segment, transfer.direction), failure, machine);
+            }
+            Work::Single(waiter, found, place) => {
+                self.unused.push(index);
+                return self.finish_single((waiter, found, place), failure, machine);
+            }
+        }
         let frames = &transfer.frames[..transfer.pages as usize];
         machine.release(frames);
         if transfer.direction == Direction::Fetch && transfer.failure.is_none() {
             transfer.failure = self.verify(transfer.first, frames, machine);
+            // What was compressed is nowhere else any more.
+            let moved = (0..)
+                .zip(frames)
+                .filter(|(page, _)| transfer.moved >> page & 1 > 0);
+            moved.for_each(|(_, frame)| machine.forget_sum(*frame));
         }
         if transfer.failure.is_some() && transfer.direction == Direction::Store {
             frames.iter().for_each(|frame| machine.forget_sum(*frame));
@@ -774,6 +1059,27 @@ impl Part {
     fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.start as usize + self.pages as usize
     }
+}
+
+impl From<Damaged> for Cause {
+    fn from(_: Damaged) -> Cause {
+        Cause::Differs
+    }
+}
+
+/// Reads what is stored from `slot` on, until `into` is full.
+fn read_fully(file: &OwnedFd, slot: SlotId, into: &mut [u8]) -> Result<(), Cause> {
+    let mut filled = 0;
+    while filled < into.len() {
+        let offset = offset_of(slot) + filled as u64;
+        match rustix::io::pread(file, &mut into[filled..], offset) {
+            Ok(0) => return Err(Cause::Short),
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Cause::File(error)),
+        }
+    }
+    Ok(())
 }
 
 fn offset_of(slot: SlotId) -> u64 {

@@ -127,6 +127,7 @@ impl Management {
             (control::MEMORY, memory_bytes.to_string().into()),
             (control::POLICY, policy.into()),
             (control::MODE, super::mode(arguments).into()),
+            (control::STORE, arguments.store().into()),
         ];
         if arguments.in_step {
             environment.push((control::IN_STEP, "1".into()));

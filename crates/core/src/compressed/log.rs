@@ -80,7 +80,7 @@ struct Segment {
     left_as: u64,
 }
 
-/// What has become free, for whoever keeps the bytes.
+/// What has become free, for whoever keeps the bytes. Until it is handed over it is nobody's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Freed {
     /// Nothing lies in this room any more.
@@ -250,13 +250,13 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             }
             State::Disk => {}
         }
-        if matches!(segment.state, State::Clean | State::Disk) {
-            self.freed.push(Freed::Disk(id));
+        match segment.state {
+            State::Clean | State::Disk => self.freed.push(Freed::Disk(id)),
+            _ => self.unused.push(id.0),
         }
         let room = segment.room.take();
         segment.state = State::Free;
         segment.order = Vec::new();
-        self.unused.push(id.0);
         if let Some(room) = room {
             self.give_room_back(room);
         }
@@ -264,7 +264,6 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
 
     fn give_room_back(&mut self, room: Room) {
         self.rooms_in_use -= 1;
-        self.rooms_free.push(room);
         self.freed.push(Freed::Room(room));
     }
 
@@ -445,9 +444,14 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         age * 8 <= u64::from(self.rooms_in_use)
     }
 
-    /// Hands over the next thing that has become free.
+    /// Hands over the next thing that has become free. It is not used again before.
     pub fn take_freed(&mut self) -> Option<Freed> {
-        self.freed.pop()
+        let freed = self.freed.pop()?;
+        match freed {
+            Freed::Room(room) => self.rooms_free.push(room),
+            Freed::Disk(segment) => self.unused.push(segment.0),
+        }
+        Some(freed)
     }
 
     /// How many rooms of memory are in use.

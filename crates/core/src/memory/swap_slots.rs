@@ -35,6 +35,11 @@ pub trait Slots: Send {
         None
     }
 
+    /// Hands over the next slot that this memory has let go of altogether, where that is noted.
+    fn take_released(&mut self) -> Option<SlotId> {
+        None
+    }
+
     /// Whether a slot surely has one owner and no more, who may then write to it again.
     fn has_one_owner(&self, _slot: SlotId) -> bool {
         false

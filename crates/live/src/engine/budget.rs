@@ -71,7 +71,7 @@ impl Engine {
         if self.control.is_none() || self.sampling.is_some() {
             return;
         }
-        let in_use = self.vm.frames().in_use();
+        let in_use = self.in_use();
         let found = anonymous_pages.saturating_sub(u64::from(in_use) + BESIDE_FREE);
         // What is only there until it is found and becomes a frame is not there the next time.
         let beside = found.min(std::mem::replace(&mut self.asking.beside_last, found));
@@ -90,12 +90,37 @@ impl Engine {
 
     /// How many frames the core may use of what this process may.
     pub(super) fn limit(&self) -> u32 {
-        (self.budget - self.beside).max(self.vm.config().reserve + 1)
+        let left = self.shared_pages().saturating_sub(self.compressed);
+        left.max(self.vm.config().reserve + 1)
     }
 
-    /// How many frames this process has, with what counts as such.
+    /// How many pages frames and compressed pages may have together.
+    pub(super) fn shared_pages(&self) -> u32 {
+        self.budget - self.beside
+    }
+
+    /// How many pages frames and compressed pages have.
+    pub(super) fn in_use(&self) -> u32 {
+        self.vm.frames().in_use() + self.store.pages_held()
+    }
+
+    /// How many pages of memory this process has, with what counts as such.
     fn used(&self) -> u32 {
-        self.vm.frames().in_use() + self.beside
+        self.in_use() + self.beside
+    }
+
+    /// Keeps house in compressed memory, and has the core use what that leaves. Answers whether
+    /// anything follows from it.
+    pub(super) fn tend_compressed(&mut self) -> bool {
+        let pages = self.shared_pages();
+        let has_started = self.store.tend(self.vm.slots_mut(), pages);
+        let compressed = self.store.pages_held();
+        if compressed == self.compressed {
+            return has_started;
+        }
+        self.compressed = compressed;
+        self.tell_limit();
+        true
     }
 
     /// Notes in the record whether frames are short. What is published must be current.
@@ -130,18 +155,18 @@ impl Engine {
 
     /// Sees to it before a fork that two processes can hold what this one does: where neither what
     /// nobody has nor what is not used here suffices for a child, lowers the budget to a half,
-    /// having asked for as much as two need. Answers what is left. The record follows when there is
+    /// having asked for as much as two need. Answers how many pages are left. The record follows when there is
     /// one for the child: [`split_budget`](Self::split_budget).
     pub(super) fn make_way(&mut self) -> u32 {
         // Alone, nobody would give anything back; and what is recorded has room for all of it.
         if self.control.is_none() || self.sampling.is_some() {
-            return self.limit();
+            return self.shared_pages();
         }
         let in_use = u64::from(self.used());
         let is_enough = self.shared.unassigned() >= share::needs_at_fork(in_use)
             || share::left_at_fork(self.budget.into(), in_use).is_some();
         if is_enough {
-            return self.limit();
+            return self.shared_pages();
         }
         self.ask_for_two();
         let least = self.vm.config().reserve + 1;
@@ -149,7 +174,7 @@ impl Engine {
         self.beside = self.beside.min(self.budget / BESIDE_PART);
         self.now = now();
         self.tell_limit();
-        self.limit()
+        self.shared_pages()
     }
 
     /// Gives a child that is about to be forked what it needs: of what nobody has, of what this

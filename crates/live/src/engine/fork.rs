@@ -110,7 +110,7 @@ impl Engine {
         tidemark_core::machine::Machine::settle(&mut self.machine);
         let child = self.claim_child();
         let budget = self.shared.process(self.record()).budget();
-        self.freeze.is_excess_shared = self.vm.frames().in_use() > budget.min(half);
+        self.freeze.is_excess_shared = self.in_use() > budget.min(half);
         // What was touched before the fork stands before what the child touches.
         self.publish_samples();
         self.waiting.requeue_all();
@@ -126,7 +126,7 @@ impl Engine {
         self.freeze.is_frozen = true;
     }
 
-    /// Ends all transfers, and gives up frames until no more than `half` are in use, if that does
+    /// Ends all transfers, and gives up memory until no more than `half` is in use, if that does
     /// not take long. Transfers that come to no end are the end of the program: `what` it was.
     pub(super) fn end_transfers_before(&mut self, what: &'static str, half: u32) {
         let start = now();
@@ -135,13 +135,13 @@ impl Engine {
             self.now = now();
             if self.settle_changes() {
                 self.collect_replies();
-                if self.vm.frames().in_use() > half && self.now < halved {
+                if self.in_use() > half && self.now < halved {
                     self.vm.handle_tick(self.now, &mut self.machine);
                 }
                 self.carry_out();
                 self.machine.retry_deferred();
             }
-            let is_halved = self.vm.frames().in_use() <= half || self.now >= halved;
+            let is_halved = self.in_use() <= half || self.now >= halved;
             let is_idle = is_halved && self.vm.transfers_pending() == 0 && self.store.is_idle();
             if is_idle && !self.machine.has_deferred() && self.changes.is_settled() {
                 break;

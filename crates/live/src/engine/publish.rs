@@ -61,8 +61,7 @@ impl Before {
 impl Engine {
     /// Writes all counters into this process's record.
     pub(super) fn publish(&mut self) {
-        self.freeze
-            .note_in_use(self.vm.frames().in_use(), self.limit());
+        self.freeze.note_in_use(self.in_use(), self.shared_pages());
         self.copy_counters();
         self.count_pinned();
         let record = self.shared.process(self.record());
@@ -133,12 +132,12 @@ impl Engine {
         }
         let stored = store.zeros_stored - past.store.zeros_stored;
         self.gauges.add(Counter::ZeroPages, stored);
+        let charged = u64::from(self.frames_charged());
+        let peak_so_far = self.gauges.get(Counter::FramesPeak).max(charged);
         let peak = match past.is_forked {
-            true => self
-                .gauges
-                .get(Counter::FramesPeak)
-                .max(u64::from(self.frames_charged())),
-            false => core.frames_peak,
+            true => peak_so_far,
+            false if self.store.compressed().is_none() => core.frames_peak,
+            false => peak_so_far,
         };
         self.gauges.set(Counter::FramesPeak, peak);
     }
@@ -166,13 +165,13 @@ impl Engine {
         self.machine.tally().busy + self.machine.tally().disowned
     }
 
-    /// The frames that count against the budget. If a fork could not wait until this process was
+    /// The pages that count against the budget, in frames and compressed. If a fork could not wait until this process was
     /// down to its half, what parent and child have above their budgets are pages that they share,
     /// which are charged once.
     pub(super) fn frames_charged(&self) -> u32 {
-        let in_use = self.vm.frames().in_use();
+        let in_use = self.in_use();
         match self.freeze.is_excess_shared() {
-            true => in_use.min(self.limit()),
+            true => in_use.min(self.shared_pages()),
             false => in_use,
         }
     }

@@ -49,6 +49,8 @@ pub struct Setup {
     pub is_in_thread: bool,
     /// Whether the program waits at each fault until all that follows from it is over.
     pub is_in_step: bool,
+    /// Whether pages are stored in compressed memory first.
+    pub is_compressed: bool,
     /// Faults to inject into the store.
     pub faults: FaultPlan,
     /// Where decisions are logged, without a supervisor.
@@ -105,6 +107,17 @@ impl Setup {
                 });
             }
         };
+        let is_compressed = match text(control::STORE).as_deref() {
+            None | Some(control::STORE_FILE) => false,
+            Some(control::STORE_COMPRESSED) => true,
+            Some(other) => {
+                let value = Some(other.into());
+                return Err(Trouble::BadSetting {
+                    name: control::STORE,
+                    value,
+                });
+            }
+        };
         let faults = text(control::FAULT).unwrap_or_default();
         let faults = FaultPlan::parse(&faults).map_err(|wrong| Trouble::BadSetting {
             name: control::FAULT,
@@ -121,6 +134,7 @@ impl Setup {
             policy,
             is_in_thread,
             is_in_step: std::env::var_os(control::IN_STEP).is_some(),
+            is_compressed,
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
             counters: std::env::var_os(control::COUNTERS).map(absolute),
@@ -181,8 +195,11 @@ impl Setup {
         Ok(machine)
     }
 
-    fn open_store(&self, swap: OwnedFd, slots: u32) -> Result<SwapStore, Trouble> {
-        let store = SwapStore::new(swap, slots, self.means(), self.faults.clone());
+    fn open_store(&self, swap: OwnedFd, slots: u32, frames: u32) -> Result<SwapStore, Trouble> {
+        let mut store = SwapStore::new(swap, slots, self.means(), self.faults.clone());
+        if self.is_compressed {
+            store = store.and_then(|store| store.compress(frames));
+        }
         store.map_err(call("starting the swap store"))
     }
 
@@ -242,7 +259,8 @@ impl Engine {
         let budget = lent.budget.clamp(1, frames_max);
         let machine = setup.open_machine(frames_max, hand)?;
         let record = Arc::new(AtomicU32::new(lent.record.0));
-        let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record));
+        let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record))
+            .note_released_if(setup.is_compressed);
         let (decisions, sampling) = setup.begin_log(lent.decisions, lent.control.as_ref())?;
         let config = Setup::config((frames_max, budget), decisions.is_some(), &sampling);
         let policy = tidemark_plugin::build(&setup.policy, frames_max, budget, 1, &[]);
@@ -250,7 +268,7 @@ impl Engine {
         let mut vm = Vm::new(config, policy, Box::new(slots));
         let space = vm.create_space();
         let swap_file = lent.swap.as_raw_fd();
-        let store = setup.open_store(lent.swap, lent.shared.swap_slots())?;
+        let store = setup.open_store(lent.swap, lent.shared.swap_slots(), frames_max)?;
         let process = lent.shared.process(lent.record);
         process.start(pid(), parent_pid(), &setup.name, now().0);
         let engine = Engine {
@@ -291,6 +309,7 @@ impl Engine {
             turns_in_vain: 0,
             budget,
             beside: 0,
+            compressed: 0,
             asking: Default::default(),
             setup,
         };

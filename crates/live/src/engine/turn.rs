@@ -168,6 +168,8 @@ impl Engine {
 
     pub(super) fn start_transfers(&mut self) -> bool {
         let mut has_started = false;
+        // Slots that were let go of may be those of what is stored next.
+        self.store.forget_released(self.vm.slots_mut());
         while let Some(request) = self.vm.poll_request() {
             let Place::Swap { first } = request.place else {
                 unreachable!("nothing external is mapped here");
@@ -186,6 +188,7 @@ impl Engine {
                 .start(ticket, request.direction, first, frames, &mut self.machine);
             has_started = true;
         }
+        has_started |= self.tend_compressed();
         if has_started {
             // Before the first byte is on its way: whoever cleans up after this process must know.
             let under_way = u64::from(self.vm.laundry());

@@ -123,6 +123,50 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), count * PAGE) }
     }
 
+    /// The `bytes` from `offset` on, to read. Only for what nobody writes to meanwhile.
+    pub fn part(&self, offset: usize, bytes: usize) -> &[u8] {
+        assert!(
+            offset
+                .checked_add(bytes)
+                .is_some_and(|end| end <= self.bytes)
+        );
+        // SAFETY: inside the mapping; the caller knows that it is open and at rest.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(offset), bytes) }
+    }
+
+    /// The same, to write. Only for what nobody else touches meanwhile.
+    pub fn part_mut(&mut self, offset: usize, bytes: usize) -> &mut [u8] {
+        assert!(
+            offset
+                .checked_add(bytes)
+                .is_some_and(|end| end <= self.bytes)
+        );
+        // SAFETY: inside the mapping; `&mut self` makes the access exclusive among threads, and the
+        // caller knows that the kernel carries nothing to or from there.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(offset), bytes) }
+    }
+
+    /// Gives the pages of `bytes` from `offset` on back to the host.
+    pub fn drop_part(&mut self, offset: usize, bytes: usize) -> Result<(), Errno> {
+        assert!(
+            offset
+                .checked_add(bytes)
+                .is_some_and(|end| end <= self.bytes)
+        );
+        let drop = || {
+            // SAFETY: a part of this mapping, whose contents the caller lets go of.
+            unsafe {
+                let start = self.start.as_ptr().add(offset).cast();
+                rustix::mm::madvise(start, bytes, Advice::LinuxDontNeed)
+            }
+        };
+        match drop() {
+            // Locked by the program, with all else that it has.
+            Err(Errno::INVAL) if reserve::unlock() => drop(),
+            other => other,
+        }
+    }
+
     /// Reads one byte. Where the mapping is registered, this may wait for a page.
     pub fn get(&self, offset: usize) -> u8 {
         assert!(offset < self.bytes);

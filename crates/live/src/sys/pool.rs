@@ -90,14 +90,12 @@ impl Pool {
 
     /// The XXH3-128 sum of what a slot holds.
     pub fn sum(&self, frame: FrameId) -> u128 {
-        // SAFETY: the slot lies in the pool. Nobody writes to it: programs reach pages only after
-        // they were moved away, and transfers into it are over before it is asked for its sum.
-        xxh3_128(unsafe { std::slice::from_raw_parts(self.address(frame) as *const u8, PAGE) })
+        xxh3_128(self.bytes_of(frame))
     }
 
     /// Fills a slot with zeros.
     pub fn clear(&mut self, frame: FrameId) {
-        // SAFETY: the slot lies in the pool, and nobody else reads or writes it (see `sum`).
+        // SAFETY: the slot lies in the pool, and nobody else reads or writes it (see `bytes_of`).
         unsafe { std::ptr::write_bytes(self.address(frame) as *mut u8, 0, PAGE) };
     }
 
@@ -109,9 +107,22 @@ impl Pool {
         unsafe { std::ptr::copy_nonoverlapping(from, to, PAGE) };
     }
 
+    /// What a slot holds.
+    pub fn bytes_of(&self, frame: FrameId) -> &[u8] {
+        // SAFETY: the slot lies in the pool. Nobody writes to it: programs reach pages only after
+        // they were moved away, and transfers into it are over before its bytes are looked at.
+        unsafe { std::slice::from_raw_parts(self.address(frame) as *const u8, PAGE) }
+    }
+
+    /// The same, to write.
+    pub fn bytes_of_mut(&mut self, frame: FrameId) -> &mut [u8] {
+        // SAFETY: the slot lies in the pool, and nobody else reads or writes it (see `bytes_of`).
+        unsafe { std::slice::from_raw_parts_mut(self.address(frame) as *mut u8, PAGE) }
+    }
+
     /// Copies out what a slot holds.
     pub fn read(&self, frame: FrameId, into: &mut [u8; PAGE]) {
-        // SAFETY: the slot lies in the pool; see `sum`.
+        // SAFETY: the slot lies in the pool; see `bytes_of`.
         unsafe {
             std::ptr::copy_nonoverlapping(self.address(frame) as *const u8, into.as_mut_ptr(), PAGE)
         };

@@ -151,13 +151,7 @@ impl AsFd for AtOnce {
 }
 
 impl Job {
-    fn new(
-        direction: Direction,
-        file: RawFd,
-        offset: u64,
-        buffers: &Buffers,
-        tag: u64,
-    ) -> Job {
+    fn new(direction: Direction, file: RawFd, offset: u64, buffers: &Buffers, tag: u64) -> Job {
         Job {
             direction,
             file,
@@ -230,7 +224,11 @@ fn transfer(job: &Job) -> Result<usize, Errno> {
             Direction::Fetch => {
                 let mut slices = job.buffers;
                 let first = slices.list_mut().cast::<IoSliceMut<'_>>();
-                rustix::io::preadv(file, std::slice::from_raw_parts_mut(first, count), job.offset)
+                rustix::io::preadv(
+                    file,
+                    std::slice::from_raw_parts_mut(first, count),
+                    job.offset,
+                )
             }
             Direction::Store => {
                 let first = first.cast::<IoSlice<'_>>();

@@ -169,7 +169,10 @@ fn every_page_is_found_where_its_bytes_are() {
         let (mut log, mut store, mut model) = (log(300), Store::default(), BTreeMap::new());
         for number in 1..2000 {
             take_step(&mut numbers, &mut log, &mut store, &mut model, number);
-            while let Some(freed) = log.take_freed() {
+            // What is free is given back late: nothing else may be there by then.
+            while number % 7 == 0
+                && let Some(freed) = log.take_freed()
+            {
                 if let Freed::Room(room) = freed {
                     let is_read_to = |(_, it): &(SegmentId, Room)| *it == room;
                     assert!(!store.writing.iter().any(is_read_to));
