@@ -113,7 +113,8 @@ impl Engine {
         let at = page_of(arrival.address);
         // One that has to wait for the disk first is woken with what that brings.
         let is_wanted = self.place.wanted_on(arrival.thread).is_some();
-        if is_wanted && self.vm.slot_at(self.space, at).is_none() {
+        let slot = self.vm.slot_at(self.space, at);
+        if is_wanted && slot.is_none_or(|slot| self.store.is_near(slot)) {
             self.place.hold(arrival.thread, self.now);
         }
         self.serve(arrival);

@@ -17,8 +17,6 @@ use tidemark_core::time::Time;
 const WINDOW_FAULTS: u32 = 64;
 /// ... in no more than this: what is saved of each, 45 µs at most, is little of 250.
 const WINDOW_NS_MOST: u64 = WINDOW_FAULTS as u64 * 250_000;
-/// At least this part of them must be another thread's than the one before,
-const TURNS_PART: u32 = 8;
 /// and at least this part of those that were looked up from another processor than the engine's.
 const AWAY_PART: u32 = 4;
 /// How long a series lasts at first ...
@@ -143,7 +141,7 @@ impl Gather {
 impl Count {
     /// Whether several threads fault at the same time, not all of them beside the engine.
     fn is_scattered(&self) -> bool {
-        self.turns * TURNS_PART >= self.faults && self.away * AWAY_PART >= self.samples.max(1)
+        self.away * AWAY_PART >= self.samples.max(1)
     }
 }
 

@@ -21,6 +21,8 @@ use crate::sys::thread::{self, CpuFinder};
 /// One fault in so many is looked at: to ask where a thread runs costs three system calls. An odd
 /// number: two threads that take turns are looked at in turn, too.
 const SAMPLE_EVERY: u32 = 5;
+/// The same where the answer has to come from the kernel as text. A multiple of the other.
+const DEAR_EVERY: u32 = 15;
 /// The engine moves when so many samples in a row came from the same other processor.
 const SAMPLES_AGREEING: u32 = 2;
 /// How long a thread waits awake for a page from the disk. Falling asleep and being woken takes 5
@@ -213,13 +215,17 @@ impl Place {
 
     /// Looks up on which processor the thread of a sample runs.
     fn look_up(&mut self, number: u32, managed: &Ranges) {
-        let Some(finder) = self.finder else { return };
-        let address = finder.address_for(number);
+        let finder = self.finder;
+        let address = finder.and_then(|finder| finder.address_for(number));
         // What is in managed memory must not be read from here: it may be missing.
         let address = address.filter(|address| !managed.contains(*address));
-        let Some(cpu) = address.and_then(|address| finder.read(address)) else {
-            return;
+        let found = address.zip(finder);
+        let cpu = match found.and_then(|(address, finder)| finder.read(address)) {
+            Some(cpu) => Some(cpu),
+            None if self.faults.is_multiple_of(DEAR_EVERY) => thread::last_cpu(number),
+            None => None,
         };
+        let Some(cpu) = cpu else { return };
         self.agreeing = if cpu == self.last_cpu {
             self.agreeing + 1
         } else {

@@ -164,13 +164,35 @@ pub fn only(cpu: u32) -> Option<CpuSet> {
 ///
 /// Source: Linux, `Documentation/scheduler/sched-stats.rst`: the second number of `schedstat`.
 pub fn waited_ns(number: u32) -> Option<u64> {
-    let path = format!("/proc/self/task/{number}/schedstat");
+    read_about(number, "schedstat", |text| {
+        text.split_ascii_whitespace().nth(1)?.parse().ok()
+    })
+}
+
+/// The processor that the thread `number` of this process runs on or ran on last, by the kernel's
+/// word. Takes some microseconds; see [`CpuFinder`] for less.
+///
+/// Source: Linux, `proc_pid_stat(5)`: the 39th field.
+pub fn last_cpu(number: u32) -> Option<u32> {
+    read_about(number, "stat", |text| {
+        // The name, which is the second, may hold anything.
+        let (_, rest) = text.rsplit_once(')')?;
+        rest.split_ascii_whitespace().nth(36)?.parse().ok()
+    })
+}
+
+/// Reads what the kernel says of the thread `number` of this process.
+fn read_about<Answer>(
+    number: u32,
+    file: &str,
+    find: impl FnOnce(&str) -> Option<Answer>,
+) -> Option<Answer> {
+    let path = format!("/proc/self/task/{number}/{file}");
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
-    let mut text = [0; 80];
+    let mut text = [0; 512];
     let length = rustix::io::read(&file, &mut text).ok()?;
-    let text = std::str::from_utf8(&text[..length]).ok()?;
-    text.split_ascii_whitespace().nth(1)?.parse().ok()
+    find(std::str::from_utf8(&text[..length]).ok()?)
 }
 
 /// The processor the calling thread is on.
