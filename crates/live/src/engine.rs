@@ -14,8 +14,7 @@
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
 //! [`locks`] lets go of what is locked, [`here`] serves on the program's threads, [`asks`] answers
 //! them, [`fork`] goes through forks, [`feed`] makes up for those without warning, [`publish`]
-//! shows counters, [`place`] follows the program's processor, [`pull`] brings the program to the
-//! disk's, [`gather`] its threads to the engine's, [`sampling`] records which pages are touched,
+//! shows counters, [`place`] keeps engine and program on one processor, [`sampling`] records which pages are touched,
 //! [`neighbours`] finds first touches many at a time, [`outside`] keeps what the kernel holds and
 //! memory has no room for, [`step`] keeps the program in step, [`aside`] leaves it alone for a
 //! moment, [`ending`] sees its last thread go, [`wipe`] has memory read as zeros in children,
@@ -30,14 +29,12 @@ mod ending;
 mod faults;
 mod feed;
 mod fork;
-mod gather;
 mod here;
 mod locks;
 mod neighbours;
 mod outside;
 mod place;
 mod publish;
-mod pull;
 mod sampling;
 mod start;
 mod step;

@@ -148,6 +148,8 @@ struct Slot {
     contents: Contents,
     /// Whether `sum` is that of the present contents.
     is_sum_current: bool,
+    /// Whether the contents are surely not what the page's pager holds.
+    is_unsaved: bool,
     /// Whether a transfer reads or writes the slot: its page must stay there.
     is_held: bool,
     /// Whether its page was in the program since it was last asked whether it is modified.
@@ -201,6 +203,7 @@ impl LiveMachine {
             standing: Standing::Unmapped,
             contents: Contents::Hole,
             is_sum_current: false,
+            is_unsaved: false,
             is_held: false,
             was_entered: false,
         };
@@ -326,7 +329,7 @@ impl LiveMachine {
     /// does not hold the contents after all.
     pub(crate) fn forget_sum(&mut self, frame: FrameId) {
         let slot = &mut self.slots[frame.index()];
-        slot.sum = !slot.sum;
+        slot.is_unsaved = true;
         slot.is_sum_current = false;
     }
 
@@ -335,6 +338,17 @@ impl LiveMachine {
         let slot = self.unmapped(frame);
         slot.sum = sum;
         slot.is_sum_current = true;
+        slot.is_unsaved = false;
+    }
+
+    /// Whether an unmapped frame holds nothing but zeros.
+    pub fn is_zero(&mut self, frame: FrameId) -> bool {
+        let slot = *self.unmapped(frame);
+        match slot.contents {
+            Contents::Hole | Contents::Zeros => true,
+            Contents::Bytes if slot.is_sum_current => slot.sum == ZERO_SUM,
+            Contents::Bytes => self.pool.is_zero(frame),
+        }
     }
 
     /// The sum of the contents of an unmapped frame, computed unless it is known.
@@ -598,6 +612,7 @@ impl Machine for LiveMachine {
         let slot = self.writable(frame);
         slot.sum = ZERO_SUM;
         slot.is_sum_current = true;
+        slot.is_unsaved = false;
         slot.was_entered = false;
         if slot.contents == Contents::Bytes {
             slot.contents = Contents::Zeros;
@@ -616,6 +631,7 @@ impl Machine for LiveMachine {
         }
         let slot = self.unmapped(to);
         slot.sum = ZERO_SUM;
+        slot.is_unsaved = false;
         slot.was_entered = false;
         if let Some(at) = stood_at {
             self.enter(SpaceId(0), at, from, Rights::Write);
@@ -631,6 +647,7 @@ impl Machine for LiveMachine {
         slot.was_entered = true;
         slot.sum = ZERO_SUM;
         slot.is_sum_current = false;
+        slot.is_unsaved = false;
     }
 
     fn disown(&mut self, frame: FrameId) -> bool {
@@ -696,9 +713,18 @@ impl PageBits for LiveMachine {
             // It could not be unmapped: a setback tells why.
             return true;
         }
-        let sum = self.sum(frame);
         let slot = &mut self.slots[frame.index()];
         let was_entered = std::mem::take(&mut slot.was_entered);
+        if slot.is_unsaved {
+            return true;
+        }
+        if slot.sum == ZERO_SUM && !self.is_zero(frame) {
+            // A page that no pager holds takes no sum to find out about.
+            self.forget_sum(frame);
+            return true;
+        }
+        let sum = self.sum(frame);
+        let slot = &mut self.slots[frame.index()];
         let is_modified = sum != slot.sum || (self.is_suspicious && was_entered);
         slot.sum = sum;
         slot.is_sum_current = true;

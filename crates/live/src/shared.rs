@@ -43,7 +43,7 @@ mod owned;
 /// The first word of the shared memory: "TIDEMARK" in ASCII, least byte first.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 /// How many processes can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// How many buckets a latency histogram has. See [`bucket_of`].
@@ -88,6 +88,10 @@ enum Field {
     EndNs,
     Ending,
     Asked,
+    /// One more than the processor that the process's threads were confined to last, ...
+    Confined,
+    /// ... and the processors that they may use otherwise, a bit each.
+    ConfinedFrom,
     Name,
 }
 
@@ -543,6 +547,21 @@ impl<'a> Process<'a> {
     /// The process id.
     pub fn pid(&self) -> u32 {
         self.field(Field::Pid).load(Relaxed) as u32
+    }
+
+    /// To which processor the process's threads were confined last, if they ever were, and which they
+    /// may use otherwise, a bit each.
+    pub fn confined(&self) -> Option<(u32, u64)> {
+        let number = self.field(Field::Confined).load(Acquire);
+        let from = self.field(Field::ConfinedFrom).load(Relaxed);
+        Some((number.checked_sub(1)? as u32, from))
+    }
+
+    /// Says to which processor threads are confined from now on. Engine only.
+    pub fn set_confined(&self, cpu: u32, from: u64) {
+        self.field(Field::ConfinedFrom).store(from, Relaxed);
+        self.field(Field::Confined)
+            .store(u64::from(cpu) + 1, Release);
     }
 
     /// The parent's process id.

@@ -507,8 +507,7 @@ impl SwapStore {
             {
                 let read = |home, block: &mut [u8]| read_fully(&self.file, home, block);
                 compressed.copy_out(found, page, read)?;
-            }
-            if xxhash_rust::xxh3::xxh3_128(page) != *sum {
+            } else if xxhash_rust::xxh3::xxh3_128(page) != *sum {
                 return Err(Cause::Differs);
             }
         }
@@ -653,17 +652,20 @@ impl SwapStore {
         machine: &mut LiveMachine,
     ) {
         for (slot, frame) in (first.0 as usize..).zip(frames) {
+            if let Some(compressed) = &mut self.compressed {
+                let id = SlotId(slot as u32);
+                compressed.remove(id);
+                if !machine.is_zero(*frame) && compressed.put(id, machine.pool().bytes_of(*frame)) {
+                    self.sums[slot] = 0;
+                    // Should the page stay, it is stored again: it has no sum to compare.
+                    machine.forget_sum(*frame);
+                    continue;
+                }
+            }
             let sum = machine.sum(*frame);
             self.sums[slot] = sum;
             machine.set_sum(*frame, sum);
             self.tally.zeros_stored += u64::from(sum == ZERO_SUM);
-            if let Some(compressed) = &mut self.compressed {
-                let slot = SlotId(slot as u32);
-                compressed.remove(slot);
-                if sum != ZERO_SUM {
-                    compressed.put(slot, machine.pool().bytes_of(*frame));
-                }
-            }
         }
         let is_plain = |it: &SwapStore, slot| it.sums[slot] != ZERO_SUM && !it.is_compressed(slot);
         for (start, pages) in self.runs_of(first, frames.len(), is_plain) {
@@ -688,13 +690,14 @@ impl SwapStore {
         let compressed = self.compressed.as_mut().expect("the page is compressed");
         match compressed.seek(slot) {
             Way::Here(found) => {
-                let frame = entry.frames[page as usize];
-                let into = machine.pool_mut().bytes_of_mut(frame);
+                let injected = self.faults.next(Direction::Fetch);
+                if injected == Injected::Flip {
+                    compressed.flip(found);
+                }
+                let into = machine.pool_mut().bytes_of_mut(entry.frames[page as usize]);
                 let mut failure = compressed.take(slot, found, into).err().map(Cause::from);
-                match self.faults.next(Direction::Fetch) {
-                    Injected::Nothing | Injected::Refusal => {}
-                    Injected::Error => failure = Some(Cause::File(Errno::IO)),
-                    Injected::Flip => flip(machine, frame),
+                if injected == Injected::Error {
+                    failure = Some(Cause::File(Errno::IO));
                 }
                 self.note_taken(waiter, failure);
             }
@@ -887,7 +890,7 @@ impl SwapStore {
             }
             (Injected::Flip, Work::Segment(_, room)) => {
                 let compressed = self.compressed.as_mut().expect("it has segments");
-                compressed.flip(room, part.start as usize);
+                compressed.flip_block(room, part.start as usize);
             }
             (Injected::Flip, Work::Single(_, found, place)) => {
                 let compressed = self.compressed.as_mut().expect("the page is compressed");
@@ -950,12 +953,7 @@ impl SwapStore {
         let frames = &transfer.frames[..transfer.pages as usize];
         machine.release(frames);
         if transfer.direction == Direction::Fetch && transfer.failure.is_none() {
-            transfer.failure = self.verify(transfer.first, frames, machine);
-            // What was compressed is nowhere else any more.
-            let moved = (0..)
-                .zip(frames)
-                .filter(|(page, _)| transfer.moved >> page & 1 > 0);
-            moved.for_each(|(_, frame)| machine.forget_sum(*frame));
+            transfer.failure = self.verify(&transfer, machine);
         }
         if transfer.failure.is_some() && transfer.direction == Direction::Store {
             frames.iter().for_each(|frame| machine.forget_sum(*frame));
@@ -982,15 +980,17 @@ impl SwapStore {
         self.unused.push(index);
     }
 
-    /// Compares what came back with what was stored.
-    fn verify(
-        &self,
-        first: SlotId,
-        frames: &[FrameId],
-        machine: &mut LiveMachine,
-    ) -> Option<(SlotId, Cause)> {
+    /// Compares what came back with what was stored. What was compressed has been compared, and is
+    /// nowhere else any more.
+    fn verify(&self, transfer: &Transfer, machine: &mut LiveMachine) -> Option<(SlotId, Cause)> {
         let mut wrong = None;
-        for (slot, frame) in (first.0..).zip(frames) {
+        let frames = &transfer.frames[..transfer.pages as usize];
+        for (page, frame) in (0..).zip(frames) {
+            if transfer.moved >> page & 1 > 0 {
+                machine.forget_sum(*frame);
+                continue;
+            }
+            let slot = transfer.slot(page).0;
             let stored = self.sums[slot as usize];
             if machine.sum(*frame) != stored {
                 wrong = wrong.or(Some((SlotId(slot), Cause::Differs)));

@@ -86,7 +86,7 @@ impl Engine {
 
     /// Makes ready for the end of this thread, which comes with the answer.
     pub(super) fn depart(&mut self, taken: Taken) {
-        self.place.let_go();
+        self.place.let_go(self.now);
         // In in-thread mode it is everybody's, and stays.
         if !self.setup.is_in_thread {
             self.store.put_down();

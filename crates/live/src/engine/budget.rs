@@ -35,6 +35,8 @@ const BESIDE_FREE: u64 = 512;
 const BESIDE_PART: u32 = 4;
 /// ... in steps of so many frames.
 const BESIDE_STEP: u64 = 64;
+/// By how many pages at least the frames are fewer when compressed pages are more.
+const COMPRESSED_STEP: u32 = 64;
 
 /// What there is to be said to the supervisor.
 #[derive(Default)]
@@ -114,11 +116,13 @@ impl Engine {
     pub(super) fn tend_compressed(&mut self) -> bool {
         let pages = self.shared_pages();
         let has_started = self.store.tend(self.vm.slots_mut(), pages);
-        let compressed = self.store.pages_held();
-        if compressed == self.compressed {
+        let held = self.store.pages_held();
+        // In steps, as the core has work with each; what is left over counts as in use.
+        let (least, most) = (held, held + 2 * COMPRESSED_STEP);
+        if (least..=most).contains(&self.compressed) && held > 0 || self.compressed == held {
             return has_started;
         }
-        self.compressed = compressed;
+        self.compressed = held.next_multiple_of(COMPRESSED_STEP);
         self.tell_limit();
         true
     }

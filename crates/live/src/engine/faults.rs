@@ -101,7 +101,7 @@ impl Engine {
             let Some(arrival) = self.waiting.arrived.pop_front() else {
                 break;
             };
-            self.place.note_fault(arrival.thread, self.now);
+            self.place.note_fault(arrival.thread);
             serve(self, arrival);
         }
     }
@@ -109,16 +109,8 @@ impl Engine {
     /// Serves a fault; its thread wakes where it is wanted.
     pub(super) fn serve_near(&mut self, arrival: Arrival) {
         self.place
-            .note_company(arrival.thread, self.now, &mut self.gauges);
-        let at = page_of(arrival.address);
-        // One that has to wait for the disk first is woken with what that brings.
-        let is_wanted = self.place.wanted_on(arrival.thread).is_some();
-        let slot = self.vm.slot_at(self.space, at);
-        if is_wanted && slot.is_none_or(|slot| self.store.is_near(slot)) {
-            self.place.hold(arrival.thread, self.now);
-        }
+            .keep_near(arrival.thread, self.now, &mut self.gauges);
         self.serve(arrival);
-        self.place.let_go();
     }
 
     pub(super) fn serve(&mut self, arrival: Arrival) {
@@ -164,7 +156,6 @@ impl Engine {
             }
             Resolution::Pending(_) => {
                 self.gauges.add(Counter::PageInFaults, 1);
-                self.place.note_wait(arrival.thread, self.now);
             }
             Resolution::Invalid => {
                 self.waiting.take(waiter);

@@ -123,7 +123,6 @@ impl Engine {
             Resolution::Pending(_) => {
                 self.gauges.add(Counter::PageInFaults, 1);
                 self.conclude();
-                self.place.wait_here(self.now);
                 let is_over = self.waiting.since(waiter) != Some(since);
                 if is_over {
                     Told::Touch

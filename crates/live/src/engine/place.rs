@@ -1,21 +1,30 @@
-//! Following the program: a fault served on the processor of the thread that waits costs a small
-//! part of one that wakes another processor (measured on virtual machines: 7 against 50 µs).
+//! Keeping the engine and the threads whose faults it serves on one processor.
 //!
-//! The engine goes where most faults come from. Where that is not enough, threads come to it as
-//! they are woken: one that waits for the disk is [pulled](Pull), several are [gathered](Gather).
-//! For a thread that is pulled the engine waits awake: to fall asleep and be woken takes 20 us on
-//! such a machine, and a page comes from its disk in 40. By itself that would be a load that the
-//! scheduler evens out, by moving the program away.
+//! A fault served on the processor of the thread that waits costs a small part of one that wakes
+//! another processor, and each page that is moved while the program runs elsewhere interrupts it
+//! there (measured on virtual machines with two processors: 17 to 25 against 50 to 100 µs for a
+//! fault and what follows it). So the engine goes where most faults come from. Where that is not
+//! enough, because the scheduler wakes a thread on a processor that is idle, threads that fault are
+//! *confined* to the engine's for a series. Threads that mostly wait for pages are faster so; those
+//! that compute between their faults are not. Which they are is measured: faults are counted while
+//! threads go where they like, for a *window*, and then for the series. If that was clearly better,
+//! the next is twice as long; if not, they are let be for a while.
+//!
+//! # Invariants
+//! 1. A thread is confined while it waits for a page. What it could use before is restored at the
+//!    end of the series, unless it has been changed meanwhile.
+//! 2. What a thread starts in a series is confined as well: other threads of the process are
+//!    released with it, a fork waits for the end of the series, and another program that is
+//!    executed by a child finds out by itself, from its parent's record.
 
 use rustix::thread::CpuSet;
 
 use tidemark_core::time::Time;
 
-use super::gather::Gather;
+use super::Engine;
 use super::publish::Gauges;
-use super::pull::Pull;
 use crate::ranges::Ranges;
-use crate::shared::Counter;
+use crate::shared::{Counter, Shared};
 use crate::sys::thread::{self, CpuFinder};
 
 /// One fault in so many is looked at: to ask where a thread runs costs three system calls. An odd
@@ -25,49 +34,67 @@ const SAMPLE_EVERY: u32 = 5;
 const DEAR_EVERY: u32 = 15;
 /// The engine moves when so many samples in a row came from the same other processor.
 const SAMPLES_AGREEING: u32 = 2;
-/// How long a thread waits awake for a page from the disk. Falling asleep and being woken takes 5
-/// us, and much longer on a virtual machine whose processor halts meanwhile; a page comes from a
-/// fast disk in 40 to 100 us.
+/// How long a thread waits awake for a page from the disk, in in-thread mode. Falling asleep and
+/// being woken takes 5 us, and much longer on a virtual machine whose processor halts meanwhile; a
+/// page comes from a fast disk in 40 to 100 us.
 pub const AWAKE_NS: u64 = 150_000;
-/// The engine goes with the others again when nobody was held for so long.
-const FIRST_NS_MOST: u64 = 10_000_000;
-/// So many threads wait for one transfer at most, usually.
-const HELD_USUALLY: usize = 8;
+/// A window is so many faults ...
+const WINDOW_FAULTS: u32 = 64;
+/// ... in no more than this: what is saved of each, 45 µs at most, is little of 250.
+const WINDOW_NS_MOST: u64 = WINDOW_FAULTS as u64 * 250_000;
+/// At least this part of those that were looked up must come from another processor.
+const AWAY_PART: u32 = 4;
+/// How long a series lasts at first ...
+const SERIES_NS_LEAST: u64 = 16_000_000;
+/// ... which doubles up to this.
+const SERIES_NS_MOST: u64 = 256_000_000;
+/// Better is so many faults in the time of ten.
+const BETTER_FAULTS: u64 = 11;
+/// For how long threads are let be at first ...
+const PAUSE_NS_LEAST: u64 = SERIES_NS_LEAST;
+/// ... which doubles up to this.
+const PAUSE_NS_MOST: u64 = 1_000_000_000;
+/// With more threads than this nobody is confined: to look after them would take too long.
+const THREADS_MAX: usize = 64;
 
 /// Where the engine runs, and where faults come from.
 pub(super) struct Place {
     finder: Option<CpuFinder>,
     allowed: Option<CpuSet>,
+    disk: Option<u32>,
     faults: u32,
     /// Whose place is to be looked up.
     sample: Option<u32>,
     last_cpu: u32,
     agreeing: u32,
     own_cpu: Option<u32>,
-    disk: Option<u32>,
-    pull: Pull,
-    gather: Gather,
-    held: Vec<Held>,
-    /// Whether the last thread that was wanted somewhere could be held.
-    could_hold: bool,
-    /// Whether the last page that was waited for came within [`AWAKE_NS`].
-    came_soon: bool,
-    /// When somebody was held last.
-    held_at: Time,
-    /// The engine runs before all others, and has not been told that it may not.
-    is_first: bool,
-    may_go_first: bool,
+    count: Count,
+    series: Option<Series>,
+    series_ns: u64,
+    pause_ns: u64,
+    next: Time,
 }
 
-/// A thread that is confined to one processor while it sleeps, or is the caller, so that it is
-/// woken there. It is given back what it may use otherwise as soon as it has been woken, before it
-/// has come to run.
-///
-/// Should the program change that from another of its threads in the very microseconds between,
-/// the change is undone.
-struct Held {
-    thread: u32,
-    allowed: CpuSet,
+/// Faults of a window or a series.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    since: Time,
+    faults: u32,
+    /// How many were looked up.
+    samples: u32,
+    /// How many of those came from another processor than the engine's.
+    away: u32,
+}
+
+/// A time in which threads that fault are confined to one processor.
+struct Series {
+    processor: u32,
+    /// What a fault took of the window before.
+    free_ns: u64,
+    /// Who is confined, with what it could use before.
+    confined: Vec<(u32, CpuSet)>,
+    /// The threads there were at the beginning.
+    threads: Vec<u32>,
 }
 
 impl Place {
@@ -75,141 +102,130 @@ impl Place {
     pub(super) fn new(finder: Option<CpuFinder>, disk: Option<u32>) -> Place {
         // Without the right to go first the engine goes with the others.
         let _ = thread::set_nice(-10);
-        let allowed = thread::allowed().ok();
         Place {
             finder,
-            allowed,
+            allowed: thread::allowed().ok(),
+            disk,
             faults: 0,
             sample: None,
             last_cpu: u32::MAX,
             agreeing: 0,
             own_cpu: None,
-            disk,
-            pull: Pull::new(disk),
-            gather: Gather::new(),
-            held: Vec::with_capacity(HELD_USUALLY),
-            could_hold: false,
-            came_soon: false,
-            held_at: Time(0),
-            is_first: false,
-            may_go_first: true,
+            count: Count::default(),
+            series: None,
+            series_ns: SERIES_NS_LEAST,
+            pause_ns: PAUSE_NS_LEAST,
+            next: Time(0),
         }
-    }
-
-    /// Learns that `thread` waits for the disk, in thread mode.
-    pub(super) fn note_wait(&mut self, thread: u32, now: Time) {
-        self.pull.note_wait(thread, now);
-    }
-
-    /// Learns how long a thread has waited for a page from the disk, in thread mode.
-    pub(super) fn note_waited(&mut self, waited_ns: u64) {
-        self.came_soon = waited_ns <= AWAKE_NS;
-    }
-
-    /// Whether the engine is to wait awake for the page of the one thread that waits: it will come
-    /// soon, the thread does little else, and stays here; and who else would run here meanwhile
-    /// can go elsewhere.
-    pub(super) fn stays_awake(&self) -> bool {
-        let has_others = || self.allowed.is_some_and(|allowed| allowed.count() > 1);
-        self.came_soon && self.could_hold && self.pull.is_keeping() && has_others()
-    }
-
-    /// Learns that the calling thread waits for the disk, in in-thread mode, and brings it to the
-    /// disk's processor if it is to be pulled.
-    pub(super) fn wait_here(&mut self, now: Time) {
-        let (thread, cpu) = (thread::current(), thread::current_cpu());
-        self.pull.note_wait(thread, now);
-        let to = self.pull.processor_for(thread).filter(|to| *to != cpu);
-        if let Some(held) = to.and_then(|to| Held::confine(thread, to)) {
-            held.release();
-        }
-    }
-
-    /// Learns that `thread` has faulted, in thread mode: with others it may be gathered. Then the
-    /// engine goes there at once: who is woken beside it does not run before it sleeps.
-    pub(super) fn note_company(&mut self, thread: u32, now: Time, gauges: &mut Gauges) {
-        let was_gathering = self.is_gathering();
-        self.gather.note_fault(thread, now, || {
-            let is_allowed = |cpu: &u32| self.allowed.is_some_and(|set| set.is_set(*cpu as usize));
-            self.disk.filter(is_allowed).or(self.own_cpu)
-        });
-        let to = self.gather.processor().filter(|_| !was_gathering);
-        if let Some(to) = to.filter(|to| self.own_cpu != Some(*to)) {
-            self.go_to(to, gauges);
-        }
-    }
-
-    /// The processor on which `thread` is to be woken, if there is one.
-    pub(super) fn wanted_on(&self, thread: u32) -> Option<u32> {
-        let gathered = self.gather.processor();
-        gathered.or_else(|| self.pull.processor_for(thread))
-    }
-
-    /// Whether every thread is wanted on one processor.
-    pub(super) fn is_gathering(&self) -> bool {
-        self.gather.processor().is_some()
-    }
-
-    /// Confines `thread`, which sleeps and is about to be woken, to the processor where it is
-    /// wanted, if it is, until [`let_go`](Self::let_go). The engine [follows](Self::follow). One
-    /// that the kernel has no number for is left alone.
-    pub(super) fn hold(&mut self, thread: u32, now: Time) {
-        // What is read of one that is held already is not what it may use.
-        if thread == 0 || self.held.iter().any(|held| held.thread == thread) {
-            return;
-        }
-        let Some(to) = self.wanted_on(thread) else {
-            return;
-        };
-        let held = match self.goes_first() {
-            true => Held::confine(thread, to),
-            false => None,
-        };
-        self.could_hold = held.is_some();
-        let Some(held) = held else {
-            return;
-        };
-        self.held.push(held);
-        self.held_at = now;
-        self.last_cpu = to;
-        self.agreeing = SAMPLES_AGREEING;
-    }
-
-    /// Gives those that are held back what they may use.
-    ///
-    /// In a series the engine goes on going first. It would have to again for the next fault; and
-    /// as soon as it does not, others run before it sleeps, and before it serves who faults next.
-    pub(super) fn let_go(&mut self) {
-        self.held.drain(..).for_each(Held::release);
-        if !self.pull.is_keeping() && !self.is_gathering() {
-            self.go_with_others();
-        }
-    }
-
-    fn go_with_others(&mut self) {
-        if std::mem::take(&mut self.is_first) {
-            // Who was allowed to go first is allowed not to.
-            let _ = thread::go_with_others();
-        }
-    }
-
-    /// Has the engine run before all others until [`let_go`](Self::let_go), or to the end of a
-    /// series, so that nobody whom it wakes runs with what it is confined to, sees that, or starts
-    /// a thread that keeps it. False if that is not permitted: then nobody is held.
-    fn goes_first(&mut self) -> bool {
-        if self.may_go_first && !self.is_first {
-            self.is_first = thread::go_first().is_ok();
-            self.may_go_first = self.is_first;
-        }
-        self.is_first
     }
 
     /// Learns that `thread` has faulted. What follows from it has time until the fault is served.
-    pub(super) fn note_fault(&mut self, thread: u32, now: Time) {
-        self.pull.note_fault(thread, now);
+    pub(super) fn note_fault(&mut self, thread: u32) {
         self.faults = self.faults.wrapping_add(1);
-        if self.faults.is_multiple_of(SAMPLE_EVERY) && !self.is_gathering() {
+        if self.faults.is_multiple_of(SAMPLE_EVERY) && self.series.is_none() {
             self.sample = Some(thread);
+        }
+        self.count.faults += 1;
+    }
+
+    /// Decides whether threads are confined, and confines `thread`, which waits for a page, if they
+    /// are. One that the kernel has no number for is left alone.
+    pub(super) fn keep_near(&mut self, thread: u32, now: Time, gauges: &mut Gauges) {
+        let lasted_ns = now.since_ns(self.count.since);
+        if self.series.is_some() {
+            self.end_if_over(now);
+        } else if lasted_ns > WINDOW_NS_MOST {
+            self.begin_window(now);
+        } else if self.count.faults >= WINDOW_FAULTS {
+            let free_ns = lasted_ns / u64::from(self.count.faults);
+            let is_scattered = self.count.away * AWAY_PART >= self.count.samples.max(1);
+            self.begin_window(now);
+            if now >= self.next && is_scattered {
+                self.begin_series(free_ns, gauges);
+            }
+        }
+        if let Some(series) = &mut self.series
+            && thread != 0
+        {
+            series.confine(thread);
+        }
+    }
+
+    fn begin_window(&mut self, since: Time) {
+        self.count = Count {
+            since,
+            ..Count::default()
+        };
+    }
+
+    fn begin_series(&mut self, free_ns: u64, gauges: &mut Gauges) {
+        let is_allowed = |cpu: &u32| self.allowed.is_some_and(|set| set.is_set(*cpu as usize));
+        let own = self.own_cpu.unwrap_or_else(thread::current_cpu);
+        let processor = self.disk.filter(is_allowed).unwrap_or(own);
+        let mut threads = Vec::new();
+        let is_known = thread::collect_threads(&mut threads).is_ok();
+        if !is_known || threads.len() > THREADS_MAX {
+            return;
+        }
+        if self.own_cpu != Some(processor) {
+            self.go_to(processor, gauges);
+        }
+        self.series = Some(Series {
+            processor,
+            free_ns,
+            confined: Vec::new(),
+            threads,
+        });
+    }
+
+    /// Whether there is a series.
+    pub(super) fn is_confining(&self) -> bool {
+        self.series.is_some()
+    }
+
+    /// When the series ends, if there is one.
+    pub(super) fn due(&self) -> Option<Time> {
+        let end = self.count.since.after_ns(self.series_ns);
+        self.series.is_some().then_some(end)
+    }
+
+    /// Ends a series that has lasted long enough.
+    pub(super) fn end_if_over(&mut self, now: Time) {
+        if self.due().is_none_or(|due| now < due) {
+            return;
+        }
+        let lasted_ns = now.since_ns(self.count.since);
+        let together_ns = lasted_ns / u64::from(self.count.faults.max(1));
+        if let Some(series) = self.release() {
+            self.judge(series.free_ns, together_ns, now);
+        }
+        self.begin_window(now);
+    }
+
+    /// Ends a series before its time, and begins none for a while: threads or programs are about to
+    /// be started.
+    pub(super) fn let_go(&mut self, now: Time) {
+        self.release();
+        self.next = self.next.max(now.after_ns(self.pause_ns));
+        self.begin_window(now);
+    }
+
+    fn release(&mut self) -> Option<Series> {
+        let series = self.series.take()?;
+        series.release();
+        Some(series)
+    }
+
+    /// Decides how soon the next series may begin, and how long it is, after one in which a fault
+    /// took so long, and so long in the window before.
+    fn judge(&mut self, free_ns: u64, together_ns: u64, now: Time) {
+        if together_ns * BETTER_FAULTS < free_ns * 10 {
+            self.series_ns = (self.series_ns * 2).min(SERIES_NS_MOST);
+            (self.next, self.pause_ns) = (now, PAUSE_NS_LEAST);
+        } else {
+            self.series_ns = SERIES_NS_LEAST;
+            self.next = now.after_ns(self.pause_ns);
+            self.pause_ns = (self.pause_ns * 2).min(PAUSE_NS_MOST);
         }
     }
 
@@ -233,14 +249,13 @@ impl Place {
         };
         self.last_cpu = cpu;
         let own_cpu = self.own_cpu.unwrap_or_else(thread::current_cpu);
-        self.gather.note_sample(cpu != own_cpu);
+        self.count.samples += 1;
+        self.count.away += u32::from(cpu != own_cpu);
     }
 
-    /// Moves to where the faults come from.
+    /// Moves to where the faults come from, and ends what is over.
     pub(super) fn follow(&mut self, managed: &Ranges, now: Time, gauges: &mut Gauges) {
-        if now.since_ns(self.held_at) > FIRST_NS_MOST {
-            self.go_with_others();
-        }
+        self.end_if_over(now);
         if let Some(thread) = self.sample.take() {
             self.look_up(thread, managed);
         }
@@ -260,74 +275,107 @@ impl Place {
             self.own_cpu = None;
         }
     }
+
+    /// The processor that threads are confined to, and what one of them could use before, if there
+    /// is a series.
+    fn confinement(&self) -> Option<(u32, CpuSet)> {
+        let series = self.series.as_ref()?;
+        let (_, allowed) = series.confined.first()?;
+        Some((series.processor, *allowed))
+    }
 }
 
-impl Held {
-    /// Confines `thread` to one processor. `None` if it may not be there.
-    fn confine(thread: u32, cpu: u32) -> Option<Held> {
-        let allowed = thread::allowed_to(thread).ok()?;
-        let only = thread::only(cpu).filter(|_| allowed.is_set(cpu as usize))?;
-        thread::allow(thread, &only).ok()?;
-        Some(Held { thread, allowed })
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl Series {
+    /// Confines a thread that is not yet, if it may be on the processor and on another.
+    fn confine(&mut self, thread: u32) {
+        if self.confined.iter().any(|(known, _)| *known == thread) {
+            return;
+        }
+        let Ok(allowed) = thread::allowed_to(thread) else {
+            return;
+        };
+        let only = thread::only(self.processor);
+        let only = only.filter(|_| allowed.is_set(self.processor as usize) && allowed.count() > 1);
+        if only.is_some_and(|only| thread::allow(thread, &only).is_ok()) {
+            self.confined.push((thread, allowed));
+        }
     }
 
-    /// Gives the thread back what it may use.
-    fn release(self) {
-        // A thread that has ended meanwhile needs nothing.
-        let _ = thread::allow(self.thread, &self.allowed);
+    /// Gives all that are confined back what they could use, and what they have started since.
+    fn release(&self) {
+        let Some((_, allowed)) = self.confined.first() else {
+            return;
+        };
+        let only = thread::only(self.processor);
+        // Whoever has changed it itself keeps that; one that has ended meanwhile needs nothing.
+        let restore = |thread: u32, allowed: &CpuSet| {
+            if thread::allowed_to(thread).ok() == only {
+                let _ = thread::allow(thread, allowed);
+            }
+        };
+        for (thread, allowed) in &self.confined {
+            restore(*thread, allowed);
+        }
+        let mut threads = Vec::new();
+        // If they can't be listed they stay where they are, which is slow and no more.
+        let _ = thread::collect_threads(&mut threads);
+        for thread in threads {
+            if !self.threads.contains(&thread) {
+                restore(thread, allowed);
+            }
+        }
     }
+}
+
+impl Engine {
+    /// Tells programs that are executed by children from now on to what processor threads are
+    /// confined, and from what, in this process's record.
+    pub(super) fn tell_confinement(&mut self) {
+        let confinement = self.place.confinement();
+        // It is never taken back: a child may have been made in a series that is over.
+        if let Some((cpu, allowed)) = confinement {
+            let record = self.shared.process(self.record());
+            record.set_confined(cpu, first_of(&allowed));
+        }
+    }
+}
+
+/// Lets the first thread of this program, which its parent has executed, use what its parent could
+/// before its threads were confined. `pid` is this process, `parent` its parent.
+pub(super) fn undo_inherited(shared: &Shared, pid: u32, parent: u32) {
+    let Ok(own) = thread::allowed_to(pid) else {
+        return;
+    };
+    let mut records = shared.processes();
+    let parents = records.find(|(_, process)| process.pid() == parent);
+    let confined = parents.and_then(|(_, process)| process.confined());
+    if let Some((cpu, bits)) = confined
+        && own.count() == 1
+        && own.is_set(cpu as usize)
+    {
+        let mut allowed = CpuSet::new();
+        (0..64).for_each(|cpu| {
+            if bits >> cpu & 1 > 0 {
+                allowed.set(cpu);
+            }
+        });
+        // If it may not any more, it stays where it is.
+        let _ = thread::allow(pid, &allowed);
+        let _ = thread::stay_anywhere(&allowed);
+    }
+}
+
+/// The first 64 processors of a set, a bit each.
+fn first_of(set: &CpuSet) -> u64 {
+    let bits = (0..64).filter(|cpu| set.is_set(*cpu));
+    bits.fold(0, |bits, cpu| bits | 1 << cpu)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc::channel;
-    use std::time::Duration;
-
-    use super::*;
-    use crate::sys::socket;
-    use crate::sys::testing::skip;
-
-    #[test]
-    fn a_sleeping_thread_wakes_there_and_may_go_anywhere() {
-        let allowed = thread::allowed().unwrap();
-        let Some(disk) = last_of(allowed).filter(|last| first_of(allowed) != Some(*last)) else {
-            return skip("a second processor");
-        };
-        let (ours, theirs) = socket::pair().unwrap();
-        let (sender, receiver) = channel();
-        let sleeper = std::thread::spawn(move || {
-            thread::stay_on(first_of(allowed).unwrap()).unwrap();
-            thread::stay_anywhere(&allowed).unwrap();
-            sender.send((thread::current(), 0)).unwrap();
-            rustix::io::read(&theirs, &mut [0; 1]).unwrap();
-            sender.send((0, thread::current_cpu())).unwrap();
-            rustix::io::read(&theirs, &mut [0; 1]).unwrap();
-        });
-        let patience = Duration::from_secs(10);
-        let (number, _) = receiver.recv_timeout(patience).unwrap();
-        // Until it sleeps.
-        std::thread::sleep(Duration::from_millis(50));
-        let held = Held::confine(number, disk).unwrap();
-        let first_now = || first_of(thread::allowed_to(number).unwrap());
-        assert_eq!(first_now(), Some(disk));
-        socket::send(&ours, b"!", &[]).unwrap();
-        let (_, woken_on) = receiver.recv_timeout(patience).unwrap();
-        assert_eq!(woken_on, disk);
-        held.release();
-        assert_eq!(first_now(), first_of(allowed));
-        drop(ours);
-        sleeper.join().unwrap();
-    }
-
-    fn first_of(set: CpuSet) -> Option<u32> {
-        (0..CpuSet::MAX_CPU)
-            .find(|cpu| set.is_set(*cpu))
-            .map(|cpu| cpu as u32)
-    }
-
-    fn last_of(set: CpuSet) -> Option<u32> {
-        (0..CpuSet::MAX_CPU)
-            .rfind(|cpu| set.is_set(*cpu))
-            .map(|cpu| cpu as u32)
-    }
-}
+mod tests;

@@ -271,6 +271,7 @@ impl Engine {
         let store = setup.open_store(lent.swap, lent.shared.swap_slots(), frames_max)?;
         let process = lent.shared.process(lent.record);
         process.start(pid(), parent_pid(), &setup.name, now().0);
+        super::place::undo_inherited(&lent.shared, pid(), parent_pid());
         let engine = Engine {
             vm,
             space,

@@ -54,9 +54,10 @@ impl Engine {
         pause_ns.min(self.see_off())
     }
 
-    /// What to watch awake for [`AWAKE_NS`](super::AWAKE_NS), before anything is slept on.
+    /// What to watch awake for [`AWAKE_NS`](super::AWAKE_NS), before anything is slept on: where one
+    /// thread waits beside the engine for a page from the disk, nobody else needs the processor.
     pub fn watched(&self) -> Option<Watch> {
-        let is_sure = self.place.stays_awake() && self.vm.faults_pending() == 1;
+        let is_sure = self.place.is_confining() && self.vm.faults_pending() == 1;
         let watch = is_sure.then(|| self.store.watch()).flatten();
         watch.filter(|_| !self.setup.is_in_thread && !self.freeze.is_frozen())
     }
@@ -66,7 +67,10 @@ impl Engine {
         // In in-thread mode program threads look after the store.
         let has_store = !self.setup.is_in_thread;
         let others = self.other_wakers();
-        match has_store.then(|| self.store.wait_with(others)).flatten() {
+        // To wait for the ring costs more than to wait for files, where nothing is under way.
+        let is_still = self.store.compressed().is_some() && self.store.is_still();
+        let has_ring = has_store && !is_still;
+        match has_ring.then(|| self.store.wait_with(others)).flatten() {
             Some(wait) => Wakers::Store(wait),
             None => Wakers::Files {
                 store: self
@@ -134,6 +138,7 @@ impl Engine {
         self.sample();
         self.carry_out();
         self.place.follow(&self.managed, self.now, &mut self.gauges);
+        self.tell_confinement();
         self.publish();
         self.speak_up();
         let end = now();
@@ -145,14 +150,7 @@ impl Engine {
     pub(super) fn collect_replies(&mut self) {
         self.reap();
         while let Some(reply) = self.store.next_reply() {
-            for fault in self.vm.faults_of(reply.ticket) {
-                if let Some(arrival) = self.waiting.find(fault.waiter) {
-                    self.place.note_waited(self.now.since_ns(arrival.since));
-                    self.place.hold(arrival.thread, self.now);
-                }
-            }
             self.vm.handle_reply(self.now, &mut self.machine, reply);
-            self.place.let_go();
         }
     }
 
@@ -224,6 +222,7 @@ impl Engine {
         }
         let mut due = self.adoption.due().min(now.after_ns(SLEEP_NS_MOST));
         due = due.min(self.outside.due());
+        due = due.min(self.place.due().unwrap_or(due));
         due = due.min(self.vm.poll_deadline().unwrap_or(due));
         if self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0 {
             due = due.min(self.next_tick);

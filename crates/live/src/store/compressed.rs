@@ -12,6 +12,8 @@
 //! 1. A room that the kernel reads or writes is not touched: its segment is under way.
 //! 2. The space of a segment on disk is given back when the log says so, and not before.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use tidemark_core::backing::Slots;
 use tidemark_core::compressed::division::Division;
 use tidemark_core::compressed::log::{
@@ -26,7 +28,11 @@ use crate::sys::{Errno, PAGE};
 /// The largest a compressed page may be: of what is larger little would be gained.
 const BYTES_MAX: usize = PAGE - PAGE / 4;
 /// What LZ4 may need at most for one page.
-const SCRATCH_BYTES: usize = lz4_flex::block::get_maximum_output_size(PAGE);
+const SCRATCH_BYTES: usize = SUM_BYTES + lz4_flex::block::get_maximum_output_size(PAGE);
+/// Compressed bytes stand behind their XXH3 sum.
+const SUM_BYTES: usize = size_of::<u64>();
+/// How many rooms that nothing lies in keep their memory, which counts as in use.
+const ROOMS_SPARE: u32 = 4;
 /// How many segments are written at one time.
 const WRITES_MAX: u32 = 8;
 /// How many segments are read at one time; others wait for single pages.
@@ -74,6 +80,10 @@ pub struct Compressed {
     area: Mapping,
     /// How many rooms of the area have been opened.
     rooms_opened: u32,
+    /// Which of them have memory, and how many those are.
+    is_backed: Vec<bool>,
+    rooms_backed: u32,
+    rooms_backed_peak: u32,
     rooms_most: u32,
     scratch: Vec<u8>,
     /// The slots whose space a segment has on disk, by its number.
@@ -128,6 +138,9 @@ impl Compressed {
             division: Division::new(pages),
             area: Mapping::closed(rooms_most as usize * SEGMENT)?,
             rooms_opened: 0,
+            is_backed: Vec::new(),
+            rooms_backed: 0,
+            rooms_backed_peak: 0,
             rooms_most,
             scratch: vec![0; SCRATCH_BYTES],
             homes: Vec::new(),
@@ -146,12 +159,12 @@ impl Compressed {
 
     /// How much memory compressed pages have, in pages.
     pub fn pages_held(&self) -> u32 {
-        self.log.rooms() * SEGMENT_PAGES
+        self.rooms_backed * SEGMENT_PAGES
     }
 
     /// The most that ever was.
     pub fn pages_held_peak(&self) -> u32 {
-        self.log.rooms_peak() * SEGMENT_PAGES
+        self.rooms_backed_peak * SEGMENT_PAGES
     }
 
     /// What was done so far.
@@ -177,8 +190,8 @@ impl Compressed {
     /// Compresses a page into memory. False if that gains too little, or there is no room.
     pub(super) fn put(&mut self, slot: SlotId, page: &[u8]) -> bool {
         let rooms_max = self.division.rooms_max().min(self.rooms_most);
-        let packed = lz4_flex::block::compress_into(page, &mut self.scratch);
-        let bytes = packed.expect("there is room for what can't be compressed");
+        let packed = lz4_flex::block::compress_into(page, &mut self.scratch[SUM_BYTES..]);
+        let bytes = SUM_BYTES + packed.expect("there is room for what can't be compressed");
         if bytes > BYTES_MAX {
             self.tally.refused += 1;
             return false;
@@ -190,6 +203,8 @@ impl Compressed {
             self.log.remove(slot);
             return false;
         }
+        let sum = xxh3_64(&self.scratch[SUM_BYTES..bytes]);
+        self.scratch[..SUM_BYTES].copy_from_slice(&sum.to_ne_bytes());
         let at = place(room, offset);
         self.area
             .part_mut(at, bytes)
@@ -355,8 +370,15 @@ impl Compressed {
         self.homes[segment.0 as usize][block]
     }
 
-    /// Turns one bit over of a block that has been read, as a bad disk might.
-    pub(super) fn flip(&mut self, room: Room, block: usize) {
+    /// Turns one bit over of a page in memory, as bad memory might.
+    pub(super) fn flip(&mut self, found: Found) {
+        let room = found.room.expect("it is in memory");
+        let at = place(room, found.offset) + found.bytes as usize / 3;
+        self.area.part_mut(at, 1)[0] ^= 0x10;
+    }
+
+    /// The same of a block that has been read, as a bad disk might.
+    pub(super) fn flip_block(&mut self, room: Room, block: usize) {
         let at = place(room, 0) + block * PAGE + PAGE / 3;
         self.area.part_mut(at, 1)[0] ^= 0x10;
     }
@@ -367,7 +389,7 @@ impl Compressed {
         self.singles.part_mut(at, 1)[0] ^= 0x10;
     }
 
-    /// Prepares a room to be read into.
+    /// Prepares a room to be written to.
     pub(super) fn open(&mut self, room: Room) -> Result<(), Errno> {
         if room.0 >= self.rooms_most {
             return Err(Errno::NOMEM);
@@ -379,6 +401,11 @@ impl Compressed {
             let (from, to) = (self.rooms_opened as usize, opened as usize);
             self.area.open(from * SEGMENT, (to - from) * SEGMENT)?;
             self.rooms_opened = opened;
+            self.is_backed.resize(opened as usize, false);
+        }
+        if !std::mem::replace(&mut self.is_backed[room.0 as usize], true) {
+            self.rooms_backed += 1;
+            self.rooms_backed_peak = self.rooms_backed_peak.max(self.rooms_backed);
         }
         Ok(())
     }
@@ -452,7 +479,11 @@ impl Compressed {
     fn give_back(&mut self, slots: &mut dyn Slots) {
         while let Some(freed) = self.log.take_freed() {
             match freed {
+                Freed::Room(_) if self.rooms_backed <= self.log.rooms() + ROOMS_SPARE => {}
                 Freed::Room(room) => {
+                    if std::mem::take(&mut self.is_backed[room.0 as usize]) {
+                        self.rooms_backed -= 1;
+                    }
                     let dropped = self.area.drop_part(room.0 as usize * SEGMENT, SEGMENT);
                     dropped.expect("the area is plain memory of this process");
                 }
@@ -497,6 +528,10 @@ fn single(place: u8) -> usize {
 }
 
 fn unpack(packed: &[u8], frame: &mut [u8]) -> Result<(), Damaged> {
+    let (sum, packed) = packed.split_at(SUM_BYTES);
+    if sum != xxh3_64(packed).to_ne_bytes() {
+        return Err(Damaged);
+    }
     match lz4_flex::block::decompress_into(packed, frame) {
         Ok(bytes) if bytes == frame.len() => Ok(()),
         Ok(_) | Err(_) => Err(Damaged),

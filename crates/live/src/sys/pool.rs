@@ -93,6 +93,13 @@ impl Pool {
         xxh3_128(self.bytes_of(frame))
     }
 
+    /// Whether a slot holds nothing but zeros.
+    pub fn is_zero(&self, frame: FrameId) -> bool {
+        // SAFETY: any bytes are a number; the slot is aligned to a page.
+        let (_, words, _) = unsafe { self.bytes_of(frame).align_to::<u64>() };
+        words.iter().all(|word| *word == 0)
+    }
+
     /// Fills a slot with zeros.
     pub fn clear(&mut self, frame: FrameId) {
         // SAFETY: the slot lies in the pool, and nobody else reads or writes it (see `bytes_of`).

@@ -159,16 +159,6 @@ pub fn only(cpu: u32) -> Option<CpuSet> {
     })
 }
 
-/// How long thread `number` of this process has waited for a processor while it could run. `None`
-/// if it is gone, or the kernel does not count that.
-///
-/// Source: Linux, `Documentation/scheduler/sched-stats.rst`: the second number of `schedstat`.
-pub fn waited_ns(number: u32) -> Option<u64> {
-    read_about(number, "schedstat", |text| {
-        text.split_ascii_whitespace().nth(1)?.parse().ok()
-    })
-}
-
 /// The processor that the thread `number` of this process runs on or ran on last, by the kernel's
 /// word. Takes some microseconds; see [`CpuFinder`] for less.
 ///
@@ -204,29 +194,6 @@ pub fn current_cpu() -> u32 {
 pub fn set_nice(nice: i32) -> Result<(), Errno> {
     let me = Pid::from_raw(current() as i32);
     rustix::process::setpriority_process(me, nice)
-}
-
-/// Has the calling thread run before all ordinary ones: whoever it wakes on its processor does not
-/// run there before it sleeps, or [goes with them](go_with_others). Threads that it starts are
-/// ordinary.
-pub fn go_first() -> Result<(), Errno> {
-    set_scheduler(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1)
-}
-
-/// Has the calling thread take turns with the others.
-pub fn go_with_others() -> Result<(), Errno> {
-    set_scheduler(libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0)
-}
-
-fn set_scheduler(policy: i32, priority: i32) -> Result<(), Errno> {
-    let parameters = libc::sched_param {
-        sched_priority: priority,
-    };
-    // SAFETY: the call reads what it is given, and concerns the calling thread alone.
-    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
-        0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::PERM)),
-    }
 }
 
 /// Finds out on which processor other threads of this process run, from the areas they share
