@@ -1,15 +1,16 @@
 //! The division of memory between plain frames and compressed pages, by marginal cost.
 //!
 //! A page of memory more for the frames saves a decompression for each touch of the page that left
-//! the frames last; a page more for the log saves reads from disk for each touch of the pages, as
-//! many as are compressed into one, that left the log last. Both are sampled: touches of the
-//! youngest eighth of the log, and of what an eighth more of it would have kept. Whichever saves
-//! more grows. After ARC's adaptation by ghost hits (Megiddo and Modha, FAST 2003), with costs.
+//! the frames last. A page more for the log saves reads from disk, for each touch of the pages, as
+//! many as are compressed into one, that left the log last; a page less costs them for the pages
+//! that would leave it next. All three are sampled: touches of the youngest eighth of the log, of
+//! what an eighth more of it would have kept, and of its oldest eighth. Memory goes where it saves
+//! more. After ARC's adaptation by ghost hits (Megiddo and Modha, FAST 2003), with costs.
 
 use super::log::SEGMENT_PAGES;
 
-/// What it costs to bring a page back from compressed memory, ...
-const DECOMPRESSION_NS: u64 = 12_000;
+/// What it costs to bring a page back from compressed memory, with what follows from it, ...
+const DECOMPRESSION_NS: u64 = 25_000;
 /// ... and from disk.
 const READ_NS: u64 = 90_000;
 /// After how many pages brought back the division is looked at again.
@@ -17,16 +18,29 @@ const PERIOD: u32 = 1024;
 /// The part of its size by which the log grows or shrinks in one step.
 const STEP_PART: u32 = 16;
 
+/// Where a page was that is brought back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// In memory, in the youngest eighth of the log.
+    Young,
+    /// In memory, in the oldest eighth.
+    Old,
+    /// In memory, between the two.
+    Middle,
+    /// On disk; an eighth more memory would have kept it.
+    LeftLately,
+    /// On disk.
+    Disk,
+}
+
 /// How much memory the log may have.
 #[derive(Clone, Debug)]
 pub struct Division {
     /// All memory, in pages.
     budget: u32,
     rooms_max: u32,
-    /// Pages brought back since the division was last looked at.
-    count: u32,
-    young: u32,
-    lately: u32,
+    /// Pages brought back since the division was last looked at, by origin.
+    counts: [u32; 5],
 }
 
 impl Division {
@@ -35,9 +49,7 @@ impl Division {
         let mut division = Division {
             budget,
             rooms_max: budget / 2 / SEGMENT_PAGES,
-            count: 0,
-            young: 0,
-            lately: 0,
+            counts: [0; 5],
         };
         division.limit();
         division
@@ -58,41 +70,31 @@ impl Division {
         self.rooms_max
     }
 
-    /// Learns that a page was brought back from the log in memory. `is_young`: it was among the
-    /// youngest eighth.
-    pub fn note_decompressed(&mut self, is_young: bool) {
-        self.count += 1;
-        self.young += u32::from(is_young);
-    }
-
-    /// Learns that a page was brought back from the log on disk. `is_late`: an eighth more memory
-    /// would have kept it.
-    pub fn note_read(&mut self, is_late: bool) {
-        self.count += 1;
-        self.lately += u32::from(is_late);
+    /// Learns from where a page was brought back.
+    pub fn note(&mut self, origin: Origin) {
+        self.counts[origin as usize] += 1;
     }
 
     /// Divides anew when it is time to, given how many `rooms` the log has and how many pages are
-    /// in a room.
-    pub fn adapt(&mut self, rooms: u32) {
-        if self.count < PERIOD {
+    /// in those.
+    pub fn adapt(&mut self, rooms: u32, pages: u64) {
+        if self.counts.iter().sum::<u32>() < PERIOD || rooms == 0 {
             return;
         }
-        let is_binding = rooms + 2 * rooms.div_ceil(STEP_PART) >= self.rooms_max;
-        if is_binding {
-            // An eighth of the log has as many pages on either side of its two ends, so that the
-            // counts compare as they are, per page of memory.
-            let frames = u64::from(self.young) * DECOMPRESSION_NS;
-            let log = u64::from(self.lately) * (READ_NS - DECOMPRESSION_NS);
-            let step = self.rooms_max.div_ceil(STEP_PART);
-            if log > frames {
-                self.rooms_max += step;
-            } else {
-                self.rooms_max = self.rooms_max.saturating_sub(step);
-            }
-            self.limit();
+        let count = |origin: Origin| u64::from(self.counts[origin as usize]);
+        // An eighth of the log is as many pages at either end: in memory for them as frames, or in
+        // as many times less as they are smaller.
+        let memory = u64::from(rooms * SEGMENT_PAGES);
+        let frames = count(Origin::Young) * DECOMPRESSION_NS * memory;
+        let saved_ns = (READ_NS - DECOMPRESSION_NS) * pages;
+        let step = rooms.div_ceil(STEP_PART);
+        if count(Origin::LeftLately) * saved_ns > frames {
+            self.rooms_max = self.rooms_max.max(rooms) + step;
+        } else if count(Origin::Old) * saved_ns < frames {
+            self.rooms_max = self.rooms_max.min(rooms).saturating_sub(step);
         }
-        (self.count, self.young, self.lately) = (0, 0, 0);
+        self.limit();
+        self.counts = [0; 5];
     }
 
     /// Keeps the log between a sixteenth and seven eighths of memory, and leaves the frames at
@@ -110,32 +112,46 @@ impl Division {
 mod tests {
     use super::*;
 
+    /// Brings back a period's pages from `origin`, with three pages in one of memory.
+    fn bring(division: &mut Division, origin: Origin, rooms: u32) {
+        (0..PERIOD).for_each(|_| division.note(origin));
+        division.adapt(rooms, u64::from(rooms * SEGMENT_PAGES) * 3);
+    }
+
     #[test]
     fn the_log_grows_while_pages_that_left_it_last_are_read_back() {
         let mut division = Division::new(16_000);
         let before = division.rooms_max();
-        for _ in 0..PERIOD {
-            division.note_read(true);
-        }
-        division.adapt(before);
+        bring(&mut division, Origin::LeftLately, before);
         assert!(division.rooms_max() > before);
-        for _ in 0..2 * PERIOD {
-            division.note_decompressed(true);
-        }
-        let rooms = division.rooms_max();
-        division.adapt(rooms);
-        assert!(division.rooms_max() < rooms);
     }
 
     #[test]
-    fn the_division_stays_where_the_log_needs_less() {
+    fn the_log_shrinks_while_pages_that_came_last_are_wanted_back_and_old_ones_are_not() {
         let mut division = Division::new(16_000);
-        let before = division.rooms_max();
-        for _ in 0..10 * PERIOD {
-            division.note_decompressed(true);
-            division.adapt(before / 2);
+        bring(&mut division, Origin::Young, 100);
+        assert_eq!(division.rooms_max(), 93);
+        bring(&mut division, Origin::Old, 93);
+        assert_eq!(division.rooms_max(), 93);
+        // What is neither tells nothing of either end.
+        bring(&mut division, Origin::Middle, 93);
+        assert_eq!(division.rooms_max(), 93);
+    }
+
+    #[test]
+    fn pages_that_compress_well_are_worth_more_in_the_log() {
+        for (ratio, shrinks) in [(1, true), (4, false)] {
+            let mut division = Division::new(16_000);
+            for number in 0..PERIOD {
+                division.note(if number % 6 == 0 {
+                    Origin::Old
+                } else {
+                    Origin::Young
+                });
+            }
+            division.adapt(100, u64::from(100 * SEGMENT_PAGES) * ratio);
+            assert_eq!(division.rooms_max() < 100, shrinks, "{ratio}");
         }
-        assert_eq!(division.rooms_max(), before);
     }
 
     #[test]

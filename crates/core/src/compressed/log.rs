@@ -13,6 +13,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::ops::DerefMut;
 
+use super::division::Origin;
 use crate::id::SlotId;
 
 /// The size of a segment, in bytes.
@@ -72,8 +73,10 @@ struct Segment {
     stamp: u64,
     /// How many bytes of it are written.
     used: u32,
-    /// How many of those are of live entries.
+    /// How many of those are of live entries, ...
     live: u32,
+    /// ... and how many entries those are.
+    count: u32,
     /// The slots whose pages were put here, in their order.
     order: Vec<SlotId>,
     /// The number of segments that had left memory when this one did.
@@ -118,6 +121,7 @@ pub struct SegmentLog<Entries> {
     full_used: u64,
     full_live: u64,
     pages: u64,
+    pages_in_memory: u64,
     live_bytes: u64,
     freed: Vec<Freed>,
 }
@@ -141,6 +145,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             full_used: 0,
             full_live: 0,
             pages: 0,
+            pages_in_memory: 0,
             live_bytes: 0,
             freed: Vec::new(),
         }
@@ -199,6 +204,8 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         let offset = segment.used;
         segment.used += length;
         segment.live += length;
+        segment.count += 1;
+        self.pages_in_memory += 1;
         segment.order.push(slot);
         let room = segment.room.expect("an open segment has a room");
         self.entries[slot.0 as usize] = Entry {
@@ -221,6 +228,8 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         let length = entry.bytes.next_multiple_of(ALIGNMENT);
         let segment = &mut self.segments[entry.segment as usize];
         segment.live -= length;
+        segment.count -= 1;
+        self.pages_in_memory -= u64::from(segment.room.is_some());
         self.pages -= 1;
         self.live_bytes -= u64::from(length);
         if segment.state == State::Full {
@@ -287,6 +296,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             stamp,
             used: 0,
             live: 0,
+            count: 0,
             order: Vec::new(),
             left_as: 0,
         };
@@ -388,6 +398,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         let segment = &mut self.segments[id.0 as usize];
         segment.state = State::Disk;
         segment.left_as = self.left;
+        self.pages_in_memory -= u64::from(segment.count);
         let room = segment.room.take().expect("it was in memory");
         self.give_room_back(room);
         true
@@ -402,6 +413,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         assert_eq!(segment.state, State::Disk);
         segment.state = State::Reading;
         segment.room = Some(room);
+        self.pages_in_memory += u64::from(segment.count);
         segment.stamp = self.stamps;
         (room, segment.used)
     }
@@ -415,6 +427,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             self.clean.insert((segment.stamp, id));
         } else {
             segment.state = State::Disk;
+            self.pages_in_memory -= u64::from(segment.count);
             let room = segment.room.take().expect("it was being read to");
             self.give_room_back(room);
         }
@@ -432,16 +445,25 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         segment.live * 16 / segment.used.max(1)
     }
 
-    /// Whether a segment in memory is among the youngest eighth, ...
-    pub fn is_young(&self, id: SegmentId) -> bool {
-        let age = self.stamps - self.segments[id.0 as usize].stamp.min(self.stamps);
-        age * 8 <= u64::from(self.rooms_in_use)
-    }
-
-    /// ... or, on disk, left memory so lately that an eighth more of it would have kept it.
-    pub fn left_lately(&self, id: SegmentId) -> bool {
-        let age = self.left - self.segments[id.0 as usize].left_as;
-        age * 8 <= u64::from(self.rooms_in_use)
+    /// From what part of the log a page comes that lies in a segment.
+    pub fn origin_of(&self, id: SegmentId) -> Origin {
+        let segment = &self.segments[id.0 as usize];
+        let eighth = u64::from(self.rooms_in_use) / 8;
+        if matches!(segment.state, State::Disk | State::Reading) {
+            return match self.left - segment.left_as <= eighth {
+                true => Origin::LeftLately,
+                false => Origin::Disk,
+            };
+        }
+        let oldest = self.full.first().into_iter().chain(self.clean.first());
+        let oldest = oldest.map(|(stamp, _)| *stamp).min();
+        if self.stamps.saturating_sub(segment.stamp) <= eighth {
+            Origin::Young
+        } else if oldest.is_some_and(|oldest| segment.stamp <= oldest + eighth) {
+            Origin::Old
+        } else {
+            Origin::Middle
+        }
     }
 
     /// Hands over the next thing that has become free. It is not used again before.
@@ -474,6 +496,11 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         self.pages
     }
 
+    /// ... how many of them in memory, ...
+    pub fn pages_in_memory(&self) -> u64 {
+        self.pages_in_memory
+    }
+
     /// ... and how many bytes they are.
     pub fn live_bytes(&self) -> u64 {
         self.live_bytes
@@ -494,6 +521,9 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
                 !matches!(segment.state, State::Free | State::Disk)
             );
         }
+        let in_memory = self.segments.iter().filter(|it| it.room.is_some());
+        let pages: u64 = in_memory.map(|it| u64::from(it.count)).sum();
+        assert_eq!(pages, self.pages_in_memory);
         let rooms = self.segments.iter().filter(|it| it.room.is_some()).count();
         assert_eq!(rooms, self.rooms_in_use as usize);
         let count = |state| self.segments.iter().filter(|it| it.state == state).count();

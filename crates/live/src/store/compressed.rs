@@ -219,7 +219,7 @@ impl Compressed {
         let found = self.log.find(slot).expect("the caller has asked");
         let segment = found.segment;
         if found.room.is_some() {
-            self.division.note_decompressed(self.log.is_young(segment));
+            self.division.note(self.log.origin_of(segment));
             if self.is_loaded(segment) {
                 self.locality.1 += 1;
             }
@@ -229,7 +229,7 @@ impl Compressed {
             self.locality.1 += 1;
             return Way::Coming(segment);
         }
-        self.division.note_read(self.log.left_lately(segment));
+        self.division.note(self.log.origin_of(segment));
         let single = match self.is_worth_reading(segment) {
             true => None,
             false => self.singles_unused.pop(),
@@ -430,7 +430,8 @@ impl Compressed {
         slots: &mut dyn Slots,
         may_write: bool,
     ) -> Option<(SegmentId, Room, u32)> {
-        self.division.adapt(self.log.rooms());
+        self.division
+            .adapt(self.log.rooms(), self.log.pages_in_memory());
         self.fill_holes();
         let most = self.division.rooms_max();
         // So much room is kept for what comes next.
