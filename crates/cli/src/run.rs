@@ -50,8 +50,9 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE")]
     memory: String,
     /// The replacement policy; `tidemark policies` lists them. Or a file (.wasm, .wat)
-    #[arg(long, value_name = "NAME", default_value = plan::POLICY_DEFAULT)]
-    policy: String,
+    /// [default: mach86; with the swap file alone: tidemark]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
     /// Where pages go: a folder that is there, or a new file `*.swap` in one, on a disk; without it
     /// $TIDEMARK_SWAP_DIR, /var/tmp or the working folder
     #[arg(long, value_name = "PATH")]
@@ -113,7 +114,8 @@ impl Files for Arguments {
         // The program reads what it is told to, and standard input.
         let words = self.program.iter().map(PathBuf::from);
         words
-            .chain(["-".into(), self.policy.clone().into()])
+            .chain(["-".into()])
+            .chain(self.policy.iter().map(PathBuf::from))
             .collect()
     }
 
@@ -134,6 +136,16 @@ impl Arguments {
             Some(Store::File) => control::STORE_FILE,
             None if self.in_step => control::STORE_FILE,
             None => control::STORE_COMPRESSED,
+        }
+    }
+
+    /// The policy's name. Where a page that was sent away wrongly comes back in microseconds, it
+    /// does not pay to ask about each which of them are in use.
+    fn policy(&self) -> &str {
+        match &self.policy {
+            Some(policy) => policy,
+            None if self.store() == control::STORE_COMPRESSED => plan::POLICY_COMPRESSED,
+            None => plan::POLICY_DEFAULT,
         }
     }
 }

@@ -158,6 +158,8 @@ impl<'a> Steps<'a> {
         let (statistics, log) = (self.folder.join("run.json"), self.folder.join("log"));
         let mut command = self.begin();
         self.push_run(&mut command, memory_bytes);
+        // Simulated is what goes to disk as it is.
+        command.extend(["--store", "file"].map(OsString::from));
         command.extend(["--policy", policy].map(OsString::from));
         command.extend(["--stats".into(), statistics.clone().into()]);
         if self.plan.is_in_step {

@@ -20,8 +20,10 @@ use crate::exit::{Refusal, refuse};
 use crate::files::OutputFile;
 use crate::{host, policies, size};
 
-/// The policy of runs that name none.
+/// The policy of runs that name none, where pages go to the swap file alone, ...
 pub const POLICY_DEFAULT: &str = "tidemark";
+/// ... and where they go to compressed memory first.
+pub const POLICY_COMPRESSED: &str = "mach86";
 
 /// The least memory a run can have. A process has up to 64 pages on their way in and as many on
 /// their way out; with a shell and a few tools at a time, less than this leaves none to work with.
@@ -70,7 +72,7 @@ impl Plan {
         let memory_bytes = plan_memory(&arguments.memory)?;
         let parse_swap = |text: &String| size::parse("--swap-size", text);
         let swap_bytes = arguments.swap_size.as_ref().map(parse_swap).transpose()?;
-        let policy = policies::find_live(&arguments.policy)
+        let policy = policies::find_live(arguments.policy())
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?
             .name;
         let path = program::find(&arguments.program[0])?;

@@ -10,6 +10,7 @@ use super::trouble::say;
 use super::{Engine, now};
 use crate::shared::Counter;
 use crate::store::Tally;
+use crate::store::compressed::Compressed;
 use crate::sys::memory;
 
 /// Counts that are the engine's own. Those of the core and the store are copied when published.
@@ -142,16 +143,19 @@ impl Engine {
         self.gauges.set(Counter::FramesPeak, peak);
     }
 
-    /// Counts the memory that is this engine's own, in bytes: all of it but the frames.
+    /// Counts the memory that is this engine's own, in bytes: all of it but the frames and the
+    /// compressed pages.
     pub(super) fn measure_own(&mut self) -> u64 {
         let pool = self.machine.pool();
-        let (frames_start, frames_end) = (pool.start(), pool.start() + pool.bytes());
-        // One range may hold all that is the engine's own, the frames among it.
-        let around = |(start, end): (usize, usize)| {
-            [(start, end.min(frames_start)), (start.max(frames_end), end)]
+        let frames = (pool.start(), pool.start() + pool.bytes());
+        let compressed = self.store.compressed().map_or(frames, Compressed::range);
+        // One range may hold all that is the engine's own, these among it.
+        let around = |(start, end): (usize, usize), hole: (usize, usize)| {
+            [(start, end.min(hole.0)), (start.max(hole.1), end)]
         };
         let own = memory::own_ranges()
-            .flat_map(around)
+            .flat_map(|range| around(range, frames))
+            .flat_map(|range| around(range, compressed))
             .filter(|&(start, end)| start < end);
         let pages = self.machine.pages();
         let anonymous = |(start, end)| pages.anonymous_bytes(start, end).ok();

@@ -195,12 +195,14 @@ impl Engine {
                 .counter(Counter::StoresUnderWay)
                 .store(under_way, Relaxed);
         }
+        // What was compressed or read as zeros is over already.
+        let has_sent = has_started && !self.store.is_still();
         let is_alone = self.setup.is_in_thread || self.setup.is_in_step;
-        if has_started && !is_alone {
+        if has_sent && !is_alone {
             // Who waits awake for what is started now must hear of all else meanwhile.
             self.store.listen_to(self.other_wakers());
         }
-        if has_started && let Err(error) = self.store.submit(&self.machine) {
+        if has_sent && let Err(error) = self.store.submit(&self.machine) {
             self.end_for(&Trouble::Call {
                 what: "starting transfers",
                 error,

@@ -167,6 +167,11 @@ impl Compressed {
         self.rooms_backed_peak * SEGMENT_PAGES
     }
 
+    /// Where compressed pages lie: the first address, and the one past the last.
+    pub fn range(&self) -> (usize, usize) {
+        (self.area.start(), self.area.start() + self.area.bytes())
+    }
+
     /// What was done so far.
     pub fn tally(&self) -> Tally {
         self.tally
