@@ -255,6 +255,13 @@ impl SwapStore {
         }
     }
 
+    /// Learns how many pages of memory no frame has, which compressed pages may take.
+    pub fn allow(&mut self, pages: u32) {
+        if let Some(compressed) = &mut self.compressed {
+            compressed.allow(pages);
+        }
+    }
+
     /// Keeps house in compressed memory, for frames and compressed pages of `pages` together.
     /// Answers whether there is something to [submit](Self::submit).
     pub fn tend(&mut self, slots: &mut dyn Slots, pages: u32) -> bool {

@@ -35,8 +35,12 @@ const BESIDE_FREE: u64 = 512;
 const BESIDE_PART: u32 = 4;
 /// ... in steps of so many frames.
 const BESIDE_STEP: u64 = 64;
-/// By how many pages at least the frames are fewer when compressed pages are more.
-const COMPRESSED_STEP: u32 = 64;
+/// Compressed pages have at least this part of memory to take, ...
+const COMPRESSED_PART: u32 = 64;
+/// ... and at least so many pages ...
+const COMPRESSED_STEP_LEAST: u32 = 16;
+/// ... and no more than a round of reclaim fills.
+const COMPRESSED_STEP_MOST: u32 = 128;
 
 /// What there is to be said to the supervisor.
 #[derive(Default)]
@@ -111,18 +115,30 @@ impl Engine {
         self.in_use() + self.beside
     }
 
+    /// Lets compressed pages take what no frame has. Nothing else takes it before this is said
+    /// again.
+    pub(super) fn allow_compressed(&mut self) {
+        let in_use = self.vm.frames().in_use();
+        let free = self.shared_pages().saturating_sub(in_use);
+        self.store.allow(free);
+    }
+
     /// Keeps house in compressed memory, and has the core use what that leaves. Answers whether
     /// anything follows from it.
     pub(super) fn tend_compressed(&mut self) -> bool {
+        if self.store.compressed().is_none() {
+            return false;
+        }
         let pages = self.shared_pages();
+        self.allow_compressed();
         let has_started = self.store.tend(self.vm.slots_mut(), pages);
+        // The core leaves room for what is stored next, and is told in steps: it has work with each.
+        let step = (pages / COMPRESSED_PART).clamp(COMPRESSED_STEP_LEAST, COMPRESSED_STEP_MOST);
         let held = self.store.pages_held();
-        // In steps, as the core has work with each; what is left over counts as in use.
-        let (least, most) = (held, held + 2 * COMPRESSED_STEP);
-        if (least..=most).contains(&self.compressed) && held > 0 || self.compressed == held {
+        if (held + step..=held + 3 * step).contains(&self.compressed) {
             return has_started;
         }
-        self.compressed = held.next_multiple_of(COMPRESSED_STEP);
+        self.compressed = held + 2 * step;
         self.tell_limit();
         true
     }

@@ -168,6 +168,7 @@ impl Engine {
         let mut has_started = false;
         // Slots that were let go of may be those of what is stored next.
         self.store.forget_released(self.vm.slots_mut());
+        self.allow_compressed();
         while let Some(request) = self.vm.poll_request() {
             let Place::Swap { first } = request.place else {
                 unreachable!("nothing external is mapped here");

@@ -77,6 +77,8 @@ pub struct Tally {
 pub struct Compressed {
     log: SegmentLog<Table<u64>>,
     division: Division,
+    /// How many rooms there is memory for that no frame has.
+    rooms_allowed: u32,
     area: Mapping,
     /// How many rooms of the area have been opened.
     rooms_opened: u32,
@@ -136,6 +138,7 @@ impl Compressed {
         Ok(Compressed {
             log: SegmentLog::new(Table::new(slots as usize)?),
             division: Division::new(pages),
+            rooms_allowed: 0,
             area: Mapping::closed(rooms_most as usize * SEGMENT)?,
             rooms_opened: 0,
             is_backed: Vec::new(),
@@ -182,6 +185,19 @@ impl Compressed {
         self.division.set_budget(pages);
     }
 
+    /// Learns how much memory no frame has: compressed pages may take so many pages of it.
+    pub fn allow(&mut self, pages: u32) {
+        self.rooms_allowed = pages / SEGMENT_PAGES;
+    }
+
+    /// How many rooms may be in use. Those that are backed and not in use have their memory.
+    fn rooms_max(&self) -> u32 {
+        let spare = self.rooms_backed - self.log.rooms().min(self.rooms_backed);
+        self.rooms_allowed
+            .saturating_sub(spare)
+            .min(self.rooms_most)
+    }
+
     /// Whether the page of `slot` is compressed, in memory or on disk.
     pub fn has(&self, slot: SlotId) -> bool {
         self.log.find(slot).is_some()
@@ -194,7 +210,7 @@ impl Compressed {
 
     /// Compresses a page into memory. False if that gains too little, or there is no room.
     pub(super) fn put(&mut self, slot: SlotId, page: &[u8]) -> bool {
-        let rooms_max = self.division.rooms_max().min(self.rooms_most);
+        let rooms_max = self.division.rooms_max().min(self.rooms_max());
         let packed = lz4_flex::block::compress_into(page, &mut self.scratch[SUM_BYTES..]);
         let bytes = SUM_BYTES + packed.expect("there is room for what can't be compressed");
         if bytes > BYTES_MAX {
@@ -258,7 +274,8 @@ impl Compressed {
     /// Whether a segment is better read whole than for one page: it is live for the most part, and
     /// those that were read whole of late have brought what was wanted soon.
     fn is_worth_reading(&mut self, segment: SegmentId) -> bool {
-        if self.reads >= READS_MAX || self.log.sixteenths_live(segment) < 4 {
+        let has_room = self.log.rooms() < self.rooms_max() && self.reads < READS_MAX;
+        if !has_room || self.log.sixteenths_live(segment) < 4 {
             return false;
         }
         let (segments, pages) = self.locality;
@@ -464,7 +481,7 @@ impl Compressed {
 
     fn fill_holes(&mut self) {
         let mut live = std::mem::take(&mut self.live);
-        while self.log.choose_to_clean(&mut live) {
+        while self.log.rooms() < self.rooms_max() && self.log.choose_to_clean(&mut live) {
             for &(slot, found) in &live {
                 let from = place(found.room.expect("it is in memory"), found.offset);
                 let bytes = found.bytes as usize;
