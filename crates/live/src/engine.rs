@@ -14,11 +14,11 @@
 //! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
 //! [`locks`] lets go of what is locked, [`here`] serves on the program's threads, [`asks`] answers
 //! them, [`fork`] goes through forks, [`feed`] makes up for those without warning, [`publish`]
-//! shows counters, [`place`] keeps engine and program on one processor, [`sampling`] records which pages are touched,
-//! [`neighbours`] finds first touches many at a time, [`outside`] keeps what the kernel holds and
-//! memory has no room for, [`step`] keeps the program in step, [`aside`] leaves it alone for a
-//! moment, [`ending`] sees its last thread go, [`wipe`] has memory read as zeros in children,
-//! [`trouble`] says what went wrong.
+//! shows counters, [`place`] keeps engine and program on one processor, [`sampling`] records which
+//! pages are touched, [`neighbours`] finds first touches many at a time, [`outside`] keeps what the
+//! kernel holds and memory has no room for, [`step`] keeps the program in step, [`aside`] leaves it
+//! alone for a moment, [`ending`] sees its last thread go, [`wipe`] has memory read as zeros in
+//! children, [`trouble`] says what went wrong.
 
 mod adopt;
 mod aside;

@@ -549,8 +549,8 @@ impl<'a> Process<'a> {
         self.field(Field::Pid).load(Relaxed) as u32
     }
 
-    /// To which processor the process's threads were confined last, if they ever were, and which they
-    /// may use otherwise, a bit each.
+    /// To which processor the process's threads were confined last, if they ever were, and which
+    /// they may use otherwise, a bit each.
     pub fn confined(&self) -> Option<(u32, u64)> {
         let number = self.field(Field::Confined).load(Acquire);
         let from = self.field(Field::ConfinedFrom).load(Relaxed);

@@ -10,9 +10,12 @@
 //!    that wait or are under way; the last one to end makes the reply.
 //! 3. At most [`UNDER_WAY_MAX`] parts are under way, so that completions always find room.
 
+mod carrier;
 pub mod compressed;
 pub mod faults;
 pub mod file;
+mod now;
+mod segments;
 #[cfg(test)]
 mod tests;
 
@@ -20,19 +23,18 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-use tidemark_core::backing::Slots;
 use tidemark_core::compressed::log::{Found, Room, SegmentId};
 use tidemark_core::id::{FrameId, PAGE_BYTES, SlotId, Ticket};
 use tidemark_core::machine::Machine;
 use tidemark_core::pager::{Direction, Outcome, Reply};
 
-use self::compressed::{Compressed, Damaged, Waiter, Way, blocks_of};
+use self::carrier::Carrier;
+use self::compressed::{Compressed, Waiter};
 use self::faults::{FaultPlan, Injected};
 use crate::machine::{LiveMachine, ZERO_SUM};
-use crate::sys::memory::{Mapping, Table};
+use crate::sys::memory::Table;
 use crate::sys::pool::TRANSFER_MAX;
-use crate::sys::ring::{Buffers, Completion, Ring, Wait, Watch};
-use crate::sys::workers::{AtOnce, Workers};
+use crate::sys::ring::{Buffers, Completion, Wait, Watch};
 use crate::sys::{Errno, PAGE, socket};
 
 /// How many parts are under way at one time.
@@ -147,15 +149,6 @@ pub struct SwapStore {
     is_segment_refused: bool,
 }
 
-enum Carrier {
-    Ring(Ring),
-    Workers(Workers),
-    AtOnce(AtOnce),
-    /// There is none before the first transfer, which many processes end without, nor from
-    /// [`SwapStore::put_down`] on until [`SwapStore::take_up`].
-    Absent,
-}
-
 #[derive(Clone, Copy)]
 struct Transfer {
     ticket: Ticket,
@@ -220,98 +213,6 @@ impl SwapStore {
             compressed: None,
             is_segment_refused: false,
         })
-    }
-
-    /// Has pages stored in compressed memory first, of which frames and compressed pages together
-    /// take at most `pages`.
-    pub fn compress(mut self, pages: u32) -> Result<SwapStore, Errno> {
-        self.compressed = Some(Compressed::new(self.slots(), pages)?);
-        Ok(self)
-    }
-
-    /// Compressed memory, if there is any.
-    pub fn compressed(&self) -> Option<&Compressed> {
-        self.compressed.as_ref()
-    }
-
-    /// Whether the page of `slot` can be had without the disk.
-    pub fn is_near(&self, slot: SlotId) -> bool {
-        let compressed = self.compressed.as_ref();
-        compressed.is_some_and(|it| it.find(slot).is_some_and(|found| found.room.is_some()))
-    }
-
-    /// How much memory compressed pages have, in pages.
-    pub fn pages_held(&self) -> u32 {
-        self.compressed.as_ref().map_or(0, Compressed::pages_held)
-    }
-
-    /// Forgets the compressed pages of slots that were let go of. To be called before anything is
-    /// stored to slots that may be the same.
-    pub fn forget_released(&mut self, slots: &mut dyn Slots) {
-        if let Some(compressed) = &mut self.compressed {
-            while let Some(slot) = slots.take_released() {
-                compressed.remove(slot);
-            }
-        }
-    }
-
-    /// Learns how many pages of memory no frame has, which compressed pages may take.
-    pub fn allow(&mut self, pages: u32) {
-        if let Some(compressed) = &mut self.compressed {
-            compressed.allow(pages);
-        }
-    }
-
-    /// Keeps house in compressed memory, for frames and compressed pages of `pages` together.
-    /// Answers whether there is something to [submit](Self::submit).
-    pub fn tend(&mut self, slots: &mut dyn Slots, pages: u32) -> bool {
-        let Some(compressed) = &mut self.compressed else {
-            return false;
-        };
-        compressed.set_budget(pages);
-        let mut has_started = false;
-        while let Some((segment, room, bytes)) = self
-            .compressed
-            .as_mut()
-            .and_then(|it| it.tend(slots, !self.is_segment_refused))
-        {
-            let work = Work::Segment(segment, room);
-            self.start_blocks(Direction::Store, work, bytes);
-            has_started = true;
-        }
-        has_started
-    }
-
-    /// Starts a transfer of the blocks of compressed pages.
-    fn start_blocks(&mut self, direction: Direction, work: Work, bytes: u32) {
-        let transfer = self.add_transfer(Ticket(0), direction, SlotId(0), &[]);
-        self.transfers[transfer as usize].work = work;
-        let blocks = match work {
-            Work::Pages => unreachable!("pages are started by their requests"),
-            Work::Segment(..) => (bytes as usize).div_ceil(PAGE),
-            Work::Single(_, found, _) => blocks_of(found).len(),
-        };
-        let homes: Vec<SlotId> = (0..blocks as u8)
-            .map(|block| self.home_of(&self.transfers[transfer as usize], block))
-            .collect();
-        let mut start = 0;
-        for run in homes.chunk_by(|one, next| one.0 + 1 == next.0) {
-            self.queue(transfer, start, run.len());
-            start += run.len();
-        }
-    }
-
-    /// The slot whose space a page or a block of a transfer has.
-    fn home_of(&self, transfer: &Transfer, block: u8) -> SlotId {
-        let compressed = self.compressed.as_ref();
-        let home = |segment, block| compressed.expect("it has segments").home(segment, block);
-        match transfer.work {
-            Work::Pages => SlotId(transfer.first.0 + u32::from(block)),
-            Work::Segment(segment, _) => home(segment, block as usize),
-            Work::Single(_, found, _) => {
-                home(found.segment, blocks_of(found).start + block as usize)
-            }
-        }
     }
 
     /// Goes on in a forked child, with its own descriptor of the same file. Nothing may be under
@@ -479,48 +380,6 @@ impl SwapStore {
         std::mem::take(&mut self.heard)
     }
 
-    /// Reads one slot at once, into the first page of `into`: see
-    /// [`read_run_now`](Self::read_run_now).
-    pub fn read_now(&mut self, slot: SlotId, into: &mut Mapping) -> Result<(), Cause> {
-        self.read_run_now(slot, 1, into)
-    }
-
-    /// Reads `count` slots from `first` on at once, into the first pages of `into`. It waits for
-    /// the disk: only for an engine in the midst of a fork.
-    pub fn read_run_now(
-        &mut self,
-        first: SlotId,
-        count: usize,
-        into: &mut Mapping,
-    ) -> Result<(), Cause> {
-        let bytes = into.first_pages(count);
-        let is_plain = |it: &SwapStore, slot| it.sums[slot] != ZERO_SUM && !it.is_compressed(slot);
-        for (start, pages) in self.runs_of(first, count, is_plain) {
-            let slot = SlotId(first.0 + start as u32);
-            read_fully(
-                &self.file,
-                slot,
-                &mut bytes[start * PAGE..(start + pages) * PAGE],
-            )?;
-        }
-        let sums = &self.sums[first.0 as usize..first.0 as usize + count];
-        for ((page, sum), slot) in bytes.chunks_mut(PAGE).zip(sums).zip(first.0..) {
-            if *sum == ZERO_SUM {
-                page.fill(0);
-                continue;
-            }
-            if let Some(compressed) = &mut self.compressed
-                && let Some(found) = compressed.find(SlotId(slot))
-            {
-                let read = |home, block: &mut [u8]| read_fully(&self.file, home, block);
-                compressed.copy_out(found, page, read)?;
-            } else if xxhash_rust::xxh3::xxh3_128(page) != *sum {
-                return Err(Cause::Differs);
-            }
-        }
-        Ok(())
-    }
-
     /// Hands over the next reply.
     pub fn next_reply(&mut self) -> Option<Reply> {
         self.replies.pop_front()
@@ -678,123 +537,6 @@ impl SwapStore {
         for (start, pages) in self.runs_of(first, frames.len(), is_plain) {
             self.queue(transfer, start, pages);
         }
-    }
-
-    fn is_compressed(&self, slot: usize) -> bool {
-        let compressed = self.compressed.as_ref();
-        compressed.is_some_and(|it| it.has(SlotId(slot as u32)))
-    }
-
-    /// Fetches a page of a transfer that is compressed, or has it fetched.
-    fn fetch_compressed(&mut self, transfer: u32, page: u8, machine: &mut LiveMachine) {
-        let entry = &self.transfers[transfer as usize];
-        let slot = entry.slot(page);
-        let waiter = Waiter {
-            transfer,
-            page,
-            slot,
-        };
-        let compressed = self.compressed.as_mut().expect("the page is compressed");
-        match compressed.seek(slot) {
-            Way::Here(found) => {
-                let injected = self.faults.next(Direction::Fetch);
-                if injected == Injected::Flip {
-                    compressed.flip(found);
-                }
-                let into = machine.pool_mut().bytes_of_mut(entry.frames[page as usize]);
-                let mut failure = compressed.take(slot, found, into).err().map(Cause::from);
-                if injected == Injected::Error {
-                    failure = Some(Cause::File(Errno::IO));
-                }
-                self.note_taken(waiter, failure);
-            }
-            Way::Coming(segment) => {
-                compressed.wait_for(segment, waiter);
-                self.transfers[transfer as usize].parts_left += 1;
-            }
-            Way::Segment(segment, room, bytes) => {
-                if let Err(error) = compressed.open(room) {
-                    compressed.end_read(segment, false);
-                    return self.note_taken(waiter, Some(Cause::Memory(error)));
-                }
-                compressed.wait_for(segment, waiter);
-                self.transfers[transfer as usize].parts_left += 1;
-                self.start_blocks(Direction::Fetch, Work::Segment(segment, room), bytes);
-            }
-            Way::Single(found, place) => {
-                self.transfers[transfer as usize].parts_left += 1;
-                self.start_blocks(Direction::Fetch, Work::Single(waiter, found, place), 0);
-            }
-        }
-    }
-
-    /// Notes what has become of a compressed page of a transfer.
-    fn note_taken(&mut self, waiter: Waiter, failure: Option<Cause>) {
-        let transfer = &mut self.transfers[waiter.transfer as usize];
-        match failure {
-            None => transfer.moved |= 1 << waiter.page,
-            Some(cause) => transfer.failure = Some((waiter.slot, cause)),
-        }
-    }
-
-    /// Has a page that waited for the blocks of others, or its own, go on.
-    fn end_waiting(&mut self, waiter: Waiter, failure: Option<Cause>, machine: &mut LiveMachine) {
-        self.note_taken(waiter, failure);
-        let transfer = &mut self.transfers[waiter.transfer as usize];
-        transfer.parts_left -= 1;
-        if transfer.parts_left == 0 {
-            self.finish(waiter.transfer, machine);
-        }
-    }
-
-    /// A segment has been read or written, or could not be.
-    fn finish_segment(
-        &mut self,
-        (segment, direction): (SegmentId, Direction),
-        failure: Option<Cause>,
-        machine: &mut LiveMachine,
-    ) {
-        let compressed = self.compressed.as_mut().expect("it has segments");
-        if direction == Direction::Store {
-            self.is_segment_refused |= failure.is_some();
-            return compressed.end_write(segment, failure.is_none());
-        }
-        compressed.end_read(segment, failure.is_none());
-        while let Some(waiter) = self
-            .compressed
-            .as_mut()
-            .and_then(|it| it.take_waiter(segment))
-        {
-            let failure = failure.or_else(|| self.take_waited(waiter, machine).err());
-            self.end_waiting(waiter, failure, machine);
-        }
-    }
-
-    /// Decompresses a page whose segment has been read.
-    fn take_waited(&mut self, waiter: Waiter, machine: &mut LiveMachine) -> Result<(), Cause> {
-        let frame = self.transfers[waiter.transfer as usize].frames[waiter.page as usize];
-        let compressed = self.compressed.as_mut().expect("it has segments");
-        let found = compressed.find(waiter.slot).ok_or(Damaged)?;
-        let into = machine.pool_mut().bytes_of_mut(frame);
-        Ok(compressed.take(waiter.slot, found, into)?)
-    }
-
-    /// The blocks of a compressed page have been read, or could not be.
-    fn finish_single(
-        &mut self,
-        (waiter, found, place): (Waiter, Found, u8),
-        failure: Option<Cause>,
-        machine: &mut LiveMachine,
-    ) {
-        let frame = self.transfers[waiter.transfer as usize].frames[waiter.page as usize];
-        let compressed = self.compressed.as_mut().expect("the page is compressed");
-        let failure = failure.or_else(|| {
-            let into = machine.pool_mut().bytes_of_mut(frame);
-            let taken = compressed.take_single(waiter.slot, found, place, into);
-            taken.err().map(Cause::from)
-        });
-        compressed.leave_single(place);
-        self.end_waiting(waiter, failure, machine);
     }
 
     /// The runs of `pages` slots from `first` on, relative to that, of which all are `chosen`.
@@ -1009,45 +751,6 @@ impl SwapStore {
     }
 }
 
-impl Carrier {
-    /// What there is of it before the first transfer. Rings for one thread are made when they are
-    /// needed: a child that executes another program at once needs none.
-    fn at_first(means: Means) -> Result<Carrier, Errno> {
-        match means {
-            Means::Alone => Ok(Carrier::Absent),
-            Means::Best if Ring::is_permitted() => Ok(Carrier::Absent),
-            _ => Carrier::new(means),
-        }
-    }
-
-    fn new(means: Means) -> Result<Carrier, Errno> {
-        let ring = match means {
-            Means::Threads | Means::AtOnce => Err(Errno::NOSYS),
-            Means::Best | Means::Ring | Means::Alone => Ring::new(UNDER_WAY_MAX),
-            Means::Shared | Means::SharedAlone => Ring::new_shared(UNDER_WAY_MAX),
-        };
-        match (ring, means) {
-            (Ok(ring), _) => Ok(Carrier::Ring(ring)),
-            (Err(error), Means::Ring) => Err(error),
-            (Err(_), Means::Best | Means::Shared | Means::Threads) => {
-                Ok(Carrier::Workers(Workers::new(WORKERS)?))
-            }
-            (Err(_), Means::Alone | Means::SharedAlone | Means::AtOnce) => {
-                Ok(Carrier::AtOnce(AtOnce::new()?))
-            }
-        }
-    }
-
-    fn take_completion(&mut self) -> Option<Completion> {
-        match self {
-            Carrier::Ring(ring) => ring.take_completion(),
-            Carrier::Workers(workers) => workers.take_completion(),
-            Carrier::AtOnce(carrier) => carrier.take_completion(),
-            Carrier::Absent => None,
-        }
-    }
-}
-
 impl Transfer {
     fn slot(&self, page: u8) -> SlotId {
         SlotId(self.first.0 + u32::from(page))
@@ -1072,27 +775,6 @@ impl Part {
     fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.start as usize + self.pages as usize
     }
-}
-
-impl From<Damaged> for Cause {
-    fn from(_: Damaged) -> Cause {
-        Cause::Differs
-    }
-}
-
-/// Reads what is stored from `slot` on, until `into` is full.
-fn read_fully(file: &OwnedFd, slot: SlotId, into: &mut [u8]) -> Result<(), Cause> {
-    let mut filled = 0;
-    while filled < into.len() {
-        let offset = offset_of(slot) + filled as u64;
-        match rustix::io::pread(file, &mut into[filled..], offset) {
-            Ok(0) => return Err(Cause::Short),
-            Ok(count) => filled += count,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(Cause::File(error)),
-        }
-    }
-    Ok(())
 }
 
 fn offset_of(slot: SlotId) -> u64 {

@@ -132,7 +132,8 @@ impl Engine {
         let pages = self.shared_pages();
         self.allow_compressed();
         let has_started = self.store.tend(self.vm.slots_mut(), pages);
-        // The core leaves room for what is stored next, and is told in steps: it has work with each.
+        // The core leaves room for what is stored next, and is told in steps: it has work with
+        // each.
         let step = (pages / COMPRESSED_PART).clamp(COMPRESSED_STEP_LEAST, COMPRESSED_STEP_MOST);
         let held = self.store.pages_held();
         if (held + step..=held + 3 * step).contains(&self.compressed) {
@@ -175,8 +176,8 @@ impl Engine {
 
     /// Sees to it before a fork that two processes can hold what this one does: where neither what
     /// nobody has nor what is not used here suffices for a child, lowers the budget to a half,
-    /// having asked for as much as two need. Answers how many pages are left. The record follows when there is
-    /// one for the child: [`split_budget`](Self::split_budget).
+    /// having asked for as much as two need. Answers how many pages are left. The record follows
+    /// when there is one for the child: [`split_budget`](Self::split_budget).
     pub(super) fn make_way(&mut self) -> u32 {
         // Alone, nobody would give anything back; and what is recorded has room for all of it.
         if self.control.is_none() || self.sampling.is_some() {

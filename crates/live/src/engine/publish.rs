@@ -169,9 +169,9 @@ impl Engine {
         self.machine.tally().busy + self.machine.tally().disowned
     }
 
-    /// The pages that count against the budget, in frames and compressed. If a fork could not wait until this process was
-    /// down to its half, what parent and child have above their budgets are pages that they share,
-    /// which are charged once.
+    /// The pages that count against the budget, in frames and compressed. If a fork could not wait
+    /// until this process was down to its half, what parent and child have above their budgets are
+    /// pages that they share, which are charged once.
     pub(super) fn frames_charged(&self) -> u32 {
         let in_use = self.in_use();
         match self.freeze.is_excess_shared() {

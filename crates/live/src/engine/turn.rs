@@ -54,8 +54,9 @@ impl Engine {
         pause_ns.min(self.see_off())
     }
 
-    /// What to watch awake for [`AWAKE_NS`](super::AWAKE_NS), before anything is slept on: where one
-    /// thread waits beside the engine for a page from the disk, nobody else needs the processor.
+    /// What to watch awake for [`AWAKE_NS`](super::AWAKE_NS), before anything is slept on: where
+    /// one thread waits beside the engine for a page from the disk, nobody else needs the
+    /// processor.
     pub fn watched(&self) -> Option<Watch> {
         let is_sure = self.place.is_confining() && self.vm.faults_pending() == 1;
         let watch = is_sure.then(|| self.store.watch()).flatten();

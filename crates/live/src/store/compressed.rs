@@ -445,8 +445,8 @@ impl Compressed {
         self.tally.segments_written += u64::from(is_written);
     }
 
-    /// Keeps house: fills in holes, makes room, and gives back what is free. Answers the next segment
-    /// that is to be written, if there is one.
+    /// Keeps house: fills in holes, makes room, and gives back what is free. Answers the next
+    /// segment that is to be written, if there is one.
     pub(super) fn tend(
         &mut self,
         slots: &mut dyn Slots,

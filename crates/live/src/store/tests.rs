@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use tidemark_core::backing::{LocalSlots, Slots};
 use tidemark_core::id::{FrameId, SlotId, Ticket};
 use tidemark_core::machine::{Machine, PageBits, Rights};
 use tidemark_core::pager::{Direction, Outcome, Reply};
@@ -10,6 +11,7 @@ use tidemark_core::pager::{Direction, Outcome, Reply};
 use super::faults::FaultPlan;
 use super::*;
 use crate::machine::tests::World;
+use crate::sys::memory::Mapping;
 use crate::sys::socket;
 use crate::sys::testing::{Turn, fill, is_filled, is_so_in_child, skip};
 use crate::sys::uffd::Features;
@@ -49,6 +51,37 @@ impl Swapping {
             store,
             next: 0,
         })
+    }
+
+    /// The same with compressed memory in front of the file, of frames and compressed pages that
+    /// have so many `pages` together.
+    fn compressed(frames: u32, faults: &str, pages: u32) -> Option<Swapping> {
+        let mut swapping = Swapping::new(frames, Means::Best, faults)?;
+        swapping.store = swapping.store.compress(pages).unwrap();
+        swapping.store.allow(pages);
+        Some(swapping)
+    }
+
+    /// Fills the frames with pages that compress to a quarter, each another.
+    fn fill_with_words(&mut self, frames: &[FrameId]) {
+        for frame in frames {
+            self.world.machine.prepare(&[*frame]).unwrap();
+            let page = words_of(*frame);
+            self.world.machine.pool_mut().write(*frame, &page);
+            self.world.machine.forget_sum(*frame);
+        }
+    }
+
+    /// Keeps house until nothing is under way.
+    fn tend(&mut self, slots: &mut LocalSlots, pages: u32) {
+        let end = Instant::now() + Duration::from_secs(30);
+        self.store.allow(pages);
+        while self.store.tend(slots, pages) || !self.store.is_still() {
+            assert!(Instant::now() < end, "segments are written in time");
+            self.store.submit(&self.world.machine).unwrap();
+            self.store.reap(&mut self.world.machine).unwrap();
+            self.store.wait(1_000_000);
+        }
     }
 
     /// Does one transfer and waits for its reply.
@@ -94,6 +127,16 @@ impl Swapping {
         assert!(page.iter().step_by(64).all(|byte| *byte == page[0]));
         page[0]
     }
+}
+
+/// A page of numbers that looks like a program's, and like no other frame's.
+fn words_of(frame: FrameId) -> [u8; PAGE] {
+    let mut page = [0; PAGE];
+    for (place, word) in page.chunks_mut(16).enumerate() {
+        let number = (place as u32).wrapping_mul(0x9e37_79b9) ^ frame.0;
+        word[..4].copy_from_slice(&number.to_le_bytes());
+    }
+    page
 }
 
 fn frames(numbers: impl IntoIterator<Item = u32>) -> Vec<FrameId> {
@@ -433,4 +476,162 @@ fn a_swap_file_has_its_size_and_no_name() {
     assert!(!file.is_reserved || stat.st_blocks * 512 >= 1 << 20);
     let missing = file::create(&directory.join("no such place"), 4096);
     assert_eq!(missing.unwrap_err(), Errno::NOENT);
+}
+
+/// The slots of these tests, of which the first 128 are the pages'.
+fn slots_for_segments() -> LocalSlots {
+    let mut slots = LocalSlots::new(SLOTS);
+    (0..128).for_each(|slot| assert!(slots.claim(SlotId(slot))));
+    slots
+}
+
+#[test]
+fn compressed_pages_come_back_as_they_went_without_the_file() {
+    let Some(mut swapping) = Swapping::compressed(64, "", 4096) else {
+        return;
+    };
+    let all = frames(0..64);
+    swapping.fill_with_words(&all);
+    assert_eq!(swapping.transfer(Direction::Store, 0, &all), Outcome::Done);
+    assert!(swapping.store.is_near(SlotId(63)));
+    assert!((1..=32).contains(&swapping.store.pages_held()));
+    // To other frames than they came from.
+    let others = frames((0..64).map(|i| 63 - i));
+    assert_eq!(
+        swapping.transfer(Direction::Fetch, 0, &others),
+        Outcome::Done
+    );
+    for (from, to) in all.iter().zip(&others) {
+        let page = swapping.world.machine.pool().bytes_of(*to);
+        assert!(page == words_of(*from), "frame {}", to.0);
+    }
+    let tally = swapping.store.tally();
+    assert_eq!((tally.read, tally.written), (0, 0));
+    // The frames are all there is of them.
+    assert!(!swapping.store.is_near(SlotId(63)));
+    assert!(
+        others
+            .iter()
+            .all(|frame| swapping.world.machine.take_modified(*frame))
+    );
+}
+
+#[test]
+fn what_does_not_compress_goes_to_the_file_as_it_is() {
+    let Some(mut swapping) = Swapping::compressed(2, "", 4096) else {
+        return;
+    };
+    let noise: Vec<u8> = (0..PAGE as u64)
+        .map(|at| (xxhash_rust::xxh3::xxh3_64(&at.to_le_bytes()) >> 7) as u8)
+        .collect();
+    let one = frames([0]);
+    swapping.fill_with_words(&one);
+    let page: &[u8; PAGE] = noise.as_slice().try_into().unwrap();
+    swapping.world.machine.pool_mut().write(FrameId(0), page);
+    assert_eq!(swapping.transfer(Direction::Store, 7, &one), Outcome::Done);
+    assert_eq!(swapping.store.tally().written, 1);
+    assert_eq!(
+        swapping.transfer(Direction::Fetch, 7, &frames([1])),
+        Outcome::Done
+    );
+    assert_eq!(swapping.world.machine.pool().bytes_of(FrameId(1)), noise);
+    assert_eq!(swapping.store.pages_held(), 0);
+}
+
+/// Stores 64 pages, and has all that is compressed leave for the file.
+fn with_segments_on_disk(faults: &str) -> Option<(Swapping, LocalSlots)> {
+    let mut swapping = Swapping::compressed(64, faults, 4096)?;
+    let mut slots = slots_for_segments();
+    let all = frames(0..64);
+    swapping.fill_with_words(&all);
+    assert_eq!(swapping.transfer(Direction::Store, 0, &all), Outcome::Done);
+    // A segment that is being filled stays: another takes its place.
+    swapping.fill_with_words(&all);
+    assert_eq!(swapping.transfer(Direction::Store, 64, &all), Outcome::Done);
+    swapping.tend(&mut slots, 64);
+    Some((swapping, slots))
+}
+
+#[test]
+fn segments_leave_for_the_file_and_come_back() {
+    let Some((mut swapping, mut slots)) = with_segments_on_disk("") else {
+        return;
+    };
+    assert!(swapping.store.tally().written >= 16);
+    assert!(!swapping.store.is_near(SlotId(0)));
+    let others = frames((0..64).map(|i| 63 - i));
+    assert_eq!(
+        swapping.transfer(Direction::Fetch, 0, &others),
+        Outcome::Done
+    );
+    for (number, to) in (0..64).zip(&others) {
+        let page = swapping.world.machine.pool().bytes_of(*to);
+        assert!(page == words_of(FrameId(number)), "frame {}", to.0);
+    }
+    // What is dead on disk gives its space back.
+    let before = slots.free();
+    (64..128).for_each(|slot| slots.release(SlotId(slot)));
+    (64..128).for_each(|slot| swapping.store.forget(SlotId(slot)));
+    swapping.tend(&mut slots, 4096);
+    assert!(slots.free() > before + 64);
+    assert!(swapping.store.pages_held() <= 2 * 16 + 4 * 16);
+}
+
+#[test]
+fn pages_of_segments_on_disk_can_be_read_at_once() {
+    let Some((mut swapping, _)) = with_segments_on_disk("") else {
+        return;
+    };
+    let mut into = Mapping::anonymous(64 * PAGE).unwrap();
+    swapping
+        .store
+        .read_run_now(SlotId(0), 64, &mut into)
+        .unwrap();
+    for (number, page) in (0..64).zip(into.first_pages(64).chunks(PAGE)) {
+        assert!(page == words_of(FrameId(number)), "page {number}");
+    }
+}
+
+#[test]
+fn a_bit_that_flips_in_compressed_memory_or_on_its_way_from_disk_is_found() {
+    let Some(mut swapping) = Swapping::compressed(4, "flip:1", 4096) else {
+        return;
+    };
+    let all = frames(0..4);
+    swapping.fill_with_words(&all);
+    assert_eq!(swapping.transfer(Direction::Store, 0, &all), Outcome::Done);
+    assert_eq!(
+        swapping.transfer(Direction::Fetch, 0, &all),
+        Outcome::Failed
+    );
+    let failure = swapping.store.next_failure().unwrap();
+    assert_eq!((failure.slot, failure.cause), (SlotId(0), Cause::Differs));
+    let Some((mut swapping, _)) = with_segments_on_disk("flip:1") else {
+        return;
+    };
+    let all = frames(0..64);
+    assert_eq!(
+        swapping.transfer(Direction::Fetch, 0, &all),
+        Outcome::Failed
+    );
+    assert_eq!(swapping.store.next_failure().unwrap().cause, Cause::Differs);
+}
+
+#[test]
+fn a_segment_that_cant_be_read_fails_who_waits_and_one_that_cant_be_written_stays() {
+    let Some((mut swapping, _)) = with_segments_on_disk("read:1") else {
+        return;
+    };
+    let all = frames(0..64);
+    assert_eq!(
+        swapping.transfer(Direction::Fetch, 0, &all),
+        Outcome::Failed
+    );
+    let failure = swapping.store.next_failure().unwrap();
+    assert_eq!(failure.cause, Cause::File(Errno::IO));
+    let Some((mut swapping, _)) = with_segments_on_disk("writes-from:1") else {
+        return;
+    };
+    assert!(swapping.store.is_near(SlotId(0)));
+    assert_eq!(swapping.transfer(Direction::Fetch, 0, &all), Outcome::Done);
 }

@@ -1,0 +1,69 @@
+//! Reading at once: for an engine in the midst of a fork, which can't wait for replies.
+
+use std::os::fd::OwnedFd;
+
+use tidemark_core::id::SlotId;
+
+use super::{Cause, SwapStore, offset_of};
+use crate::machine::ZERO_SUM;
+use crate::sys::memory::Mapping;
+use crate::sys::{Errno, PAGE};
+
+impl SwapStore {
+    /// Reads one slot at once, into the first page of `into`: see
+    /// [`read_run_now`](Self::read_run_now).
+    pub fn read_now(&mut self, slot: SlotId, into: &mut Mapping) -> Result<(), Cause> {
+        self.read_run_now(slot, 1, into)
+    }
+
+    /// Reads `count` slots from `first` on at once, into the first pages of `into`. It waits for
+    /// the disk: only for an engine in the midst of a fork.
+    pub fn read_run_now(
+        &mut self,
+        first: SlotId,
+        count: usize,
+        into: &mut Mapping,
+    ) -> Result<(), Cause> {
+        let bytes = into.first_pages(count);
+        let is_plain = |it: &SwapStore, slot| it.sums[slot] != ZERO_SUM && !it.is_compressed(slot);
+        for (start, pages) in self.runs_of(first, count, is_plain) {
+            let slot = SlotId(first.0 + start as u32);
+            read_fully(
+                &self.file,
+                slot,
+                &mut bytes[start * PAGE..(start + pages) * PAGE],
+            )?;
+        }
+        let sums = &self.sums[first.0 as usize..first.0 as usize + count];
+        for ((page, sum), slot) in bytes.chunks_mut(PAGE).zip(sums).zip(first.0..) {
+            if *sum == ZERO_SUM {
+                page.fill(0);
+                continue;
+            }
+            if let Some(compressed) = &mut self.compressed
+                && let Some(found) = compressed.find(SlotId(slot))
+            {
+                let read = |home, block: &mut [u8]| read_fully(&self.file, home, block);
+                compressed.copy_out(found, page, read)?;
+            } else if xxhash_rust::xxh3::xxh3_128(page) != *sum {
+                return Err(Cause::Differs);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads what is stored from `slot` on, until `into` is full.
+fn read_fully(file: &OwnedFd, slot: SlotId, into: &mut [u8]) -> Result<(), Cause> {
+    let mut filled = 0;
+    while filled < into.len() {
+        let offset = offset_of(slot) + filled as u64;
+        match rustix::io::pread(file, &mut into[filled..], offset) {
+            Ok(0) => return Err(Cause::Short),
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Cause::File(error)),
+        }
+    }
+    Ok(())
+}
