@@ -128,6 +128,8 @@ pub struct LiveMachine {
     hand: Option<&'static Hand>,
     /// Whether pages that were in the program count as modified, whatever they hold.
     is_suspicious: bool,
+    /// Whether pages are told to be modified without a sum, where that can be seen.
+    skips_sums: bool,
     /// How many pages in a row have been waited for in vain, ...
     waits_in_vain: u32,
     /// ... and how many of those that were to be dropped.
@@ -222,6 +224,7 @@ impl LiveMachine {
             setbacks: VecDeque::with_capacity(64),
             hand: None,
             is_suspicious: false,
+            skips_sums: false,
             waits_in_vain: 0,
             drops_in_vain: 0,
             tally: Tally::default(),
@@ -236,6 +239,11 @@ impl LiveMachine {
             self.program.be_quiet();
             self.is_suspicious = true;
         }
+    }
+
+    /// Takes no sums of pages that are surely modified, if their store needs none.
+    pub fn skip_sums_if(&mut self, is_wanted: bool) {
+        self.skips_sums = is_wanted;
     }
 
     /// Opens new userfaultfds in a forked child, where the old descriptors mean nothing. The
@@ -718,7 +726,7 @@ impl PageBits for LiveMachine {
         if slot.is_unsaved {
             return true;
         }
-        if slot.sum == ZERO_SUM && !self.is_zero(frame) {
+        if self.skips_sums && slot.sum == ZERO_SUM && !self.is_zero(frame) {
             // A page that no pager holds takes no sum to find out about.
             self.forget_sum(frame);
             return true;

@@ -92,6 +92,8 @@ pub enum Ask {
     },
     /// Answers one if the program has no thread but its first.
     IsAlone,
+    /// The program looks at the processors that its threads may use: confine none for now.
+    Release,
     /// The engine's thread is to end, which has stepped aside.
     Depart,
 }
@@ -322,6 +324,7 @@ fn pack(ask: Ask) -> (u32, u64, u64) {
         Ask::Wipe { start, bytes } => (12, start as u64, bytes as u64),
         Ask::Keep { start, bytes } => (13, start as u64, bytes as u64),
         Ask::LendFolder { socket } => (14, socket as u64, 0),
+        Ask::Release => (15, 0, 0),
     }
 }
 
@@ -360,6 +363,7 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
         14 => Ask::LendFolder {
             socket: first as RawFd,
         },
+        15 => Ask::Release,
         _ => unreachable!("`pack` makes no other"),
     }
 }

@@ -34,6 +34,7 @@ mod lent;
 mod limits;
 mod locks;
 mod own;
+mod processors;
 mod sigbus;
 mod thread;
 mod way;

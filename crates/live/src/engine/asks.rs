@@ -45,6 +45,10 @@ impl Engine {
                 let is_lent = self.lend_folder(socket).is_ok();
                 requests.answer(taken, u64::from(is_lent));
             }
+            Ask::Release => {
+                self.place.let_go(self.now);
+                requests.answer(taken, 0);
+            }
             Ask::Freeze => {
                 let child = self.come_to_rest();
                 requests.answer(taken, child);

@@ -192,6 +192,7 @@ impl Setup {
         let mut machine = machine.map_err(Trouble::Machine)?;
         machine.set_hand(hand);
         machine.keep_step_if(self.is_in_step);
+        machine.skip_sums_if(self.is_compressed);
         Ok(machine)
     }
 
