@@ -95,8 +95,9 @@ sim: deps ## Seeded simulation: SEED=n repeats one, SEEDS= and FRESH= say how ma
 	    $(CARGO) test --package tidemark-core --test simulation -- --nocapture
 
 .PHONY: golden
-golden: deps ## Rewrites the golden tables; the change shows in review.
+golden: deps ## Rewrites the golden tables and lists of counters; the change shows in review.
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-core --test golden
+	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-results --test formats
 
 .PHONY: fuzz
 fuzz: deps ## Runs each fuzz target for FUZZ_SECONDS (60); needs a nightly compiler.

@@ -45,12 +45,12 @@ fn reads_return_what_was_last_written() {
     expect("page-outs of several pages", |c| {
         c.page_outs - c.page_out_requests
     });
-    expect("pages read ahead and used", |c| c.ahead_used);
-    expect("pages read ahead for nothing", |c| c.ahead_wasted);
+    expect("pages read ahead and used", |c| c.read_ahead_used);
+    expect("pages read ahead for nothing", |c| c.read_ahead_wasted);
     expect("clean drops", |c| c.clean_drops);
-    expect("zero drops", |c| c.zero_drops);
-    expect("rescues", |c| c.rescues);
-    expect("adoptions", |c| c.adoptions);
+    expect("zero drops", |c| c.zero_pages);
+    expect("rescues", |c| c.reactivations);
+    expect("adoptions", |c| c.adopted_pages);
     expect("refusals by pinned pages", |c| c.busy);
     expect("stalls", |c| c.stalls);
 }
@@ -69,7 +69,7 @@ fn reads_return_what_was_last_written_where_clusters_have_places() {
         let most = runs.len() as u64;
         assert!(total(|c| c.page_outs) > total(|c| c.page_out_requests) + most);
         assert!(total(|c| c.page_ins) > total(|c| c.page_in_requests) + most / 4);
-        assert!(total(|c| c.rescues) > most / 10 && total(|c| c.clean_drops) > most);
+        assert!(total(|c| c.reactivations) > most / 10 && total(|c| c.clean_drops) > most);
     }
 }
 

@@ -367,7 +367,7 @@ fn run_world(
         page_ins: run.page_ins,
         optimal: run.optimal_page_ins,
         soft_faults: run.soft_faults,
-        arrivals: run.page_ins + run.zero_fills + run.copies,
+        arrivals: run.page_ins + run.zero_fills + run.cow_faults,
         references,
     };
     Ok(record.runs.iter().map(score).collect())

@@ -31,19 +31,22 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::*};
 
 pub use self::buckets::{bucket_floor_ns, bucket_of, percentile_ns};
-pub use self::counters::{Cluster, Counter, Latency};
+pub use self::histograms::{Cluster, Latency};
 pub(crate) use self::owned::Owned;
 use self::owned::{ones, owned_words};
+pub use tidemark_core::counters::Counter;
+
 use crate::sys::shm::Shared as Area;
 
 mod buckets;
-mod counters;
+mod histograms;
 mod owned;
 
 /// The first word of the shared memory: "TIDEMARK" in ASCII, least byte first.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
-/// The version of the layout. Engines refuse any other.
-pub const VERSION: u64 = 3;
+/// The version of the layout. Engines refuse any other. The number of counters is a part of it:
+/// each new one moves what lies behind.
+pub const VERSION: u64 = 4 | (Counter::ALL.len() as u64) << 32;
 /// How many processes can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// How many buckets a latency histogram has. See [`bucket_of`].
@@ -54,8 +57,8 @@ pub const CLUSTER_BUCKETS: usize = 8;
 
 const HEADER_BYTES: usize = 4096;
 const PROCESS_BYTES: usize = 4096;
-const COUNTERS_AT: usize = 32;
-const LATENCIES_AT: usize = 96;
+const COUNTERS_AT: usize = Field::Name as usize + NAME_WORDS;
+const LATENCIES_AT: usize = COUNTERS_AT + Counter::ALL.len();
 const CLUSTERS_AT: usize = LATENCIES_AT + Latency::ALL.len() * LATENCY_BUCKETS;
 const NAME_WORDS: usize = 2;
 

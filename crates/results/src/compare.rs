@@ -5,6 +5,7 @@
 //! are of pages of [`CompareRecord::page_bytes`] unless they are called requests.
 
 use serde::{Deserialize, Serialize};
+use tidemark_core::counters::Counter;
 
 use crate::analysis::{from_json, to_json};
 use crate::record::Statistics;
@@ -64,31 +65,57 @@ pub struct Case {
     pub decisions: Option<Decisions>,
 }
 
-/// What a program came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Pages read from the store, read-ahead included.
-    pub page_ins: u64,
-    /// Requests that those reads took.
-    pub page_in_requests: u64,
-    /// Pages written to the store.
-    pub page_outs: u64,
-    /// Requests that those writes took.
-    pub page_out_requests: u64,
-    /// Faults on pages that were in memory, unmapped.
-    pub soft_faults: u64,
-    /// First touches that were answered with zeros.
-    pub zero_fills: u64,
-    /// Pages read ahead that were used.
-    pub read_ahead_used: u64,
-    /// Pages read ahead that left unused.
-    pub read_ahead_wasted: u64,
-    /// Pages that left without a write because the store had them.
-    pub clean_drops: u64,
-    /// The most memory that was resident of what is managed.
-    pub peak_bytes: u64,
-    /// From start to end, in seconds.
-    pub elapsed_s: f64,
+macro_rules! define_counts {
+    ($($name:ident $variant:ident $label:literal)*) => {
+        /// What a program came to. Counters are those of the record of a run.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct Counts {
+            $(#[doc = concat!("The counter `", stringify!($name), "`.")] pub $name: u64,)*
+            /// The most memory that was resident of what is managed.
+            pub peak_bytes: u64,
+            /// From start to end, in seconds.
+            pub elapsed_s: f64,
+        }
+
+        /// Everything there is to compare, in the order of a table.
+        pub const ROWS: &[Row] = &[
+            $(($label, |counts| counts.$name as f64),)*
+            ("peak resident", |counts| counts.peak_bytes as f64),
+            ("elapsed", |counts| counts.elapsed_s),
+        ];
+
+        impl Counts {
+            fn new(
+                count: impl Fn(Counter) -> Option<u64>,
+                peak_bytes: u64,
+                elapsed_s: f64,
+            ) -> Counts {
+                $(const {
+                    assert!(Counter::$variant.run_name().is_some());
+                    assert!(Counter::$variant.replay_name().is_some());
+                })*
+                Counts {
+                    $($name: count(Counter::$variant).unwrap_or(0),)*
+                    peak_bytes,
+                    elapsed_s,
+                }
+            }
+        }
+    };
+}
+
+// The counters that are compared, by what they are called in a table, in its order. They stand in
+// the records of runs and of replays.
+define_counts! {
+    page_ins PageIns "page-ins"
+    page_in_requests PageInRequests "page-in requests"
+    page_outs PageOuts "page-outs"
+    page_out_requests PageOutRequests "page-out requests"
+    soft_faults SoftFaults "soft faults"
+    zero_fills ZeroFills "zero fills"
+    read_ahead_used ReadAheadUsed "read ahead, used"
+    read_ahead_wasted ReadAheadWasted "read ahead, wasted"
+    clean_drops CleanDrops "clean drops"
 }
 
 /// Two logs of decisions.
@@ -117,25 +144,6 @@ pub struct Difference {
 
 /// A row of a comparison: what it is called, and where it stands in [`Counts`].
 pub type Row = (&'static str, fn(&Counts) -> f64);
-
-/// Everything there is to compare, in the order of a table.
-pub const ROWS: [Row; 11] = [
-    ("page-ins", |counts| counts.page_ins as f64),
-    ("page-in requests", |counts| counts.page_in_requests as f64),
-    ("page-outs", |counts| counts.page_outs as f64),
-    ("page-out requests", |counts| {
-        counts.page_out_requests as f64
-    }),
-    ("soft faults", |counts| counts.soft_faults as f64),
-    ("zero fills", |counts| counts.zero_fills as f64),
-    ("read ahead, used", |counts| counts.read_ahead_used as f64),
-    ("read ahead, wasted", |counts| {
-        counts.read_ahead_wasted as f64
-    }),
-    ("clean drops", |counts| counts.clean_drops as f64),
-    ("peak resident", |counts| counts.peak_bytes as f64),
-    ("elapsed", |counts| counts.elapsed_s),
-];
 
 impl CompareRecord {
     /// The record as JSON, on one line.
@@ -185,36 +193,14 @@ impl Case {
 impl Counts {
     /// Of a replay, with pages of so many bytes.
     pub fn of_replay(run: &Run, page_bytes: u64) -> Counts {
-        Counts {
-            page_ins: run.page_ins,
-            page_in_requests: run.page_in_requests,
-            page_outs: run.page_outs,
-            page_out_requests: run.page_out_requests,
-            soft_faults: run.soft_faults,
-            zero_fills: run.zero_fills,
-            read_ahead_used: run.read_ahead_used,
-            read_ahead_wasted: run.read_ahead_wasted,
-            clean_drops: run.clean_drops,
-            peak_bytes: run.frames_peak * page_bytes,
-            elapsed_s: run.elapsed_s,
-        }
+        let count = |counter| run.get(counter);
+        Counts::new(count, run.frames_peak * page_bytes, run.elapsed_s)
     }
 
     /// Of a live run, all its processes together, of which at most `memory_bytes` were resident.
     pub fn of_live(total: &Statistics, frames_peak: u64, page_bytes: u64) -> Counts {
-        Counts {
-            page_ins: total.page_ins,
-            page_in_requests: total.page_in_requests,
-            page_outs: total.page_outs,
-            page_out_requests: total.page_out_requests,
-            soft_faults: total.soft_faults,
-            zero_fills: total.zero_fills,
-            read_ahead_used: total.read_ahead_used,
-            read_ahead_wasted: total.read_ahead_wasted,
-            clean_drops: total.clean_drops,
-            peak_bytes: frames_peak * page_bytes,
-            elapsed_s: total.elapsed_s,
-        }
+        let count = |counter| total.get(counter);
+        Counts::new(count, frames_peak * page_bytes, total.elapsed_s)
     }
 }
 

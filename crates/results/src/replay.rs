@@ -5,6 +5,7 @@
 //! in seconds.
 
 use serde::{Deserialize, Serialize};
+use tidemark_core::counters::Counter;
 
 use crate::analysis::{csv_field, csv_option, from_json, to_json};
 
@@ -72,85 +73,71 @@ pub struct ReplayMachine {
     pub seed: u64,
 }
 
-/// What the programs came to on one system in one size of memory.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Run {
-    /// The system.
-    pub system: String,
-    /// The policy that was in force.
-    pub policy: String,
-    /// The load control that was in force.
-    pub load: String,
-    /// The size of memory.
-    pub memory_bytes: u64,
-    /// From the start of the first program to the end of the last.
-    pub elapsed_s: f64,
-    /// What processors did, added up over them.
-    pub processor: ProcessorUse,
-    /// Pages read from disks, read-ahead included.
-    pub page_ins: u64,
-    /// Pages written to disks.
-    pub page_outs: u64,
-    /// Requests that reads took.
-    pub page_in_requests: u64,
-    /// Requests that writes took.
-    pub page_out_requests: u64,
-    /// Of the pages read, those from the swap store.
-    pub swap_ins: u64,
-    /// Of the pages written, those to the swap store.
-    pub swap_outs: u64,
-    /// Of the pages read, those of files.
-    pub file_ins: u64,
-    /// Of the pages written, those of files.
-    pub file_outs: u64,
-    /// Faults on pages that were in memory, unmapped.
-    pub soft_faults: u64,
-    /// First touches that were answered with zeros.
-    pub zero_fills: u64,
-    /// Private copies made by a write to a shared page.
-    pub copies: u64,
-    /// Pages that were touched while they were on their way out, and stayed.
-    pub reactivations: u64,
-    /// Pages read ahead that were then used.
-    pub read_ahead_used: u64,
-    /// Pages read ahead that left again unused.
-    pub read_ahead_wasted: u64,
-    /// Pages that left without a write because their pager had them.
-    pub clean_drops: u64,
-    /// The most frames that were in use at a time.
-    #[serde(default)]
-    pub frames_peak: u64,
-    /// Choices of the policy that were turned down.
-    pub refusals: u64,
-    /// Of the pages written to swap, those of files whose pagers could get no frame.
-    #[serde(default)]
-    pub double_paged: u64,
-    /// Faults that had to wait for a free frame.
-    pub stalls: u64,
-    /// Frames the policy asked about.
-    pub questions: u64,
-    /// Messages to pagers.
-    pub messages: u64,
-    /// Changes of a processor from one process to another.
-    pub switches: u64,
-    /// The most memory that chains of the reverse map took, in bytes.
-    pub reverse_map_bytes_max: u64,
-    /// Uses of pages that the trace does not say are mapped; they were let pass.
-    pub irregular: u64,
-    /// The fewest page-ins any policy could have had; [`ReplayRecord::optimum`] says how.
-    pub optimal_page_ins: u64,
-    /// Page-ins over the optimum's; `None` where it has none and the run has some.
-    pub over_optimal: Option<f64>,
-    /// How evenly programs were slowed down, from 1 (all alike) to one over their number: Jain's
-    /// index of their processor time over their time from start to end.
-    pub fairness: f64,
-    /// The programs.
-    pub programs: Vec<ProgramRun>,
-    /// The disks: swap, and files if those are on another.
-    pub disks: Vec<DiskRun>,
-    /// The run over time, if that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_line: Option<TimeLine>,
+macro_rules! define_run {
+    ($({ $(#[doc = $meaning:literal])+ $name:ident $variant:ident $unit:ident $kind:ident
+         $field:literal })*) => {
+        /// What the programs came to on one system in one size of memory.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct Run {
+            /// The system.
+            pub system: String,
+            /// The policy that was in force.
+            pub policy: String,
+            /// The load control that was in force.
+            pub load: String,
+            /// The size of memory.
+            pub memory_bytes: u64,
+            /// From the start of the first program to the end of the last.
+            pub elapsed_s: f64,
+            /// What processors did, added up over them.
+            pub processor: ProcessorUse,
+            $($(#[doc = $meaning])+ #[serde(rename = $field, default)] pub $name: u64,)*
+            /// The fewest page-ins any policy could have had; [`ReplayRecord::optimum`] says how.
+            pub optimal_page_ins: u64,
+            /// Page-ins over the optimum's; `None` where it has none and the run has some.
+            pub over_optimal: Option<f64>,
+            /// How evenly programs were slowed down, from 1 (all alike) to one over their number:
+            /// Jain's index of their processor time over their time from start to end.
+            pub fairness: f64,
+            /// The programs.
+            pub programs: Vec<ProgramRun>,
+            /// The disks: swap, and files if those are on another.
+            pub disks: Vec<DiskRun>,
+            /// The run over time, if that was asked for.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub time_line: Option<TimeLine>,
+        }
+
+        impl Run {
+            /// What is counted, by counter, and nothing else.
+            pub fn of_counts(count: impl Fn(Counter) -> u64) -> Run {
+                Run {
+                    $($name: count(Counter::$variant),)*
+                    ..Run::default()
+                }
+            }
+
+            /// The count of one counter; `None` of one that is not in the record of a replay.
+            pub fn get(&self, counter: Counter) -> Option<u64> {
+                match counter {
+                    $(Counter::$variant => Some(self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+tidemark_core::counters! { replay define_run }
+
+/// Counters that are no columns of the table: it was settled without them.
+const NO_COLUMNS: [Counter; 2] = [Counter::FramesPeak, Counter::DoublePaged];
+
+/// The counters that are columns of the table, in its order.
+fn columns() -> impl Iterator<Item = Counter> {
+    let is_column =
+        |counter: &Counter| counter.replay_name().is_some() && !NO_COLUMNS.contains(counter);
+    Counter::ALL.into_iter().filter(is_column)
 }
 
 /// What processors did, in seconds, added up over them.
@@ -255,12 +242,11 @@ impl ReplayRecord {
 
     /// The runs, a line each.
     pub fn to_csv(&self) -> String {
-        let mut text = String::from(
-            "system,policy,load,memory_bytes,elapsed_s,user_s,system_s,idle_s,policy_s,page_ins,\
-             page_outs,page_in_requests,page_out_requests,swap_ins,swap_outs,file_ins,file_outs,\
-             soft_faults,zero_fills,copies,reactivations,read_ahead_used,read_ahead_wasted,\
-             clean_drops,refusals,stalls,questions,messages,switches,reverse_map_bytes_max,\
-             irregular,optimal_page_ins,over_optimal,fairness\n",
+        let counts: Vec<&str> = columns().filter_map(Counter::replay_name).collect();
+        let mut text = format!(
+            "system,policy,load,memory_bytes,elapsed_s,user_s,system_s,idle_s,policy_s,{},\
+             optimal_page_ins,over_optimal,fairness\n",
+            counts.join(","),
         );
         for run in &self.runs {
             text.push_str(&run.to_csv());
@@ -275,32 +261,9 @@ impl Run {
         let used = &self.processor;
         let times = [used.user_s, used.system_s, used.idle_s, used.policy_s];
         let times = times.map(|time| time.to_string());
-        let counts = [
-            self.page_ins,
-            self.page_outs,
-            self.page_in_requests,
-            self.page_out_requests,
-            self.swap_ins,
-            self.swap_outs,
-            self.file_ins,
-            self.file_outs,
-            self.soft_faults,
-            self.zero_fills,
-            self.copies,
-            self.reactivations,
-            self.read_ahead_used,
-            self.read_ahead_wasted,
-            self.clean_drops,
-            self.refusals,
-            self.stalls,
-            self.questions,
-            self.messages,
-            self.switches,
-            self.reverse_map_bytes_max,
-            self.irregular,
-            self.optimal_page_ins,
-        ];
-        let counts = counts.map(|count| count.to_string());
+        let counts = columns().filter_map(|counter| self.get(counter));
+        let counts = counts.chain([self.optimal_page_ins]);
+        let counts: Vec<String> = counts.map(|count| count.to_string()).collect();
         format!(
             "{},{},{},{},{},{},{}\n",
             names.join(","),

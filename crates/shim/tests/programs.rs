@@ -87,7 +87,7 @@ fn pages_taken_back_do_not_drive_out_what_is_taken_for_present() {
         return;
     };
     assert_paged(&ran, 4);
-    assert!(ran.counters["adopted"] > 0, "{:?}", ran.counters);
+    assert!(ran.counters["adopted_pages"] > 0, "{:?}", ran.counters);
 }
 
 #[test]

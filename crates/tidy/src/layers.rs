@@ -9,7 +9,8 @@ use crate::tree::Tree;
 const MAY_SEE: [(&str, &[&str]); 20] = [
     ("core", &[]),
     ("trace", &[]),
-    ("results", &[]),
+    // For its table of counters alone.
+    ("results", &["core"]),
     ("log", &[]),
     ("tidy", &[]),
     ("recording", &["log", "trace"]),

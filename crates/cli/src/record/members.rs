@@ -227,7 +227,7 @@ impl Members {
     fn note_levels(&mut self) {
         let of = |member: &Member| {
             let process = self.shared.process(member.record);
-            process.counter(Counter::UnmanagedBytes).load(Relaxed)
+            process.counter(Counter::UnmanagedBytesNow).load(Relaxed)
         };
         let sum = self.members.iter().map(of).sum();
         self.tally.unmanaged_bytes = self.tally.unmanaged_bytes.max(sum);

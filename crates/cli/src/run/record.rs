@@ -33,8 +33,7 @@ pub fn complaint(process: &Process<'_>) -> Option<String> {
 }
 
 fn statistics(process: &Process<'_>, now_ns: u64) -> Statistics {
-    let count = |counter| process.counter(counter).load(Relaxed);
-    let seconds = |ns: u64| ns as f64 / 1e9;
+    let count = |counter: Counter| process.counter(counter).load(Relaxed);
     let end_ns = if process.end_ns() == 0 {
         now_ns
     } else {
@@ -42,36 +41,8 @@ fn statistics(process: &Process<'_>, now_ns: u64) -> Statistics {
     };
     let latency = |kind| Latency::new(histogram(process, kind));
     Statistics {
-        page_ins: count(Counter::PageIns),
-        page_outs: count(Counter::PageOuts),
-        page_in_requests: count(Counter::PageInRequests),
-        page_out_requests: count(Counter::PageOutRequests),
-        soft_faults: count(Counter::SoftFaults),
-        zero_fills: count(Counter::ZeroFills),
-        cow_faults: count(Counter::CowFaults),
-        page_in_faults: count(Counter::PageInFaults),
-        spurious_faults: count(Counter::SpuriousFaults),
-        read_ahead_used: count(Counter::AheadUsed),
-        read_ahead_wasted: count(Counter::AheadWasted),
-        clean_drops: count(Counter::CleanDrops),
-        zero_pages: count(Counter::ZeroPages),
-        adopted_pages: count(Counter::Adopted),
-        refusals: count(Counter::Refusals),
-        setbacks: count(Counter::Unmovable),
-        pinned_pages: count(Counter::Pinned),
-        pinned_pages_peak: count(Counter::PinnedPeak),
-        over_budget_pages_peak: count(Counter::DisownedPeak),
         frames_budget: u64::from(process.budget()),
-        frames_peak: count(Counter::FramesPeak),
-        unmanaged_bytes: count(Counter::UnmanagedBytesMost),
-        managed_bytes: count(Counter::ManagedBytes),
-        engine_bytes: count(Counter::EngineBytes),
-        bytes_read: count(Counter::BytesRead),
-        bytes_written: count(Counter::BytesWritten),
-        elapsed_s: seconds(end_ns.saturating_sub(process.start_ns())),
-        stall_s: seconds(count(Counter::StallNs)),
-        engine_s: seconds(count(Counter::EngineNs)),
-        store_errors: count(Counter::StoreErrors),
+        elapsed_s: end_ns.saturating_sub(process.start_ns()) as f64 / 1e9,
         latency: Latencies {
             soft: latency(shared::Latency::Soft),
             zero_fill: latency(shared::Latency::ZeroFill),
@@ -79,6 +50,7 @@ fn statistics(process: &Process<'_>, now_ns: u64) -> Statistics {
         },
         page_in_cluster_pages: clusters(process, shared::Cluster::In),
         page_out_cluster_pages: clusters(process, shared::Cluster::Out),
+        ..Statistics::of_counts(count)
     }
 }
 
@@ -130,12 +102,12 @@ mod tests {
         );
         let statistics = record.statistics;
         assert_eq!(statistics.elapsed_s, 2.5);
-        assert_eq!(statistics.page_outs, 1000 + Counter::PageOuts as u64);
-        assert_eq!(statistics.cow_faults, 1000 + Counter::CowFaults as u64);
-        assert_eq!(
-            statistics.unmanaged_bytes,
-            1000 + Counter::UnmanagedBytesMost as u64
-        );
+        for counter in Counter::ALL {
+            let is_own = counter != Counter::FramesBudget;
+            if let (Some(count), true) = (statistics.get(counter), is_own) {
+                assert_eq!(count, 1000 + counter as u64, "{counter:?}");
+            }
+        }
         assert_eq!(statistics.frames_budget, 50);
         assert_eq!(statistics.latency.soft.histogram_ns.count(), 1);
         let clusters = statistics.page_in_cluster_pages.buckets();

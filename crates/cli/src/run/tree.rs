@@ -327,8 +327,8 @@ impl Tree {
         let most = self
             .ended
             .iter()
-            .map(|process| process.statistics.unmanaged_bytes);
-        total.unmanaged_bytes = most.fold(self.unmanaged_bytes_peak, u64::max);
+            .map(|process| process.statistics.unmanaged_bytes_peak);
+        total.unmanaged_bytes_peak = most.fold(self.unmanaged_bytes_peak, u64::max);
         total.managed_bytes = self.managed_bytes_peak;
         total.engine_bytes = self.engine_bytes_peak;
         Books {
@@ -511,7 +511,7 @@ impl Tree {
                 .map(|index| self.shared.process(index).counter(counter).load(Relaxed))
                 .sum()
         };
-        let (unmanaged, managed) = (sum(Counter::UnmanagedBytes), sum(Counter::ManagedBytes));
+        let (unmanaged, managed) = (sum(Counter::UnmanagedBytesNow), sum(Counter::ManagedBytes));
         let unmanaged: u64 = unmanaged + self.strangers.resident_bytes();
         self.unmanaged_bytes_peak = self.unmanaged_bytes_peak.max(unmanaged);
         self.managed_bytes_peak = self.managed_bytes_peak.max(managed);

@@ -119,7 +119,7 @@ impl Vm {
         self.memory.drop_slot(page);
         self.occupy(frame, page, space, Cause::Adopted);
         self.stand_in(machine, space, at, frame);
-        self.counters.adoptions += 1;
+        self.counters.adopted_pages += 1;
         self.outbox.log(Decision::Adopt(page));
         true
     }
@@ -313,7 +313,7 @@ impl Vm {
             self.advance_stream(machine, scene);
             self.memory.frames_mut().unwire(frame);
         }
-        self.counters.ahead_used += u64::from(was_ahead);
+        self.counters.read_ahead_used += u64::from(was_ahead);
         was_ahead
     }
 

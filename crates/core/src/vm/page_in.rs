@@ -114,7 +114,7 @@ impl Vm {
             if self.memory.frames().state(frame) == State::Resident
                 && self.memory.frames_mut().take_ahead(frame)
             {
-                self.counters.ahead_used += 1;
+                self.counters.read_ahead_used += 1;
             }
         }
     }

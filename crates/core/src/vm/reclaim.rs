@@ -255,7 +255,7 @@ impl Vm {
             let was_modified = machine.take_modified(frame);
             if self.memory.frames().is_ahead(frame) {
                 self.memory.frames_mut().take_ahead(frame);
-                self.counters.ahead_wasted += 1;
+                self.counters.read_ahead_wasted += 1;
             }
             if was_modified || self.memory.frames().is_dirty(frame) {
                 self.memory.frames_mut().set_dirty(frame, true);
@@ -312,7 +312,7 @@ impl Vm {
         if has_copy {
             self.counters.clean_drops += 1;
         } else {
-            self.counters.zero_drops += 1;
+            self.counters.zero_pages += 1;
         }
         self.release_frame(machine, frame);
         self.outbox.log(Decision::Drop(page));

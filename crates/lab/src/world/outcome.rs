@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use tidemark_core::counters::{Counter, Counters};
 use tidemark_core::decision::Decision;
-use tidemark_core::vm::Counters;
 
 use super::disk::DiskUse;
 
@@ -30,7 +30,7 @@ pub struct Outcome {
     /// The part of `system_ns` that answering the policy's questions took.
     pub policy_ns: u64,
     /// What the core counted: faults by kind, page-ins and page-outs in pages and requests,
-    /// read-ahead used and wasted, rescues, refusals, questions.
+    /// read-ahead used and wasted, reactivations, refusals, questions.
     pub counters: Counters,
     /// Pages read from the swap store.
     pub swap_ins: u64,
@@ -67,6 +67,21 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The count of one counter; zero of one that only live runs have.
+    pub fn count(&self, counter: Counter) -> u64 {
+        match counter {
+            Counter::SwapIns => self.swap_ins,
+            Counter::SwapOuts => self.swap_outs,
+            Counter::FileIns => self.file_ins,
+            Counter::FileOuts => self.file_outs,
+            Counter::Messages => self.messages,
+            Counter::Switches => self.switches,
+            Counter::ReverseMapBytesMax => self.reverse_map_bytes_max,
+            Counter::Irregular => self.irregular,
+            of_the_core => self.counters.get(of_the_core).unwrap_or(0),
+        }
+    }
+
     /// Writes the decisions, one a line, in the form by which the lab and a live process are
     /// compared.
     ///

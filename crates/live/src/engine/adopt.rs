@@ -173,9 +173,9 @@ impl Engine {
         let own = self.measure_own();
         let in_frames = u64::from(self.vm.frames().in_use()) * PAGE_BYTES;
         let unmanaged = resident.saturating_sub(in_frames + own + table as u64);
-        self.gauges.set(Counter::UnmanagedBytes, unmanaged);
-        let most = unmanaged.max(self.gauges.get(Counter::UnmanagedBytesMost));
-        self.gauges.set(Counter::UnmanagedBytesMost, most);
+        self.gauges.set(Counter::UnmanagedBytesNow, unmanaged);
+        let most = unmanaged.max(self.gauges.get(Counter::UnmanagedBytesPeak));
+        self.gauges.set(Counter::UnmanagedBytesPeak, most);
     }
 
     /// Reads the list of mappings and takes over what can be managed.

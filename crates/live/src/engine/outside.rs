@@ -195,8 +195,8 @@ impl Engine {
             .saturating_sub(self.budget.into())
             .min(outside);
         for (level, peak, count) in [
-            (Counter::Pinned, Counter::PinnedPeak, pinned),
-            (Counter::Disowned, Counter::DisownedPeak, over),
+            (Counter::PinnedPages, Counter::PinnedPagesPeak, pinned),
+            (Counter::OverBudgetPages, Counter::OverBudgetPagesPeak, over),
         ] {
             self.gauges.set(level, count);
             self.gauges.set(peak, self.gauges.get(peak).max(count));
@@ -211,8 +211,8 @@ impl Engine {
         self.outside.word = Word::Said;
         self.count_pinned();
         let (pages, over) = (
-            self.gauges.get(Counter::PinnedPeak),
-            self.gauges.get(Counter::DisownedPeak),
+            self.gauges.get(Counter::PinnedPagesPeak),
+            self.gauges.get(Counter::OverBudgetPagesPeak),
         );
         let whose = match u64::from(self.budget) < self.shared.frames_total() {
             true => "its share of `--memory`",
