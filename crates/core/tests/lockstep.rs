@@ -4,9 +4,9 @@
 
 use tidemark_core::daemon::{Pacing, Passes};
 use tidemark_core::placement::Placement;
+use tidemark_core::random::SplitMix64;
 use tidemark_core::vm::Counters;
 use tidemark_model::lockstep::{run_seeds, try_run};
-use tidemark_model::random::Random;
 use tidemark_model::step::{Plan, Weather};
 
 const STEPS: usize = 250;
@@ -59,7 +59,7 @@ fn reads_return_what_was_last_written() {
 fn reads_return_what_was_last_written_where_clusters_have_places() {
     for weather in [Weather::Calm, Weather::Foul] {
         let run_one = |seed| {
-            let mut plan = Plan::draw(&mut Random::new(seed), weather, STEPS);
+            let mut plan = Plan::draw(&mut SplitMix64::new(seed), weather, STEPS);
             plan.setup.config.placement = Placement::InPlace;
             let counters = try_run(&plan);
             counters.unwrap_or_else(|message| panic!("SEED={seed}: {message}\n{plan}"))
@@ -76,7 +76,7 @@ fn reads_return_what_was_last_written_where_clusters_have_places() {
 #[test]
 fn reads_return_what_was_last_written_where_pages_of_files_are_paged_twice() {
     let run_one = |(weather, seed)| {
-        let mut plan = Plan::draw(&mut Random::new(seed), weather, STEPS);
+        let mut plan = Plan::draw(&mut SplitMix64::new(seed), weather, STEPS);
         let config = &mut plan.setup.config;
         config.reserve = config.frames_limit / 4;
         (config.free_low, config.free_high) = (config.reserve + 1, config.reserve + 3);

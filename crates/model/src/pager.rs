@@ -18,7 +18,7 @@ use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
 use tidemark_core::time::Time;
 
 use crate::physical::{Physical, Stamp};
-use crate::random::{Choices, Random};
+use crate::random::{Choices, SplitMix64};
 
 /// How a pager behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,7 +74,7 @@ pub struct SimPager {
     physical: Physical,
     shelf: BTreeMap<Address, Stamp>,
     temper: Temper,
-    random: Random,
+    random: SplitMix64,
     now: Time,
     transfers: BTreeMap<(Time, Ticket), Transfer>,
     is_held: bool,
@@ -91,7 +91,7 @@ impl SimPager {
             physical,
             shelf: BTreeMap::new(),
             temper,
-            random: Random::new(seed),
+            random: SplitMix64::new(seed),
             now: Time(0),
             transfers: BTreeMap::new(),
             is_held: false,

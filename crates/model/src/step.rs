@@ -626,11 +626,11 @@ fn shared(index: u64) -> Origin {
 mod tests {
     use super::*;
     use crate::lockstep;
-    use crate::random::Random;
+    use crate::random::SplitMix64;
 
     #[test]
     fn bytes_spell_a_plan_that_runs() {
-        let mut random = Random::new(3);
+        let mut random = SplitMix64::new(3);
         for length in [0, 1, 20, 400, 4000] {
             let bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
             let plan = Plan::spell(&bytes);

@@ -8,7 +8,8 @@ use crate::tree::Tree;
 /// can have no cycle; [`check`] holds it to that.
 const MAY_SEE: [(&str, &[&str]); 20] = [
     ("core", &[]),
-    ("trace", &[]),
+    // For its source of random numbers alone.
+    ("trace", &["core"]),
     // For its table of counters alone.
     ("results", &["core"]),
     ("log", &[]),
@@ -26,7 +27,7 @@ const MAY_SEE: [(&str, &[&str]); 20] = [
         "live",
         &["core", "pagers", "plugin", "trace", "results", "log"],
     ),
-    ("hostbench", &["live", "results"]),
+    ("hostbench", &["core", "live", "results"]),
     ("shim", &["core", "pagers", "live"]),
     ("pool", &[]),
     ("capi", &["core", "pagers", "live"]),

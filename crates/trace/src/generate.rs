@@ -7,12 +7,11 @@
 mod arithmetic;
 mod golden;
 mod localities;
-mod random;
 mod zipf;
 
 pub use golden::Golden;
 pub use localities::{Localities, Micromodel};
-pub use random::SplitMix64;
+pub use tidemark_core::random::SplitMix64;
 pub use zipf::PAGES_MAX as ZIPF_PAGES_MAX;
 
 use crate::model::{Granularity, Header, TimeUnit};

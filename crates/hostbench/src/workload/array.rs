@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use tidemark_core::random::mix;
 use tidemark_live::sys::shm::Shared;
 
 use super::pattern::{Access, Pattern};
-use super::random::mix;
 
 /// Bytes in a page, everywhere in the benchmarks.
 pub const PAGE_BYTES: u64 = 4096;

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use tidemark_core::random::mix;
+
 use super::outcome::WorkloadOutcome;
-use super::random::{Random, mix};
+use super::random::Random;
 
 /// The program that `build` compiles.
 const BUILD_SOURCE: &str = include_str!("../../../../bench/workloads/eigen.cpp");

@@ -19,6 +19,7 @@
 use std::collections::{BinaryHeap, HashMap};
 
 use rayon::prelude::*;
+use tidemark_core::random::SplitMix64;
 
 use super::stack::Stack;
 
@@ -327,13 +328,10 @@ fn place(number: u64) -> usize {
     (EXACT + octave * STEPS + step) as usize
 }
 
-/// Mixes all bits of a word: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+/// Mixes all bits of a word.
 #[inline(always)]
 pub(super) fn mix(word: u64) -> u64 {
-    let word = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
+    SplitMix64::new(word).draw()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use tidemark_core::id::Ticket;
 use tidemark_core::pager::Direction;
-use tidemark_model::random::Random;
+use tidemark_core::random::SplitMix64;
 
 use hdd::{Arm, Hdd};
 use ssd::Ssd;
@@ -120,7 +120,7 @@ pub(crate) struct Disk {
     link_ns: u64,
     /// Pages in the write cache.
     cached: u32,
-    random: Random,
+    random: SplitMix64,
     usage: DiskUse,
 }
 
@@ -135,7 +135,7 @@ impl Disk {
             arm: Arm::default(),
             link_ns: 0,
             cached: 0,
-            random: Random::new(seed),
+            random: SplitMix64::new(seed),
             usage: DiskUse {
                 name,
                 ..DiskUse::default()

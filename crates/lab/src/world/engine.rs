@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 use tidemark_core::decision::Decision;
 use tidemark_core::id::SpaceId;
 use tidemark_core::policy::Sees;
-use tidemark_model::random::Random;
+use tidemark_core::random::SplitMix64;
 
 use super::disk::Disk;
 use super::error::WorldError;
@@ -89,7 +89,7 @@ pub(super) struct World<'a> {
     pub(super) samples: Samples,
     pub(super) decisions: Vec<Decision>,
     /// What engines are late by when they look for memory.
-    pub(super) delays: Random,
+    pub(super) delays: SplitMix64,
 }
 
 impl<'a> World<'a> {
@@ -102,7 +102,7 @@ impl<'a> World<'a> {
         let (disks, files) = super::kernel::build_disks(&mut memory.vm, scenario, slots);
         let (processes, threads) = super::life::collect(system, scenario);
         let mut world = World {
-            delays: Random::new(scenario.seed),
+            delays: SplitMix64::new(scenario.seed),
             sees,
             shares: Shares::default(),
             memory,

@@ -279,7 +279,7 @@ impl World<'_> {
     }
 
     fn look_next(&mut self, process: usize, due: u64) {
-        let draw = self.delays.next_bits() % LATE_NS.len() as u64;
+        let draw = self.delays.draw() % LATE_NS.len() as u64;
         let at = due + LATE_NS[draw as usize];
         self.processes[process].finding.next_look = at;
         self.set_alarm(at, Alarm::Look(process));

@@ -1,7 +1,7 @@
 //! The traces with published miss counts, page for page: what a simulator is checked against.
 
-use super::SplitMix64;
 use super::swept;
+use tidemark_core::random::SplitMix64;
 
 /// A trace with published miss counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 //! next locality does not depend on the one before, so that it may be the same again. Departure:
 //! the pages that stay across a transition are the same in all localities.
 
-use super::SplitMix64;
 use super::arithmetic::ln;
+use tidemark_core::random::SplitMix64;
 
 /// One in so many of a holding time's random numbers.
 const UNIT: u64 = 1 << 52;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use tidemark_model::random::{Choices, Random};
+use tidemark_model::random::{Choices, SplitMix64};
 use tidemark_vmufat::{
     Block, BlockDevice, Copying, Image, Kind, Layout, Name, NewFile, Timestamp, Volume,
 };
@@ -104,10 +104,10 @@ pub fn data(text: &str) -> NewFile {
 
 /// Bytes that differ between files, and between the blocks of one.
 pub fn contents(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let mut all = Vec::with_capacity(bytes + 8);
     while all.len() < bytes {
-        all.extend(random.next_bits().to_le_bytes());
+        all.extend(random.draw().to_le_bytes());
     }
     all.truncate(bytes);
     all
@@ -160,7 +160,7 @@ where
 }
 
 /// Writes words at random into the table, the directory and perhaps the root block of a volume.
-pub fn damage(image: &mut Image, random: &mut Random) {
+pub fn damage(image: &mut Image, random: &mut SplitMix64) {
     let layout = Layout::new(image.blocks()).unwrap();
     let system = layout.root() - layout.directory_first() + 1;
     for _ in 0..random.below(30) {
@@ -173,7 +173,7 @@ pub fn damage(image: &mut Image, random: &mut Random) {
         image.read(number, &mut block).unwrap();
         let at = random.below(256) as usize * 2;
         let word = match random.below(4) {
-            0 => random.next_bits() as u16,
+            0 => random.draw() as u16,
             1 => [0xfffa, 0xfffc, 0xffff, 0][random.below(4) as usize],
             _ => random.below(layout.blocks().into()) as u16,
         };

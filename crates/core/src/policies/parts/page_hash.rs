@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 
 use crate::collections::column::Column;
 use crate::id::{ObjectId, PageId};
+use crate::random::mix;
 
 pub(crate) const NONE: u32 = u32::MAX;
 /// In place of the object of a page where there is none.
@@ -279,10 +280,7 @@ impl<Data: Copy + Default> Chains<Data> {
     }
 }
 
-/// Spreads neighbouring pages over the buckets: the finisher of SplitMix64.
+/// Spreads neighbouring pages over the buckets.
 fn hash(page: PageId) -> usize {
-    let mut z = page.index ^ (u64::from(page.object.0) << 40);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (z ^ (z >> 31)) as usize
+    mix(page.index ^ (u64::from(page.object.0) << 40)) as usize
 }

@@ -1,7 +1,7 @@
 //! Flash: requests in parallel, each with a latency that varies, over one link.
 
 use tidemark_core::pager::Direction;
-use tidemark_model::random::{Choices, Random};
+use tidemark_core::random::SplitMix64;
 
 /// What a flash disk is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ const SPREAD: [(u64, u64); 6] = [
 
 impl Ssd {
     /// A latency, without the way over the link.
-    pub(crate) fn draw_latency_ns(&self, direction: Direction, random: &mut Random) -> u64 {
+    pub(crate) fn draw_latency_ns(&self, direction: Direction, random: &mut SplitMix64) -> u64 {
         let median_ns = match direction {
             Direction::Fetch => self.read_ns,
             Direction::Store => self.write_ns,

@@ -1,7 +1,7 @@
 //! Disks as they were measured, by `tidemark doctor --calibrate`.
 
 use tidemark_core::pager::Direction;
-use tidemark_model::random::{Choices, Random};
+use tidemark_core::random::SplitMix64;
 use tidemark_results::host::Latency;
 
 /// How long transfers of some sizes took, one at a time.
@@ -65,7 +65,7 @@ impl Table {
 
     /// How long a transfer takes: between the sizes that were measured along a straight line, and
     /// past them in proportion.
-    pub(crate) fn draw_ns(&self, direction: Direction, pages: u32, random: &mut Random) -> u64 {
+    pub(crate) fn draw_ns(&self, direction: Direction, pages: u32, random: &mut SplitMix64) -> u64 {
         let points = match direction {
             Direction::Fetch => &self.reads,
             Direction::Store => &self.writes,
