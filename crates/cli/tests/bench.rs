@@ -184,9 +184,7 @@ fn is_kernel_left_out(record: &Value) -> bool {
 }
 
 fn skip(reason: &str) {
-    let is_required = std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1");
-    assert!(!is_required, "the kernel's swap can't be used: {reason}");
-    eprintln!("skipped: the kernel's swap can't be used: {reason}");
+    tidemark_testing::skip(&format!("the kernel's swap can't be used: {reason}"));
 }
 
 /// Starts a benchmark that would take long, and waits until its swap file is in use and a program

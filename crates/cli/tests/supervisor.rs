@@ -45,14 +45,7 @@ fn run(folder: &Folder, options: &[&str], program: &[&str]) -> Command {
 /// Whether the supervisor may run here; says so if not.
 fn may_run() -> bool {
     let may = tidemark_live::sys::uffd::Uffd::offered().is_ok();
-    assert!(
-        may || std::env::var_os("REQUIRE_ALL").is_none(),
-        "userfaultfd is not permitted"
-    );
-    if !may {
-        eprintln!("skipped: userfaultfd is not permitted");
-    }
-    may
+    tidemark_testing::require(may, "userfaultfd is not permitted")
 }
 
 /// Waits for the end of `child`, within the limit.

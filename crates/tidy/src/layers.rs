@@ -14,6 +14,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("results", &["core"]),
     ("log", &[]),
     ("tidy", &[]),
+    ("testing", &[]),
     ("recording", &["log", "trace"]),
     ("vmufat", &[]),
     ("model", &["core"]),

@@ -289,14 +289,7 @@ mod tests {
     /// Whether this process may use the userfaultfd; says so if not.
     fn may_run() -> bool {
         let may = Uffd::offered().is_ok();
-        assert!(
-            may || std::env::var_os("REQUIRE_ALL").is_none(),
-            "userfaultfd is not permitted"
-        );
-        if !may {
-            eprintln!("skipped: userfaultfd is not permitted");
-        }
-        may
+        tidemark_testing::require(may, "userfaultfd is not permitted")
     }
 
     #[test]

@@ -12,12 +12,7 @@ use super::ring::Ring;
 /// Whether to skip a test that needs `what`, which is not permitted here. With `REQUIRE_ALL=1` a
 /// skip is a failure.
 pub fn skip(what: &str) {
-    let is_required = std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1");
-    assert!(
-        !is_required,
-        "needs {what}, and REQUIRE_ALL=1 forbids to skip"
-    );
-    eprintln!("skipped: needs {what}");
+    tidemark_testing::skip(&format!("needs {what}"));
 }
 
 /// Held while a test runs: alone, if it forks, since a fork shares the pages of all tests.

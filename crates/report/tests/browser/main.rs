@@ -21,10 +21,7 @@ fn written(name: &str) -> PathBuf {
 /// A browser; without one the test is skipped, which fails where everything is required.
 fn browser(name: &str) -> Option<Browser> {
     let browser = Browser::start(name);
-    if browser.is_none() {
-        assert!(std::env::var_os("REQUIRE_ALL").is_none(), "needs chromium");
-        eprintln!("skipped: needs chromium");
-    }
+    tidemark_testing::require(browser.is_some(), "needs chromium");
     browser
 }
 

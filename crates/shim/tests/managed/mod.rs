@@ -44,7 +44,7 @@ impl Ran {
 /// can't be run here.
 pub fn run(program: &str, memory_mib: u64, settings: &[(&str, &str)]) -> Option<Ran> {
     if let Err(error) = Uffd::open(Features::MOVE) {
-        skip(&format!("no userfaultfd ({error:?})"));
+        tidemark_testing::skip(&format!("no userfaultfd ({error:?})"));
         return None;
     }
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -91,7 +91,7 @@ pub fn run(program: &str, memory_mib: u64, settings: &[(&str, &str)]) -> Option<
         .collect();
     std::fs::remove_dir_all(&folder).unwrap();
     if let Some(line) = stderr.lines().find(|line| line.contains(REFUSED)) {
-        skip(line);
+        tidemark_testing::skip(line);
         return None;
     }
     Some(Ran {
@@ -99,10 +99,4 @@ pub fn run(program: &str, memory_mib: u64, settings: &[(&str, &str)]) -> Option<
         stderr,
         counters,
     })
-}
-
-fn skip(why: &str) {
-    let is_required = std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1");
-    assert!(!is_required, "{why}");
-    eprintln!("skipped: {why}");
 }
