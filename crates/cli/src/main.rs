@@ -35,6 +35,8 @@ mod mark;
 mod needed;
 mod output;
 mod policies;
+mod progress;
+mod quantity;
 mod record;
 mod replay;
 mod report;

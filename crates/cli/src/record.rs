@@ -26,6 +26,7 @@ use clap::Args;
 use rustix::process::Pid;
 use tidemark_live::sys::pidfd;
 use tidemark_recording::{Collector, Spool, Totals};
+use tidemark_report::numbers;
 use tidemark_trace::summary::End;
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
@@ -36,7 +37,7 @@ use crate::run::program::plain;
 use crate::run::signals::Signals;
 use crate::run::supervisor::exit_of;
 use plan::Plan;
-use progress::{Progress, number};
+use progress::Progress;
 use writer::Writing;
 
 /// Records which memory a program refers to, and when
@@ -163,12 +164,12 @@ fn line(totals: Totals, bytes: u64, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let rate = totals.time as f64 / seconds;
     format!(
-        "{} instructions, {} pages, {} records, {}B in {seconds:.1} s; {}/s",
-        number(totals.time as f64),
-        number(totals.pages as f64),
-        number(totals.records as f64),
-        number(bytes as f64),
-        number(rate),
+        "{} instructions, {} pages, {} records, {} in {seconds:.1} s; {}/s",
+        numbers::count(totals.time as f64),
+        numbers::count(totals.pages as f64),
+        numbers::count(totals.records as f64),
+        numbers::bytes(bytes as f64),
+        numbers::count(rate),
     )
 }
 

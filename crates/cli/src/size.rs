@@ -4,6 +4,7 @@
 //! of the memory that the programs use, wherever it stands; where that is not known it is refused.
 
 use crate::exit::{Refusal, refuse};
+use crate::quantity;
 
 /// The size `text` stands for, in bytes. `option` is the name of the option it was given to.
 pub fn parse(option: &str, text: &str) -> Result<u64, Refusal> {
@@ -19,8 +20,7 @@ pub fn parse(option: &str, text: &str) -> Result<u64, Refusal> {
 /// The size `text` stands for, in bytes; a percentage is of `whole_bytes`.
 pub fn parse_share(option: &str, text: &str, whole_bytes: u64) -> Result<u64, Refusal> {
     let given = format!("`{option} {text}`");
-    let number = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
-    let unit = text[number.len()..].trim();
+    let (number, unit) = quantity::split(text);
     let Some((whole, fraction)) = split_number(number.trim()) else {
         refuse!("{given}: not a size; write a number and a unit, like `512M` or `1.5G`");
     };

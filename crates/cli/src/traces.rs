@@ -4,10 +4,9 @@
 //! `-` stands for standard input and output. A file appears under its name only when it is whole.
 
 mod count;
-mod progress;
 
+pub use crate::progress::Progress;
 pub use count::count;
-pub use progress::Progress;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};

@@ -2,7 +2,6 @@
 //! which results are given out.
 
 mod amounts;
-mod progress;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -17,10 +16,10 @@ use tidemark_trace::Error;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::{files, output, room, traces};
 
+pub use crate::progress::Progress;
 pub use amounts::{
     check_sizes, parse_amounts, parse_memories, parse_memory, parse_sampling, parse_sizes,
 };
-pub use progress::Progress;
 
 /// The trace that is shown.
 #[derive(Debug, Args)]

@@ -17,13 +17,14 @@ use tidemark_live::engine::Windows;
 use tidemark_live::shared::Shared;
 use tidemark_recording::spool::{Spool, VARIABLE};
 use tidemark_recording::{Collector, Settings, Totals};
+use tidemark_report::numbers;
 use tidemark_results::text;
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use super::Arguments;
 use super::members::{Members, Tally};
 use super::plan::find_page_bytes;
-use super::progress::{Progress, number};
+use super::progress::Progress;
 use super::writer::Writing;
 use super::{speed, window};
 use crate::exit::{Exit, Refusal, refuse};
@@ -121,11 +122,11 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
 /// How far it has come.
 fn line(totals: Totals, bytes: u64, tally: Tally, elapsed: Duration) -> String {
     format!(
-        "{:.2} s of processor time, {} pages, {} records, {}B in {:.1} s; threads waited {:.2} s",
+        "{:.2} s of processor time, {} pages, {} records, {} in {:.1} s; threads waited {:.2} s",
         totals.time as f64 / 1e9,
-        number(totals.pages as f64),
-        number(totals.records as f64),
-        number(bytes as f64),
+        numbers::count(totals.pages as f64),
+        numbers::count(totals.records as f64),
+        numbers::bytes(bytes as f64),
         elapsed.as_secs_f64(),
         tally.stall_ns as f64 / 1e9,
     )

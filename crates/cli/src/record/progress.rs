@@ -67,31 +67,3 @@ impl Progress {
         self.is_wanted
     }
 }
-
-/// Three digits and a unit.
-pub fn number(value: f64) -> String {
-    let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    for (size, unit) in units {
-        if value >= size {
-            let scaled = value / size;
-            let digits = if scaled < 10.0 {
-                2
-            } else {
-                usize::from(scaled < 100.0)
-            };
-            return format!("{scaled:.digits$} {unit}");
-        }
-    }
-    format!("{value:.0} ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_three_digits() {
-        let said = [7.0, 1234.0, 56_780.0, 912_345_678.0, 2.5e12].map(number);
-        assert_eq!(said, ["7 ", "1.23 k", "56.8 k", "912 M", "2.50 T"]);
-    }
-}

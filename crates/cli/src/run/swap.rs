@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use rustix::fs::{FallocateFlags, OFlags, StatVfs};
 use rustix::io::Errno;
 
 use crate::exit::{Refusal, refuse};
+use tidemark_live::store::file;
 use tidemark_results::text::bytes;
 
 /// The least swap file that is worth having.
@@ -61,10 +62,8 @@ pub fn create(
     };
     let (file, is_direct) = open(&folder)?;
     let size_bytes = plan_size(&folder, &file_system, size_bytes, memory_bytes)?;
-    let is_preallocated = match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size_bytes)
-    {
-        Ok(()) => true,
-        Err(Errno::OPNOTSUPP) => false,
+    let is_preallocated = match file::reserve(&file, size_bytes) {
+        Ok(is_reserved) => is_reserved,
         Err(error) => refuse!(
             "swap of {} in `{shown}`: {}",
             bytes(size_bytes),
@@ -251,38 +250,14 @@ fn plan_size(
 
 /// Opens a new file without a name, bypassing the page cache if the file system can.
 fn open(folder: &Path) -> Result<(OwnedFd, bool), Refusal> {
-    for flags in [OFlags::DIRECT, OFlags::empty()] {
-        match open_with(folder, flags) {
-            Ok(file) => return Ok((file, flags.contains(OFlags::DIRECT))),
-            Err(Errno::INVAL) if flags.contains(OFlags::DIRECT) => {}
-            Err(error) => refuse!(
-                "`--swap {}`: {}; name a folder you may write to",
-                folder.display(),
-                plain(error)
-            ),
-        }
+    match file::open(folder) {
+        Ok(opened) => Ok(opened),
+        Err(error) => refuse!(
+            "`--swap {}`: {}; name a folder you may write to",
+            folder.display(),
+            plain(error)
+        ),
     }
-    refuse!(
-        "`--swap {}`: no file can be made there; name another folder",
-        folder.display()
-    )
-}
-
-fn open_with(folder: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | flags;
-    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    match rustix::fs::open(folder, flags | OFlags::TMPFILE, mode) {
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {}
-        result => return result,
-    }
-    // Without `O_TMPFILE` the file has a name for a moment, which nobody else can use.
-    let path = folder.join(format!(".tidemark-swap-{}", std::process::id()));
-    let mut options = std::fs::OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(0o600);
-    let file = options.custom_flags(flags.bits() as i32).open(&path);
-    let file = file.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    let _ = std::fs::remove_file(&path);
-    Ok(file.into())
 }
 
 fn plain(error: Errno) -> String {

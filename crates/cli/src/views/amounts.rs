@@ -4,7 +4,7 @@ use tidemark_lab::analysis::shards::{Sampling, Share};
 use tidemark_lab::study::Sizes;
 
 use crate::exit::{Refusal, refuse};
-use crate::size;
+use crate::{quantity, size};
 
 /// The most pages that memory has: frames are counted in 31 bits.
 const PAGES_MAX: u32 = (1 << 31) - 1;
@@ -138,16 +138,9 @@ fn sampling(share: Share) -> Sampling {
 }
 
 fn parse_amount(option: &str, text: &str) -> Result<u64, Refusal> {
-    let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let factor = match &text[number.len()..] {
-        "" => Some(1.0),
-        "k" | "K" => Some(1e3),
-        "M" => Some(1e6),
-        "G" => Some(1e9),
-        _ => None,
-    };
-    let value = number.parse::<f64>().ok().zip(factor);
-    match value.map(|(number, factor)| number * factor) {
+    let (number, unit) = quantity::split(text);
+    let value = number.parse::<f64>().ok().zip(quantity::decimal_unit(unit));
+    match value.map(|(number, factor)| number * factor as f64) {
         Some(value) if (1.0..1e18).contains(&value) => Ok(value as u64),
         Some(value) if value.abs() < 1.0 => {
             refuse!("`{option} {text}`: must be at least 1")
