@@ -4,7 +4,7 @@
 
 macro_rules! counters {
     ($($(#[$meaning:meta])* $name:ident,)*) => {
-        /// What has happened so far, in numbers. Pages unless said otherwise.
+        /// Counts of everything that has happened so far. Pages unless said otherwise.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[$meaning])* pub $name: u64,)*
@@ -70,7 +70,7 @@ counters! {
 }
 
 impl Counters {
-    /// How many pages have come to a frame.
+    /// The number of pages that have come to a frame.
     pub fn arrivals(&self) -> u64 {
         let filled = self.zero_fills + self.zero_aheads + self.cow_faults;
         filled + self.page_ins + self.adoptions

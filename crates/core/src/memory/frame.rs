@@ -25,7 +25,7 @@ use crate::collections::column::Column;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket};
 use crate::seams::arrival::Cause;
 
-/// What a frame is doing.
+/// The state of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// Holds nothing and may be taken.
@@ -47,7 +47,7 @@ const NONE: u32 = u32::MAX;
 /// In place of the object of a page where there is none.
 const NOBODY: ObjectId = ObjectId(NONE);
 
-/// What policies ask about, apart from what a frame holds: their questions go all over memory, and
+/// The part of a frame's entry that policies ask about: their questions go all over memory, and
 /// what they look at should be near.
 #[derive(Clone, Copy)]
 struct Frame {
@@ -61,8 +61,9 @@ struct Frame {
     wires: u16,
 }
 
-/// What a frame holds, what is to become of it, and its neighbours in the order of arrival. In 32
-/// bytes: the parts of a page's name stand apart, and a number stands where another is not needed.
+/// The page that a frame holds, what is to become of it, and its neighbours in the order of
+/// arrival. In 32 bytes: the parts of a page's name stand apart, and a number stands where another
+/// is not needed.
 #[derive(Clone, Copy)]
 struct Held {
     index: u64,
@@ -106,7 +107,7 @@ impl Held {
 pub struct Frames {
     table: Column<Frame>,
     held: Column<Held>,
-    /// What is asked most, once more in little space: which frames may leave.
+    /// A small copy of what is asked most: which frames may leave.
     may_leave: Bits,
     /// Load control vouches that the page was used.
     is_vouched: Bits,
@@ -378,42 +379,42 @@ impl Frames {
         }
     }
 
-    /// How many frames there are in all.
+    /// The number of frames in all.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether there are no frames at all.
+    /// Returns true if there are no frames at all.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// How many frames may be in use.
+    /// The number of frames that may be in use.
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// How many frames are not retired.
+    /// The number of frames that are not retired.
     pub fn usable(&self) -> u32 {
         self.table.len() as u32 - self.count(State::Retired)
     }
 
-    /// How many frames hold a page or will hold one.
+    /// The number of frames that hold a page or will hold one.
     pub fn in_use(&self) -> u32 {
         self.usable() - self.count(State::Free)
     }
 
-    /// How many frames are in `state`.
+    /// The number of frames in `state`.
     pub fn count(&self, state: State) -> u32 {
         self.counts[state as usize]
     }
 
-    /// How many resident frames hold pages of external objects.
+    /// The number of resident frames that hold pages of external objects.
     pub fn resident_external(&self) -> u32 {
         self.external
     }
 
-    /// What `frame` is doing.
+    /// The state of `frame`.
     pub fn state(&self, frame: FrameId) -> State {
         if frame.0 >= self.opened && frame.0 - self.opened < self.unopened_free {
             return State::Free;
@@ -426,7 +427,7 @@ impl Frames {
         self.held[frame.index()].page()
     }
 
-    /// Whether `frame` holds a page that is neither wired nor in transit.
+    /// Returns true if `frame` holds a page that is neither wired nor in transit.
     pub fn may_leave(&self, frame: FrameId) -> bool {
         self.may_leave.get(frame.index())
     }
@@ -436,12 +437,12 @@ impl Frames {
         self.held[frame.index()].owner
     }
 
-    /// How many resident pages `space` owns. One that several spaces share has one owner.
+    /// The number of resident pages `space` owns. One that several spaces share has one owner.
     pub fn resident_of(&self, space: SpaceId) -> u32 {
         self.owned.get(space.0 as usize).copied().unwrap_or(0)
     }
 
-    /// How many leaving frames hold pages that are written and stay.
+    /// The number of leaving frames that hold pages that are written and stay.
     pub fn cleaning(&self) -> u32 {
         self.cleaning
     }
@@ -472,7 +473,8 @@ impl Frames {
         }
     }
 
-    /// Whether the page in `frame` is known to differ from the store, whatever the machine says.
+    /// Returns true if the page in `frame` is known to differ from the store, whatever the machine
+    /// says.
     pub fn is_dirty(&self, frame: FrameId) -> bool {
         self.table[frame.index()].is_dirty
     }

@@ -118,7 +118,7 @@ impl Memory {
         true
     }
 
-    /// What was read around the last fault of the region at `at`.
+    /// The window that was read around the last fault of the region at `at`.
     pub(crate) fn window_at(&mut self, space: SpaceId, at: VirtPage) -> Option<&mut Window> {
         let space = self.spaces.get_mut(space)?;
         let (_, region) = space.regions.range_mut(..=at.0).next_back()?;
@@ -268,7 +268,7 @@ impl Memory {
         page
     }
 
-    /// Where `space` maps a region's pages, those of objects below included.
+    /// Collects the pages at which `space` maps those of a region, those of objects below included.
     pub(crate) fn collect_mapped(&self, space: SpaceId, part: &Region) -> Vec<(FrameId, VirtPage)> {
         let mut mapped = Vec::new();
         let (mut object, mut offset) = (part.object, part.offset);

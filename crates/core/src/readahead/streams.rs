@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use crate::id::ObjectId;
 use crate::memory::address_space::Advice;
 
-/// How many readers can be followed at the same time.
+/// The number of readers that can be followed at the same time.
 const STREAMS: usize = 16;
 /// The window from which on a stream is believed: faults belong to it that lie as far past its
 /// edge as its window is wide. Before that they must lie at the edge, or any two touches of a small
@@ -21,10 +21,10 @@ const STREAMS: usize = 16;
 /// many of them in a row are taken as walked over.
 const BELIEVED: u32 = 8;
 const WALKED_OVER: u64 = 8;
-/// How much the window grows with each fault at the edge.
+/// The factor by which the window grows with each fault at the edge.
 const GROWTH: u32 = 2;
 
-/// Which way a reader walks.
+/// The direction of a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Heading {
     Up,
@@ -38,11 +38,11 @@ pub(crate) struct Stream {
     /// The stretch covered so far: pages with `low <= index < high`.
     pub(crate) low: u64,
     pub(crate) high: u64,
-    /// How many pages the next read may take.
+    /// The number of pages the next read may take.
     pub(crate) window: u32,
-    /// Where the reader was last seen.
+    /// The page at which the reader was last seen.
     pub(crate) reader: u64,
-    /// How many pages the reader has walked through.
+    /// The number of pages the reader has walked through.
     pub(crate) walked: u64,
     used: u64,
 }

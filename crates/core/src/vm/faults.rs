@@ -292,7 +292,7 @@ impl Vm {
         })
     }
 
-    /// Whether a page that is being served came ahead of its use; its reader is followed.
+    /// Returns true if a page that is being served came ahead of its use; its reader is followed.
     pub(crate) fn meet_ahead(
         &mut self,
         machine: &mut dyn Machine,

@@ -1,4 +1,4 @@
-//! What the core does about load control: it shows the state of memory, and carries verdicts out.
+//! The core's side of load control: it shows the state of memory, and carries verdicts out.
 
 use alloc::vec::Vec;
 
@@ -33,7 +33,7 @@ impl Vm {
         self.protected
     }
 
-    /// Whether load control wants `space` not to run.
+    /// Returns true if load control wants `space` not to run.
     pub fn is_suspended(&self, space: SpaceId) -> bool {
         self.memory
             .spaces()

@@ -76,8 +76,8 @@ impl Vm {
         Step::Wait(ticket)
     }
 
-    /// Whether what is read with a page is for [`swap_ahead`](crate::vm::kernels::swap_readahead)
-    /// to say.
+    /// Returns true if what is read with a page is for
+    /// [`swap_ahead`](crate::vm::kernels::swap_readahead) to say.
     pub(crate) fn reads_as_linux(&self, is_external: bool) -> bool {
         self.config.swap_ahead != SwapAhead::Streams
             && self.config.placement == Placement::Together
@@ -194,8 +194,8 @@ impl Vm {
         entry.frame().is_none() && (entry.slot().is_some() || is_external)
     }
 
-    /// How many pages from `index` on, itself included, can be had in one request: all with the
-    /// pager, none in memory, and next to each other there too.
+    /// Measures the number of pages from `index` on, itself included, that one request can bring:
+    /// all with the pager, none in memory, and next to each other there too.
     pub(crate) fn measure_stored(
         &self,
         scene: &Scene,
@@ -325,7 +325,7 @@ impl Vm {
         }
     }
 
-    /// Where a request is made for a page, and for those beside it.
+    /// The place of the request for a page, and for those beside it.
     pub(crate) fn place_of(&self, page: PageId) -> Place {
         let object = self.memory.objects().get(page.object);
         match (object.entry(page.index).slot(), object.keeper()) {

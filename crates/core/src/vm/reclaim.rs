@@ -30,9 +30,10 @@ use crate::vm::Vm;
 
 /// The most frames one round of reclaim chooses.
 pub const ROUND_MAX: u32 = 256;
-/// How many stores may fail one after the other before the faults that wait for them fail too.
+/// The number of stores that may fail one after the other before the faults that wait for them fail
+/// too.
 const STORE_FAILURES_MAX: u32 = 8;
-/// How many resident pages are asked for their slots when the store is full.
+/// The number of resident pages asked for their slots when the store is full.
 const SLOTS_SEARCHED_MAX: usize = 4096;
 
 impl Vm {
@@ -189,7 +190,7 @@ impl Vm {
         }
     }
 
-    /// Whether `frame` was chosen to leave, but nothing has been done about it yet.
+    /// Returns true if `frame` was chosen to leave, but nothing has been done about it yet.
     pub(crate) fn is_undecided(&self, frame: FrameId) -> bool {
         self.memory.frames().state(frame) == State::Leaving
             && self.memory.frames().ticket(frame) == Ticket(0)
@@ -298,7 +299,7 @@ impl Vm {
         }
     }
 
-    /// Whether `frame` holds a page that may leave, and whose space nobody protects.
+    /// Returns true if `frame` holds a page that may leave, and whose space nobody protects.
     pub(crate) fn may_choose(&self, frame: FrameId) -> bool {
         let is_protected = |space| self.memory.frames().owner(frame) == space;
         self.memory.frames().may_leave(frame) && !self.protected.is_some_and(is_protected)

@@ -58,7 +58,7 @@ const DIVISOR: Knob = Knob {
     default: 25,
 };
 
-/// What `gnumach` says of itself.
+/// The description of `gnumach`.
 pub static RELEASED: Description = Description {
     name: "gnumach",
     summary: "external pages leave before any internal one does",
@@ -70,7 +70,7 @@ pub static RELEASED: Description = Description {
     knobs: &[PASS, ACTIVE_SHARE, BEHIND],
 };
 
-/// What `gnumach-activity` says of itself.
+/// The description of `gnumach-activity`.
 pub static ACTIVITY: Description = Description {
     name: "gnumach-activity",
     summary: "inactive pages leave before active ones, and among them external ones first",
@@ -82,7 +82,7 @@ pub static ACTIVITY: Description = Description {
     knobs: &[PASS, ACTIVE_SHARE, BEHIND],
 };
 
-/// What `gnumach-balanced` says of itself.
+/// The description of `gnumach-balanced`.
 pub static BALANCED: Description = Description {
     name: "gnumach-balanced",
     summary: "external pages leave while they are a 25th of memory, and else internal ones",

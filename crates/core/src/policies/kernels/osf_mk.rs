@@ -21,7 +21,7 @@ use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `osf-mk` says of itself.
+/// The description of `osf-mk`.
 pub static DESCRIPTION: Description = Description {
     name: "osf-mk",
     summary: "active pages age in order; used ones stay; trusted pagers first when memory is gone",
@@ -69,7 +69,7 @@ const EXTERNAL: usize = 1;
 struct OsfMk {
     queues: Queues,
     kinds: Column<usize>,
-    /// When each page came to its list, in moves.
+    /// The time at which each page came to its list, in moves.
     stamps: Column<u64>,
     moves: u64,
     behind: Behind,

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use crate::collections::column::Column;
 use crate::id::{FrameId, ObjectId, PageId};
 
-/// How many objects are remembered. Objects whose numbers differ by a multiple of it disturb each
+/// The number of objects remembered. Objects whose numbers differ by a multiple of it disturb each
 /// other.
 const LAST_PAGES: usize = 256;
 

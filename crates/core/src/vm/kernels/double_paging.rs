@@ -111,7 +111,7 @@ impl Vm {
         self.begin_store(&[(page, frame)], Place::External { pager });
     }
 
-    /// Whether a slot has `page` in the place of its own pager, and nobody is reading it.
+    /// Returns true if a slot has `page` in the place of its own pager, and nobody is reading it.
     fn has_copy(&self, page: PageId) -> bool {
         let entry = self.memory.objects().entry(page);
         // The number of an object that is gone may be another's now.
