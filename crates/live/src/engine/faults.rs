@@ -33,7 +33,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether some faults are to be looked at again soon.
+    /// Returns true if some faults are to be looked at again soon.
     pub(super) fn has_again(&self) -> bool {
         !self.again.is_empty()
     }

@@ -22,7 +22,7 @@ use crate::sys::ring::Watch;
 /// Counters are shown after so many faults; the engine's own thread shows them at its turns.
 const FAULTS_A_SHOW: u64 = 64;
 
-/// What a faulting thread is told.
+/// The answer to a faulting thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told {
     /// Touch again: the page is there, or will be soon.
@@ -77,7 +77,7 @@ impl Engine {
         self.serve_missing(address)
     }
 
-    /// Whether a fault that had to wait is over.
+    /// Returns true if a fault that had to wait is over.
     pub fn look_again(&mut self, token: Token) -> bool {
         self.now = now();
         if self.changes.is_settled() || self.settle_changes() {
@@ -157,7 +157,8 @@ impl Engine {
         file.map_or(-1, |file| file.as_raw_fd())
     }
 
-    /// How to see from outside that the store has finished something, where that is possible.
+    /// The watch by which one sees from outside that the store has finished something, where that
+    /// is possible.
     pub fn store_watch(&self) -> Option<Watch> {
         self.store.watch()
     }

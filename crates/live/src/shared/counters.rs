@@ -2,7 +2,7 @@
 //!
 //! Each has its place in the [record](super) of a process by its order here.
 
-/// What is counted for each process. All are totals since its engine started, but for the
+/// The counters of each process. All are totals since its engine started, but for the
 /// `Frames...` and `Unmanaged...` ones, which are levels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
@@ -40,7 +40,7 @@ pub enum Counter {
     UnmanagedBytes,
     /// Bytes of address space under management.
     ManagedBytes,
-    /// How many ranges of addresses are under management.
+    /// The number of ranges of addresses under management.
     ManagedRegions,
     /// Pages read ahead that were used.
     AheadUsed,

@@ -82,8 +82,8 @@ trait Uses: Send {
     fn leave(&mut self, frame: FrameId);
     /// The page in `frame` was used; told if every reference is seen.
     fn count(&mut self, frame: FrameId);
-    /// Tells whether the page in `frame`, at the end of the small queue, goes on to the main one. If
-    /// so its uses are forgotten.
+    /// Tells whether the page in `frame`, at the end of the small queue, goes on to the main one.
+    /// If so its uses are forgotten.
     fn take_proof(&mut self, frame: FrameId, probe: &mut Probe<'_>) -> Use;
     /// Returns true if the page in `frame`, at the end of the main queue, was used. If so it is
     /// held one use less.
