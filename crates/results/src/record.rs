@@ -9,7 +9,7 @@ pub const SCHEMA: &str = "tidemark.run.v1";
 /// The size of the pages that are counted.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// What one `tidemark run` leaves behind.
+/// The record that one `tidemark run` leaves behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The layout: [`SCHEMA`].
@@ -20,15 +20,16 @@ pub struct RunRecord {
     pub command: Vec<String>,
     /// The replacement policy.
     pub policy: String,
-    /// How faults were delivered: `thread` or `in-thread`.
+    /// The way faults were delivered: `thread` or `in-thread`.
     pub mode: String,
     /// The memory all processes together were allowed.
     pub memory_bytes: u64,
     /// The size of the swap file.
     pub swap_bytes: u64,
-    /// How the program ended.
+    /// The way the program ended.
     pub ending: Ending,
-    /// What may surprise a reader of the numbers: a fallback taken, a process that was not managed.
+    /// Remarks that a reader of the numbers may need: a fallback taken, a process that was not
+    /// managed.
     pub notes: Vec<String>,
     /// The sum over all processes; see [`Statistics::add`] for what a sum means.
     pub total: Statistics,
@@ -36,7 +37,7 @@ pub struct RunRecord {
     pub processes: Vec<ProcessRecord>,
 }
 
-/// How a process ended.
+/// The way a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
@@ -61,7 +62,7 @@ pub struct ProcessRecord {
     pub parent: Option<u32>,
     /// The name of the program.
     pub program: String,
-    /// How it ended.
+    /// The way it ended.
     pub ending: Ending,
     /// Its counts.
     #[serde(flatten)]
@@ -109,7 +110,7 @@ pub struct Statistics {
     pub pinned_pages: u64,
     /// ... and the most at a time.
     pub pinned_pages_peak: u64,
-    /// How many of those were beyond the budget at a time, at most.
+    /// The most of those that were beyond the budget at a time.
     pub over_budget_pages_peak: u64,
     /// The frames that might be used when the record was written.
     pub frames_budget: u64,
@@ -134,15 +135,15 @@ pub struct Statistics {
     pub engine_s: f64,
     /// Transfers that failed.
     pub store_errors: u64,
-    /// How long faults took to serve, by kind.
+    /// The times that faults took to serve, by kind.
     pub latency: Latencies,
-    /// How many pages a read moved.
+    /// The number of pages that a read moved.
     pub page_in_cluster_pages: Histogram,
-    /// How many pages a write moved.
+    /// The number of pages that a write moved.
     pub page_out_cluster_pages: Histogram,
 }
 
-/// How long faults took from their message to their resolution.
+/// The times of faults from their message to their resolution.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latencies {
@@ -154,7 +155,7 @@ pub struct Latencies {
     pub page_in: Latency,
 }
 
-/// How long faults of one kind took.
+/// The times of faults of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latency {
