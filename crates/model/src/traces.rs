@@ -34,7 +34,7 @@ impl SplitMix64 {
 
 /// A reference string with the memory it is meant for.
 pub struct Trace {
-    /// What it is called.
+    /// The name.
     pub name: &'static str,
     /// The frames it is meant for.
     pub frames: u32,
