@@ -16,7 +16,7 @@ use support::{Folder, TIDEMARK, idle_library, stderr};
 use tidemark_live::control::{self, Hello};
 use tidemark_live::shared::{Counter, Shared};
 
-/// How long anything in here may take.
+/// The longest time that anything here may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// `tidemark run OPTIONS -- PROGRAM…`, with swap in `folder`.
@@ -42,7 +42,7 @@ fn run(folder: &Folder, options: &[&str], program: &[&str]) -> Command {
     command
 }
 
-/// Whether the supervisor may run here; says so if not.
+/// Returns true if the supervisor may run here; says so if not.
 fn may_run() -> bool {
     let may = tidemark_live::sys::uffd::Uffd::offered().is_ok();
     assert!(

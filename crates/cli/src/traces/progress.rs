@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How long something takes before it is long.
+/// The time after which a task counts as long.
 const DELAY: Duration = Duration::from_secs(1);
 
 /// A bar.

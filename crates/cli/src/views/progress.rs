@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What is done in less shows no bar.
+/// The time of tasks too short for a bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// A bar of so many steps.
 const STEPS: u64 = 1000;

@@ -88,7 +88,7 @@ impl Process {
         }
     }
 
-    /// Whether there is such an event.
+    /// Returns true if there is such an event.
     pub fn find(&self, is_it: impl Fn(&Event) -> bool) -> bool {
         self.events.iter().any(|(_, _, event)| is_it(event))
     }
