@@ -15,7 +15,7 @@ use tidemark_trace::Kinds;
 /// The address a conditional access logs when it did not happen.
 pub const NOWHERE: u64 = u64::MAX;
 
-/// How many bits an address in a definition has.
+/// The number of bits of an address in a definition.
 const ADDRESS_BITS: u32 = 48;
 
 /// The runs of a process, by number.
@@ -26,12 +26,12 @@ pub struct Runs {
     definitions: Vec<Definition>,
 }
 
-/// Where a run is defined.
+/// The place where a run is defined.
 #[derive(Clone, Debug)]
 struct Definition {
     /// The items of its superblock.
     items: Rc<[u64]>,
-    /// How many shorter runs the superblock has.
+    /// The number of shorter runs of the superblock.
     shorter: u32,
 }
 
@@ -46,7 +46,7 @@ const RUNS_MAX: usize = 1 << 26;
 pub struct Step {
     /// Its address, counted from what the word of the log says.
     pub offset: i64,
-    /// How many of the run's instructions have begun, this one's included.
+    /// The number of the run's instructions that have begun, this one's included.
     pub instruction: u32,
     /// The word of the log its address is counted from, the run's number being word 0, from which
     /// absolute addresses count.
@@ -73,7 +73,7 @@ pub struct Fixed {
 pub struct Group {
     /// The lowest address of all, counted from what the word says.
     pub offset: i64,
-    /// How many bytes lie between the lowest and the highest.
+    /// The number of bytes between the lowest and the highest.
     pub reach: u32,
     /// The instruction of the first.
     pub instruction: u32,
@@ -83,13 +83,13 @@ pub struct Group {
     pub kinds: u8,
 }
 
-/// What a word of the log may say without anything new being said: addresses with which a group is
-/// on the page that it was on when it was last recorded.
+/// The values that a word of the log may have without anything new being said: addresses with which
+/// a group is on the page that it was on when it was last recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// The lowest.
     pub start: u64,
-    /// How many there are.
+    /// The number of instructions.
     pub length: u32,
     /// The word.
     pub word: u16,
@@ -107,15 +107,15 @@ pub struct Run {
     pub spans: Vec<Span>,
     /// Pages of code, and of data at constant addresses.
     pub fixed: Vec<Fixed>,
-    /// How many words follow its number in the log.
+    /// The number of words that follow its number in the log.
     pub words: usize,
-    /// How many instructions it has.
+    /// The number of its instructions.
     pub instructions: u32,
     /// The most records it can make.
     pub records_max: usize,
     /// The quantum in which its fixed pages were last recorded.
     pub quantum_fixed: u64,
-    /// Where each instruction is, and how many steps go before the next.
+    /// The place of each instruction, and the number of steps before the next.
     places: Vec<Place>,
 }
 

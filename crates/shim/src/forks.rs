@@ -37,7 +37,7 @@ type Start = extern "C" fn(*mut c_void) -> c_int;
 type Clone =
     unsafe extern "C" fn(Start, *mut c_void, c_int, *mut c_void, usize, usize, usize) -> c_int;
 
-/// What a cloned child is to do once it has an engine.
+/// The work of a cloned child once it has an engine.
 struct Errand {
     start: Start,
     argument: *mut c_void,
@@ -134,8 +134,8 @@ pub(crate) extern "C" fn note_error(answer: c_long) -> c_long {
     answer
 }
 
-/// Whether a `clone3` with arguments at `arguments` is a fork. They are read by way of the kernel,
-/// since they may be anything; what can't be read it will refuse, too.
+/// Returns true if a `clone3` with arguments at `arguments` is a fork. They are read by way of the
+/// kernel, since they may be anything; what can't be read it will refuse, too.
 #[cfg(target_arch = "x86_64")]
 extern "C" fn copies_memory(arguments: usize, bytes: usize) -> bool {
     use tidemark_live::sys::thread;

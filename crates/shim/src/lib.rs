@@ -55,23 +55,24 @@ use tidemark_live::sys::{files, futex, memory, signal};
 use crate::awake::finishes_soon;
 use crate::thread::{Berth, Sharing};
 
-/// What program threads ask of the engine.
+/// The requests of program threads to the engine.
 static REQUESTS: Requests = Requests::new();
 /// The thread that may fault on the engine's behalf.
 static HAND: Hand = Hand::started_by(start_hand);
 /// Held by the process's first thread, until that ends.
 static LEADER: Lifeline = Lifeline::new();
-/// How far the engine has come: see the constants.
+/// The stage of the engine: see the constants.
 static STAGE: AtomicU32 = AtomicU32::new(STARTING);
-/// What the parent's engine answered to the request to freeze: the child's record plus one.
+/// The answer of the parent's engine to the request to freeze: the child's record plus one.
 static CHILD: AtomicU64 = AtomicU64::new(0);
 /// Held by whoever uses the engine.
 static LOCK: Lock = Lock::new();
-/// Whether faults are served by the threads that meet them.
+/// True if faults are served by the threads that meet them.
 static IS_IN_THREAD: AtomicBool = AtomicBool::new(false);
-/// Whether references are recorded.
+/// True if references are recorded.
 static IS_RECORDED: AtomicBool = AtomicBool::new(false);
-/// Whether the engine logs something that must be complete when the program leaves its memory.
+/// True if the engine logs events in a log that must be complete when the program leaves its
+/// memory.
 static IS_LOGGED: AtomicBool = AtomicBool::new(false);
 /// In in-thread mode, the numbers of the engine's files: from the floor to just before this.
 static FILES_END: AtomicI32 = AtomicI32::new(0);
@@ -84,20 +85,20 @@ static PLACE: Place = Place {
 const STARTING: u32 = 0;
 const WORKING: u32 = 1;
 const ABSENT: u32 = 2;
-/// How long a process lives before it gets its helper, unless that is needed sooner: many execute
+/// The age at which a process gets its helper, unless that is needed sooner: many execute
 /// another program at once, or end.
 const HAND_AFTER: Duration = Duration::from_millis(20);
-/// How long the program waits for its engine to start.
+/// The time that the program waits for its engine to start.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// What is handed to an engine's thread, and where the engine lives.
+/// The resources handed to an engine's thread, and the place of the engine.
 struct Place {
     setup: UnsafeCell<Option<Setup>>,
     engine: UnsafeCell<MaybeUninit<Engine>>,
     berths: UnsafeCell<Option<Berths>>,
 }
 
-/// Where the threads stand.
+/// The places of the threads.
 struct Berths {
     engine: Berth,
     hand: Berth,
@@ -458,7 +459,7 @@ fn rest(trouble: Option<Trouble>) -> ! {
     thread::exit()
 }
 
-/// Whether an engine can't start because of who runs the program.
+/// Returns true if an engine can't start because of who runs the program.
 fn is_for_user(trouble: &Trouble) -> bool {
     matches!(
         trouble,

@@ -10,16 +10,17 @@ use tidemark_live::sys::socket;
 use crate::awake::finishes_soon;
 use crate::{REQUESTS, with_engine};
 
-/// How long a thread sleeps on the store before it looks by itself: others may have taken the
+/// The time that a thread sleeps on the store before it looks by itself: others may have taken the
 /// answer it waits for.
 const LOOK_NS: u64 = 1_000_000;
 
-/// How often a forked child without an engine touches pages that are not there yet, ...
+/// The number of times that a forked child without an engine touches pages that are not there yet,
+/// ...
 static TOUCHES_LEFT: AtomicI32 = AtomicI32::new(600_000);
 /// ... and how long it waits each time.
 const TOUCH_PAUSE: Duration = Duration::from_micros(100);
 
-/// What was to be done on the signal before: the address of a handler, or one of the constants.
+/// The action on the signal before: the address of a handler, or one of the constants.
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 
 /// Installs the handler.

@@ -22,12 +22,12 @@ const STACK_BYTES: usize = 512 * 1024;
 /// Room above the engine's stack for the control block and static variables of all libraries,
 /// which glibc puts at the top of a stack it is given.
 const BLOCK_BYTES: usize = 128 * 1024;
-/// How many entries of the table of dynamic variables are copied.
+/// The number of entries of the table of dynamic variables that are copied.
 const MODULES_MAX: usize = 256;
-/// How many berths a process has: its engine's, and the helper's.
+/// The number of berths of a process: its engine's, and the helper's.
 const BERTHS: u32 = 2;
 
-/// Where a new engine thread finds its place. Kept across forks.
+/// The place of a new engine thread. Kept across forks.
 pub(crate) struct Berth {
     /// The top of the stack for `clone`.
     stack_top: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Berth {
     block: usize,
 }
 
-/// What a new thread shares with its starter, besides memory. Of the rest it gets a copy.
+/// The parts that a new thread shares with its starter, besides memory. Of the rest it gets a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// Nothing else.
@@ -126,7 +126,7 @@ pub(crate) fn allocate_as_berths_do() {
     }
 }
 
-/// Whether the calling thread is one of ours.
+/// Returns true if the calling thread is one of ours.
 pub(crate) fn is_own() -> bool {
     let here = thread::thread_pointer();
     tidemark_live::sys::memory::overlaps_own(here, here + 1)

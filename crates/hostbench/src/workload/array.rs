@@ -16,7 +16,7 @@ const PAGE_WORDS: usize = 512;
 /// Words in a cache line: a read looks at one word of each line of the page.
 const LINE_WORDS: usize = 8;
 
-/// What a workload over an array saw, and how long its phases took.
+/// The results of a workload over an array, and the times of its phases.
 pub struct Passage {
     /// Depends on every word read, and on the order.
     pub checksum: u64,
@@ -24,7 +24,7 @@ pub struct Passage {
     pub fill: Duration,
     /// Everything after it.
     pub access: Duration,
-    /// How many accesses followed the fill.
+    /// The number of accesses that followed the fill.
     pub accesses: u64,
 }
 

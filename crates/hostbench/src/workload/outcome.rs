@@ -1,4 +1,4 @@
-//! What a workload says of itself: one line of JSON on standard output.
+//! The report of a workload: one line of JSON on standard output.
 
 use serde::{Deserialize, Serialize};
 
