@@ -4,8 +4,8 @@
 use crate::finding::Finding;
 use crate::tree::Tree;
 
-/// What each crate may depend on, of our own. Below stands before above, so that the table itself
-/// can have no cycle; [`check`] holds it to that.
+/// The crates of our own on which each crate may depend. Below stands before above, so that the
+/// table itself can have no cycle; [`check`] holds it to that.
 const MAY_SEE: [(&str, &[&str]); 20] = [
     ("core", &[]),
     ("trace", &[]),
