@@ -52,8 +52,8 @@ pub struct Arguments {
     /// The replacement policy; `tidemark policies` lists them. Or a file (.wasm, .wat)
     #[arg(long, value_name = "NAME", default_value = plan::POLICY_DEFAULT)]
     policy: String,
-    /// The place of the swap file: a folder that is there, or a new file `*.swap` in one, on a disk;
-    /// without it $TIDEMARK_SWAP_DIR, /var/tmp or the working folder
+    /// The place of the swap file: a folder that is there, or a new file `*.swap` in one, on a
+    /// disk; without it $TIDEMARK_SWAP_DIR, /var/tmp or the working folder
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
     /// The size of the swap file; without it 8 times the memory and at least 4G, if there is room
