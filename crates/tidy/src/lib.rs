@@ -4,14 +4,15 @@
 //! crate may see which), [`safety`] (where `unsafe` may stand), [`sizes`] (files, functions,
 //! lines), [`names`] (words that say nothing), [`core`](mod@core) (what may not enter it),
 //! [`places`] (what nobody names, and what too many do), [`outputs`] (where the command opens files
-//! for its user) and [`cycles`] (files that import each other in circles). `make check` runs them
-//! all, and so does a test.
+//! for its user), [`cycles`] (files that import each other in circles) and [`comments`] (how
+//! documentation begins). `make check` runs them all, and so does a test.
 //!
 //! # Invariants
 //! 1. A rule reads; it changes nothing.
 //! 2. Findings come in the order of the paths, so two runs on one tree print the same.
 #![forbid(unsafe_code)]
 
+pub mod comments;
 pub mod core;
 pub mod cycles;
 pub mod finding;
@@ -38,6 +39,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         places::check,
         outputs::check,
         cycles::check,
+        comments::check,
     ];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();
