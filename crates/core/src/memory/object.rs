@@ -26,7 +26,7 @@ const NONE: u32 = u32::MAX;
 
 /// The part that keeps an object's contents when they are not in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Keeper {
+pub enum Backing {
     /// The swap store: the object is internal (anonymous memory).
     Swap,
     /// A pager outside: a file, or a user's own.
@@ -61,7 +61,7 @@ struct Leaf {
 }
 
 pub(crate) struct Object {
-    keeper: Keeper,
+    backing: Backing,
     /// The object that shows through where this one has nothing: an object, and this one's offset
     /// in it.
     shadow: Option<(ObjectId, u64)>,
@@ -78,8 +78,8 @@ pub(crate) struct Object {
 
 impl Object {
     /// The part that keeps its contents.
-    pub(crate) fn keeper(&self) -> Keeper {
-        self.keeper
+    pub(crate) fn backing(&self) -> Backing {
+        self.backing
     }
 
     /// The object that shows through where this one has nothing: an object, and this one's offset
@@ -94,7 +94,7 @@ impl Object {
     }
 
     pub(crate) fn is_external(&self) -> bool {
-        matches!(self.keeper, Keeper::External(_))
+        matches!(self.backing, Backing::External(_))
     }
 
     pub(crate) fn entry(&self, index: u64) -> Entry {
@@ -197,9 +197,9 @@ impl Objects {
     }
 
     /// Makes an object without holders; the caller gives it one.
-    pub(super) fn create(&mut self, keeper: Keeper) -> ObjectId {
+    pub(super) fn create(&mut self, backing: Backing) -> ObjectId {
         let object = Object {
-            keeper,
+            backing,
             shadow: None,
             size: u64::MAX,
             regions: BTreeMap::new(),

@@ -9,7 +9,7 @@
 //! 1. The pages of one request are beside each other with their pager, and none was in memory.
 //! 2. A request that somebody waits for has the page that is waited for.
 
-use crate::memory::object::{Entry, Keeper};
+use crate::memory::object::{Backing, Entry};
 use crate::paging::attempt::{Group, Need, Scene, Step};
 use crate::seams::pager::Place;
 use alloc::vec::Vec;
@@ -328,10 +328,10 @@ impl Vm {
     /// The place of the request for a page, and for those beside it.
     pub(crate) fn place_of(&self, page: PageId) -> Place {
         let object = self.memory.objects().get(page.object);
-        match (object.entry(page.index).slot(), object.keeper()) {
+        match (object.entry(page.index).slot(), object.backing()) {
             (Some(first), _) => Place::Swap { first },
-            (None, Keeper::External(pager)) => Place::External { pager },
-            (None, Keeper::Swap) => unreachable!("a stored page has a slot"),
+            (None, Backing::External(pager)) => Place::External { pager },
+            (None, Backing::Swap) => unreachable!("a stored page has a slot"),
         }
     }
 }

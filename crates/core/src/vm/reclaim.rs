@@ -19,7 +19,7 @@ use crate::event::{Access, Event, Failure};
 use crate::id::{FrameId, PageId, SlotId, Ticket};
 use crate::kernels::Placement;
 use crate::memory::frame::State;
-use crate::memory::object::Keeper;
+use crate::memory::object::Backing;
 use crate::memory::page_run::PageRun;
 use crate::seams::arrival::Departure;
 use crate::seams::machine::Machine;
@@ -323,9 +323,9 @@ impl Vm {
     fn launder(&mut self, modified: &[(PageId, FrameId)]) {
         let (mut internal, mut external) = (Vec::new(), Vec::new());
         for &(page, frame) in modified {
-            match self.memory.objects().get(page.object).keeper() {
-                Keeper::Swap => internal.push((page, frame)),
-                Keeper::External(pager) => external.push((pager, page, frame)),
+            match self.memory.objects().get(page.object).backing() {
+                Backing::Swap => internal.push((page, frame)),
+                Backing::External(pager) => external.push((pager, page, frame)),
             }
         }
         let refused = match self.config.placement {

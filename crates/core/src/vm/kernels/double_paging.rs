@@ -23,7 +23,7 @@
 use alloc::vec::Vec;
 
 use crate::id::{FrameId, PageId, PagerId, SpaceId};
-use crate::memory::object::Keeper;
+use crate::memory::object::Backing;
 use crate::paging::attempt::Need;
 use crate::paging::transfers::Origin;
 use crate::seams::machine::Machine;
@@ -104,7 +104,7 @@ impl Vm {
         self.reclaim_copy(page, frame);
         self.memory.frames_mut().settle(frame);
         self.memory.frames_mut().leave(frame);
-        let Keeper::External(pager) = self.memory.objects().get(page.object).keeper() else {
+        let Backing::External(pager) = self.memory.objects().get(page.object).backing() else {
             unreachable!("pages of external objects alone are owed");
         };
         self.log_page_outs(&[(page, frame)]);
