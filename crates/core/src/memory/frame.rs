@@ -56,7 +56,7 @@ struct Frame {
     /// Known to differ from the store, whatever the machine says.
     is_dirty: bool,
     /// Unmapped by the policy, and not mapped since.
-    is_aside: bool,
+    is_deactivated: bool,
     /// The page may not leave while this is not zero.
     wires: u16,
 }
@@ -134,7 +134,7 @@ impl Frames {
             state: State::Retired,
             is_external: false,
             is_dirty: false,
-            is_aside: false,
+            is_deactivated: false,
             wires: 0,
         };
         let nothing = Held {
@@ -200,7 +200,7 @@ impl Frames {
         assert!(self.held[frame.index()].page().is_some());
         self.set_state(frame, State::Resident);
         self.held[frame.index()].is_wanted = false;
-        self.table[frame.index()].is_aside = false;
+        self.table[frame.index()].is_deactivated = false;
         self.is_vouched.set(frame.index(), false);
         self.end_cleaning(frame);
         self.external += u32::from(self.table[frame.index()].is_external);
@@ -310,8 +310,8 @@ impl Frames {
     }
 
     /// Notes whether the policy has unmapped the page of `frame` and nobody has mapped it since.
-    pub(crate) fn set_aside(&mut self, frame: FrameId, is_aside: bool) {
-        self.table[frame.index()].is_aside = is_aside;
+    pub(crate) fn set_deactivated(&mut self, frame: FrameId, is_deactivated: bool) {
+        self.table[frame.index()].is_deactivated = is_deactivated;
     }
 
     /// Makes the policy's next question about `frame` answer that it was used.
@@ -368,7 +368,7 @@ impl Frames {
             self.open(frame.0 + 1 - self.opened);
         }
         let entry = &mut self.table[frame.index()];
-        (entry.is_aside, entry.is_dirty) = (false, false);
+        (entry.is_deactivated, entry.is_dirty) = (false, false);
         // Where one page follows another nothing else changes.
         if (entry.state, entry.wires) != (state, is_wired.into()) {
             self.counts[entry.state as usize] -= 1;
@@ -479,8 +479,8 @@ impl Frames {
         self.table[frame.index()].is_dirty
     }
 
-    pub(crate) fn is_aside(&self, frame: FrameId) -> bool {
-        self.table[frame.index()].is_aside
+    pub(crate) fn is_deactivated(&self, frame: FrameId) -> bool {
+        self.table[frame.index()].is_deactivated
     }
 
     pub(crate) fn is_cleaning(&self, frame: FrameId) -> bool {

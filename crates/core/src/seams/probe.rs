@@ -103,14 +103,14 @@ impl Probe<'_> {
     pub fn unmap(&mut self, frame: FrameId) {
         *self.questions += 1;
         self.machine.restrict(frame, Rights::None);
-        self.frames.set_aside(frame, true);
+        self.frames.set_deactivated(frame, true);
     }
 
     /// Returns `Some(true)` if the page in `frame` must be written before it may be dropped. `None`
     /// if nobody can tell: only a page that [`unmap`](Self::unmap) has unmapped, in an earlier
     /// call, and that nobody has touched since, holds still.
     pub fn is_modified(&mut self, frame: FrameId) -> Option<bool> {
-        if !self.frames.is_aside(frame) {
+        if !self.frames.is_deactivated(frame) {
             return None;
         }
         *self.questions += 1;

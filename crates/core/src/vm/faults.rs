@@ -224,7 +224,7 @@ impl Vm {
                 Setback::Later if self.pins.contains(frame) => self.put_off_pinned(frame),
                 Setback::Busy | Setback::Later => {
                     if state == State::Resident {
-                        self.memory.frames_mut().set_aside(frame, false);
+                        self.memory.frames_mut().set_deactivated(frame, false);
                     }
                 }
                 Setback::Gone if state == State::Resident => {
@@ -276,13 +276,13 @@ impl Vm {
         machine.enter(fault.space, fault.at, frame, rights);
         self.memory.map(frame, fault.space, fault.at);
         self.memory.frames_mut().set_owner(frame, fault.space);
-        let was_aside = self.memory.frames().is_aside(frame);
-        self.memory.frames_mut().set_aside(frame, false);
+        let was_deactivated = self.memory.frames().is_deactivated(frame);
+        self.memory.frames_mut().set_deactivated(frame, false);
         if !is_retry {
             self.counters.soft_faults += 1;
             self.outbox.log(Decision::Soft(found.page));
         }
-        let is_told = !is_retry || was_ahead || was_aside;
+        let is_told = !is_retry || was_ahead || was_deactivated;
         if is_told && !self.pins.contains(frame) {
             self.policy.page_rescued(frame);
         }

@@ -160,7 +160,7 @@ impl Vm {
     fn unpin(&mut self, frame: FrameId) {
         self.pins.remove(frame);
         self.memory.frames_mut().unwire(frame);
-        self.memory.frames_mut().set_aside(frame, true);
+        self.memory.frames_mut().set_deactivated(frame, true);
         self.tell_arrival(frame, Cause::Kept);
     }
 

@@ -35,7 +35,7 @@ impl Vm {
         } = scene;
         let was_ahead = self.meet_ahead(machine, scene, frame);
         self.memory.frames_mut().set_owner(frame, fault.space);
-        self.memory.frames_mut().set_aside(frame, false);
+        self.memory.frames_mut().set_deactivated(frame, false);
         if fault.access.is_store() {
             self.memory.frames_mut().set_dirty(frame, true);
         }
