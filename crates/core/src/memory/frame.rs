@@ -109,8 +109,8 @@ pub struct Frames {
     held: Column<Held>,
     /// A small copy of what is asked most: which frames may leave.
     may_leave: Bits,
-    /// Load control vouches that the page was used.
-    is_vouched: Bits,
+    /// Frames whose pages count as referenced, whatever the machine says: load control asks for it.
+    is_reference_forced: Bits,
     /// The open ones that are free.
     free: Bitmap,
     opened: u32,
@@ -156,7 +156,7 @@ impl Frames {
             table: Column::new(blank, frames_max as usize),
             held: Column::new(nothing, frames_max as usize),
             may_leave: Bits::new(frames_max as usize),
-            is_vouched: Bits::new(frames_max as usize),
+            is_reference_forced: Bits::new(frames_max as usize),
             free: Bitmap::new(frames_max as usize),
             opened: 0,
             unopened_free: frames_limit,
@@ -201,7 +201,7 @@ impl Frames {
         self.set_state(frame, State::Resident);
         self.held[frame.index()].is_wanted = false;
         self.table[frame.index()].is_deactivated = false;
-        self.is_vouched.set(frame.index(), false);
+        self.is_reference_forced.set(frame.index(), false);
         self.end_cleaning(frame);
         self.external += u32::from(self.table[frame.index()].is_external);
         self.link(frame);
@@ -315,13 +315,13 @@ impl Frames {
     }
 
     /// Makes the policy's next question about `frame` answer that it was used.
-    pub(crate) fn vouch(&mut self, frame: FrameId) {
-        self.is_vouched.set(frame.index(), true);
+    pub(crate) fn force_reference(&mut self, frame: FrameId) {
+        self.is_reference_forced.set(frame.index(), true);
     }
 
-    /// Reports whether `frame` was vouched for, and forgets it.
-    pub(crate) fn take_vouched(&mut self, frame: FrameId) -> bool {
-        self.is_vouched.take(frame.index())
+    /// Reports whether a reference of `frame` was forced, and forgets it.
+    pub(crate) fn take_forced_reference(&mut self, frame: FrameId) -> bool {
+        self.is_reference_forced.take(frame.index())
     }
 
     /// Has a leaving page stay when it is written, and come back as `back` says.

@@ -79,8 +79,8 @@ impl Probe<'_> {
     /// Where there are no reference bits, a mapped frame answers yes and is unmapped.
     pub fn take_referenced(&mut self, frame: FrameId) -> bool {
         *self.questions += 1;
-        let was_vouched_for = self.frames.take_vouched(frame);
-        self.machine.take_referenced(frame) | was_vouched_for
+        let was_forced = self.frames.take_forced_reference(frame);
+        self.machine.take_referenced(frame) | was_forced
     }
 
     /// Forgets which frames were used, in one step where the machine has one: as if `count` frames

@@ -157,7 +157,7 @@ impl Vm {
                 Verdict::Unprotect => self.protected = None,
                 Verdict::Age(space) => {
                     for frame in self.collect_owned(space) {
-                        self.memory.frames_mut().take_vouched(frame);
+                        self.memory.frames_mut().take_forced_reference(frame);
                         machine.take_referenced(frame);
                         self.counters.questions += 1;
                     }
@@ -165,7 +165,7 @@ impl Vm {
                 }
                 Verdict::Refresh(space) => {
                     for frame in self.collect_owned(space) {
-                        self.memory.frames_mut().vouch(frame);
+                        self.memory.frames_mut().force_reference(frame);
                     }
                 }
             }

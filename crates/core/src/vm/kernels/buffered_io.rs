@@ -44,7 +44,7 @@ impl Vm {
             false => KernelUse::Again,
         };
         if !self.policy.page_copied(frame, kernel_use) && kernel_use == KernelUse::Again {
-            self.memory.frames_mut().vouch(frame);
+            self.memory.frames_mut().force_reference(frame);
         }
         Step::Resolved(Service::Buffer)
     }
