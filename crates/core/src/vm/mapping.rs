@@ -140,7 +140,7 @@ impl Vm {
     /// they hold need not be written.
     ///
     /// Work: the pages that go.
-    pub fn cut_external(&mut self, machine: &mut dyn Machine, object: ObjectId, first: u64) {
+    pub fn truncate_external(&mut self, machine: &mut dyn Machine, object: ObjectId, first: u64) {
         assert!(self.memory.objects().get(object).is_external());
         for (index, _) in self.memory.objects().get(object).collect(first, u64::MAX) {
             self.remove_page(machine, PageId { object, index });

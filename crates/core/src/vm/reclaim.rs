@@ -333,7 +333,7 @@ impl Vm {
             Placement::InPlace => self.launder_in_place(&internal),
         };
         self.keep_refused(&refused);
-        let external = self.page_doubly(external);
+        let external = self.double_page(external);
         let mut rest = &external[..];
         while let Some(&(pager, first, _)) = rest.first() {
             let follows = |&(number, &(_, page, _)): &(usize, &(_, PageId, FrameId))| {

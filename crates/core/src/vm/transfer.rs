@@ -313,7 +313,7 @@ impl Vm {
                 self.put_back(frame, back);
             } else {
                 if is_owed {
-                    self.owe(page, self.memory.frames().owner(frame));
+                    self.defer_writeback(page, self.memory.frames().owner(frame));
                 }
                 self.memory.clear_frame(page);
                 self.release_frame(machine, frame);

@@ -131,7 +131,7 @@ impl<'a> World<'a> {
         let object = self.files.find(&key).object;
         self.memory
             .vm
-            .cut_external(&mut self.memory.tables, object, first);
+            .truncate_external(&mut self.memory.tables, object, first);
         self.files.set_length(&key, bytes);
     }
 

@@ -18,7 +18,7 @@
 //!
 //! # Invariants
 //! 1. A resident page of an external object has no slot.
-//! 2. A page that is [owed](Vm::owe) has a slot, or its owner has given it up.
+//! 2. A page that is [owed](Vm::defer_writeback) has a slot, or its owner has given it up.
 
 use alloc::vec::Vec;
 
@@ -38,7 +38,7 @@ impl Vm {
     /// be waited for. Answers those that are to go to their own pagers.
     ///
     /// A page that is written and stays is not one of them: it needs no hurry.
-    pub(crate) fn page_doubly(&mut self, leaving: Vec<Leaving>) -> Vec<Leaving> {
+    pub(crate) fn double_page(&mut self, leaving: Vec<Leaving>) -> Vec<Leaving> {
         if !self.is_paging_doubly() {
             return leaving;
         }
@@ -57,7 +57,7 @@ impl Vm {
     }
 
     /// Notes that a page's own pager is still to get what a slot has.
-    pub(crate) fn owe(&mut self, page: PageId, owner: SpaceId) {
+    pub(crate) fn defer_writeback(&mut self, page: PageId, owner: SpaceId) {
         self.owed.insert(page, owner);
     }
 
