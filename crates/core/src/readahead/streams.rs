@@ -27,8 +27,8 @@ const GROWTH: u32 = 2;
 /// The direction of a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Heading {
-    Up,
-    Down,
+    Forward,
+    Backward,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,9 +64,9 @@ impl Stream {
             return None;
         }
         let (heading, mut between) = if index >= self.high {
-            (Heading::Up, self.high..index)
+            (Heading::Forward, self.high..index)
         } else if index < self.low {
-            (Heading::Down, index + 1..self.low)
+            (Heading::Backward, index + 1..self.low)
         } else {
             return None;
         };
@@ -135,8 +135,8 @@ impl Streams {
         };
         let stream = &mut self.table[number];
         match advice {
-            Advice::Sequential => (stream.heading, stream.window) = (Heading::Up, window_max),
-            Advice::Reverse => (stream.heading, stream.window) = (Heading::Down, window_max),
+            Advice::Sequential => (stream.heading, stream.window) = (Heading::Forward, window_max),
+            Advice::Reverse => (stream.heading, stream.window) = (Heading::Backward, window_max),
             Advice::Normal | Advice::Random => {}
         }
         stream.meet_reader(index);
@@ -166,7 +166,7 @@ impl Streams {
     fn begin(&mut self, object: ObjectId, index: u64) -> usize {
         let stream = Stream {
             object,
-            heading: Heading::Up,
+            heading: Heading::Forward,
             low: index,
             high: index + 1,
             window: 1,
@@ -229,7 +229,7 @@ mod tests {
         let mut streams = Streams::new();
         let number = follow(&mut streams, 100, Advice::Normal, 64).unwrap();
         assert_eq!(follow(&mut streams, 99, Advice::Normal, 64), Some(number));
-        assert_eq!(streams.get(number).heading, Heading::Down);
+        assert_eq!(streams.get(number).heading, Heading::Backward);
         assert_eq!(streams.get(number).window, 2);
     }
 

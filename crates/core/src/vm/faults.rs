@@ -348,7 +348,7 @@ impl Vm {
         let room = self.config.zero_ahead_pages_max;
         let stream = self.follow(found.page, region.advice, room.max(1));
         let ahead = stream.map_or(1, |number| self.streams.get(number).window);
-        let is_up = stream.is_none_or(|s| self.streams.get(s).heading == Heading::Up);
+        let is_up = stream.is_none_or(|s| self.streams.get(s).heading == Heading::Forward);
         let is_plain = self.memory.objects().get(object).shadow().is_none() && !region.needs_copy;
         let want = if is_plain { ahead } else { 1 };
         let group = self.measure_absent(&scene, want, is_up);

@@ -234,8 +234,8 @@ impl Vm {
             .find(run.object, run.first)
             .map(|n| self.streams.get(n));
         match stream.map(|stream| stream.heading) {
-            Some(crate::readahead::streams::Heading::Down) => Some(run.end() - 1),
-            Some(crate::readahead::streams::Heading::Up) | None => Some(run.first),
+            Some(crate::readahead::streams::Heading::Backward) => Some(run.end() - 1),
+            Some(crate::readahead::streams::Heading::Forward) | None => Some(run.first),
         }
     }
 
