@@ -228,7 +228,7 @@ impl Engine {
     /// Tells the supervisor what there is to say. On the engine's own thread: no other has the
     /// connection. While most of memory is not in use, who is short waits for what it is given:
     /// else it would give up pages for want of a word.
-    pub(super) fn speak_up(&mut self) {
+    pub(super) fn send_reports(&mut self) {
         if !std::mem::take(&mut self.asking.has_news) {
             return;
         }

@@ -240,9 +240,9 @@ impl Engine {
             Event::Failed(fault, Failure::PagerFailed) => self.end_for_fetch(address_of(fault.at)),
             Event::Failed(_, Failure::StoreFull) => self.end_for_store(false),
             Event::Failed(_, Failure::StoreFailed) => self.end_for_store(true),
-            Event::StoreFull => self.murmur("the swap store is full"),
+            Event::StoreFull => self.report_if_verbose("the swap store is full"),
             Event::Disowned { at, .. } => self.note_disowned(at),
-            Event::StoreFailed => self.murmur("the swap store fails to take pages"),
+            Event::StoreFailed => self.report_if_verbose("the swap store fails to take pages"),
             // One process has one space; whole processes are suspended by the supervisor.
             Event::Suspend { .. } | Event::Resume { .. } => {}
         }

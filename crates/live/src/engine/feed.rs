@@ -80,7 +80,9 @@ impl Engine {
             waiting.append(&mut ward.children);
             ward.let_go();
         }
-        self.murmur("a child that was forked by a system call of its own runs unmanaged");
+        self.report_if_verbose(
+            "a child that was forked by a system call of its own runs unmanaged",
+        );
     }
 
     /// Waits until no frame is being filled: what it holds before is not its page.

@@ -294,7 +294,7 @@ impl Engine {
             asking: Default::default(),
             setup,
         };
-        engine.murmur("is managed");
+        engine.report_if_verbose("is managed");
         Ok(Some(engine))
     }
 

@@ -157,8 +157,8 @@ impl Engine {
         signal::end_process()
     }
 
-    /// Says something if the program asked for it.
-    pub(super) fn murmur(&self, what: &str) {
+    /// Reports something on standard error if that was asked for.
+    pub(super) fn report_if_verbose(&self, what: &str) {
         if self.setup.is_verbose {
             say(&format!("{} ({}): {what}", self.setup.name, pid()));
         }

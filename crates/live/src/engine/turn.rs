@@ -135,7 +135,7 @@ impl Engine {
         self.carry_out();
         self.place.follow(&self.managed, self.now, &mut self.gauges);
         self.publish();
-        self.speak_up();
+        self.send_reports();
         let end = now();
         self.gauges.add(Counter::EngineNs, end.since_ns(began));
         self.pause(end)
