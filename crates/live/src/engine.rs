@@ -46,7 +46,7 @@ mod turn;
 mod wipe;
 
 pub use fork::REST_LIMIT;
-pub use here::{Lock, Token, Told};
+pub use here::{FaultOutcome, Lock, Token};
 pub use place::AWAKE_NS;
 pub use sampling::Windows;
 pub use start::Setup;

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidemark_live::engine::Told;
+use tidemark_live::engine::FaultOutcome;
 use tidemark_live::sys::socket;
 
 use crate::awake::finishes_soon;
@@ -48,20 +48,20 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
         wait_for_food(signal, info, context);
         return;
     }
-    let (mut told, store, watch) = with_engine(|engine| {
-        let told = engine.serve_here(address);
-        (told, engine.store_file(), engine.store_watch())
+    let (mut outcome, store, watch) = with_engine(|engine| {
+        let outcome = engine.serve_here(address);
+        (outcome, engine.store_file(), engine.store_watch())
     });
-    while let Told::Wait(token) = told {
+    while let FaultOutcome::Wait(token) = outcome {
         if !watch.is_some_and(finishes_soon) {
             // A wait that fails for any reason is a short one.
             let _ = socket::wait_readable_raw([Some(store), None, None, None], LOOK_NS);
         }
         if with_engine(|engine| engine.look_again(token)) {
-            told = Told::Touch;
+            outcome = FaultOutcome::Touch;
         }
     }
-    if told == Told::Foreign {
+    if outcome == FaultOutcome::Foreign {
         pass_on(signal, info, context);
     }
     // SAFETY: as above.
