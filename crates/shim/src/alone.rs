@@ -272,7 +272,7 @@ impl Away {
 
 impl Drop for Away {
     fn drop(&mut self) {
-        // SAFETY: the threads that used the berths have gone.
+        // SAFETY: the threads that used the stack slots have gone.
         let started = unsafe { crate::start_threads(crate::run_engine_again) };
         if let Err(error) = started {
             say(&format!(

@@ -38,7 +38,7 @@ type Clone =
     unsafe extern "C" fn(Start, *mut c_void, c_int, *mut c_void, usize, usize, usize) -> c_int;
 
 /// The work of a cloned child once it has an engine.
-struct Errand {
+struct CloneStart {
     start: Start,
     argument: *mut c_void,
 }
@@ -75,22 +75,28 @@ pub unsafe extern "C" fn clone(
         };
     }
     // The child has a copy of this stack, and finds it at the same address.
-    let mut errand = Errand { start, argument };
-    let errand = (&raw mut errand).cast();
+    let mut clone_start = CloneStart { start, argument };
+    let clone_start = (&raw mut clone_start).cast();
     // SAFETY: as above; `run_errand` takes what it is given.
     let call = || unsafe {
         original(
-            run_errand, stack, flags, errand, parent_id, variables, child_id,
+            run_errand,
+            stack,
+            flags,
+            clone_start,
+            parent_id,
+            variables,
+            child_id,
         ) as c_long
     };
     around_fork(call) as c_int
 }
 
-extern "C" fn run_errand(errand: *mut c_void) -> c_int {
+extern "C" fn run_errand(clone_start: *mut c_void) -> c_int {
     hooks::resume_child();
     // SAFETY: `clone` above made it, and waits in the parent's copy only.
-    let errand = unsafe { errand.cast::<Errand>().read() };
-    (errand.start)(errand.argument)
+    let clone_start = unsafe { clone_start.cast::<CloneStart>().read() };
+    (clone_start.start)(clone_start.argument)
 }
 
 /// A system call that copies this process, and comes back in both.

@@ -228,7 +228,7 @@ pub(crate) fn resume_child() {
         }
         unlock_forks();
         REQUESTS.set_engine(0, None);
-        // SAFETY: the parent's threads do not exist here, so that the berths are free.
+        // SAFETY: the parent's threads do not exist here, so that the stack slots are free.
         let started = unsafe { crate::start_threads(crate::run_engine_in_child) };
         if started.is_err() {
             say("a forked process can't have an engine, and is ended");

@@ -53,7 +53,7 @@ use tidemark_live::sys::uffd::OpenError;
 use tidemark_live::sys::{files, futex, memory, signal};
 
 use crate::awake::finishes_soon;
-use crate::thread::{Berth, Sharing};
+use crate::thread::{Sharing, StackSlot};
 
 /// The requests of program threads to the engine.
 static REQUESTS: Requests = Requests::new();
@@ -79,7 +79,7 @@ static FILES_END: AtomicI32 = AtomicI32::new(0);
 static PLACE: Place = Place {
     setup: UnsafeCell::new(None),
     engine: UnsafeCell::new(MaybeUninit::uninit()),
-    berths: UnsafeCell::new(None),
+    stack_slots: UnsafeCell::new(None),
 };
 
 const STARTING: u32 = 0;
@@ -95,16 +95,16 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 struct Place {
     setup: UnsafeCell<Option<Setup>>,
     engine: UnsafeCell<MaybeUninit<Engine>>,
-    berths: UnsafeCell<Option<Berths>>,
+    stack_slots: UnsafeCell<Option<StackSlots>>,
 }
 
 /// The places of the threads.
-struct Berths {
-    engine: Berth,
-    hand: Berth,
+struct StackSlots {
+    engine: StackSlot,
+    hand: StackSlot,
 }
 
-// SAFETY: the constructor fills in `setup` and `berths` before it starts the engine's thread; from
+// SAFETY: the constructor fills in `setup` and `stack slots` before it starts the engine's thread; from
 // then on that thread alone uses `setup` and `engine`. In a forked child there is no such thread
 // until the one that forked has started a new one.
 unsafe impl Sync for Place {}
@@ -135,7 +135,7 @@ extern "C" fn construct() {
         held.release();
     }
     if is_under_valgrind && !is_live {
-        thread::allocate_as_berths_do();
+        thread::allocate_as_stack_slots_do();
     }
     // What only stands between a recording and its program, like Valgrind's launcher, keeps its
     // own.
@@ -173,8 +173,8 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     }));
     exclude_own_data();
     let call = |what| move |error| Trouble::Call { what, error };
-    let engine = Berth::new().map_err(call("making the engine's stack"))?;
-    let hand = Berth::new().map_err(call("making a helper's stack"))?;
+    let engine = StackSlot::new().map_err(call("making the engine's stack"))?;
+    let hand = StackSlot::new().map_err(call("making a helper's stack"))?;
     let is_in_thread = setup.is_in_thread;
     IS_RECORDED.store(setup.windows.is_some(), Ordering::Relaxed);
     if setup.windows.is_some() {
@@ -186,13 +186,13 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     // SAFETY: no engine runs yet, so this thread is the only user.
     unsafe {
         *PLACE.setup.get() = Some(setup);
-        *PLACE.berths.get() = Some(Berths { engine, hand });
+        *PLACE.stack_slots.get() = Some(StackSlots { engine, hand });
     }
     IS_IN_THREAD.store(is_in_thread, Ordering::Relaxed);
     if !hooks::watch_forks() {
         return Err(call("watching for forks")(tidemark_live::sys::Errno::NOMEM));
     }
-    // SAFETY: the berths were made just now.
+    // SAFETY: the stack slots were made just now.
     unsafe { start_threads(run_engine) }.map_err(call("starting the engine's thread"))?;
     hold_lifeline();
     Ok(())
@@ -201,20 +201,21 @@ fn start(setup: Setup) -> Result<(), Trouble> {
 /// Starts the engine's thread, at `entry`, and waits until it works or has given up.
 ///
 /// # Safety
-/// The berths are filled in and free.
+/// The stack slots are filled in and free.
 unsafe fn start_threads(entry: extern "C" fn() -> !) -> Result<(), tidemark_live::sys::Errno> {
     STAGE.store(STARTING, Ordering::Release);
-    // SAFETY: nobody writes to the berths once they are made.
-    let berths = unsafe { (*PLACE.berths.get()).as_ref() }.expect("made by the constructor");
+    // SAFETY: nobody writes to the stack slots once they are made.
+    let stack_slots =
+        unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");
     if !is_in_thread() {
         // SAFETY: free, by the caller's word.
-        unsafe { berths.engine.start(entry, Sharing::Memory)? };
+        unsafe { stack_slots.engine.start(entry, Sharing::Memory)? };
         wait_for_engine();
         return Ok(());
     }
     let floor = FilesFloor::raise();
     // SAFETY: as above.
-    unsafe { berths.engine.start(entry, Sharing::Files)? };
+    unsafe { stack_slots.engine.start(entry, Sharing::Files)? };
     wait_for_engine();
     floor.lower();
     Ok(())
@@ -416,10 +417,11 @@ fn start_hand_if_due(engine: &Engine, age: Duration) {
 
 /// Starts the helper, which shares the engine's files.
 fn start_hand() {
-    // SAFETY: nobody writes to the berths once they are made.
-    let berths = unsafe { (*PLACE.berths.get()).as_ref() }.expect("made by the constructor");
+    // SAFETY: nobody writes to the stack slots once they are made.
+    let stack_slots =
+        unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");
     // SAFETY: this process has no other helper.
-    match unsafe { berths.hand.start(run_hand, Sharing::FilesAndPaths) } {
+    match unsafe { stack_slots.hand.start(run_hand, Sharing::FilesAndPaths) } {
         // From now on it counts for one of the engine's threads.
         Ok(number) => HAND.set_thread(number),
         Err(error) => {
