@@ -135,13 +135,13 @@ pub fn measure(order: &Order) -> Result<WorkloadOutcome, String> {
         return programs::program(&folder, &order.words);
     }
     if let Some(pattern) = order.workload.pattern(order.bytes, order.laps, order.seed) {
-        let passage = match &order.scratch {
+        let array_run = match &order.scratch {
             Some(scratch) if order.mapped => {
                 follow_on_file(pattern, &scratch.join(format!("array-{}", order.seed)))?
             }
             _ => follow_on_heap(pattern),
         };
-        return Ok(WorkloadOutcome::of_passage(&passage));
+        return Ok(WorkloadOutcome::of_array_run(&array_run));
     }
     let scratch = order
         .scratch
