@@ -77,10 +77,10 @@ pub unsafe extern "C" fn clone(
     // The child has a copy of this stack, and finds it at the same address.
     let mut clone_start = CloneStart { start, argument };
     let clone_start = (&raw mut clone_start).cast();
-    // SAFETY: as above; `run_errand` takes what it is given.
+    // SAFETY: as above; `run_clone_start` takes what it is given.
     let call = || unsafe {
         original(
-            run_errand,
+            run_clone_start,
             stack,
             flags,
             clone_start,
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn clone(
     around_fork(call) as c_int
 }
 
-extern "C" fn run_errand(clone_start: *mut c_void) -> c_int {
+extern "C" fn run_clone_start(clone_start: *mut c_void) -> c_int {
     hooks::resume_child();
     // SAFETY: `clone` above made it, and waits in the parent's copy only.
     let clone_start = unsafe { clone_start.cast::<CloneStart>().read() };

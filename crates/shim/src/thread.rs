@@ -98,8 +98,8 @@ impl StackSlot {
     }
 }
 
-/// Asks the program's allocator for what it is asked for where stack slots are made, and gives it back:
-/// for a recording in step, where none are.
+/// Asks the program's allocator for what it is asked for where stack slots are made, and gives it
+/// back: for a recording in step, where none are.
 ///
 /// That is the C library's table of thread-local variables for each thread that measures
 /// (`allocate_dtv` in glibc's `elf/dl-tls.c`): an entry for each library that has any, 14 to spare
