@@ -100,8 +100,9 @@ impl Engine {
                 self.take_in(message, since);
             }
             self.messages = messages;
-            // A read that did not fill the buffer has taken all there was.
-            if count < MESSAGES_MAX {
+            // A read that did not fill the buffer has taken all there was. A frozen engine has room
+            // for one.
+            if count < MESSAGES_MAX || self.freeze.is_frozen() {
                 return;
             }
         }

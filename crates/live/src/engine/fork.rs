@@ -9,8 +9,9 @@
 //! that list when they thaw.
 //!
 //! # Invariants
-//! 1. While frozen, only `aside` and `held` change, by appending within their capacity; a page is
-//!    in `aside` before it can be present.
+//! 1. While frozen, only `aside`, `held` and the faults that have arrived change, by appending
+//!    within their capacity: a child would find the heap's lock taken. A page is in `aside` before
+//!    it can be present.
 //! 2. The child's record, and its share in every slot, exist before the fork. If there is none the
 //!    engine ends the program rather than let a child go without its pages.
 
@@ -97,6 +98,11 @@ impl Freeze {
 }
 
 impl Engine {
+    /// Returns true if what one more read brings can be kept while frozen without taking memory.
+    fn has_room(&self) -> bool {
+        self.freeze.has_room() && self.waiting.has_room()
+    }
+
     /// Finds frames for the child, or gives up half of what may be used, ends all transfers, claims
     /// the child's record and freezes. Answers the record plus one.
     ///
@@ -183,7 +189,7 @@ impl Engine {
         for _ in 0..HEAD_TRIES {
             self.serve_aside(head);
             // Else another thread changes the address space at this moment.
-            if self.machine.pages().is_present(head).unwrap_or(true) || !self.freeze.has_room() {
+            if self.machine.pages().is_present(head).unwrap_or(true) || !self.has_room() {
                 return;
             }
             self.read_messages();
@@ -248,7 +254,7 @@ impl Engine {
 
     /// Serves all faults there are, aside.
     pub(super) fn serve_frozen(&mut self) {
-        if self.freeze.has_room() {
+        if self.has_room() {
             self.read_messages();
         }
         // Nothing may be freed here: the queue is walked, not emptied.
