@@ -47,9 +47,9 @@
 //! | lock | in the child |
 //! | --- | --- |
 //! | forks | held by the thread that forked, which gives it back (`resume_child`) |
-//! | the engine | may be held by a thread that is not there: set free before the child's engine is used |
-//! | workers' queue | left as it is, with its workers and their files: the child has a carrier of its own |
-//! | policy modules | free: it is taken at the start, and under the engine's lock when it is not frozen |
+//! | the engine | a thread that is not there may hold it: set free before the engine is used |
+//! | workers' queue | left as it is, with its workers: the child has a carrier of its own |
+//! | policy modules | free: taken at the start, and by an engine that is not frozen |
 //! | the heap | free: neither a frozen engine nor hand and workers take memory, nor do hooks |
 //! | layout | free: programs in step have one thread |
 //! | first thread's word | the child's first thread takes it anew (`hold_lifeline`) |

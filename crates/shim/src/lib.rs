@@ -105,8 +105,8 @@ struct StackSlots {
 }
 
 // SAFETY: the constructor fills in `setup` and `stack_slots` before it starts the engine's thread;
-// from then on that thread alone uses `setup` and `engine`. In a forked child there is no such thread
-// until the one that forked has started a new one.
+// from then on that thread alone uses `setup` and `engine`. In a forked child there is no such
+// thread until the one that forked has started a new one.
 unsafe impl Sync for Place {}
 
 #[used]

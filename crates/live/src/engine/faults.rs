@@ -21,8 +21,8 @@ pub(super) struct Arrival {
     pub(super) since: Time,
 }
 
-/// The most faults that a frozen engine takes in. Threads that the kernel has no number for may have
-/// several each.
+/// The most faults that a frozen engine takes in. Threads that the kernel has no number for may
+/// have several each.
 const ARRIVED_MAX: usize = 16 << 10;
 
 /// The faults that are not over.
@@ -65,8 +65,8 @@ impl Waiting {
         *self = Waiting::default();
     }
 
-    /// Every fault that is not over, and forgets that they were looked at. From then on as many as a
-    /// frozen engine takes in need no memory.
+    /// Every fault that is not over, and forgets that they were looked at. From then on as many as
+    /// a frozen engine takes in need no memory.
     pub(super) fn requeue_all(&mut self) {
         self.arrived.extend(self.again.drain(..));
         let more = ARRIVED_MAX.saturating_sub(self.arrived.len());
