@@ -4,8 +4,9 @@
 //! crate may see which), [`safety`] (where `unsafe` may stand), [`sizes`] (files, functions,
 //! lines), [`names`] (words that say nothing), [`core`](mod@core) (what may not enter it),
 //! [`places`] (what nobody names, and what too many do), [`outputs`] (where the command opens files
-//! for its user), [`cycles`] (files that import each other in circles) and [`comments`] (how
-//! documentation begins). `make check` runs them all, and so does a test.
+//! for its user), [`cycles`] (files that import each other in circles), [`comments`] (how
+//! documentation begins), [`dependencies`] (what nothing uses) and [`versions`] (the oldest
+//! compiler). `make check` runs them all, and so does a test.
 //!
 //! # Invariants
 //! 1. A rule reads; it changes nothing.
@@ -15,6 +16,7 @@
 pub mod comments;
 pub mod core;
 pub mod cycles;
+pub mod dependencies;
 pub mod finding;
 pub mod layers;
 pub mod names;
@@ -24,6 +26,7 @@ pub mod safety;
 pub mod sizes;
 pub mod source;
 pub mod tree;
+pub mod versions;
 
 pub use finding::Finding;
 pub use tree::Tree;
@@ -40,6 +43,8 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         outputs::check,
         cycles::check,
         comments::check,
+        dependencies::check,
+        versions::check,
     ];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();
