@@ -134,7 +134,8 @@ fn signals_sent_to_the_supervisor_reach_the_program_once() {
     let folder = Folder::new("signals");
     let ready = folder.path("ready");
     let script = format!(
-        "trap 'echo hup' HUP; trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM
+        "trap 'echo hup; touch {ready}-HUP' HUP; trap 'echo usr1; touch {ready}-USR1' USR1
+         trap 'echo term; touch {ready}-TERM; exit 3' TERM
          touch {ready}; while :; do sleep 0.01; done"
     );
     let child = run(&folder, &[], &["sh", "-c", &script])
@@ -151,7 +152,9 @@ fn signals_sent_to_the_supervisor_reach_the_program_once() {
                 .unwrap()
                 .success()
         );
-        std::thread::sleep(Duration::from_millis(100));
+        wait_until("the program has the signal", || {
+            Path::new(&format!("{ready}-{signal}")).exists()
+        });
     }
     let output = wait(child);
     assert_eq!(output.status.code(), Some(3));

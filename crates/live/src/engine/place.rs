@@ -299,8 +299,11 @@ mod tests {
         });
         let patience = Duration::from_secs(10);
         let (number, _) = receiver.recv_timeout(patience).unwrap();
-        // Until it sleeps.
-        std::thread::sleep(Duration::from_millis(50));
+        let end = std::time::Instant::now() + patience;
+        while !is_asleep(number) {
+            assert!(std::time::Instant::now() < end, "it never sleeps");
+            std::thread::yield_now();
+        }
         let held = Held::confine(number, disk).unwrap();
         let first_now = || first_of(thread::allowed_to(number).unwrap());
         assert_eq!(first_now(), Some(disk));
@@ -311,6 +314,11 @@ mod tests {
         assert_eq!(first_now(), first_of(allowed));
         drop(ours);
         sleeper.join().unwrap();
+    }
+
+    fn is_asleep(thread: u32) -> bool {
+        let state = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        state.rsplit_once(')').unwrap().1.starts_with(" S")
     }
 
     fn first_of(set: CpuSet) -> Option<u32> {
