@@ -21,6 +21,9 @@ const ADDRESS_BITS: u32 = 48;
 /// The runs of a process, by number.
 #[derive(Debug, Default)]
 pub struct Runs {
+    /// For each number the place below, plus one; zero if it has none. A log that is damaged may
+    /// name any number, which costs memory for those alone that are defined.
+    places: Vec<u32>,
     /// One that is not ready has more words than any log.
     runs: Vec<Run>,
     definitions: Vec<Definition>,
@@ -89,7 +92,7 @@ pub struct Group {
 pub struct Span {
     /// The lowest.
     pub start: u64,
-    /// The number of instructions.
+    /// The number of values.
     pub length: u32,
     /// The word.
     pub word: u16,
@@ -163,34 +166,52 @@ impl Runs {
         if number + count > RUNS_MAX {
             return;
         }
-        if self.runs.len() < number + count {
-            let none = Definition {
-                items: Rc::default(),
-                shorter: 0,
-            };
-            self.runs.resize_with(number + count, Run::unready);
-            self.definitions.resize(number + count, none);
-        }
+        self.reach(number + count);
         for at in 0..count {
-            self.runs[number + at] = Run::unready();
-            self.definitions[number + at] = Definition {
+            let definition = Definition {
                 items: items.clone(),
                 shorter: at as u32,
             };
+            match self.place_of(number + at) {
+                Some(place) => {
+                    self.runs[place] = Run::unready();
+                    self.definitions[place] = definition;
+                }
+                None => {
+                    self.runs.push(Run::unready());
+                    self.definitions.push(definition);
+                    self.places[number + at] = self.runs.len() as u32;
+                }
+            }
         }
+    }
+
+    /// Makes room for the places of numbers below `end`. What is not written of it takes no memory.
+    fn reach(&mut self, end: usize) {
+        if self.places.len() < end {
+            let mut places = vec![0; end.next_power_of_two()];
+            places[..self.places.len()].copy_from_slice(&self.places);
+            self.places = places;
+        }
+    }
+
+    #[inline]
+    fn place_of(&self, number: usize) -> Option<usize> {
+        (*self.places.get(number)? as usize).checked_sub(1)
     }
 
     /// Makes a run ready; false if it is, or has no definition. `page_shift` is the logarithm of
     /// the page size.
     #[cold]
     pub fn prepare(&mut self, number: usize, page_shift: u32) -> bool {
-        let Some(run) = self.runs.get_mut(number) else {
+        let Some(place) = self.place_of(number) else {
             return false;
         };
+        let run = &mut self.runs[place];
         if run.words != WORDS_UNREADY {
             return false;
         }
-        let definition = &self.definitions[number];
+        let definition = &self.definitions[place];
         *run = Run::new(&definition.items, definition.shorter, page_shift);
         true
     }
@@ -198,11 +219,13 @@ impl Runs {
     /// The run of this number, ready or not.
     #[inline]
     pub fn get(&mut self, number: usize) -> Option<&mut Run> {
-        self.runs.get_mut(number)
+        let place = self.place_of(number)?;
+        self.runs.get_mut(place)
     }
 
     /// Forgets all of them.
     pub fn clear(&mut self) {
+        self.places.clear();
         self.runs.clear();
         self.definitions.clear();
     }
@@ -405,6 +428,24 @@ mod tests {
             reach: 0,
             kinds: Kinds::FETCH.0,
         }
+    }
+
+    #[test]
+    fn a_far_number_costs_no_more_than_a_near_one() {
+        let mut runs = Runs::default();
+        let items: Rc<[u64]> = [instruction(0x1000, 4), END, END].into();
+        runs.define(RUNS_MAX - 2, items.clone());
+        assert_eq!((runs.runs.len(), runs.definitions.len()), (2, 2));
+        assert!(runs.get(RUNS_MAX - 3).is_none());
+        assert!(!runs.prepare(RUNS_MAX - 3, 12));
+        assert!(runs.prepare(RUNS_MAX - 1, 12));
+        assert_eq!(runs.get(RUNS_MAX - 1).map(|run| run.words), Some(0));
+        // Defined anew, they take the same places.
+        runs.define(RUNS_MAX - 2, items.clone());
+        assert_eq!(runs.runs.len(), 2);
+        assert!(runs.prepare(RUNS_MAX - 1, 12));
+        runs.define(RUNS_MAX - 1, items);
+        assert!(runs.get(RUNS_MAX).is_none());
     }
 
     #[test]
