@@ -99,7 +99,7 @@ golden: deps ## Rewrites the golden tables; the change shows in review.
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-core --test golden
 
 .PHONY: fuzz
-fuzz: deps ## Runs each fuzz target for FUZZ_SECONDS (60); needs a nightly compiler.
+fuzz: deps ## Runs each fuzz target for FUZZ_SECONDS (60).
 	scripts/fuzz $${FUZZ_SECONDS:-60}
 
 .PHONY: bench
@@ -111,8 +111,15 @@ bench: deps ## Our workloads side by side with the kernel's own swap; writes ben
 bench-recorder: build ## What recording costs, beside Valgrind's own full trace. Minutes.
 	scripts/bench-recorder
 
+.PHONY: proof
+proof: deps ## Licences, the oldest compiler, aarch64, new seeds: as far as this machine has what it takes.
+	scripts/check-licences
+	scripts/check-compilers
+	@$(MAKE) sim SEEDS=0 FRESH=20
+
 .PHONY: ci
-ci: check test ## What continuous integration runs.
+ci: check test proof ## What continuous integration runs, and a minute of fuzzing.
+	scripts/fuzz --minute
 
 .PHONY: clean
 clean: ## Removes what building made.
