@@ -112,10 +112,14 @@ bench-recorder: build ## What recording costs, beside Valgrind's own full trace.
 	scripts/bench-recorder
 
 .PHONY: proof
-proof: deps ## Licences, the oldest compiler, aarch64, new seeds: as far as this machine has what it takes.
+proof: deps ## Licences, the oldest compiler, aarch64, new seeds: as far as can be here.
 	scripts/check-licences
 	scripts/check-compilers
 	@$(MAKE) sim SEEDS=0 FRESH=20
+
+.PHONY: structure
+structure: ## Fields, functions, calls and lines of COMMITS (HEAD), as a measure of the structure.
+	scripts/structure $(COMMITS)
 
 .PHONY: ci
 ci: check test proof ## What continuous integration runs, and a minute of fuzzing.
