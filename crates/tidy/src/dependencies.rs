@@ -54,8 +54,8 @@ fn dependencies(text: &str) -> Vec<(usize, &str)> {
 
 /// The heading of the table that offset `at` is in.
 fn table_of(text: &str, at: usize) -> &str {
-    let headings = text[..at].lines().filter(|line| line.starts_with('['));
-    headings.last().unwrap_or_default()
+    let mut headings = text[..at].lines().filter(|line| line.starts_with('['));
+    headings.next_back().unwrap_or_default()
 }
 
 /// Looks for `name` in the Rust sources of the manifest's folder, as code names it.
