@@ -100,7 +100,7 @@ golden: deps ## Rewrites the golden tables and lists of counters; the change sho
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-results --test formats
 
 .PHONY: fuzz
-fuzz: deps ## Runs each fuzz target for FUZZ_SECONDS (60); needs a nightly compiler.
+fuzz: deps ## Runs each fuzz target for FUZZ_SECONDS (60).
 	scripts/fuzz $${FUZZ_SECONDS:-60}
 
 .PHONY: bench
@@ -112,8 +112,19 @@ bench: deps ## Our workloads side by side with the kernel's own swap; writes ben
 bench-recorder: build ## What recording costs, beside Valgrind's own full trace. Minutes.
 	scripts/bench-recorder
 
+.PHONY: proof
+proof: deps ## Licences, the oldest compiler, aarch64, new seeds: as far as can be here.
+	scripts/check-licences
+	scripts/check-compilers
+	@$(MAKE) sim SEEDS=0 FRESH=20
+
+.PHONY: structure
+structure: ## Fields, functions, calls and lines of COMMITS (HEAD), as a measure of the structure.
+	scripts/structure $(COMMITS)
+
 .PHONY: ci
-ci: check test ## What continuous integration runs.
+ci: check test proof ## What continuous integration runs, and a minute of fuzzing.
+	scripts/fuzz --minute
 
 .PHONY: clean
 clean: ## Removes what building made.

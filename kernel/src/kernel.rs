@@ -40,12 +40,12 @@ use crate::volume;
 
 /// The first process: when it ends, all ends.
 pub const FIRST: ProcessId = 1;
-/// How often the memory is told the time.
+/// The interval at which the memory is told the time.
 const MEMORY_TICK_NS: u64 = 1_000_000_000;
 /// The status of a program that the kernel has ended.
 const ENDED: u8 = 139;
 
-/// Whether a fault is over.
+/// The state of a fault: over or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Served {
     /// The page is there.
@@ -76,7 +76,7 @@ pub struct Kernel {
     pub(crate) written: BTreeSet<usize>,
     next_tick: Time,
     is_full_told: bool,
-    /// How the first process has ended.
+    /// The end of the first process.
     ending: Option<Ending>,
 }
 

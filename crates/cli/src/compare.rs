@@ -58,7 +58,7 @@ pub struct Arguments {
     /// of one thread
     #[arg(long)]
     in_step: bool,
-    /// How often each live run is made; medians are compared
+    /// The number of times each live run is made; medians are compared
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: u32,
     /// The disk that the prediction assumes: `measured`, which is the one that live runs swap to,
@@ -143,7 +143,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     Ok(exit_of(&record))
 }
 
-/// What is predicted of the case at `place` of each replay.
+/// The prediction for the case at `place` of each replay.
 fn predict(policy: &str, draws: &[Replayed], place: usize, page_bytes: u64) -> Case {
     let found = &draws[0].record.runs[place];
     let counts = draws.iter().map(|replayed| {
@@ -163,8 +163,8 @@ fn predict(policy: &str, draws: &[Replayed], place: usize, page_bytes: u64) -> C
     }
 }
 
-/// What an instruction on record takes natively, in picoseconds; the lab's own guess if that can't
-/// be told.
+/// The time that an instruction on record takes natively, in picoseconds; the lab's own guess if
+/// that can't be told.
 fn instruction_ps(read: &Replay, native_ns: Option<u64>) -> u64 {
     match (native_ns, read.instructions()) {
         (Some(ns), Some(count @ 1..)) => {

@@ -1,4 +1,4 @@
-//! How the command ends: its exit status, and the one line that says why it could not be done.
+//! The end of the command: its exit status, and the one line that says why it could not be done.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use signal_hook::low_level::{emulate_default_handler, raise};
 
 use crate::output;
 
-/// How the command ends.
+/// The end of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// All is well.
@@ -21,7 +21,8 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// Why a command could not be carried out: what, which value, what to do about it. One line.
+/// The reason why a command could not be carried out: what, which value, what to do about it. One
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(String);
 

@@ -33,13 +33,13 @@ const LINKS_MAX: usize = 40;
 ///
 /// Each command says which they are, if only that there are none.
 pub trait Files {
-    /// What is read. Words that name no file do no harm, so that names of policies, or the words
-    /// of a program's command line, can be given as they are.
+    /// The files that are read. Words that name no file do no harm, so that names of policies, or
+    /// the words of a program's command line, can be given as they are.
     fn reads(&self) -> Vec<PathBuf> {
         vec![]
     }
 
-    /// What is written, each with the option that names it.
+    /// The files that are written, each with the option that names it.
     fn writes(&self) -> Vec<(&'static str, PathBuf)> {
         vec![]
     }
@@ -52,14 +52,14 @@ struct Input {
     identity: Identity,
 }
 
-/// What tells files apart, whatever they are called.
+/// The identity of a file, whatever it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
     inode: u64,
 }
 
-/// What this process reads, with which every output is compared when it is opened.
+/// The inputs of this process, with which every output is compared when it is opened.
 static INPUTS: OnceLock<Vec<Input>> = OnceLock::new();
 
 /// Refuses arguments that name a file for writing that is read, or one file for two outputs.
@@ -130,12 +130,12 @@ fn identity_of_output(path: &Path) -> Option<Identity> {
     Identity::of(&metadata.ok()?)
 }
 
-/// Where an output goes.
+/// The place of an output.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
     /// A plain file of this name, which is no link, or none yet.
     Name(PathBuf),
-    /// What is written to as it is: a device, a pipe, an open file of this process.
+    /// A file that is written directly: a device, a pipe, an open file of this process.
     Direct,
 }
 
@@ -170,13 +170,13 @@ fn find_place(path: &Path) -> io::Result<Place> {
 /// A file that will take the place of another in one step, or not at all.
 #[derive(Debug)]
 pub struct OutputFile {
-    /// What it is called in messages.
+    /// The name in messages.
     name: String,
     file: File,
     draft: Draft,
 }
 
-/// What there is of a file before it takes its place.
+/// The stages of a file before it takes its place.
 #[derive(Debug)]
 enum Draft {
     /// A file without a name, which goes with its process; it is to get the name `target`.
@@ -212,7 +212,7 @@ impl OutputFile {
         }
     }
 
-    /// What to write to.
+    /// The file to write to.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -352,7 +352,7 @@ fn open_direct(path: &Path) -> io::Result<File> {
     }
 }
 
-/// What there is at `target`, if this user may write to it: a file that may not be written to is
+/// The old file at `target`, if this user may write to it: a file that may not be written to is
 /// not to be replaced, either.
 fn old_of(target: &Path) -> io::Result<Option<fs::Metadata>> {
     match File::options().write(true).open(target) {
@@ -395,7 +395,7 @@ fn open_draft(target: PathBuf) -> io::Result<(File, Draft)> {
 pub struct Recorded {
     file: File,
     target: Option<PathBuf>,
-    /// Where what was there before is.
+    /// The path of the file that was there before.
     old: Option<PathBuf>,
 }
 
@@ -447,7 +447,7 @@ impl Recorded {
         }
     }
 
-    /// What to write to.
+    /// The file to write to.
     pub fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }

@@ -1,4 +1,4 @@
-//! What this host permits: the checks that `run` makes before it starts anything, and that
+//! The abilities of this host: the checks that `run` makes before it starts anything, and that
 //! `doctor` shows.
 
 use std::fmt;
@@ -10,19 +10,19 @@ use tidemark_live::sys::{Errno, personality};
 use crate::exit::{Refusal, refuse};
 use crate::output::say;
 
-/// What mends a kernel that is too old.
+/// The remedy for a kernel that is too old.
 const KERNEL: &str = "boot Linux 6.8 or later";
 /// The preload library's file name.
 const SHIM: &str = "libtidemark_shim.so";
 /// The library that brings the allocator of `--malloc pool`; it lies beside the other.
 const POOL: &str = "libtidemark_pool.so";
 
-/// What thread mode needs of the userfaultfd.
+/// The features that thread mode needs of the userfaultfd.
 pub const NEEDED: Features = Features::MOVE
     .and(Features::THREAD_ID)
     .and(Features::CHANGES);
 
-/// How many processors this process may run on.
+/// The number of processors this process may run on.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -30,13 +30,13 @@ pub fn processors() -> usize {
 /// Something that is not as it should be, and what would mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What would mend it.
+    /// The remedy.
     pub remedy: Remedy,
 }
 
-/// What mends a lack.
+/// The remedy for a lack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// A command, as it is typed.
@@ -63,7 +63,7 @@ impl fmt::Display for Lack {
     }
 }
 
-/// What keeps programs from being managed here, if anything does.
+/// Finds the reason why programs can't be managed here, if there is one.
 pub fn find_lack(is_in_thread: bool) -> Option<Lack> {
     let needed = if is_in_thread {
         NEEDED.and(Features::SIGBUS)
@@ -119,12 +119,12 @@ pub fn find_pool(shim: &Path) -> Result<PathBuf, Refusal> {
     }
 }
 
-/// Whether asynchronous transfers can be had.
+/// Checks that asynchronous transfers can be had.
 pub fn try_io_uring() -> Result<(), Errno> {
     tidemark_live::sys::ring::Ring::new(2).map(drop)
 }
 
-/// What it means that the userfaultfd lacks `missing`.
+/// Describes the effect of a userfaultfd that lacks `missing`.
 pub fn describe_missing(missing: Features) -> Option<Lack> {
     if missing == Features::NONE {
         return None;
@@ -154,12 +154,12 @@ pub fn feature_names(features: Features) -> Vec<&'static str> {
         .collect()
 }
 
-/// What it means that the userfaultfd can't be had.
+/// Describes the effect of having no userfaultfd.
 pub fn describe_error(error: OpenError) -> Lack {
     describe(error, Caller::find())
 }
 
-/// Who asks for a userfaultfd.
+/// The code that asks for a userfaultfd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Caller {
     /// The root of the whole machine, or of a container that shares its users.
@@ -182,7 +182,7 @@ impl Caller {
     }
 }
 
-/// Whether a map of user numbers is that of the machine: every number stands for itself.
+/// Returns true if a map of user numbers is that of the machine: every number stands for itself.
 fn maps_everybody(map: &str) -> bool {
     map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }

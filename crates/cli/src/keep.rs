@@ -26,11 +26,11 @@ use crate::files::Files;
 use crate::run::files::PrivateFolder;
 use crate::run::tree::{MemberState, Tree};
 
-/// How long after the last process has ended another may come: a process that is not managed itself
-/// may be about to start one that is.
+/// The time after the last process has ended in which another may come: a process that is not
+/// managed itself may be about to start one that is.
 const LINGERING: Duration = Duration::from_secs(1);
 
-/// How many files travel with a message. The kernel takes 253.
+/// The number of files that travel with a message. The kernel takes 253.
 const FILES_PER_MESSAGE: usize = 64;
 
 /// The length of a message, which says how much is still to come.
@@ -40,7 +40,7 @@ const MESSAGE_BYTES: usize = 16;
 #[derive(Debug, Args)]
 pub struct Arguments {}
 
-/// What is handed over beside open files.
+/// The state that is handed over beside open files.
 #[derive(Debug, Serialize, Deserialize)]
 struct Estate {
     folder: PrivateFolder,

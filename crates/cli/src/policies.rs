@@ -76,7 +76,7 @@ pub fn tell_setbacks(names: &[String]) {
     }
 }
 
-/// What to do about a name that is unknown: one of those that are `near`, or the subcommand that
+/// The remedy for a name that is unknown: one of those that are `near`, or the subcommand that
 /// lists all.
 pub fn hint(near: &[&str], command: &str) -> String {
     match near.is_empty() {

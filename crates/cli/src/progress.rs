@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How long something takes before it is long.
+/// The time after which a task counts as long.
 const DELAY: Duration = Duration::from_secs(1);
-/// How often a bar of shares moves by itself, so that it shows the time.
+/// The interval at which a bar of shares moves by itself, so that it shows the time.
 const TICK: Duration = Duration::from_millis(200);
 /// A bar of shares has so many steps.
 const STEPS: u64 = 1000;

@@ -7,7 +7,8 @@ pub fn split(text: &str) -> (&str, &str) {
     (number, text[number.len()..].trim())
 }
 
-/// How many a decimal unit is: `k` is a thousand, `M` a million, `G` a thousand million.
+/// The number that a decimal unit stands for: `k` is a thousand, `M` a million, `G` a thousand
+/// million.
 pub fn decimal_unit(unit: &str) -> Option<u64> {
     match unit {
         "" => Some(1),

@@ -87,7 +87,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Where the trace goes: in the working folder, where no other name is given.
+    /// The file for the trace: in the working folder, where no other name is given.
     fn output_path(&self) -> PathBuf {
         self.output.clone().unwrap_or_else(|| {
             let program = Path::new(&self.program[0]);
@@ -159,7 +159,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     Ok(exit_of(status))
 }
 
-/// How far it has come.
+/// The progress in one line.
 fn line(totals: Totals, bytes: u64, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let rate = totals.time as f64 / seconds;

@@ -59,19 +59,19 @@ pub struct Arguments {
     /// The number of processors
     #[arg(long, value_name = "N", default_value_t = 1)]
     cpus: u32,
-    /// Who runs next: round-robin or fair
+    /// The scheduler: round-robin or fair
     #[arg(long, value_name = "NAME", default_value = "round-robin")]
     scheduler: String,
     /// Memory that the programs can't have: the kernel's own
     #[arg(long, value_name = "SIZE", default_value = "0")]
     wired: String,
-    /// Where random numbers start
+    /// The seed of random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Which memory there is: everything, or what `tidemark run` manages, which is anonymous
+    /// The memory that is replayed: everything, or what `tidemark run` manages, which is anonymous
     #[arg(long, value_name = "WHAT", default_value = "everything")]
     managed: Managed,
-    /// What an instruction takes, in picoseconds, in place of what the system's machine takes
+    /// The time of an instruction, in picoseconds, in place of that of the system's machine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     instruction_ps: Option<u64>,
     /// Count time in faults, each of which is over before its program goes on, of the memory that
@@ -95,7 +95,7 @@ pub struct Arguments {
     log_decisions: Option<PathBuf>,
 }
 
-/// Which of a program's memory is replayed.
+/// The part of a program's memory that is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Managed {
     /// All that the trace has: code, files and stacks too
@@ -180,7 +180,7 @@ fn give(arguments: &Arguments, replayed: &Replayed) -> Result<Exit, Refusal> {
     Ok(Exit::Fine)
 }
 
-/// What can't be replayed, as a refusal.
+/// The refusal of a trace that can't be replayed.
 pub fn unreadable(name: &str, error: &Unreadable) -> Refusal {
     Refusal::new(match error {
         Unreadable::Trace(error) => format!("`{name}`: {error}"),
@@ -191,7 +191,7 @@ pub fn unreadable(name: &str, error: &Unreadable) -> Refusal {
     })
 }
 
-/// What can't be run, as a refusal.
+/// The refusal of a run that can't be made.
 pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
     let (system, memory_pages, error) = match error {
         Unrunnable::World {

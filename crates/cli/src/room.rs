@@ -1,4 +1,4 @@
-//! How much memory this process may still take.
+//! The memory that this process may still take.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub fn available_bytes() -> u64 {
     left.chain(machine).min().unwrap_or(u64::MAX)
 }
 
-/// What `/proc/meminfo` says is available, in bytes.
+/// The available memory by `/proc/meminfo`, in bytes.
 fn available_of_machine(text: &str) -> Option<u64> {
     let line = text
         .lines()
@@ -50,7 +50,7 @@ fn places(groups: &str) -> Vec<(String, &'static str, &'static str)> {
     places
 }
 
-/// What is left in a group that has a limit. Pages of files, which the kernel takes back first,
+/// The memory left in a group that has a limit. Pages of files, which the kernel takes back first,
 /// count as left.
 fn left_in_group((folder, limit, used): (String, &str, &str)) -> Option<u64> {
     let number = |file: &str| {

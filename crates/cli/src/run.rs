@@ -52,8 +52,8 @@ pub struct Arguments {
     /// The replacement policy; `tidemark policies` lists them. Or a file (.wasm, .wat)
     #[arg(long, value_name = "NAME", default_value = plan::POLICY_DEFAULT)]
     policy: String,
-    /// Where pages go: a folder that is there, or a new file `*.swap` in one, on a disk; without it
-    /// $TIDEMARK_SWAP_DIR, /var/tmp or the working folder
+    /// The place of the swap file: a folder that is there, or a new file `*.swap` in one, on a
+    /// disk; without it $TIDEMARK_SWAP_DIR, /var/tmp or the working folder
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
     /// The size of the swap file; without it 8 times the memory and at least 4G, if there is room
@@ -194,7 +194,7 @@ fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<Out
     }
 }
 
-/// How faults are delivered, in the words of records and of engines.
+/// The mode in which faults are delivered, in the words of records and of engines.
 fn mode(arguments: &Arguments) -> &'static str {
     if arguments.in_thread {
         control::MODE_IN_THREAD

@@ -123,7 +123,7 @@ fn eyes(eyes: MachineKind) -> &'static str {
     }
 }
 
-/// What work costs, by the name of the work and its unit.
+/// The costs of work, by the name of the work and its unit.
 fn costs(costs: &Costs) -> [(&'static str, u64); 15] {
     [
         ("instruction_ps", costs.instruction_ps),

@@ -1,4 +1,4 @@
-//! What the commands that show traces have in common: reading with progress, and the forms in
+//! The parts common to the commands that show traces: reading with progress, and the forms in
 //! which results are given out.
 
 mod amounts;
@@ -69,7 +69,7 @@ pub struct Views<'a> {
 }
 
 impl Source {
-    /// What is read.
+    /// The files that are read.
     pub fn reads(&self) -> Vec<PathBuf> {
         vec![self.trace.clone()]
     }
@@ -137,7 +137,7 @@ fn check_room(
 }
 
 impl Forms {
-    /// What is written, each with its option.
+    /// The files that are written, each with its option.
     pub fn writes(&self) -> Vec<(&'static str, PathBuf)> {
         let named = [("--svg", &self.svg), ("--png", &self.png)];
         let named = named
@@ -167,18 +167,18 @@ impl Forms {
         Ok(Exit::Fine)
     }
 
-    /// Whether a record's notes stand in what is printed.
+    /// Returns true if a record's notes are part of the printed text.
     pub fn shows_notes(&self) -> bool {
         self.json || !(self.csv || self.has_picture())
     }
 
-    /// Whether a picture is asked for.
+    /// Returns true if a picture is asked for.
     pub fn has_picture(&self) -> bool {
         self.png.is_some() || self.svg.is_some()
     }
 }
 
-/// What is drawn on: so many columns wide, or else as wide as the terminal.
+/// The screen drawn on: so many columns wide, or else as wide as the terminal.
 pub fn screen(columns: Option<usize>) -> Screen {
     let stdout = std::io::stdout();
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());

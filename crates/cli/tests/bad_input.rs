@@ -1,4 +1,4 @@
-//! What can't be done is refused with one line on stderr, and status 2.
+//! Impossible requests are refused with one line on stderr, and status 2.
 
 mod support;
 

@@ -16,7 +16,7 @@ use support::{Folder, TIDEMARK, stderr, tidemark};
 
 /// One benchmark at a time may use the kernel's swap.
 static KERNEL: Mutex<()> = Mutex::new(());
-/// How long anything here may take.
+/// The longest time that anything here may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
@@ -258,7 +258,7 @@ fn has_swap(folder: &Folder) -> bool {
     swaps.contains(folder.0.to_str().unwrap())
 }
 
-/// Whether a control group of the benchmark `pid` exists, in either version's place.
+/// Returns true if a control group of the benchmark `pid` exists, in either version's place.
 fn has_group(pid: u32) -> bool {
     let name = format!("tidemark-bench-{pid}-");
     ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"]

@@ -169,7 +169,7 @@ macro_rules! select_counters {
     };
 }
 
-/// What a counter counts.
+/// The things that a counter counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Pages.
@@ -192,7 +192,7 @@ pub enum Unit {
     Nanoseconds,
 }
 
-/// How a counter moves, and what the total over all processes of a run is.
+/// The movement of a counter, and its total over all processes of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// It only rises, and the total is the sum.
@@ -208,7 +208,7 @@ pub enum Kind {
     MeasuredPeak,
 }
 
-/// Who counts.
+/// The part that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
     /// The core.
@@ -261,28 +261,28 @@ macro_rules! define_counter {
                 }
             }
 
-            /// Who counts it.
+            /// The part that counts it.
             pub const fn scope(self) -> Scope {
                 match self {
                     $(Counter::$variant => scope!($by),)*
                 }
             }
 
-            /// What is counted.
+            /// The things that are counted.
             pub const fn unit(self) -> Unit {
                 match self {
                     $(Counter::$variant => Unit::$unit,)*
                 }
             }
 
-            /// How it moves.
+            /// The movement, and the total.
             pub const fn kind(self) -> Kind {
                 match self {
                     $(Counter::$variant => Kind::$kind,)*
                 }
             }
 
-            /// What it means, in sentences.
+            /// The meaning, in sentences.
             pub fn meaning(self) -> &'static str {
                 match self {
                     $(Counter::$variant => concat!($($meaning),+).trim_ascii_start(),)*
@@ -308,7 +308,7 @@ macro_rules! define_counter {
 
 macro_rules! define_core_counters {
     ($({ $(#[doc = $meaning:literal])+ core $name:ident $variant:ident $($rest:tt)* })*) => {
-        /// What the core has counted so far.
+        /// Counts of the core so far.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
             $($(#[doc = $meaning])+ pub $name: u64,)*
@@ -320,7 +320,7 @@ macro_rules! define_core_counters {
                 $(self.$name += other.$name;)*
             }
 
-            /// What was counted since there was `past`. Of peaks, by how much they rose.
+            /// The counts since `past`. Of peaks, the amounts by which they rose.
             pub fn since(&self, past: &Counters) -> Counters {
                 Counters { $($name: self.$name - past.$name,)* }
             }
@@ -340,7 +340,7 @@ counters! { all define_counter }
 counters! { core define_core_counters }
 
 impl Counters {
-    /// How many pages have come to a frame.
+    /// The number of pages that have come to a frame.
     pub fn arrivals(&self) -> u64 {
         let filled = self.zero_fills + self.zero_aheads + self.cow_faults;
         filled + self.page_ins + self.adopted_pages

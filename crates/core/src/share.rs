@@ -17,13 +17,14 @@
 
 use alloc::vec::Vec;
 
-/// How often memory is divided anew, in nanoseconds.
+/// The interval at which memory is divided anew, in nanoseconds.
 pub const INTERVAL_NS: u64 = 200_000_000;
 
-/// How soon it is looked at again while frames are on their way from one process to another.
+/// The interval at which it is looked at again while frames are on their way from one process to
+/// another.
 pub const TRANSFER_NS: u64 = 2_000_000;
 
-/// How long the frames of others are waited for before a newcomer is turned away.
+/// The longest wait for the frames of others before a newcomer is turned away.
 pub const ADMISSION_NS: u64 = 2_000_000_000;
 
 /// The least a process is left with while there is enough for all: room for transfers in flight.
@@ -32,16 +33,17 @@ pub const FLOOR_FRAMES: u64 = 256;
 /// The least a process can be managed with. With less for each, new processes are turned away.
 pub const FRAMES_MIN: u64 = 64;
 
-/// What a program begins with where others are: enough for most, while there is more to be taken.
+/// The frames that a program begins with where others are: enough for most, while there is more to
+/// be taken.
 pub const FIRST_FRAMES: u64 = 4096;
 
 /// For how many forks a process keeps what it was given and does not use.
 const FORKS_AHEAD: u64 = 8;
 
-/// What is left to a process beyond what it uses, so that it can take a step unhindered.
+/// The frames left to a process beyond what it uses, so that it can take a step unhindered.
 const SLACK_FRAMES: u64 = 128;
 
-/// Why frames are divided.
+/// The reason for which frames are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// Somebody came, went, asked, or has given up what was taken.
@@ -53,26 +55,26 @@ pub enum Occasion {
 /// One process, as the division sees it. All in frames, but for `pressure`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// What it was given; zero for one that has just come.
+    /// The frames it was given; zero for one that has just come.
     pub given: u64,
-    /// What its engine has understood it may use.
+    /// The frames that its engine has understood it may use.
     pub understood: u64,
-    /// What it uses.
+    /// The frames it uses.
     pub resident: u64,
-    /// How many pages it moved in and out lately.
+    /// The number of pages it moved in and out lately.
     pub pressure: u64,
-    /// What it asks to have in all, if that is more; zero once it was given something. One that
-    /// has just come and asks for nothing is taken to want an equal share.
+    /// The frames it asks to have in all, if that is more; zero once it was given something. One
+    /// that has just come and asks for nothing is taken to want an equal share.
     pub asked: u64,
     /// It has [used](uses_share) an equal share: what it has lost of that since went to those that
     /// page more.
     pub is_served: bool,
 }
 
-/// What a division came to.
+/// The result of a division.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Division {
-    /// What each is given from now on, in frames.
+    /// The frames each is given from now on.
     pub given: Vec<u64>,
     /// An equal share, in frames.
     pub fair: u64,
@@ -99,7 +101,7 @@ impl Holder {
         self.given.max(self.understood).max(self.resident)
     }
 
-    /// How much it pages for lack of frames.
+    /// The pressure it is under for lack of frames.
     fn hunger(&self) -> u64 {
         if self.asked > self.given {
             self.pressure
@@ -108,7 +110,7 @@ impl Holder {
         }
     }
 
-    /// What it would have beyond what it was given.
+    /// The frames it would have beyond what it was given.
     fn wanted(&self, total: u64, fair: u64, is_alone: bool) -> u64 {
         let asked = match (self.given, self.asked) {
             (0, 0) => fair,
@@ -121,28 +123,28 @@ impl Holder {
         }
     }
 
-    /// What it can do without at once.
+    /// The frames it can do without at once.
     fn unused(&self, floor: u64) -> u64 {
         self.given.saturating_sub(kept(self.resident).max(floor))
     }
 }
 
-/// Whether a process that uses `resident` frames uses an equal share, which is `fair`, but for what
-/// is left to it unused.
+/// Returns true if a process that uses `resident` frames uses an equal share, which is `fair`, but
+/// for what is left to it unused.
 pub fn uses_share(resident: u64, fair: u64) -> bool {
     kept(resident) >= fair
 }
 
-/// What a process has to say to who divides frames: that it is short of them, and that it has
-/// given up what was taken from it.
+/// The reports of one process to the part that divides frames: that it is short of them, and that
+/// it has given up what was taken from it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Voice {
-    /// How many pages had come to a frame when that was last looked at.
+    /// The number of pages that had come to a frame when that was last looked at.
     arrivals: u64,
     is_owing: bool,
 }
 
-/// What there is to be said.
+/// A report to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct News {
     /// It is short, and would have so many frames in all. Said again as long as that is so.
@@ -157,8 +159,8 @@ impl Voice {
         self.is_owing |= after < before;
     }
 
-    /// What a process has to say that uses `resident` of `given` frames, to which so many pages
-    /// have come since it began.
+    /// The report of a process that uses `resident` of `given` frames, to which so many pages have
+    /// come since it began.
     pub fn news(&mut self, given: u64, resident: u64, arrivals: u64) -> News {
         let has_taken = core::mem::replace(&mut self.arrivals, arrivals) != arrivals;
         let has_given_up = self.is_owing && resident <= given;
@@ -170,33 +172,33 @@ impl Voice {
     }
 }
 
-/// Whether a process that uses `resident` of `given` frames is about to run out of them: it asks
-/// for more before it takes pages away, so that it need not wait for the answer.
+/// Returns true if a process that uses `resident` of `given` frames is about to run out of them: it
+/// asks for more before it takes pages away, so that it need not wait for the answer.
 ///
 /// What is left to one whose unused frames were taken is not short.
 fn is_short(given: u64, resident: u64) -> bool {
     resident + given / 16 + SLACK_FRAMES / 2 >= given
 }
 
-/// What a process asks to have in all if it has `given` and that is too little, or uses so many and
-/// forks: as much again.
+/// The frames that a process asks to have in all if it has `given` and that is too little, or uses
+/// so many and forks: as much again.
 pub fn asks(given: u64) -> u64 {
     given * 2
 }
 
-/// What is left to a process that uses `resident` frames of those that it was given.
+/// The frames left to a process that uses `resident` frames of those that it was given.
 fn kept(resident: u64) -> u64 {
     resident + resident / 8 + SLACK_FRAMES
 }
 
-/// What a process needs that uses `resident` frames and is about to fork, and what its child needs,
-/// which begins with the same pages: a third of it is free, so that neither [takes] more
-/// before it has made copies of what it writes to.
+/// The frames needed by a process that uses `resident` frames and is about to fork, and what its
+/// child needs, which begins with the same pages: a third of it is free, so that neither [takes]
+/// more before it has made copies of what it writes to.
 pub fn needs_at_fork(resident: u64) -> u64 {
     resident + resident / 2 + FLOOR_FRAMES
 }
 
-/// What a process is left with that was given `given` frames, uses `resident` and hands its child
+/// The frames left to a process that was given `given` frames, uses `resident` and hands its child
 /// what [that needs](needs_at_fork): half of the rest, and what some forks more need. What is
 /// beyond that is given back. `None` if it would have to give up pages.
 pub fn left_at_fork(given: u64, resident: u64) -> Option<u64> {
@@ -206,9 +208,10 @@ pub fn left_at_fork(given: u64, resident: u64) -> Option<u64> {
         .then(|| rest.min((FORKS_AHEAD * needed).max(rest / 2)))
 }
 
-/// What a process that uses `resident` of `given` frames takes of those that nobody has: as much
-/// again when less than a third of its own is free, and so before a policy begins to look for pages
-/// to give up. It costs nobody anything; what it does not come to use it can be without at once.
+/// The frames, of those that are free for all, that a process takes if it uses `resident` of
+/// `given`: as much again when less than a third of its own is free, and so before a policy begins
+/// to look for pages to give up. It costs nobody anything; what it does not come to use it can be
+/// without at once.
 pub fn takes(given: u64, resident: u64) -> u64 {
     match resident + given / 3 > given {
         true => asks(given) - given,
@@ -216,8 +219,8 @@ pub fn takes(given: u64, resident: u64) -> u64 {
     }
 }
 
-/// How much a process pages, from what it was and how many pages it has moved since: half of each,
-/// as one quiet interval does not make a process idle.
+/// The paging pressure of a process, from what it was and the number of pages it has moved since:
+/// half of each, as one quiet interval does not make a process idle.
 pub fn pressure(before: u64, moved: u64) -> u64 {
     (before + moved) / 2
 }
@@ -249,7 +252,7 @@ pub fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
     }
 }
 
-/// What is left of `total` for anybody to take, once each is `given` that: the most that they may
+/// The part of `total` that is left for all, once each is `given` that: the most that they may
 /// be using meanwhile taken off.
 pub fn unassigned(total: u64, holders: &[Holder], given: &[u64]) -> u64 {
     let held = holders.iter().zip(given).map(|(holder, &given)| {

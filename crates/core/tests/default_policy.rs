@@ -1,5 +1,5 @@
-//! What the default policy was chosen for, as bounds that hold with room to spare. The numbers
-//! behind them are in `docs/decisions/`.
+//! The cases for which the default policy was chosen, as bounds that hold with room to spare. The
+//! numbers behind them are in `docs/decisions/`.
 
 use tidemark_core::policy::registry::build;
 use tidemark_core::share::Voice;

@@ -8,10 +8,10 @@ use rustix::process::Pid;
 
 use crate::output::say;
 
-/// How long a group's last processes and pages may take to go away.
+/// The time that a group's last processes and pages may take to go away.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Which interface the host's memory controller has.
+/// The interface of the host's memory controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// A hierarchy of its own, `memory.limit_in_bytes`.
@@ -64,7 +64,7 @@ impl Controller {
         })
     }
 
-    /// Where a group of this name is, or would be.
+    /// The path that a group of this name has or would have.
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
@@ -116,7 +116,7 @@ impl Controller {
 }
 
 impl Group {
-    /// Where the group is.
+    /// The path of the group.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -134,7 +134,7 @@ impl Group {
             .ok()
     }
 
-    /// Whether the kernel ended a process of the group because it found no page to take.
+    /// Returns true if the kernel ended a process of the group because it found no page to take.
     pub fn was_out_of_memory(&self) -> bool {
         let file = match self.version {
             Version::One => "memory.oom_control",

@@ -19,14 +19,14 @@ use rustix::fs::{FallocateFlags, FlockOperation};
 use crate::cgroup::Controller;
 use crate::output::say;
 
-/// How the kernel's read-ahead from swap is set: the logarithm of pages.
+/// The setting of the kernel's read-ahead from swap: the logarithm of pages.
 const PAGE_CLUSTER: &str = "/proc/sys/vm/page-cluster";
 /// The record of changes, and the lock that keeps two benchmarks apart.
 const LEDGER: &str = "/run/tidemark-bench.ledger";
-/// How the name of a swap file begins and ends; the number of its process is between.
+/// The beginning and the end of the name of a swap file; the number of its process is between.
 const NAME: (&str, &str) = ("tidemark-bench-", ".swap");
-/// How long turning swap off is tried. While somebody else is at it, or pages of a program that is
-/// being ended are in the way, the kernel refuses.
+/// The time for which turning swap off is tried. While somebody else is at it, or pages of a
+/// program that is being ended are in the way, the kernel refuses.
 const OFF_LIMIT: Duration = Duration::from_secs(10);
 const OFF_PAUSE: Duration = Duration::from_millis(100);
 
@@ -106,7 +106,7 @@ impl SwapCounters {
         SwapCounters::parse(&fs::read_to_string("/proc/vmstat").ok()?)
     }
 
-    /// What has come since `earlier`.
+    /// The counts since `earlier`.
     pub fn since(self, earlier: SwapCounters) -> SwapCounters {
         SwapCounters {
             page_ins: self.page_ins - earlier.page_ins,

@@ -396,7 +396,7 @@ impl Counters {
     }
 }
 
-/// How scratch folders are named, before the process id.
+/// The name of scratch folders, before the process id.
 const SCRATCH: &str = "tidemark-bench-";
 
 /// A folder for the files of the workloads, removed at the end.

@@ -15,7 +15,7 @@ use crate::step::{Actor, Plan, Weather};
 /// A run that failed.
 #[derive(Clone, Debug)]
 pub struct Failed {
-    /// What the check that failed said.
+    /// The message of the check that failed.
     pub message: String,
     /// The steps that were left after shrinking, and their setup.
     pub plan: Plan,

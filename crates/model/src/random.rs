@@ -1,4 +1,4 @@
-//! Where choices come from: a seed, or the bytes of a fuzzer.
+//! The source of choices: a seed, or the bytes of a fuzzer.
 //!
 //! Everything random in this crate asks a [`Choices`], so that a run is named by its seed and a
 //! fuzzer can steer the very code that the seeds run.
@@ -10,7 +10,7 @@ pub trait Choices {
     /// A number below `bound`, which is not zero.
     fn below(&mut self, bound: u64) -> u64;
 
-    /// Whether something that happens `parts` times in `of` happens now.
+    /// Returns true if an event that happens `parts` times in `of` happens now.
     fn chance(&mut self, parts: u64, of: u64) -> bool {
         self.below(of) < parts
     }
@@ -35,7 +35,7 @@ impl<'a> Bytes<'a> {
         Bytes { rest: bytes }
     }
 
-    /// Whether all bytes have been used up.
+    /// Returns true if all bytes have been used up.
     pub fn is_spent(&self) -> bool {
         self.rest.is_empty()
     }

@@ -4,7 +4,7 @@ pub use tidemark_core::random::SplitMix64;
 
 /// A reference string with the memory it is meant for.
 pub struct Trace {
-    /// What it is called.
+    /// The name.
     pub name: &'static str,
     /// The frames it is meant for.
     pub frames: u32,

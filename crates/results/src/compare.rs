@@ -14,7 +14,7 @@ use crate::replay::Run;
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.compare.v1";
 
-/// What `tidemark compare` finds.
+/// The findings of `tidemark compare`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompareRecord {
     /// The layout: [`SCHEMA`].
@@ -33,14 +33,14 @@ pub struct CompareRecord {
     pub processes: u64,
     /// The disk that the prediction assumes.
     pub disk: String,
-    /// What an instruction takes in the prediction, in picoseconds; 0 in older records.
+    /// The time of an instruction in the prediction, in picoseconds; 0 in older records.
     #[serde(default)]
     pub instruction_ps: u64,
-    /// Whether lab and live were in step: see `docs/decisions/0046-lab-and-live-in-step.md`.
+    /// True if lab and live were in step: see `docs/decisions/0046-lab-and-live-in-step.md`.
     pub is_in_step: bool,
     /// The cases.
     pub cases: Vec<Case>,
-    /// What may surprise a reader of the numbers.
+    /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
 }
 
@@ -53,21 +53,21 @@ pub struct Case {
     pub memory_bytes: u64,
     /// The fewest page-ins any policy could have had, a page at a time.
     pub optimal_page_ins: u64,
-    /// What the lab foretells: of several replays the one in the middle by page-ins.
+    /// The counts that the lab predicts: of several replays the one in the middle by page-ins.
     pub predicted: Counts,
-    /// What each replay came to, by page-ins. Each has a disk with delays of its own.
+    /// The counts of each replay, by page-ins. Each has a disk with delays of its own.
     #[serde(default)]
     pub predictions: Vec<Counts>,
-    /// What live runs came to, in their order.
+    /// The counts of live runs, in their order.
     pub live: Vec<Counts>,
-    /// How the decisions of the two compare, where they were in step.
+    /// The comparison of the decisions of the two, where they were in step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<Decisions>,
 }
 
 macro_rules! define_counts {
     ($($name:ident $variant:ident $label:literal)*) => {
-        /// What a program came to. Counters are those of the record of a run.
+        /// The paging counts of one run. Counters are those of the record of a run.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct Counts {
             $(#[doc = concat!("The counter `", stringify!($name), "`.")] pub $name: u64,)*
@@ -121,15 +121,15 @@ define_counts! {
 /// Two logs of decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decisions {
-    /// How many decisions the lab took.
+    /// The number of decisions that the lab took.
     pub predicted: u64,
-    /// How many were taken live.
+    /// The number taken live.
     pub live: u64,
-    /// Where they part first; `None`: nowhere.
+    /// The first difference; `None`: nowhere.
     pub first_difference: Option<Difference>,
 }
 
-/// Where two logs part.
+/// A difference of two logs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// The line, counted from 1.
@@ -178,7 +178,7 @@ impl Case {
         })
     }
 
-    /// How far the prediction is from the median, as a share of that; `None` where that is
+    /// The distance of the prediction from the median, as a share of that; `None` where that is
     /// nothing and the prediction something.
     pub fn difference(&self, part: fn(&Counts) -> f64) -> Option<f64> {
         let (predicted, live) = (part(&self.predicted), self.median(part));
@@ -205,7 +205,7 @@ impl Counts {
 }
 
 impl Decisions {
-    /// How many lines of context a difference has on either side.
+    /// The number of lines of context that a difference has on either side.
     pub const CONTEXT: usize = 5;
 
     /// Compares two logs, a decision a line.

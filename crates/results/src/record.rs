@@ -10,7 +10,7 @@ pub const SCHEMA: &str = "tidemark.run.v1";
 /// The size of the pages that are counted.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// What one `tidemark run` leaves behind.
+/// The record that one `tidemark run` leaves behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The layout: [`SCHEMA`].
@@ -21,15 +21,16 @@ pub struct RunRecord {
     pub command: Vec<String>,
     /// The replacement policy.
     pub policy: String,
-    /// How faults were delivered: `thread` or `in-thread`.
+    /// The way faults were delivered: `thread` or `in-thread`.
     pub mode: String,
     /// The memory all processes together were allowed.
     pub memory_bytes: u64,
     /// The size of the swap file.
     pub swap_bytes: u64,
-    /// How the program ended.
+    /// The way the program ended.
     pub ending: Ending,
-    /// What may surprise a reader of the numbers: a fallback taken, a process that was not managed.
+    /// Remarks that a reader of the numbers may need: a fallback taken, a process that was not
+    /// managed.
     pub notes: Vec<String>,
     /// The sum over all processes; see [`Statistics::add`] for what a sum means.
     pub total: Statistics,
@@ -37,7 +38,7 @@ pub struct RunRecord {
     pub processes: Vec<ProcessRecord>,
 }
 
-/// How a process ended.
+/// The way a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
@@ -62,7 +63,7 @@ pub struct ProcessRecord {
     pub parent: Option<u32>,
     /// The name of the program.
     pub program: String,
-    /// How it ended.
+    /// The way it ended.
     pub ending: Ending,
     /// Its counts.
     #[serde(flatten)]
@@ -89,16 +90,16 @@ macro_rules! define_statistics {
             $($(#[doc = $meaning])+ #[serde(rename = $field)] pub $name: quantity!($unit),)*
             /// From the first to the last moment, in seconds.
             pub elapsed_s: f64,
-            /// How long faults took to serve, by kind.
+            /// The times that faults took to serve, by kind.
             pub latency: Latencies,
-            /// How many pages a read moved.
+            /// The number of pages that a read moved.
             pub page_in_cluster_pages: Histogram,
-            /// How many pages a write moved.
+            /// The number of pages that a write moved.
             pub page_out_cluster_pages: Histogram,
         }
 
         impl Statistics {
-            /// What is counted, by counter, and nothing else.
+            /// The counts, by counter, and nothing else.
             pub fn of_counts(count: impl Fn(Counter) -> u64) -> Statistics {
                 Statistics {
                     $($name: count(Counter::$variant).into(),)*
@@ -186,7 +187,7 @@ impl std::ops::AddAssign for Nanoseconds {
     }
 }
 
-/// How long faults took from their message to their resolution.
+/// The times of faults from their message to their resolution.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latencies {
@@ -198,7 +199,7 @@ pub struct Latencies {
     pub page_in: Latency,
 }
 
-/// How long faults of one kind took.
+/// The times of faults of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latency {

@@ -12,35 +12,35 @@ use crate::analysis::{csv_field, csv_option, from_json, to_json};
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.replay.v1";
 
-/// What `tidemark replay` finds.
+/// The findings of `tidemark replay`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayRecord {
     /// The layout: [`SCHEMA`].
     pub schema: String,
     /// The version of the command that wrote the record.
     pub tidemark: String,
-    /// What ran. With copies, each stands here once.
+    /// The traces that ran. With copies, each stands here once.
     pub traces: Vec<ReplayTrace>,
-    /// How many copies of each ran at the same time.
+    /// The number of copies of each that ran at the same time.
     pub copies: u32,
     /// The size of a page in bytes.
     pub page_bytes: u64,
-    /// How many pages all programs use together, those of each process counted apart.
+    /// The number of pages that all programs use together, those of each process counted apart.
     pub footprint_pages: u64,
     /// The machine beside its memory.
     pub machine: ReplayMachine,
     /// A run for each system and size of memory.
     pub runs: Vec<Run>,
-    /// What the optimum takes for granted.
+    /// The assumptions of the optimum.
     pub optimum: String,
-    /// What may surprise a reader of the numbers.
+    /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
 }
 
 /// A trace that was replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayTrace {
-    /// What the program is called: the name of the trace's file.
+    /// The name of the program: the name of the trace's file.
     pub name: String,
     /// The program and its arguments, where the trace has them.
     pub command: Vec<String>,
@@ -48,18 +48,18 @@ pub struct ReplayTrace {
     pub records: u64,
     /// Pages used, those of each process counted apart.
     pub pages: u64,
-    /// How many processes it has.
+    /// The number of processes it has.
     pub processes: u64,
-    /// Whether it says what is mapped where, so that files are told from other memory.
+    /// True if it tells the mappings, so that files are told from other memory.
     pub has_mappings: bool,
 }
 
 /// The machine that runs were made on, beside its memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayMachine {
-    /// How many processors it has.
+    /// The number of processors it has.
     pub processors: u32,
-    /// Who runs next: `round-robin` or `fair`.
+    /// The scheduler: `round-robin` or `fair`.
     pub scheduler: String,
     /// The longest turn while others wait, in milliseconds.
     pub quantum_ms: u64,
@@ -69,14 +69,14 @@ pub struct ReplayMachine {
     pub file_disk: Option<String>,
     /// Memory that programs can't have, in bytes.
     pub wired_bytes: u64,
-    /// Where random numbers started.
+    /// The seed of random numbers.
     pub seed: u64,
 }
 
 macro_rules! define_run {
     ($({ $(#[doc = $meaning:literal])+ $name:ident $variant:ident $unit:ident $kind:ident
          $field:literal })*) => {
-        /// What the programs came to on one system in one size of memory.
+        /// The results of the programs on one system in one size of memory.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct Run {
             /// The system.
@@ -89,15 +89,16 @@ macro_rules! define_run {
             pub memory_bytes: u64,
             /// From the start of the first program to the end of the last.
             pub elapsed_s: f64,
-            /// What processors did, added up over them.
+            /// The use of processors, added up over them.
             pub processor: ProcessorUse,
             $($(#[doc = $meaning])+ #[serde(rename = $field, default)] pub $name: u64,)*
             /// The fewest page-ins any policy could have had; [`ReplayRecord::optimum`] says how.
             pub optimal_page_ins: u64,
             /// Page-ins over the optimum's; `None` where it has none and the run has some.
             pub over_optimal: Option<f64>,
-            /// How evenly programs were slowed down, from 1 (all alike) to one over their number:
-            /// Jain's index of their processor time over their time from start to end.
+            /// The evenness with which programs were slowed down, from 1 (all alike) to one over
+            /// their number: Jain's index of their processor time over their time from start to
+            /// end.
             pub fairness: f64,
             /// The programs.
             pub programs: Vec<ProgramRun>,
@@ -109,7 +110,7 @@ macro_rules! define_run {
         }
 
         impl Run {
-            /// What is counted, by counter, and nothing else.
+            /// The counts, by counter, and nothing else.
             pub fn of_counts(count: impl Fn(Counter) -> u64) -> Run {
                 Run {
                     $($name: count(Counter::$variant),)*
@@ -140,7 +141,7 @@ fn columns() -> impl Iterator<Item = Counter> {
     Counter::ALL.into_iter().filter(is_column)
 }
 
-/// What processors did, in seconds, added up over them.
+/// The use of processors, in seconds, added up over them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessorUse {
     /// In programs.
@@ -153,14 +154,14 @@ pub struct ProcessorUse {
     pub policy_s: f64,
 }
 
-/// What became of one program: sums over its processes.
+/// The outcome of one program: sums over its processes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRun {
     /// Its name.
     pub name: String,
-    /// When its first process started.
+    /// The time at which its first process started.
     pub start_s: f64,
-    /// When its last process ended.
+    /// The time at which its last process ended.
     pub end_s: f64,
     /// On a processor, in the program itself.
     pub user_s: f64,
@@ -186,10 +187,10 @@ pub struct ProgramRun {
     pub killed: u64,
 }
 
-/// What a disk was asked for.
+/// The requests made to a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskRun {
-    /// What it serves: `swap`, `files`, or `swap and files`.
+    /// The use it serves: `swap`, `files`, or `swap and files`.
     pub name: String,
     /// Requests to read.
     pub reads: u64,
@@ -278,8 +279,8 @@ impl Run {
 }
 
 impl ProgramRun {
-    /// How much longer the program took than its work: its time from start to end over its time
-    /// on processors. 1 for a program that never waited.
+    /// The factor by which the program took longer than its work: its time from start to end over
+    /// its time on processors. 1 for a program that never waited.
     pub fn slow_down(&self) -> f64 {
         (self.end_s - self.start_s) / (self.user_s + self.system_s).max(1e-9)
     }

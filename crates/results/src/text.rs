@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::record::{Ending, PAGE_BYTES, ProcessRecord, RunRecord, Statistics};
 
-/// How many processes the table shows one by one; the rest are summed up in one line.
+/// The number of processes that the table shows one by one; the rest are summed up in one line.
 const PROCESSES_SHOWN: usize = 12;
 
 /// Rules around the head of a table, and none between rows.

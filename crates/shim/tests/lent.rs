@@ -121,7 +121,7 @@ fn check(words: &[u64], round: u64) {
     assert!(words.iter().enumerate().all(is_right));
 }
 
-/// Whether the kernel does what a system call asked for; else says so and ends.
+/// Tells whether the kernel did what a system call asked for; else says so and ends.
 fn permitted(what: &str, answer: libc::c_long) -> libc::c_long {
     if answer < 0 {
         let error = std::io::Error::last_os_error();

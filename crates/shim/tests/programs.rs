@@ -184,7 +184,7 @@ fn program_signals_itself() {
     assert!(sleeps < SIGNALS / 20, "{sleeps} sleeps");
 }
 
-/// How often the threads beside this one have gone to sleep.
+/// The number of times that the threads beside this one have gone to sleep.
 fn sleeps_of_others() -> u64 {
     // SAFETY: takes no arguments.
     let own = unsafe { libc::gettid() }.to_string();

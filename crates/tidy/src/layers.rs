@@ -4,8 +4,8 @@
 use crate::finding::Finding;
 use crate::tree::Tree;
 
-/// What each crate may depend on, of our own. Below stands before above, so that the table itself
-/// can have no cycle; [`check`] holds it to that.
+/// The crates of our own on which each crate may depend. Below stands before above, so that the
+/// table itself can have no cycle; [`check`] holds it to that.
 const MAY_SEE: &[(&str, &[&str])] = &[
     ("core", &[]),
     // For its source of random numbers alone.
@@ -47,7 +47,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
 /// Crates that depend on nothing: they run on bare machines.
 const ALONE: [&str; 2] = ["core", "vmufat"];
 
-/// Where the crates are described.
+/// The page that describes the crates.
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
 /// Finds dependencies that point up or sideways, and any at all where there may be none; and crates

@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::source::{blank, line_of};
 use crate::tree::Tree;
 
-/// Where the rule holds.
+/// The folder in which the rule holds.
 const COMMAND: &str = "crates/cli/src/";
 /// The door and its tests, and who writes what no user named.
 const WRITERS: [&str; 8] = [
@@ -23,7 +23,7 @@ const WRITERS: [&str; 8] = [
     "crates/cli/src/run/loading.rs",
     "crates/cli/src/run/swap.rs",
 ];
-/// How files are opened for writing, or put where others may be.
+/// The calls with which files are opened for writing, or put where others may be.
 const WAYS: [&str; 6] = [
     "File::create",
     "File::options",

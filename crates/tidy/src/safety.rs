@@ -5,7 +5,7 @@ use crate::finding::Finding;
 use crate::source::{blank, line_of, words};
 use crate::tree::Tree;
 
-/// Where unsafe code may stand.
+/// The folders in which unsafe code may stand.
 const ADDRESSES: [&str; 5] = [
     "crates/live/src/sys/",
     "crates/shim/",

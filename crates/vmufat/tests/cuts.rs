@@ -197,7 +197,7 @@ fn a_repair_that_is_cut_off_comes_to_the_same_when_it_is_made_again() {
     assert!(cuts > 200, "{cuts}");
 }
 
-/// What the files hold. Their names may differ where some had to be renamed.
+/// The contents of the files. Their names may differ where some had to be renamed.
 fn sorted_contents<D: BlockDevice<Error: std::fmt::Debug>>(volume: &mut Volume<D>) -> Vec<Vec<u8>> {
     let mut all: Vec<_> = laws(volume).into_values().map(|law| law.contents).collect();
     all.sort();

@@ -71,7 +71,7 @@ fn fill(volume: &mut Volume<Image>) {
     volume.delete(&second.name).unwrap();
 }
 
-/// What the independent reader finds, and what it prints.
+/// The findings of the independent reader, and its output.
 fn read(folder: &Folder, image: &Image) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
     let path = folder.0.join("image");
     std::fs::write(&path, image.bytes()).unwrap();

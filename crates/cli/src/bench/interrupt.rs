@@ -8,13 +8,13 @@ use signal_hook::flag;
 
 use crate::exit::{Exit, Refusal};
 
-/// Whether somebody wants the command to end.
+/// The request to end the command.
 #[derive(Clone)]
 pub struct Interrupt {
     is_wanted: Arc<AtomicBool>,
-    /// Whether a signal ends the command at once.
+    /// True if a signal ends the command at once.
     is_open: Arc<AtomicBool>,
-    /// How many hold signals back.
+    /// The number of parties that hold signals back.
     holds: Arc<Mutex<u32>>,
 }
 
@@ -77,7 +77,7 @@ impl Interrupt {
         &self.is_wanted
     }
 
-    /// Whether a signal has come.
+    /// Returns true if a signal has come.
     pub fn is_wanted(&self) -> bool {
         self.is_wanted.load(Ordering::Relaxed)
     }

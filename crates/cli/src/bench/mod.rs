@@ -33,7 +33,7 @@ use crate::{output, size};
     every claim of a suite holds, 1 if not, 2 if nothing could be measured."
 )]
 pub struct Arguments {
-    /// What to run
+    /// The workload to run
     #[arg(required_unless_present = "suite")]
     workload: Option<Workload>,
     /// The memory all processes may use together: `256M`, `1G`
@@ -42,19 +42,19 @@ pub struct Arguments {
     /// The size of each process's array, or of the sort buffer; not for `build`
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
-    /// How many processes work at the same time
+    /// The number of processes that work at the same time
     #[arg(long, value_name = "N", default_value_t = 1)]
     procs: u32,
-    /// How often each contender runs
+    /// The number of runs of each contender
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
     /// Passes over the array, or accesses as a multiple of its pages
     #[arg(long, value_name = "N")]
     laps: Option<u32>,
-    /// Where chance starts
+    /// The seed of random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// What to measure against
+    /// The systems to measure against
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     against: Vec<Rival>,
     /// Policies, each a contender of its own; without it the default one
@@ -66,7 +66,7 @@ pub struct Arguments {
     /// Measure only what `--against` names
     #[arg(long, requires = "against", conflicts_with_all = ["policy", "in_thread"])]
     rivals_only: bool,
-    /// How long one run may take; a contender that takes longer is given up
+    /// The longest time that one run may take; a contender that takes longer is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     limit: u64,
     /// The folder for swap files and scratch files, on the disk to measure
@@ -86,7 +86,7 @@ pub struct Arguments {
     record: Option<PathBuf>,
 }
 
-/// How often each contender runs unless told otherwise.
+/// The default number of runs of each contender.
 const ROUNDS_DEFAULT: u32 = 3;
 
 impl Files for Arguments {

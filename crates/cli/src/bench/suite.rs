@@ -21,19 +21,19 @@ use crate::exit::{Exit, Refusal, refuse};
 use crate::output;
 use crate::output::say;
 
-/// What was asked for beside the file.
+/// The options beside the file.
 pub struct Options {
     /// Run only cases whose name contains this.
     pub only: Option<String>,
-    /// How often each contender runs, in place of what the cases say.
+    /// The number of runs of each contender, in place of that of the cases say.
     pub rounds: Option<u32>,
-    /// How long one run may take.
+    /// The longest time that one run may take.
     pub limit: Duration,
-    /// Where swap files and scratch files lie.
+    /// The folder of swap files and scratch files.
     pub folder: PathBuf,
-    /// Where the dated record goes.
+    /// The folder for the dated record.
     pub record: Option<PathBuf>,
-    /// Whether to print JSON.
+    /// True if JSON is printed.
     pub is_json: bool,
 }
 

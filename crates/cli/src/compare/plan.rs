@@ -1,4 +1,4 @@
-//! What a comparison is asked for, checked before anything is started.
+//! The order for a comparison, checked before anything is started.
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -25,26 +25,26 @@ pub const MEASURED: &str = "measured";
 
 /// The seed of a live engine's policy.
 const SEED: u64 = 1;
-/// How many replays are made of each case: the disk's delays are not the same twice.
+/// The number of replays made of each case: the disk's delays are not the same twice.
 const DRAWS: u64 = 5;
 /// The most live runs of one case.
 const RUNS_MAX: u32 = 100;
 // The lab and the live engine leave the same mappings alone in step.
 const _: () = assert!(MAPPED_BYTES_LEAST as u64 == LARGE_BYTES_LEAST);
 
-/// What is asked for.
+/// The order for a comparison.
 pub struct Plan<'a> {
     /// As it was said.
     pub arguments: &'a Arguments,
-    /// Where the program was found.
+    /// The path at which the program was found.
     path: PathBuf,
     /// The policies.
     pub policies: Vec<&'static str>,
     /// The disk that the prediction assumes.
     pub disk: NamedDisk,
-    /// Whether the program waits at each fault until all is over, live and in the lab.
+    /// True if the program waits at each fault until all is over, live and in the lab.
     pub is_in_step: bool,
-    /// How often each live run is made.
+    /// The number of times each live run is made.
     pub runs: u32,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Plan<'a> {
         words
     }
 
-    /// Which memory is managed.
+    /// The memory that is managed.
     pub fn extent(&self) -> Extent {
         match self.is_in_step {
             true => Extent::Large,
@@ -110,7 +110,7 @@ impl<'a> Plan<'a> {
         self.parse_sizes(Some(replay.footprint_pages(1) * replay.page_bytes()))
     }
 
-    /// Where the random numbers of each replay start. Disks draw their delays from them.
+    /// The seeds of the replays. Disks draw their delays from them.
     pub fn seeds(&self) -> RangeInclusive<u64> {
         match self.is_in_step {
             true => SEED..=SEED,
@@ -118,7 +118,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// What the lab is to run, where an instruction takes so many picoseconds.
+    /// The lab's order, where an instruction takes so many picoseconds.
     pub fn order(
         &self,
         policy: &str,
@@ -159,7 +159,7 @@ impl<'a> Plan<'a> {
             .collect()
     }
 
-    /// What may surprise a reader of the numbers.
+    /// Remarks that a reader of the numbers may need.
     pub fn notes(&self) -> Vec<String> {
         let told: &[&str] = match self.is_in_step {
             true => &[

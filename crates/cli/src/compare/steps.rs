@@ -19,18 +19,18 @@ use crate::run::plan::STEP_POOL_BYTES;
 use crate::run::program::plain;
 use tidemark_hostbench::child;
 
-/// How long one step may take.
+/// The longest time that one step may take.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
-/// How often the program is timed: at least, at most, and until it has run for so long in all.
-/// Kernels sample what a program does a hundred times a second or more.
+/// The number of times the program is timed: at least, at most, and until it has run for so long in
+/// all. Kernels sample what a program does a hundred times a second or more.
 const NATIVE_RUNS_MIN: u64 = 3;
 const NATIVE_RUNS_MAX: u64 = 50;
 const NATIVE_NS_MIN: u64 = 200_000_000;
-/// What the C library is told of the processor in step: nothing that Valgrind does not have, so
-/// that the same variants of its functions run in both.
+/// The setting that the C library gets on the processor in step: nothing that Valgrind does not
+/// have, so that the same variants of its functions run in both.
 const TUNABLES: &str = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX512BW,-AVX512CD,\
     -AVX512DQ,-ERMS,-FSRM";
-/// What live runs in step have in common.
+/// The options common to live runs in step.
 const IN_STEP: [&str; 3] = ["--in-step", "--malloc", "pool"];
 /// Memory in which a program's layout is learned: more than is used of it costs nothing.
 const AMPLE_BYTES: u64 = 1 << 30;
@@ -126,8 +126,9 @@ impl<'a> Steps<'a> {
         Ok(layout)
     }
 
-    /// How long the program runs in user mode natively, in nanoseconds: the mean of a few runs, or
-    /// of so many that samples of what it does tell something. `None` if they don't even then.
+    /// The time that the program runs in user mode natively, in nanoseconds: the mean of a few
+    /// runs, or of so many that samples of what it does tell something. `None` if they don't even
+    /// then.
     pub fn time_native(&self) -> Result<Option<u64>, Refusal> {
         self.say("timing");
         let before = measure::children_ns();
@@ -170,7 +171,7 @@ impl<'a> Steps<'a> {
         Ok((counts, log))
     }
 
-    /// How each command begins: with the environment of the program.
+    /// The beginning of each command: with the environment of the program.
     fn begin(&self) -> Vec<OsString> {
         let mut command: Vec<OsString> = vec!["env".into()];
         if self.plan.is_in_step {

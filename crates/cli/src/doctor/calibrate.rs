@@ -24,12 +24,12 @@ const CLUSTER_BYTES: usize = 256 << 10;
 /// The size of a small transfer.
 const PAGE_BYTES: usize = tidemark_core::id::PAGE_BYTES as usize;
 
-/// How many small reads are under way at a time where they are beside each other, and how many
+/// The number of small reads under way at a time where they are beside each other, and how many
 /// each reader makes.
 const READERS: usize = 8;
 const READS_OF_ONE: usize = 60;
 
-/// How many small transfers of a kind are made, all over the file.
+/// The number of small transfers of a kind that are made, all over the file.
 const SMALL_TRANSFERS: u64 = 500;
 
 /// Measures everything that can be measured here, with swap in `folder`.
@@ -114,7 +114,7 @@ pub fn measure_swap(folder: Option<&Path>) -> std::io::Result<Vec<Latency>> {
     Ok(latencies.into_iter().flatten().collect())
 }
 
-/// How long each of many small reads takes while others are under way.
+/// Measures the time of each of many small reads while others are under way.
 fn read_beside(file: &File) -> std::io::Result<Vec<u64>> {
     let read_some = |first: u64| {
         let mut cluster = Aligned::new();
@@ -142,7 +142,7 @@ fn offset_of(index: u64) -> u64 {
     index * 7919 % (FILE_BYTES / PAGE_BYTES as u64) * PAGE_BYTES as u64
 }
 
-/// How many nanoseconds a transfer takes.
+/// The time of a transfer, in nanoseconds.
 fn time(transfer: impl FnOnce() -> std::io::Result<()>) -> std::io::Result<u64> {
     let start = Instant::now();
     transfer().map(|()| start.elapsed().as_nanos() as u64)

@@ -178,7 +178,7 @@ fn trial(folder: Option<&Path>) -> Check {
     }
 }
 
-/// Whether the kernel's own swap can be measured beside ours.
+/// Checks whether the kernel's own swap can be measured beside ours.
 fn kernel_swap() -> Check {
     let name = "bench kernel-swap";
     let limited = |finding: &str, remedy: &str| Check {

@@ -1,5 +1,5 @@
-//! What `tidemark doctor --calibrate` measured last, for other commands: a file among those that
-//! can be made again.
+//! The last measurements of `tidemark doctor --calibrate`, for other commands: a file among those
+//! that can be made again.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ pub fn keep(record: &HostRecord) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// What was kept; nothing if there is none that can be read.
+/// The measurements that were kept; nothing if there is none that can be read.
 pub fn find() -> Option<Vec<Latency>> {
     let text = fs::read_to_string(path()?).ok()?;
     let record: HostRecord = serde_json::from_str(&text).ok()?;

@@ -54,7 +54,7 @@ static WORKLOADS: &[(&str, &str)] = embedded! {
     "user.sh"
 };
 
-/// Where experiments come from.
+/// The source of experiments.
 pub struct Catalog {
     /// The folder with experiments; `None`: those that are built in.
     folder: Option<PathBuf>,

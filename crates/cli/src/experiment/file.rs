@@ -14,36 +14,36 @@ use super::locks::{Locks, RunLocks};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
-    /// What it is, in a line.
+    /// The title, in a line.
     pub title: String,
-    /// Where the measurement was published.
+    /// The publication of the measurement.
     pub source: String,
-    /// What was claimed there.
+    /// The published claim.
     pub claimed: String,
-    /// What is not as it was there.
+    /// The differences from the published experiment.
     #[serde(default)]
     pub differs: Vec<String>,
-    /// What is measured.
+    /// The kind of measurement.
     #[serde(default)]
     pub kind: Kind,
-    /// What the programs run on.
+    /// The machine on which the programs run.
     #[serde(default)]
     pub machine: Machine,
     /// Sizes of memory.
     #[serde(default)]
     pub memory: Vec<String>,
-    /// How many times as many copies of each program.
+    /// The numbers of copies of each program, as multiples.
     #[serde(default)]
     pub times: Vec<u32>,
-    /// What is measured beyond the quick mode.
+    /// The additional measurements of the full mode.
     #[serde(default)]
     pub full: Full,
     /// Of `locks`: what there is to be done, and what steps take.
     #[serde(default)]
     pub locks: Locks,
-    /// Where traces come from.
+    /// The sources of traces.
     pub trace: Vec<Trace>,
-    /// What runs at the same time; one of each trace if none is named.
+    /// The programs that run at the same time; one of each trace if none is named.
     #[serde(default)]
     pub program: Vec<Program>,
     /// Systems that are run just as they are, each under its own name.
@@ -52,14 +52,14 @@ pub struct File {
     /// Runs that need more to be said.
     #[serde(default)]
     pub run: Vec<Run>,
-    /// What is held against what was published.
+    /// The comparisons with what was published.
     pub claim: Vec<Claim>,
     /// Pictures of the measurements.
     #[serde(default)]
     pub picture: Vec<Picture>,
 }
 
-/// What is measured.
+/// The kind of measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -74,7 +74,7 @@ pub enum Kind {
     Live,
 }
 
-/// What programs run on.
+/// The machine on which programs run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Machine {
@@ -82,19 +82,20 @@ pub struct Machine {
     pub disk: String,
     /// The disk for files, if that is another.
     pub file_disk: Option<String>,
-    /// How many processors.
+    /// The number of processors.
     pub cpus: u32,
-    /// Who runs next.
+    /// The scheduler.
     pub scheduler: String,
     /// Memory programs can't have.
     pub wired: String,
-    /// How fast it is: `present`, `2002` or `1995`.
+    /// The speed of the machine: `present`, `2002` or `1995`.
     pub year: String,
-    /// When a run is given up, in hours of simulated time.
+    /// The simulated time after which a run is given up, in hours.
     pub limit_hours: f64,
-    /// Where random numbers start.
+    /// The seed of random numbers.
     pub seed: u64,
-    /// How often each run is made, each time from the next seed and with a page less.
+    /// The number of times that each run is made, each time from the next seed and with a page
+    /// less.
     pub repeats: u32,
 }
 
@@ -114,23 +115,23 @@ impl Default for Machine {
     }
 }
 
-/// What the full mode has in place of the quick mode's.
+/// The settings of the full mode in place of the quick mode's.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Full {
     /// Sizes of memory.
     pub memory: Option<Vec<String>>,
-    /// How many times as many copies.
+    /// The numbers of copies, as multiples.
     pub times: Option<Vec<u32>>,
-    /// How often each run is made.
+    /// The number of times that each run is made.
     pub repeats: Option<u32>,
 }
 
-/// Where a trace comes from: a program that is recorded, or a pattern that is generated.
+/// The source of a trace: a program that is recorded, or a pattern that is generated.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
-    /// What it is called in this file.
+    /// The name in this file.
     pub name: String,
     /// The program to record, and its arguments.
     pub record: Option<Vec<String>>,
@@ -148,14 +149,14 @@ pub struct Trace {
     /// The environment of all these commands, beside what there is.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// What must be installed.
+    /// The programs that must be installed.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// What the full mode has in place of this.
+    /// The full mode's settings in place of this.
     pub full: Option<FullTrace>,
 }
 
-/// What the full mode has in place of a trace's own.
+/// The full mode's settings in place of a trace's own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FullTrace {
@@ -185,19 +186,19 @@ pub struct Need {
 pub struct Program {
     /// Its trace.
     pub trace: String,
-    /// How many of it.
+    /// The number of copies.
     #[serde(default = "one")]
     pub copies: u32,
-    /// When the first starts, in seconds.
+    /// The time at which the first starts, in seconds.
     #[serde(default)]
     pub start: f64,
-    /// How long after each other copies start, in seconds.
+    /// The time between the starts of copies, in seconds.
     #[serde(default)]
     pub every: f64,
     /// Its share of the processors.
     #[serde(default = "usual_weight")]
     pub weight: u32,
-    /// What it says of how it uses memory.
+    /// The advice it gives on its use of memory.
     pub advice: Option<String>,
     /// Files with this in their path are each copy's own.
     pub own_files: Option<String>,
@@ -207,7 +208,7 @@ pub struct Program {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// What claims call it; the system's name if none is given.
+    /// The name in claims; the system's name if none is given.
     pub name: Option<String>,
     /// The system. Of curves: the policy. Of locks there is none.
     #[serde(default)]
@@ -230,11 +231,11 @@ pub struct Run {
     pub costs: BTreeMap<String, u64>,
     /// Sizes of memory in place of the experiment's.
     pub memory: Option<Vec<String>>,
-    /// How many times as many copies, in place of the experiment's.
+    /// The numbers of copies, as multiples, in place of the experiment's.
     pub times: Option<Vec<u32>>,
     /// Programs in place of the experiment's.
     pub program: Option<Vec<Program>>,
-    /// What all programs say of how they use memory.
+    /// The advice that all programs give on their use of memory.
     pub advice: Option<String>,
     /// Another disk for swap.
     pub disk: Option<String>,
@@ -242,13 +243,13 @@ pub struct Run {
     pub file_disk: Option<String>,
     /// Another number of processors.
     pub cpus: Option<u32>,
-    /// How often it is made, in place of the machine's.
+    /// The number of times it is made, in place of the machine's.
     pub repeats: Option<u32>,
     /// Of `locks`: how a system shares what processors share.
     pub locks: Option<RunLocks>,
 }
 
-/// How many pages go in one request.
+/// The number of pages that go in one request.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clusters {
@@ -264,11 +265,11 @@ pub struct Clusters {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// What was claimed, in a line.
+    /// The claim, in a line.
     pub text: String,
-    /// What is compared, and by which rule.
+    /// The comparison, and its rule.
     pub kind: Form,
-    /// What is looked at of each run.
+    /// The metric compared, of each run.
     pub metric: String,
     /// Of the divisor, if that is another.
     pub over_metric: Option<String>,
@@ -280,21 +281,21 @@ pub struct Claim {
     pub order: Option<Vec<String>>,
     /// The size of memory, where there are several.
     pub memory: Option<String>,
-    /// How many times as many copies, where there are several.
+    /// The number of copies, as a multiple, where there are several.
     pub times: Option<u32>,
     /// The number that was published.
     pub published: Option<f64>,
     /// For `equal` and `value`: how far from it, as a factor.
     pub within: Option<f64>,
-    /// How much weight it has.
+    /// The weight of the evidence.
     #[serde(default)]
     pub strength: Strength,
-    /// Why it came out so, for each verdict it may come out with.
+    /// The reasons for the outcome, for each verdict it may come out with.
     #[serde(default)]
     pub reason: Reasons,
 }
 
-/// How much weight a claim has.
+/// The weight of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strength {
@@ -311,11 +312,11 @@ pub enum Strength {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reasons {
-    /// Why it was reproduced.
+    /// The reason why it was reproduced.
     pub reproduced: Option<String>,
-    /// Why it was reproduced in part.
+    /// The reason why it was reproduced in part.
     pub partly: Option<String>,
-    /// Why it was not.
+    /// The reason why it was not.
     pub not: Option<String>,
 }
 
@@ -323,19 +324,19 @@ pub struct Reasons {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Picture {
-    /// What it shows.
+    /// The title of the picture.
     pub title: String,
-    /// What stands upwards.
+    /// The vertical axis.
     pub metric: String,
-    /// What stands across.
+    /// The horizontal axis.
     #[serde(default)]
     pub across: Across,
-    /// Which runs; all if none is named.
+    /// The runs shown; all if none is named.
     #[serde(default)]
     pub runs: Vec<String>,
 }
 
-/// What stands across in a picture.
+/// The horizontal axis of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Across {
@@ -344,7 +345,7 @@ pub enum Across {
     Runs,
     /// The size of memory: lines.
     Memory,
-    /// How many times as many copies: lines.
+    /// The number of copies, as a multiple: lines.
     Times,
 }
 

@@ -19,7 +19,7 @@ use tidemark_hostbench::plan::{Plan as Bench, Prepared, ReadAhead};
 use tidemark_hostbench::record::ContenderRecord;
 use tidemark_hostbench::workload::Workload;
 
-/// What is measured of a contender, and what it means. Times are of this machine.
+/// The metrics of a contender, and their meanings. Times are of this machine.
 pub const METRICS: &[(&str, &str)] = &[
     ("elapsed_s", "until the last program was done, in seconds"),
     ("page_ins", "pages read back"),
@@ -27,9 +27,9 @@ pub const METRICS: &[(&str, &str)] = &[
     ("soft_faults", "faults on resident pages, of ours"),
 ];
 
-/// How long one run may take.
+/// The longest time that one run may take.
 const LIMIT: Duration = Duration::from_secs(600);
-/// Where swap files lie.
+/// The folder of swap files.
 const FOLDER: &str = "/var/tmp";
 
 /// Checks what a run names.

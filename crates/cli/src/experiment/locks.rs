@@ -18,9 +18,9 @@ use crate::exit::{Refusal, refuse};
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Locks {
-    /// How many processors have work at a time.
+    /// The number of processors that have work at a time.
     pub workers: u32,
-    /// How often the recorded jobs are done.
+    /// The number of times that the recorded jobs are done.
     pub times: u32,
     /// Windows of files that every job reads.
     pub reads_shared: u32,
@@ -36,7 +36,7 @@ pub struct Locks {
     pub search_ns: u64,
     /// Telling one other processor that a mapping is gone.
     pub shootdown_ns: u64,
-    /// What an idle processor does between two looks at a lock.
+    /// The time that an idle processor spends between two looks at a lock.
     pub idle_ns: u64,
 }
 
@@ -61,17 +61,17 @@ impl Default for Locks {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunLocks {
-    /// How many windows files are read through.
+    /// The number of windows through which files are read.
     pub windows: u32,
     /// Into how many parts they are divided.
     pub window_parts: u32,
-    /// Whether idle processors fill free pages with zeros.
+    /// True if idle processors fill free pages with zeros.
     pub idle_zeroing: bool,
-    /// Whether locks have cache lines of their own.
+    /// True if locks have cache lines of their own.
     pub aligned: bool,
-    /// How many pages go under one taking of a lock.
+    /// The number of pages that go under one taking of a lock.
     pub batch: u32,
-    /// Whether programs have free pages and queues of their own, as under Tidemark.
+    /// True if programs have free pages and queues of their own, as under Tidemark.
     pub own_queues: bool,
     /// In place of the experiment's.
     pub shootdown_ns: Option<u64>,

@@ -70,7 +70,7 @@ pub struct Arguments {
     /// Write each picture into this folder, as SVG
     #[arg(long, value_name = "DIR")]
     pictures: Option<PathBuf>,
-    /// Where traces are kept, and looked for [default: in the user's cache]
+    /// The folder in which traces are kept, and looked for [default: in the user's cache]
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
     /// Write a dated record into this folder

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::exit::Refusal;
 
-/// How far a thing is: under way, or made or refused.
+/// The progress of a task: under way, or made or refused.
 type State = Option<Result<(), Refusal>>;
 
 /// Files that are made once, and what came of them.

@@ -16,7 +16,7 @@ use crate::exit::{Refusal, refuse};
 use crate::replay::plan::{check_load, parse_disk, parse_scheduler};
 use crate::systems::find;
 
-/// How much is measured.
+/// The amount of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Little: the whole catalogue in minutes.
@@ -27,11 +27,11 @@ pub enum Mode {
 
 /// An experiment that can be made, once there are traces.
 pub struct Plan {
-    /// What was asked for.
+    /// The experiment's file.
     pub file: File,
     /// The runs, in the order of their measurements.
     pub trials: Vec<Draft>,
-    /// What is held against what was published.
+    /// The comparisons with what was published.
     pub claims: Vec<claims::Claim>,
     /// The pictures.
     pub pictures: Vec<PictureOrder>,
@@ -40,19 +40,19 @@ pub struct Plan {
 /// One run, before its programs and its memory are known.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// What it is called.
+    /// The name of the run.
     pub run: String,
     /// Its size of memory, as it is written.
     pub memory: String,
-    /// How many times as many copies.
+    /// The number of copies, as a multiple.
     pub times: u32,
-    /// How often it is made.
+    /// The number of times it is made.
     pub repeats: u32,
-    /// What it runs on; of curves there is none.
+    /// The settings under which it runs; of curves there is none.
     pub terms: Option<Terms>,
 }
 
-/// What one run runs on, and what runs.
+/// The settings of one run, and its programs.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// The system, on its machine.
@@ -69,11 +69,11 @@ pub struct Terms {
     pub swap_disk: NamedDisk,
     /// Another disk for files.
     pub file_disk: Option<NamedDisk>,
-    /// How many processors.
+    /// The number of processors.
     pub processors: u32,
-    /// Who runs next.
+    /// The scheduler.
     pub scheduler: Scheduler,
-    /// What runs.
+    /// The programs that run.
     pub programs: Vec<Program>,
 }
 
@@ -98,7 +98,7 @@ impl Plan {
         })
     }
 
-    /// Whether it runs on this machine, and not in the lab.
+    /// Returns true if it runs on this machine, and not in the lab.
     pub fn is_live(&self) -> bool {
         self.file.kind == Kind::Live
     }
@@ -456,7 +456,7 @@ impl Sight<'_> {
     }
 }
 
-/// What a program says of how it uses memory.
+/// The advice of a program on its use of memory.
 pub fn parse_advice(name: &str) -> Option<tidemark_core::space::Advice> {
     use tidemark_core::space::Advice;
     match name {

@@ -25,9 +25,9 @@ use crate::views::{Progress, parse_memory};
 /// A trace that has been read.
 pub struct Read {
     name: String,
-    /// What its processes do.
+    /// The script of its processes.
     pub script: Arc<Script>,
-    /// What ran.
+    /// The facts about the program that ran.
     pub facts: ProgramFacts,
 }
 

@@ -25,20 +25,20 @@ use crate::run::program::{self, plain};
 use tidemark_hostbench::child;
 use tidemark_hostbench::plan::Prepared;
 
-/// Where traces are, and what they are made of.
+/// The places of traces, and the means to make them.
 pub struct Workshop<'a> {
-    /// Where traces lie.
+    /// The folder of traces.
     pub folder: PathBuf,
-    /// Where the files of workloads are.
+    /// The catalog of the files of workloads.
     pub catalog: &'a Catalog,
-    /// Which traces are meant.
+    /// The mode whose traces are meant.
     pub mode: Mode,
-    /// Whether somebody wants the command to end.
+    /// The request to end the command.
     pub interrupt: Interrupt,
     made: Once,
 }
 
-/// How a trace is made in one mode.
+/// The way a trace is made in one mode.
 #[derive(Debug)]
 struct Recipe {
     /// `record` or `generate`.
@@ -56,8 +56,8 @@ struct Task<'t> {
     path: PathBuf,
 }
 
-/// How long a command may take, on a machine that has other work: ten times what the longest of
-/// the catalogue takes alone. What has not ended by then hangs.
+/// The longest time that a command may take, on a machine that has other work: ten times what the
+/// longest of the catalogue takes alone. What has not ended by then hangs.
 const QUICK_LIMIT: Duration = Duration::from_secs(30 * 60);
 const FULL_LIMIT: Duration = Duration::from_secs(4 * 3600);
 

@@ -102,7 +102,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// Where the kernel and its programs are: `$TIDEMARK_KERNEL`, or beside the command, or in the
+/// The folder of the kernel and its programs: `$TIDEMARK_KERNEL`, or beside the command, or in the
 /// folder in which both were built, or where they are installed.
 pub fn find_boot_folder() -> Result<PathBuf, Refusal> {
     let mut places = vec![];

@@ -11,15 +11,15 @@ use crate::exit::{Refusal, refuse};
 use crate::run::program::plain;
 
 const EMULATOR: &str = "qemu-system-x86_64";
-/// How many lines of the console are shown again when the machine does not end.
+/// The number of lines of the console that are shown again when the machine does not end.
 const LINES_SHOWN: usize = 12;
-/// How many of the kernel's own lines are shown again when it refuses or fails.
+/// The number of the kernel's own lines that are shown again when it refuses or fails.
 const LINES_TOLD: usize = 2;
-/// What the kernel has beside the memory of programs, and for each eight bytes of that one more.
+/// The memory of the kernel beside that of programs, and for each eight bytes of that one more.
 const KERNEL_BYTES: u64 = 48 << 20;
-/// How much later than this process the one that watches over the machine ends it.
+/// The time after this process at which the one that watches over the machine ends it.
 const ORPHAN_S: u64 = 10;
-/// How often the limit is looked at.
+/// The interval at which the limit is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A machine to be started.
@@ -28,7 +28,7 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// The volume.
     pub image: PathBuf,
-    /// What is written to the volume stays.
+    /// True if writes to the volume are kept.
     pub is_image_kept: bool,
     /// The swap disk.
     pub swap: PathBuf,
@@ -38,15 +38,15 @@ pub struct Machine {
     pub limit_s: u64,
 }
 
-/// Where the kernel's other outputs go.
+/// The files of the kernel's other outputs.
 pub struct Outputs {
     /// The decisions of the core.
     pub decisions: PathBuf,
-    /// What was counted.
+    /// The file of the counts.
     pub statistics: PathBuf,
 }
 
-/// How the first program ended.
+/// The end of the first program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// With status 0.
@@ -150,7 +150,7 @@ fn escape(path: &std::path::Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-/// What was seen of the console.
+/// The lines seen of the console.
 struct Shown {
     text: Vec<u8>,
     /// The machine has ended by itself.
@@ -164,7 +164,7 @@ impl Shown {
         lines[lines.len().saturating_sub(LINES_SHOWN)..].join(" | ")
     }
 
-    /// What the kernel itself has said last.
+    /// The last lines of the kernel itself.
     fn told(&self) -> String {
         let text = String::from_utf8_lossy(&self.text);
         let lines: Vec<&str> = text

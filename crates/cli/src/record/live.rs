@@ -119,7 +119,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     Ok(exit_of(status))
 }
 
-/// How far it has come.
+/// The progress in one line.
 fn line(totals: Totals, bytes: u64, tally: Tally, elapsed: Duration) -> String {
     format!(
         "{:.2} s of processor time, {} pages, {} records, {} in {:.1} s; threads waited {:.2} s",
@@ -132,7 +132,7 @@ fn line(totals: Totals, bytes: u64, tally: Tally, elapsed: Duration) -> String {
     )
 }
 
-/// What a reader of the trace should know.
+/// Remarks that a reader of the trace may need.
 fn notes(plan: &Plan, tally: Tally) -> Vec<String> {
     let mut notes = vec![format!(
         "not managed, and so not in the trace: {} resident at most at a time (stacks, shared \

@@ -23,7 +23,7 @@ use crate::run::peers;
 use crate::run::strangers::parent_of;
 use crate::run::swap::wait_for_transfers;
 
-/// How long a fresh connection may take to say hello. Engines say it at once.
+/// The time that a fresh connection may take to say hello. Engines say it at once.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
 
 /// The processes that are recorded.
@@ -43,12 +43,12 @@ struct Member {
     record: ProcessIndex,
 }
 
-/// What the engines have counted, over all processes.
+/// The counts of the engines, over all processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// The most memory that was resident at a time and not managed, in bytes.
     pub unmanaged_bytes: u64,
-    /// How long threads waited for pages, in nanoseconds, of processes that have ended.
+    /// The time that threads waited for pages, in nanoseconds, of processes that have ended.
     pub stall_ns: u64,
     /// Pages that were read back because there was not room for all.
     pub page_ins: u64,
@@ -60,7 +60,7 @@ pub struct Tally {
 pub struct Newcomer {
     /// Its number in the system.
     pub pid: u32,
-    /// How it came to be.
+    /// The way it began.
     pub birth: Birth,
     /// Its log.
     pub log: Log,
@@ -99,7 +99,7 @@ impl Members {
         newcomers
     }
 
-    /// What has been counted, by those who are still there as well.
+    /// The counts of all processes, living and ended.
     pub fn tally(&self) -> Tally {
         let mut tally = self.tally;
         for member in &self.members {
@@ -235,7 +235,7 @@ impl Members {
 }
 
 impl Member {
-    /// Whether the other end has gone. Engines send nothing after their hello.
+    /// Returns true if the other end has gone. Engines send nothing after their hello.
     fn has_ended(&self) -> bool {
         let flags = rustix::net::RecvFlags::DONTWAIT;
         match rustix::net::recv(&self.connection, &mut [0u8], flags) {

@@ -1,4 +1,4 @@
-//! What a recording needs: Valgrind, the recorder, and a program that both can run.
+//! The needs of a recording: Valgrind, the recorder, and a program that both can run.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ const QUANTUM_MAX: u64 = 1 << 32;
 /// A recording that can begin.
 #[derive(Debug)]
 pub struct Plan {
-    /// What all processes have in common.
+    /// The settings common to all processes.
     pub settings: Settings,
-    /// Where the trace goes.
+    /// The file for the trace.
     pub output: PathBuf,
     /// The size of pages in bytes.
     pub page_bytes: u64,

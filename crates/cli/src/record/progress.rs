@@ -1,4 +1,5 @@
-//! What a recording says of itself: a line on a terminal while it runs, and one at its end.
+//! The messages of a recording about itself: a line on a terminal while it runs, and one at its
+//! end.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -9,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::writer::Written;
 use crate::output::say;
 
-/// How often the line changes.
+/// The interval at which the line changes.
 const PERIOD: Duration = Duration::from_millis(200);
 
 /// The line.
@@ -62,7 +63,7 @@ impl Progress {
         }
     }
 
-    /// Whether something is to be said at the end.
+    /// Returns true if there is a message for the end.
     pub fn is_wanted(&self) -> bool {
         self.is_wanted
     }

@@ -1,4 +1,4 @@
-//! How fast a program is without the recorder: it is run by itself if that is asked for, and else
+//! The speed of a program without the recorder: it is run by itself if that is asked for, and else
 //! told from the machine's clock.
 
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ const RUNS_MAX: u32 = 5;
 const STRETCH: u64 = 100_000;
 /// Stretches that are tried; the quickest counts, since nothing has interrupted it.
 const STRETCHES: u32 = 40;
-/// What a step takes, in cycles: three and one, on x86-64 since 2008 and on most of aarch64.
+/// The length of a step, in cycles: three and one, on x86-64 since 2008 and on most of aarch64.
 const CYCLES: f64 = 4.0;
 /// Instructions that ordinary programs execute in a cycle. Those tried came to 1.2 to 3.7.
 const INSTRUCTIONS_A_CYCLE: f64 = 2.2;
@@ -71,8 +71,8 @@ fn time_once(program: &Path, words: &[OsString]) -> Result<(u64, Speed), Refusal
     Ok((elapsed_ns, speed))
 }
 
-/// What an instruction of an ordinary program takes here, by the processor's clock. Takes some
-/// hundredths of a second.
+/// The time of an instruction of an ordinary program here, by the processor's clock. Takes
+/// some hundredths of a second.
 pub fn calibrate() -> Speed {
     let stretch_ns = |_| {
         let began = Instant::now();

@@ -1,4 +1,4 @@
-//! What the command line asks for, checked as far as that goes before any trace is read.
+//! The order of the command line, checked as far as that goes before any trace is read.
 
 use std::path::Path;
 
@@ -17,12 +17,12 @@ use crate::policies;
 use crate::systems::find;
 use crate::views::{parse_memories, parse_memory};
 
-/// How far apart samples are taken at first; they are thinned out as a run goes on.
+/// The first distance between samples; they are thinned out as a run goes on.
 const SAMPLE_NS: u64 = 10_000;
 /// The most processors, and copies of each program.
 const MANY: u32 = 1024;
 
-/// What is asked for.
+/// The order.
 pub struct Plan<'a> {
     arguments: &'a Arguments,
     systems: Vec<System>,
@@ -75,7 +75,7 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// What is asked for, of these traces.
+    /// The lab's order for these traces.
     pub fn order(&self, replay: &Replay) -> Result<ReplayOrder, Refusal> {
         let (arguments, page_bytes) = (self.arguments, replay.page_bytes());
         let whole_bytes = replay.footprint_pages(arguments.procs) * page_bytes;
@@ -119,7 +119,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// What it means that traces have no memory of the kind that is replayed.
+/// The message for traces that have no memory of the kind that is replayed.
 fn nothing_to_replay(arguments: &Arguments) -> String {
     let names: Vec<String> = arguments
         .traces
@@ -169,7 +169,7 @@ pub fn check_load(name: &str) -> Result<(), Refusal> {
     Err(unknown("--load", name, "load control", &all))
 }
 
-/// Who runs next.
+/// The scheduler.
 pub fn parse_scheduler(name: &str) -> Result<Scheduler, Refusal> {
     let quantum_ns = Scheduler::QUANTUM_NS;
     match name {

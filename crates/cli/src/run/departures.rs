@@ -72,7 +72,7 @@ pub fn life_of(pid: Pid) -> Option<OwnedFd> {
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
-/// Whether a process has ended.
+/// Returns true if a process has ended.
 pub fn is_over(life: &OwnedFd) -> bool {
     let mut files = [PollFd::new(life, PollFlags::IN)];
     matches!(poll(&mut files, Some(&timespec(Duration::ZERO))), Ok(1..))

@@ -45,7 +45,7 @@ impl PrivateFolder {
         }
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -112,7 +112,7 @@ fn maker_of(name: &str) -> Option<Pid> {
     Pid::from_raw(maker.parse().ok()?)
 }
 
-/// Whether nobody listens at `socket`. A keeper that does takes no offence.
+/// Returns true if there is no process listening at `socket`. A keeper that does takes no offence.
 fn is_deserted(socket: &Path) -> bool {
     match UnixStream::connect(socket) {
         Ok(_) => false,

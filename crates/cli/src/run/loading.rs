@@ -13,7 +13,7 @@ use super::files::PrivateFolder;
 
 /// The linker of 32-bit programs.
 const LINKER_32: &str = "/lib/ld-linux.so.2";
-/// What linkers of 64-bit programs call their platform, by the processor, ...
+/// The platform names that linkers of 64-bit programs use, by the processor, ...
 const PLATFORMS: [&str; 3] = ["x86_64", "haswell", "xeon_phi"];
 /// ... and those of 32-bit programs.
 const PLATFORMS_32: [&str; 4] = ["i386", "i486", "i586", "i686"];

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use super::departures::life_of;
 use super::strangers::parent_of;
 
-/// How many generations are gone back.
+/// The number of generations that the search goes back.
 const ANCESTORS_MAX: usize = 64;
 
 /// A process that has connected.
@@ -26,15 +26,16 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Whether it may be given what the run's processes share: what others keep on the swap file
-    /// is not for a program of another user's, but for the child of one that has it already.
+    /// Returns true if it may be given the memory that the run's processes share: what others keep
+    /// on the swap file is not for a program of another user's, but for the child of one that has
+    /// it already.
     pub fn may_share(&self, is_forked: bool) -> bool {
         !self.is_foreign || (self.is_near && is_forked)
     }
 }
 
-/// Who has made `connection`. `None` if it is no process of this user, nor descends from one with
-/// which `is_member` agrees, or from this process.
+/// Finds the process that made `connection`. `None` if it is no process of this user, nor descends
+/// from one with which `is_member` agrees, or from this process.
 pub fn find(connection: impl AsFd, is_member: impl Fn(u32) -> bool) -> Option<Peer> {
     let credentials = rustix::net::sockopt::socket_peercred(connection).ok()?;
     let pid = credentials.pid.as_raw_nonzero().get().unsigned_abs();

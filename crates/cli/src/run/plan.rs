@@ -27,7 +27,7 @@ pub const POLICY_DEFAULT: &str = "tidemark";
 /// their way out; with a shell and a few tools at a time, less than this leaves none to work with.
 pub const MEMORY_BYTES_MIN: u64 = 4 << 20;
 
-/// How much address space the pool of `--malloc pool` takes in step: always as much, since what an
+/// The address space that the pool of `--malloc pool` takes in step: always as much, since what an
 /// allocator does depends on it.
 pub const STEP_POOL_BYTES: u64 = 4 << 30;
 
@@ -40,24 +40,24 @@ pub struct Plan {
     pub policy: &'static str,
     /// The memory all processes may use together.
     pub memory_bytes: u64,
-    /// What manages them; `None` if the program is to run unmanaged.
+    /// The means to manage them; `None` if the program is to run unmanaged.
     pub management: Option<Management>,
-    /// Where statistics go.
+    /// The file for statistics.
     pub statistics_file: Option<OutputFile>,
-    /// What a reader of the numbers should know.
+    /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
 }
 
-/// What it takes to manage a program.
+/// The means to manage a program.
 #[derive(Debug)]
 pub struct Management {
     /// The swap file.
     pub swap: Swap,
     decisions: Option<OwnedFd>,
     environment: Vec<(&'static str, OsString)>,
-    /// What is loaded into programs, the first one first.
+    /// The libraries loaded into programs, the first one first.
     libraries: Vec<PathBuf>,
-    /// Whether programs find them through folders by platform. Not in step: what is in their
+    /// True if programs find them through folders by platform. Not in step: what is in their
     /// environment is to be the same as in a recording.
     is_spread: bool,
     /// The policy's module, if it is one.
@@ -207,7 +207,7 @@ fn plan_memory(text: &str) -> Result<u64, Refusal> {
     Ok(memory_bytes - memory_bytes % PAGE_BYTES)
 }
 
-/// What keeps any program from being managed on this host, in one line.
+/// Finds the reason why no program can be managed on this host, in one line.
 fn find_host_obstacle(arguments: &Arguments) -> Option<String> {
     host::find_lack(arguments.in_thread).map(|lack| lack.to_string())
 }

@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::{Refusal, refuse};
 
-/// How many scripts may name each other as interpreters, as in the kernel.
+/// The most scripts that may name each other as interpreters, as in the kernel.
 const INTERPRETERS_MAX: u32 = 5;
 
-/// How much of a file is looked at. Headers of programs lie within the first page.
+/// The part of a file that is looked at, in bytes. Headers of programs lie within the first page.
 const HEAD_BYTES: usize = 4096;
 
 const SET_USER: &str = "set-user-id";
 const SET_GROUP: &str = "set-group-id";
 const CAPABILITIES: &str = "file capabilities";
 
-/// Why a program can't be managed.
+/// The reason why a program can't be managed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// It has no dynamic linker.
@@ -62,7 +62,7 @@ pub fn find(name: &OsStr) -> Result<PathBuf, Refusal> {
     refuse!("`{shown}`: no such program in $PATH; name its path if it is elsewhere")
 }
 
-/// What keeps the program at `path` from being managed, if anything does.
+/// Finds the reason why the program at `path` can't be managed, if there is one.
 pub fn find_obstacle(path: &Path) -> Option<Obstacle> {
     let mut path = path.to_path_buf();
     for _ in 0..INTERPRETERS_MAX {
@@ -81,7 +81,7 @@ pub fn find_obstacle(path: &Path) -> Option<Obstacle> {
 }
 
 impl Obstacle {
-    /// Why, in words that follow the program's name.
+    /// The reason, in words that follow the program's name.
     pub fn reason(&self) -> String {
         match self {
             Obstacle::Static => {
@@ -118,7 +118,7 @@ fn is_executable(metadata: &Metadata, path: &Path) -> bool {
         && metadata.mode() & 0o111 != 0
 }
 
-/// Whether the kernel would mark a run of the file as one that gains privileges.
+/// Finds whether the kernel would mark a run of the file as one that gains privileges.
 fn find_privilege(path: &Path) -> Option<Obstacle> {
     let metadata = std::fs::metadata(path).ok()?;
     let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
@@ -132,7 +132,7 @@ fn find_privilege(path: &Path) -> Option<Obstacle> {
     gained.map(Obstacle::Privileged)
 }
 
-/// How the file is marked as one whose runs have privileges of their own, whoever runs it.
+/// Collects the marks of a file as one whose runs have privileges of their own, whoever runs it.
 pub fn collect_marks(path: &Path) -> Vec<&'static str> {
     let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.mode());
     let is_set = |bits: u32| mode & bits == bits;
@@ -179,7 +179,7 @@ fn find_interpreter(head: &[u8]) -> Option<PathBuf> {
     }
 }
 
-/// What keeps an ELF file from being managed. `head` is its beginning.
+/// Finds the reason why an ELF file can't be managed. `head` is its beginning.
 fn find_elf_obstacle(head: &[u8]) -> Option<Obstacle> {
     let Some(elf) = Elf::parse(head) else {
         let is_elf = head.starts_with(b"\x7fELF");
@@ -196,7 +196,7 @@ fn find_elf_obstacle(head: &[u8]) -> Option<Obstacle> {
     }
 }
 
-/// What matters of an ELF file that this machine can run.
+/// The relevant parts of an ELF file that this machine can run.
 struct Elf {
     /// The path of the dynamic linker, if it wants one.
     linker: Option<String>,

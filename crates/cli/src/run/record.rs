@@ -17,7 +17,7 @@ pub fn of_process(process: &Process<'_>, ending: Ending, now_ns: u64) -> Process
     }
 }
 
-/// What the engine said before it ended its process, as a note.
+/// The last message of the engine before it ended its process, as a note.
 pub fn complaint(process: &Process<'_>) -> Option<String> {
     let what = match process.ending() {
         shared::Ending::Unsaid => return None,

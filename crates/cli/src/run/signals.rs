@@ -20,13 +20,13 @@ use tidemark_live::sys::signal::SignalSet;
 
 use super::witness::Witness;
 
-/// What is passed on.
+/// The signals that are passed on.
 const PASSED_ON: [i32; 9] = [
     SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT,
 ];
 
-/// How long a signal waits before it is passed on. `timeout` sends one to its child and then one to
-/// the whole group: a program by itself has both at once and sees one.
+/// The time that a signal waits before it is passed on. `timeout` sends one to its child and then
+/// one to the whole group: a program by itself has both at once and sees one.
 const DELAY: Duration = Duration::from_millis(10);
 
 /// The signals of this process, as a stream that can be waited for.
@@ -35,7 +35,7 @@ pub struct Signals {
     arrivals: UnixStream,
     received: SignalsInfo,
     witness: Witness,
-    /// What has come and is not passed on yet, ...
+    /// The signals that have come and are not passed on yet, ...
     waiting: SignalSet,
     /// ... and when it is to be.
     due: Option<Instant>,
@@ -91,7 +91,7 @@ impl Signals {
         }
     }
 
-    /// When there is something to pass on, if there is.
+    /// The time at which there is something to pass on, if there is.
     pub fn due(&self) -> Option<Instant> {
         self.due
     }

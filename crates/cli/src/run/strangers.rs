@@ -17,17 +17,17 @@ use tidemark_live::sys::status;
 
 use super::program::{self, Obstacle};
 
-/// How often strangers are looked at, and looked for, ...
+/// The interval at which strangers are looked at, and looked for, ...
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// ... how many times longer than it takes they are not looked for, at least, ...
 const SEARCH_COSTS: u32 = 50;
 /// ... and how soon a process is looked at that has lost its engine: it may be another program now.
 const SOON: Duration = Duration::from_millis(5);
-/// How long a program that can be managed may take to say hello.
+/// The time that a program that can be managed may take to say hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(2);
 /// The longest line of a process: 52 numbers, and a name of 64 bytes at most.
 const LINE_BYTES: usize = 2048;
-/// How many names are told.
+/// The number of names that are told.
 const NAMES_MAX: usize = 5;
 
 /// The strangers of a run.
@@ -49,7 +49,7 @@ pub struct Strangers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Life {
     pid: u32,
-    /// When it began, as the kernel counts.
+    /// The time at which it began, as the kernel counts.
     start: u64,
 }
 
@@ -104,7 +104,7 @@ impl Strangers {
         self.main
     }
 
-    /// When it is time to look, if it ever is.
+    /// The time of the next look, if there is one.
     pub fn next_look(&self) -> Option<Instant> {
         self.main.map(|_| self.next_look)
     }
@@ -153,7 +153,7 @@ impl Strangers {
         }
     }
 
-    /// How much memory they had that files don't back when they were last looked at.
+    /// The memory that files don't back, as of the last look, in bytes.
     pub fn resident_bytes(&self) -> u64 {
         self.resident_bytes
     }
@@ -206,7 +206,8 @@ impl Strangers {
         self.known.keys().filter(is_there).copied().collect()
     }
 
-    /// Whoever descends from `roots`, or from a stranger that has lost its parent since.
+    /// Finds the processes that descend from `roots`, or from a stranger that has lost its parent
+    /// since.
     fn find_family(&self, entries: &[Entry], roots: BTreeSet<u32>) -> BTreeSet<u32> {
         let mut family = roots;
         let known = entries.iter().map(|entry| entry.life);
@@ -271,13 +272,13 @@ pub fn parent_of(pid: u32) -> Option<u32> {
     Entry::read(pid).map(|entry| entry.parent)
 }
 
-/// Whether a process belongs to another user, who does not reach the supervisor.
+/// Returns true if a process belongs to another user, and so can't reach the supervisor.
 fn is_of_another_user(folder: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     std::fs::metadata(folder).is_ok_and(|found| found.uid() != own)
 }
 
-/// Whether nothing can be loaded into a program of this kind, whatever its variables are.
+/// Returns true if nothing can be loaded into a program of this kind, whatever its variables are.
 fn is_unmanageable(program: &Path) -> bool {
     match program::find_obstacle(program) {
         Some(Obstacle::Static | Obstacle::Foreign | Obstacle::OtherLinker(_)) => true,
@@ -287,7 +288,7 @@ fn is_unmanageable(program: &Path) -> bool {
     }
 }
 
-/// How long this thread has used a processor.
+/// The time that this thread has used a processor.
 fn used_ns() -> u64 {
     let used = clock_gettime(ClockId::ThreadCPUTime);
     used.tv_sec as u64 * 1_000_000_000 + used.tv_nsec as u64

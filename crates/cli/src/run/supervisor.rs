@@ -17,7 +17,7 @@ use super::signals::Signals;
 use super::tree::Tree;
 use crate::exit::{Refusal, refuse};
 
-/// How the program ended, and after how long.
+/// The end of the program, and the time until then.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
     /// Its status.
@@ -65,7 +65,7 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
     }
 }
 
-/// How the program ended, as this command ends.
+/// The end of the program, as the end of this command.
 pub fn exit_of(status: ExitStatus) -> crate::exit::Exit {
     match (status.code(), status.signal()) {
         (Some(code), _) => crate::exit::Exit::Status(code),

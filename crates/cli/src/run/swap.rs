@@ -17,16 +17,16 @@ use tidemark_results::text::bytes;
 /// The least swap file that is worth having.
 const SWAP_BYTES_MIN: u64 = 1 << 20;
 
-/// What is left free on the file system, at least, unless a size is asked for.
+/// The least space left free on the file system, unless a size is asked for.
 const MARGIN_BYTES: u64 = 64 << 20;
 
-/// How the name of a swap file ends that is not there yet.
+/// The extension of a swap file that is not there yet.
 const EXTENSION: &str = "swap";
 
 /// The unit of transfers, which direct input and output must be aligned to.
 const PAGE_BYTES: u64 = 4096;
 
-/// What follows the slots: never written, see [`wait_for_transfers`].
+/// The bytes that follow the slots: never written, see [`wait_for_transfers`].
 const TAIL_BYTES: u64 = PAGE_BYTES;
 
 /// A swap file, open and without a name.
@@ -38,9 +38,9 @@ pub struct Swap {
     pub size_bytes: u64,
     /// The folder it was made in.
     pub folder: PathBuf,
-    /// Whether transfers bypass the page cache.
+    /// True if transfers bypass the page cache.
     pub is_direct: bool,
-    /// Whether its blocks are set aside, so that a write can't run out of room.
+    /// True if its blocks are set aside, so that a write can't run out of room.
     pub is_preallocated: bool,
 }
 
@@ -123,7 +123,7 @@ pub fn default_folder() -> Result<PathBuf, Refusal> {
 }
 
 impl Swap {
-    /// What a reader of the run's numbers should know about the file.
+    /// Remarks on the file that a reader of the run's numbers may need.
     pub fn notes(&self) -> Vec<String> {
         let shown = self.folder.display();
         let mut notes = vec![];

@@ -26,23 +26,24 @@ use super::strangers::Strangers;
 use super::supervisor::timespec;
 use super::{record, swap};
 
-/// How long the frames of others are waited for before a newcomer is turned away.
+/// The time that a newcomer waits for the frames of others before it is turned away.
 const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
 
-/// How often memory is divided anew.
+/// The interval at which memory is divided anew.
 const DIVISION_INTERVAL: Duration = Duration::from_nanos(share::INTERVAL_NS);
 
-/// How soon it is looked at again while frames are on their way from one process to another.
+/// The interval at which it is looked at again while frames are on their way from one process to
+/// another.
 const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
 
-/// How long a record claimed for a forked child waits for its hello. A child that was killed
+/// The time that a record claimed for a forked child waits for its hello. A child that was killed
 /// before it could say it would keep its swap slots otherwise.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long frames are held back for a forked child that has not said hello.
+/// The time that frames are held back for a forked child that has not said hello.
 const CHILD_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a fresh connection may take to say hello. Engines say it at once.
+/// The time that a fresh connection may take to say hello. Engines say it at once.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
 
 /// The processes of a run.
@@ -62,7 +63,7 @@ pub struct Tree {
     /// Records claimed for children that have not said hello, and since when.
     awaited: Vec<(ProcessIndex, Instant)>,
     next_division: Instant,
-    /// When pressures are measured next.
+    /// The time at which pressures are measured next.
     next_interval: Instant,
     is_settled: bool,
     /// Since when frames have been on their way from one process to another.
@@ -90,20 +91,20 @@ struct Member {
     is_served: bool,
 }
 
-/// What a run leaves behind.
+/// The totals that a run leaves behind.
 #[derive(Debug, Default)]
 pub struct Books {
     /// Every process that was managed.
     pub processes: Vec<ProcessRecord>,
     /// Their sum.
     pub total: Statistics,
-    /// What a reader of the numbers should know.
+    /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
-    /// What a reader should know, too, and has been said on stderr already.
+    /// Remarks that a reader may need, too, and that have been made on stderr already.
     pub told: Vec<String>,
 }
 
-/// What a member is, beside its connection, when it is handed over.
+/// The state of a member, beside its connection, when it is handed over.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct MemberState {
     pid: u32,
@@ -240,7 +241,7 @@ impl Tree {
         records.for_each(|index| self.shared.process(index).forget_asking());
     }
 
-    /// When [`handle_tick`](Self::handle_tick) has something to do.
+    /// The time at which [`handle_tick`](Self::handle_tick) has something to do.
     pub fn next_tick(&self) -> Instant {
         let look = self.strangers.next_look();
         look.map_or(self.next_division, |due| due.min(self.next_division))
@@ -279,7 +280,7 @@ impl Tree {
         std::iter::once(self.listener.as_fd()).chain(members)
     }
 
-    /// Whether any process is there, or a forked child is about to come.
+    /// Returns true if any process is there, or a forked child is about to come.
     pub fn has_members(&self) -> bool {
         let mut all = self.shared.processes();
         !self.members.is_empty() || all.any(|(_, process)| process.state() == State::Reserved)
@@ -453,8 +454,8 @@ impl Tree {
         is_as_known
     }
 
-    /// What there is to divide among: the members in their order, then children on their way, which
-    /// have what was left them.
+    /// Collects the holders of frames to divide among: the members in their order, then children on
+    /// their way, which have what was left them.
     fn collect_holders(&mut self) -> Vec<Holder> {
         for member in &mut self.members {
             member.look_up_given(&self.shared);
@@ -619,7 +620,7 @@ impl Member {
         }
     }
 
-    /// What it leaves behind, with the number that it has here.
+    /// The record that it leaves behind, with the number that it has here.
     fn describe(&self, process: &Process<'_>, ending: Ending, now_ns: u64) -> ProcessRecord {
         ProcessRecord {
             pid: self.hello.pid,

@@ -27,7 +27,7 @@ const VARIABLE: &str = "TIDEMARK_WITNESS";
 /// names this command, or what is sent to all of that name would pass for sent to the program.
 const NAME: &str = "(witness)";
 
-/// How long an answer is waited for. Only one that is stopped takes long.
+/// The time for which an answer is awaited. Only one that is stopped takes long.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// A witness, from the supervisor's side. It ends with this value, or with the supervisor.
@@ -79,7 +79,7 @@ impl Drop for Witness {
     }
 }
 
-/// Whether this process is to be a witness.
+/// Returns true if this process is to be a witness.
 pub fn is_wanted() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }

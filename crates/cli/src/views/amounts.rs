@@ -102,7 +102,7 @@ const SAMPLES: u32 = 8;
 /// Fewer pages than this say nothing of the others.
 const SAMPLED_LEAST: u64 = 16;
 
-/// How `--sample` wants pages to be sampled: a share of them, or at most so many of them.
+/// The sampling that `--sample` asks for: a share of them, or at most so many of them.
 pub fn parse_sampling(text: &str) -> Result<Sampling, Refusal> {
     let share = match text.strip_suffix('%') {
         Some(percent) => percent

@@ -9,7 +9,7 @@ use crate::recording::{Process, Recording};
 use crate::support::{Folder, TIDEMARK, stderr};
 use crate::tool::finish;
 
-/// Whether programs can be recorded here; says why if they can't.
+/// Returns true if programs can be recorded here; says why if they can't.
 pub fn is_permitted() -> bool {
     static WHY: OnceLock<Option<String>> = OnceLock::new();
     let why = WHY.get_or_init(|| {

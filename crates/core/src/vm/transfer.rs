@@ -234,8 +234,8 @@ impl Vm {
             .find(run.object, run.first)
             .map(|n| self.streams.get(n));
         match stream.map(|stream| stream.heading) {
-            Some(crate::readahead::streams::Heading::Down) => Some(run.end() - 1),
-            Some(crate::readahead::streams::Heading::Up) | None => Some(run.first),
+            Some(crate::readahead::streams::Heading::Backward) => Some(run.end() - 1),
+            Some(crate::readahead::streams::Heading::Forward) | None => Some(run.first),
         }
     }
 
@@ -313,7 +313,7 @@ impl Vm {
                 self.put_back(frame, back);
             } else {
                 if is_owed {
-                    self.owe(page, self.memory.frames().owner(frame));
+                    self.defer_writeback(page, self.memory.frames().owner(frame));
                 }
                 self.memory.clear_frame(page);
                 self.release_frame(machine, frame);

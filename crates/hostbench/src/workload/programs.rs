@@ -14,10 +14,11 @@ use super::random::Random;
 
 /// The program that `build` compiles.
 const BUILD_SOURCE: &str = include_str!("../../../../bench/workloads/eigen.cpp");
-/// Where Debian's `libeigen3-dev` puts its headers.
+/// The folder into which Debian's `libeigen3-dev` puts its headers.
 const EIGEN_HEADERS: &str = "/usr/include/eigen3";
 const LINE_BYTES: usize = 100;
-/// What GNU sort keeps for each line beside its text, with two threads: two line records.
+/// The memory that GNU sort keeps for each line beside its text, with two threads: two line
+/// records.
 const LINE_RECORD_BYTES: u64 = 64;
 
 /// Writes what `build` reads, and checks that it can run at all.
@@ -72,7 +73,7 @@ pub fn sort(scratch: &Path, bytes: u64) -> Result<WorkloadOutcome, String> {
     time_to_file(command, &sorted)
 }
 
-/// Where a program's standard output goes, in its own folder.
+/// The name of the file of a program's standard output, in its own folder.
 const OUTPUT: &str = ".output";
 
 /// Copies the files of `scratch` into a folder of its own in it, so that programs that run at the

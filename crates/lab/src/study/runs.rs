@@ -4,7 +4,7 @@ use tidemark_results::replay::{DiskRun, ProcessorUse, ProgramRun, Run, TimeLine}
 
 use crate::world::{DiskUse, Outcome, ProgramOutcome, Sample};
 
-/// What the record of a run has beside its outcome.
+/// The settings that the record of a run has beside its outcome.
 pub struct Terms {
     /// The size of memory, in pages.
     pub memory_pages: u32,
@@ -12,7 +12,7 @@ pub struct Terms {
     pub page_bytes: u64,
     /// The fewest page-ins any policy could have had.
     pub optimal_page_ins: u64,
-    /// Whether the run over time is wanted.
+    /// True if the run over time is wanted.
     pub has_time_line: bool,
 }
 

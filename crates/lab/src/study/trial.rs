@@ -14,7 +14,7 @@ use crate::world::{self, Outcome, Program, Scenario, Scheduler, System, WorldErr
 /// Programs whose own times are measured are at most so many.
 const PROGRAMS_TOLD: usize = 16;
 
-/// What is measured of a run, and what it means. Times are simulated.
+/// The metrics of a run, and their meanings. Times are simulated.
 pub const METRICS: &[(&str, &str)] = &[
     (
         "elapsed_s",
@@ -91,18 +91,18 @@ const ENTRY_BYTES: f64 = 8.0;
 /// One run to be made.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// What it is called.
+    /// The name.
     pub run: String,
     /// Its size of memory, as it was asked for.
     pub memory: String,
-    /// How many times as many copies of each program.
+    /// The number of times as many copies of each program.
     pub times: u32,
     /// The system.
     pub system: System,
     /// The rest.
     pub scenario: Scenario,
-    /// How often it is made, each time from the next seed and with a page of memory less: what is
-    /// measured is the mean.
+    /// The number of times it is made, each time from the next seed and with a page of memory less:
+    /// what is measured is the mean.
     ///
     /// Programs that share a disk and too little memory are chaotic: a request that takes a
     /// millisecond longer, and another program runs next. What one run says of two systems that

@@ -21,7 +21,7 @@ const WINDOW_NS_MOST: u64 = WINDOW_FAULTS as u64 * 250_000;
 const TURNS_PART: u32 = 8;
 /// and at least this part of those that were looked up from another processor than the engine's.
 const AWAY_PART: u32 = 4;
-/// How long a series lasts at first ...
+/// The length of a series at first ...
 const SERIES_NS_LEAST: u64 = 16_000_000;
 /// ... which doubles up to this.
 const SERIES_NS_MOST: u64 = 256_000_000;
@@ -32,7 +32,7 @@ const PAUSE_NS_LEAST: u64 = SERIES_NS_LEAST;
 /// ... which doubles up to this.
 const PAUSE_NS_MOST: u64 = 1_000_000_000;
 
-/// How often threads fault, apart and together.
+/// The rates at which threads fault, apart and together.
 pub(super) struct Gather {
     count: Count,
     series: Option<Series>,
@@ -46,13 +46,13 @@ pub(super) struct Gather {
 struct Count {
     since: Time,
     faults: u32,
-    /// Whose the last was.
+    /// The thread of the last fault.
     thread: u32,
-    /// How many were another thread's than the one before.
+    /// The number of faults of another thread than the one before.
     turns: u32,
-    /// How many were looked up.
+    /// The number of faults that were looked up.
     samples: u32,
-    /// How many of those came from another processor than the engine's.
+    /// The number of those from another processor than the engine's.
     away: u32,
 }
 
@@ -60,7 +60,7 @@ struct Count {
 #[derive(Clone, Copy)]
 struct Series {
     processor: u32,
-    /// What a fault took of the window before.
+    /// The time of a fault in the window before.
     free_ns: u64,
 }
 
@@ -141,7 +141,7 @@ impl Gather {
 }
 
 impl Count {
-    /// Whether several threads fault at the same time, not all of them beside the engine.
+    /// Returns true if several threads fault at the same time, not all of them beside the engine.
     fn is_scattered(&self) -> bool {
         self.turns * TURNS_PART >= self.faults && self.away * AWAY_PART >= self.samples.max(1)
     }
@@ -154,7 +154,7 @@ mod tests {
     const US: u64 = 1000;
     const MS: u64 = 1_000_000;
 
-    /// How `threads` fault in turn.
+    /// Lets `threads` fault in turn.
     #[derive(Clone, Copy)]
     struct Faults {
         threads: u32,

@@ -23,21 +23,21 @@ use crate::sys::thread::{self, CpuFinder};
 const SAMPLE_EVERY: u32 = 5;
 /// The engine moves when so many samples in a row came from the same other processor.
 const SAMPLES_AGREEING: u32 = 2;
-/// How long a thread waits awake for a page from the disk. Falling asleep and being woken takes 5
-/// us, and much longer on a virtual machine whose processor halts meanwhile; a page comes from a
-/// fast disk in 40 to 100 us.
+/// The time for which a thread waits awake for a page from the disk. Falling asleep and being woken
+/// takes 5 us, and much longer on a virtual machine whose processor halts meanwhile; a page comes
+/// from a fast disk in 40 to 100 us.
 pub const AWAKE_NS: u64 = 150_000;
 /// The engine goes with the others again when nobody was held for so long.
 const FIRST_NS_MOST: u64 = 10_000_000;
 /// So many threads wait for one transfer at most, usually.
 const HELD_USUALLY: usize = 8;
 
-/// Where the engine runs, and where faults come from.
+/// The processors of the engine and of faults.
 pub(super) struct Place {
     finder: Option<CpuFinder>,
     allowed: Option<CpuSet>,
     faults: u32,
-    /// Whose place is to be looked up.
+    /// The thread whose processor is to be looked up.
     sample: Option<u32>,
     last_cpu: u32,
     agreeing: u32,
@@ -46,11 +46,11 @@ pub(super) struct Place {
     pull: Pull,
     gather: Gather,
     held: Vec<Held>,
-    /// Whether the last thread that was wanted somewhere could be held.
+    /// True if the last thread that was to be held on a processor could be.
     could_hold: bool,
-    /// Whether the last page that was waited for came within [`AWAKE_NS`].
+    /// True if the last page that was waited for came within [`AWAKE_NS`].
     came_soon: bool,
-    /// When somebody was held last.
+    /// The time at which a thread was held last.
     held_at: Time,
     /// The engine runs before all others, and has not been told that it may not.
     is_first: bool,
@@ -104,9 +104,9 @@ impl Place {
         self.came_soon = waited_ns <= AWAKE_NS;
     }
 
-    /// Whether the engine is to wait awake for the page of the one thread that waits: it will come
-    /// soon, the thread does little else, and stays here; and who else would run here meanwhile
-    /// can go elsewhere.
+    /// Returns true if the engine is to wait awake for the page of the one thread that waits: it
+    /// will come soon, the thread does little else, and stays here; and who else would run here
+    /// meanwhile can go elsewhere.
     pub(super) fn stays_awake(&self) -> bool {
         let has_others = || self.allowed.is_some_and(|allowed| allowed.count() > 1);
         self.came_soon && self.could_hold && self.pull.is_keeping() && has_others()
@@ -143,7 +143,7 @@ impl Place {
         gathered.or_else(|| self.pull.processor_for(thread))
     }
 
-    /// Whether every thread is wanted on one processor.
+    /// Returns true if every thread is to be on one processor.
     pub(super) fn is_gathering(&self) -> bool {
         self.gather.processor().is_some()
     }
@@ -299,8 +299,11 @@ mod tests {
         });
         let patience = Duration::from_secs(10);
         let (number, _) = receiver.recv_timeout(patience).unwrap();
-        // Until it sleeps.
-        std::thread::sleep(Duration::from_millis(50));
+        let end = std::time::Instant::now() + patience;
+        while !is_asleep(number) {
+            assert!(std::time::Instant::now() < end, "it never sleeps");
+            std::thread::yield_now();
+        }
         let held = Held::confine(number, disk).unwrap();
         let first_now = || first_of(thread::allowed_to(number).unwrap());
         assert_eq!(first_now(), Some(disk));
@@ -311,6 +314,11 @@ mod tests {
         assert_eq!(first_now(), first_of(allowed));
         drop(ours);
         sleeper.join().unwrap();
+    }
+
+    fn is_asleep(thread: u32) -> bool {
+        let state = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
+        state.rsplit_once(')').unwrap().1.starts_with(" S")
     }
 
     fn first_of(set: CpuSet) -> Option<u32> {

@@ -162,7 +162,7 @@ impl Engine {
         self.tell_setbacks(true);
         self.tell_of_pins();
         self.tell_of_kept();
-        self.murmur("ends");
+        self.report_if_verbose("ends");
     }
 
     /// Says what went wrong with a policy from a file: nothing else would show it.

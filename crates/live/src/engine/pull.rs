@@ -17,7 +17,7 @@ const ROW_LEAST: u32 = 8;
 const ALONE_LEAST: u32 = 64;
 /// ... and take no longer than this: 30 us each are a thirtieth of it.
 const ROW_NS_MOST: u64 = ROW_LEAST as u64 * 1_000_000;
-/// How long a series lasts at first: some 250 page-ins of a fast disk ...
+/// The length of a series at first: some 250 page-ins of a fast disk ...
 const SERIES_NS_LEAST: u64 = 16_000_000;
 /// ... which doubles up to this while all goes well.
 const SERIES_NS_MOST: u64 = 256_000_000;
@@ -29,10 +29,10 @@ const PAUSE_NS_LEAST: u64 = 16_000_000;
 /// ... which doubles up to this.
 const PAUSE_NS_MOST: u64 = 1_000_000_000;
 
-/// Who waits for pages, and when it is kept where the disk is heard from.
+/// The thread that waits for pages, and the times when it is kept where the disk is heard from.
 pub(super) struct Pull {
     disk: Option<u32>,
-    /// Whose the row is.
+    /// The thread of the row.
     thread: u32,
     /// Its page-ins since another thread has faulted.
     alone: u32,
@@ -48,7 +48,7 @@ pub(super) struct Pull {
 #[derive(Clone, Copy)]
 struct Series {
     since: Time,
-    /// How long the thread had waited for a processor by then, if the kernel counts that.
+    /// The time that the thread had waited for a processor by then, if the kernel counts that.
     waited_ns: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ impl Pull {
             .filter(|_| self.series.is_some() && self.thread == thread)
     }
 
-    /// Whether there is a series.
+    /// Returns true if there is a series.
     pub(super) fn is_keeping(&self) -> bool {
         self.series.is_some()
     }
@@ -151,7 +151,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Whether a thread is kept after a wait, ...
+    /// Returns true if a thread is kept after a wait, ...
     fn wait(pull: &mut Pull, thread: u32, now: Time) -> bool {
         pull.note_wait(thread, now);
         pull.processor_for(thread).is_some()
@@ -164,7 +164,7 @@ mod tests {
         })
     }
 
-    /// Who has just been kept, for the first time.
+    /// The state after a thread was kept for the first time.
     fn kept(thread: u32) -> Pull {
         let mut pull = Pull::new(Some(1));
         let count = u64::from(ALONE_LEAST);

@@ -12,10 +12,10 @@ use crate::sys::Errno;
 pub struct SwapFile {
     /// The file.
     pub fd: OwnedFd,
-    /// Whether it bypasses the host's page cache. Where not (tmpfs on old kernels), its pages
+    /// True if it bypasses the host's page cache. Where not (tmpfs on old kernels), its pages
     /// take up memory of the host besides.
     pub is_direct: bool,
-    /// Whether its blocks are reserved, so that a write can't find the disk full.
+    /// True if its blocks are reserved, so that a write can't find the disk full.
     pub is_reserved: bool,
 }
 

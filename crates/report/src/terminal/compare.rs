@@ -5,7 +5,7 @@ use tidemark_results::text;
 
 use crate::numbers;
 
-/// What was compared, a table for each case, and what the numbers mean.
+/// The comparison, a table for each case, and what the numbers mean.
 pub fn compare(record: &CompareRecord) -> String {
     let mut told = format!(
         "{} · {} of managed memory",

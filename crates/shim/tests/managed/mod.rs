@@ -13,27 +13,27 @@ use std::time::{Duration, Instant};
 use tidemark_live::control;
 use tidemark_live::sys::uffd::{Features, Uffd};
 
-/// How long a program may take.
+/// The longest time that a program may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
 /// The size of a page.
 pub const PAGE: usize = 4096;
-/// What a program says where the kernel refuses what it is about.
+/// The words of a program to which the kernel refuses its request.
 pub const REFUSED: &str = "the kernel refuses";
-/// Where a program may put files.
+/// The name of the folder in which a program may put files.
 pub const FOLDER: &str = "FOLDER";
 
-/// How a program ended.
+/// The end of a program.
 pub struct Ran {
     /// Its status.
     pub status: ExitStatus,
-    /// What it wrote to standard error.
+    /// The text it wrote to standard error.
     pub stderr: String,
-    /// What its engine counted.
+    /// The counts of its engine.
     pub counters: BTreeMap<String, u64>,
 }
 
 impl Ran {
-    /// What the library has said.
+    /// The lines of the library.
     pub fn lines(&self) -> Vec<&str> {
         let lines = self.stderr.lines();
         lines.filter(|line| line.starts_with("tidemark:")).collect()

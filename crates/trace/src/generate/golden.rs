@@ -31,7 +31,7 @@ impl Golden {
         Golden::Mixed,
     ];
 
-    /// What it is called.
+    /// The name.
     pub const fn name(self) -> &'static str {
         match self {
             Golden::Loop => "loop",
@@ -62,7 +62,7 @@ impl Golden {
         }
     }
 
-    /// How many references it has.
+    /// The number of references of the trace.
     pub const fn references(self) -> u64 {
         match self {
             Golden::Loop => 15_000,

@@ -1,4 +1,4 @@
-//! What the tests of volumes share: a device that can be cut off, and the law of files.
+//! The parts that the tests of volumes share: a device that can be cut off, and the law of files.
 
 #![allow(dead_code)]
 
@@ -12,7 +12,7 @@ use tidemark_vmufat::{
 /// A moment for everything that needs one.
 pub const WHEN: Timestamp = Timestamp([0x20, 0x26, 0x11, 0x25, 0x22, 0x05, 0x59, 2]);
 
-/// What a device was asked to do.
+/// The requests to a device.
 #[derive(Clone, Debug)]
 pub enum Asked {
     /// To write a block.
@@ -24,9 +24,9 @@ pub enum Asked {
 /// An image that remembers what was written to it, and may fail.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    /// What is there.
+    /// The contents.
     pub image: Image,
-    /// What it was asked since this was last emptied.
+    /// The requests since this was last emptied.
     pub asked: Vec<Asked>,
     /// Writes until it fails, from then on for good.
     pub writes_left: Option<usize>,
@@ -113,10 +113,10 @@ pub fn contents(seed: u64, bytes: usize) -> Vec<u8> {
     all
 }
 
-/// What a file is, wherever it lies.
+/// The expected state of a file, wherever it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Law {
-    /// What was asked for.
+    /// The file that was asked for.
     pub file: NewFile,
     /// The contents, with zeros up to whole blocks.
     pub contents: Vec<u8>,
@@ -139,7 +139,7 @@ impl Law {
 /// All files of a volume by their names.
 pub type Laws = BTreeMap<Name, Law>;
 
-/// What a volume has.
+/// The expected state of a volume.
 pub fn laws<D: BlockDevice>(volume: &mut Volume<D>) -> Laws
 where
     D::Error: std::fmt::Debug,

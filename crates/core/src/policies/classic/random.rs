@@ -10,7 +10,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `random` says of itself.
+/// The description of `random`.
 pub static DESCRIPTION: Description = Description {
     name: "random",
     summary: "any page may be the next to leave, whatever its use",
@@ -21,13 +21,13 @@ pub static DESCRIPTION: Description = Description {
 
 const NONE: u32 = u32::MAX;
 
-/// How often a frame that may not leave is answered by another draw, before a walk settles it.
+/// The number of draws with which a frame that may not leave is answered, before a walk settles it.
 const DRAWS_MAX: u32 = 16;
 
 struct Random {
     source: SplitMix64,
     resident: Vec<u32>,
-    /// Where in `resident` each frame is.
+    /// The place of each frame in `resident`.
     places: Column<u32>,
 }
 

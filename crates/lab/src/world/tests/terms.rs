@@ -1,4 +1,4 @@
-//! What a scenario may have in place of its system's own.
+//! The settings that a scenario may have in place of its system's own.
 
 use tidemark_core::space::Advice;
 
