@@ -7,13 +7,13 @@ use tidemark_lab::study::{Assumed, CurveOrder, Named, Opened, Sizes, Wanted};
 use tidemark_report::{numbers, picture, terminal};
 use tidemark_results::analysis::TraceFacts;
 use tidemark_results::text;
+use tidemark_supervisor::room;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::needed::Assuming;
 use crate::output::say;
 use crate::policies;
-use crate::room;
 use crate::views::{self, Forms, Progress, Source, Views, parse_sampling, parse_sizes};
 
 /// Shows how often a program misses in every size of memory, and how much it needs

@@ -6,10 +6,11 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tidemark_results::dated::Machine;
+use tidemark_supervisor::host;
 
 use crate::exit::{Refusal, refuse};
+use crate::files;
 use crate::output::say;
-use crate::{files, host};
 
 /// Writes `text` into a file of `folder` that is named by the date, and `ending` after it.
 pub fn write(folder: &Path, date: &str, ending: &str, text: &str) -> Result<(), Refusal> {

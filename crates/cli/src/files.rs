@@ -19,9 +19,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, openat};
+use tidemark_supervisor::program::plain;
 
 use crate::exit::{Refusal, refuse};
-use crate::run::program::plain;
 
 /// The name that stands for standard input or output.
 const STANDARD: &str = "-";

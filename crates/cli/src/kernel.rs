@@ -11,11 +11,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tidemark_results::{Ending, RunRecord, SCHEMA, Statistics};
+use tidemark_supervisor::folder::PrivateFolder;
+use tidemark_supervisor::program::plain;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
-use crate::run::files::PrivateFolder;
-use crate::run::program::plain;
 use crate::{policies, replay, size};
 use image::Image;
 use machine::{End, Machine, Outputs};

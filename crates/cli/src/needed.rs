@@ -8,12 +8,13 @@ use tidemark_lab::world::disk::table::Table;
 use tidemark_results::analysis::curve::CurveRecord;
 use tidemark_results::analysis::{TimeUnit, UnitSource};
 use tidemark_results::host::Latency;
+use tidemark_supervisor::{host, room};
 
 use crate::doctor::{calibrate, kept};
 use crate::exit::{Refusal, refuse};
+use crate::replay;
 use crate::run::plan::MEMORY_BYTES_MIN;
 use crate::views::{Progress, Source};
-use crate::{host, replay, room};
 
 /// Longer traces are rehearsed only if that is asked for.
 const RECORDS_AUTO: u64 = 50_000_000;

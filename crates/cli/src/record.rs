@@ -8,7 +8,6 @@
 //! the [`members`].
 
 mod live;
-mod members;
 mod plan;
 mod progress;
 mod speed;
@@ -26,15 +25,14 @@ use clap::Args;
 use rustix::process::Pid;
 use tidemark_live::sys::pidfd;
 use tidemark_recording::{Collector, Spool, Totals};
+use tidemark_supervisor::program::plain;
+use tidemark_supervisor::signals::Signals;
 use tidemark_trace::summary::End;
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output::say;
-use crate::run::program::plain;
-use crate::run::signals::Signals;
-use crate::run::supervisor::exit_of;
 use plan::Plan;
 use progress::{Progress, number};
 use writer::Writing;
@@ -155,7 +153,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     }
     let line = line(totals, written.bytes, began.elapsed());
     progress.finish(&line, &plan.output, &written, left);
-    Ok(exit_of(status))
+    Ok(Exit::of(status))
 }
 
 /// How far it has come.

@@ -15,7 +15,7 @@ use tidemark_results::text;
 use tidemark_trace::Error;
 
 use crate::exit::{Exit, Refusal, refuse};
-use crate::{files, output, room, traces};
+use crate::{files, output, traces};
 
 pub use amounts::{
     check_sizes, parse_amounts, parse_memories, parse_memory, parse_sampling, parse_sizes,
@@ -104,7 +104,7 @@ impl Source {
             &traces::name_of(&self.trace),
             references,
             held,
-            room::available_bytes(),
+            tidemark_supervisor::room::available_bytes(),
             remedy,
         )?;
         let study = Study::of(opened, wanted, &mut |what, part| progress.show(what, part));

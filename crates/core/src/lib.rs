@@ -26,7 +26,6 @@ pub mod paging;
 pub mod policies;
 pub mod readahead;
 pub mod seams;
-pub mod share;
 pub mod time;
 pub mod vm;
 

@@ -6,12 +6,13 @@ use crate::tree::Tree;
 
 /// What each crate may depend on, of our own. Below stands before above, so that the table itself
 /// can have no cycle; [`check`] holds it to that.
-const MAY_SEE: [(&str, &[&str]); 20] = [
+const MAY_SEE: [(&str, &[&str]); 22] = [
     ("core", &[]),
     ("trace", &[]),
     ("results", &[]),
     ("log", &[]),
     ("tidy", &[]),
+    ("partition", &[]),
     ("recording", &["log", "trace"]),
     ("vmufat", &[]),
     ("model", &["core"]),
@@ -19,11 +20,31 @@ const MAY_SEE: [(&str, &[&str]); 20] = [
     ("plugin", &["core"]),
     (
         "lab",
-        &["core", "model", "pagers", "plugin", "trace", "results"],
+        &[
+            "core",
+            "partition",
+            "model",
+            "pagers",
+            "plugin",
+            "trace",
+            "results",
+        ],
     ),
     (
         "live",
-        &["core", "pagers", "plugin", "trace", "results", "log"],
+        &[
+            "core",
+            "partition",
+            "pagers",
+            "plugin",
+            "trace",
+            "results",
+            "log",
+        ],
+    ),
+    (
+        "supervisor",
+        &["core", "partition", "live", "log", "recording", "results"],
     ),
     ("hostbench", &["live", "results"]),
     ("shim", &["core", "pagers", "live"]),
@@ -48,6 +69,7 @@ const MAY_SEE: [(&str, &[&str]); 20] = [
             "lab",
             "live",
             "hostbench",
+            "supervisor",
             "vmufat",
             "tui",
             "report",
@@ -56,7 +78,7 @@ const MAY_SEE: [(&str, &[&str]); 20] = [
 ];
 
 /// Crates that depend on nothing: they run on bare machines.
-const ALONE: [&str; 2] = ["core", "vmufat"];
+const ALONE: [&str; 3] = ["core", "partition", "vmufat"];
 
 /// Finds dependencies that point up or sideways, and any at all where there may be none.
 pub fn check(tree: &Tree) -> Vec<Finding> {

@@ -3,7 +3,6 @@
 //! [`tidemark_hostbench`] measures; [`render`] shows what came out. A [`suite`] runs many
 //! benchmarks and checks claims about them.
 
-pub mod interrupt;
 mod render;
 mod suite;
 
@@ -15,8 +14,8 @@ use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan, ReadAhead};
 use tidemark_hostbench::record::BenchRecord;
 use tidemark_hostbench::workload::Workload;
+use tidemark_supervisor::interrupt::Interrupt;
 
-use self::interrupt::Interrupt;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output::say;

@@ -13,8 +13,8 @@ use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan, ReadAhead};
 use tidemark_hostbench::record::BenchRecord;
 use tidemark_hostbench::workload::Workload;
+use tidemark_supervisor::interrupt::Interrupt;
 
-use super::interrupt::Interrupt;
 use super::{ROUNDS_DEFAULT, json, own_contenders, parse_size, render, verdict};
 use crate::dated;
 use crate::exit::{Exit, Refusal, refuse};

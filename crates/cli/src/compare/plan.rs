@@ -10,15 +10,16 @@ use tidemark_lab::world::disk::table::Table;
 use tidemark_lab::world::{DiskModel, PolicyChoice, Scheduler, Watch};
 use tidemark_live::engine::MAPPED_BYTES_LEAST;
 use tidemark_results::text::bytes;
+use tidemark_supervisor::host;
+use tidemark_supervisor::program;
 use tidemark_trace::private::{Extent, LARGE_BYTES_LEAST};
 
 use super::Arguments;
 use crate::doctor::calibrate;
 use crate::exit::{Refusal, refuse};
 use crate::run::plan::MEMORY_BYTES_MIN;
-use crate::run::program;
 use crate::views::parse_memories;
-use crate::{host, policies, replay, size};
+use crate::{policies, replay, size};
 
 /// The disk that is measured where live runs swap.
 pub const MEASURED: &str = "measured";

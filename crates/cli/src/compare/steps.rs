@@ -4,20 +4,20 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidemark_hostbench::child;
 use tidemark_live::control;
 use tidemark_live::sys::measure;
 use tidemark_results::RunRecord;
 use tidemark_results::compare::Counts;
+use tidemark_supervisor::host;
+use tidemark_supervisor::interrupt::Interrupt;
+use tidemark_supervisor::loading::preload;
+use tidemark_supervisor::program::plain;
 
 use super::plan::Plan;
-use crate::bench::interrupt::Interrupt;
 use crate::exit::{Refusal, refuse};
-use crate::host;
-use crate::output::say;
-use crate::run::loading::preload;
+use crate::output::{self, say};
 use crate::run::plan::STEP_POOL_BYTES;
-use crate::run::program::plain;
-use tidemark_hostbench::child;
 
 /// How long one step may take.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
@@ -64,7 +64,7 @@ impl<'a> Steps<'a> {
         };
         if plan.is_in_step {
             // Recording and runs then have the same ones.
-            host::keep_addresses();
+            output::keep_addresses();
         }
         Ok(Steps {
             plan,

@@ -8,9 +8,9 @@ use std::time::Instant;
 use tidemark_live::sys::measure::{self, Failure, Placement, Touch};
 use tidemark_results::host::Latency;
 use tidemark_results::text::bytes;
+use tidemark_supervisor::swap;
 
 use crate::output::say;
-use crate::run::swap;
 
 /// Pages touched in each measurement of faults.
 const PAGES: usize = 4000;

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 use tidemark_live::sys::uffd::{Features, Uffd};
 use tidemark_results::host::{Check, Verdict};
 use tidemark_results::text::bytes;
+use tidemark_supervisor::host::{self, Lack};
+use tidemark_supervisor::swap;
 
-use crate::host::{self, Lack};
-use crate::run::swap;
 use crate::size;
 
 /// The memory the trial run is given.

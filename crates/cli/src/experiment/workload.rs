@@ -11,19 +11,19 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use tidemark_hostbench::child;
+use tidemark_hostbench::plan::Prepared;
+use tidemark_supervisor::host;
+use tidemark_supervisor::interrupt::Interrupt;
+use tidemark_supervisor::program::{self, plain};
 use tidemark_trace::container::VERSION;
 
 use super::catalog::Catalog;
 use super::file::{Need, Trace};
 use super::once::Once;
 use super::plan::Mode;
-use crate::bench::interrupt::Interrupt;
 use crate::exit::{Refusal, refuse};
-use crate::host;
 use crate::output::say;
-use crate::run::program::{self, plain};
-use tidemark_hostbench::child;
-use tidemark_hostbench::plan::Prepared;
 
 /// Where traces are, and what they are made of.
 pub struct Workshop<'a> {

@@ -4,8 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
+use tidemark_supervisor::program::plain;
+
 use crate::exit::{Refusal, refuse};
-use crate::run::program::plain;
 
 /// Archives are made of blocks of this size, as disks are of sectors.
 const BLOCK_BYTES: usize = 512;

@@ -18,21 +18,21 @@ use tidemark_live::shared::Shared;
 use tidemark_recording::spool::{Spool, VARIABLE};
 use tidemark_recording::{Collector, Settings, Totals};
 use tidemark_results::text;
+use tidemark_supervisor::folder::PrivateFolder;
+use tidemark_supervisor::host;
+use tidemark_supervisor::loading;
+use tidemark_supervisor::program::{self, Obstacle, plain};
+use tidemark_supervisor::recorded::{Members, Tally};
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use super::Arguments;
-use super::members::{Members, Tally};
 use super::plan::find_page_bytes;
 use super::progress::{Progress, number};
 use super::writer::Writing;
 use super::{speed, window};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output::say;
-use crate::run::files::PrivateFolder;
-use crate::run::loading;
-use crate::run::program::{self, Obstacle, plain};
-use crate::run::supervisor::exit_of;
-use crate::{host, size};
+use crate::size;
 
 /// The first window where none is asked for, ...
 const WINDOW_NS: u64 = 100_000_000;
@@ -115,7 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
             .iter()
             .for_each(|note| say!("tidemark: {note}"));
     }
-    Ok(exit_of(status))
+    Ok(Exit::of(status))
 }
 
 /// How far it has come.

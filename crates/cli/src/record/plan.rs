@@ -6,10 +6,10 @@ use std::process::Command;
 
 use tidemark_recording::Settings;
 use tidemark_recording::spool::{Spool, VARIABLE};
+use tidemark_supervisor::program::{self, Obstacle};
 
 use super::Arguments;
 use crate::exit::{Refusal, refuse};
-use crate::run::program::{self, Obstacle};
 use crate::size;
 
 /// The variable that tells where the recorder is.

@@ -10,8 +10,9 @@ use std::time::Duration;
 use rustix::fs::{FallocateFlags, OFlags, StatVfs};
 use rustix::io::Errno;
 
-use crate::exit::{Refusal, refuse};
 use tidemark_results::text::bytes;
+
+use crate::{Refusal, refuse};
 
 /// The least swap file that is worth having.
 const SWAP_BYTES_MIN: u64 = 1 << 20;
@@ -188,7 +189,7 @@ fn folder_of(path: &Path) -> Result<PathBuf, Refusal> {
             Some(parent) if parent.is_dir() => parent.to_path_buf(),
             Some(_) | None => refuse!("`--swap {shown}`: no such folder; make it or name another"),
         },
-        Err(error) => refuse!("`--swap {shown}`: {}", super::program::plain(&error)),
+        Err(error) => refuse!("`--swap {shown}`: {}", crate::program::plain(&error)),
     };
     if is_in_memory(&folder) {
         refuse!(
@@ -286,7 +287,7 @@ fn open_with(folder: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
 }
 
 fn plain(error: Errno) -> String {
-    super::program::plain(&error.into())
+    crate::program::plain(&error.into())
 }
 
 #[cfg(test)]

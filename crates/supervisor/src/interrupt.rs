@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::exit::{Exit, Refusal};
+use crate::Refusal;
+use crate::signals::end_by;
 
 /// Whether somebody wants the command to end.
 #[derive(Clone)]
@@ -61,7 +62,7 @@ impl Interrupt {
         let value = body();
         drop(hold);
         if self.is_wanted() && self.is_open.load(Ordering::Relaxed) {
-            Exit::Signal(SIGINT).leave();
+            end_by(SIGINT);
         }
         value
     }

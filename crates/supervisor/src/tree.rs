@@ -3,7 +3,7 @@
 //! Every engine holds a connection. It opens with a hello, which is answered as soon as there are
 //! frames for the newcomer, and its end is the end of the process, or of the program in it: what
 //! exec puts in its place says hello on a connection of its own. A byte in between says that the
-//! engine asks for frames, or has given up what was taken from it: see [`share`].
+//! engine asks for frames, or has given up what was taken from it: see [`tidemark_partition`].
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -11,20 +11,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use tidemark_core::share::{
-    self, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
-};
 use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
+use tidemark_partition::{
+    self as share, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
+};
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
-use super::departures::{Departures, is_over};
-use super::peers::{self, Peer};
-use super::strangers::Strangers;
-use super::supervisor::timespec;
-use super::{record, swap};
+use crate::departures::{Departures, is_over};
+use crate::peers::{self, Peer};
+use crate::strangers::Strangers;
+use crate::time::{now_ns, timespec};
+use crate::{record, swap};
 
 /// How long the frames of others are waited for before a newcomer is turned away.
 const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
@@ -746,16 +745,10 @@ fn refuse(connection: BorrowedFd<'_>) {
     let _ = control::answer(connection, grant, &[]);
 }
 
-/// The monotonic clock, which engines use too.
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::files::PrivateFolder;
+    use crate::folder::PrivateFolder;
 
     #[test]
     fn found_f7_the_swap_file_takes_no_room_once_it_is_closed() {

@@ -1,4 +1,4 @@
-//! Dividing frames among memories, where each process has a core of its own.
+//! Divides frames among memories, where each process has a core of its own.
 //!
 //! A supervisor asks when somebody comes, goes or wants more, and from time to time; what comes of
 //! it is told to engines live, and set as limits in the lab.
@@ -14,6 +14,11 @@
 //! 1. The sum of what processes hold never exceeds the total. What is taken from a process counts
 //!    as held until its engine has understood and the frames are free.
 //! 2. No process is asked to go below the floor, or below an equal share if that is less.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
 
 use alloc::vec::Vec;
 

@@ -10,13 +10,13 @@ use std::time::SystemTime;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
-use super::program::plain;
-use crate::exit::{Refusal, refuse};
+use crate::program::plain;
+use crate::{Refusal, refuse};
 
 /// The longest path a socket can have.
 const SOCKET_PATH_MAX: usize = 107;
 
-/// A folder that only this user can look into, with a socket that [all](super::peers) can reach.
+/// A folder that only this user can look into, with a socket that [all](crate::peers) can reach.
 /// It goes with this value.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PrivateFolder {

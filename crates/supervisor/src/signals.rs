@@ -2,7 +2,7 @@
 //!
 //! The program stays in the supervisor's process group, so that what the terminal sends (an
 //! interrupt typed, a change of its size) and what is sent to the whole group (by `timeout`, or a
-//! shell's `kill %1`) reaches it directly. A [`witness`](super::witness) in that group tells those
+//! shell's `kill %1`) reaches it directly. A [`witness`](crate::witness) in that group tells those
 //! from signals that reached the supervisor alone: somebody sent them to its process id, or the
 //! kernel did. The kernel tells the leader of a session alone that its terminal is gone, and under
 //! `ssh -t`, in a terminal's window or a container the supervisor is that leader.
@@ -13,12 +13,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 use signal_hook::consts::signal::*;
 use signal_hook::iterator::SignalsInfo;
+use signal_hook::low_level::{emulate_default_handler, raise};
 use tidemark_live::sys::signal::SignalSet;
 
-use super::witness::Witness;
+use crate::witness::Witness;
 
 /// What is passed on.
 const PASSED_ON: [i32; 9] = [
@@ -87,7 +88,7 @@ impl Signals {
         }
         if waiting.contains(SIGTSTP) {
             // A shell that watches the supervisor must see the job stop.
-            let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
+            let _ = emulate_default_handler(SIGTSTP);
         }
     }
 
@@ -101,6 +102,21 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.arrivals.as_fd()
     }
+}
+
+/// Dies of `signal`, so that whoever waits for this process sees what became of the program.
+pub fn end_by(signal: i32) -> ! {
+    // The program has left its own core file; one of the supervisor would replace it.
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    let _ = setrlimit(Resource::Core, none);
+    let _ = emulate_default_handler(signal);
+    // Real-time signals and a few rare ones are not in the table of defaults.
+    let _ = raise(signal);
+    // Only a signal without a deadly default gets here. Shells know its number by this status.
+    std::process::exit(128 + signal)
 }
 
 /// The signals this process ignores.

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
 use tidemark_live::sys::{Errno, personality};
 
-use crate::exit::{Refusal, refuse};
-use crate::output::say;
+use crate::{Refusal, refuse};
 
 /// What mends a kernel that is too old.
 const KERNEL: &str = "boot Linux 6.8 or later";
@@ -240,10 +239,12 @@ fn describe(error: OpenError, caller: Caller) -> Lack {
 
 /// Has what is started from here on find its mappings at the same addresses each time. Where that
 /// is forbidden, programs that hash addresses decide otherwise each time.
-pub fn keep_addresses() {
-    if let Err(error) = personality::keep_addresses() {
-        say!("tidemark: addresses stay random, and what hashes them differs: {error}");
-    }
+///
+/// # Errors
+/// It is forbidden: a line that says so.
+pub fn keep_addresses() -> Result<(), String> {
+    personality::keep_addresses()
+        .map_err(|error| format!("addresses stay random, and what hashes them differs: {error}"))
 }
 
 #[cfg(test)]

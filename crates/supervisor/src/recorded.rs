@@ -19,9 +19,9 @@ use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
 use tidemark_log::Log;
 use tidemark_recording::Birth;
 
-use crate::run::peers;
-use crate::run::strangers::parent_of;
-use crate::run::swap::wait_for_transfers;
+use crate::peers;
+use crate::strangers::parent_of;
+use crate::swap::wait_for_transfers;
 
 /// How long a fresh connection may take to say hello. Engines say it at once.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);

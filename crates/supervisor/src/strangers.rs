@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use tidemark_live::sys::status;
 
-use super::program::{self, Obstacle};
+use crate::program::{self, Obstacle};
 
 /// How often strangers are looked at, and looked for, ...
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);

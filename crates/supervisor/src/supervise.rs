@@ -1,7 +1,7 @@
 //! The supervisor: starts the program, serves its tree of processes, and waits for its end.
 //!
 //! It waits for the program that was named, as a shell does, and not for processes the program
-//! leaves running: those are handed to a [keeper](crate::keep).
+//! leaves running: those are [handed over](crate::hand_over).
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -9,13 +9,16 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Pid;
 
-use super::program::plain;
-use super::signals::Signals;
-use super::tree::Tree;
-use crate::exit::{Refusal, refuse};
+use tidemark_results::Ending;
+
+use crate::program::plain;
+use crate::signals::Signals;
+use crate::time::timespec;
+use crate::tree::Tree;
+use crate::{Refusal, refuse};
 
 /// How the program ended, and after how long.
 #[derive(Clone, Copy, Debug)]
@@ -65,12 +68,12 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
     }
 }
 
-/// How the program ended, as this command ends.
-pub fn exit_of(status: ExitStatus) -> crate::exit::Exit {
+/// How the program ended, as records have it.
+pub fn ending_of(status: ExitStatus) -> Ending {
     match (status.code(), status.signal()) {
-        (Some(code), _) => crate::exit::Exit::Status(code),
-        (None, Some(signal)) => crate::exit::Exit::Signal(signal),
-        (None, None) => crate::exit::Exit::Refused,
+        (Some(code), _) => Ending::Status(code),
+        (None, Some(signal)) => Ending::Signal(signal),
+        (None, None) => Ending::Gone,
     }
 }
 
@@ -110,13 +113,5 @@ fn wait_for(signals: &Signals, tree: Option<&mut Tree>) {
             // An interrupted wait is one that ended early.
             let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], limit.as_ref());
         }
-    }
-}
-
-/// A duration as system calls take it.
-pub fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: duration.as_secs() as i64,
-        tv_nsec: i64::from(duration.subsec_nanos()),
     }
 }

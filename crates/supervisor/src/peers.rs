@@ -6,8 +6,8 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::departures::life_of;
-use super::strangers::parent_of;
+use crate::departures::life_of;
+use crate::strangers::parent_of;
 
 /// How many generations are gone back.
 const ANCESTORS_MAX: usize = 64;

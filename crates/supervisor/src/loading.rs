@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use super::files::PrivateFolder;
+use crate::folder::PrivateFolder;
 
 /// The linker of 32-bit programs.
 const LINKER_32: &str = "/lib/ld-linux.so.2";
@@ -122,7 +122,7 @@ fn empty_library() -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::program::{Obstacle, find_obstacle};
+    use crate::program::{Obstacle, find_obstacle};
 
     #[test]
     fn our_library_comes_first_and_once() {

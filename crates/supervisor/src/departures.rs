@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tidemark_live::sys::pidfd::{self, End};
 use tidemark_results::{Ending, ProcessRecord};
 
-use super::supervisor::timespec;
+use crate::time::timespec;
 
 /// A process that still lives so long after its engine has gone runs another program.
 const REPLACED_AFTER: Duration = Duration::from_millis(100);
