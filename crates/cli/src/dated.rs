@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tidemark_results::dated::Machine;
-use tidemark_supervisor::host;
+use tidemark_supervisor::{host, room};
 
 use crate::exit::{Refusal, refuse};
 use crate::files;
@@ -35,7 +35,7 @@ pub fn machine() -> Machine {
         kernel: format!("{} {}", field(system.release()), field(system.machine())),
         processor: model.map(|model| model.trim_start_matches([' ', '\t', ':']).to_owned()),
         processors: host::processors(),
-        memory_bytes: crate::size::physical_memory_bytes(),
+        memory_bytes: room::physical_memory_bytes(),
     }
 }
 

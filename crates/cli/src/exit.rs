@@ -7,7 +7,7 @@ use tidemark_supervisor::{signals, supervise};
 
 use crate::output;
 
-pub use tidemark_supervisor::{Refusal, refuse};
+pub use tidemark_results::{Refusal, refuse};
 
 /// How the command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

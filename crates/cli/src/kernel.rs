@@ -10,13 +10,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use tidemark_lab::names::{check_load, find_live_policy};
+use tidemark_results::quantity;
 use tidemark_results::{Ending, RunRecord, SCHEMA, Statistics};
 use tidemark_supervisor::folder::PrivateFolder;
 use tidemark_supervisor::program::plain;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
-use crate::{policies, replay, size};
 use image::Image;
 use machine::{End, Machine, Outputs};
 
@@ -172,10 +173,10 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
             running.policy
         );
     }
-    policies::find_live(&running.policy)?;
-    replay::plan::check_load(&running.load_control)?;
-    let memory_bytes = size::parse("--memory", &running.memory)?;
-    let swap_bytes = size::parse("--swap-size", &running.swap_size)?;
+    find_live_policy(&running.policy)?;
+    check_load(&running.load_control)?;
+    let memory_bytes = quantity::parse("--memory", &running.memory)?;
+    let swap_bytes = quantity::parse("--swap-size", &running.swap_size)?;
     let words = words(running)?;
     let folder = PrivateFolder::new()?;
     let image = match &running.image {

@@ -38,7 +38,6 @@ mod record;
 mod replay;
 mod report;
 mod run;
-mod size;
 mod systems;
 mod traces;
 mod views;

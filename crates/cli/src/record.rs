@@ -5,7 +5,7 @@
 //! of all its processes made a trace of ([`tidemark_recording`]) on another processor.
 //!
 //! [`live`] does without Valgrind: the engine of `tidemark run` writes the logs of its processes,
-//! the [`members`].
+//! the [members](tidemark_supervisor::recorded).
 
 mod live;
 mod plan;

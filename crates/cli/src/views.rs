@@ -1,7 +1,6 @@
 //! What the commands that show traces have in common: reading with progress, and the forms in
 //! which results are given out.
 
-mod amounts;
 mod progress;
 
 use std::io::IsTerminal;
@@ -17,9 +16,6 @@ use tidemark_trace::Error;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::{files, output, traces};
 
-pub use amounts::{
-    check_sizes, parse_amounts, parse_memories, parse_memory, parse_sampling, parse_sizes,
-};
 pub use progress::Progress;
 
 /// The trace that is shown.

@@ -9,9 +9,9 @@ use std::time::SystemTime;
 
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
+use tidemark_results::{Refusal, refuse};
 
 use crate::program::plain;
-use crate::{Refusal, refuse};
 
 /// The longest path a socket can have.
 const SOCKET_PATH_MAX: usize = 107;

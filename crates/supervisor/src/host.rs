@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
 use tidemark_live::sys::{Errno, personality};
 
-use crate::{Refusal, refuse};
+use tidemark_results::{Refusal, refuse};
 
 /// What mends a kernel that is too old.
 const KERNEL: &str = "boot Linux 6.8 or later";

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use tidemark_results::Refusal;
 
-use crate::Refusal;
 use crate::signals::end_by;
 
 /// Whether somebody wants the command to end.

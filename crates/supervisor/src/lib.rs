@@ -8,12 +8,13 @@
 //! [`signals`] passes on signals, with the help of a [`witness`]. [`departures`], [`peers`] and
 //! [`strangers`] know the processes that end, that connect, and that never do. [`recorded`] serves
 //! processes that are recorded. [`host`], [`program`] and [`room`] tell what this machine and a
-//! program permit.
+//! program permit, and [`checks`] all of it.
 //!
-//! It knows no command line. What can't be done is a [`Refusal`].
+//! It knows no command line. What can't be done is a [`Refusal`](tidemark_results::Refusal).
 
 #![forbid(unsafe_code)]
 
+pub mod checks;
 mod departures;
 pub mod folder;
 pub mod hand_over;
@@ -25,7 +26,6 @@ mod peers;
 pub mod program;
 mod record;
 pub mod recorded;
-mod refusal;
 pub mod room;
 pub mod signals;
 mod strangers;
@@ -34,5 +34,3 @@ pub mod swap;
 mod time;
 pub mod tree;
 pub mod witness;
-
-pub use refusal::Refusal;

@@ -8,13 +8,22 @@ use std::process::Command;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_live::shared::Shared;
 use tidemark_live::{control, disk};
+use tidemark_results::{Refusal, refuse};
 
 use crate::folder::PrivateFolder;
 use crate::program::plain;
 use crate::supervise::{End, ending_of, supervise};
 use crate::swap::Swap;
 use crate::tree::{Books, Tree};
-use crate::{Refusal, hand_over, loading, refuse};
+use crate::{hand_over, loading};
+
+/// The least memory a run can have. A process has up to 64 pages on their way in and as many on
+/// their way out; with a shell and a few tools at a time, less than this leaves none to work with.
+pub const MEMORY_BYTES_MIN: u64 = 4 << 20;
+
+/// How much address space the pool of `--malloc pool` takes in step: always as much, since what an
+/// allocator does depends on it.
+pub const STEP_POOL_BYTES: u64 = 4 << 30;
 
 /// What it takes to manage a program.
 #[derive(Debug)]

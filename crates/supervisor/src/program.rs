@@ -11,7 +11,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::{Refusal, refuse};
+use tidemark_results::{Refusal, refuse};
 
 /// How many scripts may name each other as interpreters, as in the kernel.
 const INTERPRETERS_MAX: u32 = 5;

@@ -13,6 +13,15 @@ pub fn available_bytes() -> u64 {
     left.chain(machine).min().unwrap_or(u64::MAX)
 }
 
+/// The size of the machine's physical memory in bytes.
+pub fn physical_memory_bytes() -> u64 {
+    let system = rustix::system::sysinfo();
+    // The fields are of the machine's word size, which is not `u64` everywhere.
+    #[allow(clippy::useless_conversion)]
+    let total = u64::from(system.totalram);
+    total * u64::from(system.mem_unit)
+}
+
 /// What `/proc/meminfo` says is available, in bytes.
 fn available_of_machine(text: &str) -> Option<u64> {
     let line = text
@@ -89,6 +98,7 @@ mod tests {
         assert_eq!(available_of_machine(text), Some(2 << 20));
         assert_eq!(available_of_machine("MemTotal: 3 kB\n"), None);
         assert!(available_bytes() > 1 << 20);
+        assert!(physical_memory_bytes() > 1 << 24);
     }
 
     #[test]

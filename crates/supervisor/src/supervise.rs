@@ -13,12 +13,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Pid;
 
 use tidemark_results::Ending;
+use tidemark_results::{Refusal, refuse};
 
 use crate::program::plain;
 use crate::signals::Signals;
 use crate::time::timespec;
 use crate::tree::Tree;
-use crate::{Refusal, refuse};
 
 /// How the program ended, and after how long.
 #[derive(Clone, Copy, Debug)]

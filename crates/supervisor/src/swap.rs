@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use tidemark_results::text::bytes;
 
-use crate::{Refusal, refuse};
+use tidemark_results::{Refusal, refuse};
 
 /// The least swap file that is worth having.
 const SWAP_BYTES_MIN: u64 = 1 << 20;

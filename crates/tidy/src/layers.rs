@@ -6,7 +6,7 @@ use crate::tree::Tree;
 
 /// What each crate may depend on, of our own. Below stands before above, so that the table itself
 /// can have no cycle; [`check`] holds it to that.
-const MAY_SEE: [(&str, &[&str]); 22] = [
+const MAY_SEE: [(&str, &[&str]); 24] = [
     ("core", &[]),
     ("trace", &[]),
     ("results", &[]),
@@ -46,7 +46,23 @@ const MAY_SEE: [(&str, &[&str]); 22] = [
         "supervisor",
         &["core", "partition", "live", "log", "recording", "results"],
     ),
-    ("hostbench", &["live", "results"]),
+    ("hostbench", &["core", "supervisor", "live", "results"]),
+    (
+        "experiment",
+        &["core", "trace", "lab", "supervisor", "hostbench", "results"],
+    ),
+    (
+        "comparison",
+        &[
+            "core",
+            "trace",
+            "lab",
+            "live",
+            "supervisor",
+            "hostbench",
+            "results",
+        ],
+    ),
     ("shim", &["core", "pagers", "live"]),
     ("pool", &[]),
     ("capi", &["core", "pagers", "live"]),
@@ -70,6 +86,8 @@ const MAY_SEE: [(&str, &[&str]); 22] = [
             "live",
             "hostbench",
             "supervisor",
+            "experiment",
+            "comparison",
             "vmufat",
             "tui",
             "report",

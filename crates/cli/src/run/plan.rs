@@ -5,26 +5,19 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
+use tidemark_lab::names::find_live_policy;
 use tidemark_live::control;
+use tidemark_results::quantity;
 use tidemark_results::text::bytes;
-use tidemark_supervisor::management::Management;
+use tidemark_supervisor::management::{MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES};
 use tidemark_supervisor::{host, program, swap};
 
 use super::{Arguments, Malloc};
 use crate::exit::{Refusal, refuse};
 use crate::files::OutputFile;
-use crate::{policies, size};
 
 /// The policy of runs that name none.
 pub const POLICY_DEFAULT: &str = "tidemark";
-
-/// The least memory a run can have. A process has up to 64 pages on their way in and as many on
-/// their way out; with a shell and a few tools at a time, less than this leaves none to work with.
-pub const MEMORY_BYTES_MIN: u64 = 4 << 20;
-
-/// How much address space the pool of `--malloc pool` takes in step: always as much, since what an
-/// allocator does depends on it.
-pub const STEP_POOL_BYTES: u64 = 4 << 30;
 
 /// Everything a run needs.
 #[derive(Debug)]
@@ -47,9 +40,9 @@ impl Plan {
     /// Plans the run that `arguments` ask for.
     pub fn new(arguments: &Arguments) -> Result<Plan, Refusal> {
         let memory_bytes = plan_memory(&arguments.memory)?;
-        let parse_swap = |text: &String| size::parse("--swap-size", text);
+        let parse_swap = |text: &String| quantity::parse("--swap-size", text);
         let swap_bytes = arguments.swap_size.as_ref().map(parse_swap).transpose()?;
-        let policy = policies::find_live(&arguments.policy)
+        let policy = find_live_policy(&arguments.policy)
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?
             .name;
         let path = program::find(&arguments.program[0])?;
@@ -130,7 +123,7 @@ fn manage(
 }
 
 fn plan_memory(text: &str) -> Result<u64, Refusal> {
-    let memory_bytes = size::parse("--memory", text)?;
+    let memory_bytes = quantity::parse("--memory", text)?;
     if memory_bytes < MEMORY_BYTES_MIN {
         refuse!(
             "`--memory {text}`: too small; the least that works is {}M",

@@ -1,33 +1,24 @@
 //! `tidemark experiment`: published measurements, reproduced, and how ours compare.
 //!
-//! [`catalog`] knows the experiments, [`mod@file`] what can be said in one, [`plan`] looks up what
-//! one names, [`workload`] makes its traces, [`mod@run`] makes its runs and has its claims judged;
-//! [`locks`] and [`live`] make those that are no replays.
-
-mod catalog;
-mod file;
-mod live;
-mod locks;
-mod once;
-mod plan;
-mod run;
-mod workload;
+//! [`tidemark_experiment`] makes them.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use clap::Args;
+use tidemark_experiment::catalog::Catalog;
+use tidemark_experiment::file::Mode;
+use tidemark_experiment::make_all;
+use tidemark_experiment::plan::Plan;
+use tidemark_experiment::workload::{Teller, Workshop};
 use tidemark_report::picture::experiment::pictures;
 use tidemark_report::{experiment, terminal};
-use tidemark_results::experiment::{ExperimentRecord, ExperimentsRecord, LeftOut, SCHEMA};
+use tidemark_results::experiment::{ExperimentsRecord, SCHEMA};
 use tidemark_results::text;
 
-use self::catalog::Catalog;
-use self::plan::{Mode, Plan};
-use self::workload::Workshop;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
 use crate::output::say;
+use crate::views::Progress;
 use crate::{dated, output};
 
 /// Reproduces published measurements and rates each claim
@@ -94,6 +85,15 @@ impl Files for Arguments {
     }
 }
 
+/// Lines go to stderr, and progress to the terminal.
+const TELLER: Teller = Teller {
+    say: |line| say!("{line}"),
+    progress: || {
+        let mut progress = Progress::new();
+        Box::new(move |what, part| progress.show(what, part))
+    },
+};
+
 /// Makes the experiments, or lists them.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     if let Some(path) = &arguments.from {
@@ -119,8 +119,23 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let plans: Vec<(&str, Plan)> = plans.collect::<Result<_, Refusal>>()?;
     let folder = arguments.traces.clone();
     let folder = folder.unwrap_or_else(Workshop::usual_folder);
-    let workshop = Workshop::new(folder, &catalog, mode)?;
-    let record = make_all(&plans, &workshop)?;
+    let workshop = Workshop::new(folder, &catalog, mode, TELLER)?;
+    let began = (dated::now(), dated::commit(), dated::machine());
+    let made = make_all(&plans, &workshop)?;
+    let (date, commit, machine) = began;
+    let record = ExperimentsRecord {
+        schema: SCHEMA.into(),
+        tidemark: env!("CARGO_PKG_VERSION").into(),
+        date,
+        commit,
+        machine,
+        mode: match mode {
+            Mode::Quick => "quick".into(),
+            Mode::Full => "full".into(),
+        },
+        experiments: made.experiments,
+        left_out: made.left_out,
+    };
     give(&arguments, &record)
 }
 
@@ -132,59 +147,6 @@ fn read(path: &Path) -> Result<ExperimentsRecord, Refusal> {
             .map_err(|told| Refusal::new(format!("`--from {shown}`: {told}"))),
         Err(error) => refuse!("`--from {shown}`: {error}; name a file like those of bench/runs"),
     }
-}
-
-fn make_all(plans: &[(&str, Plan)], workshop: &Workshop<'_>) -> Result<ExperimentsRecord, Refusal> {
-    let mut record = ExperimentsRecord {
-        schema: SCHEMA.into(),
-        tidemark: env!("CARGO_PKG_VERSION").into(),
-        date: dated::now(),
-        commit: dated::commit(),
-        machine: dated::machine(),
-        mode: match workshop.mode {
-            Mode::Quick => "quick".into(),
-            Mode::Full => "full".into(),
-        },
-        experiments: vec![],
-        left_out: vec![],
-    };
-    let mut number = 0;
-    // What is measured live has the machine to itself.
-    for group in plans.chunk_by(|(_, one), (_, other)| one.is_live() == other.is_live()) {
-        let recorded = group.iter().filter(|(_, plan)| !plan.is_live());
-        let traces: Vec<_> = recorded.flat_map(|(_, plan)| &plan.file.trace).collect();
-        let made: Result<(), Refusal> = workshop.ahead(&traces, || {
-            for (name, plan) in group {
-                number += 1;
-                let runs = plan.trials.len();
-                say!("{number} of {}: {name}, {runs} runs", plans.len());
-                match make(name, plan, workshop) {
-                    Ok(made) => record.experiments.push(made),
-                    Err(refusal) if plans.len() == 1 => refuse!("experiment `{name}`: {refusal}"),
-                    Err(refusal) => {
-                        say!("{name} is left out: {refusal}");
-                        record.left_out.push(LeftOut {
-                            name: (*name).to_owned(),
-                            reason: refusal.to_string(),
-                        });
-                    }
-                }
-            }
-            Ok(())
-        });
-        made?;
-    }
-    match record.experiments.is_empty() {
-        true => refuse!("no experiment could be made; each says why above"),
-        false => Ok(record),
-    }
-}
-
-fn make(name: &str, plan: &Plan, workshop: &Workshop<'_>) -> Result<ExperimentRecord, Refusal> {
-    let begin = Instant::now();
-    let mut record = run::make(name, plan, workshop)?;
-    record.took_s = begin.elapsed().as_secs_f64();
-    Ok(record)
 }
 
 fn give(arguments: &Arguments, record: &ExperimentsRecord) -> Result<Exit, Refusal> {

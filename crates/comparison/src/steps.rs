@@ -7,17 +7,15 @@ use std::time::Duration;
 use tidemark_hostbench::child;
 use tidemark_live::control;
 use tidemark_live::sys::measure;
-use tidemark_results::RunRecord;
 use tidemark_results::compare::Counts;
+use tidemark_results::{Refusal, RunRecord, refuse};
 use tidemark_supervisor::host;
 use tidemark_supervisor::interrupt::Interrupt;
 use tidemark_supervisor::loading::preload;
+use tidemark_supervisor::management::STEP_POOL_BYTES;
 use tidemark_supervisor::program::plain;
 
-use super::plan::Plan;
-use crate::exit::{Refusal, refuse};
-use crate::output::{self, say};
-use crate::run::plan::STEP_POOL_BYTES;
+use crate::plan::Plan;
 
 /// How long one step may take.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
@@ -46,6 +44,7 @@ const INTERPRETERS: [&str; 4] = [
 /// A place to work, and the commands.
 pub struct Steps<'a> {
     plan: &'a Plan<'a>,
+    say: fn(&str),
     tidemark: PathBuf,
     folder: PathBuf,
     interrupt: Interrupt,
@@ -53,7 +52,7 @@ pub struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     /// Makes a folder for what the steps leave, which goes with this value.
-    pub fn new(plan: &'a Plan<'a>) -> Result<Steps<'a>, Refusal> {
+    pub fn new(plan: &'a Plan<'a>, say: fn(&str)) -> Result<Steps<'a>, Refusal> {
         let name = format!("tidemark-compare-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         if let Err(error) = std::fs::create_dir(&folder) {
@@ -64,10 +63,13 @@ impl<'a> Steps<'a> {
         };
         if plan.is_in_step {
             // Recording and runs then have the same ones.
-            output::keep_addresses();
+            if let Err(told) = host::keep_addresses() {
+                say(&told);
+            }
         }
         Ok(Steps {
             plan,
+            say,
             tidemark,
             folder,
             interrupt: Interrupt::catch()?,
@@ -76,13 +78,13 @@ impl<'a> Steps<'a> {
 
     /// Says on stderr what is being done.
     pub fn say(&self, what: &str) {
-        say!("tidemark: {what}");
+        (self.say)(what);
     }
 
     /// Records the program, unless there is a trace of it.
     pub fn record(&self) -> Result<PathBuf, Refusal> {
-        let arguments = self.plan.arguments;
-        let trace = match &arguments.trace {
+        let order = self.plan.order;
+        let trace = match &order.trace {
             Some(path) if path.exists() => return Ok(path.clone()),
             Some(path) => path.clone(),
             None => self.folder.join("trace.tide"),
@@ -106,7 +108,7 @@ impl<'a> Steps<'a> {
         }
         command.push(self.tidemark.clone().into());
         command.extend(["record".into(), "-o".into(), trace.clone().into()]);
-        if arguments.exact || self.plan.is_in_step {
+        if order.is_exact || self.plan.is_in_step {
             command.push("--exact".into());
         }
         self.run(command, "recording")?;
@@ -189,10 +191,10 @@ impl<'a> Steps<'a> {
         command.extend([self.tidemark.clone().into(), "run".into()]);
         // In bytes: a number alone would be that of pages.
         command.extend(["--memory".into(), memory_bytes.to_string().into()]);
-        if let Some(path) = &self.plan.arguments.swap {
+        if let Some(path) = &self.plan.order.swap {
             command.extend(["--swap".into(), path.into()]);
         }
-        if let Some(size) = &self.plan.arguments.swap_size {
+        if let Some(size) = &self.plan.order.swap_size {
             command.extend(["--swap-size", size].map(OsString::from));
         }
     }

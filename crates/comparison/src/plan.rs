@@ -1,33 +1,26 @@
 //! What a comparison is asked for, checked before anything is started.
 
 use std::ffi::OsString;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
-use tidemark_lab::systems::plain::TIDEMARK;
+use tidemark_hostbench::calibrate;
+use tidemark_lab::amounts::parse_memories;
+use tidemark_lab::names::{find_live_policy, parse_disk};
+use tidemark_lab::study::{NamedDisk, Replay};
+use tidemark_lab::world::DiskModel;
 use tidemark_lab::world::disk::table::Table;
-use tidemark_lab::world::{DiskModel, PolicyChoice, Scheduler, Watch};
 use tidemark_live::engine::MAPPED_BYTES_LEAST;
 use tidemark_results::text::bytes;
-use tidemark_supervisor::host;
-use tidemark_supervisor::program;
+use tidemark_results::{Refusal, quantity, refuse};
+use tidemark_supervisor::management::MEMORY_BYTES_MIN;
+use tidemark_supervisor::{host, program};
 use tidemark_trace::private::{Extent, LARGE_BYTES_LEAST};
 
-use super::Arguments;
-use crate::doctor::calibrate;
-use crate::exit::{Refusal, refuse};
-use crate::run::plan::MEMORY_BYTES_MIN;
-use crate::views::parse_memories;
-use crate::{policies, replay, size};
+use crate::Order;
 
 /// The disk that is measured where live runs swap.
 pub const MEASURED: &str = "measured";
 
-/// The seed of a live engine's policy.
-const SEED: u64 = 1;
-/// How many replays are made of each case: the disk's delays are not the same twice.
-const DRAWS: u64 = 5;
 /// The most live runs of one case.
 const RUNS_MAX: u32 = 100;
 // The lab and the live engine leave the same mappings alone in step.
@@ -36,7 +29,7 @@ const _: () = assert!(MAPPED_BYTES_LEAST as u64 == LARGE_BYTES_LEAST);
 /// What is asked for.
 pub struct Plan<'a> {
     /// As it was said.
-    pub arguments: &'a Arguments,
+    pub order: &'a Order,
     /// Where the program was found.
     path: PathBuf,
     /// The policies.
@@ -51,32 +44,32 @@ pub struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// The plan, if it can be one.
-    pub fn new(arguments: &'a Arguments) -> Result<Plan<'a>, Refusal> {
-        if !(1..=RUNS_MAX).contains(&arguments.runs) {
-            refuse!("`--runs {}`: takes 1 to {RUNS_MAX}", arguments.runs);
+    pub fn new(order: &'a Order) -> Result<Plan<'a>, Refusal> {
+        if !(1..=RUNS_MAX).contains(&order.runs) {
+            refuse!("`--runs {}`: takes 1 to {RUNS_MAX}", order.runs);
         }
         let mut policies = vec![];
-        for name in arguments.policy.iter().map(|name| name.trim()) {
-            let found = policies::find_live(name)
+        for name in order.policies.iter().map(|name| name.trim()) {
+            let found = find_live_policy(name)
                 .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?;
             policies.push(found.name);
         }
-        let path = program::find(&arguments.program[0])?;
+        let path = program::find(&order.program[0])?;
         let plan = Plan {
-            arguments,
+            order,
             path,
             policies,
-            disk: find_disk(arguments)?,
-            is_in_step: arguments.in_step,
-            runs: arguments.runs,
+            disk: find_disk(order)?,
+            is_in_step: order.is_in_step,
+            runs: order.runs,
         };
         // A recording takes minutes: what can be told before it is.
         plan.parse_sizes(None)?;
-        if let Some(text) = &arguments.swap_size {
-            size::parse("--swap-size", text)?;
+        if let Some(text) = &order.swap_size {
+            quantity::parse("--swap-size", text)?;
         }
         let shim = host::find_shim()?;
-        if arguments.in_step {
+        if order.is_in_step {
             host::find_pool(&shim)?;
         }
         if let Some(obstacle) = program::find_obstacle(&plan.path) {
@@ -91,7 +84,7 @@ impl<'a> Plan<'a> {
     /// The program and its arguments, as each step is given them. Valgrind calls a program by the
     /// path that it was found at; in step it has that name live, too.
     pub fn command(&self) -> Vec<OsString> {
-        let mut words = self.arguments.program.clone();
+        let mut words = self.order.program.clone();
         if self.is_in_step {
             words[0] = self.path.clone().into();
         }
@@ -111,50 +104,9 @@ impl<'a> Plan<'a> {
         self.parse_sizes(Some(replay.footprint_pages(1) * replay.page_bytes()))
     }
 
-    /// Where the random numbers of each replay start. Disks draw their delays from them.
-    pub fn seeds(&self) -> RangeInclusive<u64> {
-        match self.is_in_step {
-            true => SEED..=SEED,
-            false => SEED..=DRAWS,
-        }
-    }
-
-    /// What the lab is to run, where an instruction takes so many picoseconds.
-    pub fn order(
-        &self,
-        policy: &str,
-        memory_pages: &[u32],
-        instruction_ps: u64,
-        seed: u64,
-    ) -> ReplayOrder {
-        ReplayOrder {
-            systems: vec![TIDEMARK.with_instructions_of(instruction_ps)],
-            memory_pages: memory_pages.to_vec(),
-            wired_pages: 0,
-            copies: 1,
-            processors: match self.is_in_step {
-                true => 1,
-                false => host::processors() as u32,
-            },
-            scheduler: Scheduler::default(),
-            swap_disk: self.disk.clone(),
-            file_disk: None,
-            seed,
-            policy: Some(PolicyChoice {
-                name: policy.into(),
-                knobs: vec![],
-            }),
-            load: None,
-            watch: Watch {
-                sample_ns: 0,
-                is_logging: self.is_in_step,
-            },
-        }
-    }
-
     /// The program and its arguments.
     pub fn words(&self) -> Vec<String> {
-        let words = self.arguments.program.iter();
+        let words = self.order.program.iter();
         words
             .map(|word| word.to_string_lossy().into_owned())
             .collect()
@@ -201,7 +153,7 @@ impl<'a> Plan<'a> {
                 Some(_) | None => refuse!("`--memory {part}`: too small; {LEAST}"),
             }
         };
-        let memory = &self.arguments.memory;
+        let memory = &self.order.memory;
         // Shares of a whole that is not known are taken for large enough.
         let whole_bytes = whole_bytes.unwrap_or(1 << 40);
         parse_memories("--memory", memory, PAGE_BYTES, whole_bytes, check)
@@ -209,17 +161,17 @@ impl<'a> Plan<'a> {
 }
 
 /// The disk that is asked for.
-fn find_disk(arguments: &Arguments) -> Result<NamedDisk, Refusal> {
-    if arguments.disk != MEASURED {
-        return replay::parse_disk("--disk", &arguments.disk);
+fn find_disk(order: &Order) -> Result<NamedDisk, Refusal> {
+    if order.disk != MEASURED {
+        return parse_disk("--disk", &order.disk);
     }
     let name = MEASURED.into();
-    if arguments.in_step {
+    if order.is_in_step {
         // Nobody waits for a disk in step.
         let model = DiskModel::INSTANT;
         return Ok(NamedDisk { name, model });
     }
-    let measured = calibrate::measure_swap(arguments.swap.as_deref());
+    let measured = calibrate::measure_swap(order.swap.as_deref());
     let table = match &measured {
         Ok(latencies) => Table::from_latencies(latencies),
         Err(error) => refuse!("`--disk {MEASURED}`: {error}; name another, like `--disk ssd`"),

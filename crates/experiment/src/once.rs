@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::exit::Refusal;
+use tidemark_results::Refusal;
 
 /// How far a thing is: under way, or made or refused.
 type State = Option<Result<(), Refusal>>;

@@ -13,17 +13,27 @@ use std::time::{Duration, Instant};
 
 use tidemark_hostbench::child;
 use tidemark_hostbench::plan::Prepared;
+use tidemark_results::{Refusal, refuse};
 use tidemark_supervisor::host;
 use tidemark_supervisor::interrupt::Interrupt;
 use tidemark_supervisor::program::{self, plain};
 use tidemark_trace::container::VERSION;
 
-use super::catalog::Catalog;
-use super::file::{Need, Trace};
-use super::once::Once;
-use super::plan::Mode;
-use crate::exit::{Refusal, refuse};
-use crate::output::say;
+use crate::catalog::Catalog;
+use crate::file::{Mode, Need, Trace};
+use crate::once::Once;
+
+/// Progress that is shown: what is being done, and the share that is done, from 0 to 1.
+pub type Progress = Box<dyn FnMut(&str, f64) + Send>;
+
+/// Who is told what is being done.
+#[derive(Clone, Copy)]
+pub struct Teller {
+    /// Takes a line.
+    pub say: fn(&str),
+    /// Begins to show progress, until it is dropped.
+    pub progress: fn() -> Progress,
+}
 
 /// Where traces are, and what they are made of.
 pub struct Workshop<'a> {
@@ -33,6 +43,8 @@ pub struct Workshop<'a> {
     pub catalog: &'a Catalog,
     /// Which traces are meant.
     pub mode: Mode,
+    /// Who is told what is being done.
+    pub teller: Teller,
     /// Whether somebody wants the command to end.
     pub interrupt: Interrupt,
     made: Once,
@@ -75,7 +87,12 @@ impl Drop for Work {
 
 impl<'a> Workshop<'a> {
     /// A workshop that keeps its traces in `folder`.
-    pub fn new(folder: PathBuf, catalog: &'a Catalog, mode: Mode) -> Result<Self, Refusal> {
+    pub fn new(
+        folder: PathBuf,
+        catalog: &'a Catalog,
+        mode: Mode,
+        teller: Teller,
+    ) -> Result<Self, Refusal> {
         // Programs run elsewhere: a path from here would be another there.
         let made = fs::create_dir_all(&folder).and_then(|()| folder.canonicalize());
         let folder = match made {
@@ -86,6 +103,7 @@ impl<'a> Workshop<'a> {
             folder,
             catalog,
             mode,
+            teller,
             interrupt: Interrupt::open()?,
             made: Once::default(),
         })
@@ -251,7 +269,11 @@ impl<'a> Workshop<'a> {
     fn make_trace(&self, task: &Task<'_>, work: &Path) -> Result<(), Refusal> {
         let begin = Instant::now();
         let (recipe, path, name) = (&task.recipe, &task.path, &task.trace.name);
-        say!("{name}: {} {}", recipe.verb, recipe.words.join(" "));
+        (self.teller.say)(&format!(
+            "{name}: {} {}",
+            recipe.verb,
+            recipe.words.join(" ")
+        ));
         let own = match std::env::current_exe() {
             Ok(own) => own,
             Err(error) => refuse!("this command's own file can't be found: {}", plain(&error)),
@@ -274,7 +296,8 @@ impl<'a> Workshop<'a> {
         if let Err(error) = fs::rename(&part, path) {
             refuse!("`{}`: {}", path.display(), plain(&error));
         }
-        say!("{name}: made in {:.0} s", begin.elapsed().as_secs_f64());
+        let seconds = begin.elapsed().as_secs_f64();
+        (self.teller.say)(&format!("{name}: made in {seconds:.0} s"));
         Ok(())
     }
 

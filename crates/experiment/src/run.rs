@@ -1,35 +1,26 @@
 //! Makes an experiment's runs and judges its claims.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
+use tidemark_lab::amounts::parse_memory;
+use tidemark_lab::names::unrunnable;
 use tidemark_lab::study::claims::judge;
 use tidemark_lab::study::lifetimes::{Wish, measure_curves};
 use tidemark_lab::study::{
     Assumed, Named, Study, Trial, Unrunnable, Wanted, count_peak_pages, run_trials,
 };
-use tidemark_lab::world::{self, Disks, Scenario, Script, WorldError};
+use tidemark_lab::world::{self, Disks, Scenario, WorldError};
 use tidemark_results::analysis::TimeUnit;
 use tidemark_results::experiment::{ExperimentRecord, ProgramFacts};
 use tidemark_results::text;
-use tidemark_trace::Reader;
+use tidemark_results::{Refusal, refuse};
 
-use super::file::{File, Kind, Program};
-use super::plan::{Draft, Plan, Terms, parse_advice, usual_programs};
-use super::workload::Workshop;
-use super::{live, locks};
-use crate::exit::{Refusal, refuse};
-use crate::replay::unrunnable;
-use crate::views::{Progress, parse_memory};
-
-/// A trace that has been read.
-pub struct Read {
-    name: String,
-    /// What its processes do.
-    pub script: Arc<Script>,
-    /// What ran.
-    pub facts: ProgramFacts,
-}
+use crate::file::{File, Kind, Program};
+use crate::plan::{Draft, Plan, Terms, parse_advice};
+use crate::reading::{Read, read};
+use crate::workload::Workshop;
+use crate::{live, locks};
 
 /// Makes the experiment, its traces first.
 pub fn make(name: &str, plan: &Plan, workshop: &Workshop<'_>) -> Result<ExperimentRecord, Refusal> {
@@ -49,10 +40,10 @@ pub fn make(name: &str, plan: &Plan, workshop: &Workshop<'_>) -> Result<Experime
         pictures: plan.pictures.clone(),
         ..ExperimentRecord::default()
     };
-    let progress = Mutex::new(Progress::new());
+    let progress = Mutex::new((workshop.teller.progress)());
     let show = |what: &str, part: f64| {
         if let Ok(mut progress) = progress.lock() {
-            progress.show(what, part);
+            progress(what, part);
         }
     };
     match file.kind {
@@ -88,7 +79,7 @@ fn replay(
     show("peak", 0.0);
     let first = plan.trials.iter().find_map(|draft| draft.terms.as_ref());
     let first = first.expect("every replay has terms");
-    let programs = programs(&usual_programs(file), 1, &reads);
+    let programs = programs(&file.usual_programs(), 1, &reads);
     let peak = count_peak_pages(programs, first.processors, first.scheduler);
     let fail = |system, memory_pages, error| {
         unrunnable(
@@ -168,29 +159,6 @@ fn curves(
         source: facts.source.clone(),
     }];
     Ok(())
-}
-
-/// Reads a trace, and what is told of it.
-pub fn read(name: &str, path: &Path) -> Result<Read, Refusal> {
-    let opened = Reader::open(path).and_then(|mut reader| {
-        let script = Script::read(&mut reader)?;
-        reader.check_ending()?;
-        Ok((reader.header().clone(), script))
-    });
-    let (header, script) =
-        opened.map_err(|error| Refusal::new(format!("`{}`: {error}", path.display())))?;
-    Ok(Read {
-        name: name.into(),
-        facts: ProgramFacts {
-            name: name.into(),
-            command: header.command,
-            records: script.len() as u64,
-            pages: script.pages(),
-            processes: script.process_count() as u64,
-            source: header.source,
-        },
-        script: Arc::new(script),
-    })
 }
 
 fn trial(draft: &Draft, file: &File, reads: &[Read], peak_bytes: u64) -> Result<Trial, Refusal> {

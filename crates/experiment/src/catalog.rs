@@ -4,16 +4,16 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use tidemark_core::policy::registry::collect_near;
+use tidemark_lab::names::hint;
+use tidemark_results::{Refusal, refuse};
 
-use super::file::{self, File};
-use crate::exit::{Refusal, refuse};
-use crate::policies::hint;
+use crate::file::{self, File};
 
 macro_rules! embedded {
     ($folder:literal, $ending:literal, $($name:literal)*) => {
         &[$((
             $name,
-            include_str!(concat!("../../../../bench/", $folder, "/", $name, $ending)),
+            include_str!(concat!("../../../bench/", $folder, "/", $name, $ending)),
         ),)*]
     };
 }

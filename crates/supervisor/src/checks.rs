@@ -6,10 +6,9 @@ use std::process::{Command, Stdio};
 use tidemark_live::sys::uffd::{Features, Uffd};
 use tidemark_results::host::{Check, Verdict};
 use tidemark_results::text::bytes;
-use tidemark_supervisor::host::{self, Lack};
-use tidemark_supervisor::swap;
 
-use crate::size;
+use crate::host::{self, Lack};
+use crate::{room, swap};
 
 /// The memory the trial run is given.
 const TRIAL_MEMORY: &str = "16M";
@@ -49,7 +48,7 @@ fn kernel() -> Check {
 
 fn memory() -> Check {
     let processors = host::processors();
-    let memory = bytes(size::physical_memory_bytes());
+    let memory = bytes(room::physical_memory_bytes());
     fact(
         "machine",
         format!("{processors} processors, {memory} of memory"),

@@ -1,4 +1,4 @@
-//! Refusals: one line that says why something can't be done.
+//! Refusals: what stands in place of a record where none can be made, one line that says why.
 
 use std::fmt;
 

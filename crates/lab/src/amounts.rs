@@ -1,10 +1,9 @@
 //! Lists of numbers as options: sizes of memory, spans of virtual time; and how to sample.
 
-use tidemark_lab::analysis::shards::{Sampling, Share};
-use tidemark_lab::study::Sizes;
+use tidemark_results::{Refusal, quantity, refuse};
 
-use crate::exit::{Refusal, refuse};
-use crate::size;
+use crate::analysis::shards::{Sampling, Share};
+use crate::study::Sizes;
 
 /// The most pages that memory has: frames are counted in 31 bits.
 const PAGES_MAX: u32 = (1 << 31) - 1;
@@ -78,10 +77,10 @@ pub fn parse_memory(
     let pages = match is_count.then(|| text.parse()) {
         // A small whole is not to lose a page to the rounding of its hundredth.
         None if text.ends_with('%') => {
-            let hundredfold = size::parse_share(option, text, whole_bytes.saturating_mul(100))?;
+            let hundredfold = quantity::parse_share(option, text, whole_bytes.saturating_mul(100))?;
             hundredfold / 100 / page_bytes
         }
-        None => size::parse(option, text)? / page_bytes,
+        None => quantity::parse(option, text)? / page_bytes,
         Some(parsed) => parsed.unwrap_or(u64::MAX),
     };
     match u32::try_from(pages) {

@@ -3,7 +3,7 @@
 //! Units are binary: `K` is 1024 bytes. `KiB`, `KB` and `k` mean the same. A percentage is a share
 //! of the memory that the programs use, wherever it stands; where that is not known it is refused.
 
-use crate::exit::{Refusal, refuse};
+use crate::{Refusal, refuse};
 
 /// The size `text` stands for, in bytes. `option` is the name of the option it was given to.
 pub fn parse(option: &str, text: &str) -> Result<u64, Refusal> {
@@ -35,15 +35,6 @@ pub fn parse_share(option: &str, text: &str, whole_bytes: u64) -> Result<u64, Re
         refuse!("{given}: too large; the most is 16777215T");
     };
     Ok(bytes)
-}
-
-/// The size of the machine's physical memory in bytes.
-pub fn physical_memory_bytes() -> u64 {
-    let system = rustix::system::sysinfo();
-    // The fields are of the machine's word size, which is not `u64` everywhere.
-    #[allow(clippy::useless_conversion)]
-    let total = u64::from(system.totalram);
-    total * u64::from(system.mem_unit)
 }
 
 /// The parts of a decimal number before and after its point.
@@ -154,10 +145,5 @@ mod tests {
         ] {
             assert!(size(text).unwrap_err().contains("too large"), "{text}");
         }
-    }
-
-    #[test]
-    fn this_machine_has_memory() {
-        assert!(physical_memory_bytes() > 1 << 24);
     }
 }

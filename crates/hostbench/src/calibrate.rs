@@ -10,8 +10,6 @@ use tidemark_results::host::Latency;
 use tidemark_results::text::bytes;
 use tidemark_supervisor::swap;
 
-use crate::output::say;
-
 /// Pages touched in each measurement of faults.
 const PAGES: usize = 4000;
 
@@ -32,12 +30,12 @@ const READS_OF_ONE: usize = 60;
 /// How many small transfers of a kind are made, all over the file.
 const SMALL_TRANSFERS: u64 = 500;
 
-/// Measures everything that can be measured here, with swap in `folder`.
-pub fn measure(folder: Option<&Path>) -> Vec<Latency> {
+/// Measures everything that can be measured here, with swap in `folder`. What can't be is said.
+pub fn measure(folder: Option<&Path>, say: &mut dyn FnMut(&str)) -> Vec<Latency> {
     let mut latencies = vec![];
     let mut add = |name: &str, samples: Result<Vec<u64>, Failure>| match samples {
         Ok(samples) => latencies.extend(Latency::of_samples(name, samples)),
-        Err(failure) => say!("tidemark: {name} can't be measured: {failure:?}"),
+        Err(failure) => say(&format!("{name} can't be measured: {failure:?}")),
     };
     add("zero-fill by the host", measure::host_zero_fills(PAGES));
     for (touch, how) in [(Touch::Write, ""), (Touch::Read, ", reading")] {
@@ -58,7 +56,7 @@ pub fn measure(folder: Option<&Path>) -> Vec<Latency> {
     );
     match measure_swap(folder) {
         Ok(transfers) => latencies.extend(transfers),
-        Err(error) => say!("tidemark: transfers can't be measured: {error}"),
+        Err(error) => say(&format!("transfers can't be measured: {error}")),
     }
     latencies
 }

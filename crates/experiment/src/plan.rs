@@ -1,6 +1,7 @@
 //! From what an experiment's file says to runs that can be made: names are looked up, and claims
 //! find their measurements. Nothing is run here, and no trace is read.
 
+use tidemark_lab::names::{check_load, find_policy, find_system, parse_disk, parse_scheduler};
 use tidemark_lab::study::METRICS;
 use tidemark_lab::study::NamedDisk;
 use tidemark_lab::study::claims::{self, By, Rule};
@@ -9,21 +10,10 @@ use tidemark_lab::study::locks::LOCK_METRICS;
 use tidemark_lab::systems::machines::{self, on};
 use tidemark_lab::world::{Clusters, Costs, PolicyChoice, Scheduler, System};
 use tidemark_results::experiment::{Form, PictureOrder};
+use tidemark_results::{Refusal, refuse};
 
-use super::file::{Across, Claim, File, Kind, Program, Run, Strength};
-use super::{live, locks};
-use crate::exit::{Refusal, refuse};
-use crate::replay::plan::{check_load, parse_disk, parse_scheduler};
-use crate::systems::find;
-
-/// How much is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Little: the whole catalogue in minutes.
-    Quick,
-    /// More: in hours.
-    Full,
-}
+use crate::file::{Across, Claim, File, Kind, Mode, Program, Run, Strength};
+use crate::{live, locks};
 
 /// An experiment that can be made, once there are traces.
 pub struct Plan {
@@ -102,23 +92,6 @@ impl Plan {
     pub fn is_live(&self) -> bool {
         self.file.kind == Kind::Live
     }
-}
-
-/// The programs that run where a run has none of its own.
-pub fn usual_programs(file: &File) -> Vec<Program> {
-    if !file.program.is_empty() {
-        return file.program.clone();
-    }
-    let each = file.trace.iter().map(|trace| Program {
-        trace: trace.name.clone(),
-        copies: 1,
-        start: 0.0,
-        every: 0.0,
-        weight: tidemark_lab::world::Program::WEIGHT,
-        advice: None,
-        own_files: None,
-    });
-    each.collect()
 }
 
 struct Sight<'a> {
@@ -222,10 +195,10 @@ impl Sight<'_> {
 
     fn terms(&self, run: &Run) -> Result<Terms, Refusal> {
         let machine = &self.file.machine;
-        let mut system = find(&run.system)?.clone();
+        let mut system = find_system(&run.system)?.clone();
         system.costs = self.costs(&system, run)?;
         if let Some(policy) = &run.policy {
-            crate::policies::find(policy)?;
+            find_policy(policy)?;
         }
         if let Some(load) = &run.load {
             check_load(load)?;
@@ -235,7 +208,7 @@ impl Sight<'_> {
         let mut programs = run
             .program
             .clone()
-            .unwrap_or_else(|| usual_programs(self.file));
+            .unwrap_or_else(|| self.file.usual_programs());
         for program in &mut programs {
             program.advice = run.advice.clone().or(program.advice.take());
             self.check_program(program)?;

@@ -1,14 +1,16 @@
 //! The files experiments are written in: `docs/formats/experiment-file-v1.md` has every key.
 //!
 //! Here a text becomes a [`File`], or a line that says where it is wrong. What names in it refer to
-//! is looked up by [`plan`](super::plan).
+//! is looked up by [`plan`](crate::plan).
+
+mod locks;
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use tidemark_results::experiment::Form;
 
-use super::locks::{Locks, RunLocks};
+pub use locks::{Locks, RunLocks};
 
 /// An experiment as it is written down.
 #[derive(Clone, Debug, Deserialize)]
@@ -59,6 +61,25 @@ pub struct File {
     pub picture: Vec<Picture>,
 }
 
+impl File {
+    /// The programs that run where a run has none of its own.
+    pub fn usual_programs(&self) -> Vec<Program> {
+        if !self.program.is_empty() {
+            return self.program.clone();
+        }
+        let each = self.trace.iter().map(|trace| Program {
+            trace: trace.name.clone(),
+            copies: 1,
+            start: 0.0,
+            every: 0.0,
+            weight: tidemark_lab::world::Program::WEIGHT,
+            advice: None,
+            own_files: None,
+        });
+        each.collect()
+    }
+}
+
 /// What is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -72,6 +93,15 @@ pub enum Kind {
     Locks,
     /// Programs in limited memory on this machine.
     Live,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Little: the whole catalogue in minutes.
+    Quick,
+    /// More: in hours.
+    Full,
 }
 
 /// What programs run on.

@@ -6,18 +6,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use tidemark_results::experiment::{Ending, ExperimentRecord, Measurement, ProgramFacts};
-
-use super::file::{File, Run};
-use super::plan::{Plan, usual_programs};
-use super::workload::Workshop;
-use crate::exit::{Refusal, refuse};
-use crate::{policies, size};
 use tidemark_hostbench::contender::{Contender, Rival};
 use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan as Bench, Prepared, ReadAhead};
 use tidemark_hostbench::record::ContenderRecord;
 use tidemark_hostbench::workload::Workload;
+use tidemark_lab::names::find_live_policy;
+use tidemark_results::experiment::{Ending, ExperimentRecord, Measurement, ProgramFacts};
+use tidemark_results::quantity;
+use tidemark_results::{Refusal, refuse};
+
+use crate::file::{File, Run};
+use crate::plan::Plan;
+use crate::workload::Workshop;
 
 /// What is measured of a contender, and what it means. Times are of this machine.
 pub const METRICS: &[(&str, &str)] = &[
@@ -36,9 +37,9 @@ const FOLDER: &str = "/var/tmp";
 pub fn check(file: &File, run: &Run) -> Result<(), Refusal> {
     contender(&run.system)?;
     for memory in &file.memory {
-        size::parse("memory", memory)?;
+        quantity::parse("memory", memory)?;
     }
-    let programs = usual_programs(file);
+    let programs = file.usual_programs();
     match &programs[..] {
         [program] if (1..=64).contains(&program.copies) => {}
         _ => refuse!("`live`: takes one `[[program]]` with 1 to 64 `copies`"),
@@ -56,7 +57,7 @@ pub fn make(
     workshop: &Workshop<'_>,
 ) -> Result<(), Refusal> {
     let file = &plan.file;
-    let program = &usual_programs(file)[0];
+    let program = &file.usual_programs()[0];
     let trace = file.trace.iter().find(|trace| trace.name == program.trace);
     let trace = trace.expect("the plan has looked it up");
     let (prepared, _work) = workshop.prepare(trace)?;
@@ -71,7 +72,7 @@ pub fn make(
         let names: Vec<&str> = drafts.map(|draft| draft.run.as_str()).collect();
         let bench = bench(
             &names,
-            size::parse("memory", memory)?,
+            quantity::parse("memory", memory)?,
             program.copies,
             &prepared,
         )?;
@@ -163,7 +164,7 @@ fn contender(name: &str) -> Result<Named, Refusal> {
         return Ok(own(None));
     }
     if let Some(policy) = name.strip_prefix("tidemark:") {
-        policies::find_live(policy)?;
+        find_live_policy(policy)?;
         return Ok(own(Some(policy.to_owned())));
     }
     match Rival::from_str(name, false) {
@@ -217,6 +218,6 @@ mod tests {
         for name in ["tidemark:opt", "tidemark:no-such", "mmap", "linux"] {
             assert!(contender(name).is_err(), "{name}");
         }
-        assert!(size::parse("memory", "80%").is_err());
+        assert!(quantity::parse("memory", "80%").is_err());
     }
 }
