@@ -1,15 +1,14 @@
 //! `tidemark kernel`: the core on bare metal, under an emulator.
 //!
-//! [`image`] makes volumes of programs and files; [`machine`] starts the emulator, shows the
+//! [`tidemark_emulator`] makes volumes of programs and files, starts the emulator, shows the
 //! kernel's console and waits for its end.
-
-mod image;
-mod machine;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use tidemark_emulator::image::{self, Image};
+use tidemark_emulator::machine::{End, Machine, Outputs};
 use tidemark_lab::names::{check_load, find_live_policy};
 use tidemark_results::quantity;
 use tidemark_results::{Ending, RunRecord, SCHEMA, Statistics};
@@ -18,8 +17,6 @@ use tidemark_supervisor::program::plain;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
-use image::Image;
-use machine::{End, Machine, Outputs};
 
 /// The program that runs scripts, and what a script is called on the volume.
 const SHELL: [&str; 2] = ["sh", "script"];

@@ -22,7 +22,6 @@ mod doctor;
 mod exit;
 mod experiment;
 mod export;
-mod files;
 mod generate;
 mod import;
 mod info;
@@ -47,6 +46,7 @@ mod wss;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use tidemark_outputs as files;
 use tidemark_supervisor::witness;
 
 use crate::commands::Command;

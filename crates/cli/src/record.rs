@@ -10,7 +10,6 @@
 mod live;
 mod plan;
 mod progress;
-mod speed;
 mod window;
 mod writer;
 
@@ -27,6 +26,7 @@ use tidemark_live::sys::pidfd;
 use tidemark_recording::{Collector, Spool, Totals};
 use tidemark_supervisor::program::plain;
 use tidemark_supervisor::signals::Signals;
+use tidemark_supervisor::speed;
 use tidemark_trace::summary::End;
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 

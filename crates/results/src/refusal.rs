@@ -40,6 +40,13 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// The text of an error without its number.
+pub fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_lowercase()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 use tidemark_results::{Refusal, refuse};
 
+pub use tidemark_results::refusal::plain;
+
 /// How many scripts may name each other as interpreters, as in the kernel.
 const INTERPRETERS_MAX: u32 = 5;
 
@@ -103,13 +105,6 @@ impl Obstacle {
             }
         }
     }
-}
-
-/// The text of an error without its number.
-pub fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_lowercase()
 }
 
 fn is_executable(metadata: &Metadata, path: &Path) -> bool {

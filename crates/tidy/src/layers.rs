@@ -6,7 +6,7 @@ use crate::tree::Tree;
 
 /// What each crate may depend on, of our own. Below stands before above, so that the table itself
 /// can have no cycle; [`check`] holds it to that.
-const MAY_SEE: [(&str, &[&str]); 24] = [
+const MAY_SEE: [(&str, &[&str]); 26] = [
     ("core", &[]),
     ("trace", &[]),
     ("results", &[]),
@@ -44,7 +44,15 @@ const MAY_SEE: [(&str, &[&str]); 24] = [
     ),
     (
         "supervisor",
-        &["core", "partition", "live", "log", "recording", "results"],
+        &[
+            "core",
+            "partition",
+            "live",
+            "log",
+            "recording",
+            "trace",
+            "results",
+        ],
     ),
     ("hostbench", &["core", "supervisor", "live", "results"]),
     (
@@ -67,6 +75,8 @@ const MAY_SEE: [(&str, &[&str]); 24] = [
     ("pool", &[]),
     ("capi", &["core", "pagers", "live"]),
     ("tui", &["results"]),
+    ("outputs", &["results"]),
+    ("emulator", &["results"]),
     ("report", &["results"]),
     (
         "python",
@@ -88,6 +98,8 @@ const MAY_SEE: [(&str, &[&str]); 24] = [
             "supervisor",
             "experiment",
             "comparison",
+            "outputs",
+            "emulator",
             "vmufat",
             "tui",
             "report",

@@ -23,14 +23,14 @@ use tidemark_supervisor::folder::PrivateFolder;
 use tidemark_supervisor::loading;
 use tidemark_supervisor::program::{self, Obstacle, plain};
 use tidemark_supervisor::recorded::{Members, Tally};
-use tidemark_supervisor::{host, room};
+use tidemark_supervisor::{host, room, speed};
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use super::Arguments;
 use super::plan::find_page_bytes;
 use super::progress::{Progress, number};
+use super::window;
 use super::writer::Writing;
-use super::{speed, window};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output::say;
 

@@ -11,6 +11,8 @@
 //!   What was there before a trace is kept beside it, however the trace is made.
 //! - *An output that is no plain file.* A device, a pipe and the standard streams are written to.
 
+#![forbid(unsafe_code)]
+
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
@@ -19,9 +21,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, openat};
-use tidemark_supervisor::program::plain;
-
-use crate::exit::{Refusal, refuse};
+use tidemark_results::refusal::plain;
+use tidemark_results::{Refusal, refuse};
 
 /// The name that stands for standard input or output.
 const STANDARD: &str = "-";

@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tidemark_live::sys::measure;
-use tidemark_supervisor::program::plain;
+use tidemark_results::{Refusal, refuse};
 use tidemark_trace::Speed;
 
-use crate::exit::{Refusal, refuse};
+use crate::program::plain;
 
 /// A program is run by itself until its runs have taken so long, but at most so often.
 const RUNS_LONG: Duration = Duration::from_secs(1);

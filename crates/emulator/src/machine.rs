@@ -6,10 +6,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use tidemark_supervisor::program::plain;
+use tidemark_results::refusal::plain;
+use tidemark_results::{Refusal, refuse};
 
-use super::image::find_boot_folder;
-use crate::exit::{Refusal, refuse};
+use crate::image::find_boot_folder;
 
 const EMULATOR: &str = "qemu-system-x86_64";
 /// How many lines of the console are shown again when the machine does not end.

@@ -4,9 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tidemark_supervisor::program::plain;
-
-use crate::exit::{Refusal, refuse};
+use tidemark_results::refusal::plain;
+use tidemark_results::{Refusal, refuse};
 
 /// Archives are made of blocks of this size, as disks are of sectors.
 const BLOCK_BYTES: usize = 512;
