@@ -69,7 +69,8 @@ def test_a_comparison_has_a_row_for_each_case(
     found = tidemark.compare(["sort", "a b"], memory, ["clock", "tidemark"], runs=3, in_step=True)
     words = (tmp_path / "words").read_text().strip()
     assert words == (
-        "compare --json --memory 50%,4096,16M --policy clock,tidemark --runs 3 --in-step -- sort a b"
+        "compare --json --memory 50%,4096,16M --policy clock,tidemark --runs 3 --in-step"
+        " -- sort a b"
     )
     assert len(found) == 2 and not found.is_alike
     columns = found.columns

@@ -82,7 +82,8 @@ def record(
     granularity: str | None = None,
 ) -> Recording:
     """Records which memory `command` and all it starts refer to, by the installed
-    `tidemark record`; the trace goes to `output`. One that is there already is kept as `output.old`.
+    `tidemark record`; the trace goes to `output`. One that is there already is kept beside it, as
+    `output.old`.
 
     Under Valgrind, a record for each page in `quantum` instructions, or for every change of page if
     `exact`; or without it, if `live`, by sampling in windows of `window` (`"100ms"`). With `time`
@@ -91,8 +92,8 @@ def record(
 
     Returns a `Recording`: where the trace is, how the program ended, and what the trace says.
 
-    Raises `FileNotFoundError` if there is no command `tidemark`, and `RuntimeError` with its line if
-    the program can't be recorded.
+    Raises `FileNotFoundError` if there is no command `tidemark`, and `RuntimeError` with its line
+    if the program can't be recorded.
     """
     path = os.fspath(output)
     words = ["record", "-o", path]
@@ -133,8 +134,8 @@ def compare(
 
     Returns a `Comparison`: a row for each policy and amount of memory.
 
-    Raises `FileNotFoundError` if there is no command `tidemark`, and `RuntimeError` with its line if
-    the comparison can't be made.
+    Raises `FileNotFoundError` if there is no command `tidemark`, and `RuntimeError` with its line
+    if the comparison can't be made.
     """
     sizes = [memory] if isinstance(memory, (int, float, str, np.generic)) else list(memory)
     names = [policies] if isinstance(policies, str) else list(policies)
