@@ -94,6 +94,10 @@ sim: deps ## Seeded simulation: SEED=n repeats one, SEEDS= and FRESH= say how ma
 	TIDEMARK_SEED='$(SEED)' TIDEMARK_SEEDS='$(SEEDS)' TIDEMARK_FRESH='$(FRESH)' \
 	    $(CARGO) test --package tidemark-core --test simulation -- --nocapture
 
+.PHONY: same-as
+same-as: deps-test ## Compares what is decided and printed with the commit BEFORE=. Minutes.
+	scripts/same-as '$(BEFORE)'
+
 .PHONY: golden
 golden: deps ## Rewrites the golden tables and lists of counters; the change shows in review.
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-core --test golden

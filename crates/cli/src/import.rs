@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use tidemark_results::quantity;
 use tidemark_results::text;
 use tidemark_trace::import::{self, csv, lackey, oracle, pages, words};
 use tidemark_trace::{Appender, Error, Header, Repeats, TimeUnit, Writer};
@@ -13,7 +14,6 @@ use tidemark_trace::{Appender, Error, Header, Repeats, TimeUnit, Writer};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output::say;
-use crate::size;
 use crate::traces::{Input, Output};
 
 /// Makes a trace of another tool's
@@ -192,7 +192,7 @@ fn convert(
 
 /// The size of a page, given as `--page-size`.
 fn page_bytes(text: &str) -> Result<u64, Refusal> {
-    let bytes = size::parse("--page-size", text)?;
+    let bytes = quantity::parse("--page-size", text)?;
     match bytes.is_power_of_two() {
         true => Ok(bytes),
         false => refuse!("`--page-size {text}`: not a power of two; use one, like `4K` or `2M`"),

@@ -1,24 +1,22 @@
 //! `tidemark kernel`: the core on bare metal, under an emulator.
 //!
-//! [`image`] makes volumes of programs and files; [`machine`] starts the emulator, shows the
+//! [`tidemark_emulator`] makes volumes of programs and files, starts the emulator, shows the
 //! kernel's console and waits for its end.
-
-mod image;
-mod machine;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use tidemark_emulator::image::{self, Image};
+use tidemark_emulator::machine::{End, Machine, Outputs};
+use tidemark_lab::names::{check_load, find_live_policy};
+use tidemark_results::quantity;
 use tidemark_results::{Ending, RunRecord, SCHEMA, Statistics};
+use tidemark_supervisor::folder::PrivateFolder;
+use tidemark_supervisor::program::plain;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
-use crate::run::files::PrivateFolder;
-use crate::run::program::plain;
-use crate::{policies, replay, size};
-use image::Image;
-use machine::{End, Machine, Outputs};
 
 /// The program that runs scripts, and what a script is called on the volume.
 const SHELL: [&str; 2] = ["sh", "script"];
@@ -172,10 +170,10 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
             running.policy
         );
     }
-    policies::find_live(&running.policy)?;
-    replay::plan::check_load(&running.load_control)?;
-    let memory_bytes = size::parse("--memory", &running.memory)?;
-    let swap_bytes = size::parse("--swap-size", &running.swap_size)?;
+    find_live_policy(&running.policy)?;
+    check_load(&running.load_control)?;
+    let memory_bytes = quantity::parse("--memory", &running.memory)?;
+    let swap_bytes = quantity::parse("--swap-size", &running.swap_size)?;
     let words = words(running)?;
     let folder = PrivateFolder::new()?;
     let image = match &running.image {

@@ -2,18 +2,19 @@
 
 use clap::{Args, ValueEnum};
 use tidemark_core::id::PAGE_BYTES;
+use tidemark_hostbench::{calibrate, kept};
+use tidemark_lab::names::parse_disk;
 use tidemark_lab::study::{Assumed, NamedDisk, Rehearsal, RehearsalOrder, Study};
 use tidemark_lab::world::DiskModel;
 use tidemark_lab::world::disk::table::Table;
 use tidemark_results::analysis::curve::CurveRecord;
 use tidemark_results::analysis::{TimeUnit, UnitSource};
 use tidemark_results::host::Latency;
+use tidemark_supervisor::management::MEMORY_BYTES_MIN;
+use tidemark_supervisor::{host, room};
 
-use crate::doctor::{calibrate, kept};
 use crate::exit::{Refusal, refuse};
-use crate::run::plan::MEMORY_BYTES_MIN;
 use crate::views::{Progress, Source};
-use crate::{host, replay, room};
 
 /// Longer traces are rehearsed only if that is asked for.
 const RECORDS_AUTO: u64 = 50_000_000;
@@ -184,12 +185,12 @@ impl Assuming {
                 Ok(latencies) => Some(latencies),
                 Err(error) => refuse!("`--disk measured`: {error}; name another, like `ssd`"),
             },
-            Some(name) => return Ok(Machine::of_disk(replay::parse_disk("--disk", name)?)),
+            Some(name) => return Ok(Machine::of_disk(parse_disk("--disk", name)?)),
         };
         if let Some(measured) = latencies.as_deref().and_then(Machine::of_latencies) {
             return Ok(measured);
         }
-        let disk = replay::parse_disk("--disk", "ssd")?;
+        let disk = parse_disk("--disk", "ssd")?;
         Ok(Machine {
             page_in_ns: PAGE_IN_NS,
             ..Machine::of_disk(disk)

@@ -5,13 +5,11 @@
 //! of all its processes made a trace of ([`tidemark_recording`]) on another processor.
 //!
 //! [`live`] does without Valgrind: the engine of `tidemark run` writes the logs of its processes,
-//! the [`members`].
+//! the [members](tidemark_supervisor::recorded).
 
 mod live;
-mod members;
 mod plan;
 mod progress;
-mod speed;
 mod window;
 mod writer;
 
@@ -27,15 +25,15 @@ use rustix::process::Pid;
 use tidemark_live::sys::pidfd;
 use tidemark_recording::{Collector, Spool, Totals};
 use tidemark_report::numbers;
+use tidemark_supervisor::program::plain;
+use tidemark_supervisor::signals::Signals;
+use tidemark_supervisor::speed;
 use tidemark_trace::summary::End;
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output::say;
-use crate::run::program::plain;
-use crate::run::signals::Signals;
-use crate::run::supervisor::exit_of;
 use plan::Plan;
 use progress::Progress;
 use writer::Writing;
@@ -156,7 +154,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     }
     let line = line(totals, written.bytes, began.elapsed());
     progress.finish(&line, &plan.output, &written, left);
-    Ok(exit_of(status))
+    Ok(Exit::of(status))
 }
 
 /// The progress in one line.

@@ -6,21 +6,17 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use clap::{Args, ValueEnum};
-use tidemark_core::policy::registry::collect_near;
-use tidemark_lab::study::{Replay, Replayed, Unreadable, Unrunnable};
-use tidemark_lab::world::WorldError;
+use tidemark_lab::names::{unreadable, unrunnable};
+use tidemark_lab::study::{Replay, Replayed};
 use tidemark_report::{replay, terminal};
-use tidemark_results::text::{bytes, count};
 use tidemark_trace::private::Extent;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
-use crate::policies::{self, hint};
+use crate::policies;
 use crate::views::Progress;
 use crate::{output, traces};
 use plan::Plan;
-
-pub use plan::parse_disk;
 
 /// Replays recorded programs on whole memory systems, with processors, disks and a clock
 #[derive(Debug, Args)]
@@ -178,89 +174,6 @@ fn give(arguments: &Arguments, replayed: &Replayed) -> Result<Exit, Refusal> {
         output::print(&terminal::replay(record, output::terminal_width()));
     }
     Ok(Exit::Fine)
-}
-
-/// The refusal of a trace that can't be replayed.
-pub fn unreadable(name: &str, error: &Unreadable) -> Refusal {
-    Refusal::new(match error {
-        Unreadable::Trace(error) => format!("`{name}`: {error}"),
-        Unreadable::TooLong { references_max } => format!(
-            "`{name}`: with it there are more than {} references; replay a part of it",
-            count(*references_max as u64)
-        ),
-    })
-}
-
-/// The refusal of a run that can't be made.
-pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
-    let (system, memory_pages, error) = match error {
-        Unrunnable::World {
-            system,
-            memory_pages,
-            error,
-        } => (system, *memory_pages, error),
-        Unrunnable::TooManyPages { pages, pages_max } => {
-            let (pages, most) = (count(*pages), count(*pages_max));
-            let told = format!("the programs use {pages} pages; the most is {most}: run fewer");
-            return Refusal::new(told);
-        }
-        Unrunnable::NoMappings { system, trace } => {
-            return Refusal::new(format!(
-                "`{system}` treats files' pages apart, and `{trace}` does not say what is mapped; \
-                 `--managed anonymous` takes all of it for programs' own"
-            ));
-        }
-    };
-    let size = |pages: u32| bytes(u64::from(pages) * page_bytes);
-    Refusal::new(match error {
-        WorldError::NoPrograms => "there is no trace; name one".into(),
-        WorldError::NoProcessors => "`--cpus 0`: needs to be at least 1".into(),
-        WorldError::UnknownPolicy { name } => format!("`--policy {name}`: no such policy"),
-        WorldError::UnknownKnob { name } => {
-            format!("`{system}`: its policy has no knob `{name}`")
-        }
-        WorldError::KnobOutOfRange {
-            name,
-            value,
-            min,
-            max,
-        } => format!("`{system}`: its knob {name} is {value}; needs {min} to {max}"),
-        WorldError::UnknownLoad { name } => {
-            format!("`{system}`: no load control is called `{name}`")
-        }
-        WorldError::MemoryTooSmall {
-            memory_pages,
-            wired_pages,
-            needs_pages,
-        } => format!(
-            "`--memory`: {} less {} wired is too little; the least that works is {}",
-            size(*memory_pages),
-            size(*wired_pages),
-            size(wired_pages.saturating_add(*needs_pages)),
-        ),
-        WorldError::PageSizesDiffer { one, other } => format!(
-            "the traces have pages of {} and {}; record them with one `--granularity`",
-            bytes(*one),
-            bytes(*other)
-        ),
-        WorldError::Stuck {
-            waiting, suspended, ..
-        } => format!(
-            "`{system}` in {}: nobody can go on ({waiting} wait for memory, {suspended} are \
-             suspended); give more memory",
-            size(memory_pages)
-        ),
-    })
-}
-
-/// The refusal of a name that `kind` has not, with those that are near.
-fn unknown(option: &str, name: &str, kind: &str, all: &[&'static str]) -> Refusal {
-    let near = collect_near(name, all.iter().copied());
-    let told = match near.is_empty() {
-        true => format!("there are {}", all.join(", ")),
-        false => hint(&near, kind),
-    };
-    Refusal::new(format!("`{option} {name}`: no such {kind}; {told}"))
 }
 
 /// Refuses a count of none.

@@ -1,38 +1,24 @@
 //! `tidemark run`: a program in bounded memory.
 //!
 //! [`plan`] turns arguments into everything the run needs, or refuses with one line before
-//! anything is started. [`supervisor`] starts the program and waits for it while [`tree`] serves
-//! its processes, among which it divides memory by the rules of [`tidemark_core::share`].
-//! [`record`] makes the statistics.
+//! anything is started. [`tidemark_supervisor`] starts the program and waits for it while it serves
+//! its processes.
 
-mod departures;
-pub mod files;
-pub mod loading;
-pub mod peers;
 pub mod plan;
-pub mod program;
-mod record;
-pub mod signals;
-pub mod strangers;
-pub mod supervisor;
-pub mod swap;
-pub mod tree;
-pub mod witness;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueEnum};
 use tidemark_live::control;
-use tidemark_results::{Ending, RunRecord, SCHEMA, text};
+use tidemark_results::{RunRecord, SCHEMA, text};
+use tidemark_supervisor::supervise::{ending_of, supervise};
+use tidemark_supervisor::tree::Books;
 
-use crate::exit::{Exit, Refusal};
+use crate::exit::{self, Exit, Refusal};
 use crate::files::{Files, OutputFile};
-use crate::{host, keep, output};
-use plan::{Management, Plan};
-use supervisor::End;
-use tree::Books;
+use crate::output;
+use plan::Plan;
 
 /// Runs a program, and all it starts, in bounded memory
 ///
@@ -116,15 +102,15 @@ impl Files for Arguments {
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let plan = Plan::new(&arguments)?;
     if arguments.in_step {
-        host::keep_addresses();
+        output::keep_addresses();
     }
     let swap_bytes = plan
         .management
         .as_ref()
         .map_or(0, |management| management.swap.size_bytes);
     let (end, mut books) = match plan.management {
-        Some(management) => run_managed(management, plan.memory_bytes, plan.command)?,
-        None => (supervisor::supervise(plan.command, None)?, Books::default()),
+        Some(management) => management.run(plan.command)?,
+        None => (supervise(plan.command, None)?, Books::default()),
     };
     books.notes.splice(0..0, plan.notes);
     books.total.elapsed_s = end.elapsed.as_secs_f64();
@@ -152,33 +138,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         processes: books.processes,
     };
     render(&arguments, &record, plan.statistics_file);
-    Ok(supervisor::exit_of(end.status))
-}
-
-/// Runs `command` with engines in its processes, and hands over what outlives it.
-fn run_managed(
-    management: Management,
-    memory_bytes: u64,
-    mut command: Command,
-) -> Result<(End, Books), Refusal> {
-    let swap_notes = management.swap.notes();
-    let (mut tree, folder) = management.start(memory_bytes, &mut command)?;
-    let end = supervisor::supervise(command, Some(&mut tree))?;
-    let mut books = tree.finish(ending_of(end.status));
-    books.notes.splice(0..0, swap_notes);
-    if books.processes.is_empty() {
-        books
-            .notes
-            .push("the program did not load the engine and ran unmanaged".into());
-    }
-    if !tree.has_members() {
-        tree.close();
-    } else if let Err(error) = keep::hand_over(tree, folder) {
-        books.notes.push(format!(
-            "nobody looks after the processes left behind: {error}"
-        ));
-    }
-    Ok((end, books))
+    Ok(Exit::of(end.status))
 }
 
 /// Shows and writes what is asked for. The program has run: from here on, failure is a complaint,
@@ -190,7 +150,7 @@ fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<Out
     if let Some(file) = statistics_file
         && let Err(refusal) = file.write(record.to_json().as_bytes())
     {
-        refusal.tell();
+        exit::tell(&refusal);
     }
 }
 
@@ -200,13 +160,5 @@ fn mode(arguments: &Arguments) -> &'static str {
         control::MODE_IN_THREAD
     } else {
         control::MODE_THREAD
-    }
-}
-
-fn ending_of(status: ExitStatus) -> Ending {
-    match supervisor::exit_of(status) {
-        Exit::Status(status) => Ending::Status(status),
-        Exit::Signal(signal) => Ending::Signal(signal),
-        Exit::Fine | Exit::Found | Exit::Refused => Ending::Gone,
     }
 }

@@ -13,12 +13,12 @@ use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
 
 use tidemark_results::text;
+use tidemark_supervisor::program::plain;
 use tidemark_trace::{Ending, Error, ErrorKind, Reader};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::OutputFile;
 use crate::output::say;
-use crate::run::program::plain;
 
 /// The source that a command reads.
 pub struct Input {

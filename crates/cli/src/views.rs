@@ -1,8 +1,6 @@
 //! The parts common to the commands that show traces: reading with progress, and the forms in
 //! which results are given out.
 
-mod amounts;
-
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -14,12 +12,9 @@ use tidemark_results::text;
 use tidemark_trace::Error;
 
 use crate::exit::{Exit, Refusal, refuse};
-use crate::{files, output, room, traces};
+use crate::{files, output, traces};
 
 pub use crate::progress::Progress;
-pub use amounts::{
-    check_sizes, parse_amounts, parse_memories, parse_memory, parse_sampling, parse_sizes,
-};
 
 /// The trace that is shown.
 #[derive(Debug, Args)]
@@ -103,7 +98,7 @@ impl Source {
             &traces::name_of(&self.trace),
             references,
             held,
-            room::available_bytes(),
+            tidemark_supervisor::room::available_bytes(),
             remedy,
         )?;
         let study = Study::of(opened, wanted, &mut |what, part| progress.show(what, part));

@@ -10,6 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use tidemark_supervisor::program::plain;
 use tidemark_vmufat::{Copying, Image, Kind, Layout, NewFile, Timestamp, Volume};
 
 use self::image::{moment, name_of, new_name, open, opened, save};
@@ -17,7 +18,6 @@ use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output;
 use crate::output::say;
-use crate::run::program::plain;
 use crate::traces::Output;
 
 /// Makes and fills VMUFAT volumes, the file system of memory cards, for small kernels

@@ -27,7 +27,6 @@ pub mod policies;
 pub mod random;
 pub mod readahead;
 pub mod seams;
-pub mod share;
 pub mod time;
 pub mod vm;
 

@@ -16,6 +16,7 @@ mod opened;
 mod order;
 mod passing;
 mod policies;
+pub mod prediction;
 mod rehearsal;
 mod replay;
 mod runs;

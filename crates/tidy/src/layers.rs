@@ -15,15 +15,52 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("log", &[]),
     ("tidy", &[]),
     ("testing", &[]),
+    ("partition", &[]),
     ("recording", &["log", "trace"]),
     ("vmufat", &[]),
     ("model", &["core"]),
     ("plugin", &["core"]),
-    ("lab", &["core", "model", "plugin", "trace", "results"]),
-    ("live", &["core", "plugin", "trace", "results", "log"]),
-    ("hostbench", &["core", "live", "results"]),
+    (
+        "lab",
+        &["core", "partition", "model", "plugin", "trace", "results"],
+    ),
+    (
+        "live",
+        &["core", "partition", "plugin", "trace", "results", "log"],
+    ),
+    (
+        "supervisor",
+        &[
+            "core",
+            "partition",
+            "live",
+            "log",
+            "recording",
+            "trace",
+            "results",
+        ],
+    ),
+    ("hostbench", &["core", "supervisor", "live", "results"]),
+    (
+        "experiment",
+        &["core", "trace", "lab", "supervisor", "hostbench", "results"],
+    ),
+    (
+        "comparison",
+        &[
+            "core",
+            "trace",
+            "lab",
+            "live",
+            "supervisor",
+            "hostbench",
+            "results",
+        ],
+    ),
     ("shim", &["core", "live"]),
     ("pool", &[]),
+    ("outputs", &["results"]),
+    ("emulator", &["results"]),
     ("report", &["results"]),
     ("python", &["core", "trace", "results", "lab", "live"]),
     (
@@ -38,6 +75,11 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "lab",
             "live",
             "hostbench",
+            "supervisor",
+            "experiment",
+            "comparison",
+            "outputs",
+            "emulator",
             "vmufat",
             "report",
         ],
@@ -45,7 +87,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that depend on nothing: they run on bare machines.
-const ALONE: [&str; 2] = ["core", "vmufat"];
+const ALONE: [&str; 3] = ["core", "partition", "vmufat"];
 
 /// The page that describes the crates.
 const ARCHITECTURE: &str = "ARCHITECTURE.md";

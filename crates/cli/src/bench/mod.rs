@@ -3,7 +3,6 @@
 //! [`tidemark_hostbench`] measures; [`render`] shows what came out. A [`suite`] runs many
 //! benchmarks and checks claims about them.
 
-pub mod interrupt;
 mod render;
 mod suite;
 
@@ -15,12 +14,14 @@ use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan, ReadAhead};
 use tidemark_hostbench::record::BenchRecord;
 use tidemark_hostbench::workload::Workload;
+use tidemark_lab::names::find_live_policy;
+use tidemark_results::quantity;
+use tidemark_supervisor::interrupt::Interrupt;
 
-use self::interrupt::Interrupt;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
+use crate::output;
 use crate::output::say;
-use crate::{output, size};
 
 /// Measures workloads in limited memory, against the kernel's own swap
 ///
@@ -178,7 +179,7 @@ fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
 /// Our own contenders: each policy in thread mode, and again in-thread if that is asked for.
 fn own_contenders(policies: &[String], is_in_thread: bool) -> Result<Vec<Contender>, Refusal> {
     for policy in policies {
-        crate::policies::find_live(policy)
+        find_live_policy(policy)
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?;
     }
     let policies: Vec<Option<String>> = match policies {
@@ -203,7 +204,7 @@ fn own_contenders(policies: &[String], is_in_thread: bool) -> Result<Vec<Contend
 }
 
 fn parse_size(option: &str, text: &str) -> Result<u64, Refusal> {
-    size::parse(option, text)
+    quantity::parse(option, text)
 }
 
 fn plain_folder(folder: &Path) -> Result<PathBuf, Refusal> {

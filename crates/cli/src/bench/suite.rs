@@ -1,20 +1,19 @@
 //! A suite: benchmarks as data, claims about them, and a dated record.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tidemark_results::dated::Machine;
 
-use tidemark_hostbench::contender::Rival;
 use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan, ReadAhead};
 use tidemark_hostbench::record::BenchRecord;
+use tidemark_hostbench::suite::{Case, Finding, read_cases};
 use tidemark_hostbench::workload::Workload;
+use tidemark_supervisor::interrupt::Interrupt;
 
-use super::interrupt::Interrupt;
 use super::{ROUNDS_DEFAULT, json, own_contenders, parse_size, render, verdict};
 use crate::dated;
 use crate::exit::{Exit, Refusal, refuse};
@@ -35,55 +34,6 @@ pub struct Options {
     pub record: Option<PathBuf>,
     /// True if JSON is printed.
     pub is_json: bool,
-}
-
-/// One benchmark of a suite.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    name: String,
-    workload: String,
-    memory: String,
-    size: Option<String>,
-    #[serde(default = "one")]
-    procs: u32,
-    laps: Option<u32>,
-    rounds: Option<u32>,
-    #[serde(default)]
-    against: Vec<Rival>,
-    #[serde(default)]
-    policy: Vec<String>,
-    #[serde(default)]
-    in_thread: bool,
-    #[serde(default)]
-    claims: Vec<Claim>,
-}
-
-/// Something a case must show: `measure` of `of` is at most `at_most` times that of `against`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Claim {
-    measure: Measure,
-    of: String,
-    against: String,
-    at_most: f64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Measure {
-    ElapsedS,
-    AccessS,
-    PageIns,
-}
-
-/// A claim and what was found.
-#[derive(Clone, Debug, Serialize)]
-struct Finding {
-    claim: String,
-    ratio: Option<f64>,
-    at_most: f64,
-    holds: bool,
 }
 
 #[derive(Serialize)]
@@ -152,23 +102,6 @@ pub fn run(file: &Path, options: &Options, interrupt: &Interrupt) -> Result<Exit
     Ok(if is_fine { Exit::Fine } else { Exit::Found })
 }
 
-fn read_cases(file: &Path, only: Option<&str>) -> Result<Vec<Case>, Refusal> {
-    let shown = file.display();
-    let text = match fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) => refuse!("`--suite {shown}`: {error}"),
-    };
-    let mut cases: Vec<Case> = match serde_json::from_str(&text) {
-        Ok(cases) => cases,
-        Err(error) => refuse!("`--suite {shown}`: {error}"),
-    };
-    cases.retain(|case| only.is_none_or(|only| case.name.contains(only)));
-    if cases.is_empty() {
-        refuse!("`--suite {shown}`: no case to run");
-    }
-    Ok(cases)
-}
-
 fn plan_of(case: &Case, options: &Options) -> Result<Plan, Refusal> {
     let Ok(workload) = Workload::from_str(&case.workload, false) else {
         refuse!("case `{}`: `{}` is no workload", case.name, case.workload);
@@ -196,39 +129,6 @@ fn plan_of(case: &Case, options: &Options) -> Result<Plan, Refusal> {
     Ok(plan)
 }
 
-impl Claim {
-    fn check(&self, bench: &BenchRecord) -> Finding {
-        let ratio = self
-            .value(bench, &self.of)
-            .zip(self.value(bench, &self.against));
-        let ratio = ratio.map(|(of, against)| of / against);
-        let measure = match self.measure {
-            Measure::ElapsedS => "elapsed time",
-            Measure::AccessS => "time after the first touch",
-            Measure::PageIns => "page-ins",
-        };
-        Finding {
-            claim: format!("{measure} of {} against {}", self.of, self.against),
-            ratio,
-            at_most: self.at_most,
-            // What could not be measured is not shown.
-            holds: ratio.is_some_and(|ratio| ratio <= self.at_most),
-        }
-    }
-
-    fn value(&self, bench: &BenchRecord, name: &str) -> Option<f64> {
-        if name == "optimum" {
-            return bench.optimal_page_ins.map(|count| count as f64);
-        }
-        let contender = bench.contender(name)?;
-        Some(match self.measure {
-            Measure::ElapsedS => contender.elapsed_s,
-            Measure::AccessS => contender.access_s,
-            Measure::PageIns => contender.page_ins as f64,
-        })
-    }
-}
-
 /// One line for each finding.
 fn told(findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
@@ -242,10 +142,6 @@ fn told(findings: &[Finding]) -> String {
         )
     };
     findings.iter().map(line).collect()
-}
-
-fn one() -> u32 {
-    1
 }
 
 #[cfg(test)]

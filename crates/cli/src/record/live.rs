@@ -18,22 +18,22 @@ use tidemark_live::shared::Shared;
 use tidemark_recording::spool::{Spool, VARIABLE};
 use tidemark_recording::{Collector, Settings, Totals};
 use tidemark_report::numbers;
+use tidemark_results::quantity;
 use tidemark_results::text;
+use tidemark_supervisor::folder::PrivateFolder;
+use tidemark_supervisor::loading;
+use tidemark_supervisor::program::{self, Obstacle, plain};
+use tidemark_supervisor::recorded::{Members, Tally};
+use tidemark_supervisor::{host, room, speed};
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use super::Arguments;
-use super::members::{Members, Tally};
 use super::plan::find_page_bytes;
 use super::progress::Progress;
+use super::window;
 use super::writer::Writing;
-use super::{speed, window};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output::say;
-use crate::run::files::PrivateFolder;
-use crate::run::loading;
-use crate::run::program::{self, Obstacle, plain};
-use crate::run::supervisor::exit_of;
-use crate::{host, size};
 
 /// The first window where none is asked for, ...
 const WINDOW_NS: u64 = 100_000_000;
@@ -116,7 +116,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
             .iter()
             .for_each(|note| say!("tidemark: {note}"));
     }
-    Ok(exit_of(status))
+    Ok(Exit::of(status))
 }
 
 /// The progress in one line.
@@ -177,7 +177,7 @@ impl Plan {
             );
         }
         let room = arguments.memory.as_deref().unwrap_or(ROOM);
-        let room_bytes = size::parse("--memory", room)?;
+        let room_bytes = quantity::parse("--memory", room)?;
         if !(ROOM_BYTES_MIN..=ROOM_BYTES_MAX).contains(&room_bytes) {
             refuse!("`--memory {room}`: takes 4M to 8T");
         }
@@ -208,7 +208,7 @@ impl Plan {
 
     /// Makes what engines are given.
     fn open_shop(&self, listener: UnixListener) -> Result<Members, Refusal> {
-        let store_bytes = size::physical_memory_bytes().max(STORE_BYTES_MIN);
+        let store_bytes = room::physical_memory_bytes().max(STORE_BYTES_MIN);
         let slots = (store_bytes / PAGE_BYTES).min(u64::from(u32::MAX)) as u32;
         let shared = match Shared::create(slots, self.room_bytes / PAGE_BYTES) {
             Ok(shared) => shared,

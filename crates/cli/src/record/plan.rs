@@ -6,11 +6,11 @@ use std::process::Command;
 
 use tidemark_recording::Settings;
 use tidemark_recording::spool::{Spool, VARIABLE};
+use tidemark_results::quantity;
+use tidemark_supervisor::program::{self, Obstacle};
 
 use super::Arguments;
 use crate::exit::{Refusal, refuse};
-use crate::run::program::{self, Obstacle};
-use crate::size;
 
 /// The variable that tells where the recorder is.
 const RECORDER: &str = "TIDEMARK_RECORDER";
@@ -106,7 +106,7 @@ impl Plan {
 
 /// The size of pages that is asked for.
 pub fn find_page_bytes(text: &str) -> Result<u64, Refusal> {
-    let bytes = size::parse("--granularity", text)?;
+    let bytes = quantity::parse("--granularity", text)?;
     if !bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&bytes) {
         refuse!("`--granularity {text}`: takes a power of two from 64 to 1G");
     }

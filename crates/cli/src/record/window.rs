@@ -1,7 +1,7 @@
 //! Lengths of time as people write them: `100ms`, `2.5s`, `500us`.
 
 use crate::exit::{Refusal, refuse};
-use crate::quantity;
+use tidemark_results::quantity;
 
 const NS_MIN: u64 = 100_000;
 const NS_MAX: u64 = 3_600_000_000_000;

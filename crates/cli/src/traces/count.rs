@@ -1,6 +1,6 @@
 //! Counts as people write them: `150`, `15k`, `100M`.
 
-use crate::quantity;
+use tidemark_results::quantity;
 
 /// The count `text` stands for. Units are decimal: `k` is a thousand, `M` a million, `G` a
 /// thousand million.

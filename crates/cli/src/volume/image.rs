@@ -6,11 +6,11 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use tidemark_supervisor::program::plain;
 use tidemark_vmufat::{Civil, Error, Image, Name, Timestamp, Volume};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files;
-use crate::run::program::plain;
 use crate::traces::Input;
 
 /// Opens the volume at `path`; `-` is standard input. Answers what it is called, too.

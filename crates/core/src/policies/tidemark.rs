@@ -117,7 +117,7 @@ const WATCHED_OPEN: u64 = 250;
 /// Trials begin when less than this share of memory is free ...
 const FREE_PART: u64 = 4;
 /// ... and in one that has grown since a page had to leave, this: it may grow again, as it asks for
-/// more while there is still [twice as much](crate::share::Voice::news).
+/// more while there is still twice as much (`Voice::news` of `tidemark-partition`).
 const FREE_PART_GROWN: u64 = 32;
 /// So many pages go on trial for each that arrives: their uses cost a part of what arriving costs.
 /// Without a bound a program that fits, or nearly, would have its pages put on trial again as often

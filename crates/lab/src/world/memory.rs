@@ -4,8 +4,8 @@ use tidemark_core::backing::LocalSlots;
 use tidemark_core::load::{self, LoadControl};
 use tidemark_core::policy::Policy;
 use tidemark_core::policy::registry::BuildError;
-use tidemark_core::share::{self, Holder, Voice};
 use tidemark_core::vm::{Counters, Vm};
+use tidemark_partition::{self as share, Holder, Voice};
 
 use super::disk::DiskModel;
 use super::error::WorldError;

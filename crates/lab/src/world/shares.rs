@@ -2,7 +2,7 @@
 //!
 //! Usually all processes share one memory, as under a kernel. In a world that is divided
 //! ([`Scenario::is_divided`]) each program that is started or executed begins with a memory of its
-//! own, as under `tidemark run`, and [`tidemark_core::share`] says how many frames each is given:
+//! own, as under `tidemark run`, and [`tidemark_partition`] says how many frames each is given:
 //! when somebody comes, goes or asks for more, and at intervals. A forked child stays in its
 //! parent's memory until it executes something.
 //!
@@ -16,10 +16,10 @@
 use std::collections::BTreeMap;
 
 use tidemark_core::id::SpaceId;
-use tidemark_core::share::{
-    self, ADMISSION_NS, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
-};
 use tidemark_core::time::Time;
+use tidemark_partition::{
+    self as share, ADMISSION_NS, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
+};
 
 use super::engine::{Alarm, World};
 use super::finding::Finding;

@@ -15,7 +15,7 @@
 
 use std::os::fd::AsFd;
 
-use tidemark_core::share;
+use tidemark_partition as share;
 
 use super::{Engine, now};
 use crate::control;

@@ -1,10 +1,11 @@
 //! Processes with a memory each, and frames that go to whoever needs them.
 
-use super::lives::{Deed, WRITE, exit, map, outcome_of, script, start};
-use super::*;
 use tidemark_trace::Event;
 use tidemark_trace::private::HEAP_PIECE;
 use tidemark_trace::regions::INNER;
+
+use super::lives::{Deed, WRITE, exit, map, outcome_of, script, start};
+use super::*;
 
 use Deed::Store;
 
