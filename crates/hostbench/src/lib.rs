@@ -1,8 +1,9 @@
 //! Measures programs in limited memory beside the kernel's own swap, on this host.
 //!
 //! [`plan`] holds what was asked for, [`measure`](measure()) runs the [`contender`]s in turn,
-//! `kernel_swap` and `cgroup` make the kernel's own swap one of them and put the host back as it
-//! was, `optimal` computes what no policy could beat. [`record`] is what comes out. [`workload`]
+//! `kernel_swap` and `cgroup` make the kernel's own swap one of them, `host` puts back what was
+//! changed for it, `optimal` computes what no policy could beat. [`programs`] does the same for
+//! suites of real programs. [`record`] is what comes out. [`workload`]
 //! has the measured programs, [`child`] runs one to its end within a limit of time.
 
 #![forbid(unsafe_code)]
@@ -10,12 +11,16 @@
 mod cgroup;
 pub mod child;
 pub mod contender;
+mod host;
 mod kernel_swap;
 mod measure;
 mod optimal;
 mod output;
 pub mod plan;
+pub mod programs;
 pub mod record;
+mod scratch;
 pub mod workload;
+mod zram;
 
 pub use measure::measure;

@@ -23,8 +23,8 @@ use crate::output::say;
 
 /// What was asked for beside the file.
 pub struct Options {
-    /// Run only cases whose name contains this.
-    pub only: Option<String>,
+    /// Run only what has one of these in its name; everything if there are none.
+    pub only: Vec<String>,
     /// How often each contender runs, in place of what the cases say.
     pub rounds: Option<u32>,
     /// How long one run may take.
@@ -103,9 +103,29 @@ struct SuiteRecord {
     cases: Vec<CaseRecord>,
 }
 
+impl Options {
+    /// Tells if a part of this name is to run.
+    pub fn is_wanted(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| name.contains(only))
+    }
+}
+
+/// The text of a suite's file.
+pub fn read(file: &Path) -> Result<String, Refusal> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(text),
+        Err(error) => refuse!("`--suite {}`: {error}", file.display()),
+    }
+}
+
 /// Runs the cases of `file` one after the other.
-pub fn run(file: &Path, options: &Options, interrupt: &Interrupt) -> Result<Exit, Refusal> {
-    let cases = read_cases(file, options.only.as_deref())?;
+pub fn run(
+    file: &Path,
+    text: &str,
+    options: &Options,
+    interrupt: &Interrupt,
+) -> Result<Exit, Refusal> {
+    let cases = read_cases(file, text, options)?;
     let plans = cases
         .iter()
         .map(|case| plan_of(case, options))
@@ -152,17 +172,13 @@ pub fn run(file: &Path, options: &Options, interrupt: &Interrupt) -> Result<Exit
     Ok(if is_fine { Exit::Fine } else { Exit::Found })
 }
 
-fn read_cases(file: &Path, only: Option<&str>) -> Result<Vec<Case>, Refusal> {
+fn read_cases(file: &Path, text: &str, options: &Options) -> Result<Vec<Case>, Refusal> {
     let shown = file.display();
-    let text = match fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) => refuse!("`--suite {shown}`: {error}"),
-    };
-    let mut cases: Vec<Case> = match serde_json::from_str(&text) {
+    let mut cases: Vec<Case> = match serde_json::from_str(text) {
         Ok(cases) => cases,
         Err(error) => refuse!("`--suite {shown}`: {error}"),
     };
-    cases.retain(|case| only.is_none_or(|only| case.name.contains(only)));
+    cases.retain(|case| options.is_wanted(&case.name));
     if cases.is_empty() {
         refuse!("`--suite {shown}`: no case to run");
     }
@@ -258,18 +274,20 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../../bench/cases.json"
         ));
-        let options = Options {
-            only: None,
+        let mut options = Options {
+            only: Vec::new(),
             rounds: None,
             limit: Duration::from_secs(1),
             folder: "/var/tmp".into(),
             record: None,
             is_json: false,
         };
-        let cases = read_cases(file, None).expect("the file is well formed");
+        let text = read(file).expect("the file can be read");
+        let cases = read_cases(file, &text, &options).expect("the file is well formed");
         for case in &cases {
             plan_of(case, &options).expect("the case is possible");
         }
-        assert!(read_cases(file, Some("no such case")).is_err());
+        options.only = vec!["no such case".to_owned()];
+        assert!(read_cases(file, &text, &options).is_err());
     }
 }
