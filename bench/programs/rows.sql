@@ -7,5 +7,5 @@ SELECT n, printf('owner-%d', n * 7919 % 1000003), printf('opened in %d at branch
     (n * 104729) % 10007 FROM number;
 UPDATE account SET balance = balance + 1 WHERE id % 5 = 0;
 SELECT count(*), sum(balance), sum(length(note)) FROM account;
-WITH RECURSIVE number(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM number WHERE n < 200000)
+WITH RECURSIVE number(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM number WHERE n < 100000)
 SELECT sum((SELECT sum(balance) FROM account WHERE owner = printf('owner-%d', n * 31337 % 1000003))) FROM number;

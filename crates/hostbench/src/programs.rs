@@ -79,7 +79,7 @@ pub struct Plan {
     pub rounds: u32,
     /// The state of the page cache.
     pub cache: Cache,
-    /// How long a native run may take.
+    /// How long a run may take in any case.
     pub limit: Duration,
     /// Where swap files and the programs' files lie.
     pub folder: PathBuf,
@@ -182,7 +182,7 @@ fn measure_program(
         let (elapsed, footprint, checksum) = turns.run_native(program, plan.limit)?;
         native.add(elapsed, footprint, checksum);
         if round == 0 {
-            let limit = elapsed * LIMIT_FACTOR + LIMIT_MORE;
+            let limit = (elapsed * LIMIT_FACTOR + LIMIT_MORE).min(plan.limit);
             let share = |&percent| ShareRecord::new(percent, &native, limit, &turns.entrants);
             shares = plan.shares.iter().map(share).collect();
         }

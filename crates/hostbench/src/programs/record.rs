@@ -105,6 +105,8 @@ pub struct Counts {
     /// The compressor of zswap or zram.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compressor: Option<String>,
+    /// How many runs before this one the kernel ended for want of memory.
+    pub out_of_memory_before: u32,
     /// Tells if zswap wrote its pool back, since its group had no memory without that.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_pool_written_back: bool,

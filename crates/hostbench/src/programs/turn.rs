@@ -21,10 +21,11 @@ use crate::workload::programs::checksum_of_all;
 use crate::zram;
 
 const ZSWAP: &str = "/sys/module/zswap/parameters";
-const SHRINKER: &str = "shrinker_enabled";
 /// The size of zswap's pool in percent of the machine's memory. It is charged to the group, whose
 /// limit is what bounds it; the kernel's own default may be less than a program needs.
 const ZSWAP_POOL_PERCENT: u32 = 50;
+/// How often a program that the kernel has ended for want of memory runs again.
+const RUNS_MORE: u32 = 2;
 /// The room on swap beside twice what the program takes.
 const SWAP_MORE_BYTES: u64 = 256 << 20;
 /// The part of its memory that a group keeps, however much a zram device takes.
@@ -215,17 +216,21 @@ impl<'a> Turns<'a> {
 
     /// Runs the program under a contender, and puts the host back.
     ///
-    /// By default zswap keeps all it has taken, and a program whose pages compress badly ends for
-    /// want of memory. It runs again then with the pool written back to swap.
+    /// The kernel sometimes ends a program for want of memory, though there is room on swap: on
+    /// busy disks, and always where zswap keeps pages that compress badly. The program runs again
+    /// then, with zswap's pool written back to swap.
     pub fn run(&mut self, program: &Program, entrant: &Entrant, memory: Memory) -> Outcome {
         let mut outcome = self.run_once(program, entrant, memory, Pool::AsItIs);
-        let shrinker = Path::new(ZSWAP).join(SHRINKER);
-        if *entrant == Entrant::Zswap && self.was_out_of_memory && shrinker.exists() {
-            say!(
-                "{}: zswap: no memory; again with its shrinker",
-                program.name
-            );
+        for again in 1..=RUNS_MORE {
+            if entrant.is_own() || !self.was_out_of_memory {
+                break;
+            }
+            let name = entrant.name();
+            say!("{}: {name}: ended for want of memory; again", program.name);
             outcome = self.run_once(program, entrant, memory, Pool::Shrinks);
+            if let Outcome::Ran(sample) = &mut outcome {
+                sample.counts.out_of_memory_before = again;
+            }
         }
         outcome
     }
@@ -335,8 +340,9 @@ impl<'a> Turns<'a> {
             let percent = ZSWAP_POOL_PERCENT.to_string();
             host.set(&zswap.join("max_pool_percent"), &percent)?;
             counts.compressor = read_setting(&zswap.join("compressor")).ok();
-            if pool == Pool::Shrinks {
-                host.set(&zswap.join(SHRINKER), "Y")?;
+            let shrinker = zswap.join("shrinker_enabled");
+            if pool == Pool::Shrinks && shrinker.exists() {
+                host.set(&shrinker, "Y")?;
                 counts.is_pool_written_back = true;
             }
         }
