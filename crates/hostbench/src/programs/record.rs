@@ -216,8 +216,11 @@ impl fmt::Display for EntrantRecord {
             return write!(formatter, "ended after {elapsed_s:.1} s");
         }
         write!(formatter, "{elapsed_s:.2} s")?;
-        match self.counts.page_ins {
-            Some(page_ins) => write!(formatter, ", {page_ins} page-ins"),
+        if let Some(page_ins) = self.counts.page_ins {
+            write!(formatter, ", {page_ins} page-ins")?;
+        }
+        match self.counts.pool_page_ins {
+            Some(page_ins) => write!(formatter, ", {page_ins} from the pool"),
             None => Ok(()),
         }
     }
