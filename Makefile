@@ -112,6 +112,11 @@ bench: deps ## Our workloads side by side with the kernel's own swap; writes ben
 	$(CARGO) build --release --package tidemark-cli --package tidemark-shim
 	scripts/bench
 
+.PHONY: bench-programs
+bench-programs: deps ## Real programs in less memory than they take, and rivals. An hour.
+	$(CARGO) build --release --package tidemark-cli --package tidemark-shim
+	scripts/bench-programs
+
 .PHONY: bench-recorder
 bench-recorder: build ## What recording costs, beside Valgrind's own full trace. Minutes.
 	scripts/bench-recorder

@@ -78,12 +78,7 @@ impl Controller {
             path,
         };
         if let Some(limit_bytes) = limit_bytes {
-            let file = match self.version {
-                // Memory and swap together stay unlimited: that is what a new group has.
-                Version::One => "memory.limit_in_bytes",
-                Version::Two => "memory.max",
-            };
-            write(&group.path.join(file), &limit_bytes.to_string())?;
+            group.set_limit(limit_bytes)?;
         }
         Ok(group)
     }
@@ -119,6 +114,16 @@ impl Group {
     /// The path of the group.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Sets how much memory the group may hold; what it holds beyond that goes to swap.
+    pub fn set_limit(&self, limit_bytes: u64) -> Result<(), String> {
+        let file = match self.version {
+            // Memory and swap together stay unlimited: that is what a new group has.
+            Version::One => "memory.limit_in_bytes",
+            Version::Two => "memory.max",
+        };
+        write(&self.path.join(file), &limit_bytes.to_string())
     }
 
     /// The most memory the group has held, if the kernel counts that.

@@ -187,7 +187,7 @@ impl BenchRecord {
 }
 
 /// The middle value, or the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     assert!(!values.is_empty(), "a median needs a value");
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

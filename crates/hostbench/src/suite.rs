@@ -1,6 +1,5 @@
 //! Suites: benchmarks as data, and claims about them.
 
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -73,18 +72,18 @@ pub struct Finding {
     pub holds: bool,
 }
 
-/// Reads the cases of a file: those whose names contain `only`, if that is told.
-pub fn read_cases(file: &Path, only: Option<&str>) -> Result<Vec<Case>, Refusal> {
+/// The cases that the `text` of a file holds and whose names `is_wanted` takes.
+pub fn read_cases(
+    file: &Path,
+    text: &str,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Case>, Refusal> {
     let shown = file.display();
-    let text = match fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) => refuse!("`--suite {shown}`: {error}"),
-    };
-    let mut cases: Vec<Case> = match serde_json::from_str(&text) {
+    let mut cases: Vec<Case> = match serde_json::from_str(text) {
         Ok(cases) => cases,
         Err(error) => refuse!("`--suite {shown}`: {error}"),
     };
-    cases.retain(|case| only.is_none_or(|only| case.name.contains(only)));
+    cases.retain(|case| is_wanted(&case.name));
     if cases.is_empty() {
         refuse!("`--suite {shown}`: no case to run");
     }

@@ -1,8 +1,11 @@
 //! `tidemark bench`: our workloads side by side with what the kernel offers.
 //!
 //! [`tidemark_hostbench`] measures; [`render`] shows what came out. A [`suite`] runs many
-//! benchmarks and checks claims about them.
+//! benchmarks and checks claims about them, or [`programs`] in shares of their own memory, of which
+//! [`ratios`] makes tables.
 
+mod programs;
+mod ratios;
 mod render;
 mod suite;
 
@@ -76,12 +79,35 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Run the cases of FILE and check their claims
+    /// Run the cases of FILE and check their claims, or its programs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "memory", "size"])]
     suite: Option<PathBuf>,
-    /// Of a suite, run only the cases whose names contain TEXT
-    #[arg(long, value_name = "TEXT", requires = "suite")]
-    only: Option<String>,
+    /// Of a suite, run only what has TEXT in its name; several with commas between
+    #[arg(long, value_name = "TEXT", requires = "suite", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Of programs: the memory, in percent of what each takes by itself
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        requires = "suite",
+        value_delimiter = ','
+    )]
+    shares: Vec<u32>,
+    /// Of programs: who runs them: `native`, `tidemark`, `tidemark:OPTIONS`,
+    /// `tidemark@COMMAND:OPTIONS`, `kernel-swap`, `kernel-swap:PAGE-CLUSTER`, `zswap`, `zram`
+    #[arg(long, value_name = "NAMES", requires = "suite", value_delimiter = ',')]
+    contenders: Vec<String>,
+    /// Of programs: an option for every `tidemark run`
+    #[arg(
+        long = "run-option",
+        value_name = "OPTION",
+        requires = "suite",
+        allow_hyphen_values = true
+    )]
+    run_options: Vec<String>,
+    /// Of programs: leave the page cache as the run before left it
+    #[arg(long, requires = "suite")]
+    warm: bool,
     /// Write the record of a suite into the folder PATH
     #[arg(long, value_name = "PATH", requires = "suite")]
     record: Option<PathBuf>,
@@ -109,7 +135,18 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
             record: arguments.record.clone(),
             is_json: arguments.json,
         };
-        return suite::run(file, &options, &interrupt);
+        let text = suite::read(file)?;
+        if !programs::is_one(&text) {
+            refuse_options_of_programs(&arguments)?;
+            return suite::run(file, &text, &options, &interrupt);
+        }
+        let choice = programs::Choice {
+            shares: arguments.shares.clone(),
+            contenders: arguments.contenders.clone(),
+            run_options: arguments.run_options.clone(),
+            is_warm: arguments.warm,
+        };
+        return programs::run(file, &text, &options, &choice, &interrupt);
     }
     let plan = plan_of(&arguments, folder)?;
     plan.check()?;
@@ -120,6 +157,20 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         render::text(&record, output::terminal_width())
     });
     verdict(&record)
+}
+
+/// Refuses what only suites of programs have.
+fn refuse_options_of_programs(arguments: &Arguments) -> Result<(), Refusal> {
+    let given = [
+        ("--shares", !arguments.shares.is_empty()),
+        ("--contenders", !arguments.contenders.is_empty()),
+        ("--run-option", !arguments.run_options.is_empty()),
+        ("--warm", arguments.warm),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => refuse!("`{name}` is for a suite of programs; this one has cases"),
+        None => Ok(()),
+    }
 }
 
 /// Tells whether all contenders read the same, and whether there were any.

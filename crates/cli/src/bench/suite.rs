@@ -1,5 +1,6 @@
 //! A suite: benchmarks as data, claims about them, and a dated record.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,9 +23,9 @@ use crate::output::say;
 
 /// The options beside the file.
 pub struct Options {
-    /// Run only cases whose name contains this.
-    pub only: Option<String>,
-    /// The number of runs of each contender, in place of that of the cases say.
+    /// Run only what has one of these in its name; everything if there are none.
+    pub only: Vec<String>,
+    /// The number of runs of each contender, in place of that of the cases.
     pub rounds: Option<u32>,
     /// The longest time that one run may take.
     pub limit: Duration,
@@ -53,9 +54,29 @@ struct SuiteRecord {
     cases: Vec<CaseRecord>,
 }
 
+impl Options {
+    /// Tells if a part of this name is to run.
+    pub fn is_wanted(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| name.contains(only))
+    }
+}
+
+/// The text of a suite's file.
+pub fn read(file: &Path) -> Result<String, Refusal> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(text),
+        Err(error) => refuse!("`--suite {}`: {error}", file.display()),
+    }
+}
+
 /// Runs the cases of `file` one after the other.
-pub fn run(file: &Path, options: &Options, interrupt: &Interrupt) -> Result<Exit, Refusal> {
-    let cases = read_cases(file, options.only.as_deref())?;
+pub fn run(
+    file: &Path,
+    text: &str,
+    options: &Options,
+    interrupt: &Interrupt,
+) -> Result<Exit, Refusal> {
+    let cases = read_cases(file, text, |name| options.is_wanted(name))?;
     let plans = cases
         .iter()
         .map(|case| plan_of(case, options))
@@ -154,18 +175,21 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../../bench/cases.json"
         ));
-        let options = Options {
-            only: None,
+        let mut options = Options {
+            only: Vec::new(),
             rounds: None,
             limit: Duration::from_secs(1),
             folder: "/var/tmp".into(),
             record: None,
             is_json: false,
         };
-        let cases = read_cases(file, None).expect("the file is well formed");
+        let text = read(file).expect("the file can be read");
+        let wanted = |options: &Options| read_cases(file, &text, |name| options.is_wanted(name));
+        let cases = wanted(&options).expect("the file is well formed");
         for case in &cases {
             plan_of(case, &options).expect("the case is possible");
         }
-        assert!(read_cases(file, Some("no such case")).is_err());
+        options.only = vec!["no such case".to_owned()];
+        assert!(wanted(&options).is_err());
     }
 }

@@ -114,12 +114,20 @@ pub fn program(folder: &Path, words: &[OsString]) -> Result<WorkloadOutcome, Str
     let files = files.map(|entry| entry.map(|entry| entry.path()));
     let mut files: Vec<PathBuf> = files.collect::<Result<_, _>>().map_err(told)?;
     files.sort();
-    let mut checksum = 0u64;
-    for file in files.iter().filter(|file| file.is_file()) {
-        checksum = mix(checksum ^ checksum_of(file).map_err(told)?);
-    }
-    outcome.checksum = format!("{checksum:016x}");
+    files.retain(|file| file.is_file());
+    let checksum = checksum_of_all(&files)?;
+    outcome.checksum = checksum;
     Ok(outcome)
+}
+
+/// Folds the contents of all `files` into one checksum.
+pub fn checksum_of_all(files: &[PathBuf]) -> Result<String, String> {
+    let mut checksum = 0u64;
+    for file in files {
+        let one = checksum_of(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        checksum = mix(checksum ^ one);
+    }
+    Ok(format!("{checksum:016x}"))
 }
 
 fn time_to_file(mut command: Command, output: &Path) -> Result<WorkloadOutcome, String> {
