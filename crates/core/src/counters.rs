@@ -14,9 +14,9 @@
 ///
 /// A line has, behind its meaning:
 /// - who counts it: the `core`; the `engine` of a live run; the simulated `world`;
-/// - its name in the code, as a field and as a variant of [`Counter`](crate::counters::Counter);
-/// - its unit, which is a variant of [`Unit`](crate::counters::Unit);
-/// - its kind, which is a variant of [`Kind`](crate::counters::Kind);
+/// - its name in the code, as a field and as a variant of [`Counter`];
+/// - its unit, which is a variant of [`Unit`];
+/// - its kind, which is a variant of [`Kind`];
 /// - its name in the record of a run, and in that of a replay. `_` is for one that is not there.
 ///
 /// The order is that of the fields of the records.
