@@ -94,12 +94,17 @@ sim: deps ## Seeded simulation: SEED=n repeats one, SEEDS= and FRESH= say how ma
 	TIDEMARK_SEED='$(SEED)' TIDEMARK_SEEDS='$(SEEDS)' TIDEMARK_FRESH='$(FRESH)' \
 	    $(CARGO) test --package tidemark-core --test simulation -- --nocapture
 
+.PHONY: same-as
+same-as: deps-test ## Compares what is decided and printed with the commit BEFORE=. Minutes.
+	scripts/same-as '$(BEFORE)'
+
 .PHONY: golden
-golden: deps ## Rewrites the golden tables; the change shows in review.
+golden: deps ## Rewrites the golden tables and lists of counters; the change shows in review.
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-core --test golden
+	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-results --test formats
 
 .PHONY: fuzz
-fuzz: deps ## Runs each fuzz target for FUZZ_SECONDS (60); needs a nightly compiler.
+fuzz: deps ## Runs each fuzz target for FUZZ_SECONDS (60).
 	scripts/fuzz $${FUZZ_SECONDS:-60}
 
 .PHONY: bench
@@ -107,12 +112,28 @@ bench: deps ## Our workloads side by side with the kernel's own swap; writes ben
 	$(CARGO) build --release --package tidemark-cli --package tidemark-shim
 	scripts/bench
 
+.PHONY: bench-programs
+bench-programs: deps ## Real programs in less memory than they take, and rivals. An hour.
+	$(CARGO) build --release --package tidemark-cli --package tidemark-shim
+	scripts/bench-programs
+
 .PHONY: bench-recorder
 bench-recorder: build ## What recording costs, beside Valgrind's own full trace. Minutes.
 	scripts/bench-recorder
 
+.PHONY: proof
+proof: deps ## Licences, the oldest compiler, aarch64, new seeds: as far as can be here.
+	scripts/check-licences
+	scripts/check-compilers
+	@$(MAKE) sim SEEDS=0 FRESH=20
+
+.PHONY: structure
+structure: ## Fields, functions, calls and lines of COMMITS (HEAD), as a measure of the structure.
+	scripts/structure $(COMMITS)
+
 .PHONY: ci
-ci: check test ## What continuous integration runs.
+ci: check test proof ## What continuous integration runs, and a minute of fuzzing.
+	scripts/fuzz --minute
 
 .PHONY: clean
 clean: ## Removes what building made.

@@ -147,7 +147,7 @@ def write_inputs(folder):
 
 
 def compare(arguments, name, words, options):
-    """What `tidemark compare` finds, as its record."""
+    """The findings of `tidemark compare`, as its record."""
     memory = ",".join(f"{share}%" for share in arguments.shares)
     command = [TIDEMARK, "compare", "--json", "--memory", memory, *options, "--", *words]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONHASHSEED": "0"}

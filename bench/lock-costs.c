@@ -1,4 +1,4 @@
-/* What processors charge each other, for the `[locks]` of bench/experiments/locks.toml:
+/* The costs of contention between processors, for the `[locks]` of bench/experiments/locks.toml:
  *
  *     cc -O2 -pthread -o lock-costs bench/lock-costs.c && ./lock-costs
  *

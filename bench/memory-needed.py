@@ -146,7 +146,7 @@ def call(folder, words, **options):
 
 
 def tell_needs(folder, name, words, slowdowns):
-    """What `tidemark curve` says of the program under `tidemark run`."""
+    """The answer of `tidemark curve` for the program under `tidemark run`."""
     trace = folder / f"{name}.tide"
     if not trace.exists():
         command = [TIDEMARK, "record", "--time", "--quantum", QUANTUM, "-o", trace, "--", *words]

@@ -1,4 +1,4 @@
-/* What happens to a program beside its own accesses: mappings, threads, signals, system calls.
+/* The events of a program beside its own accesses: mappings, threads, signals, system calls.
 
    Part of Tidemark's recorder, a Valgrind tool.
    Licence: GPL-2.0-or-later; see LICENSE in this folder.
@@ -50,7 +50,7 @@ static Bool has_exit_status = False;
 static UInt exit_status = 0;
 static Bool is_cut = False; /* since a thread ran last */
 
-/* What a thread is waiting for. */
+/* The call for which a thread waits. */
 static struct {
    ULong began_ns;
    ULong threads_run;
@@ -110,7 +110,7 @@ static const NSegment* find_code(Addr address)
    return segment != NULL && segment->kind == SkFileC && segment->hasX ? segment : NULL;
 }
 
-/* Whether a system call is made for the file that makes it, as `malloc` calls the C library's own
+/* True if a system call is made for the file that makes it, as `malloc` calls the C library's own
    `mmap`: nothing can be interposed there. The caller's address is on top of the stack, below a few
    registers perhaps that are kept there. */
 static Bool find_is_inner(ThreadId thread)
@@ -380,7 +380,7 @@ static Bool is_plain_write(UInt call)
    return call == __NR_write || call == __NR_pwrite64 || call == __NR_sendto;
 }
 
-/* Whether the kernel may keep a caller of `call` waiting for something beside the processor. */
+/* True if the kernel may keep a caller of `call` waiting for something beside the processor. */
 static Bool may_wait(UInt call)
 {
    switch (call) {

@@ -1,4 +1,4 @@
-/* What happens to a program beside its own accesses.
+/* The events of a program beside its own accesses.
 
    Part of Tidemark's recorder, a Valgrind tool.
    Licence: GPL-2.0-or-later; see LICENSE in this folder. */

@@ -1,4 +1,4 @@
-/* What system calls read from files and write to them, and which files they cut or remove.
+/* The bytes that system calls read from files and write to them, and which files they cut or remove.
 
    Part of Tidemark's recorder, a Valgrind tool.
    Licence: GPL-2.0-or-later; see LICENSE in this folder.

@@ -258,7 +258,7 @@ static void go_deaf(void)
    forget_log();
 }
 
-/* Whether the collector takes what will be written. */
+/* True if the collector takes the entries to come. */
 static Bool is_wanted(void)
 {
    if (header->is_dismissed || !is_collector_there())

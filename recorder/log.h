@@ -40,13 +40,13 @@ typedef enum {
    LOG_FILE = 24
 } LogKind;
 
-/* What an entry of kind `LOG_FILE` tells of: its argument. */
+/* The subject of an entry of kind `LOG_FILE`: its argument. */
 enum { FILE_READ = 0, FILE_WRITE = 1, FILE_CUT = 2 };
 
 /* Kinds of access: the bits of a record's `kinds`. */
 enum { ACCESS_FETCH = 1, ACCESS_LOAD = 2, ACCESS_STORE = 4, ACCESS_KERNEL = 8 };
 
-/* What a guarded access writes when it does not happen. No address looks like it. */
+/* The word that a guarded access writes when it does not happen. No address looks like it. */
 #define LOG_NOWHERE (~0ULL)
 
 /* The most words a superblock, or one entry, may take: the room kept at the end of a chunk. */
@@ -62,12 +62,12 @@ void log_open(const HChar* spool);
 /* Opens a log of its own for this forked child, at the addresses the parent's had. */
 void log_reopen_in_child(void);
 
-/* Where the next word goes, and the limit past which `log_turn` must run first. Both stay at
+/* The place of the next word, and the limit past which `log_turn` must run first. Both stay at
    their addresses for the life of the process and its children. */
 ULong** log_next_address(void);
 ULong** log_limit_address(void);
 
-/* Whether a collector takes what is written. */
+/* True if a collector takes the entries. */
 Bool log_is_heard(void);
 
 /* Goes on to the next chunk; waits while the collector is a whole ring behind. */

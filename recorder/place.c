@@ -1,4 +1,4 @@
-/* Where mappings are placed that may lie anywhere.
+/* The placement of mappings that may lie anywhere.
 
    Part of Tidemark's recorder, a Valgrind tool.
    Licence: GPL-2.0-or-later; see LICENSE in this folder.
@@ -28,7 +28,7 @@ typedef struct {
 } Request;
 
 static HChar layout[LAYOUT_BYTES_MAX];
-/* Where the mapping at hand is to lie; 0: anywhere. */
+/* The address for the mapping at hand; 0: anywhere. */
 static Addr wanted = 0;
 
 Addr __real_vgPlain_am_get_advisory(const Request* request, Bool is_clients, Bool* is_possible);

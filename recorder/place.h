@@ -1,4 +1,4 @@
-/* Where mappings are placed: see place.c.
+/* The placement of mappings: see place.c.
 
    Part of Tidemark's recorder, a Valgrind tool.
    Licence: GPL-2.0-or-later; see LICENSE in this folder. */

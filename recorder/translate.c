@@ -1,4 +1,4 @@
-/* What is added to the program's code as Valgrind translates it.
+/* The additions to the program's code as Valgrind translates it.
 
    Part of Tidemark's recorder, a Valgrind tool.
    Licence: GPL-2.0-or-later; see LICENSE in this folder.
@@ -67,7 +67,7 @@ static XArray* definitions; /* of Definition; the index is a run's number */
 static XArray* numbers_free[RUNS_REUSED_MAX + 1]; /* first numbers, by how many are in a row */
 static VgHashTable* superblocks;
 
-/* What is known of a temporary: it is `offset` more than another. */
+/* The known value of a temporary: it is `offset` more than another. */
 typedef struct {
    IRTemp base;
    Long offset;
@@ -355,7 +355,7 @@ static void add_swap_access(const IRCAS* swap)
    add_access(swap->addr, bytes, ACCESS_LOAD | ACCESS_STORE, NULL);
 }
 
-/* What is known of the value of `expression`, to be that of the temporary `own`. */
+/* The known value of `expression`, to be that of the temporary `own`. */
 static Value value_of(IRTemp own, const IRExpr* expression)
 {
    Value value = { own, 0 };

@@ -1,4 +1,4 @@
-/* What is added to the program's code as Valgrind translates it.
+/* The additions to the program's code as Valgrind translates it.
 
    Part of Tidemark's recorder, a Valgrind tool.
    Licence: GPL-2.0-or-later; see LICENSE in this folder. */

@@ -1,4 +1,4 @@
-/* What an office's worth of a file server's day is to memory: files are made, written, read
+/* An office's worth of a file server's day, as its memory sees it: files are made, written, read
  * again, some of them often, and cut short, all by system calls.
  *
  *     file-load ROUNDS FILES KILOBYTES

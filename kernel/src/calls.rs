@@ -27,7 +27,7 @@ const MAP_BYTES_MAX: u64 = 1 << 32;
 /// The longest name, and the longest line of arguments.
 const WORDS_BYTES_MAX: u64 = 2048;
 
-/// Why a call is refused; negative in the register.
+/// The reason for which a call is refused; negative in the register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Refusal {
     /// There is no such call, or an argument is out of its range.
@@ -44,7 +44,7 @@ enum Refusal {
     Disk = 6,
 }
 
-/// How a call went.
+/// The outcome of a call.
 enum Outcome {
     /// It is over, with that value.
     Value(u64),
@@ -433,7 +433,7 @@ impl Kernel {
     }
 }
 
-/// How many of `bytes` bytes from `address` on lie in its page.
+/// Counts the bytes, of `bytes` from `address` on, that lie in its page.
 fn count_in_page(address: u64, bytes: u64) -> usize {
     bytes.min(PAGE_BYTES - address % PAGE_BYTES) as usize
 }

@@ -208,7 +208,7 @@ impl Kernel {
     }
 }
 
-/// Where the pages of a file are kept.
+/// The place at which the pages of a file are kept.
 pub(crate) fn window_of(file: usize) -> VirtPage {
     VirtPage(file as u64 * FILE_PAGES_MAX)
 }

@@ -15,6 +15,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use tidemark_core::backing::LocalSlots;
+use tidemark_core::counters::Counter;
 use tidemark_core::driver::Driver;
 use tidemark_core::event::{Access, Event, Fault, Resolution, Service};
 use tidemark_core::id::{ObjectId, PAGE_BYTES, SpaceId, Ticket, VirtPage, Waiter};
@@ -39,12 +40,12 @@ use crate::volume;
 
 /// The first process: when it ends, all ends.
 pub const FIRST: ProcessId = 1;
-/// How often the memory is told the time.
+/// The interval at which the memory is told the time.
 const MEMORY_TICK_NS: u64 = 1_000_000_000;
 /// The status of a program that the kernel has ended.
 const ENDED: u8 = 139;
 
-/// Whether a fault is over.
+/// The state of a fault: over or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Served {
     /// The page is there.
@@ -75,7 +76,7 @@ pub struct Kernel {
     pub(crate) written: BTreeSet<usize>,
     next_tick: Time,
     is_full_told: bool,
-    /// How the first process has ended.
+    /// The end of the first process.
     ending: Option<Ending>,
 }
 
@@ -165,21 +166,7 @@ impl Kernel {
         let (work, traffic) = (self.machine.work(), self.store.traffic());
         let counts = [
             ("faults", counters.faults),
-            ("page_ins", counters.page_ins),
-            ("page_outs", counters.page_outs),
-            ("page_in_requests", counters.page_in_requests),
-            ("page_out_requests", counters.page_out_requests),
-            ("soft_faults", counters.soft_faults),
-            ("zero_fills", counters.zero_fills),
-            ("cow_faults", counters.cow_faults),
-            ("read_ahead_used", counters.ahead_used),
-            ("read_ahead_wasted", counters.ahead_wasted),
-            ("clean_drops", counters.clean_drops),
-            ("zero_pages", counters.zero_drops),
-            ("refusals", counters.refusals),
-            ("store_errors", counters.failures),
             ("frames_budget", u64::from(self.machine.frames().count())),
-            ("frames_peak", counters.frames_peak),
             ("bytes_read", traffic.read[0] * PAGE_BYTES),
             ("bytes_written", traffic.written[0] * PAGE_BYTES),
             ("file_page_outs", traffic.written[1]),
@@ -191,7 +178,10 @@ impl Kernel {
             ("translations_forgotten", work.forgotten_pages),
             ("all_translations_forgotten", work.forgotten_all),
         ];
-        for (number, (name, count)) in counts.into_iter().enumerate() {
+        let of_the_core = Counter::ALL
+            .into_iter()
+            .filter_map(|counter| Some((counter.run_name()?, counters.get(counter)?)));
+        for (number, (name, count)) in counts.into_iter().chain(of_the_core).enumerate() {
             let before = if number == 0 { '{' } else { ',' };
             serial::report(format_args!("{before}\"{name}\":{count}"));
         }

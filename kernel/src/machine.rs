@@ -25,7 +25,7 @@ use crate::arch::paging::{self, Allow, Entry, KernelTable, PAGE_BYTES, Page, Use
 /// With more pages than this to forget, all are forgotten.
 const FORGOTTEN_SINGLY_MAX: usize = 32;
 
-/// What the tables were made to do.
+/// The work the tables were made to do.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Work {
     /// Entries made and changed.
@@ -106,7 +106,7 @@ impl PageTables {
         self.space(space).text.push(pages);
     }
 
-    /// Whether the page at `at` may be executed.
+    /// Returns true if the page at `at` may be executed.
     pub fn is_text(&self, space: SpaceId, at: VirtPage) -> bool {
         let found = self.spaces[space.0 as usize].as_ref();
         found.is_some_and(|found| found.is_text(at))
@@ -163,7 +163,7 @@ impl PageTables {
         &mut self.frames
     }
 
-    /// What has been done so far.
+    /// The work done so far.
     pub fn work(&self) -> Work {
         self.work
     }

@@ -1,11 +1,11 @@
 //! The parameters on the command line: `name=value`, separated by blanks.
 
-/// Whose pages are paged.
+/// The programs whose pages are paged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Programs {
     /// Everything a program has: text and variables from the volume, and what it maps.
     Paged,
-    /// What a program maps by system call. The rest of it is the kernel's, and stays.
+    /// The memory that a program maps by system call. The rest of it is the kernel's, and stays.
     Pinned,
 }
 
@@ -34,7 +34,7 @@ pub enum Injected {
     Overflow,
 }
 
-/// How memory is run.
+/// The layout of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
     /// One page at a time.
@@ -43,7 +43,7 @@ pub enum Layout {
     Clustered,
 }
 
-/// What was asked for.
+/// The requested settings.
 #[derive(Clone, Debug)]
 pub struct Parameters<'a> {
     /// Frames of user memory.
@@ -52,15 +52,15 @@ pub struct Parameters<'a> {
     pub policy: &'a str,
     /// The load control.
     pub load: &'a str,
-    /// Where the policy's random numbers start.
+    /// The seed of the policy's random numbers.
     pub seed: u64,
-    /// How memory is run.
+    /// The layout of memory.
     pub layout: Layout,
-    /// Whose pages are paged.
+    /// The programs whose pages are paged.
     pub programs: Programs,
     /// By what the core's clock goes.
     pub time: Time,
-    /// Whether decisions are logged.
+    /// True if decisions are logged.
     pub is_logging: bool,
     /// A fault to be made, and at which occasion, counted from 1.
     pub injected: Option<(Injected, u64)>,
@@ -73,7 +73,7 @@ pub struct Parameters<'a> {
 pub struct Mistake<'a> {
     /// The parameter as it was given.
     pub given: &'a str,
-    /// What it needs to be.
+    /// The expected form.
     pub needs: &'static str,
 }
 

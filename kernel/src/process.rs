@@ -15,7 +15,7 @@ use crate::program::MAPPED;
 /// The number of a process. None is used twice.
 pub type ProcessId = u64;
 
-/// What a process does.
+/// The state of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// It runs, or would.
@@ -31,44 +31,44 @@ pub enum State {
 /// A file a process has opened.
 #[derive(Clone)]
 pub struct Open {
-    /// Which file of the volume.
+    /// The number of the file on the volume.
     pub file: usize,
-    /// Where it is read next.
+    /// The offset at which it is read next.
     pub at: u64,
-    /// What it holds, where files are pinned.
+    /// The contents, where files are pinned.
     pub contents: Option<Vec<u8>>,
 }
 
 /// A process.
 pub struct Process {
-    /// Who made it.
+    /// The process that made it.
     pub parent: ProcessId,
     /// The name of its program.
     pub name: String,
-    /// What it sees.
+    /// The address space.
     pub space: SpaceId,
-    /// Where it stopped.
+    /// The registers at its stop.
     pub registers: Registers,
     /// The rest of its registers.
     pub vectors: Box<VectorRegisters>,
-    /// What it does.
+    /// The state.
     pub state: State,
     /// Load control has stopped it.
     pub is_suspended: bool,
     /// Pages that have come for the instruction that is to be done again. That is no use that a
     /// bit tells of: the bit is to say whether a page is used *again*.
     pub fresh: Vec<VirtPage>,
-    /// Where it maps next.
+    /// The place of the next mapping.
     pub next_page: VirtPage,
     /// The files it has opened, by their numbers less [`FIRST_FILE`].
     pub files: Vec<Option<Open>>,
-    /// What it was started with.
+    /// The arguments with which it was started.
     pub arguments: Vec<Vec<u8>>,
     /// Children that have ended, with their statuses, which it has not asked for.
     pub ended: VecDeque<(ProcessId, u8)>,
     /// The program it is to become before it runs on, and that program's arguments.
     pub to_execute: Option<Vec<Vec<u8>>>,
-    /// How long it has run.
+    /// The time for which it has run.
     pub ran_ns: u64,
 }
 
@@ -123,7 +123,7 @@ impl Process {
     }
 }
 
-/// Why the kernel ends a program.
+/// The reason for which the kernel ends a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misdeed {
     /// It touched what is not there, or not so.

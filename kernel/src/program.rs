@@ -20,24 +20,24 @@ pub const STACK_PAGES: u64 = 64;
 /// A part of a program that is mapped as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
-    /// Where it begins.
+    /// The page at which it begins.
     pub at: VirtPage,
-    /// How many of its pages are in the file, ...
+    /// The number of its pages that are in the file, ...
     pub file_pages: u64,
     /// ... from which page of the file on.
     pub file_first: u64,
-    /// How many pages it has in all; what is not in the file reads as zeros.
+    /// The number of its pages in all; what is not in the file reads as zeros.
     pub pages: u64,
-    /// What the program may do there.
+    /// The rights of the program there.
     pub rights: Rights,
-    /// Whether it may execute it.
+    /// True if it may execute it.
     pub is_text: bool,
 }
 
-/// What an executable says.
+/// The contents of an executable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Program {
-    /// Where it begins to run.
+    /// The address at which it begins to run.
     pub entry: u64,
     /// Its parts.
     pub segments: Vec<Segment>,

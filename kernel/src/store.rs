@@ -25,7 +25,7 @@ use crate::volume::Volume;
 
 const SECTORS_PER_PAGE: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
 
-/// What stands for a ticket where the kernel writes pages by itself: the core gives it to none.
+/// The ticket of writes that the kernel makes by itself: the core gives it to none.
 const WRITTEN_BACK: Ticket = Ticket(0);
 
 /// A disk and what waits for its queue.
@@ -60,7 +60,7 @@ struct UnderWay {
     is_failed: bool,
 }
 
-/// What has gone through the disks.
+/// The counts of the disks' transfers.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Traffic {
     /// Pages read from swap, and from files.
@@ -114,7 +114,7 @@ impl Store {
         }
     }
 
-    /// How many pages swap holds.
+    /// The number of pages that swap holds.
     pub fn slots(&self) -> u32 {
         self.sums.len() as u32
     }
@@ -124,7 +124,7 @@ impl Store {
         &*self.volume
     }
 
-    /// What has gone through the disks.
+    /// The counts of the disks' transfers so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic
     }
@@ -207,12 +207,12 @@ impl Store {
         self.writing_back += self.move_page(Way::Write, (file, index), frame, memory, tag);
     }
 
-    /// Whether pages are being written that stay.
+    /// Returns true if there are pages being written that stay.
     pub fn is_writing_back(&self) -> bool {
         self.writing_back > 0
     }
 
-    /// Whether such a write has failed since this was last asked.
+    /// Returns true if such a write has failed since this was last asked.
     pub fn take_write_back_failure(&mut self) -> bool {
         core::mem::take(&mut self.is_write_back_failed)
     }
@@ -348,7 +348,7 @@ impl Store {
         self.count_down(kind)
     }
 
-    /// Whether the fault that was asked for is due: this is an occasion for it.
+    /// Returns true if the fault that was asked for is due: this is an occasion for it.
     pub fn count_down(&mut self, kind: Injected) -> bool {
         match &mut self.injected {
             Some((wanted, left)) if *wanted == kind && *left > 0 => {

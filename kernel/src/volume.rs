@@ -18,7 +18,7 @@ pub struct File {
     pub bytes: u64,
 }
 
-/// Where files are.
+/// The place of files.
 pub trait Volume {
     /// All files, in the order in which they stand there.
     fn files(&self) -> &[File];
@@ -32,14 +32,14 @@ pub trait Volume {
     }
 }
 
-/// Why there is no volume.
+/// The reason why there is no volume.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unreadable {
     /// The disk fails to read.
     Disk,
-    /// What stands in this sector is no header of a file.
+    /// The sector holds no header of a file.
     Header {
-        /// Which sector.
+        /// The sector.
         sector: u64,
     },
     /// A file is longer than the disk.

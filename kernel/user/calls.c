@@ -15,7 +15,7 @@ static void expect(int is_right, const char *what)
     }
 }
 
-/* Whether a child that touches the address is ended for it. */
+/* True if a child that touches the address is ended for it. */
 static int is_ended(volatile char *at, int is_write)
 {
     long child = fork_process();

@@ -1,4 +1,4 @@
-/* What programs ask of the kernel, and the little they share. `kernel.c` makes the kernel's calls;
+/* The calls of programs to the kernel, and the little they share. `kernel.c` makes the kernel's calls;
    `host.c` makes those of Linux, so that the same programs run there for comparison. */
 #ifndef TIDEMARK_LIBRARY_H
 #define TIDEMARK_LIBRARY_H
@@ -8,7 +8,7 @@
 
 #define PAGE_BYTES 4096UL
 
-/* What `count_of` counts. */
+/* The counts that `count_of` gives. */
 enum count { FAULTS, PAGE_INS, PAGE_OUTS, SOFT_FAULTS, ZERO_FILLS, COPIES, FRAMES_USED, FRAMES, PROCESSES };
 
 _Noreturn void leave(int status);

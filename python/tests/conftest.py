@@ -1,4 +1,4 @@
-"""What several tests start from."""
+"""The parts that several tests start from."""
 
 from __future__ import annotations
 

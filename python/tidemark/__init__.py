@@ -12,7 +12,9 @@ True
   and what `load` gives: that spares the work where several questions are asked.
 - `curve` counts misses for each size of memory, `working_set` follows the resident pages over time,
   `phases` finds phases, `needed` says how much memory is needed.
-- `replay` runs recorded programs on whole memory systems, which `systems` lists.
+- `record` makes a trace of a real program, by the installed command `tidemark`.
+- `replay` runs recorded programs on whole memory systems, which `systems` lists; `compare` sets such
+  a prediction beside what the program does live, by the installed command.
 - `generate` and `golden` make synthetic references; `policies` lists the page replacement policies.
 
 Sizes are in pages. Times are *virtual*: in instructions, references or nanoseconds of the process,
@@ -30,6 +32,7 @@ from tidemark._analyses import (
     working_set,
 )
 from tidemark._columns import Table
+from tidemark._commands import Comparison, Recording, compare, record
 from tidemark._curves import Curve, Curves, Knee, Knob, Policy, curve, policies
 from tidemark._made import generate, golden
 from tidemark._references import References, Source, load
@@ -38,6 +41,7 @@ from tidemark._tidemark import __version__
 from tidemark._traces import Events, Info, Kinds, Trace, info, read, write
 
 __all__ = [
+    "Comparison",
     "Curve",
     "Curves",
     "Events",
@@ -48,6 +52,7 @@ __all__ = [
     "Need",
     "Phases",
     "Policy",
+    "Recording",
     "References",
     "Replays",
     "Residence",
@@ -56,6 +61,7 @@ __all__ = [
     "Table",
     "Trace",
     "__version__",
+    "compare",
     "curve",
     "generate",
     "golden",
@@ -65,6 +71,7 @@ __all__ = [
     "phases",
     "policies",
     "read",
+    "record",
     "replay",
     "systems",
     "working_set",

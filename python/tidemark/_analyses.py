@@ -1,4 +1,4 @@
-"""What happens over time, and how much memory is needed."""
+"""The course of a program over time, and the memory that it needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidemark._curves import VARIABLE, curve
 from tidemark._references import Source, load
 
 TIME_UNIT_NS = {"instructions": 0.2, "references": 50.0, "nanoseconds": 1.0}
-"""How long a unit of virtual time is taken to last, in ns, if nothing else is said."""
+"""The assumed length of a unit of virtual time, in ns, if none is given."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,7 +27,7 @@ class Residence(Table):
     window: int
     """Its window, in virtual time."""
     start: U64
-    """When each piece begins, in virtual time."""
+    """The time at which each piece begins, in virtual time."""
     duration: U64
     """The length of each piece, in virtual time."""
     pages_min: U64
@@ -74,15 +74,15 @@ class Phases(Table):
     level_max: U32
     """The largest set of the level, in pages."""
     start: U64
-    """When the phase begins, in virtual time."""
+    """The time at which the phase begins, in virtual time."""
     end: U64
-    """When it is over."""
+    """The time at which it is over."""
     pages: U32
     """The size of its set, in pages."""
     core_pages: U32
-    """How many pages are in use throughout."""
+    """The number of pages in use throughout."""
     entered_pages: U32
-    """How many pages it began with that the phase before did not end with."""
+    """The number of pages it began with that the phase before did not end with."""
     pieces: U32
     """From how many localities it was joined."""
 
@@ -107,11 +107,11 @@ class Need(NamedTuple):
     window: int | None
     """The policy's window, in virtual time; `None` for a constant amount of memory."""
     page_ins: int
-    """How often a page is brought back. First uses don't count."""
+    """The number of times a page is brought back. First uses don't count."""
     slow_down: float
-    """How much longer the program takes, as a share of its own time."""
+    """The time by which the program takes longer, as a share of its own."""
     is_at_most: bool
-    """Whether less memory may do: a trace that was sampled can't tell of less than its windows."""
+    """True if less memory may do: a trace that was sampled can't tell of less than its windows."""
 
 
 @overload

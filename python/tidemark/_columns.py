@@ -1,4 +1,4 @@
-"""What all results have in common: columns of one length."""
+"""The base of all results: columns of one length."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ VARIABLE = frozenset({"ws", "vmin", "pff"})
 
 
 class Knee(NamedTuple):
-    """Where a lifetime curve bends: where the ray from the origin to it is steepest."""
+    """The bend of a lifetime curve: where the ray from the origin to it is steepest."""
 
     pages: float
     """Memory there, in pages; the mean for a policy whose memory follows the program."""
@@ -46,9 +46,9 @@ class Curve(Table):
     misses_error: F64 | None
     """The standard error of `misses` if they were estimated from a sample; `None` if exact."""
     references: int
-    """How many references were counted."""
+    """The number of references counted."""
     page_count: int
-    """How many different pages they went to."""
+    """The number of different pages they went to."""
     duration: int
     """Virtual time from the first reference to the end."""
 
@@ -168,7 +168,7 @@ class Knob(NamedTuple):
     name: str
     """Its name."""
     meaning: str
-    """What it does and in which unit."""
+    """The effect of the value, and its unit."""
     min: int
     """The least value."""
     max: int
@@ -185,9 +185,9 @@ class Policy(NamedTuple):
     summary: str
     """One line of meaning."""
     sees: str
-    """What it must be shown: `faults`, `bits`, `references` or the `future`."""
+    """The least it must be shown: `faults`, `bits`, `references` or the `future`."""
     knobs: tuple[Knob, ...]
-    """What can be set."""
+    """The parameters that can be set."""
 
 
 def curve(

@@ -29,15 +29,15 @@ class References(Table):
     time: U64 | None
     """Virtual time after each reference; `None` if that is the number of references so far."""
     page_count: int
-    """How many different pages there are."""
+    """The number of different pages."""
     page_bytes: int
     """The size of a page, in bytes."""
     granularity: str
-    """Which repeats the recorder kept: `exact` (each change of page), `quantum` or `window`."""
+    """The repeats that the recorder kept: `exact` (each change of page), `quantum` or `window`."""
     granularity_length: int | None
     """The length of a quantum in units of time, or of a window in ns."""
     time_unit: str
-    """What times count: `instructions`, `references` or `nanoseconds`."""
+    """The unit of times: `instructions`, `references` or `nanoseconds`."""
     duration: int
     """Virtual time from the first reference to the end."""
     _loaded: _tidemark.References = field(repr=False, compare=False)
@@ -78,7 +78,7 @@ class References(Table):
 Source: TypeAlias = (
     "str | os.PathLike[str] | Trace | References | NDArray[np.integer[Any]] | Sequence[int]"
 )
-"""What an analysis takes: the path of a trace, what `read` or `load` gave, or page numbers."""
+"""The input of an analysis: the path of a trace, what `read` or `load` gave, or page numbers."""
 
 
 def load(

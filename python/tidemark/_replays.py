@@ -30,7 +30,7 @@ class System(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Replays(Table):
-    """What programs came to: a row for each system and amount of memory. `len` counts the rows."""
+    """The results of programs: a row for each system and size of memory. `len` counts the rows."""
 
     record: dict[str, Any]
     """All there is: the record that `tidemark replay --json` prints."""
@@ -40,7 +40,7 @@ class Replays(Table):
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
-        """What each run came to, by the names of docs/formats/replay-v1.md. These are new arrays.
+        """The results of each run, by the names of docs/formats/replay-v1.md. These are new arrays.
 
         Parts that are no single number (programs, disks, time lines) are in `record` alone.
         """

@@ -31,48 +31,48 @@ class Kinds(enum.IntFlag):
 
 @dataclass(frozen=True)
 class Info:
-    """What a trace says of itself."""
+    """The summary of a trace."""
 
     page_bytes: int
     """The size of a page, in bytes."""
     granularity: str
-    """Which repeats the recorder kept: `exact` (each change of page), `quantum` or `window`."""
+    """The repeats that the recorder kept: `exact` (each change of page), `quantum` or `window`."""
     granularity_length: int | None
     """The length of a quantum in units of time, or of a window in ns."""
     time_unit: str
-    """What times count: `instructions`, `references` or `nanoseconds`."""
+    """The unit of times: `instructions`, `references` or `nanoseconds`."""
     source: str
-    """What made the trace."""
+    """The program that made the trace."""
     command: tuple[str, ...]
     """The program and its arguments; empty where there was none."""
     records: int
-    """How many records there are."""
+    """The number of records."""
     events: int
-    """How many events there are."""
+    """The number of events."""
     processes: int
-    """How many processes there are."""
+    """The number of processes."""
     blocks: int
-    """How many blocks the file has; each is checked and unpacked by itself."""
+    """The number of blocks of the file; each is checked and unpacked by itself."""
     bytes: int
     """The length of the file, in bytes."""
     cut_at: int | None
-    """Where the file was cut off, in bytes; `None` for a whole one. All before that is there."""
+    """The offset of the cut in the file, in bytes; `None` for a whole one. All before that is there."""
 
 
 @dataclass(frozen=True, repr=False)
 class Events(Table):
-    """What happened between the records of a trace, in the order of the file."""
+    """The events between the records of a trace, in the order of the file."""
 
     record: U64
-    """How many records of the trace came before."""
+    """The number of records of the trace that came before."""
     process: U32
     """The process it happened in."""
     time: U64
     """The process's virtual time when it happened."""
     kind: tuple[str, ...]
-    """What happened: `map`, `unmap`, `fork`, `exec`, `mark` …"""
+    """The kind of event: `map`, `unmap`, `fork`, `exec`, `mark` …"""
     fields: tuple[dict[str, Any], ...]
-    """What is said besides: ranges in pages, files, names, numbers."""
+    """The other fields: ranges in pages, files, names, numbers."""
 
     def __len__(self) -> int:
         return len(self.record)
@@ -98,7 +98,7 @@ class Trace(Table):
     path: str
     """The file they were read from."""
     info: Info
-    """What the file says of itself."""
+    """The file's summary."""
     page: U64
     """Virtual page numbers: the address divided by the page size."""
     time: U64
@@ -108,7 +108,7 @@ class Trace(Table):
     process: U32
     """The process, by its number in the trace. Takes no memory if there is only one."""
     _unpacked: _tidemark.Columns | None = field(repr=False, compare=False)
-    """What analyses take; `None` after pickling, when they read the file at `path` again."""
+    """The input of analyses; `None` after pickling, when they read the file at `path` again."""
 
     def __len__(self) -> int:
         return len(self.page)
@@ -128,7 +128,7 @@ class Trace(Table):
 
     @cached_property
     def events(self) -> Events:
-        """What happened between the records."""
+        """The events between the records."""
         assert self._unpacked is not None, "pickling keeps the events"
         record, process, time, kind, fields = self._unpacked.events()
         return Events(record, process, time, tuple(kind), tuple(fields))

@@ -10,7 +10,7 @@ use crate::files;
 /// `fn run(Arguments) -> Result<Exit, Refusal>`.
 macro_rules! commands {
     ($($(#[$attribute:meta])* $name:ident = $module:ident;)*) => {
-        /// What the command line asks for.
+        /// The command that the command line asks for.
         #[derive(Debug, Subcommand)]
         pub enum Command {
             $($(#[$attribute])* #[allow(missing_docs)] $name(crate::$module::Arguments),)*

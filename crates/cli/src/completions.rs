@@ -33,8 +33,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
 /// A command, an argument of it, and the names that it takes.
 type Known = (&'static str, &'static str, fn() -> Vec<&'static str>);
 
-/// What has names that are known: policies, systems, disks and others. All of these take more than
-/// their names alone, like files, so that the command itself does not hold to them.
+/// The kinds of values with known names: policies, systems, disks and others. All of these take
+/// more than their names alone, like files, so that the command itself does not hold to them.
 const NAMED: [Known; 13] = [
     ("run", "policy", live_policies),
     ("bench", "policy", live_policies),

@@ -3,18 +3,20 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tidemark_lab::amounts::{self, parse_sampling, parse_sizes};
+use tidemark_lab::names::find_policy;
 use tidemark_lab::study::{Assumed, CurveOrder, Named, Opened, Sizes, Wanted};
 use tidemark_report::{numbers, picture, terminal};
 use tidemark_results::analysis::TraceFacts;
 use tidemark_results::text;
+use tidemark_supervisor::room;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::needed::Assuming;
 use crate::output::say;
 use crate::policies;
-use crate::room;
-use crate::views::{self, Forms, Progress, Source, Views, parse_sampling, parse_sizes};
+use crate::views::{Forms, Progress, Source, Views};
 
 /// Shows how often a program misses in every size of memory, and how much it needs
 #[derive(Debug, Args)]
@@ -56,7 +58,10 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let sampling = arguments.sample.as_deref().map(parse_sampling);
     let sampling = sampling.transpose()?;
     let mut policies = parse_policies(&arguments.policies, sampling.is_some())?;
-    arguments.at.as_deref().map_or(Ok(()), views::check_sizes)?;
+    arguments
+        .at
+        .as_deref()
+        .map_or(Ok(()), amounts::check_sizes)?;
     let assumed = arguments.assuming.check()?;
     let mut progress = Progress::new();
     let opened = arguments.source.open()?;
@@ -168,7 +173,7 @@ fn parse_policies(names: &[String], is_sampled: bool) -> Result<Vec<Named>, Refu
     }
     let named = names.iter().map(|name| {
         if tidemark_plugin::is_file(name.trim()) {
-            policies::find(name.trim())?;
+            find_policy(name.trim())?;
         }
         let named = name.trim().parse::<Named>();
         named.map_err(|unknown| Refusal::new(unknown.to_string()))

@@ -1,13 +1,11 @@
 //! `tidemark doctor`: what this host permits, what is missing, and the command that would give it.
 
-pub mod calibrate;
-mod checks;
-pub mod kept;
-
 use std::path::PathBuf;
 
 use clap::Args;
+use tidemark_hostbench::{calibrate, kept};
 use tidemark_results::host::HostRecord;
+use tidemark_supervisor::checks;
 
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;
@@ -37,7 +35,9 @@ impl Files for Arguments {}
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let checks = checks::collect(arguments.swap.as_deref());
     let latencies = match arguments.calibrate {
-        true => calibrate::measure(arguments.swap.as_deref()),
+        true => calibrate::measure(arguments.swap.as_deref(), &mut |told| {
+            say!("tidemark: {told}")
+        }),
         false => vec![],
     };
     let record = HostRecord::new(checks, latencies);

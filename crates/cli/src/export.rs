@@ -20,10 +20,10 @@ pub struct Arguments {
     /// The trace; `-` for standard input
     #[arg(value_name = "TRACE")]
     input: PathBuf,
-    /// Where it goes; `-` for standard output
+    /// The output file; `-` for standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// What to write; without it, what FILE's name says
+    /// The format to write; without it, what FILE's name says
     #[arg(long, value_name = "FORMAT")]
     to: Option<Format>,
     /// The same as `--to parquet`
@@ -41,7 +41,7 @@ pub struct Arguments {
     partial: bool,
 }
 
-/// What can be written.
+/// The formats that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// Valgrind's `--tool=lackey --trace-mem=yes`
@@ -120,7 +120,7 @@ fn with_remedy(name: &str, error: &Error, is_dense: bool) -> Option<Refusal> {
     })
 }
 
-/// What to write into a file of this name.
+/// The format to write into a file of this name.
 fn guess(path: &Path) -> Result<Format, Refusal> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.trim_end_matches(".bin");

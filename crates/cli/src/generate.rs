@@ -12,7 +12,7 @@ use crate::files::Files;
 use crate::output::say;
 use crate::traces::{Output, Progress, count};
 
-/// How many references are made between two looks at the clock.
+/// The number of references made between two looks at the clock.
 const STEP: u64 = 1 << 16;
 
 /// Generates a synthetic trace
@@ -22,18 +22,18 @@ const STEP: u64 = 1 << 16;
 pub struct Arguments {
     #[command(subcommand)]
     pattern: PatternChoice,
-    /// Where the trace goes; `-` for standard output
+    /// The file for the trace; `-` for standard output
     #[arg(short, long, value_name = "TRACE", global = true)]
     output: Option<PathBuf>,
-    /// How many references to make; `15k` and `100M` are understood [default: 1M]
+    /// The number of references to make; `15k` and `100M` are understood [default: 1M]
     #[arg(long, value_name = "COUNT", value_parser = count, global = true)]
     references: Option<u64>,
-    /// Where random numbers start
+    /// The seed of random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1, global = true)]
     seed: u64,
 }
 
-/// How pages follow each other.
+/// The order in which pages follow each other.
 #[derive(Debug, Subcommand)]
 enum PatternChoice {
     /// One page after the other, none twice
@@ -50,7 +50,7 @@ enum PatternChoice {
     Zipf {
         #[command(flatten)]
         pages: Pages,
-        /// How steep it is, to a thousandth
+        /// The steepness, to a thousandth
         #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = thousandths)]
         exponent: u32,
     },
@@ -60,7 +60,7 @@ enum PatternChoice {
     Phased {
         #[command(flatten)]
         pages: Pages,
-        /// How many sets there are
+        /// The number of sets
         #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
         phases: u64,
     },
@@ -71,15 +71,15 @@ enum PatternChoice {
     Localities(LocalitiesChoice),
     /// A trace with published miss counts, page for page
     Golden {
-        /// Which one
+        /// The name of the trace
         name: GoldenChoice,
     },
 }
 
-/// How many pages a pattern has.
+/// The number of pages a pattern has.
 #[derive(Debug, Args)]
 struct Pages {
-    /// How many pages there are
+    /// The number of pages
     #[arg(long, value_name = "COUNT", default_value = "1000", value_parser = count)]
     pages: u64,
 }
@@ -87,7 +87,7 @@ struct Pages {
 /// The parameters of the phase-transition model.
 #[derive(Debug, Args)]
 struct LocalitiesChoice {
-    /// How many localities there are
+    /// The number of localities
     #[arg(long, value_name = "COUNT", default_value = "10", value_parser = count)]
     localities: u64,
     /// The mean number of pages in a locality
@@ -96,18 +96,18 @@ struct LocalitiesChoice {
     /// The standard deviation of the number of pages
     #[arg(long, value_name = "COUNT", default_value = "5", value_parser = count)]
     deviation: u64,
-    /// How many pages are in every locality
+    /// The number of pages in every locality
     #[arg(long, value_name = "COUNT", default_value = "0", value_parser = count)]
     overlap: u64,
     /// The mean number of references before a transition
     #[arg(long, value_name = "COUNT", default_value = "250", value_parser = count)]
     holding: u64,
-    /// How pages are picked inside a locality
+    /// The choice of pages inside a locality
     #[arg(long, value_name = "MODEL", default_value = "random")]
     micromodel: MicromodelChoice,
 }
 
-/// How pages are picked inside a locality.
+/// The choice of pages inside a locality.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum MicromodelChoice {
     /// Each as likely as the other

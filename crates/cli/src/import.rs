@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use tidemark_results::quantity;
 use tidemark_results::text;
 use tidemark_trace::import::{self, csv, lackey, oracle, pages, words};
 use tidemark_trace::{Appender, Error, Header, Repeats, TimeUnit, Writer};
@@ -13,7 +14,6 @@ use tidemark_trace::{Appender, Error, Header, Repeats, TimeUnit, Writer};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output::say;
-use crate::size;
 use crate::traces::{Input, Output};
 
 /// Makes a trace of another tool's
@@ -25,16 +25,16 @@ pub struct Arguments {
     /// The file to import; `-` for standard input
     #[arg(value_name = "FILE")]
     input: PathBuf,
-    /// Where the trace goes; `-` for standard output
+    /// The file for the trace; `-` for standard output
     #[arg(short, long, value_name = "TRACE")]
     output: PathBuf,
-    /// What FILE is; without it, what its name says
+    /// The format of FILE; without it, what its name says
     #[arg(long, value_name = "FORMAT")]
     from: Option<Format>,
     /// The size of a page: what addresses of lackey and CSV are divided by
     #[arg(long, value_name = "SIZE", default_value = "4K")]
     page_size: String,
-    /// What becomes of references to the page of the reference before; without it lackey's are
+    /// The treatment of references to the page of the reference before; without it lackey's are
     /// merged, as a recorder does, and all others kept
     #[arg(long, value_name = "WAY")]
     repeats: Option<RepeatsChoice>,
@@ -63,7 +63,7 @@ pub struct Arguments {
     time_unit: TimeChoice,
 }
 
-/// What can be imported.
+/// The formats that can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Valgrind's `--tool=lackey --trace-mem=yes`
@@ -83,7 +83,7 @@ pub enum Format {
     U32,
 }
 
-/// What becomes of repeated references.
+/// The treatment of repeated references.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RepeatsChoice {
     /// Each is a record
@@ -92,7 +92,7 @@ enum RepeatsChoice {
     Merge,
 }
 
-/// What a time column counts.
+/// The unit of a time column.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum TimeChoice {
     /// Instructions of the process
@@ -192,14 +192,14 @@ fn convert(
 
 /// The size of a page, given as `--page-size`.
 fn page_bytes(text: &str) -> Result<u64, Refusal> {
-    let bytes = size::parse("--page-size", text)?;
+    let bytes = quantity::parse("--page-size", text)?;
     match bytes.is_power_of_two() {
         true => Ok(bytes),
         false => refuse!("`--page-size {text}`: not a power of two; use one, like `4K` or `2M`"),
     }
 }
 
-/// What a file is by its name; `.zst` at the end does not count.
+/// The format of a file, by its name; `.zst` at the end does not count.
 fn guess(path: &Path) -> Result<Format, Refusal> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name.trim_end_matches(".zst").trim_end_matches(".bin");

@@ -13,13 +13,13 @@ use crate::files::Files;
 use crate::output;
 use crate::traces::{self, Input, refusal};
 
-/// How many mappings of a process are shown; the rest are one line.
+/// The number of mappings of a process that are shown; the rest are one line.
 const REGIONS_SHOWN: usize = 12;
 
-/// What the numbers beside a mapping's name take of a line, at most.
+/// The most characters of a line that the numbers beside a mapping's name take.
 const NUMBERS_WIDTH: usize = 36;
 
-/// How many phases are shown; of the rest their number is.
+/// The number of phases shown; of the rest their number is.
 const PHASES_SHOWN: usize = 20;
 
 /// Shows what a trace holds
@@ -117,7 +117,7 @@ fn view(name: &str, summary: &Summary, width: Option<usize>) -> String {
     text
 }
 
-/// What system calls moved; nothing where there was none.
+/// The bytes that system calls moved; nothing where there was none.
 fn files(summary: &Summary, width: Option<usize>) -> String {
     let sum = |part: fn(&FileCounts) -> u64| -> u64 {
         let parts = summary.processes.iter().map(|process| part(&process.files));
@@ -137,7 +137,7 @@ fn files(summary: &Summary, width: Option<usize>) -> String {
     hanging(&format!("  {:<10} ", "files"), &moved, width)
 }
 
-/// How fast the program is without the recorder, where that is known.
+/// The speed of the program without the recorder, where that is known.
 fn speed(summary: &Summary) -> Option<String> {
     Some(match summary.header.speed? {
         Speed::Measured {

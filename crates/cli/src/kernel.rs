@@ -1,28 +1,26 @@
 //! `tidemark kernel`: the core on bare metal, under an emulator.
 //!
-//! [`image`] makes volumes of programs and files; [`machine`] starts the emulator, shows the
+//! [`tidemark_emulator`] makes volumes of programs and files, starts the emulator, shows the
 //! kernel's console and waits for its end.
-
-mod image;
-mod machine;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use tidemark_emulator::image::{self, Image};
+use tidemark_emulator::machine::{End, Machine, Outputs};
+use tidemark_lab::names::{check_load, find_live_policy};
+use tidemark_results::quantity;
 use tidemark_results::{Ending, RunRecord, SCHEMA, Statistics};
+use tidemark_supervisor::folder::PrivateFolder;
+use tidemark_supervisor::program::plain;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
-use crate::run::files::PrivateFolder;
-use crate::run::program::plain;
-use crate::{policies, replay, size};
-use image::Image;
-use machine::{End, Machine, Outputs};
 
 /// The program that runs scripts, and what a script is called on the volume.
 const SHELL: [&str; 2] = ["sh", "script"];
-/// What separates arguments on the kernel's command line, where nothing can be quoted.
+/// The separators of arguments on the kernel's command line, where nothing can be quoted.
 const SEPARATORS: [char; 4] = [',', ' ', '\t', '\n'];
 
 /// Runs programs on a kernel of its own, under an emulator, with real tables of pages
@@ -32,7 +30,7 @@ pub struct Arguments {
     action: Action,
 }
 
-/// What is to be done.
+/// The action to take.
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Boots the kernel and runs a program or a script; needs `qemu-system-x86_64`
@@ -45,7 +43,7 @@ enum Action {
     Image(Making),
 }
 
-/// What is to be run, and how.
+/// The program to be run, and the settings.
 #[derive(Debug, Args)]
 struct Running {
     /// The memory of programs: `8M`, 64K to 512M
@@ -57,10 +55,10 @@ struct Running {
     /// The load control; `tidemark replay --load` takes the same
     #[arg(long, value_name = "NAME", default_value = "none")]
     load_control: String,
-    /// Where the policy's random numbers start
+    /// The seed of the policy's random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// How memory is run: a page at a time, or in clusters with read-ahead
+    /// The layout of memory: a page at a time, or in clusters with read-ahead
     #[arg(long, value_name = "LAYOUT", default_value = "clustered")]
     layout: Layout,
     /// Have everything that follows from a fault be over before the program goes on, and the clock
@@ -105,14 +103,14 @@ struct Running {
 /// A volume to be made.
 #[derive(Debug, Args)]
 struct Making {
-    /// Where the volume goes
+    /// The file for the volume
     #[arg(short, long, value_name = "IMAGE")]
     output: PathBuf,
     /// Files to put on it, beside the kernel's programs
     files: Vec<PathBuf>,
 }
 
-/// How memory is run.
+/// The layout of memory.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Layout {
     /// One page at a time, when it is needed
@@ -172,10 +170,10 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
             running.policy
         );
     }
-    policies::find_live(&running.policy)?;
-    replay::plan::check_load(&running.load_control)?;
-    let memory_bytes = size::parse("--memory", &running.memory)?;
-    let swap_bytes = size::parse("--swap-size", &running.swap_size)?;
+    find_live_policy(&running.policy)?;
+    check_load(&running.load_control)?;
+    let memory_bytes = quantity::parse("--memory", &running.memory)?;
+    let swap_bytes = quantity::parse("--swap-size", &running.swap_size)?;
     let words = words(running)?;
     let folder = PrivateFolder::new()?;
     let image = match &running.image {

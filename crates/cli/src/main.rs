@@ -22,9 +22,7 @@ mod doctor;
 mod exit;
 mod experiment;
 mod export;
-mod files;
 mod generate;
-mod host;
 mod import;
 mod info;
 mod keep;
@@ -35,12 +33,11 @@ mod mark;
 mod needed;
 mod output;
 mod policies;
+mod progress;
 mod record;
 mod replay;
 mod report;
-mod room;
 mod run;
-mod size;
 mod systems;
 mod traces;
 mod views;
@@ -50,6 +47,8 @@ mod wss;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use tidemark_outputs as files;
+use tidemark_supervisor::witness;
 
 use crate::commands::Command;
 use crate::exit::{Exit, Refusal};
@@ -63,14 +62,14 @@ struct Arguments {
 }
 
 fn main() {
-    if run::witness::is_wanted() {
-        run::witness::stand();
+    if witness::is_wanted() {
+        witness::stand();
     }
     let exit = match Arguments::try_parse() {
         Ok(arguments) => arguments.command.run(),
         Err(error) => usage(&error),
     };
-    exit.unwrap_or_else(|refusal| refusal.tell()).leave()
+    exit.unwrap_or_else(|refusal| exit::tell(&refusal)).leave()
 }
 
 /// Shows help where help was asked for; makes one line of any other complaint.
@@ -80,7 +79,7 @@ fn usage(error: &clap::Error) -> Result<Exit, Refusal> {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Some(Exit::Refused),
         _ => None,
     };
-    let exit = is_help.ok_or_else(|| Refusal::from_usage(error))?;
+    let exit = is_help.ok_or_else(|| exit::refuse_usage(error))?;
     // A reader that has gone away wants no more help.
     let _ = error.print();
     Ok(exit)

@@ -12,10 +12,10 @@ use clap::Args;
 use rustix::fs::OFlags;
 use tidemark_recording::now_ns;
 use tidemark_recording::spool::{BELL, VARIABLE};
+use tidemark_supervisor::program::plain;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
-use crate::run::program::plain;
 
 /// The longest name, in bytes: with what stands around it, it goes through a pipe in one piece.
 const NAME_BYTES_MAX: usize = 1024;

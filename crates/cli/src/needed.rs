@@ -1,37 +1,38 @@
-//! What the answers to how much memory is needed take for granted, and those under `tidemark run`.
+//! The assumptions of the answers to how much memory is needed, and those under `tidemark run`.
 
 use clap::{Args, ValueEnum};
 use tidemark_core::id::PAGE_BYTES;
+use tidemark_hostbench::{calibrate, kept};
+use tidemark_lab::names::parse_disk;
 use tidemark_lab::study::{Assumed, NamedDisk, Rehearsal, RehearsalOrder, Study};
 use tidemark_lab::world::DiskModel;
 use tidemark_lab::world::disk::table::Table;
 use tidemark_results::analysis::curve::CurveRecord;
 use tidemark_results::analysis::{TimeUnit, UnitSource};
 use tidemark_results::host::Latency;
+use tidemark_supervisor::management::MEMORY_BYTES_MIN;
+use tidemark_supervisor::{host, room};
 
-use crate::doctor::{calibrate, kept};
 use crate::exit::{Refusal, refuse};
-use crate::run::plan::MEMORY_BYTES_MIN;
 use crate::views::{Progress, Source};
-use crate::{host, replay, room};
 
 /// Longer traces are rehearsed only if that is asked for.
 const RECORDS_AUTO: u64 = 50_000_000;
-/// What a reference takes for as long as the program is rehearsed.
+/// The memory that a reference takes while the program is rehearsed.
 const RECORD_BYTES: u64 = 16;
 /// A page-in where no disk was measured or named, in nanoseconds.
 const PAGE_IN_NS: f64 = 100_000.0;
-/// What a page-in takes beyond the disk, in nanoseconds: a fault that is handed to a thread.
+/// The time of a page-in beyond the disk, in nanoseconds: a fault that is handed to a thread.
 const FAULT_NS: u64 = 18_000;
-/// What `doctor` calls a fault that an engine serves for a thread beside it, ...
+/// `doctor`'s name for a fault that an engine serves for a thread beside it, ...
 const FAULT: &str = "soft fault by a thread, same processor";
 /// ... and how often as much a fault costs in a run: it finds caches cold, and the engine decides.
 const FAULT_IN_A_RUN: f64 = 2.0;
 
-/// What the answer to how much memory is needed takes for granted.
+/// The assumptions of the answer to how much memory is needed.
 #[derive(Debug, Args)]
 pub struct Assuming {
-    /// How much slower the program may get, in percent
+    /// The most that the program may be slowed down, in percent
     #[arg(
         long,
         value_name = "PERCENT,…",
@@ -39,11 +40,11 @@ pub struct Assuming {
         default_value = "1,10"
     )]
     slowdown: Vec<f64>,
-    /// How long a page-in takes under an ideal policy, in microseconds (default: what the disk
+    /// The time of a page-in under an ideal policy, in microseconds (default: what the disk
     /// takes for a page, and the fault)
     #[arg(long, value_name = "US")]
     page_in_us: Option<f64>,
-    /// How long an instruction (or a reference, if the trace counts those) takes, in nanoseconds
+    /// The time of an instruction (or of a reference, if the trace counts those), in nanoseconds
     /// (default: as recorded, or else 0.2, or 50)
     #[arg(long, value_name = "NS")]
     unit_ns: Option<f64>,
@@ -57,10 +58,10 @@ pub struct Assuming {
     rehearse: When,
 }
 
-/// When a program is rehearsed.
+/// The condition under which a program is rehearsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum When {
-    /// Where it is quick
+    /// Rehearse if it is quick
     Auto,
     /// In any case
     Always,
@@ -72,7 +73,7 @@ enum When {
 struct Machine {
     disk: NamedDisk,
     page_in_ns: f64,
-    /// What a fault costs, where that was measured.
+    /// The cost of a fault, where that was measured.
     fault_ns: Option<u64>,
 }
 
@@ -184,12 +185,12 @@ impl Assuming {
                 Ok(latencies) => Some(latencies),
                 Err(error) => refuse!("`--disk measured`: {error}; name another, like `ssd`"),
             },
-            Some(name) => return Ok(Machine::of_disk(replay::parse_disk("--disk", name)?)),
+            Some(name) => return Ok(Machine::of_disk(parse_disk("--disk", name)?)),
         };
         if let Some(measured) = latencies.as_deref().and_then(Machine::of_latencies) {
             return Ok(measured);
         }
-        let disk = replay::parse_disk("--disk", "ssd")?;
+        let disk = parse_disk("--disk", "ssd")?;
         Ok(Machine {
             page_in_ns: PAGE_IN_NS,
             ..Machine::of_disk(disk)
@@ -206,7 +207,7 @@ impl Machine {
         }
     }
 
-    /// What was measured, if there is a disk in it.
+    /// The machine that was measured, if there is a disk in it.
     fn of_latencies(latencies: &[Latency]) -> Option<Machine> {
         let disk = NamedDisk {
             name: "measured".into(),
@@ -222,7 +223,7 @@ impl Machine {
     }
 }
 
-/// How long a disk usually takes to read a page from anywhere.
+/// The usual time in which a disk reads a page from anywhere.
 fn read_ns(model: &DiskModel) -> u64 {
     match model {
         DiskModel::Fixed {

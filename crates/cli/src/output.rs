@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 
+use tidemark_supervisor::host;
+
 /// Writes `text` to stdout. A reader that has gone away wants no more: that is no error.
 pub fn print(text: &str) {
     let mut stdout = std::io::stdout().lock();
@@ -21,6 +23,13 @@ pub fn print(text: &str) {
 /// its status all the same.
 pub fn tell(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// [Keeps addresses](host::keep_addresses) as they are, or says that they differ.
+pub fn keep_addresses() {
+    if let Err(told) = host::keep_addresses() {
+        tell(&format!("tidemark: {told}\n"));
+    }
 }
 
 /// [`tell`] of a formatted line.

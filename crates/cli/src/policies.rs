@@ -2,6 +2,7 @@
 
 use clap::Args;
 use tidemark_core::policy::{Description, Sees, registry};
+use tidemark_lab::names::find_policy;
 use tidemark_results::text;
 
 use crate::exit::{Exit, Refusal};
@@ -24,7 +25,7 @@ impl Files for Arguments {}
 /// Prints the policies.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let chosen: Vec<&Description> = match &arguments.name {
-        Some(name) => vec![find(name)?],
+        Some(name) => vec![find_policy(name)?],
         None => registry::entries()
             .iter()
             .map(|entry| entry.description)
@@ -38,50 +39,12 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     Ok(Exit::Fine)
 }
 
-/// The policy called `name`, or a refusal with the names that are near. The name of a file stands
-/// for the module in it.
-pub fn find(name: &str) -> Result<&'static Description, Refusal> {
-    if tidemark_plugin::is_file(name) {
-        return tidemark_plugin::load(name).map_err(|error| Refusal::new(error.to_string()));
-    }
-    if let Some(entry) = registry::find(name) {
-        return Ok(entry.description);
-    }
-    let hint = hint(&registry::near(name), "policies");
-    Err(Refusal::new(format!("`{name}`: no such policy; {hint}")))
-}
-
-/// The policy called `name`, if it can decide for a running program.
-pub fn find_live(name: &str) -> Result<&'static Description, Refusal> {
-    let policy = find(name)?;
-    if policy.sees.is_shown_live() {
-        return Ok(policy);
-    }
-    let shown = match policy.sees {
-        Sees::Future => "the future",
-        Sees::Faults | Sees::Bits | Sees::References => "every reference",
-    };
-    Err(Refusal::new(format!(
-        "`{name}` must see {shown}, which no running program shows; `tidemark curve --policies \
-         {name}` simulates it"
-    )))
-}
-
 /// Says on stderr which of the policies `names` are modules that failed, and how often.
 pub fn tell_setbacks(names: &[String]) {
     for name in names.iter().map(|name| name.trim()) {
         if let Some(setbacks) = tidemark_plugin::take_news(name, true) {
             say!("tidemark: `{name}`: {setbacks}");
         }
-    }
-}
-
-/// What to do about a name that is unknown: one of those that are `near`, or the subcommand that
-/// lists all.
-pub fn hint(near: &[&str], command: &str) -> String {
-    match near.is_empty() {
-        true => format!("`tidemark {command}` lists them"),
-        false => format!("did you mean {}?", quoted(near, " or ")),
     }
 }
 
@@ -153,11 +116,6 @@ fn sees(sees: Sees) -> &'static str {
     }
 }
 
-fn quoted(names: &[&str], between: &str) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    names.join(between)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,25 +149,5 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn what_no_running_program_shows_is_refused_to_a_run() {
-        assert_eq!(find_live("clock").unwrap().name, "clock");
-        let refusal = find_live("lru").unwrap_err().to_string();
-        assert!(refusal.contains("must see every reference"), "{refusal}");
-        let refusal = find_live("opt").unwrap_err().to_string();
-        assert!(refusal.contains("must see the future"), "{refusal}");
-    }
-
-    #[test]
-    fn a_slip_is_answered_with_near_names() {
-        let refusal = find("fif").unwrap_err().to_string();
-        assert_eq!(refusal, "`fif`: no such policy; did you mean `fifo`?");
-        let refusal = find("nothing-like-it").unwrap_err().to_string();
-        assert_eq!(
-            refusal,
-            "`nothing-like-it`: no such policy; `tidemark policies` lists them"
-        );
     }
 }

@@ -5,13 +5,11 @@
 //! of all its processes made a trace of ([`tidemark_recording`]) on another processor.
 //!
 //! [`live`] does without Valgrind: the engine of `tidemark run` writes the logs of its processes,
-//! the [`members`].
+//! the [members](tidemark_supervisor::recorded).
 
 mod live;
-mod members;
 mod plan;
 mod progress;
-mod speed;
 mod window;
 mod writer;
 
@@ -26,17 +24,18 @@ use clap::Args;
 use rustix::process::Pid;
 use tidemark_live::sys::pidfd;
 use tidemark_recording::{Collector, Spool, Totals};
+use tidemark_report::numbers;
+use tidemark_supervisor::program::plain;
+use tidemark_supervisor::signals::Signals;
+use tidemark_supervisor::speed;
 use tidemark_trace::summary::End;
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output::say;
-use crate::run::program::plain;
-use crate::run::signals::Signals;
-use crate::run::supervisor::exit_of;
 use plan::Plan;
-use progress::{Progress, number};
+use progress::Progress;
 use writer::Writing;
 
 /// Records which memory a program refers to, and when
@@ -86,7 +85,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Where the trace goes: in the working folder, where no other name is given.
+    /// The file for the trace: in the working folder, where no other name is given.
     fn output_path(&self) -> PathBuf {
         self.output.clone().unwrap_or_else(|| {
             let program = Path::new(&self.program[0]);
@@ -155,20 +154,20 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     }
     let line = line(totals, written.bytes, began.elapsed());
     progress.finish(&line, &plan.output, &written, left);
-    Ok(exit_of(status))
+    Ok(Exit::of(status))
 }
 
-/// How far it has come.
+/// The progress in one line.
 fn line(totals: Totals, bytes: u64, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().max(1e-3);
     let rate = totals.time as f64 / seconds;
     format!(
-        "{} instructions, {} pages, {} records, {}B in {seconds:.1} s; {}/s",
-        number(totals.time as f64),
-        number(totals.pages as f64),
-        number(totals.records as f64),
-        number(bytes as f64),
-        number(rate),
+        "{} instructions, {} pages, {} records, {} in {seconds:.1} s; {}/s",
+        numbers::count(totals.time as f64),
+        numbers::count(totals.pages as f64),
+        numbers::count(totals.records as f64),
+        numbers::bytes(bytes as f64),
+        numbers::count(rate),
     )
 }
 

@@ -6,21 +6,17 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use clap::{Args, ValueEnum};
-use tidemark_core::policy::registry::collect_near;
-use tidemark_lab::study::{Replay, Replayed, Unreadable, Unrunnable};
-use tidemark_lab::world::WorldError;
+use tidemark_lab::names::{unreadable, unrunnable};
+use tidemark_lab::study::{Replay, Replayed};
 use tidemark_report::{replay, terminal};
-use tidemark_results::text::{bytes, count};
 use tidemark_trace::private::Extent;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
-use crate::policies::{self, hint};
+use crate::policies;
 use crate::views::Progress;
 use crate::{output, traces};
 use plan::Plan;
-
-pub use plan::parse_disk;
 
 /// Replays recorded programs on whole memory systems, with processors, disks and a clock
 #[derive(Debug, Args)]
@@ -59,19 +55,19 @@ pub struct Arguments {
     /// The number of processors
     #[arg(long, value_name = "N", default_value_t = 1)]
     cpus: u32,
-    /// Who runs next: round-robin or fair
+    /// The scheduler: round-robin or fair
     #[arg(long, value_name = "NAME", default_value = "round-robin")]
     scheduler: String,
     /// Memory that the programs can't have: the kernel's own
     #[arg(long, value_name = "SIZE", default_value = "0")]
     wired: String,
-    /// Where random numbers start
+    /// The seed of random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Which memory there is: everything, or what `tidemark run` manages, which is anonymous
+    /// The memory that is replayed: everything, or what `tidemark run` manages, which is anonymous
     #[arg(long, value_name = "WHAT", default_value = "everything")]
     managed: Managed,
-    /// What an instruction takes, in picoseconds, in place of what the system's machine takes
+    /// The time of an instruction, in picoseconds, in place of that of the system's machine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     instruction_ps: Option<u64>,
     /// Count time in faults, each of which is over before its program goes on, of the memory that
@@ -95,7 +91,7 @@ pub struct Arguments {
     log_decisions: Option<PathBuf>,
 }
 
-/// Which of a program's memory is replayed.
+/// The part of a program's memory that is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Managed {
     /// All that the trace has: code, files and stacks too
@@ -178,89 +174,6 @@ fn give(arguments: &Arguments, replayed: &Replayed) -> Result<Exit, Refusal> {
         output::print(&terminal::replay(record, output::terminal_width()));
     }
     Ok(Exit::Fine)
-}
-
-/// What can't be replayed, as a refusal.
-pub fn unreadable(name: &str, error: &Unreadable) -> Refusal {
-    Refusal::new(match error {
-        Unreadable::Trace(error) => format!("`{name}`: {error}"),
-        Unreadable::TooLong { references_max } => format!(
-            "`{name}`: with it there are more than {} references; replay a part of it",
-            count(*references_max as u64)
-        ),
-    })
-}
-
-/// What can't be run, as a refusal.
-pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
-    let (system, memory_pages, error) = match error {
-        Unrunnable::World {
-            system,
-            memory_pages,
-            error,
-        } => (system, *memory_pages, error),
-        Unrunnable::TooManyPages { pages, pages_max } => {
-            let (pages, most) = (count(*pages), count(*pages_max));
-            let told = format!("the programs use {pages} pages; the most is {most}: run fewer");
-            return Refusal::new(told);
-        }
-        Unrunnable::NoMappings { system, trace } => {
-            return Refusal::new(format!(
-                "`{system}` treats files' pages apart, and `{trace}` does not say what is mapped; \
-                 `--managed anonymous` takes all of it for programs' own"
-            ));
-        }
-    };
-    let size = |pages: u32| bytes(u64::from(pages) * page_bytes);
-    Refusal::new(match error {
-        WorldError::NoPrograms => "there is no trace; name one".into(),
-        WorldError::NoProcessors => "`--cpus 0`: needs to be at least 1".into(),
-        WorldError::UnknownPolicy { name } => format!("`--policy {name}`: no such policy"),
-        WorldError::UnknownKnob { name } => {
-            format!("`{system}`: its policy has no knob `{name}`")
-        }
-        WorldError::KnobOutOfRange {
-            name,
-            value,
-            min,
-            max,
-        } => format!("`{system}`: its knob {name} is {value}; needs {min} to {max}"),
-        WorldError::UnknownLoad { name } => {
-            format!("`{system}`: no load control is called `{name}`")
-        }
-        WorldError::MemoryTooSmall {
-            memory_pages,
-            wired_pages,
-            needs_pages,
-        } => format!(
-            "`--memory`: {} less {} wired is too little; the least that works is {}",
-            size(*memory_pages),
-            size(*wired_pages),
-            size(wired_pages.saturating_add(*needs_pages)),
-        ),
-        WorldError::PageSizesDiffer { one, other } => format!(
-            "the traces have pages of {} and {}; record them with one `--granularity`",
-            bytes(*one),
-            bytes(*other)
-        ),
-        WorldError::Stuck {
-            waiting, suspended, ..
-        } => format!(
-            "`{system}` in {}: nobody can go on ({waiting} wait for memory, {suspended} are \
-             suspended); give more memory",
-            size(memory_pages)
-        ),
-    })
-}
-
-/// The refusal of a name that `kind` has not, with those that are near.
-fn unknown(option: &str, name: &str, kind: &str, all: &[&'static str]) -> Refusal {
-    let near = collect_near(name, all.iter().copied());
-    let told = match near.is_empty() {
-        true => format!("there are {}", all.join(", ")),
-        false => hint(&near, kind),
-    };
-    Refusal::new(format!("`{option} {name}`: no such {kind}; {told}"))
 }
 
 /// Refuses a count of none.

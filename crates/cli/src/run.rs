@@ -1,38 +1,24 @@
 //! `tidemark run`: a program in bounded memory.
 //!
 //! [`plan`] turns arguments into everything the run needs, or refuses with one line before
-//! anything is started. [`supervisor`] starts the program and waits for it while [`tree`] serves
-//! its processes, among which it divides memory by the rules of [`tidemark_core::share`].
-//! [`record`] makes the statistics.
+//! anything is started. [`tidemark_supervisor`] starts the program and waits for it while it serves
+//! its processes.
 
-mod departures;
-pub mod files;
-pub mod loading;
-pub mod peers;
 pub mod plan;
-pub mod program;
-mod record;
-pub mod signals;
-pub mod strangers;
-pub mod supervisor;
-pub mod swap;
-pub mod tree;
-pub mod witness;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
 
 use clap::{Args, ValueEnum};
 use tidemark_live::control;
-use tidemark_results::{Ending, RunRecord, SCHEMA, text};
+use tidemark_results::{RunRecord, SCHEMA, text};
+use tidemark_supervisor::supervise::{ending_of, supervise};
+use tidemark_supervisor::tree::Books;
 
-use crate::exit::{Exit, Refusal};
+use crate::exit::{self, Exit, Refusal};
 use crate::files::{Files, OutputFile};
-use crate::{host, keep, output};
-use plan::{Management, Plan};
-use supervisor::End;
-use tree::Books;
+use crate::output;
+use plan::Plan;
 
 /// Runs a program, and all it starts, in bounded memory
 ///
@@ -53,15 +39,15 @@ pub struct Arguments {
     /// [default: mach86; with the swap file alone: tidemark]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// Where pages go: a folder that is there, or a new file `*.swap` in one, on a disk; without it
-    /// $TIDEMARK_SWAP_DIR, /var/tmp or the working folder
+    /// The place of the swap file: a folder that is there, or a new file `*.swap` in one, on a
+    /// disk; without it $TIDEMARK_SWAP_DIR, /var/tmp or the working folder
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
     /// The size of the swap file; without it 8 times the memory and at least 4G, if there is room
     #[arg(long, value_name = "SIZE")]
     swap_size: Option<String>,
-    /// Where pages go that leave: to compressed memory inside the budget and from there to the swap
-    /// file, or to the swap file alone [default: compressed+file; in step: file]
+    /// The store of pages that leave: they go to compressed memory inside the budget and from there
+    /// to the swap file, or to the swap file alone [default: compressed+file; in step: file]
     #[arg(long, value_name = "KIND")]
     store: Option<Store>,
     /// Write statistics to FILE, in JSON
@@ -92,7 +78,7 @@ pub struct Arguments {
     program: Vec<OsString>,
 }
 
-/// Where pages go that leave.
+/// The store of pages that leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Store {
     /// Compressed memory first, and the swap file when that is full
@@ -129,7 +115,7 @@ impl Files for Arguments {
 }
 
 impl Arguments {
-    /// Where pages go. In step the lab is to know when a page comes from where: from the file.
+    /// The store's name. In step the lab is to know when a page comes from where: from the file.
     fn store(&self) -> &'static str {
         match self.store {
             Some(Store::Compressed) => control::STORE_COMPRESSED,
@@ -154,15 +140,15 @@ impl Arguments {
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let plan = Plan::new(&arguments)?;
     if arguments.in_step {
-        host::keep_addresses();
+        output::keep_addresses();
     }
     let swap_bytes = plan
         .management
         .as_ref()
         .map_or(0, |management| management.swap.size_bytes);
     let (end, mut books) = match plan.management {
-        Some(management) => run_managed(management, plan.memory_bytes, plan.command)?,
-        None => (supervisor::supervise(plan.command, None)?, Books::default()),
+        Some(management) => management.run(plan.command)?,
+        None => (supervise(plan.command, None)?, Books::default()),
     };
     books.notes.splice(0..0, plan.notes);
     books.total.elapsed_s = end.elapsed.as_secs_f64();
@@ -190,33 +176,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         processes: books.processes,
     };
     render(&arguments, &record, plan.statistics_file);
-    Ok(supervisor::exit_of(end.status))
-}
-
-/// Runs `command` with engines in its processes, and hands over what outlives it.
-fn run_managed(
-    management: Management,
-    memory_bytes: u64,
-    mut command: Command,
-) -> Result<(End, Books), Refusal> {
-    let swap_notes = management.swap.notes();
-    let (mut tree, folder) = management.start(memory_bytes, &mut command)?;
-    let end = supervisor::supervise(command, Some(&mut tree))?;
-    let mut books = tree.finish(ending_of(end.status));
-    books.notes.splice(0..0, swap_notes);
-    if books.processes.is_empty() {
-        books
-            .notes
-            .push("the program did not load the engine and ran unmanaged".into());
-    }
-    if !tree.has_members() {
-        tree.close();
-    } else if let Err(error) = keep::hand_over(tree, folder) {
-        books.notes.push(format!(
-            "nobody looks after the processes left behind: {error}"
-        ));
-    }
-    Ok((end, books))
+    Ok(Exit::of(end.status))
 }
 
 /// Shows and writes what is asked for. The program has run: from here on, failure is a complaint,
@@ -228,23 +188,15 @@ fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<Out
     if let Some(file) = statistics_file
         && let Err(refusal) = file.write(record.to_json().as_bytes())
     {
-        refusal.tell();
+        exit::tell(&refusal);
     }
 }
 
-/// How faults are delivered, in the words of records and of engines.
+/// The mode in which faults are delivered, in the words of records and of engines.
 fn mode(arguments: &Arguments) -> &'static str {
     if arguments.in_thread {
         control::MODE_IN_THREAD
     } else {
         control::MODE_THREAD
-    }
-}
-
-fn ending_of(status: ExitStatus) -> Ending {
-    match supervisor::exit_of(status) {
-        Exit::Status(status) => Ending::Status(status),
-        Exit::Signal(signal) => Ending::Signal(signal),
-        Exit::Fine | Exit::Found | Exit::Refused => Ending::Gone,
     }
 }

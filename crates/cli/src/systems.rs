@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
+use tidemark_lab::names::find_system;
 use tidemark_lab::systems;
 use tidemark_lab::world::{Costs, MachineKind, System};
 use tidemark_results::text;
@@ -9,7 +10,6 @@ use tidemark_results::text;
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::output;
-use crate::policies::hint;
 
 /// Lists the memory systems that traces can be replayed on
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ impl Files for Arguments {}
 /// Prints the systems.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let chosen: Vec<&System> = match &arguments.name {
-        Some(name) => vec![find(name)?],
+        Some(name) => vec![find_system(name)?],
         None => systems::entries().iter().collect(),
     };
     output::print(&match (arguments.json, &arguments.name) {
@@ -35,14 +35,6 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         (false, None) => list(&chosen, output::terminal_width()),
     });
     Ok(Exit::Fine)
-}
-
-/// The system called `name`, or a refusal with the names that are near.
-pub fn find(name: &str) -> Result<&'static System, Refusal> {
-    systems::find(name).ok_or_else(|| {
-        let hint = hint(&systems::near(name), "systems");
-        Refusal::new(format!("`{name}`: no such system; {hint}"))
-    })
 }
 
 /// The systems. Where there is little width, the columns that [`full`] has as well are left out,
@@ -123,7 +115,7 @@ fn eyes(eyes: MachineKind) -> &'static str {
     }
 }
 
-/// What work costs, by the name of the work and its unit.
+/// The costs of work, by the name of the work and its unit.
 fn costs(costs: &Costs) -> [(&'static str, u64); 15] {
     [
         ("instruction_ps", costs.instruction_ps),
@@ -183,10 +175,10 @@ mod tests {
 
     #[test]
     fn a_slip_is_answered_with_near_names() {
-        let refusal = find("gnumach-balance").unwrap_err().to_string();
+        let refusal = find_system("gnumach-balance").unwrap_err().to_string();
         let expected = "`gnumach-balance`: no such system; did you mean `gnumach-balanced`?";
         assert_eq!(refusal, expected);
-        let refusal = find("multics").unwrap_err().to_string();
+        let refusal = find_system("multics").unwrap_err().to_string();
         assert_eq!(
             refusal,
             "`multics`: no such system; `tidemark systems` lists them"

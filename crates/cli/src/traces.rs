@@ -1,39 +1,38 @@
-//! What the commands about traces share: where they read, where they write, what they say of a
-//! trace that is not as it should be.
+//! The parts that the commands about traces share: where they read, where they write, what they say
+//! of a trace that is not as it should be.
 //!
 //! `-` stands for standard input and output. A file appears under its name only when it is whole.
 
 mod count;
-mod progress;
 
+pub use crate::progress::Progress;
 pub use count::count;
-pub use progress::Progress;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
 
 use tidemark_results::text;
+use tidemark_supervisor::program::plain;
 use tidemark_trace::{Ending, Error, ErrorKind, Reader};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::OutputFile;
 use crate::output::say;
-use crate::run::program::plain;
 
-/// Where a command reads.
+/// The source that a command reads.
 pub struct Input {
-    /// What it is called in messages.
+    /// The name in messages.
     pub name: String,
     source: Box<dyn Read>,
     bytes: Option<u64>,
 }
 
-/// Where a command writes.
+/// The destination that a command writes.
 pub enum Output {
     /// A file that takes its place at the end.
     File {
-        /// What it is called in messages.
+        /// The name in messages.
         name: String,
         /// The file.
         file: OutputFile,
@@ -91,7 +90,7 @@ impl Output {
         Ok(Output::Stdout)
     }
 
-    /// What to write to.
+    /// The writer.
     pub fn writer(&self) -> Result<Box<dyn Write + Send>, Refusal> {
         Ok(match self {
             Output::Stdout => Box::new(BufWriter::with_capacity(1 << 16, io::stdout())),
@@ -125,8 +124,8 @@ impl Output {
         Ok(())
     }
 
-    /// What to make of `error`: a reader of standard output that has gone away wants no more, and
-    /// that is none.
+    /// The end of the command after `error`: a reader of standard output that has gone away wants
+    /// no more, and that is none.
     pub fn failed(&self, input: &str, error: &Error) -> Result<Exit, Refusal> {
         let cause = match &error.kind {
             ErrorKind::System(cause) => cause.kind(),
@@ -150,7 +149,7 @@ pub fn openable(path: &Path) -> &Path {
     }
 }
 
-/// What the trace at `path` is called in messages.
+/// The name of the trace at `path` in messages.
 pub fn name_of(path: &Path) -> String {
     match path.as_os_str() == "-" {
         true => "standard input".into(),

@@ -1,8 +1,5 @@
-//! What the commands that show traces have in common: reading with progress, and the forms in
+//! The parts common to the commands that show traces: reading with progress, and the forms in
 //! which results are given out.
-
-mod amounts;
-mod progress;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -15,12 +12,9 @@ use tidemark_results::text;
 use tidemark_trace::Error;
 
 use crate::exit::{Exit, Refusal, refuse};
-use crate::{files, output, room, traces};
+use crate::{files, output, traces};
 
-pub use amounts::{
-    check_sizes, parse_amounts, parse_memories, parse_memory, parse_sampling, parse_sizes,
-};
-pub use progress::Progress;
+pub use crate::progress::Progress;
 
 /// The trace that is shown.
 #[derive(Debug, Args)]
@@ -70,7 +64,7 @@ pub struct Views<'a> {
 }
 
 impl Source {
-    /// What is read.
+    /// The files that are read.
     pub fn reads(&self) -> Vec<PathBuf> {
         vec![self.trace.clone()]
     }
@@ -104,7 +98,7 @@ impl Source {
             &traces::name_of(&self.trace),
             references,
             held,
-            room::available_bytes(),
+            tidemark_supervisor::room::available_bytes(),
             remedy,
         )?;
         let study = Study::of(opened, wanted, &mut |what, part| progress.show(what, part));
@@ -138,7 +132,7 @@ fn check_room(
 }
 
 impl Forms {
-    /// What is written, each with its option.
+    /// The files that are written, each with its option.
     pub fn writes(&self) -> Vec<(&'static str, PathBuf)> {
         let named = [("--svg", &self.svg), ("--png", &self.png)];
         let named = named
@@ -168,18 +162,18 @@ impl Forms {
         Ok(Exit::Fine)
     }
 
-    /// Whether a record's notes stand in what is printed.
+    /// Returns true if a record's notes are part of the printed text.
     pub fn shows_notes(&self) -> bool {
         self.json || !(self.csv || self.has_picture())
     }
 
-    /// Whether a picture is asked for.
+    /// Returns true if a picture is asked for.
     pub fn has_picture(&self) -> bool {
         self.png.is_some() || self.svg.is_some()
     }
 }
 
-/// What is drawn on: so many columns wide, or else as wide as the terminal.
+/// The screen drawn on: so many columns wide, or else as wide as the terminal.
 pub fn screen(columns: Option<usize>) -> Screen {
     let stdout = std::io::stdout();
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());

@@ -10,6 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use tidemark_supervisor::program::plain;
 use tidemark_vmufat::{Copying, Image, Kind, Layout, NewFile, Timestamp, Volume};
 
 use self::image::{moment, name_of, new_name, open, opened, save};
@@ -17,7 +18,6 @@ use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output;
 use crate::output::say;
-use crate::run::program::plain;
 use crate::traces::Output;
 
 /// Makes and fills VMUFAT volumes, the file system of memory cards, for small kernels
@@ -55,13 +55,13 @@ enum Action {
 struct Make {
     /// The file for the volume
     image: PathBuf,
-    /// How many blocks of 512 bytes it has, 256 to 65536; 256 are a memory card
+    /// The number of blocks of 512 bytes it has, 256 to 65536; 256 are a memory card
     #[arg(long, value_name = "NUMBER", default_value_t = 256)]
     blocks: u32,
     /// Let files use the blocks that a memory card hides
     #[arg(long)]
     all_blocks: bool,
-    /// When it was made, in place of now: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS
+    /// The date of its making, in place of now: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS
     #[arg(long, value_name = "DATE")]
     date: Option<String>,
     /// Replace what is in IMAGE
@@ -82,10 +82,10 @@ struct List {
 struct Put {
     /// The volume
     image: PathBuf,
-    /// What goes in
+    /// The files that go in
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// What the file is called there, in at most 12 bytes, of which `\xNN` is any [default: its
+    /// The name of the file there, in at most 12 bytes, of which `\xNN` is any [default: its
     /// own name]
     #[arg(long)]
     name: Option<String>,
@@ -95,7 +95,7 @@ struct Put {
     /// Mark it as not to be copied from card to card
     #[arg(long)]
     protect: bool,
-    /// When it was made, in place of now: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS
+    /// The date of its making, in place of now: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS
     #[arg(long, value_name = "DATE")]
     date: Option<String>,
 }
@@ -106,7 +106,7 @@ struct Get {
     image: PathBuf,
     /// The file's name there
     name: String,
-    /// Where it goes; `-` for standard output
+    /// The output file; `-` for standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
 }

@@ -1,16 +1,25 @@
 //! `tidemark workload`: one of the measured programs by itself.
 
-pub use tidemark_hostbench::workload::Order as Arguments;
+use clap::Args;
+use tidemark_hostbench::workload::{self, Order};
 
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::output;
 
+/// Run one of the measured workloads by itself
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct Arguments {
+    #[command(flatten)]
+    order: Order,
+}
+
 impl Files for Arguments {}
 
 /// Runs a workload and prints its outcome.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
-    let outcome = tidemark_hostbench::workload::measure(&arguments)?;
+    let outcome = workload::measure(&arguments.order)?;
     output::print(&format!("{}\n", outcome.to_line()));
     Ok(Exit::Fine)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tidemark_lab::amounts::parse_amounts;
 use tidemark_lab::study::{Passing, Wanted, WorkingSets};
 use tidemark_report::{picture, terminal};
 use tidemark_results::analysis::TraceFacts;
@@ -10,7 +11,7 @@ use tidemark_results::analysis::TraceFacts;
 use crate::curve::span;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
-use crate::views::{Forms, Progress, Source, Views, parse_amounts};
+use crate::views::{Forms, Progress, Source, Views};
 
 /// So many spans of time are told apart.
 const PIECES: usize = 1000;

@@ -16,7 +16,7 @@ use support::{Folder, TIDEMARK, stderr, tidemark};
 
 /// One benchmark at a time may use the kernel's swap.
 static KERNEL: Mutex<()> = Mutex::new(());
-/// How long anything here may take.
+/// The longest time that anything here may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
@@ -184,9 +184,7 @@ fn is_kernel_left_out(record: &Value) -> bool {
 }
 
 fn skip(reason: &str) {
-    let is_required = std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1");
-    assert!(!is_required, "the kernel's swap can't be used: {reason}");
-    eprintln!("skipped: the kernel's swap can't be used: {reason}");
+    tidemark_testing::skip(&format!("the kernel's swap can't be used: {reason}"));
 }
 
 /// Starts a benchmark that would take long, and waits until its swap file is in use and a program
@@ -260,7 +258,7 @@ fn has_swap(folder: &Folder) -> bool {
     swaps.contains(folder.0.to_str().unwrap())
 }
 
-/// Whether a control group of the benchmark `pid` exists, in either version's place.
+/// Returns true if a control group of the benchmark `pid` exists, in either version's place.
 fn has_group(pid: u32) -> bool {
     let name = format!("tidemark-bench-{pid}-");
     ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"]

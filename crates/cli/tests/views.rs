@@ -1,4 +1,4 @@
-//! What the command prints, for people and for programs.
+//! The output of the command, as text and as JSON.
 
 mod support;
 

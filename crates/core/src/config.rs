@@ -2,12 +2,12 @@
 
 use crate::kernels::{Pacing, Placement, SwapAhead};
 
-/// How large the memory is and how it is run. All counts are in pages.
+/// The size of the memory, and the way it is run. All counts are in pages.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The size of the frame table: the most memory there can ever be.
     pub frames_max: u32,
-    /// How many of those frames may be used now. See
+    /// The number of those frames that may be used now. See
     /// [`Vm::handle_limit`](crate::vm::Vm::handle_limit).
     pub frames_limit: u32,
     /// Reclaim starts when fewer frames are free or on their way, ...
@@ -21,26 +21,27 @@ pub struct Config {
     pub cluster_pages: u32,
     /// The most pages on their way to the store at one time.
     pub laundry_max: u32,
-    /// How far reads run in front of a sequential reader; 0 turns read-ahead off.
+    /// The distance, in pages, that reads run in front of a sequential reader; 0 turns read-ahead
+    /// off.
     pub ahead_pages_max: u32,
-    /// How many pages are zeroed ahead of a sequential first touch, at most; 0 turns it off.
+    /// The number of pages zeroed ahead of a sequential first touch, at most; 0 turns it off.
     pub zero_ahead_pages_max: u32,
-    /// How many pages are read around a fault that belongs to no stream; 1: itself alone.
+    /// The number of pages read around a fault that belongs to no stream; 1: itself alone.
     pub default_cluster_pages: u32,
-    /// What is read from the swap store with a page that is wanted. Without effect
+    /// The pages read from the swap store with a page that is wanted. Without effect
     /// [in place](Placement::InPlace).
     pub swap_ahead: SwapAhead,
-    /// How pages get their slots on the swap store, and whether clusters have places there.
+    /// The way pages get their slots on the swap store, and whether clusters have places there.
     pub placement: Placement,
-    /// Whether pages read for a detected stream are mapped at once, but for one in each window
+    /// True if pages read for a detected stream are mapped at once, but for one in each window
     /// whose soft fault tells that the reader has come that far. If not, all are left unmapped.
     pub is_ahead_mapped: bool,
-    /// How the page daemon works and waits; `None`: room is made at once, for the fault that
+    /// The way the page daemon works and waits; `None`: room is made at once, for the fault that
     /// needs it.
     pub pacing: Option<Pacing>,
-    /// Whether what is kept free and on its way to the store follows the limit when that changes.
+    /// True if what is kept free and on its way to the store follows the limit when that changes.
     pub is_scaled: bool,
-    /// Whether decisions are kept for [`Vm::poll_decision`](crate::vm::Vm::poll_decision).
+    /// True if decisions are kept for [`Vm::poll_decision`](crate::vm::Vm::poll_decision).
     pub is_logging: bool,
 }
 
@@ -67,8 +68,8 @@ impl Config {
         }
     }
 
-    /// How a live process is run: clusters of 256 KiB, read-ahead of 1 MiB, and about one frame in
-    /// a hundred kept free, so that reading need not wait for writing.
+    /// The configuration of a live process: clusters of 256 KiB, read-ahead of 1 MiB, and about one
+    /// frame in a hundred kept free, so that reading need not wait for writing.
     pub fn clustered(frames_max: u32, frames_limit: u32) -> Config {
         let config = Config {
             cluster_pages: 64,

@@ -1,13 +1,317 @@
-//! Counters: what has happened in a memory, in numbers.
+//! Counters: what happens in a run, in numbers.
 //!
-//! A counter is one line here, with its meaning.
+//! A counter is one line of the [table](crate::counters!): who counts it, its name, its unit, its
+//! kind, its name in each record, and its meaning. Everything else follows from the line: the
+//! fields of [`Counters`], which the core counts; the page that the processes of a live run share;
+//! the records `tidemark.run` and `tidemark.replay`, as JSON, as text and as CSV; and the table of
+//! `docs/formats/run-v1.md`. A new counter is a line here, and the place where it is counted.
+//!
+//! A record may know a counter by another name than the code does: records keep the names they
+//! were published with.
 
+/// Calls a macro with the lines of the table of counters: with `all`, with those that the `core`
+/// counts, or with those that stand in the record of a `run` or of a `replay`.
+///
+/// A line has, behind its meaning:
+/// - who counts it: the `core`; the `engine` of a live run; the simulated `world`;
+/// - its name in the code, as a field and as a variant of [`Counter`];
+/// - its unit, which is a variant of [`Unit`];
+/// - its kind, which is a variant of [`Kind`];
+/// - its name in the record of a run, and in that of a replay. `_` is for one that is not there.
+///
+/// The order is that of the fields of the records.
+#[macro_export]
 macro_rules! counters {
-    ($($(#[$meaning:meta])* $name:ident,)*) => {
-        /// What has happened so far, in numbers. Pages unless said otherwise.
+    ($which:ident $apply:ident) => {
+        $crate::select_counters! { $which $apply []
+    { /// Faults handed in (not counting their retries).
+      core faults Faults Faults Sum _ _ }
+    { /// Pages zeroed ahead of their first touch.
+      core zero_aheads ZeroAheads Pages Sum _ _ }
+    { /// Pages read from the store, read-ahead included.
+      core page_ins PageIns Pages Sum "page_ins" "page_ins" }
+    { /// Pages written to the store.
+      core page_outs PageOuts Pages Sum "page_outs" "page_outs" }
+    { /// Requests that read those pages.
+      core page_in_requests PageInRequests Requests Sum "page_in_requests" "page_in_requests" }
+    { /// Requests that wrote those pages.
+      core page_out_requests PageOutRequests Requests Sum "page_out_requests" "page_out_requests" }
+    { /// Of the pages read, those from the swap store.
+      world swap_ins SwapIns Pages Sum _ "swap_ins" }
+    { /// Of the pages written, those to the swap store.
+      world swap_outs SwapOuts Pages Sum _ "swap_outs" }
+    { /// Of the pages read, those of files.
+      world file_ins FileIns Pages Sum _ "file_ins" }
+    { /// Of the pages written, those of files.
+      world file_outs FileOuts Pages Sum _ "file_outs" }
+    { /// Faults on pages that were in memory, unmapped.
+      core soft_faults SoftFaults Faults Sum "soft_faults" "soft_faults" }
+    { /// First touches of anonymous memory, answered with zeros. Pages zeroed along with them are
+      /// not counted.
+      core zero_fills ZeroFills Faults Sum "zero_fills" "zero_fills" }
+    { /// Private copies made by a write to a shared page.
+      core cow_faults CowFaults Faults Sum "cow_faults" "copies" }
+    { /// Pages that were touched while they were on their way out, and stayed.
+      core reactivations Reactivations Pages Sum _ "reactivations" }
+    { /// Faults that waited for the store.
+      engine page_in_faults PageInFaults Faults Sum "page_in_faults" _ }
+    { /// Faults that needed nothing: the page was there when the fault was looked at.
+      engine spurious_faults SpuriousFaults Faults Sum "spurious_faults" _ }
+    { /// Pages read ahead that were then used.
+      core read_ahead_used ReadAheadUsed Pages Sum "read_ahead_used" "read_ahead_used" }
+    { /// Pages read ahead that left again unused.
+      core read_ahead_wasted ReadAheadWasted Pages Sum "read_ahead_wasted" "read_ahead_wasted" }
+    { /// Pages that left without a write because the store had them already.
+      core clean_drops CleanDrops Pages Sum "clean_drops" "clean_drops" }
+    { /// Pages that left without a write because they held only zeros.
+      core zero_pages ZeroPages Pages Sum "zero_pages" _ }
+    { /// Pages that were in memory before they were managed, and were taken over.
+      core adopted_pages AdoptedPages Pages Sum "adopted_pages" _ }
+    { /// Frames in use, at most.
+      core frames_peak FramesPeak Frames MeasuredPeak "frames_peak" "frames_peak" }
+    { /// Choices of the policy that were turned down: it named a frame that may not leave, or none
+      /// when one had to.
+      core refusals Refusals Times Sum "refusals" "refusals" }
+    { /// Of the pages written to swap, those of files whose own pagers could get no frame.
+      core double_paged DoublePaged Pages Sum _ "double_paged" }
+    { /// Faults that had to wait for a free frame.
+      core stalls Stalls Faults Sum _ "stalls" }
+    { /// Frames the policy asked about.
+      core questions Questions Frames Sum _ "questions" }
+    { /// Messages to pagers.
+      world messages Messages Messages Sum _ "messages" }
+    { /// Changes of a processor from one process to another.
+      world switches Switches Times Sum _ "switches" }
+    { /// The most memory that chains of the reverse map took.
+      world reverse_map_bytes_max ReverseMapBytesMax Bytes Peak _ "reverse_map_bytes_max" }
+    { /// Uses of pages that the trace does not say are mapped; they were let pass.
+      world irregular Irregular Times Sum _ "irregular" }
+    { /// Pages that could not leave because their frames were in use by others.
+      core busy Busy Pages Sum _ _ }
+    { /// Of those, the ones that filled memory and were left to their programs.
+      core disowned Disowned Pages Sum _ _ }
+    { /// Pages that could not be moved for now: pinned, locked, or shared after a fork.
+      engine setbacks Setbacks Pages Sum "setbacks" _ }
+    { /// Pages that can't be moved because the program has given them to the kernel (registered
+      /// buffers, input and output under way), at the end.
+      engine pinned_pages PinnedPages Pages Level "pinned_pages" _ }
+    { /// The most of those at a time.
+      engine pinned_pages_peak PinnedPagesPeak Pages Peak "pinned_pages_peak" _ }
+    { /// Of the pinned pages, those beyond the budget now.
+      engine over_budget_pages OverBudgetPages Pages Level _ _ }
+    { /// The most pinned pages beyond the budget at a time.
+      engine over_budget_pages_peak OverBudgetPagesPeak Pages Peak "over_budget_pages_peak" _ }
+    { /// Frames that may be used, at the end.
+      engine frames_budget FramesBudget Frames MeasuredLevel "frames_budget" _ }
+    { /// Frames in use now.
+      engine frames_resident FramesResident Frames MeasuredLevel _ _ }
+    { /// As many frames as are not used because the process has other memory: the engine's own,
+      /// and what is not managed.
+      engine frames_beside FramesBeside Frames MeasuredLevel _ _ }
+    { /// Resident memory, anonymous or shared, that is neither in frames nor the engine's own:
+      /// stacks, shared memory, what a program wrote to of its files' private mappings.
+      engine unmanaged_bytes_now UnmanagedBytesNow Bytes MeasuredLevel _ _ }
+    { /// The most memory that was resident at a time and not managed, beside the engine's own.
+      engine unmanaged_bytes_peak UnmanagedBytesPeak Bytes MeasuredPeak "unmanaged_bytes" _ }
+    { /// Address space under management.
+      engine managed_bytes ManagedBytes Bytes MeasuredLevel "managed_bytes" _ }
+    { /// Ranges of addresses under management.
+      engine managed_regions ManagedRegions Ranges MeasuredLevel _ _ }
+    { /// The most memory that the engine itself had: its tables, stacks and buffers.
+      engine engine_bytes EngineBytes Bytes MeasuredPeak "engine_bytes" _ }
+    { /// Bytes read from the store.
+      engine bytes_read BytesRead Bytes Sum "bytes_read" _ }
+    { /// Bytes written to the store.
+      engine bytes_written BytesWritten Bytes Sum "bytes_written" _ }
+    { /// Time that threads waited for their faults, added up over threads.
+      engine stall_ns StallNs Nanoseconds Sum "stall_s" _ }
+    { /// Time that the engine worked.
+      engine engine_ns EngineNs Nanoseconds Sum "engine_s" _ }
+    { /// Requests to the store that failed.
+      core store_errors StoreErrors Requests Sum "store_errors" _ }
+    { /// Pages on their way to the store. If a process dies with some, its slots may still be
+      /// written to after its end.
+      engine stores_under_way StoresUnderWay Pages Level _ _ }
+    { /// Events of the userfaultfd other than faults.
+      engine map_events MapEvents Times Sum _ _ }
+    { /// Times the engine changed its processor to follow the program.
+      engine engine_moves EngineMoves Times Sum _ _ }
+        }
+    };
+}
+
+/// Picks lines of the [table](counters!) and calls a macro with them. The expansion goes one level
+/// deeper with each line: with more than a hundred, crates that use it raise `recursion_limit`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! select_counters {
+    (all $apply:ident [] $($line:tt)*) => { $apply! { $($line)* } };
+    ($which:ident $apply:ident [$($kept:tt)*]) => { $apply! { $($kept)* } };
+    (core $apply:ident [$($kept:tt)*]
+     { $(#[doc = $meaning:literal])+ core $($rest:tt)* } $($more:tt)*) => {
+        $crate::select_counters! { core $apply
+            [$($kept)* { $(#[doc = $meaning])+ core $($rest)* }] $($more)* }
+    };
+    (run $apply:ident [$($kept:tt)*]
+     { $(#[doc = $meaning:literal])+ $by:ident $name:ident $variant:ident $unit:ident $kind:ident
+       $run:literal $replay:tt } $($more:tt)*) => {
+        $crate::select_counters! { run $apply
+            [$($kept)* { $(#[doc = $meaning])+ $name $variant $unit $kind $run }] $($more)* }
+    };
+    (replay $apply:ident [$($kept:tt)*]
+     { $(#[doc = $meaning:literal])+ $by:ident $name:ident $variant:ident $unit:ident $kind:ident
+       $run:tt $replay:literal } $($more:tt)*) => {
+        $crate::select_counters! { replay $apply
+            [$($kept)* { $(#[doc = $meaning])+ $name $variant $unit $kind $replay }] $($more)* }
+    };
+    ($which:ident $apply:ident [$($kept:tt)*] $line:tt $($more:tt)*) => {
+        $crate::select_counters! { $which $apply [$($kept)*] $($more)* }
+    };
+}
+
+/// The things that a counter counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Pages.
+    Pages,
+    /// Slots of memory, of a page each.
+    Frames,
+    /// Faults.
+    Faults,
+    /// Requests to a store.
+    Requests,
+    /// Messages.
+    Messages,
+    /// Ranges of addresses.
+    Ranges,
+    /// Occasions.
+    Times,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds. In records they are seconds.
+    Nanoseconds,
+}
+
+/// The movement of a counter, and its total over all processes of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It only rises, and the total is the sum.
+    Sum,
+    /// It rises and falls. The total is the sum.
+    Level,
+    /// The most that a level was. The total is the sum, which is at least the most at one time.
+    Peak,
+    /// A level whose total is measured: processes come and go, and a sum over all that ever were
+    /// would mean nothing.
+    MeasuredLevel,
+    /// A peak whose total is measured.
+    MeasuredPeak,
+}
+
+/// The part that counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// The core.
+    Core,
+    /// The engine of a live run.
+    Engine,
+    /// The simulated world.
+    World,
+}
+
+macro_rules! scope {
+    (core) => {
+        Scope::Core
+    };
+    (engine) => {
+        Scope::Engine
+    };
+    (world) => {
+        Scope::World
+    };
+}
+
+macro_rules! record_name {
+    (_) => {
+        None
+    };
+    ($name:literal) => {
+        Some($name)
+    };
+}
+
+macro_rules! define_counter {
+    ($({ $(#[doc = $meaning:literal])+ $by:ident $name:ident $variant:ident $unit:ident $kind:ident
+         $run:tt $replay:tt })*) => {
+        /// A line of the [table](crate::counters!).
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(usize)]
+        pub enum Counter {
+            $($(#[doc = $meaning])+ $variant,)*
+        }
+
+        impl Counter {
+            /// All counters, in the order of the table.
+            pub const ALL: [Counter; [$(Counter::$variant),*].len()] = [$(Counter::$variant),*];
+
+            /// The name in the code.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Counter::$variant => stringify!($name),)*
+                }
+            }
+
+            /// The part that counts it.
+            pub const fn scope(self) -> Scope {
+                match self {
+                    $(Counter::$variant => scope!($by),)*
+                }
+            }
+
+            /// The things that are counted.
+            pub const fn unit(self) -> Unit {
+                match self {
+                    $(Counter::$variant => Unit::$unit,)*
+                }
+            }
+
+            /// The movement, and the total.
+            pub const fn kind(self) -> Kind {
+                match self {
+                    $(Counter::$variant => Kind::$kind,)*
+                }
+            }
+
+            /// The meaning, in sentences.
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Counter::$variant => concat!($($meaning),+).trim_ascii_start(),)*
+                }
+            }
+
+            /// The name in the record of a run, if it stands there.
+            pub const fn run_name(self) -> Option<&'static str> {
+                match self {
+                    $(Counter::$variant => record_name!($run),)*
+                }
+            }
+
+            /// The name in the record of a replay, if it stands there.
+            pub const fn replay_name(self) -> Option<&'static str> {
+                match self {
+                    $(Counter::$variant => record_name!($replay),)*
+                }
+            }
+        }
+    };
+}
+
+macro_rules! define_core_counters {
+    ($({ $(#[doc = $meaning:literal])+ core $name:ident $variant:ident $($rest:tt)* })*) => {
+        /// Counts of the core so far.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Counters {
-            $($(#[$meaning])* pub $name: u64,)*
+            $($(#[doc = $meaning])+ pub $name: u64,)*
         }
 
         impl Counters {
@@ -15,64 +319,91 @@ macro_rules! counters {
             pub fn add(&mut self, other: &Counters) {
                 $(self.$name += other.$name;)*
             }
+
+            /// The counts since `past`. Of peaks, the amounts by which they rose.
+            pub fn since(&self, past: &Counters) -> Counters {
+                Counters { $($name: self.$name - past.$name,)* }
+            }
+
+            /// The count of one counter; `None` of one that the core does not count.
+            pub fn get(&self, counter: Counter) -> Option<u64> {
+                match counter {
+                    $(Counter::$variant => Some(self.$name),)*
+                    _ => None,
+                }
+            }
         }
     };
 }
 
-counters! {
-    /// Faults handed in (not counting their retries).
-    faults,
-    /// First touches of anonymous memory: faults answered with zeros.
-    zero_fills,
-    /// Pages zeroed ahead of their first touch.
-    zero_aheads,
-    /// Touches of pages that were resident and unmapped.
-    soft_faults,
-    /// Private copies made by a write to a shared page.
-    cow_faults,
-    /// Pages read from their pagers, read-ahead included.
-    page_ins,
-    /// Requests those reads took.
-    page_in_requests,
-    /// Pages written to their pagers.
-    page_outs,
-    /// Requests those writes took.
-    page_out_requests,
-    /// Pages read ahead that were then seen used.
-    ahead_used,
-    /// Pages read ahead that left again unused.
-    ahead_wasted,
-    /// Pages that left without a write because the store had them already.
-    clean_drops,
-    /// Pages that left without a write because they read as zeros.
-    zero_drops,
-    /// Pages that were touched while they were on their way out, and stayed.
-    rescues,
-    /// Pages found present and taken over.
-    adoptions,
-    /// Pages that could not leave because someone else held them.
-    busy,
-    /// Of those, the ones that filled memory and were left to their programs.
-    disowned,
-    /// Times the policy named a frame that may not leave, or none when one had to.
-    refusals,
-    /// Questions the policy asked.
-    questions,
-    /// Of the pages written, those of external objects that went to the swap store because their
-    /// own pagers could get no frame.
-    double_paged,
-    /// Faults that had to wait for a free frame.
-    stalls,
-    /// Fetches and stores that failed, in requests.
-    failures,
-    /// Frames in use, at most.
-    frames_peak,
-}
+counters! { all define_counter }
+counters! { core define_core_counters }
 
 impl Counters {
-    /// How many pages have come to a frame.
+    /// The number of pages that have come to a frame.
     pub fn arrivals(&self) -> u64 {
         let filled = self.zero_fills + self.zero_aheads + self.cow_faults;
-        filled + self.page_ins + self.adoptions
+        filled + self.page_ins + self.adopted_pages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::String;
+
+    /// `PageIns` for `page_ins`.
+    fn as_variant(name: &str) -> String {
+        let words = name.split('_').map(|word| {
+            let (first, rest) = word.split_at(1);
+            format!("{}{rest}", first.to_ascii_uppercase())
+        });
+        words.collect()
+    }
+
+    #[test]
+    fn a_counter_has_one_name_in_each_place() {
+        for (index, counter) in Counter::ALL.into_iter().enumerate() {
+            assert_eq!(counter as usize, index);
+            assert_eq!(format!("{counter:?}"), as_variant(counter.name()));
+            let meaning = counter.meaning();
+            assert!(
+                meaning.ends_with('.') && !meaning.contains("  "),
+                "{meaning}"
+            );
+        }
+        let in_records: [fn(Counter) -> Option<&'static str>; 2] =
+            [Counter::run_name, Counter::replay_name];
+        for in_record in in_records {
+            let name = |counter: Counter| in_record(counter).unwrap_or(counter.name());
+            for counter in Counter::ALL {
+                let same = Counter::ALL
+                    .into_iter()
+                    .filter(|&other| name(other) == name(counter));
+                assert_eq!(same.count(), 1, "{counter:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_core_counts_is_told_by_counter() {
+        let counted = Counters {
+            page_ins: 7,
+            frames_peak: 9,
+            ..Counters::default()
+        };
+        let past = Counters {
+            page_ins: 3,
+            ..Counters::default()
+        };
+        let mut sum = counted.since(&past);
+        sum.add(&past);
+        assert_eq!(sum, counted);
+        assert_eq!(counted.get(Counter::PageIns), Some(7));
+        for counter in Counter::ALL {
+            let is_core = counter.scope() == Scope::Core;
+            assert_eq!(counted.get(counter).is_some(), is_core, "{counter:?}");
+        }
     }
 }

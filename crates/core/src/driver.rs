@@ -4,7 +4,7 @@
 //! made](crate::vm::Vm::handle_idle) for the next, and that is carried out, too. A driver says how
 //! requests are started and events passed on, and [`conclude`](Driver::conclude) keeps the order.
 
-/// What stands between a memory and a machine: on a live process, in a simulation or in a test.
+/// The part between a memory and a machine: on a live process, in a simulation or in a test.
 pub trait Driver {
     /// Starts every request that the memory has written down. Answers whether there were any.
     fn start_requests(&mut self) -> bool;

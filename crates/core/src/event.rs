@@ -4,7 +4,7 @@
 use crate::id::{SpaceId, VirtPage, Waiter};
 use crate::seams::machine::Rights;
 
-/// What a program tried to do.
+/// The kind of access that a program tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// To read, or to fetch an instruction.
@@ -25,7 +25,7 @@ impl Access {
         }
     }
 
-    /// Whether the page is another afterwards.
+    /// Returns true if the access writes (dirties) the page.
     pub fn is_store(self) -> bool {
         self.needed() == Rights::Write
     }
@@ -38,13 +38,13 @@ pub struct Fault {
     pub space: SpaceId,
     /// The page that was touched.
     pub at: VirtPage,
-    /// How.
+    /// The kind of access.
     pub access: Access,
-    /// Who waits; handed back in [`Event`]s.
+    /// The one that waits; handed back in [`Event`]s.
     pub waiter: Waiter,
 }
 
-/// What can be said of a fault at once.
+/// The answer that can be given to a fault at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Resolution {
     /// The page is mapped; the program may go on.
@@ -55,7 +55,7 @@ pub enum Resolution {
     Invalid,
 }
 
-/// How a fault was served.
+/// The way a fault was served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Service {
     /// A minor fault: the page was in memory, and is mapped again.
@@ -71,7 +71,7 @@ pub enum Service {
     Buffer,
 }
 
-/// What a fault waits for first.
+/// The first thing that a fault waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delay {
     /// A page-in that is under way.
@@ -82,7 +82,7 @@ pub enum Delay {
     Frame,
 }
 
-/// Why a fault can't be served.
+/// The reason why a fault can't be served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
     /// The pager could not deliver the page.
@@ -112,17 +112,17 @@ pub enum Event {
     Disowned {
         /// The space that has it.
         space: SpaceId,
-        /// Where it stands.
+        /// The page's virtual address.
         at: VirtPage,
     },
     /// Load control: run the space no more until [`Event::Resume`].
     Suspend {
-        /// Which space.
+        /// The address space.
         space: SpaceId,
     },
     /// Load control: run the space again.
     Resume {
-        /// Which space.
+        /// The address space.
         space: SpaceId,
     },
 }

@@ -54,7 +54,7 @@ pub struct SlotId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub u64);
 
-/// Whoever waits for a fault: chosen by the caller, handed back when the fault is over.
+/// The waiter for a fault: chosen by the caller, handed back when the fault is over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Waiter(pub u64);
 

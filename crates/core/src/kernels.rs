@@ -3,20 +3,20 @@
 pub mod page_daemon;
 pub mod pid_controller;
 
-/// How the page daemon works and waits.
+/// The way the page daemon works and waits.
 ///
 /// - Needs: `free_low` at least, and `free_high` more than the reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pacing {
     /// Pass after pass, until [`free_high`](crate::config::Config::free_high) frames are free.
     Passes(Passes),
-    /// What a controller asks for, once in each interval while less than
+    /// The number of pages that a controller asks for, once in each interval while less than
     /// [`free_high`](crate::config::Config::free_high) frames are free; and at once when no more
     /// than [`free_low`](crate::config::Config::free_low) are, unless the last time was in vain.
     Controlled(Gains),
 }
 
-/// How passes go. Counts are in pages.
+/// The way passes go. Counts are in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passes {
     /// The most pages one pass gives up.
@@ -30,26 +30,26 @@ pub struct Passes {
     pub wait_ns: u64,
     /// ... and as much again for each page on its way.
     pub wait_page_ns: u64,
-    /// Whether faults that find no more than the reserve free make all others wait too, until
+    /// True if faults that find no more than the reserve free make all others wait too, until
     /// [`free_high`](crate::config::Config::free_high) are free.
     pub is_pausing: bool,
-    /// Whether modified pages of external objects go to the swap store while they wait: see
+    /// True if modified pages of external objects go to the swap store while they wait: see
     /// [`double_paging`](crate::vm::kernels::double_paging).
     pub is_double_paging: bool,
 }
 
-/// How strongly a controller answers. FreeBSD's are [`GAINS`].
+/// The strength of a controller's answers. FreeBSD's are [`GAINS`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gains {
     /// From one interval to the next.
     pub interval_ns: u64,
-    /// What is missing now counts for one in so many.
+    /// The divisor of the pages missing now.
     pub error: i64,
     /// The sum of what was missing counts for one in so many, ...
     pub integral: i64,
     /// ... and for this many times the target at most.
     pub bound: i64,
-    /// What is missing more than an interval before counts for one in so many.
+    /// The divisor of the pages missing more than an interval before.
     pub derivative: i64,
 }
 
@@ -62,7 +62,7 @@ pub const GAINS: Gains = Gains {
     derivative: 8,
 };
 
-/// How pages get their slots, and which of them move with the one that has to.
+/// The way pages get their slots, and which of them move with the one that has to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
     /// Pages that leave together get consecutive slots, each time others. Detected streams tell
@@ -75,10 +75,10 @@ pub enum Placement {
     InPlace,
 }
 
-/// What is read from the swap store with a page that is wanted. Counts are powers of two.
+/// The pages read from the swap store with a page that is wanted. Counts are powers of two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SwapAhead {
-    /// What a detected walk is about to come to, or
+    /// The pages that a detected stream is about to reach, or
     /// [`default_cluster_pages`](crate::config::Config::default_cluster_pages) around the page.
     Streams,
     /// The aligned block of so many slots, up to the first that is free.

@@ -25,9 +25,9 @@ pub mod load;
 pub mod memory;
 pub mod paging;
 pub mod policies;
+pub mod random;
 pub mod readahead;
 pub mod seams;
-pub mod share;
 pub mod time;
 pub mod vm;
 

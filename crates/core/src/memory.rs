@@ -120,7 +120,7 @@ impl Memory {
         self.slots.release(slot);
     }
 
-    /// What a policy's probe looks at and changes.
+    /// Lends the tables that a policy's probe looks at and changes.
     #[inline]
     pub(crate) fn lend(&mut self) -> (&mut Frames, &mut ReverseMap, &Objects) {
         (&mut self.frames, &mut self.reverse, &self.objects)
@@ -132,7 +132,7 @@ impl Memory {
         &mut self.frames
     }
 
-    /// What is counted of a space and told of it.
+    /// Lends the counts and the state of a space, to be changed.
     pub(crate) fn space_mut(&mut self, space: SpaceId) -> Option<&mut Space> {
         self.spaces.get_mut(space)
     }

@@ -124,14 +124,14 @@ register! {
 /// One policy of the registry.
 #[derive(Debug)]
 pub struct Entry {
-    /// What the policy says of itself.
+    /// The policy's own description.
     pub description: &'static Description,
 }
 
 /// Does something with a policy as the type it is, so that the compiler knows what each call of it
 /// does: for loops that ask a policy at every reference.
 pub trait Visitor {
-    /// What comes of it.
+    /// The result.
     type Output;
 
     /// Does it.

@@ -56,7 +56,7 @@ pub(crate) mod served;
 pub(crate) mod transfer;
 pub(crate) mod trim;
 
-/// Where the contents of a page are.
+/// The place of the contents of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Contents {
     /// In this frame, mapped or not.
@@ -73,7 +73,7 @@ pub struct Vm {
     policy: Box<dyn Policy>,
     load: Box<dyn LoadControl>,
     daemon: Daemon,
-    /// Whose pages load control spares while others may go.
+    /// The space whose pages load control spares while others may go.
     protected: Option<SpaceId>,
     /// The spaces that load control has told to stop.
     suspended: Vec<SpaceId>,
@@ -180,12 +180,12 @@ impl Vm {
         }
     }
 
-    /// What has happened so far.
+    /// The counts of what has happened so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// How this memory is run.
+    /// The configuration of this memory.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -205,7 +205,7 @@ impl Vm {
         self.memory.reverse().chain_bytes()
     }
 
-    /// How many faults wait for a frame or a transfer.
+    /// The number of faults that wait for a frame or a transfer.
     pub fn faults_pending(&self) -> usize {
         let waiting = self
             .transfers
@@ -215,12 +215,12 @@ impl Vm {
         self.waiting.stalled_count() + waiting
     }
 
-    /// How many pages are on their way to their pagers.
+    /// The number of pages on their way to their pagers.
     pub fn laundry(&self) -> u32 {
         self.transfers.laundry()
     }
 
-    /// How many transfers have no reply yet.
+    /// The number of transfers that have no reply yet.
     pub fn transfers_pending(&self) -> usize {
         self.transfers.len()
     }
@@ -257,8 +257,8 @@ impl Vm {
         }
     }
 
-    /// Whether the page at `at` may be written to and is nowhere yet: not in a frame, not with a
-    /// pager, and not on its way. Its contents are zeros.
+    /// Returns true if the page at `at` may be written to and is nowhere yet: not in a frame, not
+    /// with a pager, and not on its way. Its contents are zeros.
     pub fn is_blank(&self, space: SpaceId, at: VirtPage) -> bool {
         let Some(region) = self.memory.spaces().get(space).and_then(|it| it.find(at)) else {
             return false;
@@ -346,8 +346,8 @@ impl Vm {
         });
     }
 
-    /// When [`handle_deadline`](Self::handle_deadline) wants to be called next, if ever. It may be
-    /// called late.
+    /// The time at which [`handle_deadline`](Self::handle_deadline) wants to be called next, if
+    /// ever. It may be called late.
     pub fn poll_deadline(&self) -> Option<Time> {
         let is_kept = self.is_store_full && !self.waiting.has_stalled();
         let due = self.daemon.due(self.now).filter(|_| !is_kept);

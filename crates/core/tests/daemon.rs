@@ -110,7 +110,9 @@ fn while_all_wait_pages_of_files_go_to_the_swap_store_and_from_there_to_their_fi
 fn a_page_wanted_back_on_its_way_to_the_swap_store_is_its_files_to_write_again() {
     let mut world = paused_over_a_file();
     world.tick().touch(FILE + 2).disk_goes_on().run();
-    world.expect_count(|c| c.rescues, 1).expect_slots_used(0);
+    world
+        .expect_count(|c| c.reactivations, 1)
+        .expect_slots_used(0);
     world.expect_waiting(0).touch_all(FILE..FILE + 19);
 }
 

@@ -1,12 +1,12 @@
-//! What the default policy was chosen for, as bounds that hold with room to spare. The numbers
-//! behind them are in `docs/decisions/`.
+//! The cases for which the default policy was chosen, as bounds that hold with room to spare. The
+//! numbers behind them are in `docs/decisions/`.
 
 use tidemark_core::policy::registry::build;
-use tidemark_core::share::Voice;
 use tidemark_core::vm::{Config, Counters};
 use tidemark_model::cache::MachineKind;
 use tidemark_model::traces::{looping, phases, sheep, uniform, zipf};
 use tidemark_model::{demand, opt};
+use tidemark_partition::Voice;
 
 fn run(policy: &'static str, config: Config, trace: &[u64]) -> Counters {
     let frames = config.frames_max;

@@ -1,4 +1,5 @@
-//! What early eviction is for, and what it must not cost: `eelru` beside `lru` and the optimum.
+//! The gain of early eviction, and the cost that it must not have: `eelru` beside `lru` and the
+//! optimum.
 
 use tidemark_core::policy::registry::build;
 use tidemark_model::cache::{MachineKind, replay};

@@ -3,8 +3,8 @@
 use tidemark_model::machine::Kind;
 use tidemark_model::world::{FILE, World};
 
-/// What a program that computes over more memory than there is reads, of its memory and of its
-/// text.
+/// The pages that are read, of its memory and of its text, by a program that computes over more
+/// memory than there is.
 struct PageIns {
     internal: usize,
     external: usize,

@@ -4,9 +4,9 @@
 
 use tidemark_core::daemon::{Pacing, Passes};
 use tidemark_core::placement::Placement;
+use tidemark_core::random::SplitMix64;
 use tidemark_core::vm::Counters;
 use tidemark_model::lockstep::{run_seeds, try_run};
-use tidemark_model::random::Random;
 use tidemark_model::step::{Plan, Weather};
 
 const STEPS: usize = 250;
@@ -45,12 +45,12 @@ fn reads_return_what_was_last_written() {
     expect("page-outs of several pages", |c| {
         c.page_outs - c.page_out_requests
     });
-    expect("pages read ahead and used", |c| c.ahead_used);
-    expect("pages read ahead for nothing", |c| c.ahead_wasted);
+    expect("pages read ahead and used", |c| c.read_ahead_used);
+    expect("pages read ahead for nothing", |c| c.read_ahead_wasted);
     expect("clean drops", |c| c.clean_drops);
-    expect("zero drops", |c| c.zero_drops);
-    expect("rescues", |c| c.rescues);
-    expect("adoptions", |c| c.adoptions);
+    expect("zero drops", |c| c.zero_pages);
+    expect("rescues", |c| c.reactivations);
+    expect("adoptions", |c| c.adopted_pages);
     expect("refusals by pinned pages", |c| c.busy);
     expect("stalls", |c| c.stalls);
 }
@@ -59,7 +59,7 @@ fn reads_return_what_was_last_written() {
 fn reads_return_what_was_last_written_where_clusters_have_places() {
     for weather in [Weather::Calm, Weather::Foul] {
         let run_one = |seed| {
-            let mut plan = Plan::draw(&mut Random::new(seed), weather, STEPS);
+            let mut plan = Plan::draw(&mut SplitMix64::new(seed), weather, STEPS);
             plan.setup.config.placement = Placement::InPlace;
             let counters = try_run(&plan);
             counters.unwrap_or_else(|message| panic!("SEED={seed}: {message}\n{plan}"))
@@ -69,14 +69,14 @@ fn reads_return_what_was_last_written_where_clusters_have_places() {
         let most = runs.len() as u64;
         assert!(total(|c| c.page_outs) > total(|c| c.page_out_requests) + most);
         assert!(total(|c| c.page_ins) > total(|c| c.page_in_requests) + most / 4);
-        assert!(total(|c| c.rescues) > most / 10 && total(|c| c.clean_drops) > most);
+        assert!(total(|c| c.reactivations) > most / 10 && total(|c| c.clean_drops) > most);
     }
 }
 
 #[test]
 fn reads_return_what_was_last_written_where_pages_of_files_are_paged_twice() {
     let run_one = |(weather, seed)| {
-        let mut plan = Plan::draw(&mut Random::new(seed), weather, STEPS);
+        let mut plan = Plan::draw(&mut SplitMix64::new(seed), weather, STEPS);
         let config = &mut plan.setup.config;
         config.reserve = config.frames_limit / 4;
         (config.free_low, config.free_high) = (config.reserve + 1, config.reserve + 3);

@@ -1,4 +1,4 @@
-//! What every policy of the registry must keep to, whatever it believes in.
+//! Rules that every policy of the registry keeps, whatever it believes in.
 
 use std::collections::BTreeSet;
 

@@ -240,7 +240,7 @@ mod mappings {
             .touch(2000);
         world
             .disk_goes_on()
-            .expect_count(|c| c.rescues, 1)
+            .expect_count(|c| c.reactivations, 1)
             .expect_resident([12, 2000]);
         world.close();
     }
@@ -321,7 +321,7 @@ mod mappings {
         world
             .disk_goes_on()
             .adopt(0)
-            .expect_count(|c| c.adoptions, 3)
+            .expect_count(|c| c.adopted_pages, 3)
             .touch_all([10, 11, 12]);
         world.close();
     }

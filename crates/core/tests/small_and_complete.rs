@@ -64,8 +64,8 @@ fn the_page_that_was_used_last_is_always_there() {
     }
 }
 
-/// Whether pages are numbered in the order of their first use. Any trace is one of these with its
-/// pages renamed.
+/// Returns true if pages are numbered in the order of their first use. Any trace is one of these
+/// with its pages renamed.
 fn is_plain(trace: &[u64]) -> bool {
     let mut next = 0;
     trace.iter().all(|&page| {

@@ -28,7 +28,7 @@ fn a_block_of_slots_is_read_whatever_addresses_it_holds() {
     // All in one request, for they are beside each other there.
     world.expect_count(|c| c.page_in_requests, 1);
     world.expect_log("ahead 0:16; ahead 0:24; in 0:17; ahead 0:25");
-    world.touch(24).expect_count(|c| c.ahead_used, 1);
+    world.touch(24).expect_count(|c| c.read_ahead_used, 1);
     world.close();
 }
 
@@ -62,7 +62,9 @@ fn nothing_is_read_along_where_nothing_was_of_use() {
 fn a_window_by_address_lies_around_the_page() {
     let mut world = stored(SwapAhead::Addresses(4));
     world.touch(17).run().expect_resident([16, 17, 18, 19]);
-    world.touch_all(18..20).expect_count(|c| c.ahead_used, 2);
+    world
+        .touch_all(18..20)
+        .expect_count(|c| c.read_ahead_used, 2);
     world.touch(25).run();
     world.expect_resident([16, 17, 18, 19, 24, 25, 26, 27]);
     world.close();

@@ -120,7 +120,7 @@ fn resident_to_free_when_the_page_reads_as_zeros() {
         .touch(10)
         .touch(11)
         .expect_log("zero 0:10; drop 0:10; zero 0:11");
-    world.expect_slots_used(0).expect_count(|c| c.zero_drops, 1);
+    world.expect_slots_used(0).expect_count(|c| c.zero_pages, 1);
     world.close();
 }
 
@@ -185,7 +185,7 @@ fn leaving_to_resident_when_it_is_touched() {
     world
         .disk_goes_on()
         .expect_waiting(0)
-        .expect_count(|c| c.rescues, 1);
+        .expect_count(|c| c.reactivations, 1);
     world
         .expect_count(|c| c.page_ins, 0)
         .expect_resident([10, 12]);

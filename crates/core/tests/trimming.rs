@@ -50,7 +50,9 @@ fn a_page_that_is_touched_while_it_is_trimmed_stays() {
         .expect_waiting(1)
         .disk_goes_on()
         .expect_waiting(0);
-    world.expect_count(|c| c.rescues, 1).expect_resident([10]);
+    world
+        .expect_count(|c| c.reactivations, 1)
+        .expect_resident([10]);
     world.close();
 }
 
@@ -101,7 +103,9 @@ fn a_page_touched_while_it_is_cleaned_goes_back_to_its_set() {
         .expect_waiting(1)
         .disk_goes_on()
         .expect_waiting(0);
-    world.expect_count(|c| c.rescues, 1).expect_resident(10..20);
+    world
+        .expect_count(|c| c.reactivations, 1)
+        .expect_resident(10..20);
     // What was written to it after its write is not lost.
     world.run().touch_all(10..20);
     world.close();
@@ -116,7 +120,7 @@ fn a_page_whose_cleaning_fails_stays_and_is_written_again() {
         .write_all(10..20)
         .run()
         .expect_resident(10..20);
-    world.expect_count(|c| c.failures, 1);
+    world.expect_count(|c| c.store_errors, 1);
     world.write_all(10..20).run();
     let written = world.stage().vm().counters().page_outs;
     assert!(written >= 10, "{written}");

@@ -1,4 +1,4 @@
-//! What marks each policy that gives programs memory by what they use: one test a trait.
+//! The marks of each policy that gives programs memory by their use: one test a trait.
 
 use tidemark_core::id::SpaceId;
 use tidemark_core::policy::registry::build;

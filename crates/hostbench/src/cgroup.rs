@@ -8,10 +8,10 @@ use rustix::process::Pid;
 
 use crate::output::say;
 
-/// How long a group's last processes and pages may take to go away.
+/// The time that a group's last processes and pages may take to go away.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Which interface the host's memory controller has.
+/// The interface of the host's memory controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// A hierarchy of its own, `memory.limit_in_bytes`.
@@ -64,7 +64,7 @@ impl Controller {
         })
     }
 
-    /// Where a group of this name is, or would be.
+    /// The path that a group of this name has or would have.
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
@@ -78,12 +78,7 @@ impl Controller {
             path,
         };
         if let Some(limit_bytes) = limit_bytes {
-            let file = match self.version {
-                // Memory and swap together stay unlimited: that is what a new group has.
-                Version::One => "memory.limit_in_bytes",
-                Version::Two => "memory.max",
-            };
-            write(&group.path.join(file), &limit_bytes.to_string())?;
+            group.set_limit(limit_bytes)?;
         }
         Ok(group)
     }
@@ -116,9 +111,19 @@ impl Controller {
 }
 
 impl Group {
-    /// Where the group is.
+    /// The path of the group.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Sets how much memory the group may hold; what it holds beyond that goes to swap.
+    pub fn set_limit(&self, limit_bytes: u64) -> Result<(), String> {
+        let file = match self.version {
+            // Memory and swap together stay unlimited: that is what a new group has.
+            Version::One => "memory.limit_in_bytes",
+            Version::Two => "memory.max",
+        };
+        write(&self.path.join(file), &limit_bytes.to_string())
     }
 
     /// The most memory the group has held, if the kernel counts that.
@@ -134,7 +139,7 @@ impl Group {
             .ok()
     }
 
-    /// Whether the kernel ended a process of the group because it found no page to take.
+    /// Returns true if the kernel ended a process of the group because it found no page to take.
     pub fn was_out_of_memory(&self) -> bool {
         let file = match self.version {
             Version::One => "memory.oom_control",

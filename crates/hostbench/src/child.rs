@@ -10,9 +10,30 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How long a program that was told to end may take.
+/// The time that a program that was told to end may take.
 const END_LIMIT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(10);
+
+/// The reason why a program did not come to its end well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It failed by itself, or what it needs did: the line that says so.
+    Failed(String),
+    /// It was ended, since it took longer than this.
+    TooLong(Duration),
+    /// It was ended, since somebody wants the command to end.
+    Interrupted,
+}
+
+impl std::fmt::Display for Stop {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Stop::Failed(reason) => formatter.write_str(reason),
+            Stop::TooLong(limit) => write!(formatter, "it took longer than {} s", limit.as_secs()),
+            Stop::Interrupted => formatter.write_str("interrupted"),
+        }
+    }
+}
 
 /// Runs the words and returns what they wrote to standard output: see [`run_command`].
 pub fn run(words: &[OsString], limit: Duration, interrupt: &AtomicBool) -> Result<String, String> {
@@ -29,26 +50,43 @@ pub fn run_command(
     limit: Duration,
     interrupt: &AtomicBool,
 ) -> Result<String, String> {
+    let mut child = start(command)?;
+    let stdout = child.stdout.take().map(collect);
+    watch(&mut child, limit, interrupt, &mut |_| Ok(())).map_err(|stop| stop.to_string())?;
+    let text = stdout.and_then(|stdout| stdout.recv_timeout(END_LIMIT).ok());
+    Ok(text.unwrap_or_default())
+}
+
+/// Starts `command` in a process group of its own, with its complaints to be collected.
+pub fn start(command: &mut Command) -> Result<Child, String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let mut child = command
+    command
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .process_group(0)
         .spawn()
-        .map_err(|error| format!("`{name}` can't be started: {error}"))?;
-    let stdout = child.stdout.take().map(collect);
+        .map_err(|error| format!("`{name}` can't be started: {error}"))
+}
+
+/// Waits for a started program, and asks `look` every now and then whether it may go on. If it
+/// fails, the last line it complained with is part of the reason. A program that may not go on, or
+/// takes longer than `limit`, is ended, and with it all it has started in its process group.
+pub fn watch(
+    child: &mut Child,
+    limit: Duration,
+    interrupt: &AtomicBool,
+    look: &mut dyn FnMut(u32) -> Result<(), String>,
+) -> Result<(), Stop> {
     let stderr = collect(child.stderr.take().expect("standard error is a pipe"));
-    match wait(&mut child, limit, interrupt) {
-        Ok(()) => {
-            let text = stdout.and_then(|stdout| stdout.recv_timeout(END_LIMIT).ok());
-            Ok(text.unwrap_or_default())
-        }
-        Err(reason) => {
-            let complaint = stderr.recv_timeout(END_LIMIT).unwrap_or_default();
-            let last = complaint.lines().rfind(|line| !line.trim().is_empty());
-            Err(last.map_or(reason.clone(), |last| format!("{reason}: {}", last.trim())))
-        }
-    }
+    let stop = match wait(child, limit, interrupt, look) {
+        Ok(()) => return Ok(()),
+        Err(Stop::Failed(reason)) => reason,
+        Err(stop) => return Err(stop),
+    };
+    let complaint = stderr.recv_timeout(END_LIMIT).unwrap_or_default();
+    let last = complaint.lines().rfind(|line| !line.trim().is_empty());
+    let reason = last.map_or(stop.clone(), |last| format!("{stop}: {}", last.trim()));
+    Err(Stop::Failed(reason))
 }
 
 /// Reads a stream to its end, so that the program never waits for us. What it leaves behind may
@@ -65,28 +103,37 @@ fn collect(mut stream: impl Read + Send + 'static) -> Receiver<String> {
     receiver
 }
 
-fn wait(child: &mut Child, limit: Duration, interrupt: &AtomicBool) -> Result<(), String> {
+fn wait(
+    child: &mut Child,
+    limit: Duration,
+    interrupt: &AtomicBool,
+    look: &mut dyn FnMut(u32) -> Result<(), String>,
+) -> Result<(), Stop> {
     let start = Instant::now();
     loop {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(format!("it ended with {status}")),
+            Ok(Some(status)) => return Err(Stop::Failed(format!("it ended with {status}"))),
             Ok(None) => {}
-            Err(error) => return Err(format!("it can't be waited for: {error}")),
+            Err(error) => return Err(Stop::Failed(format!("it can't be waited for: {error}"))),
         }
-        if interrupt.load(Ordering::Relaxed) || start.elapsed() > limit {
+        let stop = if interrupt.load(Ordering::Relaxed) {
+            Some(Stop::Interrupted)
+        } else if start.elapsed() > limit {
+            Some(Stop::TooLong(limit))
+        } else {
+            look(child.id()).err().map(Stop::Failed)
+        };
+        if let Some(stop) = stop {
             end(child);
-            return Err(match interrupt.load(Ordering::Relaxed) {
-                true => "interrupted".to_owned(),
-                false => format!("it took longer than {} s", limit.as_secs()),
-            });
+            return Err(stop);
         }
         std::thread::sleep(POLL);
     }
 }
 
 /// Ends the program and its children: first politely, since `tidemark run` has a tree to end.
-fn end(child: &mut Child) {
+pub fn end(child: &mut Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let start = Instant::now();
     for signal in [Signal::TERM, Signal::KILL] {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 
-/// What ours is measured against.
+/// The rivals that ours is measured against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rival {
@@ -24,7 +24,7 @@ pub enum Contender {
     Own {
         /// The policy asked for, or the default one.
         policy: Option<String>,
-        /// Whether the faulting thread serves its own faults.
+        /// True if the faulting thread serves its own faults.
         is_in_thread: bool,
     },
     /// The kernel's swap with this read-ahead.
@@ -65,7 +65,7 @@ impl Contender {
         }
     }
 
-    /// Whether it runs under a control group that holds it to the memory.
+    /// Returns true if it runs under a control group that holds it to the memory.
     pub fn is_limited_by_kernel(&self) -> bool {
         match self {
             Contender::KernelSwap { .. } | Contender::Mmap => true,

@@ -1,21 +1,32 @@
 //! Measures programs in limited memory beside the kernel's own swap, on this host.
 //!
 //! [`plan`] holds what was asked for, [`measure`](measure()) runs the [`contender`]s in turn,
-//! `kernel_swap` and `cgroup` make the kernel's own swap one of them and put the host back as it
-//! was, `optimal` computes what no policy could beat. [`record`] is what comes out. [`workload`]
-//! has the measured programs, [`child`] runs one to its end within a limit of time.
+//! `kernel_swap` and `cgroup` make the kernel's own swap one of them, `host` puts back what was
+//! changed for it, `optimal` computes what no policy could beat. [`programs`] does the same for
+//! suites of real programs. [`record`] is what comes out, [`suite`] holds claims against it,
+//! [`dated`] says where and when. [`workload`] has the measured programs, [`child`] runs one to its
+//! end within a limit of time. [`calibrate`] measures what faults and transfers take, and [`kept`]
+//! keeps it.
 
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
 mod cgroup;
 pub mod child;
 pub mod contender;
+pub mod dated;
+mod host;
+pub mod kept;
 mod kernel_swap;
 mod measure;
 mod optimal;
 mod output;
 pub mod plan;
+pub mod programs;
 pub mod record;
+mod scratch;
+pub mod suite;
 pub mod workload;
+mod zram;
 
 pub use measure::measure;

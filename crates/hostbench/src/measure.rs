@@ -12,10 +12,12 @@ use tidemark_results::RunRecord;
 use crate::cgroup::{Controller, Group};
 use crate::child;
 use crate::contender::{Contender, PAGE_CLUSTERS, Rival, inside_group, under_own};
-use crate::kernel_swap::{KernelSwap, SwapCounters, drop_caches, vmstat};
+use crate::host::Host;
+use crate::kernel_swap::{SwapCounters, drop_caches, vmstat};
 use crate::output::say;
 use crate::plan::{Plan, ReadAhead};
 use crate::record::{BenchRecord, ContenderRecord, LeftOut, PageCluster, SCHEMA, Sample};
+use crate::scratch::Scratch;
 use crate::workload::array::PAGE_BYTES;
 use crate::workload::outcome::WorkloadOutcome;
 use crate::workload::{Workload, programs};
@@ -27,7 +29,7 @@ struct Bench<'a> {
     tidemark: PathBuf,
     scratch: Scratch,
     controller: Result<Controller, String>,
-    swap: Option<KernelSwap>,
+    host: Option<Host>,
     groups_made: u32,
 }
 
@@ -72,7 +74,8 @@ pub fn measure(plan: &Plan, interrupt: &AtomicBool) -> Result<BenchRecord, Strin
             }
         }
     }
-    let page_cluster_default = bench.swap.as_ref().map(KernelSwap::page_cluster_default);
+    let host = bench.host.as_ref();
+    let page_cluster_default = host.and_then(|host| host.page_cluster_default().ok());
     Ok(sum_up(plan, entries, left_out, page_cluster_default))
 }
 
@@ -95,7 +98,7 @@ impl<'a> Bench<'a> {
             tidemark,
             scratch,
             controller,
-            swap: None,
+            host: None,
             groups_made: 0,
         })
     }
@@ -141,15 +144,16 @@ impl<'a> Bench<'a> {
             Rival::KernelSwap => {
                 self.controller.clone()?;
                 let bytes = self.plan.touched_bytes().max(4 * self.plan.memory_bytes);
-                let swap = KernelSwap::start(&self.plan.folder, bytes + bytes / 4 + (64 << 20))?;
-                let mut page_clusters = vec![swap.page_cluster_default()];
+                let mut host = Host::take()?;
+                let mut page_clusters = vec![host.page_cluster_default()?];
+                host.add_swap_file(&self.plan.folder, bytes + bytes / 4 + (64 << 20))?;
                 match self.plan.read_ahead {
                     ReadAhead::Host => {}
                     ReadAhead::Best => page_clusters.extend(PAGE_CLUSTERS),
                 }
                 page_clusters.sort_unstable();
                 page_clusters.dedup();
-                self.swap = Some(swap);
+                self.host = Some(host);
                 let contender = |page_cluster| Contender::KernelSwap { page_cluster };
                 Ok(page_clusters.into_iter().map(contender).collect())
             }
@@ -178,8 +182,8 @@ impl<'a> Bench<'a> {
             ));
         }
         command.extend(self.program(contender));
-        if let (Contender::KernelSwap { page_cluster }, Some(swap)) = (contender, &self.swap) {
-            swap.set_page_cluster(*page_cluster)?;
+        if let (Contender::KernelSwap { page_cluster }, Some(host)) = (contender, &mut self.host) {
+            host.set_page_cluster(*page_cluster)?;
         }
         drop_caches();
         let before = Counters::now();
@@ -238,8 +242,8 @@ impl<'a> Bench<'a> {
         };
         self.groups_made += 1;
         let name = format!("tidemark-bench-{}-{}", std::process::id(), self.groups_made);
-        if let Some(swap) = &mut self.swap {
-            swap.note_group(&controller.path_of(&name))?;
+        if let Some(host) = &mut self.host {
+            host.note_group(&controller.path_of(&name))?;
         }
         match controller.create(&name, limit_bytes) {
             Ok(group) => Ok(Some(group)),
@@ -281,7 +285,9 @@ fn sum_up(
     mut left_out: Vec<LeftOut>,
     page_cluster_default: Option<u32>,
 ) -> BenchRecord {
-    let optimal_page_ins = plan.optimal_page_ins();
+    // With long plans it takes minutes and gigabytes, for no contender to be compared with.
+    let has_run = entries.iter().any(|entry| !entry.samples.is_empty());
+    let optimal_page_ins = has_run.then(|| plan.optimal_page_ins()).flatten();
     let mut contenders = Vec::new();
     let mut kernel = Vec::new();
     let mut own = 0;
@@ -392,47 +398,6 @@ impl Counters {
         Counters {
             swap: SwapCounters::now(),
             pages_written: vmstat(&text, "nr_written").unwrap_or(0),
-        }
-    }
-}
-
-/// How scratch folders are named, before the process id.
-const SCRATCH: &str = "tidemark-bench-";
-
-/// A folder for the files of the workloads, removed at the end.
-struct Scratch {
-    path: PathBuf,
-}
-
-impl Scratch {
-    fn create(folder: &Path) -> Result<Scratch, String> {
-        remove_stale(folder);
-        let path = folder.join(format!("{SCRATCH}{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Scratch { path })
-    }
-}
-
-/// Removes the folders of benchmarks that were killed. What can't be removed does no harm.
-fn remove_stale(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let pid = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(SCRATCH)?.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.path) {
-            say!(
-                "tidemark bench: left behind: {}: {error}",
-                self.path.display()
-            );
         }
     }
 }

@@ -40,7 +40,7 @@ pub enum ReadAhead {
     Best,
 }
 
-/// What to run, in what memory, how often and by whom.
+/// The workload to run, its memory, the number of rounds, and the contenders.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The workload.
@@ -49,25 +49,25 @@ pub struct Plan {
     pub memory_bytes: u64,
     /// The size of each process's array.
     pub size_bytes: u64,
-    /// How many processes.
+    /// The number of processes.
     pub procs: u32,
     /// Passes, if not the workload's own number.
     pub laps: Option<u32>,
-    /// Where chance starts.
+    /// The seed of random numbers.
     pub seed: u64,
-    /// How often each contender runs.
+    /// The number of runs of each contender.
     pub rounds: u32,
     /// Our own contenders.
     pub own: Vec<Contender>,
-    /// What they are measured against.
+    /// The rivals they are measured against.
     pub rivals: Vec<Rival>,
     /// The read-ahead of the kernel's swap.
     pub read_ahead: ReadAhead,
-    /// What [`Workload::Program`] runs.
+    /// The program that [`Workload::Program`] runs.
     pub prepared: Option<Prepared>,
-    /// How long one run may take; whoever takes longer is given up.
+    /// The longest time that one run may take; whoever takes longer is given up.
     pub limit: Duration,
-    /// Where swap files and scratch files lie.
+    /// The folder of swap files and scratch files.
     pub folder: PathBuf,
 }
 

@@ -18,26 +18,26 @@ pub struct BenchRecord {
     pub memory_bytes: u64,
     /// The size of each process's array, or of the sort buffer; 0 for `build`.
     pub size_bytes: u64,
-    /// How many processes ran at the same time.
+    /// The number of processes that ran at the same time.
     pub procs: u32,
     /// Passes over the array, or accesses as a multiple of its pages; 0 for the real programs.
     pub laps: u32,
-    /// Where chance started.
+    /// The seed of random numbers.
     pub seed: u64,
-    /// How often each contender ran.
+    /// The number of runs of each contender.
     pub rounds: u32,
     /// The fewest page-ins possible with this memory. First touches don't count: a page-in is a
     /// page read back from the store. Several processes are taken to go in step, page by page.
     pub optimal_page_ins: Option<u64>,
-    /// How they did, ours first.
+    /// The results of contenders, ours first.
     pub contenders: Vec<ContenderRecord>,
     /// Every read-ahead the kernel's swap ran with.
     pub page_clusters: Vec<PageCluster>,
-    /// Who could not run, or did not get to the end.
+    /// The contenders that could not run, or did not get to the end.
     pub left_out: Vec<LeftOut>,
 }
 
-/// How one contender did: medians over the rounds unless said otherwise.
+/// The results of one contender: medians over the rounds unless said otherwise.
 #[derive(Clone, Debug, Serialize)]
 pub struct ContenderRecord {
     /// The name.
@@ -97,7 +97,7 @@ pub struct LeftOut {
     pub name: String,
     /// In how many rounds.
     pub rounds_failed: u32,
-    /// Why, in one line: the first failure.
+    /// The reason, in one line: the first failure.
     pub reason: String,
 }
 
@@ -151,7 +151,7 @@ impl ContenderRecord {
 }
 
 impl PageCluster {
-    /// What `record` says, if it is one of the kernel's swap.
+    /// The setting in `record`, if it is one of the kernel's swap.
     pub fn of(record: &ContenderRecord) -> Option<PageCluster> {
         let page_cluster = record.page_cluster?;
         let &ContenderRecord {
@@ -187,7 +187,7 @@ impl BenchRecord {
 }
 
 /// The middle value, or the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     assert!(!values.is_empty(), "a median needs a value");
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;

@@ -46,21 +46,21 @@ pub enum Workload {
 #[derive(Clone, Debug, clap::Args)]
 #[command(hide = true)]
 pub struct Order {
-    /// Which one.
+    /// The workload.
     pub workload: Workload,
     /// Bytes of the array of each process, or of the sort buffer.
     #[arg(long, default_value_t = 0)]
     pub bytes: u64,
-    /// How many processes work at the same time, each on an array of its own.
+    /// The number of processes that work at the same time, each on an array of its own.
     #[arg(long, default_value_t = 1)]
     pub procs: u32,
     /// Passes over the array, or accesses as a multiple of its pages.
     #[arg(long)]
     pub laps: Option<u32>,
-    /// Where chance starts.
+    /// The seed of random numbers.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Where input and output files lie.
+    /// The folder of input and output files.
     #[arg(long)]
     pub scratch: Option<PathBuf>,
     /// Use a mapped file in the scratch folder in place of allocated memory.
@@ -135,13 +135,13 @@ pub fn measure(order: &Order) -> Result<WorkloadOutcome, String> {
         return programs::program(&folder, &order.words);
     }
     if let Some(pattern) = order.workload.pattern(order.bytes, order.laps, order.seed) {
-        let passage = match &order.scratch {
+        let array_run = match &order.scratch {
             Some(scratch) if order.mapped => {
                 follow_on_file(pattern, &scratch.join(format!("array-{}", order.seed)))?
             }
             _ => follow_on_heap(pattern),
         };
-        return Ok(WorkloadOutcome::of_passage(&passage));
+        return Ok(WorkloadOutcome::of_array_run(&array_run));
     }
     let scratch = order
         .scratch

@@ -1,4 +1,4 @@
-//! How many million references a second the fixed-space curves take, on one thread.
+//! The number of million references a second the fixed-space curves take, on one thread.
 //!
 //!     cargo run --release --example curve_speed -p tidemark-lab [-- REFERENCES]
 //!     … -- --words FILE [--at N,N,…]

@@ -1,4 +1,4 @@
-//! How long the core's own steps take that a kernel takes under a lock: moving a page between
+//! The times of the core's own steps that a kernel takes under a lock: moving a page between
 //! queues, and looking up one of many.
 //!
 //!     cargo run --release --example lock_holds -p tidemark-lab

@@ -1,4 +1,4 @@
-//! How the cost of an LRU depth grows with the number of pages, beside their logarithm.
+//! The growth of the cost of an LRU depth with the number of pages, beside their logarithm.
 //!
 //!     cargo run --release -p tidemark-lab --example lru_growth -- [REFERENCES [PICTURE.svg]]
 //!
@@ -19,7 +19,7 @@ use tidemark_report::picture::chart::{Area, Chart, Series};
 
 use measure::{fail, rate};
 
-/// How many pages the strings draw from.
+/// The number of pages the strings draw from.
 const SIZES: [u64; 7] = [
     10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000,
 ];

@@ -1,4 +1,4 @@
-//! What a policy from a file costs beside the same policy built in: the clock, 16,384 pages in
+//! The cost of a policy from a file beside the same policy built in: the clock, 16,384 pages in
 //! 4,096 frames, one thread.
 //!
 //!     cargo run --release --example module_speed -p tidemark-lab [-- REFERENCES [FILE…]]

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is asked for.
+/// The settings from the command line.
 struct Plan {
     is_world: bool,
     shows_each: bool,
@@ -65,7 +65,7 @@ struct Contender {
     is_system: bool,
 }
 
-/// What one contender came to on one trace in one size of memory.
+/// The result of one contender on one trace in one size of memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Score {
     page_ins: u64,
@@ -367,7 +367,7 @@ fn run_world(
         page_ins: run.page_ins,
         optimal: run.optimal_page_ins,
         soft_faults: run.soft_faults,
-        arrivals: run.page_ins + run.zero_fills + run.copies,
+        arrivals: run.page_ins + run.zero_fills + run.cow_faults,
         references,
     };
     Ok(record.runs.iter().map(score).collect())

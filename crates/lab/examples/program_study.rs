@@ -1,4 +1,4 @@
-//! What a recorded program shows of the known results on program behaviour.
+//! The known results on program behaviour, as a recorded program shows them.
 //!
 //!     cargo run --release --example program_study -p tidemark-lab -- FILE.tide…
 //!

@@ -1,4 +1,4 @@
-//! How many million references a second the simulation of one policy takes, on one thread.
+//! The number of million references a second the simulation of one policy takes, on one thread.
 //!
 //!     cargo run --release --example replay_speed -p tidemark-lab [-- REFERENCES [POLICY…]]
 //!     … -- --words FILE FRAMES [POLICY…]
@@ -90,7 +90,7 @@ fn read_knob(text: &str) -> (&str, u64) {
     known.unwrap_or_else(|| fail(&format!("`{text}` sets no knob; write it like ghosts=1000")))
 }
 
-/// What is measured of a policy.
+/// The measures of a policy.
 struct Row<'a> {
     policy: &'static str,
     pages: &'a [u32],

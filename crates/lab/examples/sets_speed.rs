@@ -1,4 +1,4 @@
-//! How many million references a second the variable-space measures take, on one thread.
+//! The number of million references a second the variable-space measures take, on one thread.
 //!
 //!     cargo run --release --example sets_speed -p tidemark-lab [-- REFERENCES]
 //!

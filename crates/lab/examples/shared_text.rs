@@ -1,5 +1,5 @@
-//! What becomes of three programs that share a hot text and grow their heaps, under GNU Mach's
-//! three pagers: a model of compilers at work on a machine that is a little too small.
+//! The course of three programs that share a hot text and grow their heaps, under GNU Mach's three
+//! pagers: a model of compilers at work on a machine that is a little too small.
 //!
 //!     cargo run --release --example shared_text -p tidemark-lab [-- PARTS [DISK]]
 //!
@@ -28,7 +28,7 @@ struct Sizes {
     memory: u32,
     text: u64,
     heap: u64,
-    /// How much of the heap's end most references to it go to.
+    /// The part of the heap's end to which most references to it go.
     recent: u64,
     references: u64,
 }

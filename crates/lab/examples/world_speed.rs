@@ -1,4 +1,4 @@
-//! How many million references a second the world takes, on one thread.
+//! The number of million references a second the world takes, on one thread.
 //!
 //!     cargo run --release --example world_speed -p tidemark-lab [-- REFERENCES]
 //!

@@ -36,33 +36,33 @@ pub use work::{Reads, Work};
 
 use crate::world::Costs;
 
-/// How a system shares what processors share.
+/// The way a system shares what processors share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// How many processors there are.
+    /// The number of processors.
     pub processors: u32,
-    /// How many of them have work at a time; the others are idle.
+    /// The number of them that have work at a time; the others are idle.
     pub workers: u32,
-    /// How many windows files are read through.
+    /// The number of windows through which files are read.
     pub windows: u32,
     /// Into how many parts the windows are divided, each with a lock of its own.
     pub window_parts: u32,
-    /// Whether idle processors fill free pages with zeros.
+    /// True if idle processors fill free pages with zeros.
     pub has_idle_zeroing: bool,
-    /// Whether each lock has a cache line of its own and each processor its own counters.
+    /// True if each lock has a cache line of its own and each processor its own counters.
     pub is_aligned: bool,
-    /// How many pages a processor takes from the free ones, puts back, or moves between queues,
-    /// under one taking of the lock.
+    /// The number of pages a processor takes from the free ones, puts back, or moves between
+    /// queues, under one taking of the lock.
     pub batch: u32,
-    /// Whether each program has free pages and queues of its own for its private memory, which one
+    /// True if each program has free pages and queues of its own for its private memory, which one
     /// thread works on without a lock. Tidemark's have: files' pages stay with the kernel.
     pub has_own_queues: bool,
 }
 
-/// What steps take, in nanoseconds.
+/// The costs of steps, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Charges {
-    /// What a memory system's steps take.
+    /// The costs of a memory system's steps.
     pub costs: Costs,
     /// Moving a cache line between two processors of a socket.
     pub line_ns: u64,
@@ -75,20 +75,20 @@ pub struct Charges {
     pub search_ns: u64,
     /// Telling one other processor that a mapping is gone, and its answer.
     pub shootdown_ns: u64,
-    /// How long an idle processor that found a lock taken does other things.
+    /// The time for which an idle processor that found a lock taken does other things.
     pub idle_ns: u64,
     /// A fault for private memory where programs have queues of their own, in place of the costs'.
     pub own_fault_ns: u64,
 }
 
-/// What waiting there was for one lock, or for all of a kind.
+/// The waits for one lock, or for all of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// How often it was taken.
+    /// The number of times it was taken.
     pub takes: u64,
-    /// How often somebody had to wait.
+    /// The number of times that a processor had to wait.
     pub waits: u64,
-    /// How long they waited, added up, in nanoseconds. That of idle processors is left out.
+    /// The sum of the waits, in nanoseconds. That of idle processors is left out.
     pub spin_ns: u64,
 }
 
@@ -100,14 +100,14 @@ impl Waiting {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// From the start until the last work was done, in nanoseconds.
     pub elapsed_ns: u64,
-    /// What programs computed.
+    /// The time that programs computed.
     pub user_ns: u64,
-    /// What the system worked for them, waiting for locks and lines included.
+    /// The time that the system worked for them, waiting for locks and lines included.
     pub system_ns: u64,
     /// The lock of the free pages.
     pub free: Waiting,

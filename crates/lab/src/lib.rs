@@ -6,8 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod amounts;
 pub mod analysis;
 pub mod contention;
+pub mod names;
 pub mod study;
 pub mod systems;
 pub mod world;

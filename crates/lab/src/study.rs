@@ -16,6 +16,7 @@ mod opened;
 mod order;
 mod passing;
 mod policies;
+pub mod prediction;
 mod rehearsal;
 mod replay;
 mod runs;
@@ -59,22 +60,22 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Is told of progress: what is being done, and the share that is done, from 0 to 1.
 pub type Progress<'a> = dyn FnMut(&str, f64) + 'a;
 
-/// What of a trace is wanted. Each part takes memory.
+/// The parts of a trace that are wanted. Each part takes memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
     /// The references in order: 12 bytes each.
     pub references: bool,
     /// Their pages in order, without times: 4 bytes each. Enough for policies of a fixed space.
     pub pages: bool,
-    /// What is counted in passing.
+    /// The counts made in passing.
     pub passing: Passing,
     /// Samples of the pages, from which LRU's curve is estimated: 100 bytes a page that is kept.
     pub sampling: Option<Sampling>,
     /// The address map.
     pub map: Option<Fineness>,
-    /// Whether the optimum is to be counted: 20 bytes a reference, for as long as that takes.
+    /// True if the optimum is to be counted: 20 bytes a reference, for as long as that takes.
     pub optimum: bool,
-    /// What is good of a trace that is cut off in the middle, if it is.
+    /// True if the good part of a trace that is cut off in the middle is used.
     pub partial: bool,
 }
 
@@ -86,20 +87,20 @@ pub struct Study {
     sampler: Option<Sampler>,
     map: Option<AddressMap>,
     marks: Vec<Mark>,
-    /// What the trace can tell of.
+    /// The measures that the trace can tell of.
     sight: Sight,
-    /// How fast the program is by itself.
+    /// The speed of the program by itself.
     speed: Option<Speed>,
     /// The processes that are looked at, if not all.
     chosen: Option<Vec<u32>>,
-    /// Whether the trace tells what is mapped where.
+    /// True if the trace tells the mappings.
     has_mappings: bool,
     /// The trace, for what goes through it once more.
     blocks: Blocks,
 }
 
 impl Wanted {
-    /// What curves of `policies` are made of.
+    /// The needs of curves of `policies`.
     pub fn curves(policies: &[Named], assumed: &Assumed) -> Wanted {
         let has = |named: &[Named]| policies.iter().any(|policy| named.contains(policy));
         let is_simulated = |policy: &Named| matches!(policy, Named::Simulated(_));
@@ -116,7 +117,7 @@ impl Wanted {
         }
     }
 
-    /// Whether any page is numbered.
+    /// Returns true if any page is numbered.
     fn has_pages(&self) -> bool {
         self.references || self.pages || self.passing != Passing::default()
     }
@@ -214,18 +215,17 @@ impl Study {
         self.passed.working_sets = Some((windows, lines));
     }
 
-    /// What is said of the trace.
+    /// The facts about the trace.
     pub fn facts(&self) -> &TraceFacts {
         &self.facts
     }
 
-    /// What is assumed, with what the trace tells of its program's speed.
+    /// The assumptions, with the trace's facts on its program's speed.
     pub fn assumed_of(&self, assumed: &Assumed) -> Assumed {
         assumed.informed(self.speed, self.facts.time_unit, self.facts.time)
     }
 
-    /// How long the program took by itself, and how much of a processor in the kernel, where it was
-    /// run so.
+    /// The time the program took by itself, and its time in the kernel, where it was run so.
     pub fn native_ns(&self) -> Option<(u64, u64)> {
         match self.speed? {
             Speed::Measured {
@@ -349,7 +349,7 @@ struct Reading {
     has_pages: bool,
     keeps_pages: bool,
     keeps_times: bool,
-    /// What is kept.
+    /// The columns that are kept.
     kept: Columns,
 }
 
@@ -449,7 +449,7 @@ impl Reading {
     }
 }
 
-/// What the header says. `longest` is the granularity with the longest window of all.
+/// The facts in the header. `longest` is the granularity with the longest window of all.
 fn facts(header: &Header, longest: Granularity) -> TraceFacts {
     TraceFacts {
         source: header.source.clone(),
@@ -476,7 +476,7 @@ fn facts(header: &Header, longest: Granularity) -> TraceFacts {
     }
 }
 
-/// What there is an answer for.
+/// The measures for which there is an answer.
 fn sight_of(references: &References) -> Sight {
     match references.granularity {
         Granularity::Window(longest) => {

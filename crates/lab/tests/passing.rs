@@ -1,4 +1,4 @@
-//! What is counted while a trace is read is what is counted from references in memory.
+//! Counts made while a trace is read are those from references in memory.
 
 use std::fs::File;
 use std::path::PathBuf;

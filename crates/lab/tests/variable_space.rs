@@ -175,7 +175,7 @@ fn pff_is_the_published_one() {
     }
 }
 
-/// What the core's policy of that name comes to, with a tick a reference.
+/// The row of the core's policy of that name, with a tick a reference.
 fn policy_row(name: &'static str, knobs: &[(&'static str, u64)]) -> Row {
     traces::golden().map(|trace| {
         let (pages, count) = dense(&trace.pages);

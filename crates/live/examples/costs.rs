@@ -1,4 +1,4 @@
-//! What the machine's primitives cost here, in nanoseconds a page. Numbers vary with the host;
+//! The cost of the machine's primitives here, in nanoseconds a page. Numbers vary with the host;
 //! they are for reading, not for checking.
 //!
 //! Run with `cargo run --release -p tidemark-live --example costs`.
@@ -95,7 +95,7 @@ fn machine_enter(machine: &mut LiveMachine, first: VirtPage, frame: Option<Frame
     }
 }
 
-/// What is done to slots in place.
+/// A change made to slots in place.
 fn in_pool(machine: &mut LiveMachine) {
     let all: Vec<FrameId> = (0..PAGES).map(FrameId).collect();
     let start = Instant::now();

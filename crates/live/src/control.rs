@@ -1,4 +1,4 @@
-//! How an engine and the supervisor meet: environment variables and one small exchange.
+//! The messages between an engine and the supervisor: environment variables and one small exchange.
 //!
 //! The supervisor listens on a Unix stream socket and names it in [`CONTROL`]. An engine connects,
 //! sends a [`Hello`], and gets a [`Grant`] with the run's files attached. After that the two speak
@@ -34,16 +34,16 @@ pub const SWAP_PATH: &str = "TIDEMARK_SWAP_PATH";
 pub const SWAP_BYTES: &str = "TIDEMARK_SWAP_BYTES";
 /// The name of the replacement policy, or of a file with one. The engine's default if absent.
 pub const POLICY: &str = "TIDEMARK_POLICY";
-/// Where the module of a [`POLICY`] lies that is the name of a file, in binary form. The file of
-/// that name if absent.
+/// The path of the module of a [`POLICY`] that is the name of a file, in binary form. The file
+/// of that name if absent.
 pub const POLICY_FILE: &str = "TIDEMARK_POLICY_FILE";
-/// How faults are served: [`MODE_THREAD`] (the default) or [`MODE_IN_THREAD`].
+/// The way faults are served: [`MODE_THREAD`] (the default) or [`MODE_IN_THREAD`].
 pub const MODE: &str = "TIDEMARK_MODE";
 /// Faults are served by the engine's thread.
 pub const MODE_THREAD: &str = "thread";
 /// Faults are served by the faulting thread, in its signal handler.
 pub const MODE_IN_THREAD: &str = "in-thread";
-/// Where pages go that leave: [`STORE_FILE`] (the default), or [`STORE_COMPRESSED`].
+/// The store of pages that leave: [`STORE_FILE`] (the default), or [`STORE_COMPRESSED`].
 pub const STORE: &str = "TIDEMARK_STORE";
 /// To the swap file.
 pub const STORE_FILE: &str = "file";
@@ -52,7 +52,7 @@ pub const STORE_COMPRESSED: &str = "compressed+file";
 /// If set, the program waits at each fault until all that follows from it is over, time is counted
 /// in faults, and only large mappings are managed: `engine/step.rs`.
 pub const IN_STEP: &str = "TIDEMARK_IN_STEP";
-/// How much address space the pool of `--malloc pool` takes, in bytes. Read by the library that
+/// The address space that the pool of `--malloc pool` takes, in bytes. Read by the library that
 /// brings that allocator; absent without it.
 pub const POOL: &str = "TIDEMARK_POOL_BYTES";
 /// Faults for the store to inject, for tests: `read:N` or `write:N` fails the Nth request.
@@ -86,7 +86,7 @@ const GRANT_MAGIC: u32 = u32::from_le_bytes(*b"TMgo");
 const VERSION: u32 = 1;
 const NO_INDEX: u32 = u32::MAX;
 
-/// What an engine says first.
+/// The first message of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hello {
     /// The process it runs in.
@@ -97,7 +97,7 @@ pub struct Hello {
     /// ([`claim_child`](crate::shared::Shared::claim_child)). A process that starts afresh brings
     /// none: the supervisor claims one.
     pub record: Option<ProcessIndex>,
-    /// How many frames it has in use already (a forked child has its parent's).
+    /// The number of frames it has in use already (a forked child has its parent's).
     pub frames_resident: u32,
 }
 
@@ -129,13 +129,13 @@ impl Hello {
     }
 }
 
-/// What the supervisor answers. With it come, in this order: the shared memory, the swap store,
+/// The answer of the supervisor. With it come, in this order: the shared memory, the swap store,
 /// and the decision log if there is one ([`GrantFiles`]). A refusal brings none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Grant {
     /// The process's record in the shared memory; `None` refuses: the program runs unmanaged.
     pub record: Option<ProcessIndex>,
-    /// How many frames it may use at first. Later budgets come through its record.
+    /// The number of frames it may use at first. Later budgets come through its record.
     pub frames_budget: u32,
     /// The most frames it may ever be given: the size of its pool.
     pub frames_max: u32,
@@ -175,7 +175,8 @@ pub struct GrantFiles {
     pub shared: OwnedFd,
     /// The swap store, open for reading and writing.
     pub swap: OwnedFd,
-    /// Where decisions are logged to, open for appending; or where references are ([`WINDOW`]).
+    /// The file to which decisions are logged, open for appending; or where references are
+    /// ([`WINDOW`]).
     pub decisions: Option<OwnedFd>,
 }
 

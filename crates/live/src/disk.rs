@@ -1,4 +1,4 @@
-//! Which processor hears from the disk that a file lies on.
+//! The processor that hears from the disk that a file lies on.
 //!
 //! A disk with one queue interrupts one processor, whoever asked. A thread that waits on another
 //! must be woken there from afar, and if that processor has halted meanwhile on a virtual machine,
@@ -12,7 +12,7 @@ use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// How many devices lie between a file system and a disk at most: partitions, mapped devices.
+/// The most devices that lie between a file system and a disk: partitions, mapped devices.
 const LAYERS_MAX: u32 = 8;
 
 /// The one processor that is interrupted when the disk below `file` has finished something.

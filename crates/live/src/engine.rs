@@ -43,7 +43,7 @@ mod turn;
 mod wipe;
 
 pub use fork::REST_LIMIT;
-pub use here::{Lock, Token, Told};
+pub use here::{FaultOutcome, Lock, Token};
 pub use place::AWAKE_NS;
 pub use sampling::Windows;
 pub use start::Setup;
@@ -88,9 +88,9 @@ pub struct Engine {
     machine: LiveMachine,
     store: SwapStore,
     scanner: Scanner,
-    /// What is under management: the ranges the core has regions for.
+    /// The addresses under management: the ranges the core has regions for.
     managed: Ranges,
-    /// What of that reads as zeros in forked children.
+    /// The part of them that reads as zeros in forked children.
     wiped: Ranges,
     adoption: Adoption,
     locks: Locks,
@@ -103,7 +103,7 @@ pub struct Engine {
     ending: Ending,
     aside: Aside,
     gauges: Gauges,
-    /// What a forked child's tables say of its parent's past.
+    /// The tables of a forked child from its parent's past.
     before: Before,
     shared: Arc<Shared>,
     /// The number of this process's record, for the slots, too.
@@ -120,7 +120,7 @@ pub struct Engine {
     own_process: u32,
     /// The number of the swap file in the engine's file table.
     swap_file: i32,
-    /// Whether the store can be read: not yet in a child that has just been forked.
+    /// True if the store can be read: not yet in a child that has just been forked.
     has_store: bool,
     now: Time,
     next_tick: Time,
@@ -128,11 +128,11 @@ pub struct Engine {
     passed_ns: u64,
     /// Turns in a row that had something to try again, see [`turn`].
     turns_in_vain: u32,
-    /// What this process may use, as far as this engine has understood.
+    /// The frames that this process may use, as far as this engine has understood.
     budget: u32,
-    /// How many frames of that the core is not told of: see [`budget`].
+    /// The number of frames of that of which the core is not told: see [`budget`].
     beside: u32,
-    /// How many pages are compressed memory's, as the core was last told.
+    /// The number of pages that are compressed memory's, as the core was last told.
     compressed: u32,
     asking: Asking,
 }
@@ -149,13 +149,13 @@ impl Engine {
         ProcessIndex(self.record.load(std::sync::atomic::Ordering::Relaxed))
     }
 
-    /// Whether what happens is logged: references, or decisions.
+    /// Returns true if events are logged: references, or decisions.
     pub fn is_logging(&self) -> bool {
         self.sampling.is_some() || self.decisions.is_some()
     }
 
-    /// Whether this engine must have its hand before it is needed: where another thread than its
-    /// own may need it, and where it must not matter when it comes.
+    /// Returns true if this engine must have its hand before it is needed: where another thread
+    /// than its own may need it, and where it must not matter when it comes.
     pub fn needs_hand_at_once(&self) -> bool {
         self.setup.is_in_thread || self.setup.is_in_step
     }

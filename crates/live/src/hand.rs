@@ -14,20 +14,20 @@ use std::time::Duration;
 use crate::sys::lifeline::Lifeline;
 use crate::sys::{futex, memory, thread};
 
-/// How long the engine waits for its hand. Only a fault takes longer than the copying.
+/// The time for which the engine waits for its hand. Only a fault takes longer than the copying.
 const WAIT_LIMIT: Duration = Duration::from_millis(50);
 
-/// What the hand is to do, and how far it has come.
+/// A request to the hand, and its progress.
 pub struct Hand {
     start: AtomicUsize,
     bytes: AtomicUsize,
-    /// How often something was asked for ...
+    /// The number of requests ...
     asked: AtomicU32,
     /// ... and done.
     done: AtomicU32,
     /// The thread behind it; zero: there is none.
     works: AtomicU32,
-    /// Whether that is to end.
+    /// True if that thread is to end.
     is_ending: AtomicBool,
     /// Starts it.
     starter: Option<fn()>,
@@ -86,7 +86,7 @@ impl Hand {
         }
     }
 
-    /// Whether nobody is behind it, nor is there not to be anybody.
+    /// Returns true if there is no thread behind it, and one is to be.
     pub fn is_absent(&self) -> bool {
         self.works.load(Ordering::Acquire) == 0 && !self.is_ending.load(Ordering::Acquire)
     }

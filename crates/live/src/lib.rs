@@ -11,9 +11,53 @@
 //! - [`reference_log`] is what a recorded process writes its references to.
 //!
 //! # Threads
-//! Everything here is owned by one engine thread and needs no lock. Programs never hold anything
-//! the engine waits for. Code that runs on that thread keeps no thread-local variables, since
-//! those may lie in memory that is itself paged.
+//! One engine thread owns all of this, and lends the engine out under one lock: to the program's
+//! threads that serve their own faults (in-thread mode), and else to nobody. The [`hand`] makes
+//! calls that may fault, and the [workers](sys::workers) move bytes where io_uring is forbidden:
+//! neither sees the engine. Programs never hold anything the engine waits for. Code that runs on
+//! these threads keeps no thread-local variables, since those may lie in memory that is itself
+//! paged.
+//!
+//! # Locks
+//! In this order: one that is held is never held while one above it is taken.
+//!
+//! 1. **Forks** (`shim/hooks.rs`, `FORK_LOCK`): of the program's threads, from before a fork, or a
+//!    call that the kernel permits to one thread alone, to its end. Its holder asks the engine and
+//!    waits. The engine never takes it.
+//! 2. **The engine** (`shim/lib.rs`, `LOCK`, an [`engine::Lock`]): for one turn of the engine, or
+//!    one step of a fault that its own thread serves. A sleep, and a wait for the store in the
+//!    course of serving, come after it is given back; what the engine waits for under it (the end
+//!    of transfers before a fork, a page that is read back while frozen) needs no thread of the
+//!    program.
+//! 3. **The workers' queue** ([`sys::workers`]): to put one transfer in, or to take one out. The
+//!    transfer itself is made without it.
+//! 4. **The list of policy modules** (`plugin/shelf.rs`): to look one up.
+//! 5. **The heap** (`shim/heap.rs`): inside the allocator alone, which takes no other.
+//!
+//! Beside the order, since neither is held while another is taken: the file of a layout
+//! (`shim/layout.rs`), in the constructor and at the program's exit; and the word of the first
+//! thread ([`sys::lifeline`]), which that thread holds as long as it lives. The tables that threads
+//! share have no lock: [`requests`], [`sys::memory`] and [`sys::reserve`], and the memory that
+//! processes share ([`shared`]), go by exchanging single words.
+//!
+//! # In a forked child
+//! There is one thread, the one that forked, until it has started an engine thread. At the fork the
+//! engine was frozen: at rest, with no transfer under way, serving faults without its tables.
+//!
+//! | lock | in the child |
+//! | --- | --- |
+//! | forks | held by the thread that forked, which gives it back (`resume_child`) |
+//! | the engine | a thread that is not there may hold it: set free before the engine is used |
+//! | workers' queue | left as it is, with its workers: the child has a carrier of its own |
+//! | policy modules | free: taken at the start, and by an engine that is not frozen |
+//! | the heap | free: neither a frozen engine nor hand and workers take memory, nor do hooks |
+//! | layout | free: programs in step have one thread |
+//! | first thread's word | the child's first thread takes it anew (`hold_lifeline`) |
+//! | requests | emptied; a request that was on its way is the parent's |
+//! | hand | forgotten, and started again when it is needed |
+//!
+//! A child that a system call of its own forked has none of this: it has no engine, and
+//! [`requests`] tells that by the process's number.
 #![deny(unsafe_code)]
 
 pub mod control;

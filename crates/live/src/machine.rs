@@ -46,30 +46,30 @@ use crate::sys::{Errno, PAGE, reserve};
 pub const ZERO_SUM: u128 = xxhash_rust::const_xxh3::xxh3_128(&[0; PAGE]);
 
 const NOWHERE: VirtPage = VirtPage(u64::MAX);
-/// How many pages are dropped in one go.
+/// The number of pages dropped in one go.
 const TIP_PAGES: usize = 64;
-/// How long a parent's engine may take to close what it was sent for a forked child, ...
+/// The longest time a parent's engine may take to close what it was sent for a forked child, ...
 const RELEASE_NS_MAX: u64 = 10_000_000_000;
 /// ... and how often the child looks.
 const RELEASE_PAUSE_NS: u64 = 50_000;
 
-/// Why the machine can't be had. The caller makes the text.
+/// The reason why the machine can't be had. The caller makes the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StartError {
     /// There is no userfaultfd, or it can't move pages.
     Uffd(OpenError),
     /// The pool can't be mapped or registered.
     Pool {
-        /// How many frames were asked for.
+        /// The number of frames asked for.
         frames: u32,
-        /// What the kernel answered.
+        /// The kernel's error.
         error: Errno,
     },
     /// The list of this process's pages can't be opened.
     Pages(Errno),
 }
 
-/// What stands at an address the machine believes mapped.
+/// The state found at an address that the machine believes mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probe {
     /// The page is there; whoever waited has been woken.
@@ -82,7 +82,7 @@ pub enum Probe {
     Unknown,
 }
 
-/// What the machine has done so far, in pages unless the name says calls.
+/// The counts of the machine's work so far, in pages unless the name says calls.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
     /// Moved from the pool into the program.
@@ -126,11 +126,11 @@ pub struct LiveMachine {
     drops: Vec<FrameId>,
     setbacks: VecDeque<(FrameId, Setback)>,
     hand: Option<&'static Hand>,
-    /// Whether pages that were in the program count as modified, whatever they hold.
+    /// True if pages that were in the program count as modified, whatever they hold.
     is_suspicious: bool,
-    /// Whether pages are told to be modified without a sum, where that can be seen.
+    /// True if pages are told to be modified without a sum, where that can be seen.
     skips_sums: bool,
-    /// How many pages in a row have been waited for in vain, ...
+    /// The number of pages in a row that have been waited for in vain, ...
     waits_in_vain: u32,
     /// ... and how many of those that were to be dropped.
     drops_in_vain: u32,
@@ -140,21 +140,21 @@ pub struct LiveMachine {
 /// One frame.
 #[derive(Clone, Copy)]
 struct Slot {
-    /// Where the page stands or will stand in the program, unless unmapped.
+    /// The address at which the page stands or will stand in the program, unless unmapped.
     at: VirtPage,
     /// The sum of what the page's pager holds, or of what was last asked about.
     sum: u128,
-    /// How often an enter was tried in vain because nothing is registered there.
+    /// The number of times that an enter was tried in vain because nothing is registered there.
     tries: u16,
     standing: Standing,
     contents: Contents,
-    /// Whether `sum` is that of the present contents.
+    /// True if `sum` is that of the present contents.
     is_sum_current: bool,
-    /// Whether the contents are surely not what the page's pager holds.
+    /// True if the contents are surely not what the page's pager holds.
     is_unsaved: bool,
-    /// Whether a transfer reads or writes the slot: its page must stay there.
+    /// True if a transfer reads or writes the slot: its page must stay there.
     is_held: bool,
-    /// Whether its page was in the program since it was last asked whether it is modified.
+    /// True if its page was in the program since it was last asked whether it is modified.
     was_entered: bool,
 }
 
@@ -167,7 +167,7 @@ enum Standing {
     Leaving,
 }
 
-/// What lies in the slot.
+/// The kind of contents in the slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Contents {
     /// No page: for an unmapped frame, that reads as zeros.
@@ -349,7 +349,7 @@ impl LiveMachine {
         slot.is_unsaved = false;
     }
 
-    /// Whether an unmapped frame holds nothing but zeros.
+    /// Returns true if an unmapped frame holds nothing but zeros.
     pub fn is_zero(&mut self, frame: FrameId) -> bool {
         let slot = *self.unmapped(frame);
         match slot.contents {
@@ -429,17 +429,17 @@ impl LiveMachine {
         &self.program
     }
 
-    /// Whether enters are put off until the address space has stopped changing.
+    /// Returns true if enters are put off until the address space has stopped changing.
     pub fn has_deferred(&self) -> bool {
         !self.deferred.is_empty()
     }
 
-    /// Whether `frame` is mapped, or about to be.
+    /// Returns true if `frame` is mapped, or about to be.
     pub fn is_mapped(&self, frame: FrameId) -> bool {
         self.slots[frame.index()].standing != Standing::Unmapped
     }
 
-    /// Where the contents of `frame` lie in the pool, unless they stand in the program or are
+    /// The address of the contents of `frame` in the pool, unless they stand in the program or are
     /// zeros.
     pub fn pooled(&self, frame: FrameId) -> Option<usize> {
         let slot = self.slots[frame.index()];
@@ -449,7 +449,7 @@ impl LiveMachine {
         }
     }
 
-    /// Where `frame` is mapped, or about to be.
+    /// The address at which `frame` is mapped, or about to be.
     pub fn mapped_at(&self, frame: FrameId) -> Option<VirtPage> {
         self.is_mapped(frame).then(|| self.slots[frame.index()].at)
     }
@@ -471,7 +471,7 @@ impl LiveMachine {
         self.hand.and_then(Hand::thread)
     }
 
-    /// What was done so far.
+    /// The counts of its work so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
@@ -764,7 +764,7 @@ fn open_program(features: Features) -> Result<Uffd, OpenError> {
     }
 }
 
-/// How many of `frames` follow each other, from the first on.
+/// The number of `frames` that follow each other, from the first on.
 fn consecutive(mut frames: impl Iterator<Item = FrameId>) -> u32 {
     let Some(first) = frames.next() else { return 0 };
     let follows = |(count, frame): &(u32, FrameId)| frame.0 == first.0 + count;

@@ -1,4 +1,4 @@
-//! Which addresses are under management: disjoint ranges, merged where they touch.
+//! The set of addresses under management: disjoint ranges, merged where they touch.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ impl Ranges {
         }
     }
 
-    /// Whether `at` is in the set.
+    /// Returns true if `at` is in the set.
     pub fn contains(&self, at: usize) -> bool {
         self.by_start
             .range(..=at)
@@ -91,17 +91,17 @@ impl Ranges {
         self.by_start.iter().map(|(&start, &end)| (start, end))
     }
 
-    /// How many ranges there are.
+    /// The number of ranges.
     pub fn len(&self) -> usize {
         self.by_start.len()
     }
 
-    /// Whether the set is empty.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.by_start.is_empty()
     }
 
-    /// How many addresses are in the set.
+    /// The number of addresses in the set.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

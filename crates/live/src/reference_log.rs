@@ -25,7 +25,7 @@ const WORD: usize = 8;
 /// Words in a chunk; of those, how many there are.
 const CHUNK_WORDS: u64 = 8 << 10;
 const CHUNKS: u64 = 64;
-/// How long the writer sleeps before it looks again whether there is room.
+/// The time for which the writer sleeps before it looks again whether there is room.
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// The file of a log with nothing in it yet: for the writer to open, and the reader.
@@ -122,7 +122,7 @@ impl LogWriter {
         self.set(Head::Publications, self.publications);
     }
 
-    /// Whether nobody reads on: what is written from now on is for nothing.
+    /// Returns true if there is no reader any more: what is written from now on is for nothing.
     pub fn is_over(&self) -> bool {
         self.is_lost || self.get(Head::Dismissed) != 0
     }

@@ -1,4 +1,4 @@
-//! What program threads ask of the engine: a fixed table of requests, and a doorbell.
+//! The requests of program threads to the engine: a fixed table of requests, and a doorbell.
 //!
 //! The table is static memory of this library, never managed, so that the engine can read it at
 //! any time; nothing it reads lies on the asking thread's stack, which may be managed memory.
@@ -77,7 +77,7 @@ pub enum Ask {
     Thaw,
     /// The fork failed: the child's record is not needed.
     Abandon {
-        /// What [`Ask::Freeze`] answered.
+        /// The answer to [`Ask::Freeze`].
         child: u64,
     },
     /// The program ends: write down the final state.
@@ -153,12 +153,12 @@ impl Requests {
         self.engine.store(thread, Ordering::Release);
     }
 
-    /// Whether somebody answers.
+    /// Returns true if there is an engine that answers.
     pub fn has_engine(&self) -> bool {
         self.engine.load(Ordering::Acquire) != 0 && self.is_here()
     }
 
-    /// Whether this is the process whose engine was named, if one was.
+    /// Returns true if this is the process whose engine was named, if one was.
     pub fn is_here(&self) -> bool {
         self.process.load(Ordering::Acquire) == own_process()
     }

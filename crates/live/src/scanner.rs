@@ -1,4 +1,4 @@
-//! What of the program's memory can be managed: a walk over its mappings.
+//! The part of the program's memory that can be managed: a walk over its mappings.
 //!
 //! Interposed calls announce new mappings at once; the scanner finds those that no interposition
 //! sees (the heap of `brk`, the C library's own mappings) and tells what is passed through.
@@ -22,14 +22,14 @@ use crate::sys::{Errno, memory, reserve, thread};
 const FILE_TAIL_BYTES: usize = 4 << 20;
 /// Smaller reservations without rights are guards.
 const RESERVED_BYTES_LEAST: usize = 1 << 20;
-/// How long larger ones must have stood to be taken over.
+/// The time for which larger ones must have stood to be taken over.
 const RESERVED_NS_LEAST: u64 = 500_000_000;
 /// A guard below a stack is at most this large.
 const GUARD_BYTES_MAX: usize = 64 << 10;
 /// Memory above a guard is a stack only from this size on.
 const STACK_BYTES_LEAST: usize = 16 << 10;
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// Ranges that can be managed and are not yet.
@@ -48,9 +48,9 @@ pub struct Scanner {
     threads_known: Vec<u32>,
     /// Stacks, and what the program asked to be left alone.
     excluded: Ranges,
-    /// What could not be registered.
+    /// The ranges that could not be registered.
     refused: Ranges,
-    /// What the program has locked in memory.
+    /// The ranges that the program has locked in memory.
     locked: Ranges,
     /// Reservations without rights seen by the last scan, and since when they stand.
     reserved: Vec<Reservation>,
@@ -66,12 +66,13 @@ struct Reservation {
     since: Time,
 }
 
-/// How large a process is.
+/// The sizes of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sizes {
     /// Its address space.
     pub space_pages: u64,
-    /// What it has in memory that is of no file: also what is not managed, and the engine's own.
+    /// The pages that it has in memory and that are of no file: also what is not managed, and the
+    /// engine's own.
     pub anonymous_pages: u64,
 }
 
@@ -227,7 +228,7 @@ impl Scanner {
         found
     }
 
-    /// What is locked.
+    /// The locked ranges.
     pub fn locked(&self) -> &Ranges {
         &self.locked
     }

@@ -1,5 +1,5 @@
-//! What the processes of one run share: a table of processes with their counters, and the swap
-//! slots with who owns them.
+//! The memory shared by the processes of one run: a table of processes with their counters, and the
+//! swap slots with who owns them.
 //!
 //! It lies in a memfd that the supervisor makes and hands to every engine (see
 //! [`control`](crate::control)). Engines publish into it as they go, so that nothing is lost when a
@@ -31,31 +31,34 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::*};
 
 pub use self::buckets::{bucket_floor_ns, bucket_of, percentile_ns};
-pub use self::counters::{Cluster, Counter, Latency};
+pub use self::histograms::{Cluster, Latency};
 pub(crate) use self::owned::Owned;
 use self::owned::{ones, owned_words};
+pub use tidemark_core::counters::Counter;
+
 use crate::sys::shm::Shared as Area;
 
 mod buckets;
-mod counters;
+mod histograms;
 mod owned;
 
 /// The first word of the shared memory: "TIDEMARK" in ASCII, least byte first.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
-/// The version of the layout. Engines refuse any other.
-pub const VERSION: u64 = 4;
-/// How many processes can be known at one time.
+/// The version of the layout. Engines refuse any other. The number of counters is a part of it:
+/// each new one moves what lies behind.
+pub const VERSION: u64 = 5 | (Counter::ALL.len() as u64) << 32;
+/// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
-/// How many buckets a latency histogram has. See [`bucket_of`].
+/// The number of buckets a latency histogram has. See [`bucket_of`].
 pub const LATENCY_BUCKETS: usize = 128;
 
-/// How many buckets a histogram of cluster sizes has: the last takes in 128 pages and more.
+/// The number of buckets a histogram of cluster sizes has: the last takes in 128 pages and more.
 pub const CLUSTER_BUCKETS: usize = 8;
 
 const HEADER_BYTES: usize = 4096;
 const PROCESS_BYTES: usize = 4096;
-const COUNTERS_AT: usize = 32;
-const LATENCIES_AT: usize = 96;
+const COUNTERS_AT: usize = Field::Name as usize + NAME_WORDS;
+const LATENCIES_AT: usize = COUNTERS_AT + Counter::ALL.len();
 const CLUSTERS_AT: usize = LATENCIES_AT + Latency::ALL.len() * LATENCY_BUCKETS;
 const NAME_WORDS: usize = 2;
 
@@ -73,7 +76,7 @@ enum Header {
     DiskProcessor,
     /// Frames that no process has, and that an engine may take.
     Unassigned,
-    /// How many records were ever claimed: those below.
+    /// The number of records that were ever claimed: those below.
     RecordsOpened,
 }
 
@@ -95,7 +98,7 @@ enum Field {
     Name,
 }
 
-/// Where a process record stands in its life.
+/// The stage of a process record in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// Nobody's.
@@ -109,7 +112,7 @@ pub enum State {
     Ended,
 }
 
-/// How a managed process came to its end, as far as its engine knew.
+/// The way a managed process came to its end, as far as its engine knew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// The engine did not say: the process exited, was killed, or called exec.
@@ -242,7 +245,7 @@ impl Shared {
         process.set_state(State::Free);
     }
 
-    /// Where it is mapped: its first address, and the one just past it.
+    /// The range at which it is mapped: its first address, and the one just past it.
     pub fn range(&self) -> (usize, usize) {
         self.memory.range()
     }
@@ -268,12 +271,12 @@ impl Shared {
         self.slots as u32
     }
 
-    /// How many slots are in use, by whomever.
+    /// The number of slots in use, by all processes.
     pub fn slots_used(&self) -> u64 {
         self.header(Header::SlotsUsed).load(Relaxed)
     }
 
-    /// How many frames all processes together may use.
+    /// The number of frames that all processes together may use.
     pub fn frames_total(&self) -> u64 {
         self.header(Header::FramesTotal).load(Relaxed)
     }
@@ -285,13 +288,13 @@ impl Shared {
         self.header(Header::DiskProcessor).store(word, Relaxed);
     }
 
-    /// Which processor hears from the disk of the swap store.
+    /// The processor that hears from the disk of the swap store.
     pub fn disk_processor(&self) -> Option<u32> {
         let word = self.header(Header::DiskProcessor).load(Relaxed);
         u32::try_from(word.checked_sub(1)?).ok()
     }
 
-    /// How many frames all processes use together now.
+    /// The number of frames that all processes together use now.
     pub fn frames_resident(&self) -> u64 {
         self.header(Header::FramesResident).load(Relaxed)
     }
@@ -317,7 +320,7 @@ impl Shared {
             .slice(HEADER_BYTES + PROCESSES_MAX * PROCESS_BYTES, self.slots)
     }
 
-    /// Which slots a process uses, one bit each.
+    /// The slots that a process uses, one bit each.
     pub(crate) fn owned(&self, index: ProcessIndex) -> Owned<'_> {
         let (parts, words) = owned_words(self.slots);
         let at = ownership_at(self.slots) + index.0 as usize * (parts + words) * 8;
@@ -347,7 +350,7 @@ impl Shared {
         self.header(Header::Unassigned).store(frames, SeqCst);
     }
 
-    /// How many frames nobody has that an engine may take.
+    /// The number of frames that no process has and that an engine may take.
     pub fn unassigned(&self) -> u64 {
         self.header(Header::Unassigned).load(SeqCst)
     }
@@ -462,8 +465,8 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// What the engine goes by that goes by `before` until now: what the supervisor has set, within
-    /// `limits`. Engine only.
+    /// The budget that an engine observes that has observed `before` until now: what the supervisor
+    /// has set, within `limits`. Engine only.
     ///
     /// More than before is [said](Self::understood) first, and then looked at again: a supervisor
     /// that lowers it meanwhile either sees that, or is seen. Less is said by
@@ -488,7 +491,7 @@ impl<'a> Process<'a> {
             .store(u64::from(frames), SeqCst);
     }
 
-    /// How many frames the engine goes by. To be read before what it has in use, which is either
+    /// The budget that the engine observes. To be read before what it has in use, which is either
     /// not more, or is as it is.
     pub fn understood(&self) -> u64 {
         self.counter(Counter::FramesBudget).load(SeqCst)
@@ -534,7 +537,7 @@ impl<'a> Process<'a> {
         bucket.store(bucket.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Where the record stands in its life.
+    /// The stage of the record in its life.
     pub fn state(&self) -> State {
         match self.field(Field::State).load(Acquire) {
             0 => State::Free,
@@ -583,27 +586,27 @@ impl<'a> Process<'a> {
         String::from_utf8_lossy(&bytes[..length]).into_owned()
     }
 
-    /// How many frames the supervisor lets the process use.
+    /// The number of frames that the supervisor lets the process use.
     pub fn budget(&self) -> u32 {
         self.field(Field::Budget).load(SeqCst) as u32
     }
 
-    /// How many frames the process asks for in all; zero if it does not.
+    /// The number of frames that the process asks for in all; zero if it does not.
     pub fn asked(&self) -> u64 {
         self.field(Field::Asked).load(Acquire)
     }
 
-    /// When the engine started, on the monotonic clock.
+    /// The time at which the engine started, on the monotonic clock.
     pub fn start_ns(&self) -> u64 {
         self.field(Field::StartNs).load(Relaxed)
     }
 
-    /// When the process ended, on the monotonic clock; zero while it runs.
+    /// The time at which the process ended, on the monotonic clock; zero while it runs.
     pub fn end_ns(&self) -> u64 {
         self.field(Field::EndNs).load(Relaxed)
     }
 
-    /// Why the engine ended its process, if it did.
+    /// The reason for which the engine ended its process, if it did.
     pub fn ending(&self) -> Ending {
         match self.field(Field::Ending).load(Relaxed) {
             0 => Ending::Unsaid,
@@ -623,7 +626,7 @@ impl<'a> Process<'a> {
         &self.words[LATENCIES_AT + kind as usize * LATENCY_BUCKETS..][..LATENCY_BUCKETS]
     }
 
-    /// How many requests there were of one page, of two or three, of four to seven, and so on.
+    /// The number of requests of one page, of two or three, of four to seven, and so on.
     pub fn clusters(&self, kind: Cluster) -> &'a [AtomicU64] {
         &self.words[CLUSTERS_AT + kind as usize * CLUSTER_BUCKETS..][..CLUSTER_BUCKETS]
     }

@@ -18,9 +18,10 @@ use crate::shared::{Owned, ProcessIndex, Shared};
 pub struct SharedSlots {
     shared: Arc<Shared>,
     process: Arc<AtomicU32>,
-    /// Where the search for free slots goes on: runs stay together, and processes apart.
+    /// The slot at which the search for free slots goes on: runs stay together, and processes
+    /// apart.
     next: u32,
-    /// How many owners beyond the first a slot has within this process.
+    /// The most owners, beyond the first, that a slot has within this process.
     extra: BTreeMap<u32, u32>,
     /// Slots that were let go of, if that is noted.
     released: Option<Vec<SlotId>>,

@@ -37,16 +37,16 @@ use crate::sys::pool::TRANSFER_MAX;
 use crate::sys::ring::{Buffers, Completion, Wait, Watch};
 use crate::sys::{Errno, PAGE, socket};
 
-/// How many parts are under way at one time.
+/// The number of parts under way at one time.
 pub const UNDER_WAY_MAX: u32 = 64;
 /// To how many other files one can listen while waiting for the store.
 pub const LISTENED_MAX: usize = 3;
 const WORKERS: u32 = 4;
-/// How often a part is tried again that the kernel refuses for now, ...
+/// The number of times that a part is tried again that the kernel refuses for now, ...
 const TRIES_MAX: u8 = 11;
 /// ... and after what pause at first. It doubles with each: they take two seconds together.
 const TRY_PAUSE: Duration = Duration::from_millis(1);
-/// How long the kernel may refuse to be asked for anything.
+/// The time for which the kernel may refuse to be asked for anything.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// The tags of files that are listened to begin here, beyond those of all parts.
 const LISTENED_TAG: u64 = u64::MAX - LISTENED_MAX as u64;
@@ -70,7 +70,7 @@ pub enum Means {
     AtOnce,
 }
 
-/// Why a transfer failed.
+/// The reason for which a transfer failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// The file answered this.
@@ -92,18 +92,18 @@ pub struct Failure {
     pub direction: Direction,
     /// The first slot concerned. Its place in the file is [`offset`](Self::offset).
     pub slot: SlotId,
-    /// What happened.
+    /// The cause.
     pub cause: Cause,
 }
 
 impl Failure {
-    /// Where in the file the slot begins, in bytes.
+    /// The offset at which the slot begins in the file, in bytes.
     pub fn offset(self) -> u64 {
         offset_of(self.slot)
     }
 }
 
-/// What the store has done so far, in pages unless the name says otherwise.
+/// The counts of the store's work so far, in pages unless the name says otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
     /// Read from the file.
@@ -163,7 +163,7 @@ struct Transfer {
     moved: u64,
 }
 
-/// What a transfer is of.
+/// The subject of a transfer.
 #[derive(Clone, Copy)]
 enum Work {
     /// Of pages between their frames and their slots: somebody waits for the reply.
@@ -180,7 +180,7 @@ struct Part {
     transfer: u32,
     start: u8,
     pages: u8,
-    /// How often it was refused.
+    /// The number of times it was refused.
     tries: u8,
 }
 
@@ -342,8 +342,8 @@ impl SwapStore {
         self.submit(machine)
     }
 
-    /// How to wait, for the thread that uses the store, until something has finished or one of
-    /// `files` can be read. `None` where that takes polling: with threads, or an old kernel.
+    /// The wait, for the thread that uses the store, until something has finished or one of `files`
+    /// can be read. `None` where that takes polling: with threads, or an old kernel.
     pub fn wait_with(&mut self, files: [Option<RawFd>; LISTENED_MAX]) -> Option<Wait> {
         let can_hear = self.listen_to(files);
         match &self.carrier {
@@ -374,8 +374,8 @@ impl SwapStore {
         true
     }
 
-    /// Which files could be read when [`reap`](Self::reap) was last called, since this was last
-    /// asked: bit zero is the first's.
+    /// Takes the set of files that could be read when [`reap`](Self::reap) was last called, since
+    /// this was last asked: bit zero is the first's.
     pub fn take_heard(&mut self) -> u32 {
         std::mem::take(&mut self.heard)
     }
@@ -390,7 +390,7 @@ impl SwapStore {
         self.failures.pop_front()
     }
 
-    /// How many threads carry its bytes.
+    /// The number of threads that carry its bytes.
     pub fn threads(&self) -> u32 {
         match &self.carrier {
             Carrier::Ring(_) | Carrier::AtOnce(_) | Carrier::Absent => 0,
@@ -398,7 +398,7 @@ impl SwapStore {
         }
     }
 
-    /// What can be read when something has finished; nothing before the first transfer.
+    /// The file that can be read when something has finished; nothing before the first transfer.
     pub fn finished(&self) -> Option<BorrowedFd<'_>> {
         match &self.carrier {
             Carrier::Ring(ring) => Some(ring.as_fd()),
@@ -417,17 +417,18 @@ impl SwapStore {
         }
     }
 
-    /// Whether nothing is waiting, under way or unanswered.
+    /// Returns true if nothing is waiting, under way or unanswered.
     pub fn is_idle(&self) -> bool {
         self.unused.len() == self.transfers.len() && self.replies.is_empty()
     }
 
-    /// Whether nothing is waiting or under way: what was asked for is in its frames, or failed.
+    /// Returns true if nothing is waiting or under way: what was asked for is in its frames, or
+    /// failed.
     pub fn is_still(&self) -> bool {
         self.unused.len() == self.transfers.len()
     }
 
-    /// Whether bytes are carried by io_uring.
+    /// Returns true if bytes are carried by io_uring.
     pub fn is_ring(&self) -> bool {
         matches!(self.carrier, Carrier::Ring(_))
     }
@@ -440,12 +441,12 @@ impl SwapStore {
         }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub fn slots(&self) -> u32 {
         self.sums.len() as u32
     }
 
-    /// What was done so far.
+    /// The counts of its work so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }

@@ -14,9 +14,9 @@ pub use reader::{Log, Publication, Words, text_at, word_at};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"&tidlog2");
 /// The bytes before the ring.
 pub const HEADER_BYTES: usize = 12 * 4096;
-/// Where publications begin.
+/// The offset at which publications begin.
 pub const PUBLISHED_AT: usize = 256;
-/// How many publications there is room for.
+/// The number of publications that there is room for.
 pub const PUBLISHED_MAX: u64 = 2048;
 
 /// The words of the head that change.

@@ -43,7 +43,7 @@ pub struct Publication {
     pub stamp_ns: u64,
 }
 
-/// What the writer has done so far.
+/// The progress of the writer.
 #[derive(Clone, Copy, Debug)]
 struct State {
     next: u64,
@@ -102,7 +102,7 @@ impl Log {
         Ok(state.is_closed)
     }
 
-    /// How far a writer that is no more had come: its last entry may be unfinished.
+    /// Finds the place that a writer that is no more had reached: its last entry may be unfinished.
     pub fn find_end(&self) -> Result<u64> {
         let state = self.read_state()?;
         let in_ring = state.next.wrapping_sub(self.ring_address) / WORD;

@@ -17,7 +17,7 @@ use crate::sampled::Sampled;
 /// The only space there is.
 const SPACE: SpaceId = SpaceId(0);
 
-/// What became of one reference.
+/// The outcome of one reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touch {
     /// Nobody noticed.
@@ -28,7 +28,7 @@ pub enum Touch {
     Hard,
 }
 
-/// What a trace cost.
+/// The misses of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Misses {
     /// References to pages that were not resident, the first to each included.
@@ -60,9 +60,9 @@ pub fn replay(policy: Box<dyn Policy>, frames: u32, kind: MachineKind, trace: &[
 
 /// A memory in the middle of a trace.
 pub struct Cache {
-    /// Whoever decides. It learns of everything through the calls below.
+    /// The policy that decides. It learns of everything through the calls below.
     pub policy: Box<dyn Policy>,
-    /// What it has cost so far.
+    /// The misses so far.
     pub misses: Misses,
     sees: Sees,
     frames: Frames,
@@ -153,7 +153,7 @@ impl Cache {
             .page_foreseen(FrameId(self.resident[&page]), next);
     }
 
-    /// What the policy must be shown.
+    /// The information that the policy must be shown.
     pub fn sees(&self) -> Sees {
         self.sees
     }
@@ -243,7 +243,7 @@ impl Cache {
             .force(FrameId(self.resident[&page]), State::Resident, is_wired);
     }
 
-    /// Whether `frame` holds a page that may leave.
+    /// Returns true if `frame` holds a page that may leave.
     pub fn may_leave(&self, frame: FrameId) -> bool {
         self.frames.may_leave(frame)
     }
@@ -260,12 +260,12 @@ impl Cache {
         pages
     }
 
-    /// How many frames hold nothing.
+    /// The number of frames that hold nothing.
     pub fn frames_free(&self) -> usize {
         self.free.len()
     }
 
-    /// How many questions the policy has asked.
+    /// The number of questions that the policy has asked.
     pub fn questions(&self) -> u64 {
         self.questions
     }

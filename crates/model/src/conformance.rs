@@ -1,4 +1,4 @@
-//! What every machine, every pager and every [`policy`] must pass.
+//! Checks that every machine, every pager and every [`policy`] must pass.
 //!
 //! The suites know only the contracts. A machine under test shows its program side as a
 //! [`ProgramSide`]; a pager under test lets the suite see its frames as a [`Depot`]. Each test is
@@ -32,13 +32,13 @@ pub trait Depot {
     /// Hands over the next finished transfer.
     fn next_reply(&mut self) -> Option<Reply>;
 
-    /// Where the suite may keep `pages` pages.
+    /// The place at which the suite may keep `pages` pages.
     fn place_of(&self, pages: u32) -> Place;
 
     /// Fills a frame.
     fn write_frame(&mut self, frame: FrameId, stamp: Stamp);
 
-    /// What a frame holds.
+    /// Reads the contents of a frame.
     fn read_frame(&mut self, frame: FrameId) -> Stamp;
 
     /// Waits for the next reply, within a limit after which it panics.

@@ -1,4 +1,5 @@
-//! What the core is measured against: a memory that is obviously right, and a world to run in.
+//! The reference against which the core is measured: a memory that is obviously right, and a world
+//! to run in.
 //!
 //! - [`memory`] is the law: a read returns what was last written. Slow, small, without tricks.
 //! - [`machine`] and [`pager`] are the core's seams, simulated: page tables with reference bits or

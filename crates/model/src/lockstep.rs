@@ -8,14 +8,14 @@ use std::sync::Once;
 
 use tidemark_core::vm::Counters;
 
-use crate::random::Random;
+use crate::random::SplitMix64;
 use crate::shrink::shrink;
 use crate::step::{Actor, Plan, Weather};
 
 /// A run that failed.
 #[derive(Clone, Debug)]
 pub struct Failed {
-    /// What the check that failed said.
+    /// The message of the check that failed.
     pub message: String,
     /// The steps that were left after shrinking, and their setup.
     pub plan: Plan,
@@ -51,7 +51,7 @@ pub fn try_run(plan: &Plan) -> Result<Counters, String> {
 /// Draws the plan that `seed` names, runs it, and shrinks it if it fails. With `TIDEMARK_TRACE`
 /// set, what is left then runs once more and prints what happens.
 pub fn try_seed(seed: u64, weather: Weather, steps: usize) -> Result<Counters, Box<Failed>> {
-    let plan = Plan::draw(&mut Random::new(seed), weather, steps);
+    let plan = Plan::draw(&mut SplitMix64::new(seed), weather, steps);
     let message = match try_run(&plan) {
         Ok(counters) => return Ok(counters),
         Err(message) => message,

@@ -17,7 +17,7 @@ use tidemark_core::machine::{Machine, PageBits, Rights, Setback};
 use crate::conformance::ProgramSide;
 use crate::physical::{Physical, Stamp};
 
-/// What the machine can tell about the use of pages.
+/// The information that the machine has on the use of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Reference and modify bits, set by the hardware.
@@ -148,12 +148,12 @@ impl SimMachine {
             .map(|(key, mapping)| (key.0, key.1, mapping.frame, mapping.rights))
     }
 
-    /// Whether a page stands at `at` that the core has not heard of.
+    /// Returns true if a page stands at `at` that the core has not heard of.
     pub fn is_wild(&self, space: SpaceId, at: VirtPage) -> bool {
         self.wild.contains_key(&(space, at))
     }
 
-    /// Whether `at` reaches a frame.
+    /// Returns true if `at` reaches a frame.
     pub fn is_mapped_at(&self, space: SpaceId, at: VirtPage) -> bool {
         self.tables.contains_key(&(space, at))
     }

@@ -10,7 +10,7 @@ use tidemark_core::machine::Rights;
 
 use crate::physical::Stamp;
 
-/// What a page shows where its space has not written to it.
+/// The contents that a page shows where its space has not written to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// Zeros.
@@ -23,7 +23,7 @@ pub enum Origin {
 struct Page {
     rights: Rights,
     origin: Origin,
-    /// What the space has written, unless it goes to the origin.
+    /// The contents that the space has written, unless it goes to the origin.
     own: Option<Stamp>,
     /// The page has been given up as free: until the next write it may read as zeros instead.
     is_free: bool,
@@ -169,7 +169,7 @@ impl Memory {
             .map(|(at, page)| (*at, page.rights))
     }
 
-    /// How many pages of all spaces may need a place on the swap store of their own.
+    /// The number of pages of all spaces that may need a place on the swap store of their own.
     pub fn swappable_pages(&self) -> usize {
         let is_swappable = |page: &&Page| !matches!(page.origin, Origin::Shared(..));
         self.spaces
@@ -178,12 +178,12 @@ impl Memory {
             .sum()
     }
 
-    /// What may be done at `at`; `None` if nothing is mapped there.
+    /// The rights at `at`; `None` if nothing is mapped there.
     pub fn rights(&self, space: SpaceId, at: VirtPage) -> Option<Rights> {
         Some(self.spaces.get(&space)?.get(&at)?.rights)
     }
 
-    /// Whether any page of the range is mapped.
+    /// Returns true if any page of the range is mapped.
     pub fn is_any_mapped(&self, space: SpaceId, at: VirtPage, pages: u64) -> bool {
         self.spaces[&space]
             .range(at..at.plus(pages))
@@ -191,28 +191,28 @@ impl Memory {
             .is_some()
     }
 
-    /// Whether the page is anonymous memory.
+    /// Returns true if the page is anonymous memory.
     pub fn is_anonymous(&self, space: SpaceId, at: VirtPage) -> bool {
         self.spaces[&space]
             .get(&at)
             .is_some_and(|page| page.origin == Origin::Anonymous)
     }
 
-    /// Whether the page is anonymous memory that has not been written since it was mapped.
+    /// Returns true if the page is anonymous memory that has not been written since it was mapped.
     pub fn is_fresh(&self, space: SpaceId, at: VirtPage) -> bool {
         self.spaces[&space]
             .get(&at)
             .is_some_and(|page| page.origin == Origin::Anonymous && page.own.is_none())
     }
 
-    /// Whether the page has been given up as free and may read as zeros.
+    /// Returns true if the page has been given up as free and may read as zeros.
     pub fn is_free(&self, space: SpaceId, at: VirtPage) -> bool {
         self.spaces[&space]
             .get(&at)
             .is_some_and(|page| page.is_free)
     }
 
-    /// What was last written to the page, if it is mapped.
+    /// The contents last written to the page, if it is mapped.
     pub fn contents(&self, space: SpaceId, at: VirtPage) -> Option<Stamp> {
         let page = self.spaces.get(&space)?.get(&at)?;
         Some(match (page.own, page.origin) {

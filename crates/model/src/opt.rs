@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::pages::PageMap;
 
-/// How many references of `trace` miss in a memory of `frames` frames that knows the future.
+/// The number of references of `trace` that miss in a memory of `frames` frames that knows the
+/// future.
 pub fn count_misses(frames: usize, trace: &[u64]) -> u64 {
     assert!(frames > 0);
     let next_uses = collect_next_uses(trace);

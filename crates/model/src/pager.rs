@@ -18,20 +18,20 @@ use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
 use tidemark_core::time::Time;
 
 use crate::physical::{Physical, Stamp};
-use crate::random::{Choices, Random};
+use crate::random::{Choices, SplitMix64};
 
-/// How a pager behaves.
+/// The behaviour of a pager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Temper {
     /// The least time a transfer takes.
     pub latency_ns_min: u64,
     /// The most time a transfer takes. Transfers that draw different times are reordered.
     pub latency_ns_max: u64,
-    /// How many of a thousand fetches fail.
+    /// The number of a thousand fetches that fail.
     pub fetch_failures_per_mille: u32,
-    /// How many of a thousand stores fail.
+    /// The number of a thousand stores that fail.
     pub store_failures_per_mille: u32,
-    /// How many pages an external pager can hold; stores beyond that fail.
+    /// The number of pages that an external pager can hold; stores beyond that fail.
     pub capacity_pages: usize,
 }
 
@@ -46,7 +46,7 @@ impl Temper {
     };
 }
 
-/// Where a pager keeps one page.
+/// The place at which a pager keeps one page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Address {
     /// A slot of the swap store.
@@ -65,7 +65,7 @@ struct Transfer {
 struct Piece {
     address: Address,
     frame: FrameId,
-    /// What the frame held when a store started, if that is when it is read.
+    /// The contents of the frame when a store started, if that is when it is read.
     early: Option<Stamp>,
 }
 
@@ -74,7 +74,7 @@ pub struct SimPager {
     physical: Physical,
     shelf: BTreeMap<Address, Stamp>,
     temper: Temper,
-    random: Random,
+    random: SplitMix64,
     now: Time,
     transfers: BTreeMap<(Time, Ticket), Transfer>,
     is_held: bool,
@@ -91,7 +91,7 @@ impl SimPager {
             physical,
             shelf: BTreeMap::new(),
             temper,
-            random: Random::new(seed),
+            random: SplitMix64::new(seed),
             now: Time(0),
             transfers: BTreeMap::new(),
             is_held: false,
@@ -148,28 +148,28 @@ impl SimPager {
         self.now = now;
     }
 
-    /// When the next transfer will have ended, if one is under way and may end.
+    /// The time at which the next transfer will have ended, if one is under way and may end.
     pub fn next_due(&self) -> Option<Time> {
         let (&(due, _), _) = self.transfers.first_key_value()?;
         (!self.is_held).then_some(due)
     }
 
-    /// How many transfers are under way.
+    /// The number of transfers under way.
     pub fn transfers(&self) -> usize {
         self.transfers.len()
     }
 
-    /// How many transfers have failed or will when they end.
+    /// The number of transfers that have failed or will when they end.
     pub fn failures(&self) -> u64 {
         self.failures
     }
 
-    /// What the store holds at `address`.
+    /// The contents that the store holds at `address`.
     pub fn held_at(&self, address: Address) -> Option<Stamp> {
         self.shelf.get(&address).copied()
     }
 
-    /// Whether the transfer that starts now is one that fails.
+    /// Returns true if the transfer that starts now is one that fails.
     fn draw_failure(&mut self, direction: Direction, pieces: &[(Address, FrameId)]) -> bool {
         let (coming, per_mille) = match direction {
             Direction::Fetch => (
@@ -352,7 +352,7 @@ pub struct SimSlots {
     ledger: Ledger,
 }
 
-/// What a [`SimSlots`] tells the world while the core owns it.
+/// The part of a [`SimSlots`] that the world sees while the core owns it.
 #[derive(Clone, Default)]
 pub struct Ledger {
     entries: Arc<Mutex<LedgerEntries>>,
@@ -377,7 +377,7 @@ impl Ledger {
         None
     }
 
-    /// How many slots are in use.
+    /// The number of slots in use.
     pub fn slots_used(&self) -> usize {
         self.entries
             .lock()

@@ -12,19 +12,19 @@ use std::rc::Rc;
 
 use tidemark_core::id::FrameId;
 
-/// What a page contains: a number in place of its bytes.
+/// The contents of a page: a number in place of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Stamp(pub u64);
 
 impl Stamp {
     /// A page of zeros.
     pub const ZEROS: Stamp = Stamp(0);
-    /// What nobody wrote: the contents of frames and slots that promise nothing. No program may
-    /// ever read it.
+    /// The contents that no program wrote: the contents of frames and slots that promise nothing.
+    /// No program may ever read it.
     pub const NOISE: Stamp = Stamp(u64::MAX);
 }
 
-/// What hardware notes of a frame.
+/// The marks that hardware keeps of a frame.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Marks {
     /// It was used.
@@ -38,7 +38,7 @@ pub struct Marks {
 #[derive(Clone, Copy)]
 struct Cell {
     contents: Stamp,
-    /// What the pager is known to hold for the page in this frame.
+    /// The contents that the pager is known to hold for the page in this frame.
     saved: Stamp,
     marks: Marks,
     is_filling: bool,
@@ -153,7 +153,7 @@ impl Physical {
         })
     }
 
-    /// What `frame` holds.
+    /// The contents of `frame`.
     pub fn contents(&self, frame: FrameId) -> Stamp {
         self.with(frame, |cell| cell.contents)
     }
@@ -167,12 +167,12 @@ impl Physical {
         })
     }
 
-    /// Whether a transfer into `frame` is under way.
+    /// Returns true if a transfer into `frame` is under way.
     pub fn is_filling(&self, frame: FrameId) -> bool {
         self.with(frame, |cell| cell.is_filling)
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub fn frames(&self) -> u32 {
         u32::try_from(self.cells.borrow().len()).expect("made from a u32")
     }

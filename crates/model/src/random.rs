@@ -1,46 +1,25 @@
-//! Where choices come from: a seed, or the bytes of a fuzzer.
+//! The source of choices: a seed, or the bytes of a fuzzer.
 //!
 //! Everything random in this crate asks a [`Choices`], so that a run is named by its seed and a
 //! fuzzer can steer the very code that the seeds run.
+
+pub use tidemark_core::random::SplitMix64;
 
 /// A source of choices. The same source gives the same choices.
 pub trait Choices {
     /// A number below `bound`, which is not zero.
     fn below(&mut self, bound: u64) -> u64;
 
-    /// Whether something that happens `parts` times in `of` happens now.
+    /// Returns true if an event that happens `parts` times in `of` happens now.
     fn chance(&mut self, parts: u64, of: u64) -> bool {
         self.below(of) < parts
     }
 }
 
-/// Choices from a seed: splitmix64 (Steele, Lea and Flood, 2014).
-#[derive(Clone, Debug)]
-pub struct Random {
-    state: u64,
-}
-
-impl Random {
-    /// The sequence that `seed` names.
-    pub fn new(seed: u64) -> Random {
-        Random { state: seed }
-    }
-
-    /// The next 64 bits.
-    pub fn next_bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-}
-
-impl Choices for Random {
+impl Choices for SplitMix64 {
     fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "a choice needs something to choose from");
-        // The bias of the remainder is of no consequence for bounds this small.
-        self.next_bits() % bound
+        SplitMix64::below(self, bound)
     }
 }
 
@@ -56,7 +35,7 @@ impl<'a> Bytes<'a> {
         Bytes { rest: bytes }
     }
 
-    /// Whether all bytes have been used up.
+    /// Returns true if all bytes have been used up.
     pub fn is_spent(&self) -> bool {
         self.rest.is_empty()
     }
@@ -85,7 +64,7 @@ mod tests {
     #[test]
     fn a_seed_names_one_sequence() {
         let numbers = |seed| {
-            let mut random = Random::new(seed);
+            let mut random = SplitMix64::new(seed);
             [random.below(1000), random.below(1000), random.below(1000)]
         };
         assert_eq!(numbers(7), numbers(7));

@@ -18,7 +18,7 @@ use crate::sampled::{MachineKind, Sampled};
 /// A page of a program: its object has the number of the space.
 pub type Name = (SpaceId, u64);
 
-/// What a trace cost.
+/// The cost of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Cost {
     /// References to pages that were not resident, the first to each included.
@@ -49,7 +49,7 @@ pub fn replay_exactly(policy: Box<dyn Policy>, frames: u32, trace: &[u64]) -> Co
 
 /// A memory with several programs in it.
 pub struct Room {
-    /// Whoever decides.
+    /// The policy that decides.
     pub policy: Box<dyn Policy>,
     frames: Frames,
     machine: Sampled,

@@ -6,7 +6,7 @@
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
 use tidemark_core::machine::{Machine, PageBits, Rights};
 
-/// What the policy's questions are answered from.
+/// The source of the answers to the policy's questions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MachineKind {
     /// One reference bit a frame: a hit sets it, and it is clear when a page comes.
@@ -22,16 +22,16 @@ pub struct Sampled {
     marks: Vec<Mark>,
     /// The stamp of reference bits that are set.
     round: u8,
-    /// How many mappings were removed to answer questions.
+    /// The number of mappings removed to answer questions.
     pub unmaps: u64,
 }
 
-/// What is known of a frame, together: a use looks at all of it.
+/// The state of a frame, together: a use looks at all of it.
 #[derive(Clone, Copy)]
 struct Mark {
-    /// Whether a use of the page goes unnoticed.
+    /// True if a use of the page goes unnoticed.
     is_mapped: bool,
-    /// Whether the page must be written before it may be dropped.
+    /// True if the page must be written before it may be dropped.
     is_modified: bool,
     /// The reference bit: set while this is the round's. So all are cleared in one step, when
     /// another round begins, for policies that do so at each fault.
@@ -92,7 +92,7 @@ impl Sampled {
         self.marks[frame.index()].is_mapped = false;
     }
 
-    /// Whether the page in `frame` must be written before it may be dropped.
+    /// Returns true if the page in `frame` must be written before it may be dropped.
     pub fn is_modified(&self, frame: FrameId) -> bool {
         self.marks[frame.index()].is_modified
     }

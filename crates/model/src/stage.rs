@@ -39,7 +39,7 @@ const ROUNDS_MAX: u32 = 10_000;
 /// Between two rounds of waiting for quiet.
 const TICK_NS: u64 = 50_000_000;
 
-/// What a stage is made of.
+/// The setup of a stage.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The core's own settings.
@@ -49,17 +49,17 @@ pub struct Setup {
     /// The load control, by its name in the registry, and its knobs. Programs run on whatever it
     /// says: it changes whose pages leave.
     pub load: (&'static str, Vec<(&'static str, u64)>),
-    /// What the machine can tell.
+    /// The information that the machine has.
     pub kind: Kind,
-    /// How many slots the swap store has.
+    /// The number of slots of the swap store.
     pub swap_slots: u32,
-    /// How the swap store behaves.
+    /// The behaviour of the swap store.
     pub swap: Temper,
-    /// How external pagers behave.
+    /// The behaviour of external pagers.
     pub outside: Temper,
-    /// Where the pagers' choices come from.
+    /// The seed of the pagers' choices.
     pub seed: u64,
-    /// Whether to print what happens as it does, for whoever looks into a failure.
+    /// True if events are printed as they happen, for the search of a failure.
     pub is_traced: bool,
 }
 
@@ -83,7 +83,7 @@ impl Setup {
     }
 }
 
-/// What a program does with a page.
+/// An access of a program to a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
     /// Reads it.
@@ -92,7 +92,7 @@ pub enum Act {
     Write(Stamp),
 }
 
-/// What became of an access at once.
+/// The immediate outcome of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touched {
     /// It is over.
@@ -142,7 +142,7 @@ pub struct Stage {
     late: Option<LateNotice>,
     /// Spaces that have been forked, and their children.
     relatives: BTreeSet<SpaceId>,
-    /// Where pages stand that the core has disowned, or stood.
+    /// The places at which pages stand that the core has disowned, or stood.
     disowned: BTreeSet<(SpaceId, VirtPage)>,
     decisions: Vec<String>,
     is_traced: bool,
@@ -538,27 +538,27 @@ impl Stage {
         &self.memory
     }
 
-    /// How many accesses wait.
+    /// The number of accesses that wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether that access waits.
+    /// Returns true if that access waits.
     pub fn is_waiting(&self, waiter: Waiter) -> bool {
         self.waiting.contains_key(&waiter)
     }
 
-    /// Whether the space has been forked, or made by a fork.
+    /// Returns true if the space has been forked, or made by a fork.
     pub fn is_relative(&self, space: SpaceId) -> bool {
         self.relatives.contains(&space)
     }
 
-    /// How many slots of the swap store are in use.
+    /// The number of slots of the swap store in use.
     pub fn slots_used(&self) -> usize {
         self.ledger.slots_used()
     }
 
-    /// How many transfers have failed.
+    /// The number of transfers that have failed.
     pub fn transfers_failed(&self) -> u64 {
         self.swap.failures() + self.outside.failures()
     }
@@ -660,8 +660,8 @@ impl Stage {
             .is_some_and(|rights| rights >= needed)
     }
 
-    /// What follows every event: requests go out, programs whose faults are over go on, and
-    /// everything is checked.
+    /// Does the work that follows every event: requests go out, programs whose faults are over go
+    /// on, and everything is checked.
     fn after_step(&mut self) {
         self.conclude();
         self.check();
@@ -746,7 +746,7 @@ impl Stage {
         );
     }
 
-    /// Whether the core may be wrong about the page because it has not been told yet.
+    /// Returns true if the core may be wrong about the page because it has not been told yet.
     fn is_unknown(&self, space: SpaceId, at: VirtPage) -> bool {
         self.late.is_some_and(|late| late.covers(space, at))
     }

@@ -26,7 +26,7 @@ use crate::stage::{Act, Setup, Stage};
 
 /// Random runs use this many pages of each space for anonymous memory.
 const ANONYMOUS_PAGES: u64 = 48;
-/// Where they map external pages, and how many there are.
+/// The place at which they map external pages, and the number of those.
 const EXTERNAL_AT: u64 = 64;
 const EXTERNAL_PAGES: u64 = 16;
 const EXTERNAL_PAGER: PagerId = PagerId(1);
@@ -43,20 +43,20 @@ pub enum Step {
     Read(Spot),
     /// A program writes a page: something new, or what it wrote to it the time before the last.
     Write {
-        /// Where.
+        /// The place.
         spot: Spot,
-        /// Whether it is something new.
+        /// True if the mapping is new.
         is_new: bool,
     },
     /// A program reads or writes pages one after the other: as many, upwards or downwards.
     Sweep {
         /// The first.
         spot: Spot,
-        /// How many.
+        /// The number of pages.
         pages: u64,
         /// In which order.
         way: Way,
-        /// Whether they are written.
+        /// True if they are written.
         is_writing: bool,
     },
     /// Anonymous memory is mapped.
@@ -102,13 +102,13 @@ pub enum Step {
 /// A page of a space: both are reduced to what there is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spot {
-    /// Which of the living spaces.
+    /// The number of the space among the living ones.
     pub space: u64,
-    /// Which page.
+    /// The page.
     pub page: u64,
 }
 
-/// Which way a sweep goes.
+/// The direction of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// To higher pages.
@@ -120,9 +120,9 @@ pub enum Way {
 /// A run: what is set up and what happens.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What the run starts with.
+    /// The setup with which the run starts.
     pub setup: Setup,
-    /// What happens, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -135,7 +135,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// How unkind the surroundings of a run are.
+/// The faults that the surroundings of a run show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Weather {
     /// Pagers answer in order and never fail.
@@ -297,7 +297,8 @@ fn draw_temper(choices: &mut dyn Choices) -> Temper {
     }
 }
 
-/// Where nothing is forked (`has_forks` is false), more pages come behind the core's back.
+/// Draws a step: where nothing is forked (`has_forks` is false), more pages come behind the core's
+/// back.
 fn draw_step(choices: &mut dyn Choices, has_forks: bool) -> Step {
     let spot = draw_spot(choices);
     match choices.below(100) {
@@ -626,11 +627,11 @@ fn shared(index: u64) -> Origin {
 mod tests {
     use super::*;
     use crate::lockstep;
-    use crate::random::Random;
+    use crate::random::SplitMix64;
 
     #[test]
     fn bytes_spell_a_plan_that_runs() {
-        let mut random = Random::new(3);
+        let mut random = SplitMix64::new(3);
         for length in [0, 1, 20, 400, 4000] {
             let bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
             let plan = Plan::spell(&bytes);

@@ -1,40 +1,10 @@
 //! Made-up reference strings: the same numbers everywhere, from SplitMix64 and a seed.
 
-/// Numbers that look random and are the same for the same seed (Steele, Lea and Flood 2014).
-pub struct SplitMix64 {
-    state: u64,
-}
-
-impl SplitMix64 {
-    /// Starts at `seed`.
-    pub fn new(seed: u64) -> SplitMix64 {
-        SplitMix64 { state: seed }
-    }
-
-    /// Any number.
-    pub fn draw(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.draw() % limit
-    }
-
-    /// A number below `limit`, small ones more often than large ones.
-    pub fn skewed_below(&mut self, limit: u64) -> u64 {
-        let top = self.below(limit);
-        self.below(top + 1)
-    }
-}
+pub use tidemark_core::random::SplitMix64;
 
 /// A reference string with the memory it is meant for.
 pub struct Trace {
-    /// What it is called.
+    /// The name.
     pub name: &'static str,
     /// The frames it is meant for.
     pub frames: u32,

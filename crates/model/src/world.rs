@@ -25,9 +25,9 @@ use crate::memory::Origin;
 use crate::physical::Stamp;
 use crate::stage::{Act, Setup, Stage, Touched};
 
-/// How many pages of anonymous memory the first space starts with.
+/// The number of pages of anonymous memory that the first space starts with.
 pub const PAGES: u64 = 1024;
-/// Where [`World::map_file`] maps its pages.
+/// The address at which [`World::map_file`] maps its pages.
 pub const FILE: u64 = 100_000;
 /// The pager of those pages.
 pub const FILE_PAGER: PagerId = PagerId(7);
@@ -104,7 +104,7 @@ impl World {
     }
 }
 
-/// What programs do.
+/// The actions of programs.
 impl World {
     /// Writes something new to a page.
     pub fn write(&mut self, page: u64) -> &mut World {
@@ -320,7 +320,7 @@ impl World {
     }
 }
 
-/// What the disk does.
+/// The actions of the disk.
 impl World {
     /// Holds the disk: transfers start and do not end.
     pub fn disk_holds(&mut self) -> &mut World {
@@ -369,7 +369,7 @@ impl World {
     }
 }
 
-/// What is expected.
+/// The expectations.
 impl World {
     /// Expects exactly these pages of the current space to be resident.
     pub fn expect_resident(&mut self, pages: impl IntoIterator<Item = u64>) -> &mut World {

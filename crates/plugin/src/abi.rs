@@ -1,4 +1,4 @@
-//! What stands in a module: the names and types of its functions, and of those it may import.
+//! The contents of a module: the names and types of its functions, and of those it may import.
 //!
 //! Version 1 of the interface, as `docs/formats/policy-module-v1.md` describes it for those who
 //! write modules. All numbers are integers; a frame is an `i32` that is read as unsigned.
@@ -15,7 +15,7 @@ use crate::module::Wrong;
 pub const IMPORTS: &str = "tidemark";
 /// Says that this is a policy of this version, and what it must see.
 pub const SEES: &str = "tidemark_policy_v1";
-/// What a call answers that names no frame.
+/// The answer of a call that names no frame.
 pub const NONE: i32 = -1;
 
 /// Every function a module may export, with its type.
@@ -39,42 +39,42 @@ pub const EXPORTS: [(&str, &str); 17] = [
     ("resize", "(i32)"),
 ];
 
-/// What imports are answered from at once, without leaving the module.
+/// The state from which imports are answered at once, without leaving the module.
 #[derive(Debug, Default)]
 pub struct State {
-    /// How large the module's memory may get.
+    /// The limits of the module's memory.
     pub limits: StoreLimits,
     /// The time of the event, in nanoseconds.
     pub now_ns: i64,
-    /// How many frames hold nothing.
+    /// The number of frames that hold nothing.
     pub frames_free: i32,
-    /// How many pages are being written.
+    /// The number of pages that are being written.
     pub laundry: i32,
-    /// Whether the first answer about a page that has come says nothing of a second use.
+    /// True if the first answer about a page that has come says nothing of a second use.
     pub answers_arrival: i32,
 }
 
 /// A question about a frame. The call is suspended until it has been answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Question {
-    /// What is asked.
+    /// The question.
     pub about: About,
     /// The frame.
     pub frame: u32,
 }
 
-/// What can be asked about a frame.
+/// The questions that can be asked about a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum About {
-    /// Whether it holds a page that may leave.
+    /// True if it holds a page that may leave.
     MayLeave,
-    /// Whether it was used since this was last asked.
+    /// True if it was used since this was last asked.
     Referenced,
     /// Its page is to be unmapped.
     Unmap,
-    /// Whether its page must be written.
+    /// True if its page must be written.
     Modified,
-    /// Whether its page may have to be written.
+    /// True if its page may have to be written.
     MayBeModified,
 }
 
@@ -117,7 +117,7 @@ pub struct Calls {
     pub clean: Option<TypedFunc<(), i32>>,
     /// Time has passed.
     pub tick: Option<TypedFunc<(), ()>>,
-    /// How many frames there are now.
+    /// The number of frames now.
     pub resize: Option<TypedFunc<i32, ()>>,
 }
 
@@ -185,7 +185,7 @@ pub fn find<P: WasmParams, R: WasmResults>(
     Ok(Some(typed))
 }
 
-/// What a module may import.
+/// Links the functions that a module may import.
 pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
     for (name, about) in [
         ("may_leave", About::MayLeave),
@@ -209,7 +209,7 @@ pub fn link(linker: &mut Linker<State>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a policy sees, by its number.
+/// The information that a policy sees, by its number.
 pub fn sees(number: i32) -> Option<Sees> {
     match number {
         0 => Some(Sees::Faults),
@@ -220,7 +220,7 @@ pub fn sees(number: i32) -> Option<Sees> {
     }
 }
 
-/// How an arrival is told: object, index, cause, space, whether it is external.
+/// The numbers that tell an arrival: object, index, cause, space, whether it is external.
 pub fn arrival(arrival: &Arrival) -> (i32, i64, i32, i32, i32) {
     let cause = match arrival.cause {
         Cause::ZeroFill => 0,
@@ -242,7 +242,7 @@ pub fn arrival(arrival: &Arrival) -> (i32, i64, i32, i32, i32) {
     )
 }
 
-/// How a departure is told.
+/// The number that tells a departure.
 pub fn departure(departure: Departure) -> i32 {
     match departure {
         Departure::Evicted => 0,

@@ -12,7 +12,7 @@ use wasmi::{TypedResumableCall, Val, WasmParams, WasmResults};
 use crate::abi::{Calls, Question, State};
 use crate::module::{Wrong, engine, instantiate, plain};
 
-/// What a module may use.
+/// The limits of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// Memory, in bytes.
@@ -36,7 +36,7 @@ impl Bounds {
     }
 }
 
-/// Why a call ended without an answer.
+/// The reason for which a call ended without an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Setback {
     /// It went beyond its bounds.
@@ -58,7 +58,7 @@ impl fmt::Display for Setback {
 pub struct Guest {
     /// Its functions.
     pub calls: Calls,
-    /// Where it keeps what it knows.
+    /// The store in which it keeps its state.
     pub store: Store<State>,
     /// The instance.
     pub instance: Instance,
@@ -139,7 +139,7 @@ impl Guest {
     }
 }
 
-/// What a question is answered with.
+/// The answer to a question.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// A number.

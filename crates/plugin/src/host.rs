@@ -16,7 +16,7 @@ use crate::abi::{self, About, Calls, Question, State};
 use crate::guest::{Answer, Bounds, Guest, Setback};
 use crate::shelf::{Counts, Kept};
 
-/// How many calls may be stopped or trap before a module is called no more.
+/// The number of calls that may be stopped or trap before a module is called no more.
 pub const SETBACKS_MAX: u32 = 16;
 
 /// The list of all frames that hold pages.

@@ -26,11 +26,11 @@ const DEPTH_MAX: usize = 200;
 pub struct LoadError {
     /// The file, as it was named.
     pub name: String,
-    /// What is wrong with it.
+    /// The fault.
     pub wrong: Wrong,
 }
 
-/// What can be wrong with a module.
+/// The faults of a module.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wrong {
     /// The file can't be read.
@@ -61,7 +61,7 @@ pub enum Wrong {
         /// The type it must have.
         signature: &'static str,
     },
-    /// What it must see is no known number.
+    /// The least it must see is no known number.
     WrongSees(i32),
     /// It sees so much that it must have this function too, and has not.
     MissingSight {
@@ -70,7 +70,7 @@ pub enum Wrong {
     },
     /// It can't be started: it traps, goes on too long, or wants too much memory.
     NoStart(String),
-    /// What it says of itself is no text.
+    /// The description is no text.
     NoText {
         /// The function that should point to one.
         name: &'static str,
@@ -147,7 +147,7 @@ pub fn read(path: &str) -> Result<Vec<u8>, LoadError> {
     Ok(binary.into_owned())
 }
 
-/// What the module in `bytes`, which is called `name`, says of itself.
+/// Reads the description of the module in `bytes`, which is called `name`.
 ///
 /// # Errors
 /// If it can't serve as a policy.

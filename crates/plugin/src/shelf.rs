@@ -19,15 +19,15 @@ static SHELF: Mutex<Vec<&'static Kept>> = Mutex::new(Vec::new());
 
 /// A module that has been read.
 pub struct Kept {
-    /// What it says of itself. Its name is that of its file, as it was asked for.
+    /// The description that it gives of itself. Its name is that of its file, as it was asked for.
     pub description: Description,
     /// Its binary form.
     pub bytes: Vec<u8>,
-    /// How often it failed, in all policies made from it.
+    /// The number of its failures, in all policies made from it.
     pub counts: Counts,
 }
 
-/// What went wrong with a module, over all policies made from it in this process.
+/// The failures of a module, over all policies made from it in this process.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Setbacks {
     /// Calls that went beyond their bounds.
@@ -100,7 +100,7 @@ impl Counts {
     }
 }
 
-/// Whether `name` names a file rather than a policy of the registry.
+/// Returns true if `name` names a file rather than a policy of the registry.
 pub fn is_file(name: &str) -> bool {
     name.ends_with(".wasm") || name.ends_with(".wat")
 }
@@ -190,12 +190,12 @@ pub fn binary(name: &str) -> Option<&'static [u8]> {
     find_kept(name).map(|kept| &kept.bytes[..])
 }
 
-/// What has gone wrong with the module `name` so far. `None` if it has not been loaded.
+/// The failures of the module `name` so far. `None` if it has not been loaded.
 pub fn setbacks(name: &str) -> Option<Setbacks> {
     find_kept(name).map(|kept| kept.counts.read())
 }
 
-/// What is to be said of the module `name`, if anything has gone wrong: once, when it is first
+/// Takes the report on the module `name`, if anything has failed: once, when it is first
 /// called no more, or when all `is_over`.
 pub fn take_news(name: &str, is_over: bool) -> Option<Setbacks> {
     let counts = &find_kept(name)?.counts;

@@ -36,7 +36,7 @@ fn choosing(name: &str, choose: &str) {
     keep(name, bytes).expect("it is a policy");
 }
 
-/// What is said of a file that can't serve.
+/// The refusal of a file that can't serve.
 fn refusal(name: &str, parts: &[&str]) -> String {
     let error = keep(name, binary(parts)).unwrap_err().to_string();
     assert_eq!(error.lines().count(), 1, "{error}");

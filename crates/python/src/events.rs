@@ -1,4 +1,4 @@
-//! What happened between the records of a trace, as columns and dictionaries.
+//! The events between the records of a trace, as columns and dictionaries.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,11 +12,11 @@ pub struct Located {
     pub process: u32,
     /// The process's time.
     pub time: u64,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// What an event is called.
+/// The name of an event.
 pub fn name(event: &Event) -> &'static str {
     match event {
         Event::Start { .. } => "start",
@@ -42,7 +42,7 @@ pub fn name(event: &Event) -> &'static str {
     }
 }
 
-/// What an event says besides: its fields by their names.
+/// The fields of an event: its fields by their names.
 pub fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyDict::new(py);
     match event {

@@ -1,4 +1,4 @@
-//! What the crates below report, as Python's exceptions.
+//! The errors of the crates below, as Python's exceptions.
 //!
 //! What the system refuses is an `OSError` with its number and the file. All else that is wrong
 //! with a file or an argument is a `ValueError` with the line that the command prints.
@@ -12,7 +12,7 @@ use tidemark_core::policy::registry::{self, BuildError};
 use tidemark_lab::study::Named;
 use tidemark_trace::{Error, ErrorKind};
 
-/// What is wrong with the trace at `path`.
+/// The error of the trace at `path`.
 pub fn of_trace(path: &Path, error: &Error) -> PyErr {
     match &error.kind {
         ErrorKind::System(system) => of_system(path, system),
@@ -20,7 +20,7 @@ pub fn of_trace(path: &Path, error: &Error) -> PyErr {
     }
 }
 
-/// What the system says of the file at `path`.
+/// The error of the system for the file at `path`.
 pub fn of_system(path: &Path, error: &io::Error) -> PyErr {
     let text = error.to_string();
     match error.raw_os_error() {
@@ -33,7 +33,7 @@ pub fn of_system(path: &Path, error: &io::Error) -> PyErr {
     }
 }
 
-/// Why a policy of the registry can't be made.
+/// The reason why a policy of the registry can't be made.
 pub fn of_policy(error: &BuildError<'_>) -> PyErr {
     PyValueError::new_err(match *error {
         BuildError::UnknownPolicy { name } => no_policy(name),
@@ -47,7 +47,7 @@ pub fn of_policy(error: &BuildError<'_>) -> PyErr {
     })
 }
 
-/// What to say of a name that no policy has: those that are near, or where all are listed.
+/// The message for a name that no policy has: those that are near, or where all are listed.
 pub fn no_policy(name: &str) -> String {
     let near = registry::collect_near(name, Named::all().into_iter());
     let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();

@@ -31,19 +31,19 @@ pub struct References {
     page: Column<u32>,
     /// Virtual time after each reference; empty if that is the number of references.
     time: Column<u64>,
-    /// How many different pages there are.
+    /// The number of different pages.
     #[pyo3(get)]
     pub page_count: u32,
     /// The size of a page, in bytes.
     #[pyo3(get)]
     page_bytes: u64,
-    /// Which repeats the recorder kept: `exact`, `quantum` or `window`.
+    /// The repeats that the recorder kept: `exact`, `quantum` or `window`.
     #[pyo3(get)]
     granularity: &'static str,
     /// The length of a quantum in units of time, or of a window in ns.
     #[pyo3(get)]
     granularity_length: Option<u64>,
-    /// What times count: `instructions`, `references` or `nanoseconds`.
+    /// The unit of times: `instructions`, `references` or `nanoseconds`.
     #[pyo3(get)]
     time_unit: &'static str,
     /// From the first reference to the end, in units of time.
@@ -69,7 +69,7 @@ impl References {
         }
     }
 
-    /// What each page is called in the trace: its process and its virtual page number.
+    /// The name of each page in the trace: its process and its virtual page number.
     fn names(&self, py: Python<'_>) -> (Column<u32>, Column<u64>) {
         let names = self.names.iter();
         (
@@ -123,7 +123,7 @@ impl References {
             .filter(|_| self.granularity == "window")
     }
 
-    /// What there is an answer for. `string` is this one's.
+    /// The measures for which there is an answer. `string` is this one's.
     pub fn sight(&self, string: ReferenceString<'_>) -> Sight {
         match self.sampling_window() {
             Some(longest) => Sight::in_windows(string, &self.names, longest),

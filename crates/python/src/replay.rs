@@ -15,10 +15,10 @@ use crate::pool;
 
 /// The longest turn while others wait.
 const QUANTUM_NS: u64 = 10_000_000;
-/// How far apart samples are taken at first; they are thinned out as a run goes on.
+/// The first distance between samples; they are thinned out as a run goes on.
 const SAMPLE_NS: u64 = 10_000;
 
-/// What is asked for beside traces and sizes.
+/// The settings beside traces and sizes.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Machine {

@@ -21,32 +21,32 @@ use crate::pool;
 /// Blocks unpacked before Python is asked whether it was interrupted.
 const STRETCH: usize = 64;
 
-/// What a trace says of itself.
+/// The summary of a trace.
 #[pyclass(frozen, get_all, module = "tidemark._tidemark")]
 pub struct Summary {
     /// The size of a page, in bytes.
     page_bytes: u64,
-    /// Which repeats the recorder kept: `exact`, `quantum` or `window`.
+    /// The repeats that the recorder kept: `exact`, `quantum` or `window`.
     granularity: &'static str,
     /// The length of a quantum in units of time, or of a window in ns.
     granularity_length: Option<u64>,
-    /// What times count: `instructions`, `references` or `nanoseconds`.
+    /// The unit of times: `instructions`, `references` or `nanoseconds`.
     time_unit: &'static str,
-    /// What made the trace.
+    /// The program that made the trace.
     source: String,
     /// The program and its arguments.
     command: Vec<String>,
-    /// How many records there are.
+    /// The number of records.
     records: u64,
-    /// How many events there are.
+    /// The number of events.
     events: u64,
-    /// How many processes there are.
+    /// The number of processes.
     processes: u32,
-    /// How many blocks there are.
+    /// The number of blocks.
     blocks: u64,
     /// The length of the file, in bytes.
     bytes: u64,
-    /// Where the file was cut off, in bytes, if it was.
+    /// The offset at which the file was cut off, in bytes, if it was.
     cut_at: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ pub struct Columns {
     /// The process of each block.
     #[pyo3(get)]
     block_process: Column<u32>,
-    /// How many records each block has.
+    /// The number of records of each block.
     #[pyo3(get)]
     block_records: Column<u64>,
     #[pyo3(get)]
@@ -225,7 +225,7 @@ pub fn parse_time_unit(name: &str) -> PyResult<TimeUnit> {
     }
 }
 
-/// What a unit of time is called.
+/// The name of a unit of time.
 pub fn time_unit_name(unit: TimeUnit) -> &'static str {
     match unit {
         TimeUnit::Instructions => "instructions",
@@ -234,7 +234,7 @@ pub fn time_unit_name(unit: TimeUnit) -> &'static str {
     }
 }
 
-/// What a granularity is called, and its length.
+/// The name of a granularity, and its length.
 pub fn granularity_name(granularity: Granularity) -> (&'static str, Option<u64>) {
     match granularity {
         Granularity::Exact => ("exact", None),
@@ -270,7 +270,7 @@ fn summary(path: &Path, blocks: &Blocks) -> PyResult<Summary> {
 /// The place of one block in the columns.
 struct Piece<'a> {
     number: usize,
-    /// How many records of the trace come before.
+    /// The number of records of the trace that come before.
     record: u64,
     page: &'a mut [u64],
     kinds: &'a mut [u8],

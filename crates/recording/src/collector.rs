@@ -20,11 +20,13 @@ use crate::sheet::Sink;
 use crate::spool::{Message, Spool};
 use crate::valgrind::Account;
 
-/// How long a round may be put off while nobody rings.
+/// The time for which a round may be put off while nobody rings.
 const ROUND: Duration = Duration::from_millis(20);
-/// How long a process that is gone is kept in mind in case it becomes known how it ended.
+/// The time that a process that is gone is kept in mind in case it becomes known how it
+/// ended.
 const END_WAIT: Duration = Duration::from_millis(500);
-/// How often what there is goes to the file, however little: a killed recording keeps it.
+/// The interval at which the contents so far go to the file, however little: a killed recording
+/// keeps it.
 const FLUSH: Duration = Duration::from_millis(500);
 
 /// Asks how the process behind a pidfd ended: `None` as long as that is not known.
@@ -41,7 +43,7 @@ pub struct Collector {
     /// The logs that may still have something to say.
     sources: Vec<Source>,
     notes: Vec<Note>,
-    /// How the first process ended, once that is known.
+    /// The end of the first process, once that is known.
     first_end: Option<(u32, End)>,
     /// The process played last: its block is open.
     current: Option<usize>,
@@ -71,7 +73,7 @@ struct Note {
     event: Event,
 }
 
-/// How a process came to be, as far as its log does not tell.
+/// The way a process came to be, as far as its log does not tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Birth {
     /// The log tells.
@@ -83,13 +85,13 @@ pub enum Birth {
     Spawned(u32),
 }
 
-/// What is to be played, in the order of time.
+/// The entries to be played, in the order of time.
 enum Turn {
     Publication(usize, Publication),
     Note(Note),
 }
 
-/// How far a recording has come.
+/// The progress of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Processes seen.
@@ -194,12 +196,12 @@ impl Collector {
         self.sources.iter().for_each(|source| source.log.dismiss());
     }
 
-    /// What kept processes from going on that would have without being recorded.
+    /// The reasons that kept processes from going on that would have without being recorded.
     pub fn complaints(&self) -> &[String] {
         &self.complaints
     }
 
-    /// How far it has come.
+    /// The progress.
     pub fn totals(&self) -> Totals {
         Totals {
             processes: self.processes.len(),

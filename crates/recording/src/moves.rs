@@ -2,11 +2,11 @@
 
 use tidemark_trace::Event;
 
-/// How many events back one is looked for that a move goes on from: a program may read one file
-/// and write another, by turns.
+/// The number of events back that are searched for one that a move goes on from: a program may read
+/// one file and write another, by turns.
 const BACK: usize = 4;
 
-/// Whether events are made one where the first ended on the border of a page too.
+/// The rule by which events are joined where the first ended on the border of a page too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joint {
     /// Anywhere: both are in one quantum.

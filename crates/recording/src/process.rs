@@ -16,14 +16,14 @@ const TRANSFER_BYTES_MAX: u64 = 0x7fff_f000;
 /// Set in the rights of a mapping that others see the changes of.
 const RIGHTS_SHARED: u32 = 8;
 
-/// What all processes of a recording have in common.
+/// The settings common to all processes of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The logarithm of the page size.
     pub page_shift: u32,
     /// The length of a quantum in instructions; none in exact mode.
     pub quantum: Option<u64>,
-    /// Whether pages are sampled without Valgrind: windows take the place of quanta, and the log
+    /// True if pages are sampled without Valgrind: windows take the place of quanta, and the log
     /// says where they end.
     pub is_live: bool,
 }
@@ -244,7 +244,7 @@ impl Process {
         }
     }
 
-    /// What a system call did with a file: reads it, writes it, or cuts it.
+    /// Notes the use a system call made of a file: reads it, writes it, or cuts it.
     fn file(&mut self, what: u32, offset: u64, bytes: u64, file: String) {
         // No file is longer; a log that is damaged may say so.
         let bytes = bytes.min(u64::MAX - offset);

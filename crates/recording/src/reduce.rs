@@ -18,7 +18,7 @@ use crate::sheet::Sheet;
 /// Makes records of a process's references.
 #[derive(Debug)]
 pub struct Reducer {
-    /// Where records go.
+    /// The sheet to which records go.
     pub sheet: Sheet,
     /// Instructions begun so far: the process's time.
     pub time: u64,
@@ -28,7 +28,7 @@ pub struct Reducer {
     waiting: Vec<(usize, u64, Event)>,
 }
 
-/// What may still change.
+/// The records that may still change.
 #[derive(Debug)]
 enum Open {
     Exact(Option<Record>),
@@ -51,7 +51,7 @@ struct Quantum {
     /// The time at which the next begins.
     end: u64,
     records: Vec<Record>,
-    /// How many records of this quantum are final already.
+    /// The number of records of this quantum that are final already.
     drained: usize,
     /// A hash table of places in `records`, by page; never more than half full.
     slots: Vec<Slot>,

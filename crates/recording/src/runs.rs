@@ -15,23 +15,26 @@ use tidemark_trace::Kinds;
 /// The address a conditional access logs when it did not happen.
 pub const NOWHERE: u64 = u64::MAX;
 
-/// How many bits an address in a definition has.
+/// The number of bits of an address in a definition.
 const ADDRESS_BITS: u32 = 48;
 
 /// The runs of a process, by number.
 #[derive(Debug, Default)]
 pub struct Runs {
+    /// For each number the place below, plus one; zero if it has none. A log that is damaged may
+    /// name any number, which costs memory for those alone that are defined.
+    places: Vec<u32>,
     /// One that is not ready has more words than any log.
     runs: Vec<Run>,
     definitions: Vec<Definition>,
 }
 
-/// Where a run is defined.
+/// The place where a run is defined.
 #[derive(Clone, Debug)]
 struct Definition {
     /// The items of its superblock.
     items: Rc<[u64]>,
-    /// How many shorter runs the superblock has.
+    /// The number of shorter runs of the superblock.
     shorter: u32,
 }
 
@@ -46,7 +49,7 @@ const RUNS_MAX: usize = 1 << 26;
 pub struct Step {
     /// Its address, counted from what the word of the log says.
     pub offset: i64,
-    /// How many of the run's instructions have begun, this one's included.
+    /// The number of the run's instructions that have begun, this one's included.
     pub instruction: u32,
     /// The word of the log its address is counted from, the run's number being word 0, from which
     /// absolute addresses count.
@@ -73,7 +76,7 @@ pub struct Fixed {
 pub struct Group {
     /// The lowest address of all, counted from what the word says.
     pub offset: i64,
-    /// How many bytes lie between the lowest and the highest.
+    /// The number of bytes between the lowest and the highest.
     pub reach: u32,
     /// The instruction of the first.
     pub instruction: u32,
@@ -83,13 +86,13 @@ pub struct Group {
     pub kinds: u8,
 }
 
-/// What a word of the log may say without anything new being said: addresses with which a group is
-/// on the page that it was on when it was last recorded.
+/// The values that a word of the log may have without anything new being said: addresses with which
+/// a group is on the page that it was on when it was last recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// The lowest.
     pub start: u64,
-    /// How many there are.
+    /// The number of values.
     pub length: u32,
     /// The word.
     pub word: u16,
@@ -107,15 +110,15 @@ pub struct Run {
     pub spans: Vec<Span>,
     /// Pages of code, and of data at constant addresses.
     pub fixed: Vec<Fixed>,
-    /// How many words follow its number in the log.
+    /// The number of words that follow its number in the log.
     pub words: usize,
-    /// How many instructions it has.
+    /// The number of its instructions.
     pub instructions: u32,
     /// The most records it can make.
     pub records_max: usize,
     /// The quantum in which its fixed pages were last recorded.
     pub quantum_fixed: u64,
-    /// Where each instruction is, and how many steps go before the next.
+    /// The place of each instruction, and the number of steps before the next.
     places: Vec<Place>,
 }
 
@@ -163,34 +166,52 @@ impl Runs {
         if number + count > RUNS_MAX {
             return;
         }
-        if self.runs.len() < number + count {
-            let none = Definition {
-                items: Rc::default(),
-                shorter: 0,
-            };
-            self.runs.resize_with(number + count, Run::unready);
-            self.definitions.resize(number + count, none);
-        }
+        self.reach(number + count);
         for at in 0..count {
-            self.runs[number + at] = Run::unready();
-            self.definitions[number + at] = Definition {
+            let definition = Definition {
                 items: items.clone(),
                 shorter: at as u32,
             };
+            match self.place_of(number + at) {
+                Some(place) => {
+                    self.runs[place] = Run::unready();
+                    self.definitions[place] = definition;
+                }
+                None => {
+                    self.runs.push(Run::unready());
+                    self.definitions.push(definition);
+                    self.places[number + at] = self.runs.len() as u32;
+                }
+            }
         }
+    }
+
+    /// Makes room for the places of numbers below `end`. What is not written of it takes no memory.
+    fn reach(&mut self, end: usize) {
+        if self.places.len() < end {
+            let mut places = vec![0; end.next_power_of_two()];
+            places[..self.places.len()].copy_from_slice(&self.places);
+            self.places = places;
+        }
+    }
+
+    #[inline]
+    fn place_of(&self, number: usize) -> Option<usize> {
+        (*self.places.get(number)? as usize).checked_sub(1)
     }
 
     /// Makes a run ready; false if it is, or has no definition. `page_shift` is the logarithm of
     /// the page size.
     #[cold]
     pub fn prepare(&mut self, number: usize, page_shift: u32) -> bool {
-        let Some(run) = self.runs.get_mut(number) else {
+        let Some(place) = self.place_of(number) else {
             return false;
         };
+        let run = &mut self.runs[place];
         if run.words != WORDS_UNREADY {
             return false;
         }
-        let definition = &self.definitions[number];
+        let definition = &self.definitions[place];
         *run = Run::new(&definition.items, definition.shorter, page_shift);
         true
     }
@@ -198,11 +219,13 @@ impl Runs {
     /// The run of this number, ready or not.
     #[inline]
     pub fn get(&mut self, number: usize) -> Option<&mut Run> {
-        self.runs.get_mut(number)
+        let place = self.place_of(number)?;
+        self.runs.get_mut(place)
     }
 
     /// Forgets all of them.
     pub fn clear(&mut self) {
+        self.places.clear();
         self.runs.clear();
         self.definitions.clear();
     }
@@ -405,6 +428,24 @@ mod tests {
             reach: 0,
             kinds: Kinds::FETCH.0,
         }
+    }
+
+    #[test]
+    fn a_far_number_costs_no_more_than_a_near_one() {
+        let mut runs = Runs::default();
+        let items: Rc<[u64]> = [instruction(0x1000, 4), END, END].into();
+        runs.define(RUNS_MAX - 2, items.clone());
+        assert_eq!((runs.runs.len(), runs.definitions.len()), (2, 2));
+        assert!(runs.get(RUNS_MAX - 3).is_none());
+        assert!(!runs.prepare(RUNS_MAX - 3, 12));
+        assert!(runs.prepare(RUNS_MAX - 1, 12));
+        assert_eq!(runs.get(RUNS_MAX - 1).map(|run| run.words), Some(0));
+        // Defined anew, they take the same places.
+        runs.define(RUNS_MAX - 2, items.clone());
+        assert_eq!(runs.runs.len(), 2);
+        assert!(runs.prepare(RUNS_MAX - 1, 12));
+        runs.define(RUNS_MAX - 1, items);
+        assert!(runs.get(RUNS_MAX).is_none());
     }
 
     #[test]

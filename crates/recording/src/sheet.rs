@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use tidemark_trace::{Block, Event, Placed};
 
-/// Where finished blocks go; what comes back is empty blocks to be filled again.
+/// The destination of finished blocks; what comes back is empty blocks to be filled again.
 #[derive(Clone, Debug)]
 pub struct Sink {
     /// Takes finished blocks.
@@ -57,7 +57,7 @@ pub struct Room<'a> {
     used: Used,
 }
 
-/// How much of a room has been used.
+/// The used part of a room.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
     records: usize,
@@ -109,7 +109,7 @@ impl Pages {
 }
 
 impl Stack {
-    /// Whether touching `page` makes it grow.
+    /// Returns true if touching `page` makes it grow.
     #[inline]
     fn grows(self, page: u64) -> bool {
         page.wrapping_sub(self.floor) < self.low - self.floor
@@ -231,12 +231,12 @@ impl Sheet {
         let _ = self.sink.finished.send(block);
     }
 
-    /// How many pages the finished blocks refer to.
+    /// The number of pages to which the finished blocks refer.
     pub fn pages(&self) -> u64 {
         self.pages.seen.len() as u64
     }
 
-    /// How many records there have been.
+    /// The number of records so far.
     pub fn records(&self) -> u64 {
         self.records + self.length as u64
     }
@@ -310,7 +310,7 @@ impl Room<'_> {
         self.used.time_last = if is_over { time } else { self.used.time_last };
     }
 
-    /// What has been put.
+    /// The part that is used.
     #[inline]
     pub fn used(self) -> Used {
         self.used

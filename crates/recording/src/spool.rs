@@ -29,14 +29,14 @@ const NAMES_MAX: u32 = 1000;
 /// A spool folder. It goes with this value.
 #[derive(Debug)]
 pub struct Spool {
-    /// Where it is.
+    /// The path of the folder.
     pub path: PathBuf,
     bell: File,
     _lock: File,
     heard: Vec<u8>,
 }
 
-/// What came through the bell.
+/// The messages that come through the bell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// A process has opened a log.
@@ -50,7 +50,7 @@ pub enum Message {
     Mark {
         /// The process that the phase is one of.
         pid: u32,
-        /// When, on the monotonic clock.
+        /// The time, on the monotonic clock.
         stamp_ns: u64,
         /// The phase.
         name: String,
@@ -60,9 +60,9 @@ pub enum Message {
 /// There is no place for a spool.
 #[derive(Debug)]
 pub struct SpoolError {
-    /// Where it was tried last.
+    /// The folder of the last try.
     pub folder: PathBuf,
-    /// Why that failed.
+    /// The error of that try.
     pub why: std::io::Error,
 }
 

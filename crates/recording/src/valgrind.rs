@@ -1,8 +1,8 @@
-//! What Valgrind says of a process in its own log.
+//! The report of Valgrind on a process, in its own log.
 
 use std::path::Path;
 
-/// What Valgrind said of a process.
+/// The report of Valgrind on a process.
 #[derive(Debug)]
 pub struct Account {
     text: String,
@@ -19,7 +19,7 @@ const UNHANDLED: &str = "unhandled instruction bytes: ";
 const UNRECOGNISED: &str = "Unrecognised instruction at address ";
 
 impl Account {
-    /// What was said of process `pid`; nothing if that can't be read.
+    /// Reads the report on process `pid`; nothing if that can't be read.
     pub fn read(spool: &Path, pid: u32) -> Account {
         let bytes = std::fs::read(spool.join(format!("valgrind.{pid}"))).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -35,8 +35,8 @@ impl Account {
             .ok()
     }
 
-    /// Why the process ended, if it did because Valgrind does not know an instruction, and what to
-    /// do.
+    /// The reason for which the process ended, if it did because Valgrind does not know an
+    /// instruction, and what to do.
     pub fn unknown_instruction(&self) -> Option<String> {
         if self.signal() != Some(ILLEGAL) {
             return None;

@@ -4,18 +4,18 @@ use tidemark_results::analysis::TimeUnit;
 
 use crate::numbers;
 
-/// What an axis shows.
+/// The quantity that an axis shows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Quantity {
     /// Bytes.
     Bytes,
-    /// How many.
+    /// A count.
     Count,
     /// Virtual time.
     Time(TimeUnit),
 }
 
-/// How values are spread.
+/// The scale along which values are spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spread {
     /// Equal steps are equal differences.
@@ -54,7 +54,8 @@ impl Axis {
         }
     }
 
-    /// Where `value` stands, from 0 (the least) to 1 (the most); beyond for values outside.
+    /// The place of `value` on the axis, from 0 (the least) to 1 (the most); beyond for values
+    /// outside.
     pub fn place(&self, value: f64) -> f64 {
         match self.spread {
             Spread::Linear => (value - self.least) / (self.most - self.least),
@@ -80,7 +81,7 @@ impl Axis {
         }
     }
 
-    /// What is written at a tick.
+    /// The text at a tick.
     pub fn label(&self, value: f64) -> String {
         match self.quantity {
             Quantity::Bytes => numbers::bytes(value),

@@ -21,10 +21,10 @@ const REPORT: Content<'_> = Content {
         include_str!("page/page.js"),
     ],
 };
-/// What every page has around its own.
+/// The document around the contents of every page.
 const SHELL: &str = include_str!("page/shell.html");
 const STYLE: &str = include_str!("page/page.css");
-/// What every page runs before its own.
+/// The scripts that every page runs before its own.
 const SCRIPTS_FIRST: [&str; 3] = [
     include_str!("page/numbers.js"),
     include_str!("page/frame.js"),
@@ -49,7 +49,7 @@ pub fn page(record: &ReportRecord) -> String {
     assembled(&REPORT, parts, &payload::packed(record))
 }
 
-/// What is a kind of page's own.
+/// The contents of one kind of page.
 pub(crate) struct Content<'a> {
     /// Its sections, with a `{{name}}` for each part.
     pub main: &'a str,

@@ -38,7 +38,7 @@ struct Image {
     pixels: Vec<Rgb>,
 }
 
-/// How a text stands to its place.
+/// The side of a text that is at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// It begins there.
@@ -54,11 +54,11 @@ pub enum Anchor {
 pub struct Lettering {
     /// Height of the letters.
     pub size: u32,
-    /// How it stands to its place.
+    /// The side that is at its place.
     pub anchor: Anchor,
     /// Its colour.
     pub colour: Rgb,
-    /// Whether it is a heading.
+    /// True if it is a heading.
     pub is_bold: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct Stroke {
     pub colour: Rgb,
     /// Its width.
     pub width: f64,
-    /// Whether it is dashed.
+    /// True if it is dashed.
     pub is_dashed: bool,
 }
 
@@ -166,7 +166,7 @@ impl Picture {
         });
     }
 
-    /// How many pixels an image has in each direction for each unit.
+    /// The number of pixels of an image in each direction for each unit.
     pub const fn scale() -> usize {
         SCALE
     }

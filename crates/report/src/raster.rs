@@ -18,18 +18,18 @@ pub struct Raster {
     pub cells: Vec<u64>,
     /// The most references of a pixel.
     pub most: u64,
-    /// Where each region is, from above: the highest address of the first process comes first.
+    /// The rows of each region, from above: the highest address of the first process comes first.
     pub bands: Vec<Band>,
 }
 
-/// Where a region is.
+/// The rows of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
     /// The region, by its place in the record.
     pub region: usize,
     /// Its first row of pixels.
     pub top: usize,
-    /// How many rows of pixels it has.
+    /// The number of rows of pixels.
     pub height: usize,
 }
 
@@ -90,7 +90,7 @@ fn order(record: &MapRecord) -> Vec<usize> {
     order
 }
 
-/// How high each band is: in proportion to the root of its rows, so that a heap of thousands of
+/// The height of each band: in proportion to the root of its rows, so that a heap of thousands of
 /// rows leaves room for a stack of five, and at least `least`.
 fn band_heights(
     record: &MapRecord,
@@ -123,7 +123,7 @@ fn band_heights(
 }
 
 impl Raster {
-    /// Which band the row of pixels `y` is in, if it is in one.
+    /// The band of the row of pixels `y`, if it is in one.
     pub fn band_at(&self, y: usize) -> Option<&Band> {
         let at = self
             .bands

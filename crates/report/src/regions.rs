@@ -6,7 +6,7 @@ use tidemark_results::text;
 use crate::raster::addresses;
 use crate::words;
 
-/// What the columns are called.
+/// The names of the columns.
 pub const COLUMNS: [&str; 6] = [
     "region",
     "addresses",
@@ -23,7 +23,7 @@ pub fn by_use(record: &MapRecord) -> Vec<&Region> {
     regions
 }
 
-/// What is said of a region, column by column.
+/// The cells of a region, column by column.
 pub fn row(region: &Region, record: &MapRecord) -> [String; 6] {
     [
         words::region(region, record),

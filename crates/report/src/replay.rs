@@ -143,7 +143,7 @@ fn kinds_of(run: &Run) -> [(&'static str, &'static str, u64); 5] {
     [
         ("first touches", "--s3", run.zero_fills),
         ("soft faults", "--s2", run.soft_faults),
-        ("copies", "--s6", run.copies),
+        ("copies", "--s6", run.cow_faults),
         ("pages from swap", "--s1", run.swap_ins),
         ("pages of files", "--s0", run.file_ins),
     ]

@@ -22,14 +22,14 @@ pub use sizes::sizes;
 
 use crate::colours::Rgb;
 
-/// What is drawn on.
+/// The screen that is drawn on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Screen {
     /// Characters in a line.
     pub columns: usize,
     /// Lines a drawing may take, without legend and axes.
     pub lines: usize,
-    /// Whether colours may be used: a terminal, and `NO_COLOR` not set.
+    /// True if colours may be used: a terminal, and `NO_COLOR` not set.
     pub has_colours: bool,
 }
 
@@ -93,7 +93,7 @@ struct Cell {
     ground: Option<Rgb>,
 }
 
-/// What tells a terminal a colour: kind 38 is of letters, 48 is behind them.
+/// The escape sequence for a colour: kind 38 is of letters, 48 is behind them.
 fn escape(kind: u8, colour: Option<Rgb>) -> String {
     colour.map_or_else(String::new, |[r, g, b]| {
         format!("\x1b[{kind};2;{r};{g};{b}m")

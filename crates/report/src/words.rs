@@ -1,4 +1,4 @@
-//! What the numbers mean, in sentences.
+//! The meaning of the numbers, in sentences.
 
 use tidemark_results::analysis::curve::{Curve, CurveRecord, Need, RunNeed, RunNeeds};
 use tidemark_results::analysis::map::{MapRecord, Region};
@@ -8,10 +8,10 @@ use tidemark_results::text;
 
 use crate::numbers;
 
-/// How many of the processes that were chosen are named.
+/// The number of chosen processes that are named.
 const CHOSEN_SHOWN: usize = 3;
 
-/// What the trace is of.
+/// The title of the trace.
 pub fn title(trace: &TraceFacts) -> String {
     trace.title()
 }
@@ -61,7 +61,7 @@ fn chosen(chosen: &Chosen) -> String {
     format!("only {noun} {} of {} · ", shown.join(", "), chosen.of)
 }
 
-/// How much memory was used; where processes ended, at one time and by all of them.
+/// The memory that was used; where processes ended, at one time and by all of them.
 fn used(trace: &TraceFacts) -> String {
     let all = text::bytes(trace.bytes(trace.pages));
     match trace.pages_at_once {
@@ -70,7 +70,7 @@ fn used(trace: &TraceFacts) -> String {
     }
 }
 
-/// Which references a trace has, of those that the program made.
+/// The references that a trace has, of those that the program made.
 fn granularity(trace: &TraceFacts) -> String {
     let words: Vec<&str> = trace.granularity.split(' ').collect();
     let length = |text: &str| text.parse::<u64>().unwrap_or_default();
@@ -90,7 +90,7 @@ fn granularity(trace: &TraceFacts) -> String {
     }
 }
 
-/// What a sampled trace can't tell; `None` of another.
+/// The answers that a sampled trace can't give; `None` of another.
 pub fn sight(trace: &TraceFacts) -> Option<String> {
     let windows = trace.windows?;
     let seconds = |ns: u64| numbers::seconds(ns as f64 / 1e9);
@@ -104,7 +104,7 @@ pub fn sight(trace: &TraceFacts) -> Option<String> {
     ))
 }
 
-/// What the answers to how much memory is needed assume. Empty where nothing was asked.
+/// The assumptions of the answers to how much memory is needed. Empty where nothing was asked.
 pub fn assumptions(record: &CurveRecord) -> Vec<String> {
     let trace = &record.trace;
     let run = record.run.as_ref().map(|run| run_assumption(run, trace));
@@ -112,7 +112,7 @@ pub fn assumptions(record: &CurveRecord) -> Vec<String> {
     run.into_iter().chain(ideal).collect()
 }
 
-/// How much longer a program takes under `tidemark run` in ample memory.
+/// The time by which a program is slower under `tidemark run` in ample memory.
 fn run_least(run: &RunNeeds) -> String {
     run.slowdown_percent_least.map_or_else(
         || "much".into(),
@@ -145,7 +145,7 @@ pub fn run_range(need: &RunNeed, trace: &TraceFacts) -> String {
     }
 }
 
-/// What a unit of virtual time takes, and where that is known from.
+/// The length of a unit of virtual time, and its source.
 fn unit_words(ns: f64, source: UnitSource, trace: &TraceFacts) -> String {
     let unit = trace.time_unit.name().trim_end_matches('s');
     let article = if unit == "instruction" { "an" } else { "a" };
@@ -169,7 +169,7 @@ pub fn region(region: &Region, record: &MapRecord) -> String {
     }
 }
 
-/// How the curves that were estimated were, and how wrong they may be: a sentence each.
+/// The samples of the curves that were estimated, and the error they may have: a sentence each.
 pub fn accuracies(record: &CurveRecord) -> Vec<String> {
     let sampled = record.curves.iter().filter_map(|curve| {
         let (rate, error) = sampled(curve)?;
@@ -211,7 +211,7 @@ pub fn policy(name: &str) -> String {
     }
 }
 
-/// What was replayed: the programs, and how much they use.
+/// The replay in words: the programs, and how much they use.
 pub fn replayed(record: &ReplayRecord) -> String {
     let names: Vec<&str> = record.traces.iter().map(|trace| &trace.name[..]).collect();
     let copies = match record.copies {

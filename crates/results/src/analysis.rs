@@ -18,33 +18,34 @@ pub mod wss;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What is said once of the trace that was analysed.
+/// The facts about the trace that was analysed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceFacts {
-    /// What made the trace, with its version.
+    /// The program that made the trace, with its version.
     pub source: String,
     /// The program and its arguments; empty where there was none.
     pub command: Vec<String>,
     /// The size of a page in bytes.
     pub page_bytes: u64,
-    /// Which repeated references the recorder kept: `exact`, `quantum 1000`, `window 1000000`.
+    /// The kinds of repeated references that the recorder kept: `exact`, `quantum 1000`, `window
+    /// 1000000`.
     pub granularity: String,
-    /// What times count.
+    /// The unit of times.
     pub time_unit: TimeUnit,
-    /// How many references are on record.
+    /// The number of references on record.
     pub records: u64,
-    /// How many pages were touched; one that processes have in common counts once.
+    /// The number of pages touched; one that processes have in common counts once.
     pub pages: u64,
-    /// How many processes there were.
+    /// The number of processes.
     pub processes: u64,
     /// Virtual time from the first to the last reference, over all processes.
     pub time: u64,
-    /// Whether the file ends before its end: a recording that was killed.
+    /// True if the file ends before its end: a recording that was killed.
     pub is_cut: bool,
-    /// Whether `pages` was estimated from a sample of them.
+    /// True if `pages` was estimated from a sample of them.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_pages_estimate: bool,
-    /// How the trace was sampled, if it was.
+    /// The windows of sampling, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<Windows>,
     /// The most pages that were there at one time: those of processes that had ended, or ran
@@ -59,7 +60,7 @@ pub struct TraceFacts {
 /// A choice of a trace's processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chosen {
-    /// How many processes there are in the trace.
+    /// The number of processes in the trace.
     pub of: u64,
     /// Those that were chosen, by their numbers.
     pub processes: Vec<ChosenProcess>,
@@ -89,7 +90,7 @@ pub struct Windows {
     pub pages_touched: u64,
 }
 
-/// What the times of a trace count.
+/// The unit of the times of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeUnit {
@@ -101,7 +102,7 @@ pub enum TimeUnit {
     Nanoseconds,
 }
 
-/// Where it is known from how long a unit of virtual time lasts.
+/// The source of the length of a unit of virtual time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnitSource {
@@ -118,7 +119,7 @@ pub enum UnitSource {
     Assumed,
 }
 
-/// How far a number can be believed.
+/// The accuracy of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Accuracy {
@@ -128,7 +129,7 @@ pub enum Accuracy {
     Sampled {
         /// The share of pages that was looked at.
         rate: f64,
-        /// How far a miss ratio is off at most, as a part of one; 1 where too few pages were
+        /// The largest error of a miss ratio, as a part of one; 1 where too few pages were
         /// sampled to tell.
         error: f64,
     },
@@ -137,7 +138,7 @@ pub enum Accuracy {
 /// A moment that the program or its user named.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// When, in virtual time over all processes.
+    /// The time, in virtual time over all processes.
     pub time: u64,
     /// The process that was marked, counted from 0.
     pub process: u32,
@@ -157,7 +158,7 @@ impl TimeUnit {
 }
 
 impl TraceFacts {
-    /// What to call the trace in a headline: its command, or what made it.
+    /// The name of the trace in a headline: its command, or what made it.
     pub fn title(&self) -> String {
         match self.command.is_empty() {
             true => self.source.clone(),

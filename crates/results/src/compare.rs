@@ -5,6 +5,7 @@
 //! are of pages of [`CompareRecord::page_bytes`] unless they are called requests.
 
 use serde::{Deserialize, Serialize};
+use tidemark_core::counters::Counter;
 
 use crate::analysis::{from_json, to_json};
 use crate::record::Statistics;
@@ -13,7 +14,7 @@ use crate::replay::Run;
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.compare.v1";
 
-/// What `tidemark compare` finds.
+/// The findings of `tidemark compare`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompareRecord {
     /// The layout: [`SCHEMA`].
@@ -32,14 +33,14 @@ pub struct CompareRecord {
     pub processes: u64,
     /// The disk that the prediction assumes.
     pub disk: String,
-    /// What an instruction takes in the prediction, in picoseconds; 0 in older records.
+    /// The time of an instruction in the prediction, in picoseconds; 0 in older records.
     #[serde(default)]
     pub instruction_ps: u64,
-    /// Whether lab and live were in step: see `docs/decisions/0046-lab-and-live-in-step.md`.
+    /// True if lab and live were in step: see `docs/decisions/0046-lab-and-live-in-step.md`.
     pub is_in_step: bool,
     /// The cases.
     pub cases: Vec<Case>,
-    /// What may surprise a reader of the numbers.
+    /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
 }
 
@@ -52,57 +53,83 @@ pub struct Case {
     pub memory_bytes: u64,
     /// The fewest page-ins any policy could have had, a page at a time.
     pub optimal_page_ins: u64,
-    /// What the lab foretells: of several replays the one in the middle by page-ins.
+    /// The counts that the lab predicts: of several replays the one in the middle by page-ins.
     pub predicted: Counts,
-    /// What each replay came to, by page-ins. Each has a disk with delays of its own.
+    /// The counts of each replay, by page-ins. Each has a disk with delays of its own.
     #[serde(default)]
     pub predictions: Vec<Counts>,
-    /// What live runs came to, in their order.
+    /// The counts of live runs, in their order.
     pub live: Vec<Counts>,
-    /// How the decisions of the two compare, where they were in step.
+    /// The comparison of the decisions of the two, where they were in step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<Decisions>,
 }
 
-/// What a program came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Pages read from the store, read-ahead included.
-    pub page_ins: u64,
-    /// Requests that those reads took.
-    pub page_in_requests: u64,
-    /// Pages written to the store.
-    pub page_outs: u64,
-    /// Requests that those writes took.
-    pub page_out_requests: u64,
-    /// Faults on pages that were in memory, unmapped.
-    pub soft_faults: u64,
-    /// First touches that were answered with zeros.
-    pub zero_fills: u64,
-    /// Pages read ahead that were used.
-    pub read_ahead_used: u64,
-    /// Pages read ahead that left unused.
-    pub read_ahead_wasted: u64,
-    /// Pages that left without a write because the store had them.
-    pub clean_drops: u64,
-    /// The most memory that was resident of what is managed.
-    pub peak_bytes: u64,
-    /// From start to end, in seconds.
-    pub elapsed_s: f64,
+macro_rules! define_counts {
+    ($($name:ident $variant:ident $label:literal)*) => {
+        /// The paging counts of one run. Counters are those of the record of a run.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct Counts {
+            $(#[doc = concat!("The counter `", stringify!($name), "`.")] pub $name: u64,)*
+            /// The most memory that was resident of what is managed.
+            pub peak_bytes: u64,
+            /// From start to end, in seconds.
+            pub elapsed_s: f64,
+        }
+
+        /// Everything there is to compare, in the order of a table.
+        pub const ROWS: &[Row] = &[
+            $(($label, |counts| counts.$name as f64),)*
+            ("peak resident", |counts| counts.peak_bytes as f64),
+            ("elapsed", |counts| counts.elapsed_s),
+        ];
+
+        impl Counts {
+            fn new(
+                count: impl Fn(Counter) -> Option<u64>,
+                peak_bytes: u64,
+                elapsed_s: f64,
+            ) -> Counts {
+                $(const {
+                    assert!(Counter::$variant.run_name().is_some());
+                    assert!(Counter::$variant.replay_name().is_some());
+                })*
+                Counts {
+                    $($name: count(Counter::$variant).unwrap_or(0),)*
+                    peak_bytes,
+                    elapsed_s,
+                }
+            }
+        }
+    };
+}
+
+// The counters that are compared, by what they are called in a table, in its order. They stand in
+// the records of runs and of replays.
+define_counts! {
+    page_ins PageIns "page-ins"
+    page_in_requests PageInRequests "page-in requests"
+    page_outs PageOuts "page-outs"
+    page_out_requests PageOutRequests "page-out requests"
+    soft_faults SoftFaults "soft faults"
+    zero_fills ZeroFills "zero fills"
+    read_ahead_used ReadAheadUsed "read ahead, used"
+    read_ahead_wasted ReadAheadWasted "read ahead, wasted"
+    clean_drops CleanDrops "clean drops"
 }
 
 /// Two logs of decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decisions {
-    /// How many decisions the lab took.
+    /// The number of decisions that the lab took.
     pub predicted: u64,
-    /// How many were taken live.
+    /// The number taken live.
     pub live: u64,
-    /// Where they part first; `None`: nowhere.
+    /// The first difference; `None`: nowhere.
     pub first_difference: Option<Difference>,
 }
 
-/// Where two logs part.
+/// A difference of two logs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// The line, counted from 1.
@@ -117,25 +144,6 @@ pub struct Difference {
 
 /// A row of a comparison: what it is called, and where it stands in [`Counts`].
 pub type Row = (&'static str, fn(&Counts) -> f64);
-
-/// Everything there is to compare, in the order of a table.
-pub const ROWS: [Row; 11] = [
-    ("page-ins", |counts| counts.page_ins as f64),
-    ("page-in requests", |counts| counts.page_in_requests as f64),
-    ("page-outs", |counts| counts.page_outs as f64),
-    ("page-out requests", |counts| {
-        counts.page_out_requests as f64
-    }),
-    ("soft faults", |counts| counts.soft_faults as f64),
-    ("zero fills", |counts| counts.zero_fills as f64),
-    ("read ahead, used", |counts| counts.read_ahead_used as f64),
-    ("read ahead, wasted", |counts| {
-        counts.read_ahead_wasted as f64
-    }),
-    ("clean drops", |counts| counts.clean_drops as f64),
-    ("peak resident", |counts| counts.peak_bytes as f64),
-    ("elapsed", |counts| counts.elapsed_s),
-];
 
 impl CompareRecord {
     /// The record as JSON, on one line.
@@ -170,7 +178,7 @@ impl Case {
         })
     }
 
-    /// How far the prediction is from the median, as a share of that; `None` where that is
+    /// The distance of the prediction from the median, as a share of that; `None` where that is
     /// nothing and the prediction something.
     pub fn difference(&self, part: fn(&Counts) -> f64) -> Option<f64> {
         let (predicted, live) = (part(&self.predicted), self.median(part));
@@ -185,41 +193,19 @@ impl Case {
 impl Counts {
     /// Of a replay, with pages of so many bytes.
     pub fn of_replay(run: &Run, page_bytes: u64) -> Counts {
-        Counts {
-            page_ins: run.page_ins,
-            page_in_requests: run.page_in_requests,
-            page_outs: run.page_outs,
-            page_out_requests: run.page_out_requests,
-            soft_faults: run.soft_faults,
-            zero_fills: run.zero_fills,
-            read_ahead_used: run.read_ahead_used,
-            read_ahead_wasted: run.read_ahead_wasted,
-            clean_drops: run.clean_drops,
-            peak_bytes: run.frames_peak * page_bytes,
-            elapsed_s: run.elapsed_s,
-        }
+        let count = |counter| run.get(counter);
+        Counts::new(count, run.frames_peak * page_bytes, run.elapsed_s)
     }
 
     /// Of a live run, all its processes together, of which at most `memory_bytes` were resident.
     pub fn of_live(total: &Statistics, frames_peak: u64, page_bytes: u64) -> Counts {
-        Counts {
-            page_ins: total.page_ins,
-            page_in_requests: total.page_in_requests,
-            page_outs: total.page_outs,
-            page_out_requests: total.page_out_requests,
-            soft_faults: total.soft_faults,
-            zero_fills: total.zero_fills,
-            read_ahead_used: total.read_ahead_used,
-            read_ahead_wasted: total.read_ahead_wasted,
-            clean_drops: total.clean_drops,
-            peak_bytes: frames_peak * page_bytes,
-            elapsed_s: total.elapsed_s,
-        }
+        let count = |counter| total.get(counter);
+        Counts::new(count, frames_peak * page_bytes, total.elapsed_s)
     }
 }
 
 impl Decisions {
-    /// How many lines of context a difference has on either side.
+    /// The number of lines of context that a difference has on either side.
     pub const CONTEXT: usize = 5;
 
     /// Compares two logs, a decision a line.

@@ -1,4 +1,4 @@
-//! Where and when something was measured.
+//! The machine and the date of a measurement.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ pub struct Machine {
     pub kernel: String,
     /// The processor's name, where the kernel tells it.
     pub processor: Option<String>,
-    /// How many processors this process may use.
+    /// The number of processors this process may use.
     pub processors: usize,
     /// The size of memory.
     pub memory_bytes: u64,

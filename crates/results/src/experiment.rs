@@ -14,18 +14,18 @@ use crate::dated::Machine;
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.experiments.v1";
 
-/// What `tidemark experiment` finds.
+/// The findings of `tidemark experiment`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExperimentsRecord {
     /// The layout: [`SCHEMA`].
     pub schema: String,
     /// The version of the command that wrote the record.
     pub tidemark: String,
-    /// When it began: `2026-11-21T07:30Z`.
+    /// The date on which it began: `2026-11-21T07:30Z`.
     pub date: String,
     /// The commit of the working folder, where it is one.
     pub commit: Option<String>,
-    /// Where it ran.
+    /// The machine on which it ran.
     pub machine: Machine,
     /// `quick` or `full`.
     pub mode: String,
@@ -40,7 +40,7 @@ pub struct ExperimentsRecord {
 pub struct LeftOut {
     /// Its name.
     pub name: String,
-    /// Why, and what would help.
+    /// The reason, and the remedy.
     pub reason: String,
 }
 
@@ -49,36 +49,36 @@ pub struct LeftOut {
 pub struct ExperimentRecord {
     /// Its name on the command line.
     pub name: String,
-    /// What it is, in a line.
+    /// The title, in a line.
     pub title: String,
-    /// Where the measurement was published.
+    /// The publication of the measurement.
     pub source: String,
-    /// What was claimed there.
+    /// The published claim.
     pub claimed: String,
-    /// What is not as it was there.
+    /// The differences from the published experiment.
     pub differs: Vec<String>,
-    /// What ran.
+    /// The programs that ran.
     pub programs: Vec<ProgramFacts>,
-    /// What it ran on, in words.
+    /// The machine on which it ran, in words.
     pub machine: String,
     /// The memory in use at one time at most, where there is enough of it, in bytes.
     pub peak_bytes: u64,
-    /// What was measured.
+    /// The measurements.
     pub measurements: Vec<Measurement>,
-    /// What was claimed, and what was found.
+    /// The claims, and the findings.
     pub findings: Vec<Finding>,
-    /// Which pictures are drawn of the measurements.
+    /// The pictures drawn of the measurements.
     pub pictures: Vec<PictureOrder>,
-    /// What may surprise a reader of the numbers.
+    /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
-    /// How long it took here, in seconds of real time.
+    /// The time it took here, in seconds of real time.
     pub took_s: f64,
 }
 
 /// A program that ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramFacts {
-    /// What the experiment calls it.
+    /// The experiment's name for it.
     pub name: String,
     /// The program and its arguments.
     pub command: Vec<String>,
@@ -95,22 +95,22 @@ pub struct ProgramFacts {
 /// The numbers of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// What claims call the run.
+    /// The claims' name for the run.
     pub run: String,
     /// The size of memory as the experiment names it.
     pub memory: String,
     /// The same in bytes.
     pub memory_bytes: u64,
-    /// How many times as many copies as the experiment names.
+    /// The number of copies, as a multiple of those that the experiment names.
     pub times: u32,
-    /// How it ended.
+    /// The way it ended.
     pub ending: Ending,
     /// The numbers by name. Those of a run that did not come to its end are of what it did until
     /// then.
     pub metrics: BTreeMap<String, f64>,
 }
 
-/// How a run ended.
+/// The way a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
@@ -128,26 +128,26 @@ pub enum Ending {
 /// A claim, and what was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What was claimed, in a line.
+    /// The claim, in a line.
     pub claim: String,
     /// `strong`, `weak` or `qualitative`.
     pub strength: String,
     /// By which rule the two are compared.
     pub form: Form,
-    /// What was looked at of each run.
+    /// The metric compared, of each run.
     pub metric: String,
     /// The number that was published: a ratio, a value, a slope or a bound. Of [`Form::Equal`] the
     /// factor within which it holds.
     pub published: Option<f64>,
     /// The number that was found in its place; none where there is nothing to divide by.
     pub ours: Option<f64>,
-    /// Which way the number may be off, since a run did not come to its end.
+    /// The direction in which the number may be off, since a run did not come to its end.
     pub bound: Bound,
-    /// What was measured, in the order of the claim.
+    /// The measured values, in the order of the claim.
     pub values: Vec<Value>,
-    /// How they compare.
+    /// The comparison.
     pub verdict: Verdict,
-    /// What was found to be the reason.
+    /// The reason that was found.
     pub reason: Option<String>,
 }
 
@@ -190,7 +190,7 @@ impl Form {
     }
 }
 
-/// Which way a number may be off.
+/// The direction in which a number may be off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
@@ -210,11 +210,11 @@ pub struct Value {
     pub of: String,
     /// The value; none where the run has none.
     pub value: Option<f64>,
-    /// How the run ended.
+    /// The way the run ended.
     pub ending: Ending,
 }
 
-/// How a finding compares with its claim.
+/// The way a finding compares with its claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -244,13 +244,13 @@ impl Verdict {
 /// A picture to be drawn of measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PictureOrder {
-    /// What it shows.
+    /// The title of the picture.
     pub title: String,
     /// The metric that stands upwards.
     pub metric: String,
-    /// What stands across: `runs`, `memory` or `times`.
+    /// The horizontal axis: `runs`, `memory` or `times`.
     pub across: String,
-    /// Which runs; all if none is named.
+    /// The runs shown; all if none is named.
     pub runs: Vec<String>,
 }
 
@@ -291,7 +291,7 @@ impl ExperimentsRecord {
 }
 
 impl ExperimentRecord {
-    /// How many findings have this verdict.
+    /// The number of findings that have this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         let findings = self.findings.iter();
         findings.filter(|found| found.verdict == verdict).count()

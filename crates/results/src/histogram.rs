@@ -15,14 +15,14 @@ pub struct Histogram {
     buckets: Vec<Bucket>,
 }
 
-/// How many samples lay between two bounds.
+/// The number of samples between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
     /// The least value counted here.
     pub from: u64,
     /// The least value above that is not.
     pub below: u64,
-    /// How many there were.
+    /// The number of samples.
     pub count: u64,
 }
 
@@ -53,7 +53,7 @@ impl Histogram {
         *self = Histogram::new(self.buckets.iter().chain(&other.buckets).copied());
     }
 
-    /// How many samples there are.
+    /// The number of samples.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|bucket| bucket.count).sum()
     }

@@ -7,33 +7,33 @@ use crate::text::hanging;
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.doctor.v1";
 
-/// What a host permits.
+/// The abilities of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostRecord {
     /// The layout: [`SCHEMA`].
     pub schema: String,
-    /// Whether `tidemark run` works here.
+    /// True if `tidemark run` works here.
     pub can_run: bool,
-    /// What was looked at.
+    /// The checks made.
     pub checks: Vec<Check>,
-    /// What the primitives cost here, if that was measured.
+    /// The costs of the primitives here, if they were measured.
     pub latencies: Vec<Latency>,
 }
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What.
+    /// The thing checked.
     pub name: String,
-    /// How it stands.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was found.
+    /// The finding.
     pub finding: String,
     /// The command or step that would mend it.
     pub remedy: Option<String>,
 }
 
-/// How a thing stands.
+/// The verdict on a thing checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -47,18 +47,18 @@ pub enum Verdict {
     Fact,
 }
 
-/// What a primitive costs.
+/// The cost of a primitive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Which.
+    /// The name of the primitive.
     pub name: String,
     /// Half of the samples took less, in microseconds.
     pub p50_us: f64,
     /// Ninety-nine in a hundred took less, in microseconds.
     pub p99_us: f64,
-    /// How many samples there were.
+    /// The number of samples.
     pub samples: u64,
-    /// What they amount to, where a rate says more.
+    /// The rate they amount to, where a rate says more.
     pub rate: Option<String>,
 }
 

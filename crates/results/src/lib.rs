@@ -19,9 +19,12 @@ pub mod dated;
 pub mod experiment;
 pub mod histogram;
 pub mod host;
+pub mod quantity;
 pub mod record;
+pub mod refusal;
 pub mod replay;
 pub mod text;
 
 pub use histogram::{Bucket, Histogram};
 pub use record::{Ending, Latencies, Latency, ProcessRecord, RunRecord, SCHEMA, Statistics};
+pub use refusal::Refusal;

@@ -1,6 +1,7 @@
 //! The record of one run: what was asked for, how it ended, and the counts of every process.
 
 use serde::{Deserialize, Serialize};
+use tidemark_core::counters::{Counter, Kind};
 
 use crate::histogram::Histogram;
 
@@ -9,7 +10,7 @@ pub const SCHEMA: &str = "tidemark.run.v1";
 /// The size of the pages that are counted.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// What one `tidemark run` leaves behind.
+/// The record that one `tidemark run` leaves behind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The layout: [`SCHEMA`].
@@ -20,15 +21,16 @@ pub struct RunRecord {
     pub command: Vec<String>,
     /// The replacement policy.
     pub policy: String,
-    /// How faults were delivered: `thread` or `in-thread`.
+    /// The way faults were delivered: `thread` or `in-thread`.
     pub mode: String,
     /// The memory all processes together were allowed.
     pub memory_bytes: u64,
     /// The size of the swap file.
     pub swap_bytes: u64,
-    /// How the program ended.
+    /// The way the program ended.
     pub ending: Ending,
-    /// What may surprise a reader of the numbers: a fallback taken, a process that was not managed.
+    /// Remarks that a reader of the numbers may need: a fallback taken, a process that was not
+    /// managed.
     pub notes: Vec<String>,
     /// The sum over all processes; see [`Statistics::add`] for what a sum means.
     pub total: Statistics,
@@ -36,7 +38,7 @@ pub struct RunRecord {
     pub processes: Vec<ProcessRecord>,
 }
 
-/// How a process ended.
+/// The way a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
@@ -61,88 +63,131 @@ pub struct ProcessRecord {
     pub parent: Option<u32>,
     /// The name of the program.
     pub program: String,
-    /// How it ended.
+    /// The way it ended.
     pub ending: Ending,
     /// Its counts.
     #[serde(flatten)]
     pub statistics: Statistics,
 }
 
-/// Counts of one process or of all.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Statistics {
-    /// Pages read from the store.
-    pub page_ins: u64,
-    /// Pages written to the store.
-    pub page_outs: u64,
-    /// Reads from the store.
-    pub page_in_requests: u64,
-    /// Writes to the store.
-    pub page_out_requests: u64,
-    /// Faults on pages that were in memory, unmapped.
-    pub soft_faults: u64,
-    /// Pages filled with zeros on first touch.
-    pub zero_fills: u64,
-    /// Faults that made a private copy of a shared page.
-    pub cow_faults: u64,
-    /// Faults that waited for the store.
-    pub page_in_faults: u64,
-    /// Faults on pages that were there when the fault was looked at.
-    pub spurious_faults: u64,
-    /// Pages read along with another page that were used.
-    pub read_ahead_used: u64,
-    /// Pages read along with another page that left without having been used.
-    pub read_ahead_wasted: u64,
-    /// Pages that left without a write because the store had them already.
-    pub clean_drops: u64,
-    /// Pages that left without a write because they held only zeros.
-    pub zero_pages: u64,
-    /// Pages that stood in memory before they were taken over.
-    pub adopted_pages: u64,
-    /// Choices of the policy that were turned down.
-    pub refusals: u64,
-    /// Pages that could not leave because they were pinned, locked or shared.
-    pub setbacks: u64,
-    /// Pages that can't be moved because the program has given them to the kernel (registered
-    /// buffers, input and output under way), when the record was written, ...
-    pub pinned_pages: u64,
-    /// ... and the most at a time.
-    pub pinned_pages_peak: u64,
-    /// How many of those were beyond the budget at a time, at most.
-    pub over_budget_pages_peak: u64,
-    /// The frames that might be used when the record was written.
-    pub frames_budget: u64,
-    /// The most frames that were used at a time.
-    pub frames_peak: u64,
-    /// The most memory that was resident at a time and not managed, without what files back:
-    /// stacks, shared memory, and everything of programs that could not be managed.
-    pub unmanaged_bytes: u64,
-    /// Address space under management.
-    pub managed_bytes: u64,
-    /// The most memory that the engine itself had, beside the frames.
-    pub engine_bytes: u64,
-    /// Bytes read from the store.
-    pub bytes_read: u64,
-    /// Bytes written to the store.
-    pub bytes_written: u64,
-    /// From the first to the last moment, in seconds.
-    pub elapsed_s: f64,
-    /// Time threads spent waiting for their faults, in seconds.
-    pub stall_s: f64,
-    /// Time the engine worked, in seconds.
-    pub engine_s: f64,
-    /// Transfers that failed.
-    pub store_errors: u64,
-    /// How long faults took to serve, by kind.
-    pub latency: Latencies,
-    /// How many pages a read moved.
-    pub page_in_cluster_pages: Histogram,
-    /// How many pages a write moved.
-    pub page_out_cluster_pages: Histogram,
+macro_rules! quantity {
+    (Nanoseconds) => {
+        Nanoseconds
+    };
+    ($unit:ident) => {
+        u64
+    };
 }
 
-/// How long faults took from their message to their resolution.
+macro_rules! define_statistics {
+    ($({ $(#[doc = $meaning:literal])+ $name:ident $variant:ident $unit:ident $kind:ident
+         $field:literal })*) => {
+        /// Counts of one process or of all: those of the table of
+        /// [counters](tidemark_core::counters!), and what is no counter.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct Statistics {
+            $($(#[doc = $meaning])+ #[serde(rename = $field)] pub $name: quantity!($unit),)*
+            /// From the first to the last moment, in seconds.
+            pub elapsed_s: f64,
+            /// The times that faults took to serve, by kind.
+            pub latency: Latencies,
+            /// The number of pages that a read moved.
+            pub page_in_cluster_pages: Histogram,
+            /// The number of pages that a write moved.
+            pub page_out_cluster_pages: Histogram,
+        }
+
+        impl Statistics {
+            /// The counts, by counter, and nothing else.
+            pub fn of_counts(count: impl Fn(Counter) -> u64) -> Statistics {
+                Statistics {
+                    $($name: count(Counter::$variant).into(),)*
+                    ..Statistics::default()
+                }
+            }
+
+            /// The count of one counter; `None` of one that is not in the record of a run.
+            pub fn get(&self, counter: Counter) -> Option<u64> {
+                match counter {
+                    $(Counter::$variant => Some(self.$name.into()),)*
+                    _ => None,
+                }
+            }
+
+            /// Adds the counts of `other`.
+            ///
+            /// - Leaves: `elapsed_s` and the counters whose total is measured as they are.
+            ///   Processes come and go, so that the sum over all that ever were would mean
+            ///   nothing; the caller knows the true ones.
+            pub fn add(&mut self, other: &Statistics) {
+                $(if is_added(Kind::$kind) {
+                    self.$name += other.$name;
+                })*
+                self.latency.soft.add(&other.latency.soft);
+                self.latency.zero_fill.add(&other.latency.zero_fill);
+                self.latency.page_in.add(&other.latency.page_in);
+                self.page_in_cluster_pages.add(&other.page_in_cluster_pages);
+                self.page_out_cluster_pages
+                    .add(&other.page_out_cluster_pages);
+            }
+        }
+    };
+}
+
+tidemark_core::counters! { run define_statistics }
+
+/// True if the total over processes is the sum.
+fn is_added(kind: Kind) -> bool {
+    match kind {
+        Kind::Sum | Kind::Level | Kind::Peak => true,
+        Kind::MeasuredLevel | Kind::MeasuredPeak => false,
+    }
+}
+
+/// A time that stands in files as seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "f64", into = "f64")]
+pub struct Nanoseconds(pub u64);
+
+impl Nanoseconds {
+    /// The time in seconds.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl From<u64> for Nanoseconds {
+    fn from(ns: u64) -> Nanoseconds {
+        Nanoseconds(ns)
+    }
+}
+
+impl From<Nanoseconds> for u64 {
+    fn from(time: Nanoseconds) -> u64 {
+        time.0
+    }
+}
+
+impl From<f64> for Nanoseconds {
+    fn from(seconds: f64) -> Nanoseconds {
+        Nanoseconds((seconds * 1e9).round() as u64)
+    }
+}
+
+impl From<Nanoseconds> for f64 {
+    fn from(time: Nanoseconds) -> f64 {
+        time.seconds()
+    }
+}
+
+impl std::ops::AddAssign for Nanoseconds {
+    fn add_assign(&mut self, other: Nanoseconds) {
+        self.0 += other.0;
+    }
+}
+
+/// The times of faults from their message to their resolution.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latencies {
@@ -154,7 +199,7 @@ pub struct Latencies {
     pub page_in: Latency,
 }
 
-/// How long faults of one kind took.
+/// The times of faults of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Latency {
@@ -202,44 +247,6 @@ impl RunRecord {
 }
 
 impl Statistics {
-    /// Adds the counts of `other`.
-    ///
-    /// - Leaves: `frames_budget`, `frames_peak`, `unmanaged_bytes`, `managed_bytes`, `engine_bytes`
-    ///   and `elapsed_s` as they are. Processes come and go, so that the sum over all that ever
-    ///   were would mean nothing; the caller knows the true ones.
-    pub fn add(&mut self, other: &Statistics) {
-        self.page_ins += other.page_ins;
-        self.page_outs += other.page_outs;
-        self.page_in_requests += other.page_in_requests;
-        self.page_out_requests += other.page_out_requests;
-        self.soft_faults += other.soft_faults;
-        self.zero_fills += other.zero_fills;
-        self.cow_faults += other.cow_faults;
-        self.page_in_faults += other.page_in_faults;
-        self.spurious_faults += other.spurious_faults;
-        self.read_ahead_used += other.read_ahead_used;
-        self.read_ahead_wasted += other.read_ahead_wasted;
-        self.clean_drops += other.clean_drops;
-        self.zero_pages += other.zero_pages;
-        self.adopted_pages += other.adopted_pages;
-        self.refusals += other.refusals;
-        self.setbacks += other.setbacks;
-        self.pinned_pages += other.pinned_pages;
-        self.pinned_pages_peak += other.pinned_pages_peak;
-        self.over_budget_pages_peak += other.over_budget_pages_peak;
-        self.bytes_read += other.bytes_read;
-        self.bytes_written += other.bytes_written;
-        self.stall_s += other.stall_s;
-        self.engine_s += other.engine_s;
-        self.store_errors += other.store_errors;
-        self.latency.soft.add(&other.latency.soft);
-        self.latency.zero_fill.add(&other.latency.zero_fill);
-        self.latency.page_in.add(&other.latency.page_in);
-        self.page_in_cluster_pages.add(&other.page_in_cluster_pages);
-        self.page_out_cluster_pages
-            .add(&other.page_out_cluster_pages);
-    }
-
     /// Pages a read moved, on average.
     pub fn page_in_cluster_mean(&self) -> f64 {
         self.page_ins as f64 / self.page_in_requests.max(1) as f64

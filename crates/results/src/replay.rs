@@ -5,41 +5,42 @@
 //! in seconds.
 
 use serde::{Deserialize, Serialize};
+use tidemark_core::counters::Counter;
 
 use crate::analysis::{csv_field, csv_option, from_json, to_json};
 
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.replay.v1";
 
-/// What `tidemark replay` finds.
+/// The findings of `tidemark replay`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayRecord {
     /// The layout: [`SCHEMA`].
     pub schema: String,
     /// The version of the command that wrote the record.
     pub tidemark: String,
-    /// What ran. With copies, each stands here once.
+    /// The traces that ran. With copies, each stands here once.
     pub traces: Vec<ReplayTrace>,
-    /// How many copies of each ran at the same time.
+    /// The number of copies of each that ran at the same time.
     pub copies: u32,
     /// The size of a page in bytes.
     pub page_bytes: u64,
-    /// How many pages all programs use together, those of each process counted apart.
+    /// The number of pages that all programs use together, those of each process counted apart.
     pub footprint_pages: u64,
     /// The machine beside its memory.
     pub machine: ReplayMachine,
     /// A run for each system and size of memory.
     pub runs: Vec<Run>,
-    /// What the optimum takes for granted.
+    /// The assumptions of the optimum.
     pub optimum: String,
-    /// What may surprise a reader of the numbers.
+    /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
 }
 
 /// A trace that was replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayTrace {
-    /// What the program is called: the name of the trace's file.
+    /// The name of the program: the name of the trace's file.
     pub name: String,
     /// The program and its arguments, where the trace has them.
     pub command: Vec<String>,
@@ -47,18 +48,18 @@ pub struct ReplayTrace {
     pub records: u64,
     /// Pages used, those of each process counted apart.
     pub pages: u64,
-    /// How many processes it has.
+    /// The number of processes it has.
     pub processes: u64,
-    /// Whether it says what is mapped where, so that files are told from other memory.
+    /// True if it tells the mappings, so that files are told from other memory.
     pub has_mappings: bool,
 }
 
 /// The machine that runs were made on, beside its memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayMachine {
-    /// How many processors it has.
+    /// The number of processors it has.
     pub processors: u32,
-    /// Who runs next: `round-robin` or `fair`.
+    /// The scheduler: `round-robin` or `fair`.
     pub scheduler: String,
     /// The longest turn while others wait, in milliseconds.
     pub quantum_ms: u64,
@@ -68,92 +69,79 @@ pub struct ReplayMachine {
     pub file_disk: Option<String>,
     /// Memory that programs can't have, in bytes.
     pub wired_bytes: u64,
-    /// Where random numbers started.
+    /// The seed of random numbers.
     pub seed: u64,
 }
 
-/// What the programs came to on one system in one size of memory.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Run {
-    /// The system.
-    pub system: String,
-    /// The policy that was in force.
-    pub policy: String,
-    /// The load control that was in force.
-    pub load: String,
-    /// The size of memory.
-    pub memory_bytes: u64,
-    /// From the start of the first program to the end of the last.
-    pub elapsed_s: f64,
-    /// What processors did, added up over them.
-    pub processor: ProcessorUse,
-    /// Pages read from disks, read-ahead included.
-    pub page_ins: u64,
-    /// Pages written to disks.
-    pub page_outs: u64,
-    /// Requests that reads took.
-    pub page_in_requests: u64,
-    /// Requests that writes took.
-    pub page_out_requests: u64,
-    /// Of the pages read, those from the swap store.
-    pub swap_ins: u64,
-    /// Of the pages written, those to the swap store.
-    pub swap_outs: u64,
-    /// Of the pages read, those of files.
-    pub file_ins: u64,
-    /// Of the pages written, those of files.
-    pub file_outs: u64,
-    /// Faults on pages that were in memory, unmapped.
-    pub soft_faults: u64,
-    /// First touches that were answered with zeros.
-    pub zero_fills: u64,
-    /// Private copies made by a write to a shared page.
-    pub copies: u64,
-    /// Pages that were touched while they were on their way out, and stayed.
-    pub reactivations: u64,
-    /// Pages read ahead that were then used.
-    pub read_ahead_used: u64,
-    /// Pages read ahead that left again unused.
-    pub read_ahead_wasted: u64,
-    /// Pages that left without a write because their pager had them.
-    pub clean_drops: u64,
-    /// The most frames that were in use at a time.
-    #[serde(default)]
-    pub frames_peak: u64,
-    /// Choices of the policy that were turned down.
-    pub refusals: u64,
-    /// Of the pages written to swap, those of files whose pagers could get no frame.
-    #[serde(default)]
-    pub double_paged: u64,
-    /// Faults that had to wait for a free frame.
-    pub stalls: u64,
-    /// Frames the policy asked about.
-    pub questions: u64,
-    /// Messages to pagers.
-    pub messages: u64,
-    /// Changes of a processor from one process to another.
-    pub switches: u64,
-    /// The most memory that chains of the reverse map took, in bytes.
-    pub reverse_map_bytes_max: u64,
-    /// Uses of pages that the trace does not say are mapped; they were let pass.
-    pub irregular: u64,
-    /// The fewest page-ins any policy could have had; [`ReplayRecord::optimum`] says how.
-    pub optimal_page_ins: u64,
-    /// Page-ins over the optimum's; `None` where it has none and the run has some.
-    pub over_optimal: Option<f64>,
-    /// How evenly programs were slowed down, from 1 (all alike) to one over their number: Jain's
-    /// index of their processor time over their time from start to end.
-    pub fairness: f64,
-    /// The programs.
-    pub programs: Vec<ProgramRun>,
-    /// The disks: swap, and files if those are on another.
-    pub disks: Vec<DiskRun>,
-    /// The run over time, if that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_line: Option<TimeLine>,
+macro_rules! define_run {
+    ($({ $(#[doc = $meaning:literal])+ $name:ident $variant:ident $unit:ident $kind:ident
+         $field:literal })*) => {
+        /// The results of the programs on one system in one size of memory.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        pub struct Run {
+            /// The system.
+            pub system: String,
+            /// The policy that was in force.
+            pub policy: String,
+            /// The load control that was in force.
+            pub load: String,
+            /// The size of memory.
+            pub memory_bytes: u64,
+            /// From the start of the first program to the end of the last.
+            pub elapsed_s: f64,
+            /// The use of processors, added up over them.
+            pub processor: ProcessorUse,
+            $($(#[doc = $meaning])+ #[serde(rename = $field, default)] pub $name: u64,)*
+            /// The fewest page-ins any policy could have had; [`ReplayRecord::optimum`] says how.
+            pub optimal_page_ins: u64,
+            /// Page-ins over the optimum's; `None` where it has none and the run has some.
+            pub over_optimal: Option<f64>,
+            /// The evenness with which programs were slowed down, from 1 (all alike) to one over
+            /// their number: Jain's index of their processor time over their time from start to
+            /// end.
+            pub fairness: f64,
+            /// The programs.
+            pub programs: Vec<ProgramRun>,
+            /// The disks: swap, and files if those are on another.
+            pub disks: Vec<DiskRun>,
+            /// The run over time, if that was asked for.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub time_line: Option<TimeLine>,
+        }
+
+        impl Run {
+            /// The counts, by counter, and nothing else.
+            pub fn of_counts(count: impl Fn(Counter) -> u64) -> Run {
+                Run {
+                    $($name: count(Counter::$variant),)*
+                    ..Run::default()
+                }
+            }
+
+            /// The count of one counter; `None` of one that is not in the record of a replay.
+            pub fn get(&self, counter: Counter) -> Option<u64> {
+                match counter {
+                    $(Counter::$variant => Some(self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
 }
 
-/// What processors did, in seconds, added up over them.
+tidemark_core::counters! { replay define_run }
+
+/// Counters that are no columns of the table: it was settled without them.
+const NO_COLUMNS: [Counter; 2] = [Counter::FramesPeak, Counter::DoublePaged];
+
+/// The counters that are columns of the table, in its order.
+fn columns() -> impl Iterator<Item = Counter> {
+    let is_column =
+        |counter: &Counter| counter.replay_name().is_some() && !NO_COLUMNS.contains(counter);
+    Counter::ALL.into_iter().filter(is_column)
+}
+
+/// The use of processors, in seconds, added up over them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessorUse {
     /// In programs.
@@ -166,14 +154,14 @@ pub struct ProcessorUse {
     pub policy_s: f64,
 }
 
-/// What became of one program: sums over its processes.
+/// The outcome of one program: sums over its processes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRun {
     /// Its name.
     pub name: String,
-    /// When its first process started.
+    /// The time at which its first process started.
     pub start_s: f64,
-    /// When its last process ended.
+    /// The time at which its last process ended.
     pub end_s: f64,
     /// On a processor, in the program itself.
     pub user_s: f64,
@@ -199,10 +187,10 @@ pub struct ProgramRun {
     pub killed: u64,
 }
 
-/// What a disk was asked for.
+/// The requests made to a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DiskRun {
-    /// What it serves: `swap`, `files`, or `swap and files`.
+    /// The use it serves: `swap`, `files`, or `swap and files`.
     pub name: String,
     /// Requests to read.
     pub reads: u64,
@@ -255,12 +243,11 @@ impl ReplayRecord {
 
     /// The runs, a line each.
     pub fn to_csv(&self) -> String {
-        let mut text = String::from(
-            "system,policy,load,memory_bytes,elapsed_s,user_s,system_s,idle_s,policy_s,page_ins,\
-             page_outs,page_in_requests,page_out_requests,swap_ins,swap_outs,file_ins,file_outs,\
-             soft_faults,zero_fills,copies,reactivations,read_ahead_used,read_ahead_wasted,\
-             clean_drops,refusals,stalls,questions,messages,switches,reverse_map_bytes_max,\
-             irregular,optimal_page_ins,over_optimal,fairness\n",
+        let counts: Vec<&str> = columns().filter_map(Counter::replay_name).collect();
+        let mut text = format!(
+            "system,policy,load,memory_bytes,elapsed_s,user_s,system_s,idle_s,policy_s,{},\
+             optimal_page_ins,over_optimal,fairness\n",
+            counts.join(","),
         );
         for run in &self.runs {
             text.push_str(&run.to_csv());
@@ -275,32 +262,9 @@ impl Run {
         let used = &self.processor;
         let times = [used.user_s, used.system_s, used.idle_s, used.policy_s];
         let times = times.map(|time| time.to_string());
-        let counts = [
-            self.page_ins,
-            self.page_outs,
-            self.page_in_requests,
-            self.page_out_requests,
-            self.swap_ins,
-            self.swap_outs,
-            self.file_ins,
-            self.file_outs,
-            self.soft_faults,
-            self.zero_fills,
-            self.copies,
-            self.reactivations,
-            self.read_ahead_used,
-            self.read_ahead_wasted,
-            self.clean_drops,
-            self.refusals,
-            self.stalls,
-            self.questions,
-            self.messages,
-            self.switches,
-            self.reverse_map_bytes_max,
-            self.irregular,
-            self.optimal_page_ins,
-        ];
-        let counts = counts.map(|count| count.to_string());
+        let counts = columns().filter_map(|counter| self.get(counter));
+        let counts = counts.chain([self.optimal_page_ins]);
+        let counts: Vec<String> = counts.map(|count| count.to_string()).collect();
         format!(
             "{},{},{},{},{},{},{}\n",
             names.join(","),
@@ -315,8 +279,8 @@ impl Run {
 }
 
 impl ProgramRun {
-    /// How much longer the program took than its work: its time from start to end over its time
-    /// on processors. 1 for a program that never waited.
+    /// The factor by which the program took longer than its work: its time from start to end over
+    /// its time on processors. 1 for a program that never waited.
     pub fn slow_down(&self) -> f64 {
         (self.end_s - self.start_s) / (self.user_s + self.system_s).max(1e-9)
     }

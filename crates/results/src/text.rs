@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::record::{Ending, PAGE_BYTES, ProcessRecord, RunRecord, Statistics};
 
-/// How many processes the table shows one by one; the rest are summed up in one line.
+/// The number of processes that the table shows one by one; the rest are summed up in one line.
 const PROCESSES_SHOWN: usize = 12;
 
 /// Rules around the head of a table, and none between rows.
@@ -129,12 +129,12 @@ fn row(name: String, end: String, statistics: &Statistics) -> Vec<String> {
         name,
         end,
         format!("{:.2}", statistics.elapsed_s),
-        format!("{:.2}", statistics.stall_s),
+        format!("{:.2}", statistics.stall_ns.seconds()),
         count(statistics.page_ins),
         count(statistics.page_outs),
         bytes(statistics.frames_peak * PAGE_BYTES),
         bytes(statistics.frames_budget * PAGE_BYTES),
-        bytes(statistics.unmanaged_bytes),
+        bytes(statistics.unmanaged_bytes_peak),
         count(statistics.soft_faults),
         count(statistics.zero_fills),
         count(statistics.cow_faults),

@@ -23,21 +23,22 @@ use crate::hooks::{keeping_errno, lock_forks, unlock_forks};
 use crate::thread::block_signals;
 use crate::{REQUESTS, filters, is_in_thread, system_call};
 
-/// What `unshare` does only for a process of one thread, ...
+/// The flags that `unshare` takes only for a process of one thread, ...
 const UNSHARE_ALONE: c_long =
     (libc::CLONE_NEWUSER | libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_VM) as c_long;
 /// ... and what `setns` does.
 const SETNS_ALONE: c_long = USERS | CLONE_NEWTIME;
-/// Who has another namespace for the processes it makes can't make threads. So that comes last.
+/// The last flag: a process that has another namespace for those it makes can't make threads. So
+/// that comes last.
 const LAST: c_long = libc::CLONE_NEWPID as c_long;
 const USERS: c_long = libc::CLONE_NEWUSER as c_long;
 const CLONE_NEWTIME: c_long = 0x80;
 
-/// How long the engine's threads may take to end.
+/// The time that the engine's threads may take to end.
 const GONE_LIMIT: Duration = Duration::from_secs(2);
-/// How often that is looked at.
+/// The pause between two looks at that.
 const GONE_PAUSE: Duration = Duration::from_micros(20);
-/// How much of the stack below is used while the engine is away, at most.
+/// The most of the stack below that is used while the engine is away, in bytes.
 const STACK_BYTES: usize = 16 << 10;
 /// `NS_GET_NSTYPE` of the kernel's `include/uapi/linux/nsfs.h`, ...
 const GET_KIND: libc::Ioctl = 0xb703;
@@ -150,7 +151,7 @@ fn in_two(flags: c_long, call: impl Fn(c_long) -> c_long) -> c_long {
     call(flags & LAST)
 }
 
-/// What kind of namespace a file is of; zero if it is none.
+/// The kind of namespace of a file; zero if it is none.
 fn kind_of(file: c_long) -> c_long {
     keeping_errno(|| {
         // SAFETY: asks about a file of whatever kind, and takes no pointer.
@@ -159,7 +160,8 @@ fn kind_of(file: c_long) -> c_long {
     })
 }
 
-/// Whether the process behind a descriptor is in the same namespace of processes as this one.
+/// Returns true if the process behind a descriptor is in the same namespace of processes as this
+/// one.
 fn has_our_processes(file: c_long) -> bool {
     keeping_errno(|| {
         // SAFETY: asked about only, whatever it is.
@@ -170,8 +172,8 @@ fn has_our_processes(file: c_long) -> bool {
     })
 }
 
-/// Whether this thread can make threads: not if the processes that it makes are to be in another
-/// namespace.
+/// Returns true if this thread can make threads: not if the processes that it makes are to be in
+/// another namespace.
 fn can_make_threads() -> bool {
     keeping_errno(|| {
         let (own, made) = (own_space(GET_PROCESSES), own_space(GET_PROCESSES_MADE));
@@ -270,7 +272,7 @@ impl Away {
 
 impl Drop for Away {
     fn drop(&mut self) {
-        // SAFETY: the threads that used the berths have gone.
+        // SAFETY: the threads that used the stack slots have gone.
         let started = unsafe { crate::start_threads(crate::run_engine_again) };
         if let Err(error) = started {
             say(&format!(

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tidemark_live::engine::AWAKE_NS;
 use tidemark_live::sys::ring::Watch;
 
-/// How often a thread looks in between two looks at the clock.
+/// The number of looks of a thread between two looks at the clock.
 const LOOKS: u32 = 32;
 
 /// Watches the store of this process's engine for [`AWAKE_NS`]. Answers whether it has finished

@@ -21,7 +21,8 @@ const FOLDED: &[u8] = b"TIDEMARK_FOLDED=";
 /// Our variables begin with this.
 const OURS: &[u8] = b"TIDEMARK_";
 const SEPARATOR: u8 = 0x1f;
-/// What Valgrind sets for itself. It sets it anew for a program that this one executes.
+/// The variables that Valgrind sets for itself. It sets it anew for a program that this one
+/// executes.
 const VALGRIND: [&[u8]; 4] = [
     b"VALGRIND_LIB",
     b"VALGRIND_LAUNCHER",
@@ -30,16 +31,16 @@ const VALGRIND: [&[u8]; 4] = [
 ];
 /// Valgrind's own libraries, which it preloads.
 const VALGRIND_PRELOADS: &[u8] = b"vgpreload_";
-/// Where Debian's Valgrind looks for libraries, too.
+/// The folder in which Debian's Valgrind looks for libraries, too.
 const VALGRIND_LIBRARIES: &[u8] = b"/usr/lib/debug";
-/// How many variables there may be.
+/// The most variables that there may be.
 const VARIABLES_MAX: usize = 4096;
 /// The size of what is folded: several paths.
 const FOLDED_BYTES: usize = 8192;
 /// The size of all strings together that are put side by side.
 const STRINGS_BYTES: usize = 128 << 10;
 
-/// Where the environment stands from then on.
+/// The environment from then on.
 struct Room {
     /// Ends with a null.
     places: [*const c_char; VARIABLES_MAX + 1],
@@ -63,12 +64,12 @@ unsafe extern "C" {
     static mut environ: *const *const c_char;
 }
 
-/// Whether this process is in step, or is recorded to be compared with one that is.
+/// Returns true if this process is in step, or is recorded to be compared with one that is.
 pub(crate) fn is_in_step() -> bool {
     is_set(c"TIDEMARK_IN_STEP")
 }
 
-/// Whether a supervisor waits for this process.
+/// Returns true if there is a supervisor that waits for this process.
 pub(crate) fn is_live() -> bool {
     is_set(c"TIDEMARK_CONTROL")
 }
@@ -108,7 +109,7 @@ pub(crate) unsafe fn unfold() {
     }
 }
 
-/// Whether Valgrind runs this process: it has preloaded a library of its own.
+/// Returns true if Valgrind runs this process: it has preloaded a library of its own.
 pub(crate) fn is_under_valgrind() -> bool {
     // SAFETY: the answer is a string or null, and stays what it is.
     let preloads = unsafe { libc::getenv(c"LD_PRELOAD".as_ptr()) };
@@ -211,7 +212,7 @@ impl Room {
     }
 }
 
-/// Whether a variable is ours, and not the same on both sides by itself.
+/// Returns true if a variable is ours, and not the same on both sides by itself.
 fn is_ours(name: &[u8]) -> bool {
     let both = [control::IN_STEP, control::POOL];
     name.starts_with(OURS) && !both.iter().any(|both| both.as_bytes() == name)
@@ -249,7 +250,7 @@ unsafe fn cut_valgrind(place: *mut c_char, start: usize, end: usize) -> bool {
     kept > 0
 }
 
-/// Whether a library or a folder is one that Valgrind puts in such a list.
+/// Returns true if a library or a folder is one that Valgrind puts in such a list.
 fn is_valgrinds(part: &[u8]) -> bool {
     let file = part.rsplit(|&byte| byte == b'/').next();
     part == VALGRIND_LIBRARIES || file.is_some_and(|file| file.starts_with(VALGRIND_PRELOADS))

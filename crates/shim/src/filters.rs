@@ -27,10 +27,10 @@ const FOR_ALL: c_long = libc::SECCOMP_FILTER_FLAG_TSYNC as c_long;
 const FOR_ALL_ERROR: c_long = libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH as c_long;
 const ASK_LIMIT: Duration = Duration::from_secs(5);
 
-/// Whether some thread of this process, or of one that it was forked from, has a filter.
+/// True if a thread of this process, or of one that it was forked from, has a filter.
 static IS_FILTERED: AtomicBool = AtomicBool::new(false);
 
-/// Whether nothing of ours may make system calls on the program's threads.
+/// Returns true if nothing of ours may make system calls on the program's threads.
 pub(crate) fn are_set() -> bool {
     IS_FILTERED.load(Ordering::Relaxed)
 }
@@ -99,7 +99,7 @@ fn setting(call: impl FnOnce() -> c_long) -> c_long {
     answer
 }
 
-/// Whether the program has this thread alone.
+/// Returns true if the program has this thread alone.
 fn is_program_alone() -> bool {
     // Who is filtered already can't ask.
     !are_set() && keeping_errno(|| REQUESTS.ask(Ask::IsAlone, ASK_LIMIT)) == Some(1)

@@ -37,8 +37,8 @@ type Start = extern "C" fn(*mut c_void) -> c_int;
 type Clone =
     unsafe extern "C" fn(Start, *mut c_void, c_int, *mut c_void, usize, usize, usize) -> c_int;
 
-/// What a cloned child is to do once it has an engine.
-struct Errand {
+/// The work of a cloned child once it has an engine.
+struct CloneStart {
     start: Start,
     argument: *mut c_void,
 }
@@ -75,22 +75,28 @@ pub unsafe extern "C" fn clone(
         };
     }
     // The child has a copy of this stack, and finds it at the same address.
-    let mut errand = Errand { start, argument };
-    let errand = (&raw mut errand).cast();
-    // SAFETY: as above; `run_errand` takes what it is given.
+    let mut clone_start = CloneStart { start, argument };
+    let clone_start = (&raw mut clone_start).cast();
+    // SAFETY: as above; `run_clone_start` takes what it is given.
     let call = || unsafe {
         original(
-            run_errand, stack, flags, errand, parent_id, variables, child_id,
+            run_clone_start,
+            stack,
+            flags,
+            clone_start,
+            parent_id,
+            variables,
+            child_id,
         ) as c_long
     };
     around_fork(call) as c_int
 }
 
-extern "C" fn run_errand(errand: *mut c_void) -> c_int {
+extern "C" fn run_clone_start(clone_start: *mut c_void) -> c_int {
     hooks::resume_child();
     // SAFETY: `clone` above made it, and waits in the parent's copy only.
-    let errand = unsafe { errand.cast::<Errand>().read() };
-    (errand.start)(errand.argument)
+    let clone_start = unsafe { clone_start.cast::<CloneStart>().read() };
+    (clone_start.start)(clone_start.argument)
 }
 
 /// A system call that copies this process, and comes back in both.
@@ -134,8 +140,8 @@ pub(crate) extern "C" fn note_error(answer: c_long) -> c_long {
     answer
 }
 
-/// Whether a `clone3` with arguments at `arguments` is a fork. They are read by way of the kernel,
-/// since they may be anything; what can't be read it will refuse, too.
+/// Returns true if a `clone3` with arguments at `arguments` is a fork. They are read by way of the
+/// kernel, since they may be anything; what can't be read it will refuse, too.
 #[cfg(target_arch = "x86_64")]
 extern "C" fn copies_memory(arguments: usize, bytes: usize) -> bool {
     use tidemark_live::sys::thread;

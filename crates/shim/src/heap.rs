@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use dlmalloc::Dlmalloc;
 use tidemark_live::sys::{PAGE, reserve};
 
-/// How large a span is ...
+/// The size of a span ...
 const SPAN_BYTES: usize = 16 << 30;
 /// ... and where there is no room for that.
 const SPAN_BYTES_LEAST: usize = 32 << 20;
 
-/// What is opened at one time, of what is used, at least. In a forked child each opening is a
-/// mapping of its own, of which there are to be few.
+/// The least part of what is used, as a divisor, that is opened at one time. In a forked child each
+/// opening is a mapping of its own, of which there are to be few.
 const OPENED_SHARE: usize = 8;
 
 /// The source of a heap's pages: one span of addresses, used from the bottom up.
 struct Span {
     start: AtomicUsize,
     next: AtomicUsize,
-    /// How far it can be used.
+    /// The end of the part that can be used.
     opened: AtomicUsize,
     end: AtomicUsize,
 }

@@ -1,4 +1,5 @@
-//! What is interposed: mappings, so that they are managed from their first touch, and forks.
+//! The calls that are interposed: mappings, so that they are managed from their first touch, and
+//! forks.
 //!
 //! `munmap`, `mremap` and `madvise` need no hooks for that: the kernel tells the engine about them,
 //! whoever calls.
@@ -15,7 +16,7 @@ use crate::{CHILD, REQUESTS, filters, own, way};
 
 /// Smaller mappings are left to the scanner: to announce one costs as much as filling it.
 const ANNOUNCED_BYTES_LEAST: usize = 128 << 10;
-/// How long a program thread waits for the engine. It goes on in any case.
+/// The time that a program thread waits for the engine. It goes on in any case.
 pub(crate) const ASK_LIMIT: Duration = Duration::from_secs(5);
 
 /// Set from the freeze to the end of the fork.
@@ -227,7 +228,7 @@ pub(crate) fn resume_child() {
         }
         unlock_forks();
         REQUESTS.set_engine(0, None);
-        // SAFETY: the parent's threads do not exist here, so that the berths are free.
+        // SAFETY: the parent's threads do not exist here, so that the stack slots are free.
         let started = unsafe { crate::start_threads(crate::run_engine_in_child) };
         if started.is_err() {
             say("a forked process can't have an engine, and is ended");
@@ -299,14 +300,14 @@ fn touch_control_blocks() {
     });
 }
 
-/// How much of the C library's `struct pthread` lies before its list of robust locks, at most, ...
+/// The most bytes of the C library's `struct pthread` that lie before its list of robust locks, ...
 const BLOCK_BYTES_BEFORE_LIST: usize = 0x300;
 /// ... and from it on: `struct pthread` is smaller than a page in all.
 const BLOCK_BYTES_FROM_LIST: usize = 0x600;
 
 /// The size of the C library's `struct _IO_FILE_plus` with its lock beside it, at least.
 const STREAM_BYTES: usize = 232;
-/// Where a stream points to its lock.
+/// The offset at which a stream points to its lock.
 const STREAM_LOCK_AT: usize = 136;
 
 /// Reads and writes back one byte, without changing it.

@@ -1,4 +1,4 @@
-//! Where the libraries of a program in step lie.
+//! The places of the libraries of a program in step.
 //!
 //! Programs hash addresses of what lies in their libraries. In step a program is run once to learn
 //! where they are, and the recorder puts them there (`recorder/place.c`). Addresses are not drawn
@@ -16,7 +16,7 @@ use tidemark_live::control;
 /// More than is ever free between two libraries, and than a program loads later.
 const HELD_BYTES: usize = 1 << 30;
 
-/// Where the layout is to be written at the program's end.
+/// The file to which the layout is to be written at the program's end.
 static WANTED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// The addresses that the program's next mappings will get.

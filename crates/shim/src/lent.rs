@@ -1,4 +1,4 @@
-//! What is interposed for memory that is lent to the kernel without a hold on it.
+//! The calls interposed for memory that is lent to the kernel without a hold on it.
 //!
 //! A page that the kernel holds for input or output can't be moved, and the engine sees that. But
 //! the pages that `vmsplice` puts into a pipe, and those of sends without a copy, are only looked
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn setsockopt(
     unsafe { libc::syscall(libc::SYS_setsockopt, socket, level, name, value, bytes) as c_int }
 }
 
-/// Whether `file` is a pipe that can be written to.
+/// Returns true if `file` is a pipe that can be written to.
 fn takes_in(file: c_int) -> bool {
     // SAFETY: a C struct of integers, for which zeros are a value.
     let mut found: libc::stat = unsafe { std::mem::zeroed() };

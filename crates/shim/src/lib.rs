@@ -54,59 +54,60 @@ use tidemark_live::sys::uffd::OpenError;
 use tidemark_live::sys::{files, futex, memory, signal};
 
 use crate::awake::finishes_soon;
-use crate::thread::{Berth, Sharing};
+use crate::thread::{Sharing, StackSlot};
 
-/// What program threads ask of the engine.
+/// The requests of program threads to the engine.
 static REQUESTS: Requests = Requests::new();
 /// The thread that may fault on the engine's behalf.
 static HAND: Hand = Hand::started_by(start_hand);
 /// Held by the process's first thread, until that ends.
 static LEADER: Lifeline = Lifeline::new();
-/// How far the engine has come: see the constants.
+/// The stage of the engine: see the constants.
 static STAGE: AtomicU32 = AtomicU32::new(STARTING);
-/// What the parent's engine answered to the request to freeze: the child's record plus one.
+/// The answer of the parent's engine to the request to freeze: the child's record plus one.
 static CHILD: AtomicU64 = AtomicU64::new(0);
 /// Held by whoever uses the engine.
 static LOCK: Lock = Lock::new();
-/// Whether faults are served by the threads that meet them.
+/// True if faults are served by the threads that meet them.
 static IS_IN_THREAD: AtomicBool = AtomicBool::new(false);
-/// Whether references are recorded.
+/// True if references are recorded.
 static IS_RECORDED: AtomicBool = AtomicBool::new(false);
-/// Whether the engine logs something that must be complete when the program leaves its memory.
+/// True if the engine logs events in a log that must be complete when the program leaves its
+/// memory.
 static IS_LOGGED: AtomicBool = AtomicBool::new(false);
 /// In in-thread mode, the numbers of the engine's files: from the floor to just before this.
 static FILES_END: AtomicI32 = AtomicI32::new(0);
 static PLACE: Place = Place {
     setup: UnsafeCell::new(None),
     engine: UnsafeCell::new(MaybeUninit::uninit()),
-    berths: UnsafeCell::new(None),
+    stack_slots: UnsafeCell::new(None),
 };
 
 const STARTING: u32 = 0;
 const WORKING: u32 = 1;
 const ABSENT: u32 = 2;
-/// How long a process lives before it gets its helper, unless that is needed sooner: many execute
+/// The age at which a process gets its helper, unless that is needed sooner: many execute
 /// another program at once, or end.
 const HAND_AFTER: Duration = Duration::from_millis(20);
-/// How long the program waits for its engine to start.
+/// The time that the program waits for its engine to start.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// What is handed to an engine's thread, and where the engine lives.
+/// The resources handed to an engine's thread, and the place of the engine.
 struct Place {
     setup: UnsafeCell<Option<Setup>>,
     engine: UnsafeCell<MaybeUninit<Engine>>,
-    berths: UnsafeCell<Option<Berths>>,
+    stack_slots: UnsafeCell<Option<StackSlots>>,
 }
 
-/// Where the threads stand.
-struct Berths {
-    engine: Berth,
-    hand: Berth,
+/// The places of the threads.
+struct StackSlots {
+    engine: StackSlot,
+    hand: StackSlot,
 }
 
-// SAFETY: the constructor fills in `setup` and `berths` before it starts the engine's thread; from
-// then on that thread alone uses `setup` and `engine`. In a forked child there is no such thread
-// until the one that forked has started a new one.
+// SAFETY: the constructor fills in `setup` and `stack_slots` before it starts the engine's thread;
+// from then on that thread alone uses `setup` and `engine`. In a forked child there is no such
+// thread until the one that forked has started a new one.
 unsafe impl Sync for Place {}
 
 #[used]
@@ -135,7 +136,7 @@ extern "C" fn construct() {
         held.release();
     }
     if is_under_valgrind && !is_live {
-        thread::allocate_as_berths_do();
+        thread::allocate_as_stack_slots_do();
     }
     // What only stands between a recording and its program, like Valgrind's launcher, keeps its
     // own.
@@ -173,8 +174,8 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     }));
     exclude_own_data();
     let call = |what| move |error| Trouble::Call { what, error };
-    let engine = Berth::new().map_err(call("making the engine's stack"))?;
-    let hand = Berth::new().map_err(call("making a helper's stack"))?;
+    let engine = StackSlot::new().map_err(call("making the engine's stack"))?;
+    let hand = StackSlot::new().map_err(call("making a helper's stack"))?;
     let is_in_thread = setup.is_in_thread;
     IS_RECORDED.store(setup.windows.is_some(), Ordering::Relaxed);
     if setup.windows.is_some() {
@@ -186,13 +187,13 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     // SAFETY: no engine runs yet, so this thread is the only user.
     unsafe {
         *PLACE.setup.get() = Some(setup);
-        *PLACE.berths.get() = Some(Berths { engine, hand });
+        *PLACE.stack_slots.get() = Some(StackSlots { engine, hand });
     }
     IS_IN_THREAD.store(is_in_thread, Ordering::Relaxed);
     if !hooks::watch_forks() {
         return Err(call("watching for forks")(tidemark_live::sys::Errno::NOMEM));
     }
-    // SAFETY: the berths were made just now.
+    // SAFETY: the stack slots were made just now.
     unsafe { start_threads(run_engine) }.map_err(call("starting the engine's thread"))?;
     hold_lifeline();
     Ok(())
@@ -201,20 +202,21 @@ fn start(setup: Setup) -> Result<(), Trouble> {
 /// Starts the engine's thread, at `entry`, and waits until it works or has given up.
 ///
 /// # Safety
-/// The berths are filled in and free.
+/// The stack slots are filled in and free.
 unsafe fn start_threads(entry: extern "C" fn() -> !) -> Result<(), tidemark_live::sys::Errno> {
     STAGE.store(STARTING, Ordering::Release);
-    // SAFETY: nobody writes to the berths once they are made.
-    let berths = unsafe { (*PLACE.berths.get()).as_ref() }.expect("made by the constructor");
+    // SAFETY: nobody writes to the stack slots once they are made.
+    let stack_slots =
+        unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");
     if !is_in_thread() {
         // SAFETY: free, by the caller's word.
-        unsafe { berths.engine.start(entry, Sharing::Memory)? };
+        unsafe { stack_slots.engine.start(entry, Sharing::Memory)? };
         wait_for_engine();
         return Ok(());
     }
     let floor = FilesFloor::raise();
     // SAFETY: as above.
-    unsafe { berths.engine.start(entry, Sharing::Files)? };
+    unsafe { stack_slots.engine.start(entry, Sharing::Files)? };
     wait_for_engine();
     floor.lower();
     Ok(())
@@ -416,10 +418,11 @@ fn start_hand_if_due(engine: &Engine, age: Duration) {
 
 /// Starts the helper, which shares the engine's files.
 fn start_hand() {
-    // SAFETY: nobody writes to the berths once they are made.
-    let berths = unsafe { (*PLACE.berths.get()).as_ref() }.expect("made by the constructor");
+    // SAFETY: nobody writes to the stack slots once they are made.
+    let stack_slots =
+        unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");
     // SAFETY: this process has no other helper.
-    match unsafe { berths.hand.start(run_hand, Sharing::FilesAndPaths) } {
+    match unsafe { stack_slots.hand.start(run_hand, Sharing::FilesAndPaths) } {
         // From now on it counts for one of the engine's threads.
         Ok(number) => HAND.set_thread(number),
         Err(error) => {
@@ -459,7 +462,7 @@ fn rest(trouble: Option<Trouble>) -> ! {
     thread::exit()
 }
 
-/// Whether an engine can't start because of who runs the program.
+/// Returns true if an engine can't start because of who runs the program.
 fn is_for_user(trouble: &Trouble) -> bool {
     matches!(
         trouble,

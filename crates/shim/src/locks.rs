@@ -22,7 +22,7 @@ use crate::REQUESTS;
 use crate::hooks::{ASK_LIMIT, keeping_errno};
 use crate::own::visit_foreign;
 
-/// Whether the kernel locks what is mapped from now on.
+/// True if the kernel locks every mapping from now on.
 static IS_FUTURE: AtomicBool = AtomicBool::new(false);
 
 /// Interposes `mlock`.
@@ -148,7 +148,8 @@ fn lock_future(flags: MlockAllFlags) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether the kernel would let this process lock all that is mapped, the engine's memory apart.
+/// Checks that the kernel would let this process lock all that is mapped, the engine's memory
+/// apart.
 fn check_limit(maps: &mut Maps) -> Result<(), Errno> {
     let Some(limit) = getrlimit(Resource::Memlock).current else {
         return Ok(());

@@ -126,7 +126,8 @@ pub unsafe extern "C" fn mremap(
     }
 }
 
-/// Whether a mapping may not be made where it is asked for, which the error number tells then.
+/// Returns true if a mapping may not be made at the place asked for; the error number then tells
+/// why.
 pub(crate) fn refuses_place(start: usize, bytes: usize, flags: c_int) -> bool {
     let is_refused = flags & libc::MAP_FIXED != 0 && is_own(start, bytes);
     if is_refused {

@@ -14,7 +14,7 @@ use tidemark_live::requests::Ask;
 
 use crate::REQUESTS;
 
-/// How long to wait for the end of a series.
+/// The longest wait for the end of a series.
 const ASK_LIMIT: Duration = Duration::from_secs(1);
 
 type Call = unsafe extern "C" fn(usize, usize, *mut libc::cpu_set_t) -> c_int;

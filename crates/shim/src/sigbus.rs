@@ -4,22 +4,23 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidemark_live::engine::Told;
+use tidemark_live::engine::FaultOutcome;
 use tidemark_live::sys::socket;
 
 use crate::awake::finishes_soon;
 use crate::{REQUESTS, with_engine};
 
-/// How long a thread sleeps on the store before it looks by itself: others may have taken the
+/// The time that a thread sleeps on the store before it looks by itself: others may have taken the
 /// answer it waits for.
 const LOOK_NS: u64 = 1_000_000;
 
-/// How often a forked child without an engine touches pages that are not there yet, ...
+/// The number of times that a forked child without an engine touches pages that are not there yet,
+/// ...
 static TOUCHES_LEFT: AtomicI32 = AtomicI32::new(600_000);
 /// ... and how long it waits each time.
 const TOUCH_PAUSE: Duration = Duration::from_micros(100);
 
-/// What was to be done on the signal before: the address of a handler, or one of the constants.
+/// The action on the signal before: the address of a handler, or one of the constants.
 static BEFORE: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 
 /// Installs the handler.
@@ -47,20 +48,20 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
         wait_for_food(signal, info, context);
         return;
     }
-    let (mut told, store, watch) = with_engine(|engine| {
-        let told = engine.serve_here(address);
-        (told, engine.store_file(), engine.store_watch())
+    let (mut outcome, store, watch) = with_engine(|engine| {
+        let outcome = engine.serve_here(address);
+        (outcome, engine.store_file(), engine.store_watch())
     });
-    while let Told::Wait(token) = told {
+    while let FaultOutcome::Wait(token) = outcome {
         if !watch.is_some_and(finishes_soon) {
             // A wait that fails for any reason is a short one.
             let _ = socket::wait_readable_raw([Some(store), None, None, None], LOOK_NS);
         }
         if with_engine(|engine| engine.look_again(token)) {
-            told = Told::Touch;
+            outcome = FaultOutcome::Touch;
         }
     }
-    if told == Told::Foreign {
+    if outcome == FaultOutcome::Foreign {
         pass_on(signal, info, context);
     }
     // SAFETY: as above.

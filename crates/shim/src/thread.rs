@@ -22,20 +22,20 @@ const STACK_BYTES: usize = 512 * 1024;
 /// Room above the engine's stack for the control block and static variables of all libraries,
 /// which glibc puts at the top of a stack it is given.
 const BLOCK_BYTES: usize = 128 * 1024;
-/// How many entries of the table of dynamic variables are copied.
+/// The number of entries of the table of dynamic variables that are copied.
 const MODULES_MAX: usize = 256;
-/// How many berths a process has: its engine's, and the helper's.
-const BERTHS: u32 = 2;
+/// The number of stack slots of a process: its engine's, and the helper's.
+const STACK_SLOTS: u32 = 2;
 
-/// Where a new engine thread finds its place. Kept across forks.
-pub(crate) struct Berth {
+/// The place of a new engine thread. Kept across forks.
+pub(crate) struct StackSlot {
     /// The top of the stack for `clone`.
     stack_top: usize,
     /// The control block.
     block: usize,
 }
 
-/// What a new thread shares with its starter, besides memory. Of the rest it gets a copy.
+/// The parts that a new thread shares with its starter, besides memory. Of the rest it gets a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// Nothing else.
@@ -49,9 +49,9 @@ pub(crate) enum Sharing {
 static MEASURED_BLOCK: AtomicUsize = AtomicUsize::new(0);
 static MEASURED_TABLE: AtomicUsize = AtomicUsize::new(0);
 
-impl Berth {
-    /// Makes a berth. Must run on a thread of the program, before anything is managed.
-    pub(crate) fn new() -> Result<Berth, Errno> {
+impl StackSlot {
+    /// Makes a stack slot. Must run on a thread of the program, before anything is managed.
+    pub(crate) fn new() -> Result<StackSlot, Errno> {
         let whole = Mapping::anonymous(STACK_BYTES + BLOCK_BYTES)?;
         let start = whole.leak();
         // SAFETY: fresh memory of that size, which is never unmapped.
@@ -64,13 +64,13 @@ impl Berth {
         }
         // SAFETY: the thread that owned the block is gone.
         unsafe { adopt_table(block, MEASURED_TABLE.load(Ordering::Acquire))? };
-        Ok(Berth { stack_top, block })
+        Ok(StackSlot { stack_top, block })
     }
 
     /// Starts a thread at `entry` with every signal blocked. Answers its number.
     ///
     /// # Safety
-    /// No other thread uses the berth; `entry` never returns.
+    /// No other thread uses the stack slot; `entry` never returns.
     pub(crate) unsafe fn start(
         &self,
         entry: extern "C" fn() -> !,
@@ -98,13 +98,13 @@ impl Berth {
     }
 }
 
-/// Asks the program's allocator for what it is asked for where berths are made, and gives it back:
-/// for a recording in step, where none are.
+/// Asks the program's allocator for what it is asked for where stack slots are made, and gives it
+/// back: for a recording in step, where none are.
 ///
 /// That is the C library's table of thread-local variables for each thread that measures
 /// (`allocate_dtv` in glibc's `elf/dl-tls.c`): an entry for each library that has any, 14 to spare
 /// and two for itself.
-pub(crate) fn allocate_as_berths_do() {
+pub(crate) fn allocate_as_stack_slots_do() {
     unsafe extern "C" fn visit(
         object: *mut libc::dl_phdr_info,
         _: usize,
@@ -120,13 +120,13 @@ pub(crate) fn allocate_as_berths_do() {
     let mut modules = 0usize;
     // SAFETY: `visit` writes to `modules` alone.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut modules).cast()) };
-    for _ in 0..BERTHS {
+    for _ in 0..STACK_SLOTS {
         // SAFETY: freed at once, and not used before.
         unsafe { libc::free(std::hint::black_box(libc::calloc(modules + 16, 16))) };
     }
 }
 
-/// Whether the calling thread is one of ours.
+/// Returns true if the calling thread is one of ours.
 pub(crate) fn is_own() -> bool {
     let here = thread::thread_pointer();
     tidemark_live::sys::memory::overlaps_own(here, here + 1)

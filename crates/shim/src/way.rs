@@ -19,7 +19,7 @@ use tidemark_live::sys::{files, socket};
 use crate::hooks::ASK_LIMIT;
 use crate::{REQUESTS, filters};
 
-/// Where the socket is, for who has the root that the process began with.
+/// The path of the socket, for processes that have the root that the process began with.
 static SOCKET: OnceLock<CString> = OnceLock::new();
 /// The number of the folder; less than zero: none is lent.
 static FOLDER: AtomicI32 = AtomicI32::new(-1);

@@ -23,9 +23,9 @@ fn found_f2_registered_buffers_larger_than_memory_are_stated_and_let_be() {
     let count = |name: &str| ran.counters[name];
     let all = (20 * MIB / PAGE) as u64;
     assert!(count("frames_peak") <= 16 * 256, "{:?}", ran.counters);
-    assert!(count("pinned_peak") >= all, "{:?}", ran.counters);
+    assert!(count("pinned_pages_peak") >= all, "{:?}", ran.counters);
     // More than does not fit, and no more than that and the eighth that others need.
-    let over = count("disowned_peak");
+    let over = count("over_budget_pages_peak");
     let fitting = all - 16 * 256;
     assert!(
         (fitting..=fitting + 2 * 256 + 256).contains(&over),
@@ -39,7 +39,7 @@ fn found_f2_registered_buffers_larger_than_memory_are_stated_and_let_be() {
         "{line}"
     );
     // They have come back when they were registered no more.
-    assert!(count("disowned") < over / 2, "{:?}", ran.counters);
+    assert!(count("over_budget_pages") < over / 2, "{:?}", ran.counters);
 }
 
 #[test]
@@ -58,7 +58,11 @@ fn found_f2_a_program_in_step_ends_that_pins_all_its_memory() {
     };
     assert!(ran.status.success(), "{:?}: {}", ran.status, ran.stderr);
     let over = (4 * MIB / PAGE) as u64;
-    assert!(ran.counters["disowned_peak"] >= over, "{:?}", ran.counters);
+    assert!(
+        ran.counters["over_budget_pages_peak"] >= over,
+        "{:?}",
+        ran.counters
+    );
     let [line] = ran.lines()[..] else {
         panic!("{}", ran.stderr)
     };
@@ -117,7 +121,7 @@ fn check(words: &[u64], round: u64) {
     assert!(words.iter().enumerate().all(is_right));
 }
 
-/// Whether the kernel does what a system call asked for; else says so and ends.
+/// Tells whether the kernel did what a system call asked for; else says so and ends.
 fn permitted(what: &str, answer: libc::c_long) -> libc::c_long {
     if answer < 0 {
         let error = std::io::Error::last_os_error();

@@ -87,7 +87,7 @@ fn pages_taken_back_do_not_drive_out_what_is_taken_for_present() {
         return;
     };
     assert_paged(&ran, 4);
-    assert!(ran.counters["adopted"] > 0, "{:?}", ran.counters);
+    assert!(ran.counters["adopted_pages"] > 0, "{:?}", ran.counters);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn program_signals_itself() {
     assert!(sleeps < SIGNALS / 20, "{sleeps} sleeps");
 }
 
-/// How often the threads beside this one have gone to sleep.
+/// The number of times that the threads beside this one have gone to sleep.
 fn sleeps_of_others() -> u64 {
     // SAFETY: takes no arguments.
     let own = unsafe { libc::gettid() }.to_string();

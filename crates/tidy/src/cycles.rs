@@ -17,7 +17,7 @@ use crate::tree::Tree;
 const FILES_MAX: usize = 3;
 const SUFFIX: &str = "#cycle";
 
-/// Which files import which, by their places in the order of paths.
+/// The files that each file imports, by their places in the order of paths.
 type Imports = Vec<BTreeSet<usize>>;
 
 /// Finds circles of more than three files that are not listed, and lines of the list that are no

@@ -7,7 +7,7 @@ pub struct Finding {
     pub path: String,
     /// The line, counted from 1; 0 for the file as a whole.
     pub line: usize,
-    /// What is wrong, and what to do about it.
+    /// The fault, and the remedy.
     pub message: String,
 }
 

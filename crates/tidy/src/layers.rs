@@ -4,42 +4,69 @@
 use crate::finding::Finding;
 use crate::tree::Tree;
 
-/// What each crate may depend on, of our own. Below stands before above, so that the table itself
-/// can have no cycle; [`check`] holds it to that.
-const MAY_SEE: [(&str, &[&str]); 20] = [
+/// The crates of our own on which each crate may depend. Below stands before above, so that the
+/// table itself can have no cycle; [`check`] holds it to that.
+const MAY_SEE: &[(&str, &[&str])] = &[
     ("core", &[]),
-    ("trace", &[]),
-    ("results", &[]),
+    // For its source of random numbers alone.
+    ("trace", &["core"]),
+    // For its table of counters alone.
+    ("results", &["core"]),
     ("log", &[]),
     ("tidy", &[]),
+    ("testing", &[]),
+    ("partition", &[]),
     ("recording", &["log", "trace"]),
     ("vmufat", &[]),
     ("model", &["core"]),
-    ("pagers", &["core"]),
     ("plugin", &["core"]),
     (
         "lab",
-        &["core", "model", "pagers", "plugin", "trace", "results"],
+        &["core", "partition", "model", "plugin", "trace", "results"],
     ),
     (
         "live",
-        &["core", "pagers", "plugin", "trace", "results", "log"],
+        &["core", "partition", "plugin", "trace", "results", "log"],
     ),
-    ("hostbench", &["live", "results"]),
-    ("shim", &["core", "pagers", "live"]),
-    ("pool", &[]),
-    ("capi", &["core", "pagers", "live"]),
-    ("tui", &["results"]),
-    ("report", &["results"]),
     (
-        "python",
-        &["core", "pagers", "trace", "results", "lab", "live"],
+        "supervisor",
+        &[
+            "core",
+            "partition",
+            "live",
+            "log",
+            "recording",
+            "trace",
+            "results",
+        ],
     ),
+    ("hostbench", &["core", "supervisor", "live", "results"]),
+    (
+        "experiment",
+        &["core", "trace", "lab", "supervisor", "hostbench", "results"],
+    ),
+    (
+        "comparison",
+        &[
+            "core",
+            "trace",
+            "lab",
+            "live",
+            "supervisor",
+            "hostbench",
+            "results",
+        ],
+    ),
+    ("shim", &["core", "live"]),
+    ("pool", &[]),
+    ("outputs", &["results"]),
+    ("emulator", &["results"]),
+    ("report", &["results"]),
+    ("python", &["core", "trace", "results", "lab", "live"]),
     (
         "cli",
         &[
             "core",
-            "pagers",
             "plugin",
             "trace",
             "results",
@@ -48,21 +75,66 @@ const MAY_SEE: [(&str, &[&str]); 20] = [
             "lab",
             "live",
             "hostbench",
+            "supervisor",
+            "experiment",
+            "comparison",
+            "outputs",
+            "emulator",
             "vmufat",
-            "tui",
             "report",
         ],
     ),
 ];
 
 /// Crates that depend on nothing: they run on bare machines.
-const ALONE: [&str; 2] = ["core", "vmufat"];
+const ALONE: [&str; 3] = ["core", "partition", "vmufat"];
 
-/// Finds dependencies that point up or sideways, and any at all where there may be none.
+/// The page that describes the crates.
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
+
+/// Finds dependencies that point up or sideways, and any at all where there may be none; and crates
+/// that are in the table or in the description and not in the tree, or the other way round.
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    tree.crates()
+    let crates: Vec<&str> = tree.crates().collect();
+    let mut findings: Vec<Finding> = crates
+        .iter()
         .flat_map(|name| check_crate(tree, name))
-        .collect()
+        .collect();
+    if let Some(text) = tree.text(ARCHITECTURE) {
+        findings.extend(check_description(text, &crates));
+    }
+    findings
+}
+
+/// Compares the rows of the description with the crates that there are.
+fn check_description(text: &str, crates: &[&str]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut told = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let row = line
+            .strip_prefix("| `")
+            .and_then(|rest| rest.split_once("` | "));
+        // Rows of other tables have no third column of crates, or name no crate.
+        let Some((name, _)) = row.filter(|(_, rest)| rest.matches(" | ").count() == 1) else {
+            continue;
+        };
+        let is_known = MAY_SEE.iter().any(|(known, _)| *known == name);
+        if crates.contains(&name) {
+            told.push(name);
+        } else if is_known {
+            let message = format!("there is no crate `{name}`");
+            findings.push(Finding::new(ARCHITECTURE, index + 1, message));
+        }
+    }
+    for name in crates.iter().filter(|name| !told.contains(name)) {
+        let message = format!("`{name}` has no row in the table of crates");
+        findings.push(Finding::new(ARCHITECTURE, 0, message));
+    }
+    for (name, _) in MAY_SEE.iter().filter(|(name, _)| !crates.contains(name)) {
+        let message = format!("`{name}` has a place, and is no crate");
+        findings.push(Finding::new("crates/tidy/src/layers.rs", 0, message));
+    }
+    findings
 }
 
 fn check_crate(tree: &Tree, name: &str) -> Vec<Finding> {
@@ -181,5 +253,26 @@ mod tests {
             []
         );
         assert_eq!(findings("newcomer", "[package]\n").len(), 1);
+    }
+
+    #[test]
+    fn a_crate_without_a_description_and_one_that_is_only_described_are_found() {
+        let mut tree = Tree::default();
+        for (name, _) in MAY_SEE.iter().filter(|(name, _)| *name != "pool") {
+            tree.add(&format!("crates/{name}/Cargo.toml"), "");
+        }
+        let row = |name: &str| format!("| `{name}` | holds | nothing |\n");
+        let rows: String = MAY_SEE.iter().map(|(name, _)| row(name)).collect();
+        tree.add(ARCHITECTURE, &rows.replace(&row("trace"), &row("seam")));
+        let told: Vec<String> = check(&tree)
+            .into_iter()
+            .map(|found| found.message)
+            .collect();
+        let expected = [
+            "there is no crate `pool`",
+            "`trace` has no row in the table of crates",
+            "`pool` has a place, and is no crate",
+        ];
+        assert_eq!(told, expected);
     }
 }

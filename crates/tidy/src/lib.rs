@@ -4,16 +4,19 @@
 //! crate may see which), [`safety`] (where `unsafe` may stand), [`sizes`] (files, functions,
 //! lines), [`names`] (words that say nothing), [`core`](mod@core) (what may not enter it),
 //! [`places`] (what nobody names, and what too many do), [`outputs`] (where the command opens files
-//! for its user) and [`cycles`] (files that import each other in circles). `make check` runs them
-//! all, and so does a test.
+//! for its user), [`cycles`] (files that import each other in circles), [`comments`] (how
+//! documentation begins), [`dependencies`] (what nothing uses) and [`versions`] (the oldest
+//! compiler). `make check` runs them all, and so does a test.
 //!
 //! # Invariants
 //! 1. A rule reads; it changes nothing.
 //! 2. Findings come in the order of the paths, so two runs on one tree print the same.
 #![forbid(unsafe_code)]
 
+pub mod comments;
 pub mod core;
 pub mod cycles;
+pub mod dependencies;
 pub mod finding;
 pub mod layers;
 pub mod names;
@@ -23,6 +26,7 @@ pub mod safety;
 pub mod sizes;
 pub mod source;
 pub mod tree;
+pub mod versions;
 
 pub use finding::Finding;
 pub use tree::Tree;
@@ -38,6 +42,9 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         places::check,
         outputs::check,
         cycles::check,
+        comments::check,
+        dependencies::check,
+        versions::check,
     ];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();

@@ -110,8 +110,8 @@ fn check_columns(path: &str, text: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether people break this file's lines. Tables, generated text and recorded runs have the
-/// width they have.
+/// Returns true if people break this file's lines. Tables, generated text and recorded runs have
+/// the width they have.
 fn is_wrapped_by_hand(path: &str) -> bool {
     path.ends_with(".rs") || path.starts_with("scripts/") || path == "Makefile"
 }

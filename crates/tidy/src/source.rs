@@ -72,7 +72,7 @@ pub fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// Where a function that starts at the beginning of `code` ends; `None` if it has no body.
+/// The end of a function that starts at the beginning of `code`; `None` if it has no body.
 fn body_end(code: &str) -> Option<usize> {
     let (mut braces, mut others) = (0_usize, 0_usize);
     for (at, byte) in code.bytes().enumerate() {
@@ -94,7 +94,7 @@ fn body_end(code: &str) -> Option<usize> {
     None
 }
 
-/// Where the comment or literal that starts at `at` ends; `None` if none starts there.
+/// The end of the comment or literal that starts at `at`; `None` if none starts there.
 fn literal_end(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     let is_inside_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');

@@ -49,7 +49,7 @@ fn anchor(heading: &str) -> String {
     kept.collect::<String>().to_lowercase().replace(' ', "-")
 }
 
-/// What is wrong with a link from `from`, if anything is.
+/// Finds the fault of a link from `from`, if it has one.
 fn find_fault(from: &Path, label: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;

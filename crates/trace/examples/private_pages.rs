@@ -1,6 +1,6 @@
-//! What traces of one program tell of its heap and other private memory, side by side: pages, and
-//! mean working sets. It sets recordings with Valgrind beside live ones, which count time in
-//! different units and see different memory:
+//! The heap and other private memory of one program, as several traces tell of it, side by side:
+//! pages, and mean working sets. It sets recordings with Valgrind beside live ones, which count
+//! time in different units and see different memory:
 //! `docs/decisions/0033-live-recording-by-soft-faults.md`.
 //!
 //!     cargo run --release --package tidemark-trace --example private_pages -- TRACE...
@@ -21,9 +21,9 @@ struct Process {
     regions: Regions,
     records: u64,
     pages: HashSet<u64>,
-    /// When each page was used last.
+    /// The last use of each page.
     last: HashMap<u64, u64>,
-    /// How many uses of pages began so long after the one before.
+    /// The number of uses of pages that began so long after the one before.
     gaps: Vec<u64>,
     time: u64,
 }

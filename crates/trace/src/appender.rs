@@ -23,7 +23,7 @@ pub struct Appender<W: Write> {
     references: u64,
 }
 
-/// What becomes of a reference to the page of the process's reference before.
+/// The treatment of a reference to the page of the process's reference before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeats {
     /// It is a record of its own.
@@ -126,12 +126,12 @@ impl<W: Write> Appender<W> {
         self.writer.finish()
     }
 
-    /// How many references were appended.
+    /// The number of references appended.
     pub fn references(&self) -> u64 {
         self.references
     }
 
-    /// How many records they have become.
+    /// The number of records they have become.
     pub fn records(&self) -> u64 {
         self.writer.records() + self.block.len() as u64
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with the bytes of a trace: what, where, and what to do.
+//! The errors in the bytes of a trace: what, where, and what to do.
 //!
 //! The command puts the file's name in front; everything else of the line is made here, so that
 //! every user of the crate says the same.
@@ -8,12 +8,12 @@ use std::io;
 
 use crate::model::{Block, Flaw};
 
-/// Why a trace can't be read, written or converted.
+/// The reason why a trace can't be read, written or converted.
 #[derive(Debug)]
 pub struct Error {
-    /// Where, if it is at one place.
+    /// The place, if it is at one place.
     pub place: Option<Place>,
-    /// What.
+    /// The kind of error.
     pub kind: ErrorKind,
 }
 
@@ -28,7 +28,7 @@ pub enum Place {
     Record(u64),
 }
 
-/// What is wrong.
+/// The kind of error.
 #[derive(Debug)]
 pub enum ErrorKind {
     /// The system failed to read or write.
@@ -46,7 +46,7 @@ pub enum ErrorKind {
     CutInHeader,
     /// It is cut off inside a part.
     Cut {
-        /// How many records come before.
+        /// The number of records that come before.
         records: u64,
     },
     /// There is no reference in the input.
@@ -59,21 +59,21 @@ pub enum ErrorKind {
     BadHeader(HeaderFlaw),
     /// A line of text, or a record of another format, does not follow its format.
     Malformed {
-        /// What was expected.
+        /// The expected contents.
         expected: &'static str,
         /// The beginning of what there was.
         found: String,
     },
     /// A record of another format is cut off.
     CutInRecord {
-        /// What is left over, in bytes.
+        /// The number of bytes left over.
         bytes: u64,
         /// The length of a record, in bytes.
         whole_bytes: u64,
     },
     /// A number is too large for the format it is to be written in.
     TooLarge {
-        /// What it numbers.
+        /// The thing that it numbers.
         what: &'static str,
         /// The number.
         value: u64,
@@ -97,14 +97,14 @@ pub enum ErrorKind {
     },
     /// There are several columns, and no names.
     NamelessColumns {
-        /// How many columns there are.
+        /// The number of columns.
         columns: usize,
     },
     /// The library that writes Parquet failed.
     Parquet(String),
 }
 
-/// What a file that is no trace of ours seems to be.
+/// The format that a file that is no trace of ours seems to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Foreign {
     /// Text.
@@ -144,7 +144,7 @@ pub enum Part {
     Behind,
 }
 
-/// What is wrong with a header.
+/// The fault of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderFlaw {
     /// The page size is no power of two.

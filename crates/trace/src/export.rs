@@ -37,7 +37,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// What of a trace the format can't hold.
+    /// The part of a trace that the format can't hold.
     pub const fn left_out(self) -> &'static str {
         match self {
             Form::Lackey => "times, processes, system calls' accesses and events",

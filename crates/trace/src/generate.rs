@@ -7,17 +7,16 @@
 mod arithmetic;
 mod golden;
 mod localities;
-mod random;
 mod zipf;
 
 pub use golden::Golden;
 pub use localities::{Localities, Micromodel};
-pub use random::SplitMix64;
+pub use tidemark_core::random::SplitMix64;
 pub use zipf::PAGES_MAX as ZIPF_PAGES_MAX;
 
 use crate::model::{Granularity, Header, TimeUnit};
 
-/// How pages follow each other. Pages are numbered from 0.
+/// The order in which pages follow each other. Pages are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// One page after the other, none twice.
@@ -26,23 +25,23 @@ pub enum Pattern {
     Reverse,
     /// So many pages in order, over and over.
     Loop {
-        /// How many; at least 1.
+        /// The number of pages; at least 1.
         pages: u64,
     },
     /// So many pages forward and backward, over and over; the ends twice in a row.
     Sweep {
-        /// How many; at least 1.
+        /// The number of pages; at least 1.
         pages: u64,
     },
     /// So many pages, each as likely as the other.
     Random {
-        /// How many; at least 1.
+        /// The number of pages; at least 1.
         pages: u64,
     },
     /// So many pages by Zipf's law, in shuffled order: the page of rank r is r^-exponent times as
     /// likely as the first.
     Zipf {
-        /// How many; at least 1, at most [`ZIPF_PAGES_MAX`].
+        /// The number of pages; at least 1, at most [`ZIPF_PAGES_MAX`].
         pages: u64,
         /// The exponent, in thousandths.
         exponent_thousandths: u32,
@@ -50,21 +49,21 @@ pub enum Pattern {
     /// So many pages, low numbers more likely: the likelihood falls in a nearly straight line on a
     /// logarithmic scale of numbers.
     Skewed {
-        /// How many; at least 1.
+        /// The number of pages; at least 1.
         pages: u64,
     },
     /// One set of pages after the other, each used at random; none comes back.
     Phased {
-        /// How many sets; at least 1.
+        /// The number of sets; at least 1.
         phases: u64,
-        /// How many pages a set has; at least 1.
+        /// The number of pages of a set; at least 1.
         pages: u64,
     },
     /// The phase-transition model of program behaviour.
     Localities(Localities),
 }
 
-/// What a generated trace says of itself.
+/// The header of a generated trace.
 pub fn header(name: &str, seed: u64) -> Header {
     Header {
         page_bytes: 4096,

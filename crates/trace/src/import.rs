@@ -73,7 +73,7 @@ impl<R: BufRead> Read for Unpacked<R> {
     }
 }
 
-/// What is wrong with a line or record of another format.
+/// The error in a line or record of another format.
 fn malformed(place: Place, expected: &'static str, found: &[u8]) -> Error {
     let found = &found[..found.len().min(FOUND_BYTES_MAX)];
     let found: String = String::from_utf8_lossy(found)

@@ -1,4 +1,4 @@
-//! What a trace says, whatever file it came from.
+//! The contents of a trace, whatever file they came from.
 //!
 //! A trace is a [`Header`] and a sequence of [`Block`]s. A block holds records of *one* process, in
 //! that process's order; the order of the blocks is the order of the processes among each other. A
@@ -16,25 +16,26 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What is said once of a whole trace.
+/// The facts about a whole trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The size of the pages that records number, in bytes; a power of two.
     pub page_bytes: u64,
-    /// Which repeated references the recorder kept.
+    /// The repeated references that the recorder kept.
     pub granularity: Granularity,
-    /// What the times of records count.
+    /// The unit of the times of records.
     pub time: TimeUnit,
-    /// What made the trace, with its version: `tidemark 0.1.0`, `lackey`, `generate zipf seed 7`.
+    /// The program that made the trace, with its version: `tidemark 0.1.0`, `lackey`, `generate
+    /// zipf seed 7`.
     pub source: String,
     /// The program and its arguments, where there was one.
     pub command: Vec<String>,
-    /// How fast the program is without the recorder, where that is known.
+    /// The speed of the program without the recorder, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Speed>,
 }
 
-/// How fast a program is without the recorder, on the machine it was recorded on.
+/// The speed of a program without the recorder, on the machine it was recorded on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speed {
@@ -49,12 +50,13 @@ pub enum Speed {
     },
     /// The machine's clock was measured, and ordinary code assumed.
     Calibrated {
-        /// What a unit of the trace's time takes, in femtoseconds.
+        /// The duration of a unit of the trace's time, in femtoseconds.
         unit_fs: u64,
     },
 }
 
-/// Which repeated references a recorder kept, and so which analyses the trace keeps exact.
+/// The repeated references that a recorder kept, and the analyses that the trace therefore keeps
+/// exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Granularity {
@@ -68,7 +70,7 @@ pub enum Granularity {
     Window(u64),
 }
 
-/// What the times of records count.
+/// The unit of the times of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeUnit {
@@ -101,7 +103,7 @@ impl Kinds {
         Kinds(self.0 | other.0)
     }
 
-    /// Whether every kind in `other` holds.
+    /// Returns true if every kind in `other` holds.
     pub const fn has(self, other: Kinds) -> bool {
         self.0 & other.0 == other.0
     }
@@ -120,12 +122,13 @@ pub struct Block {
     pub kinds: Vec<u8>,
     /// Time since the process's record before (for the first: since `time_start`).
     pub gaps: Vec<u32>,
-    /// What happened between the records.
+    /// The events between the records.
     pub events: Vec<Placed>,
 }
 
 impl Granularity {
-    /// What holds once `block` has been taken in, too: windows may have grown in it.
+    /// The granularity that holds once `block` has been taken in, too: windows may have grown in
+    /// it.
     pub fn after(self, block: &Block) -> Granularity {
         let Granularity::Window(ns) = self else {
             return self;
@@ -172,7 +175,7 @@ impl Block {
         self.pages.len()
     }
 
-    /// Whether there is neither a record nor an event.
+    /// Returns true if there is neither a record nor an event.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty() && self.events.is_empty()
     }
@@ -244,34 +247,34 @@ impl Block {
     }
 }
 
-/// How a block breaks an invariant. Places are counted from 0.
+/// The way a block breaks an invariant. Places are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// The columns have different lengths.
     ColumnsDiffer,
     /// There are more records than a block holds.
     TooManyRecords {
-        /// How many there are.
+        /// The number of records.
         records: usize,
     },
     /// There are more events than a block holds.
     TooManyEvents {
-        /// How many there are.
+        /// The number of events.
         events: usize,
     },
     /// A record has a kind of access that is none.
     UnknownKind {
-        /// Which record.
+        /// The record.
         record: usize,
     },
     /// An event stands before its predecessor, or behind the last record.
     EventOutOfPlace {
-        /// Which event.
+        /// The event.
         event: usize,
     },
     /// An event's time is not between those of its neighbours.
     EventOutOfTime {
-        /// Which event.
+        /// The event.
         event: usize,
     },
     /// A text is longer than [`Block::TEXT_BYTES_MAX`].
@@ -298,11 +301,11 @@ pub struct Placed {
     pub after: u32,
     /// The process's time when it happened.
     pub time: u64,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// What happened between references. Ranges are in pages of the header's size, threads in numbers
+/// An event between references. Ranges are in pages of the header's size, threads in numbers
 /// of their own that begin anew in each process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -321,13 +324,13 @@ pub enum Event {
         start: u64,
         /// Its length in pages.
         pages: u64,
-        /// What may be done with it.
+        /// The rights of the mapping.
         rights: Rights,
-        /// Whether stores reach the file, or other processes.
+        /// True if stores reach the file, or other processes.
         is_shared: bool,
         /// The file; empty for anonymous memory; `[heap]`, `[stack]` as in the kernel's list.
         file: String,
-        /// Where in the file it begins, in bytes.
+        /// The offset in the file at which it begins, in bytes.
         offset: u64,
     },
     /// A range is unmapped.
@@ -354,7 +357,7 @@ pub enum Event {
         start: u64,
         /// Its length in pages.
         pages: u64,
-        /// What may be done with it now.
+        /// The new rights of the mapping.
         rights: Rights,
     },
     /// The heap ends elsewhere.
@@ -366,7 +369,7 @@ pub enum Event {
     StackGrowth {
         /// The first of the new pages.
         start: u64,
-        /// How many there are.
+        /// The number of pages.
         pages: u64,
     },
     /// A thread begins.
@@ -421,18 +424,18 @@ pub enum Event {
     FileRead {
         /// The file, named as in [`Event::Map`].
         file: String,
-        /// Where in the file the bytes begin.
+        /// The offset in the file at which the bytes begin.
         offset: u64,
-        /// How many they are.
+        /// The number of bytes.
         bytes: u64,
     },
     /// System calls put bytes of the process into a file, in the same way.
     FileWrite {
         /// The file, named as in [`Event::Map`].
         file: String,
-        /// Where in the file the bytes begin.
+        /// The offset in the file at which the bytes begin.
         offset: u64,
-        /// How many they are.
+        /// The number of bytes.
         bytes: u64,
     },
     /// A file was cut to a length; to 0 also where its last name was removed.
@@ -456,17 +459,17 @@ pub enum Event {
 pub struct Copied<'a> {
     /// The file.
     pub file: &'a str,
-    /// Where in the file the bytes begin.
+    /// The offset in the file at which the bytes begin.
     pub offset: u64,
-    /// How many they are.
+    /// The number of bytes.
     pub bytes: u64,
-    /// Whether they went to the file.
+    /// True if they went to the file.
     pub is_write: bool,
 }
 
 impl Event {
-    /// Whether the memory of the process's program ends with it: the process is over, or runs
-    /// another program.
+    /// Returns true if the memory of the process's program ends with it: the process is over, or
+    /// runs another program.
     pub fn ends_program(&self) -> bool {
         matches!(
             self,
@@ -562,7 +565,7 @@ impl Event {
     }
 }
 
-/// What may be done with a mapping.
+/// The rights of a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rights(pub u8);
 

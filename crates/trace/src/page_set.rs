@@ -33,7 +33,7 @@ impl PageSet {
         }
     }
 
-    /// How many pages it has.
+    /// The number of pages it has.
     pub fn len(&self) -> u64 {
         self.pages
     }

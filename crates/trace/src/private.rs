@@ -1,4 +1,4 @@
-//! What of a program's memory a live engine manages: private anonymous memory.
+//! The part of a program's memory that a live engine manages: private anonymous memory.
 //!
 //! Recorded are all references: to code, stacks, files, shared memory. [`PrivateMemory`] takes
 //! away what is none of an engine's business, so that what is left can be set beside a live run. It
@@ -23,18 +23,18 @@ const GUARD_BYTES_MAX: u64 = 64 << 10;
 pub const LARGE_BYTES_LEAST: u64 = 4 << 20;
 /// An engine is told of mappings from this size on, and finds others.
 const TOLD_BYTES_LEAST: u64 = 128 << 10;
-/// What a mapping is called that the C library makes in place of more heap. Where recordings are
+/// The name of a mapping that the C library makes in place of more heap. Where recordings are
 /// made a heap may grow to 8 MiB (Valgrind's `brk`), and a live one goes on.
 pub const HEAP_PIECE: &str = "[heap piece]";
-/// How many answers are remembered for a process.
+/// The number of answers remembered for a process.
 const RECENT: usize = 1 << 12;
 
-/// Which private anonymous memory stays.
+/// The private anonymous memory that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// All of it.
     All,
-    /// What is mapped in pieces of at least 4 MiB. It is what there is in step, where time is
+    /// Memory mapped in pieces of at least 4 MiB. It is what there is in step, where time is
     /// counted in faults and nobody waits for the world: an engine learns of such pieces before
     /// their first touch, and can do without finding the others.
     Large,
@@ -49,12 +49,12 @@ pub struct PrivateMemory {
     has_maps: bool,
 }
 
-/// What is mapped in a process.
+/// The mappings of a process.
 #[derive(Debug)]
 struct Process {
-    /// What is not listed is not mapped, or not known to be.
+    /// The mapped spans: what is not listed is not mapped, or not known to be.
     spans: Spans<Kind>,
-    /// Where the heap begins and ends.
+    /// The bounds of the heap.
     heap: Option<(u64, u64)>,
     /// The heap has just been refused more.
     is_refused: bool,
@@ -93,7 +93,7 @@ impl PrivateMemory {
         }
     }
 
-    /// Whether the blocks so far said what is mapped where. Without that nothing is taken out.
+    /// Returns true if the blocks so far told the mappings. Without that nothing is taken out.
     pub fn has_maps(&self) -> bool {
         self.has_maps
     }
@@ -270,7 +270,7 @@ impl Process {
         }
     }
 
-    /// What an anonymous mapping is, going by itself and by what is below it.
+    /// The kind of an anonymous mapping, going by itself and by what is below it.
     fn judge(
         &self,
         start: u64,

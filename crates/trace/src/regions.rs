@@ -1,4 +1,4 @@
-//! Which mapping a page belongs to, as the events of its process tell.
+//! The mapping of each page, as the events of its process tell.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub fn name_of<'a>(file: &'a str, anonymous: &'a str) -> &'a str {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Regions {
     spans: Spans<Region>,
-    /// Where the heap begins, which may be empty, and what may be done with it.
+    /// The beginning of the heap, which may be empty, and its rights.
     heap: Option<(u64, Rights)>,
 }
 
@@ -39,7 +39,7 @@ pub struct Regions {
 pub struct Region {
     /// Its file, [`HEAP`], [`STACK`] or [`ANONYMOUS`].
     pub name: Arc<str>,
-    /// What may be done with it.
+    /// The rights of the mapping.
     pub rights: Rights,
 }
 
@@ -107,7 +107,7 @@ impl Regions {
         self.spans.find(page).map(|(_, region)| region)
     }
 
-    /// How many mappings there are.
+    /// The number of mappings.
     pub fn count(&self) -> usize {
         self.spans.iter().count()
     }

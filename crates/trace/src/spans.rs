@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What holds for which pages. No two spans overlap, and none is empty.
+/// The values of spans of pages. No two spans overlap, and none is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spans<T> {
     /// By first page: the first page behind, and what holds.
@@ -37,7 +37,7 @@ impl<T: Clone> Spans<T> {
         inside.map(|(&start, (end, value))| (start..*end, value))
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.by_start.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a trace amounts to: its processes, kinds of access, mappings and length.
+//! The totals of a trace: its processes, kinds of access, mappings and length.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -14,19 +14,19 @@ use crate::regions::Regions;
 /// The name of pages that no mapping covers.
 pub const UNMAPPED: &str = "[not mapped]";
 
-/// How many pages the table of recent ones holds; a power of two.
+/// The number of pages that the table of recent ones holds; a power of two.
 const RECENT: usize = 1 << 10;
 
-/// How many mappings children take over from their parents, all together: a block of a few bytes
-/// may start a child of a parent with very many. Later children begin without any.
+/// The number of mappings that children take over from their parents, all together: a block of a
+/// few bytes may start a child of a parent with very many. Later children begin without any.
 const INHERITED_MAX: usize = 1 << 22;
 
 /// A trace, added up.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// What the trace says of itself.
+    /// The header of the trace.
     pub header: Header,
-    /// Whether it has its index, and so was neither cut off nor is still being written.
+    /// True if it has its index, and so was neither cut off nor is still being written.
     pub is_complete: bool,
     /// The bytes that were read of it.
     pub bytes: u64,
@@ -58,7 +58,7 @@ pub struct ProcessSummary {
     pub parent: Option<u32>,
     /// The programs it ran, one after the other.
     pub programs: Vec<String>,
-    /// How it ended, where that is in the trace.
+    /// The way it ended, where that is in the trace.
     pub end: Option<End>,
     /// The number of records.
     pub records: u64,
@@ -70,18 +70,18 @@ pub struct ProcessSummary {
     pub time_end: u64,
     /// The most threads that were there at a time.
     pub threads: u32,
-    /// How many records have each kind of access; one may have several.
+    /// The number of records that have each kind of access; one may have several.
     pub kinds: KindCounts,
     /// The mappings, those with most records first. Empty where no mapping is in the trace.
     pub regions: Vec<RegionSummary>,
-    /// What went to and from files by system calls.
+    /// The bytes that went to and from files by system calls.
     pub files: FileCounts,
     /// The longest window, in nanoseconds; absent where all are as long as the header says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_ns: Option<u64>,
 }
 
-/// What went to and from files by system calls, and so not through mappings.
+/// The bytes that went to and from files by system calls, and so not through mappings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FileCounts {
     /// The number of events that tell of reads; one may be of several calls.
@@ -106,7 +106,7 @@ impl FileCounts {
     }
 }
 
-/// How many records have each kind of access.
+/// The number of records that have each kind of access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KindCounts {
     /// An instruction was fetched.
@@ -132,7 +132,7 @@ pub struct RegionSummary {
     pub pages: u64,
 }
 
-/// How a process ended.
+/// The way a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
@@ -171,7 +171,7 @@ struct Account {
     name_last: usize,
 }
 
-/// What was used of the mappings of one name.
+/// The use made of the mappings of one name.
 struct Use {
     name: String,
     records: u64,
@@ -199,7 +199,7 @@ struct Living {
     most: u64,
 }
 
-/// What no process has.
+/// The value of pages that no process has.
 const UNUSED: Used = Used {
     page: 0,
     process: u32::MAX,
@@ -256,7 +256,7 @@ impl Summary {
 }
 
 impl TimeUnit {
-    /// What it counts, in plain words.
+    /// The name of the unit, in plain words.
     pub const fn noun(self) -> &'static str {
         match self {
             TimeUnit::Instructions => "instructions",

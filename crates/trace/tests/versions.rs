@@ -52,7 +52,7 @@ fn read_both_ways(path: &str) -> (Header, Vec<Block>) {
     (reader.header().clone(), blocks)
 }
 
-/// How many blocks, records and events there are.
+/// The number of blocks, records and events.
 fn counts(blocks: &[Block]) -> (usize, usize, usize) {
     let records = blocks.iter().map(Block::len).sum();
     let events = blocks.iter().map(|block| block.events.len()).sum();

@@ -1,4 +1,4 @@
-//! What can go wrong with a volume.
+//! The errors of a volume.
 
 use core::fmt;
 

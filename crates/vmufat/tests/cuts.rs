@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use support::{Asked, Failed, Law, Laws, Recorder, WHEN, contents, damage, data, laws, made, name};
-use tidemark_model::random::{Choices, Random};
+use tidemark_model::random::{Choices, SplitMix64};
 use tidemark_vmufat::{BlockDevice, Error, Finding, Image, Kind, Layout, Name, NewFile, Volume};
 
 /// A change that may fail.
@@ -16,7 +16,7 @@ type Attempt<'a> = &'a dyn Fn(&mut Volume<Recorder>) -> Result<(), Error<Failed>
 /// Every image that may be left where a device is cut off while it is asked this: each number of
 /// whole steps between settlings, and of the step after them the writes up to each of them, each
 /// alone, all but each, and some at random.
-fn cut_images(before: &Image, asked: &[Asked], random: &mut Random) -> Vec<Image> {
+fn cut_images(before: &Image, asked: &[Asked], random: &mut SplitMix64) -> Vec<Image> {
     let mut whole = before.clone();
     let mut images = vec![];
     for step in asked.split(|one| matches!(one, Asked::Settle)) {
@@ -48,7 +48,7 @@ fn carry_out(image: &mut Image, asked: &Asked) {
 }
 
 /// Checks one image that is left.
-fn check_cut(image: Image, before: &Laws, after: &Laws, random: &mut Random) {
+fn check_cut(image: Image, before: &Laws, after: &Laws, random: &mut SplitMix64) {
     let mut cut = Volume::mount(Recorder::new(image.clone())).unwrap();
     // Nothing but what the order of writes allows is found, and every file can be read at once.
     for finding in cut.findings() {
@@ -82,7 +82,7 @@ fn expect_sound<D: BlockDevice<Error: std::fmt::Debug>>(volume: &mut Volume<D>, 
 
 /// Makes random changes to a volume, and cuts each off at every write.
 fn check_history(layout: Layout, seed: u64, changes: usize, names: u64, blocks_max: u64) -> usize {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let image = made(layout).into_device();
     let mut volume = Volume::mount(Recorder::new(image)).unwrap();
     let mut files = Laws::new();
@@ -105,7 +105,7 @@ fn check_history(layout: Layout, seed: u64, changes: usize, names: u64, blocks_m
 fn change(
     volume: &mut Volume<Recorder>,
     files: &mut Laws,
-    random: &mut Random,
+    random: &mut SplitMix64,
     names: u64,
     blocks_max: u64,
 ) {
@@ -126,7 +126,7 @@ fn change(
         kind,
         ..data("X")
     };
-    let bytes = contents(random.next_bits(), random.below(blocks_max * 512) as usize);
+    let bytes = contents(random.draw(), random.below(blocks_max * 512) as usize);
     if volume.write(&file, &bytes).is_ok() {
         files.insert(name, Law::new(file, &bytes));
     }
@@ -154,7 +154,7 @@ fn a_format_that_is_cut_off_leaves_no_volume_or_an_empty_one() {
     let mut device = Recorder::new(before.clone());
     let layout = Layout::new(256).unwrap().without_hidden();
     Volume::format(&mut device, layout, WHEN).unwrap();
-    let images = cut_images(&before, &device.asked, &mut Random::new(13));
+    let images = cut_images(&before, &device.asked, &mut SplitMix64::new(13));
     assert!(images.len() > 30);
     for image in images {
         match Volume::mount(image) {
@@ -172,7 +172,7 @@ fn a_format_that_is_cut_off_leaves_no_volume_or_an_empty_one() {
 fn a_repair_that_is_cut_off_comes_to_the_same_when_it_is_made_again() {
     let mut cuts = 0;
     for seed in 0..60 {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let mut volume = made(Layout::new([256, 700][seed as usize % 2]).unwrap());
         for number in 0..40 {
             let bytes = contents(number, random.below(6000) as usize);
@@ -197,7 +197,7 @@ fn a_repair_that_is_cut_off_comes_to_the_same_when_it_is_made_again() {
     assert!(cuts > 200, "{cuts}");
 }
 
-/// What the files hold. Their names may differ where some had to be renamed.
+/// The contents of the files. Their names may differ where some had to be renamed.
 fn sorted_contents<D: BlockDevice<Error: std::fmt::Debug>>(volume: &mut Volume<D>) -> Vec<Vec<u8>> {
     let mut all: Vec<_> = laws(volume).into_values().map(|law| law.contents).collect();
     all.sort();
@@ -207,7 +207,7 @@ fn sorted_contents<D: BlockDevice<Error: std::fmt::Debug>>(volume: &mut Volume<D
 #[test]
 fn a_device_that_fails_is_read_again_before_the_next_change() {
     let layout = Layout::new(600).unwrap();
-    let mut random = Random::new(14);
+    let mut random = SplitMix64::new(14);
     let mut volume = Volume::mount(Recorder::new(made(layout).into_device())).unwrap();
     let mut files = Laws::new();
     for _ in 0..60 {

@@ -4,7 +4,7 @@
 mod support;
 
 use support::{Laws, contents, damage, data, laws, made, made_of, name};
-use tidemark_model::random::{Choices, Random};
+use tidemark_model::random::{Choices, SplitMix64};
 use tidemark_vmufat::{Error, Fault, Finding, Image, Kind, Layout, NewFile, Volume};
 
 /// A card with the files A (3 blocks: 199, 198, 197), B (2: 196, 195), C (4: 194 to 191).
@@ -277,7 +277,7 @@ fn use_up(image: Image) {
 #[test]
 fn no_damage_makes_a_panic_and_every_repair_is_whole() {
     for seed in 0..600 {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let layout = Layout::new([256, 512, 777][random.below(3) as usize]).unwrap();
         let mut volume = made(layout);
         for number in 0..random.below(40) {
@@ -299,7 +299,7 @@ fn no_damage_makes_a_panic_and_every_repair_is_whole() {
 #[test]
 fn no_bytes_at_all_make_a_panic() {
     for seed in 0..200 {
-        let mut random = Random::new(seed);
+        let mut random = SplitMix64::new(seed);
         let layout = Layout::new(256 + random.below(400) as u32).unwrap();
         let image = made(layout).into_device();
         // Everything but the root block is noise.
@@ -308,7 +308,7 @@ fn no_bytes_at_all_make_a_panic() {
         bytes[root..].copy_from_slice(&image.bytes()[root..]);
         if random.chance(1, 2) {
             let at = root + 0x40 + random.below(24) as usize;
-            bytes[at] = random.next_bits() as u8;
+            bytes[at] = random.draw() as u8;
         }
         use_up(Image::new(bytes).unwrap());
     }

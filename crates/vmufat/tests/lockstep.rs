@@ -8,7 +8,7 @@ mod support;
 use std::panic::{self, AssertUnwindSafe};
 
 use support::{Law, Laws, WHEN, contents, data, laws, made};
-use tidemark_model::random::{Choices, Random};
+use tidemark_model::random::{Choices, SplitMix64};
 use tidemark_model::shrink::shrink_steps;
 use tidemark_vmufat::{Copying, Error, Image, Kind, Layout, Name, NewFile, Timestamp, Volume};
 
@@ -31,7 +31,7 @@ enum Operation {
 
 /// Draws an operation. Files of many sizes are many, so that the volume is full at times, and the
 /// directory of several blocks, too.
-fn draw(random: &mut Random, names: u64, blocks_max: u64) -> Operation {
+fn draw(random: &mut SplitMix64, names: u64, blocks_max: u64) -> Operation {
     let name = random.below(names);
     if random.chance(1, 80) {
         return Operation::Mount;
@@ -52,7 +52,7 @@ fn draw(random: &mut Random, names: u64, blocks_max: u64) -> Operation {
                     false => Copying::Allowed,
                 },
                 bytes: (blocks * 512 - random.below(1025).min(blocks * 512)) as usize,
-                seed: random.next_bits(),
+                seed: random.draw(),
             }
         }
     }
@@ -170,7 +170,7 @@ fn run(layout: Layout, operations: &[Operation]) -> Result<(), String> {
 }
 
 fn check(layout: Layout, seed: u64, count: usize, names: u64, blocks_max: u64) {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let drawn = (0..count).map(|_| draw(&mut random, names, blocks_max));
     let operations: Vec<Operation> = drawn.collect();
     if let Err(message) = run(layout, &operations) {
@@ -227,7 +227,7 @@ fn an_empty_file_takes_a_block() {
 #[test]
 fn a_failing_run_is_shortened_to_what_fails() {
     let layout = Layout::new(256).unwrap();
-    let mut random = Random::new(6);
+    let mut random = SplitMix64::new(6);
     let operations: Vec<Operation> = (0..200).map(|_| draw(&mut random, 9, 9)).collect();
     let deletions = |few: &[Operation]| {
         let deletions = few

@@ -4,7 +4,7 @@ use super::processor::{read_port, time_stamp, write_port};
 
 /// The timer's own frequency.
 const TIMER_HZ: u64 = 1_193_182;
-/// How often it interrupts: as often as programs take turns.
+/// The interval of its interrupts: as often as programs take turns.
 pub const TICK_NS: u64 = 10_000_000;
 const COUNTS: u64 = TIMER_HZ * TICK_NS / 1_000_000_000;
 const CHANNEL: u16 = 0x40;

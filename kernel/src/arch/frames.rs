@@ -24,12 +24,12 @@ impl Frames {
         }
     }
 
-    /// How many there are.
+    /// The number of frames.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// What `frame` holds. Not to be asked while a disk fills it: the core does not.
+    /// The contents of `frame`. Not to be asked while a disk fills it: the core does not.
     pub fn bytes(&self, frame: FrameId) -> &[u8; PAGE_BYTES] {
         // SAFETY: the frame is inside the area, which belongs to this value; programs, which may
         // write to it as well, do not run while the kernel does.

@@ -46,7 +46,7 @@ pub(super) unsafe fn start(from: usize, end: usize) {
     (lists.next, lists.end) = (from, end);
 }
 
-/// How many bytes are in use.
+/// The number of bytes in use.
 pub fn used_bytes() -> usize {
     // SAFETY: see `Sync`.
     unsafe { (*HEAP.0.get()).used }

@@ -1,6 +1,6 @@
-//! What the compiler's library for the host refers to, and an operating system's would bring: the
-//! moving and comparing of bytes, and the unwinding of stacks, which never happens here. The bare
-//! target's library has its own.
+//! The functions that the compiler's library for the host refers to, and an operating system's
+//! would bring: the moving and comparing of bytes, and the unwinding of stacks, which never happens
+//! here. The bare target's library has its own.
 
 use core::arch::global_asm;
 

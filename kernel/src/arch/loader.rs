@@ -1,4 +1,4 @@
-//! What the loader hands over: the map of memory and the command line (the PVH protocol's
+//! The loader's handover: the map of memory and the command line (the PVH protocol's
 //! `hvm_start_info`, Xen's `start_info.h`).
 
 use core::cell::UnsafeCell;
@@ -10,7 +10,7 @@ use super::paging::direct;
 const MAGIC: u32 = 0x336e_c578;
 /// Memory that may be used.
 const USABLE: u32 = 1;
-/// What is mapped so early.
+/// The memory that is mapped so early.
 const MAPPED_BYTES: u64 = 1 << 30;
 
 #[repr(C)]
@@ -46,7 +46,7 @@ unsafe impl Sync for Line {}
 
 static LINE: Line = Line(UnsafeCell::new([0; LINE_BYTES_MAX]));
 
-/// What the loader says.
+/// The loader's message.
 pub struct Handover {
     /// The parameters.
     pub command_line: &'static str,

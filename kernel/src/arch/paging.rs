@@ -19,14 +19,14 @@ use tidemark_core::id::FrameId;
 use super::frames::Frames;
 use super::processor;
 
-/// Where all memory is mapped for the kernel.
+/// The address at which all memory is mapped for the kernel.
 pub const DIRECT: u64 = 0xffff_8000_0000_0000;
-/// Where devices' registers are mapped.
+/// The address at which the registers of devices are mapped.
 pub(super) const DEVICES: u64 = 0xffff_8080_0000_0000;
 /// Physical addresses of the devices this kernel knows, in pages of 2 MiB: disks, and the
 /// processor's own interrupt controller.
 const DEVICE_AREAS: [u64; 2] = [0xfea0_0000, 0xfee0_0000];
-/// Where the image is linked, less where it is loaded.
+/// The address at which the image is linked, less the one at which it is loaded.
 const KERNEL_BASE: u64 = 0xffff_ffff_8000_0000;
 /// The bytes of a page of memory.
 pub const PAGE_BYTES: usize = 4096;
@@ -46,7 +46,7 @@ const LARGE: u64 = 1 << 7;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
-/// Where the kernel sees physical address `address`.
+/// The address at which the kernel sees physical address `address`.
 pub(super) fn direct(address: u64) -> u64 {
     DIRECT + address
 }
@@ -94,7 +94,7 @@ unsafe fn table_at<'a>(address: u64) -> &'a mut Table {
     unsafe { &mut *(direct(address & ADDRESS) as *mut Table) }
 }
 
-/// What an entry allows programs.
+/// The rights that an entry gives programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Allow {
     /// To read.
@@ -128,22 +128,22 @@ impl Entry {
             }
     }
 
-    /// Whether the page is there.
+    /// Returns true if the page is there.
     pub fn is_present(self) -> bool {
         self.0 & PRESENT != 0
     }
 
-    /// Whether it may be written to.
+    /// Returns true if it may be written to.
     pub fn is_writable(self) -> bool {
         self.is_present() && self.0 & WRITABLE != 0
     }
 
-    /// Whether the processor has used it since that was last forgotten.
+    /// Returns true if the processor has used it since that was last forgotten.
     pub fn is_accessed(self) -> bool {
         self.0 & ACCESSED != 0
     }
 
-    /// Whether the processor has written through it.
+    /// Returns true if the processor has written through it.
     pub fn is_dirty(self) -> bool {
         self.0 & DIRTY != 0
     }
@@ -293,7 +293,7 @@ impl UserTable {
         true
     }
 
-    /// Whether this table is in use.
+    /// Returns true if this table is in use.
     pub fn is_active(&self) -> bool {
         processor::root() == self.root.physical()
     }
@@ -328,7 +328,7 @@ impl UserTable {
         self.pinned.insert(page, memory);
     }
 
-    /// Whether a pinned page is mapped at `page`.
+    /// Returns true if a pinned page is mapped at `page`.
     pub fn is_pinned(&self, page: u64) -> bool {
         self.pinned.contains_key(&page)
     }

@@ -17,7 +17,7 @@ unsafe extern "C" {
     static kernel_stack_guard: u8;
 }
 
-/// How the kernel ends.
+/// The way the kernel ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// The first program has ended, with success.

@@ -18,14 +18,14 @@ use super::processor;
 
 /// The first vector of interrupts; below it are exceptions.
 pub const INTERRUPTS: u64 = 32;
-/// What stands for a vector when a program makes a system call.
+/// The number in place of a vector when a program makes a system call.
 const SYSTEM_CALL: u64 = 0x80;
 /// The flag in the processor's flags that has it report after the next instruction.
 pub const FLAG_STEP: u64 = 1 << 8;
 /// Interrupts are taken. The flag that is always set is in it.
 pub const FLAGS_USER: u64 = 0x202;
 
-/// What a program has in its registers, and why it stopped. In the order in which the stubs and
+/// The registers of a program, and the reason of its stop. In the order in which the stubs and
 /// the processor write it.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -69,7 +69,7 @@ impl VectorRegisters {
     }
 }
 
-/// Why a program stopped.
+/// The reason for which a program stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trap {
     /// It touched a page that is not there, or not so.
@@ -87,14 +87,14 @@ pub enum Trap {
     SystemCall,
     /// An interrupt line rose.
     Interrupt {
-        /// Which.
+        /// The line.
         line: u32,
     },
     /// It did what a program may not do.
     Exception {
         /// The processor's number of it.
         vector: u64,
-        /// What the processor says beside it.
+        /// The processor's error code.
         error: u64,
     },
 }
@@ -192,12 +192,12 @@ pub fn wait() -> u64 {
     trap_pending.swap(0, Ordering::Relaxed)
 }
 
-/// Where the processor is to go for `vector`.
+/// The address at which the processor is to go on for `vector`.
 pub(super) fn stub_of(vector: u64) -> u64 {
     trap_stubs as *const () as u64 + 16 * vector
 }
 
-/// Where the processor is to go for a system call.
+/// The address at which the processor is to go on for a system call.
 pub(super) fn system_call_entry() -> u64 {
     trap_system_call as *const () as u64
 }

@@ -55,7 +55,7 @@ const FOLLOWED: u16 = 1;
 const FOR_DEVICE: u16 = 2;
 const INDIRECT: u16 = 4;
 
-/// Which way a request goes.
+/// The direction of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// From the disk to memory.
@@ -95,9 +95,9 @@ impl Piece {
 
 /// A request that is over.
 pub struct Finished {
-    /// What it was called when it was started.
+    /// The tag given when it was started.
     pub tag: u64,
-    /// Whether all bytes were moved.
+    /// True if all bytes were moved.
     pub is_done: bool,
     /// The kernel's pages among what it moved.
     pub pages: Vec<Box<Page>>,
@@ -127,7 +127,7 @@ struct Queue {
     offered_count: u16,
     offered: [u16; REQUESTS_MAX],
     offered_event: u16,
-    /// What the device writes is aligned to four bytes.
+    /// The padding by which the part that the device writes is aligned to four bytes.
     padding: u16,
     used_flags: u16,
     used_count: u16,
@@ -156,7 +156,7 @@ pub struct Disk {
     taken: u16,
 }
 
-/// What the device sees of something on the kernel's heap.
+/// The device's address of an object on the kernel's heap.
 fn physical_of<T: ?Sized>(thing: &T) -> u64 {
     core::ptr::from_ref(thing).cast::<u8>() as u64 - super::paging::DIRECT
 }
@@ -195,7 +195,7 @@ impl Disk {
         self.line
     }
 
-    /// How many sectors it has.
+    /// The number of sectors of the disk.
     pub fn sectors(&self) -> u64 {
         self.sectors
     }
@@ -278,7 +278,7 @@ impl Disk {
         })
     }
 
-    /// How many requests are under way.
+    /// The number of requests under way.
     pub fn depth(&self) -> usize {
         self.under_way.iter().flatten().count()
     }

@@ -1,9 +1,11 @@
 //! `tidemark bench`: our workloads side by side with what the kernel offers.
 //!
 //! [`tidemark_hostbench`] measures; [`render`] shows what came out. A [`suite`] runs many
-//! benchmarks and checks claims about them.
+//! benchmarks and checks claims about them, or [`programs`] in shares of their own memory, of which
+//! [`ratios`] makes tables.
 
-pub mod interrupt;
+mod programs;
+mod ratios;
 mod render;
 mod suite;
 
@@ -15,12 +17,14 @@ use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan, ReadAhead};
 use tidemark_hostbench::record::BenchRecord;
 use tidemark_hostbench::workload::Workload;
+use tidemark_lab::names::find_live_policy;
+use tidemark_results::quantity;
+use tidemark_supervisor::interrupt::Interrupt;
 
-use self::interrupt::Interrupt;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
+use crate::output;
 use crate::output::say;
-use crate::{output, size};
 
 /// Measures workloads in limited memory, against the kernel's own swap
 ///
@@ -33,7 +37,7 @@ use crate::{output, size};
     every claim of a suite holds, 1 if not, 2 if nothing could be measured."
 )]
 pub struct Arguments {
-    /// What to run
+    /// The workload to run
     #[arg(required_unless_present = "suite")]
     workload: Option<Workload>,
     /// The memory all processes may use together: `256M`, `1G`
@@ -42,19 +46,19 @@ pub struct Arguments {
     /// The size of each process's array, or of the sort buffer; not for `build`
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
-    /// How many processes work at the same time
+    /// The number of processes that work at the same time
     #[arg(long, value_name = "N", default_value_t = 1)]
     procs: u32,
-    /// How often each contender runs
+    /// The number of runs of each contender
     #[arg(long, value_name = "N")]
     rounds: Option<u32>,
     /// Passes over the array, or accesses as a multiple of its pages
     #[arg(long, value_name = "N")]
     laps: Option<u32>,
-    /// Where chance starts
+    /// The seed of random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// What to measure against
+    /// The systems to measure against
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     against: Vec<Rival>,
     /// Policies, each a contender of its own; without it the default one
@@ -66,7 +70,7 @@ pub struct Arguments {
     /// Measure only what `--against` names
     #[arg(long, requires = "against", conflicts_with_all = ["policy", "in_thread"])]
     rivals_only: bool,
-    /// How long one run may take; a contender that takes longer is given up
+    /// The longest time that one run may take; a contender that takes longer is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     limit: u64,
     /// The folder for swap files and scratch files, on the disk to measure
@@ -75,18 +79,41 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Run the cases of FILE and check their claims
+    /// Run the cases of FILE and check their claims, or its programs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "memory", "size"])]
     suite: Option<PathBuf>,
-    /// Of a suite, run only the cases whose names contain TEXT
-    #[arg(long, value_name = "TEXT", requires = "suite")]
-    only: Option<String>,
+    /// Of a suite, run only what has TEXT in its name; several with commas between
+    #[arg(long, value_name = "TEXT", requires = "suite", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Of programs: the memory, in percent of what each takes by itself
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        requires = "suite",
+        value_delimiter = ','
+    )]
+    shares: Vec<u32>,
+    /// Of programs: who runs them: `native`, `tidemark`, `tidemark:OPTIONS`,
+    /// `tidemark@COMMAND:OPTIONS`, `kernel-swap`, `kernel-swap:PAGE-CLUSTER`, `zswap`, `zram`
+    #[arg(long, value_name = "NAMES", requires = "suite", value_delimiter = ',')]
+    contenders: Vec<String>,
+    /// Of programs: an option for every `tidemark run`
+    #[arg(
+        long = "run-option",
+        value_name = "OPTION",
+        requires = "suite",
+        allow_hyphen_values = true
+    )]
+    run_options: Vec<String>,
+    /// Of programs: leave the page cache as the run before left it
+    #[arg(long, requires = "suite")]
+    warm: bool,
     /// Write the record of a suite into the folder PATH
     #[arg(long, value_name = "PATH", requires = "suite")]
     record: Option<PathBuf>,
 }
 
-/// How often each contender runs unless told otherwise.
+/// The default number of runs of each contender.
 const ROUNDS_DEFAULT: u32 = 3;
 
 impl Files for Arguments {
@@ -108,7 +135,18 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
             record: arguments.record.clone(),
             is_json: arguments.json,
         };
-        return suite::run(file, &options, &interrupt);
+        let text = suite::read(file)?;
+        if !programs::is_one(&text) {
+            refuse_options_of_programs(&arguments)?;
+            return suite::run(file, &text, &options, &interrupt);
+        }
+        let choice = programs::Choice {
+            shares: arguments.shares.clone(),
+            contenders: arguments.contenders.clone(),
+            run_options: arguments.run_options.clone(),
+            is_warm: arguments.warm,
+        };
+        return programs::run(file, &text, &options, &choice, &interrupt);
     }
     let plan = plan_of(&arguments, folder)?;
     plan.check()?;
@@ -119,6 +157,20 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         render::text(&record, output::terminal_width())
     });
     verdict(&record)
+}
+
+/// Refuses what only suites of programs have.
+fn refuse_options_of_programs(arguments: &Arguments) -> Result<(), Refusal> {
+    let given = [
+        ("--shares", !arguments.shares.is_empty()),
+        ("--contenders", !arguments.contenders.is_empty()),
+        ("--run-option", !arguments.run_options.is_empty()),
+        ("--warm", arguments.warm),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => refuse!("`{name}` is for a suite of programs; this one has cases"),
+        None => Ok(()),
+    }
 }
 
 /// Tells whether all contenders read the same, and whether there were any.
@@ -178,7 +230,7 @@ fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
 /// Our own contenders: each policy in thread mode, and again in-thread if that is asked for.
 fn own_contenders(policies: &[String], is_in_thread: bool) -> Result<Vec<Contender>, Refusal> {
     for policy in policies {
-        crate::policies::find_live(policy)
+        find_live_policy(policy)
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?;
     }
     let policies: Vec<Option<String>> = match policies {
@@ -203,7 +255,7 @@ fn own_contenders(policies: &[String], is_in_thread: bool) -> Result<Vec<Contend
 }
 
 fn parse_size(option: &str, text: &str) -> Result<u64, Refusal> {
-    size::parse(option, text)
+    quantity::parse(option, text)
 }
 
 fn plain_folder(folder: &Path) -> Result<PathBuf, Refusal> {

@@ -5,85 +5,36 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tidemark_results::dated::Machine;
 
-use tidemark_hostbench::contender::Rival;
 use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan, ReadAhead};
 use tidemark_hostbench::record::BenchRecord;
+use tidemark_hostbench::suite::{Case, Finding, read_cases};
 use tidemark_hostbench::workload::Workload;
+use tidemark_supervisor::interrupt::Interrupt;
 
-use super::interrupt::Interrupt;
 use super::{ROUNDS_DEFAULT, json, own_contenders, parse_size, render, verdict};
 use crate::dated;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output;
 use crate::output::say;
 
-/// What was asked for beside the file.
+/// The options beside the file.
 pub struct Options {
-    /// Run only cases whose name contains this.
-    pub only: Option<String>,
-    /// How often each contender runs, in place of what the cases say.
+    /// Run only what has one of these in its name; everything if there are none.
+    pub only: Vec<String>,
+    /// The number of runs of each contender, in place of that of the cases.
     pub rounds: Option<u32>,
-    /// How long one run may take.
+    /// The longest time that one run may take.
     pub limit: Duration,
-    /// Where swap files and scratch files lie.
+    /// The folder of swap files and scratch files.
     pub folder: PathBuf,
-    /// Where the dated record goes.
+    /// The folder for the dated record.
     pub record: Option<PathBuf>,
-    /// Whether to print JSON.
+    /// True if JSON is printed.
     pub is_json: bool,
-}
-
-/// One benchmark of a suite.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Case {
-    name: String,
-    workload: String,
-    memory: String,
-    size: Option<String>,
-    #[serde(default = "one")]
-    procs: u32,
-    laps: Option<u32>,
-    rounds: Option<u32>,
-    #[serde(default)]
-    against: Vec<Rival>,
-    #[serde(default)]
-    policy: Vec<String>,
-    #[serde(default)]
-    in_thread: bool,
-    #[serde(default)]
-    claims: Vec<Claim>,
-}
-
-/// Something a case must show: `measure` of `of` is at most `at_most` times that of `against`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Claim {
-    measure: Measure,
-    of: String,
-    against: String,
-    at_most: f64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Measure {
-    ElapsedS,
-    AccessS,
-    PageIns,
-}
-
-/// A claim and what was found.
-#[derive(Clone, Debug, Serialize)]
-struct Finding {
-    claim: String,
-    ratio: Option<f64>,
-    at_most: f64,
-    holds: bool,
 }
 
 #[derive(Serialize)]
@@ -103,9 +54,29 @@ struct SuiteRecord {
     cases: Vec<CaseRecord>,
 }
 
+impl Options {
+    /// Tells if a part of this name is to run.
+    pub fn is_wanted(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| name.contains(only))
+    }
+}
+
+/// The text of a suite's file.
+pub fn read(file: &Path) -> Result<String, Refusal> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(text),
+        Err(error) => refuse!("`--suite {}`: {error}", file.display()),
+    }
+}
+
 /// Runs the cases of `file` one after the other.
-pub fn run(file: &Path, options: &Options, interrupt: &Interrupt) -> Result<Exit, Refusal> {
-    let cases = read_cases(file, options.only.as_deref())?;
+pub fn run(
+    file: &Path,
+    text: &str,
+    options: &Options,
+    interrupt: &Interrupt,
+) -> Result<Exit, Refusal> {
+    let cases = read_cases(file, text, |name| options.is_wanted(name))?;
     let plans = cases
         .iter()
         .map(|case| plan_of(case, options))
@@ -152,23 +123,6 @@ pub fn run(file: &Path, options: &Options, interrupt: &Interrupt) -> Result<Exit
     Ok(if is_fine { Exit::Fine } else { Exit::Found })
 }
 
-fn read_cases(file: &Path, only: Option<&str>) -> Result<Vec<Case>, Refusal> {
-    let shown = file.display();
-    let text = match fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) => refuse!("`--suite {shown}`: {error}"),
-    };
-    let mut cases: Vec<Case> = match serde_json::from_str(&text) {
-        Ok(cases) => cases,
-        Err(error) => refuse!("`--suite {shown}`: {error}"),
-    };
-    cases.retain(|case| only.is_none_or(|only| case.name.contains(only)));
-    if cases.is_empty() {
-        refuse!("`--suite {shown}`: no case to run");
-    }
-    Ok(cases)
-}
-
 fn plan_of(case: &Case, options: &Options) -> Result<Plan, Refusal> {
     let Ok(workload) = Workload::from_str(&case.workload, false) else {
         refuse!("case `{}`: `{}` is no workload", case.name, case.workload);
@@ -196,39 +150,6 @@ fn plan_of(case: &Case, options: &Options) -> Result<Plan, Refusal> {
     Ok(plan)
 }
 
-impl Claim {
-    fn check(&self, bench: &BenchRecord) -> Finding {
-        let ratio = self
-            .value(bench, &self.of)
-            .zip(self.value(bench, &self.against));
-        let ratio = ratio.map(|(of, against)| of / against);
-        let measure = match self.measure {
-            Measure::ElapsedS => "elapsed time",
-            Measure::AccessS => "time after the first touch",
-            Measure::PageIns => "page-ins",
-        };
-        Finding {
-            claim: format!("{measure} of {} against {}", self.of, self.against),
-            ratio,
-            at_most: self.at_most,
-            // What could not be measured is not shown.
-            holds: ratio.is_some_and(|ratio| ratio <= self.at_most),
-        }
-    }
-
-    fn value(&self, bench: &BenchRecord, name: &str) -> Option<f64> {
-        if name == "optimum" {
-            return bench.optimal_page_ins.map(|count| count as f64);
-        }
-        let contender = bench.contender(name)?;
-        Some(match self.measure {
-            Measure::ElapsedS => contender.elapsed_s,
-            Measure::AccessS => contender.access_s,
-            Measure::PageIns => contender.page_ins as f64,
-        })
-    }
-}
-
 /// One line for each finding.
 fn told(findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
@@ -244,10 +165,6 @@ fn told(findings: &[Finding]) -> String {
     findings.iter().map(line).collect()
 }
 
-fn one() -> u32 {
-    1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,18 +175,21 @@ mod tests {
             env!("CARGO_MANIFEST_DIR"),
             "/../../bench/cases.json"
         ));
-        let options = Options {
-            only: None,
+        let mut options = Options {
+            only: Vec::new(),
             rounds: None,
             limit: Duration::from_secs(1),
             folder: "/var/tmp".into(),
             record: None,
             is_json: false,
         };
-        let cases = read_cases(file, None).expect("the file is well formed");
+        let text = read(file).expect("the file can be read");
+        let wanted = |options: &Options| read_cases(file, &text, |name| options.is_wanted(name));
+        let cases = wanted(&options).expect("the file is well formed");
         for case in &cases {
             plan_of(case, &options).expect("the case is possible");
         }
-        assert!(read_cases(file, Some("no such case")).is_err());
+        options.only = vec!["no such case".to_owned()];
+        assert!(wanted(&options).is_err());
     }
 }

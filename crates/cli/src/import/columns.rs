@@ -1,4 +1,4 @@
-//! Which column of a CSV file holds what, as given on the command line.
+//! The columns of a CSV file, as given on the command line.
 
 use tidemark_trace::import::csv::{Column, Role};
 

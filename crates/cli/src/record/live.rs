@@ -17,22 +17,23 @@ use tidemark_live::engine::Windows;
 use tidemark_live::shared::Shared;
 use tidemark_recording::spool::{Spool, VARIABLE};
 use tidemark_recording::{Collector, Settings, Totals};
+use tidemark_report::numbers;
+use tidemark_results::quantity;
 use tidemark_results::text;
+use tidemark_supervisor::folder::PrivateFolder;
+use tidemark_supervisor::loading;
+use tidemark_supervisor::program::{self, Obstacle, plain};
+use tidemark_supervisor::recorded::{Members, Tally};
+use tidemark_supervisor::{host, room, speed};
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use super::Arguments;
-use super::members::{Members, Tally};
 use super::plan::find_page_bytes;
-use super::progress::{Progress, number};
+use super::progress::Progress;
+use super::window;
 use super::writer::Writing;
-use super::{speed, window};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output::say;
-use crate::run::files::PrivateFolder;
-use crate::run::loading;
-use crate::run::program::{self, Obstacle, plain};
-use crate::run::supervisor::exit_of;
-use crate::{host, size};
 
 /// The first window where none is asked for, ...
 const WINDOW_NS: u64 = 100_000_000;
@@ -115,23 +116,23 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
             .iter()
             .for_each(|note| say!("tidemark: {note}"));
     }
-    Ok(exit_of(status))
+    Ok(Exit::of(status))
 }
 
-/// How far it has come.
+/// The progress in one line.
 fn line(totals: Totals, bytes: u64, tally: Tally, elapsed: Duration) -> String {
     format!(
-        "{:.2} s of processor time, {} pages, {} records, {}B in {:.1} s; threads waited {:.2} s",
+        "{:.2} s of processor time, {} pages, {} records, {} in {:.1} s; threads waited {:.2} s",
         totals.time as f64 / 1e9,
-        number(totals.pages as f64),
-        number(totals.records as f64),
-        number(bytes as f64),
+        numbers::count(totals.pages as f64),
+        numbers::count(totals.records as f64),
+        numbers::bytes(bytes as f64),
         elapsed.as_secs_f64(),
         tally.stall_ns as f64 / 1e9,
     )
 }
 
-/// What a reader of the trace should know.
+/// Remarks that a reader of the trace may need.
 fn notes(plan: &Plan, tally: Tally) -> Vec<String> {
     let mut notes = vec![format!(
         "not managed, and so not in the trace: {} resident at most at a time (stacks, shared \
@@ -176,7 +177,7 @@ impl Plan {
             );
         }
         let room = arguments.memory.as_deref().unwrap_or(ROOM);
-        let room_bytes = size::parse("--memory", room)?;
+        let room_bytes = quantity::parse("--memory", room)?;
         if !(ROOM_BYTES_MIN..=ROOM_BYTES_MAX).contains(&room_bytes) {
             refuse!("`--memory {room}`: takes 4M to 8T");
         }
@@ -207,7 +208,7 @@ impl Plan {
 
     /// Makes what engines are given.
     fn open_shop(&self, listener: UnixListener) -> Result<Members, Refusal> {
-        let store_bytes = size::physical_memory_bytes().max(STORE_BYTES_MIN);
+        let store_bytes = room::physical_memory_bytes().max(STORE_BYTES_MIN);
         let slots = (store_bytes / PAGE_BYTES).min(u64::from(u32::MAX)) as u32;
         let shared = match Shared::create(slots, self.room_bytes / PAGE_BYTES) {
             Ok(shared) => shared,

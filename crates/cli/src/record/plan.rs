@@ -1,4 +1,4 @@
-//! What a recording needs: Valgrind, the recorder, and a program that both can run.
+//! The needs of a recording: Valgrind, the recorder, and a program that both can run.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::process::Command;
 
 use tidemark_recording::Settings;
 use tidemark_recording::spool::{Spool, VARIABLE};
+use tidemark_results::quantity;
+use tidemark_supervisor::program::{self, Obstacle};
 
 use super::Arguments;
 use crate::exit::{Refusal, refuse};
-use crate::run::program::{self, Obstacle};
-use crate::size;
 
 /// The variable that tells where the recorder is.
 const RECORDER: &str = "TIDEMARK_RECORDER";
@@ -23,9 +23,9 @@ const QUANTUM_MAX: u64 = 1 << 32;
 /// A recording that can begin.
 #[derive(Debug)]
 pub struct Plan {
-    /// What all processes have in common.
+    /// The settings common to all processes.
     pub settings: Settings,
-    /// Where the trace goes.
+    /// The file for the trace.
     pub output: PathBuf,
     /// The size of pages in bytes.
     pub page_bytes: u64,
@@ -106,7 +106,7 @@ impl Plan {
 
 /// The size of pages that is asked for.
 pub fn find_page_bytes(text: &str) -> Result<u64, Refusal> {
-    let bytes = size::parse("--granularity", text)?;
+    let bytes = quantity::parse("--granularity", text)?;
     if !bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&bytes) {
         refuse!("`--granularity {text}`: takes a power of two from 64 to 1G");
     }

@@ -1,4 +1,5 @@
-//! What a recording says of itself: a line on a terminal while it runs, and one at its end.
+//! The messages of a recording about itself: a line on a terminal while it runs, and one at its
+//! end.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -9,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::writer::Written;
 use crate::output::say;
 
-/// How often the line changes.
+/// The interval at which the line changes.
 const PERIOD: Duration = Duration::from_millis(200);
 
 /// The line.
@@ -62,36 +63,8 @@ impl Progress {
         }
     }
 
-    /// Whether something is to be said at the end.
+    /// Returns true if there is a message for the end.
     pub fn is_wanted(&self) -> bool {
         self.is_wanted
-    }
-}
-
-/// Three digits and a unit.
-pub fn number(value: f64) -> String {
-    let units = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
-    for (size, unit) in units {
-        if value >= size {
-            let scaled = value / size;
-            let digits = if scaled < 10.0 {
-                2
-            } else {
-                usize::from(scaled < 100.0)
-            };
-            return format!("{scaled:.digits$} {unit}");
-        }
-    }
-    format!("{value:.0} ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_three_digits() {
-        let said = [7.0, 1234.0, 56_780.0, 912_345_678.0, 2.5e12].map(number);
-        assert_eq!(said, ["7 ", "1.23 k", "56.8 k", "912 M", "2.50 T"]);
     }
 }

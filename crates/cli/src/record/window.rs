@@ -1,14 +1,15 @@
 //! Lengths of time as people write them: `100ms`, `2.5s`, `500us`.
 
 use crate::exit::{Refusal, refuse};
+use tidemark_results::quantity;
 
 const NS_MIN: u64 = 100_000;
 const NS_MAX: u64 = 3_600_000_000_000;
 
 /// The window `text` stands for, in nanoseconds.
 pub fn parse(text: &str) -> Result<u64, Refusal> {
-    let number = text.trim_end_matches(|c: char| !c.is_ascii_digit() && c != '.');
-    let unit_ns = match text[number.len()..].trim() {
+    let (number, unit) = quantity::split(text);
+    let unit_ns = match unit {
         "s" => 1e9,
         "ms" => 1e6,
         "us" => 1e3,

@@ -20,7 +20,7 @@ pub struct Writing {
 pub struct Written {
     /// Its length.
     pub bytes: u64,
-    /// Where the trace that was there before is.
+    /// The path of the trace that was there before.
     pub old: Option<PathBuf>,
 }
 

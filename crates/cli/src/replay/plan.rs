@@ -1,28 +1,20 @@
-//! What the command line asks for, checked as far as that goes before any trace is read.
+//! The order of the command line, checked as far as that goes before any trace is read.
 
-use std::path::Path;
-
-use serde_json::Value;
-use tidemark_core::load;
+use tidemark_lab::amounts::{parse_memories, parse_memory};
+use tidemark_lab::names::{check_load, find_policy, find_system, parse_disk, parse_scheduler};
 use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
 use tidemark_lab::systems;
-use tidemark_lab::world::disk::presets;
-use tidemark_lab::world::disk::table::Table;
-use tidemark_lab::world::{DiskModel, PolicyChoice, Scheduler, System, Watch};
-use tidemark_results::host::Latency;
+use tidemark_lab::world::{PolicyChoice, Scheduler, System, Watch};
 
-use super::{Arguments, check_count, unknown};
+use super::{Arguments, check_count};
 use crate::exit::{Refusal, refuse};
-use crate::policies;
-use crate::systems::find;
-use crate::views::{parse_memories, parse_memory};
 
-/// How far apart samples are taken at first; they are thinned out as a run goes on.
+/// The first distance between samples; they are thinned out as a run goes on.
 const SAMPLE_NS: u64 = 10_000;
 /// The most processors, and copies of each program.
 const MANY: u32 = 1024;
 
-/// What is asked for.
+/// The order.
 pub struct Plan<'a> {
     arguments: &'a Arguments,
     systems: Vec<System>,
@@ -47,7 +39,7 @@ impl<'a> Plan<'a> {
             systems = each.map(|system| system.with_instructions_of(ps)).collect();
         }
         if let Some(policy) = &arguments.policy {
-            policies::find(policy)?;
+            find_policy(policy)?;
         }
         if let Some(name) = arguments.load.as_deref() {
             check_load(name)?;
@@ -75,7 +67,7 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// What is asked for, of these traces.
+    /// The lab's order for these traces.
     pub fn order(&self, replay: &Replay) -> Result<ReplayOrder, Refusal> {
         let (arguments, page_bytes) = (self.arguments, replay.page_bytes());
         let whole_bytes = replay.footprint_pages(arguments.procs) * page_bytes;
@@ -119,7 +111,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// What it means that traces have no memory of the kind that is replayed.
+/// The message for traces that have no memory of the kind that is replayed.
 fn nothing_to_replay(arguments: &Arguments) -> String {
     let names: Vec<String> = arguments
         .traces
@@ -148,7 +140,7 @@ fn parse_systems(names: &[String]) -> Result<Vec<System>, Refusal> {
     for name in names.iter().map(|name| name.trim()) {
         let found: Vec<&System> = match name {
             "all" => systems::entries().iter().collect(),
-            _ => vec![find(name)?],
+            _ => vec![find_system(name)?],
         };
         for system in found {
             if !chosen.iter().any(|known| known.name == system.name) {
@@ -157,65 +149,4 @@ fn parse_systems(names: &[String]) -> Result<Vec<System>, Refusal> {
         }
     }
     Ok(chosen)
-}
-
-/// Refuses a load control that there is not.
-pub fn check_load(name: &str) -> Result<(), Refusal> {
-    if load::registry::find(name).is_some() {
-        return Ok(());
-    }
-    let entries = load::registry::entries().iter();
-    let all: Vec<&str> = entries.map(|entry| entry.description.name).collect();
-    Err(unknown("--load", name, "load control", &all))
-}
-
-/// Who runs next.
-pub fn parse_scheduler(name: &str) -> Result<Scheduler, Refusal> {
-    let quantum_ns = Scheduler::QUANTUM_NS;
-    match name {
-        "round-robin" => Ok(Scheduler::RoundRobin { quantum_ns }),
-        "fair" => Ok(Scheduler::Fair { quantum_ns }),
-        _ => {
-            let all = ["round-robin", "fair"];
-            Err(unknown("--scheduler", name, "scheduler", &all))
-        }
-    }
-}
-
-/// The disk that `text` names.
-pub fn parse_disk(option: &str, text: &str) -> Result<NamedDisk, Refusal> {
-    if let Some(path) = text.strip_prefix("table:") {
-        return Ok(NamedDisk {
-            name: text.into(),
-            model: DiskModel::Table(read_table(Path::new(path))?),
-        });
-    }
-    match presets::find(text) {
-        Some(preset) => Ok(NamedDisk {
-            name: preset.name.into(),
-            model: preset.model.clone(),
-        }),
-        None => {
-            let mut all: Vec<&str> = presets::PRESETS.iter().map(|preset| preset.name).collect();
-            all.push("table:FILE");
-            Err(unknown(option, text, "disk", &all))
-        }
-    }
-}
-
-/// The disk that `tidemark doctor --calibrate --json` has measured.
-fn read_table(path: &Path) -> Result<Table, Refusal> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Refusal::new(format!("`{name}`: can't be read: {error}")))?;
-    let table = serde_json::from_str(&text).ok().and_then(|record: Value| {
-        let latencies = record.get("latencies")?.clone();
-        let latencies: Vec<Latency> = serde_json::from_value(latencies).ok()?;
-        Table::from_latencies(&latencies)
-    });
-    table.ok_or_else(|| {
-        Refusal::new(format!(
-            "`{name}`: has no measured disk; write one with `tidemark doctor --calibrate --json`"
-        ))
-    })
 }

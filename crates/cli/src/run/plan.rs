@@ -2,36 +2,24 @@
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_live::shared::Shared;
-use tidemark_live::{control, disk};
+use tidemark_lab::names::find_live_policy;
+use tidemark_live::control;
+use tidemark_results::quantity;
 use tidemark_results::text::bytes;
+use tidemark_supervisor::management::{MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES};
+use tidemark_supervisor::{host, program, swap};
 
-use super::files::PrivateFolder;
-use super::loading;
-use super::program::{self, plain};
-use super::swap::{self, Swap};
-use super::tree::Tree;
 use super::{Arguments, Malloc};
 use crate::exit::{Refusal, refuse};
 use crate::files::OutputFile;
-use crate::{host, policies, size};
 
 /// The policy of runs that name none, where pages go to the swap file alone, ...
 pub const POLICY_DEFAULT: &str = "tidemark";
 /// ... and where they go to compressed memory first.
 pub const POLICY_COMPRESSED: &str = "mach86";
-
-/// The least memory a run can have. A process has up to 64 pages on their way in and as many on
-/// their way out; with a shell and a few tools at a time, less than this leaves none to work with.
-pub const MEMORY_BYTES_MIN: u64 = 4 << 20;
-
-/// How much address space the pool of `--malloc pool` takes in step: always as much, since what an
-/// allocator does depends on it.
-pub const STEP_POOL_BYTES: u64 = 4 << 30;
 
 /// Everything a run needs.
 #[derive(Debug)]
@@ -42,37 +30,21 @@ pub struct Plan {
     pub policy: &'static str,
     /// The memory all processes may use together.
     pub memory_bytes: u64,
-    /// What manages them; `None` if the program is to run unmanaged.
+    /// The means to manage them; `None` if the program is to run unmanaged.
     pub management: Option<Management>,
-    /// Where statistics go.
+    /// The file for statistics.
     pub statistics_file: Option<OutputFile>,
-    /// What a reader of the numbers should know.
+    /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
-}
-
-/// What it takes to manage a program.
-#[derive(Debug)]
-pub struct Management {
-    /// The swap file.
-    pub swap: Swap,
-    decisions: Option<OwnedFd>,
-    environment: Vec<(&'static str, OsString)>,
-    /// What is loaded into programs, the first one first.
-    libraries: Vec<PathBuf>,
-    /// Whether programs find them through folders by platform. Not in step: what is in their
-    /// environment is to be the same as in a recording.
-    is_spread: bool,
-    /// The policy's module, if it is one.
-    module: Option<&'static [u8]>,
 }
 
 impl Plan {
     /// Plans the run that `arguments` ask for.
     pub fn new(arguments: &Arguments) -> Result<Plan, Refusal> {
         let memory_bytes = plan_memory(&arguments.memory)?;
-        let parse_swap = |text: &String| size::parse("--swap-size", text);
+        let parse_swap = |text: &String| quantity::parse("--swap-size", text);
         let swap_bytes = arguments.swap_size.as_ref().map(parse_swap).transpose()?;
-        let policy = policies::find_live(arguments.policy())
+        let policy = find_live_policy(arguments.policy())
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?
             .name;
         let path = program::find(&arguments.program[0])?;
@@ -85,12 +57,7 @@ impl Plan {
             .map(|obstacle| format!("`{}` {}", path.display(), obstacle.reason()));
         let mut notes = vec![];
         let management = match nature.or_else(|| find_host_obstacle(arguments)) {
-            None => Some(Management::new(
-                arguments,
-                policy,
-                memory_bytes,
-                swap_bytes,
-            )?),
+            None => Some(manage(arguments, policy, memory_bytes, swap_bytes)?),
             Some(obstacle) if arguments.allow_unmanaged => {
                 notes.push(format!("the program ran unmanaged: {obstacle}"));
                 None
@@ -113,90 +80,53 @@ impl Plan {
     }
 }
 
-impl Management {
-    fn new(
-        arguments: &Arguments,
-        policy: &str,
-        memory_bytes: u64,
-        swap_bytes: Option<u64>,
-    ) -> Result<Management, Refusal> {
-        let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes)?;
-        let log = arguments.log_decisions.as_deref().map(OutputFile::new);
-        let log = log.transpose()?;
-        let shim = host::find_shim()?;
-        let mut libraries = vec![];
-        let mut environment: Vec<(&'static str, OsString)> = vec![
-            (control::MEMORY, memory_bytes.to_string().into()),
-            (control::POLICY, policy.into()),
-            (control::MODE, super::mode(arguments).into()),
-            (control::STORE, arguments.store().into()),
-        ];
-        if arguments.in_step {
-            environment.push((control::IN_STEP, "1".into()));
-        }
-        if arguments.malloc == Some(Malloc::Pool) {
-            // Before the engine's library: the loader initialises the last one first, and the
-            // pool is to be mapped when the engine runs.
-            libraries.push(host::find_pool(&shim)?);
-            let pool_bytes = match arguments.in_step {
-                true => STEP_POOL_BYTES,
-                false => memory_bytes + swap.size_bytes,
-            };
-            environment.push((control::POOL, pool_bytes.to_string().into()));
-        }
-        libraries.push(shim);
-        // The old log goes now: nothing is refused from here on.
-        let decisions = log.map(OutputFile::into_log).transpose()?;
-        Ok(Management {
-            swap,
-            decisions: decisions.map(OwnedFd::from),
-            environment,
-            libraries,
-            is_spread: !arguments.in_step,
-            module: tidemark_plugin::binary(policy),
-        })
+/// The management of the program that `arguments` name.
+fn manage(
+    arguments: &Arguments,
+    policy: &str,
+    memory_bytes: u64,
+    swap_bytes: Option<u64>,
+) -> Result<Management, Refusal> {
+    let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes)?;
+    let log = arguments.log_decisions.as_deref().map(OutputFile::new);
+    let log = log.transpose()?;
+    let shim = host::find_shim()?;
+    let mut libraries = vec![];
+    let mut environment: Vec<(&'static str, OsString)> = vec![
+        (control::MEMORY, memory_bytes.to_string().into()),
+        (control::POLICY, policy.into()),
+        (control::MODE, super::mode(arguments).into()),
+        (control::STORE, arguments.store().into()),
+    ];
+    if arguments.in_step {
+        environment.push((control::IN_STEP, "1".into()));
     }
-
-    /// Opens shop: makes the shared memory and the socket, and tells `command` where they are.
-    /// The folder must be kept as long as processes are to find the socket.
-    pub fn start(
-        self,
-        memory_bytes: u64,
-        command: &mut Command,
-    ) -> Result<(Tree, PrivateFolder), Refusal> {
-        let slots = (self.swap.size_bytes / PAGE_BYTES).min(u64::from(u32::MAX)) as u32;
-        let shared = match Shared::create(slots, memory_bytes / PAGE_BYTES) {
-            Ok(shared) => shared,
-            Err(error) => refuse!("shared memory can't be made: {}", plain(&error)),
+    if arguments.malloc == Some(Malloc::Pool) {
+        // Before the engine's library: the loader initialises the last one first, and the
+        // pool is to be mapped when the engine runs.
+        libraries.push(host::find_pool(&shim)?);
+        let pool_bytes = match arguments.in_step {
+            true => STEP_POOL_BYTES,
+            false => memory_bytes + swap.size_bytes,
         };
-        shared.set_disk_processor(disk::processor_of(&self.swap.file));
-        let folder = PrivateFolder::new()?;
-        let (listener, socket) = folder.listen()?;
-        let others = std::env::var_os("LD_PRELOAD");
-        let libraries = match self.is_spread {
-            true => loading::list(&folder, &self.libraries, others),
-            false => loading::join(&self.libraries, others),
-        };
-        command
-            .env_remove(control::POOL)
-            .env_remove(control::IN_STEP)
-            .env_remove(control::POLICY_FILE)
-            .envs(self.environment)
-            .env(control::CONTROL, socket)
-            .env("LD_PRELOAD", libraries);
-        if let Some(module) = self.module {
-            // Where the program finds it from any folder, as it is now.
-            command.env(control::POLICY_FILE, folder.put("policy.wasm", module)?);
-        }
-        Ok((
-            Tree::new(shared, self.swap.file, self.decisions, listener),
-            folder,
-        ))
+        environment.push((control::POOL, pool_bytes.to_string().into()));
     }
+    libraries.push(shim);
+    // The old log goes now: nothing is refused from here on.
+    let decisions = log.map(OutputFile::into_log).transpose()?;
+    Ok(Management {
+        memory_bytes,
+        swap,
+        decisions: decisions.map(OwnedFd::from),
+        environment,
+        libraries,
+        is_spread: !arguments.in_step,
+        module: tidemark_plugin::binary(policy),
+    })
 }
 
 fn plan_memory(text: &str) -> Result<u64, Refusal> {
-    let memory_bytes = size::parse("--memory", text)?;
+    let memory_bytes = quantity::parse("--memory", text)?;
     if memory_bytes < MEMORY_BYTES_MIN {
         refuse!(
             "`--memory {text}`: too small; the least that works is {}M",
@@ -210,7 +140,7 @@ fn plan_memory(text: &str) -> Result<u64, Refusal> {
     Ok(memory_bytes - memory_bytes % PAGE_BYTES)
 }
 
-/// What keeps any program from being managed on this host, in one line.
+/// Finds the reason why no program can be managed on this host, in one line.
 fn find_host_obstacle(arguments: &Arguments) -> Option<String> {
     host::find_lack(arguments.in_thread).map(|lack| lack.to_string())
 }

@@ -1,17 +1,13 @@
 //! Counts as people write them: `150`, `15k`, `100M`.
 
+use tidemark_results::quantity;
+
 /// The count `text` stands for. Units are decimal: `k` is a thousand, `M` a million, `G` a
 /// thousand million.
 pub fn count(text: &str) -> Result<u64, String> {
     let wrong = || "write a whole number, like `150`, `15k` or `100M`".to_owned();
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "" => 1,
-        "k" | "K" => 1000,
-        "m" | "M" => 1_000_000,
-        "g" | "G" => 1_000_000_000,
-        _ => return Err(wrong()),
-    };
+    let (digits, unit) = quantity::split(text);
+    let unit = quantity::decimal_unit(unit).ok_or_else(wrong)?;
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(wrong());
     }

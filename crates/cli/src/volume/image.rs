@@ -6,11 +6,11 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use tidemark_supervisor::program::plain;
 use tidemark_vmufat::{Civil, Error, Image, Name, Timestamp, Volume};
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files;
-use crate::run::program::plain;
 use crate::traces::Input;
 
 /// Opens the volume at `path`; `-` is standard input. Answers what it is called, too.
@@ -48,7 +48,7 @@ pub fn save(path: &Path, volume: Volume<Image>) -> Result<Exit, Refusal> {
     Ok(Exit::Fine)
 }
 
-/// What became of something on the volume at `path`, or a refusal that says what to do.
+/// The result of an operation on the volume at `path`, or a refusal that says what to do.
 pub fn opened<T>(path: &Path, result: Result<T, Error<Infallible>>) -> Result<T, Refusal> {
     result.map_err(|error| {
         let is_stdin = path.as_os_str() == "-";

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tidemark_results::text::{bytes, count, table};
 use tidemark_vmufat::{BLOCK_BYTES, Copying, Finding, Image, Kind, Timestamp, Volume};
 
-/// What is shown where a time stamp is no date.
+/// The text shown where a time stamp is no date.
 const NO_DATE: &str = "-";
 
 /// The files of a volume, for people.
@@ -65,7 +65,7 @@ pub fn list_json(volume: &Volume<Image>) -> String {
     format!("{value:#}\n")
 }
 
-/// What was found, for people.
+/// The findings, as text.
 pub fn check(
     name: &str,
     volume: &Volume<Image>,
@@ -86,7 +86,7 @@ pub fn check(
     text
 }
 
-/// What was found, for programs.
+/// The findings, as JSON.
 pub fn check_json(volume: &Volume<Image>, findings: &[Finding], is_repaired: bool) -> String {
     let found = findings.iter().map(|finding| {
         json!({

@@ -1,4 +1,4 @@
-//! What goes wrong: programs that do what they may not, disks that fail, swap that is full. A line
+//! The failures: programs that do what they may not, disks that fail, swap that is full. A line
 //! says what; the kernel goes on.
 
 use super::support::Folder;

@@ -27,7 +27,7 @@ use support::{Folder, TIDEMARK, stderr};
 /// A machine that does not end by itself is ended after so many seconds: a failure.
 const LIMIT_S: &str = "120";
 
-/// Whether the emulator and the kernel are there; says what is missing.
+/// Returns true if the emulator and the kernel are there; says what is missing.
 fn is_ready() -> bool {
     if needs::find("qemu-system-x86_64").is_none() {
         return needs::lacks("`qemu-system-x86_64` is not installed (`scripts/deps kernel`)");

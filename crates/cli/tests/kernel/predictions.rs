@@ -11,7 +11,7 @@ use super::programs::{host_programs, text};
 use super::support::{Folder, stderr, tidemark};
 use super::{console, is_ready, tool};
 
-/// What counts may differ by, in a hundred.
+/// The difference that counts may have, in a hundred.
 const TOLERANCE: u64 = 5;
 /// One that sees faults alone, and three that see bits, two of which are kernels'.
 const POLICIES: [&str; 4] = ["fifo", "clock", "linux-rmap13b", "netbsd"];

@@ -87,8 +87,7 @@ fn when_the_command_is_killed_the_trace_opens_and_the_program_goes_on() {
     let program = compile(&folder, "ends", SOURCE, &[]);
     let (trace, told) = (folder.path("trace.tide"), folder.path("told"));
     let (mut child, pid) = start(&folder, &["-o", &trace, &program, "l", &told]);
-    // What there is goes to the file twice a second.
-    std::thread::sleep(Duration::from_millis(1500));
+    Recording::await_stores(&trace, 300);
     child.kill().unwrap();
     child.wait().unwrap();
     let recording = Recording::read(&trace);

@@ -1,4 +1,4 @@
-//! What the other commands make of a live recording, and what can't be one.
+//! The results of the other commands on a live recording, and the recordings that can't be made.
 
 use std::process::Output;
 

@@ -8,9 +8,9 @@ use super::child::{self, Outcome};
 use super::needs;
 use super::scratch::Scratch;
 
-/// How long one may take.
+/// The longest time that one may take.
 pub const LIMIT: Duration = Duration::from_secs(120);
-/// What a source may include.
+/// The headers that a source may include.
 const HEADERS: [(&str, &str); 2] = [
     ("filled.h", include_str!("filled.h")),
     ("own_call.h", include_str!("own_call.h")),

@@ -14,10 +14,10 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::process_tree::{describe, members, resident_bytes};
 
-/// How often the memory of a running tree is looked at.
+/// The interval at which the memory of a running tree is looked at.
 const SAMPLE_EVERY: Duration = Duration::from_millis(4);
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The status the parent sees.
@@ -183,7 +183,7 @@ pub fn kill(process: u32) {
     let _ = kill_process(id(process), Signal::KILL);
 }
 
-/// Whether `process` exists and is not a zombie.
+/// Returns true if `process` exists and is not a zombie.
 pub fn is_alive(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     status

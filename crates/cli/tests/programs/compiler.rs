@@ -4,7 +4,7 @@ use super::needs;
 use super::scratch::Scratch;
 use super::trial::Trial;
 
-/// What is compiled. `FULL` brings decompositions that instantiate most of the library.
+/// The source that is compiled. `FULL` brings decompositions that instantiate most of the library.
 const SOURCE: &str = r"
 #ifdef FULL
 #include <eigen3/Eigen/Dense>

@@ -105,7 +105,7 @@ static void start(void *(*body)(void *), void *argument) {
     if (pthread_create(&thread, 0, body, argument)) abort();
 }
 
-/* What the child of `fork` does. */
+/* The child of `fork`. */
 static int zero, seven = 7, nine = 9;
 static void end(const char *way) {
     if (!strcmp(way, "exit-call")) leave(6);

@@ -40,7 +40,7 @@ static struct sock_fprog permit_few(void) {
     return make(calls, SECCOMP_RET_ALLOW, SECCOMP_RET_KILL_PROCESS);
 }
 
-/* What services and sandboxes do without. */
+/* Calls that services and sandboxes do without. */
 static struct sock_fprog forbid_rare(void) {
     static const long calls[] = {SYS_userfaultfd, SYS_io_uring_setup,   SYS_pidfd_open,
                                  SYS_unshare,     SYS_process_vm_readv, SYS_sched_setaffinity, -1};
@@ -53,7 +53,7 @@ static struct sock_fprog forbid_rings(void) {
     return make(calls, SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ALLOW);
 }
 
-/* What nobody here calls. */
+/* A call that no program here makes. */
 static struct sock_fprog forbid_foreign(void) {
     static const long calls[] = {SYS_ptrace, SYS_mount, SYS_reboot, SYS_unshare, -1};
     return make(calls, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_ALLOW);

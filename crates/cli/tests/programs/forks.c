@@ -80,8 +80,8 @@ static void start_threads(void) {
     for (int i = 0; i < 4; i++) pthread_create(&threads[i], &unguarded, stay, 0);
 }
 
-/* How many pages are wrong when the first `groups` of 16 have been changed: of four groups the first
- * has given up its pages, the second has moved them to `place`. */
+/* The number of wrong pages when the first `groups` of 16 have been changed: of four groups the
+ * first has given up its pages, the second has moved them to `place`. */
 static int wrong_of(int groups, uint64_t (*place)[WORDS]) {
     int count = 0;
     for (int page = 0; page < PAGES; page++) {

@@ -15,8 +15,8 @@ use super::trial::Statistics;
 
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// Holds many times its budget, reads it over and over, and goes on until a file `stop` appears.
-/// With `fork` it does so in parent and child at once.
+/// Holds many times its budget, reads it over and over, and goes on until a file `stop` appears. A
+/// file says how often it has read all of it. With `fork` it does so in parent and child at once.
 const HOLDER: &str = "
 import os, random, sys, time
 numbers = random.Random(1968)
@@ -28,12 +28,16 @@ if child == 0:
     blocks[::2] = [bytes(reversed(block)) for block in blocks[::2]]
     sums = [hash(bytes(bytearray(block))) for block in blocks]
 print(name, os.getpid(), flush=True)
+rounds = 0
 end = time.monotonic() + 60
 while time.monotonic() < end and not os.path.exists('stop'):
     for block, known in zip(blocks, sums):
         if hash(bytes(bytearray(block))) != known:
             print('wrong', flush=True)
             os._exit(3)
+    rounds += 1
+    with open(name + '.rounds', 'w') as file:
+        file.write(f'{rounds}.')
 if child:
     print('child ended', os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 print('right', flush=True)
@@ -72,8 +76,8 @@ fn a_killed_child_leaves_its_parent_unharmed() {
     holder.process("ready");
     let child = holder.process("child");
     child::kill(child);
-    // The parent reads all of its memory a few times more with the child gone.
-    std::thread::sleep(Duration::from_secs(1));
+    // The parent reads all of its memory once more with the child gone.
+    await_rounds(&scratch, "ready", 2);
     scratch.write("stop", "");
     let outcome = holder.running.finish(LIMIT);
     outcome.expect_code(0, "the parent");
@@ -96,8 +100,8 @@ fn a_killed_supervisor_harms_no_program() {
     child::kill(holder.running.id());
     let outcome = holder.running.finish(LIMIT);
     assert_eq!(outcome.status.signal(), Some(9));
-    // The program reads all of its memory a few times more with the supervisor gone.
-    std::thread::sleep(Duration::from_secs(1));
+    // The program reads all of its memory once more with the supervisor gone.
+    await_rounds(&scratch, "ready", 2);
     scratch.write("stop", "");
     let deadline = Instant::now() + LIMIT;
     while child::is_alive(program.0) {
@@ -110,6 +114,28 @@ fn a_killed_supervisor_harms_no_program() {
     let said = fs::read_to_string(scratch.join("out/stdout")).expect("it was made at the start");
     assert!(said.ends_with("right\n"), "it said:\n{said}");
     expect_nothing_left(&scratch);
+}
+
+/// Waits until the process `name` has ended so many `more` rounds over its memory.
+fn await_rounds(scratch: &Scratch, name: &str, more: u64) {
+    let path = scratch.join(&format!("{name}.rounds"));
+    let rounds = || {
+        let text = fs::read_to_string(&path).ok()?;
+        text.strip_suffix('.')?.parse::<u64>().ok()
+    };
+    let (mut last, mut ended) = (rounds(), 0);
+    let deadline = Instant::now() + LIMIT;
+    while ended < more {
+        assert!(
+            Instant::now() < deadline,
+            "`{name}` reads its memory no more"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+        let now = rounds();
+        if now.is_some() && now != last {
+            (last, ended) = (now, ended + 1);
+        }
+    }
 }
 
 /// The program under way, in a sixth of the memory that it holds.

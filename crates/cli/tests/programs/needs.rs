@@ -1,12 +1,12 @@
-//! What a test needs of the machine. Where it lacks, the test says so and skips; under
-//! `REQUIRE_ALL=1`, as in continuous integration, that is a failure.
+//! The needs of a test. Where it lacks, the test says so and skips; under `REQUIRE_ALL=1`, as in
+//! continuous integration, that is a failure.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Whether the full sizes were asked for.
+/// Returns true if the full sizes were asked for.
 pub fn is_full() -> bool {
     std::env::var("TIDEMARK_ACCEPTANCE").is_ok_and(|value| value == "full")
 }
@@ -16,7 +16,7 @@ pub fn size<T>(small: T, full: T) -> T {
     if is_full() { full } else { small }
 }
 
-/// Whether these programs are there and page faults may be handled; says what is missing.
+/// Returns true if these programs are there and page faults may be handled; says what is missing.
 pub fn are_met(programs: &[&str]) -> bool {
     for program in programs {
         if find(program).is_none() {
@@ -33,16 +33,11 @@ pub fn are_met(programs: &[&str]) -> bool {
 
 /// Says what is missing. Under `REQUIRE_ALL=1` that fails the test.
 pub fn lacks(what: &str) -> bool {
-    let is_required = std::env::var("REQUIRE_ALL").is_ok_and(|value| value == "1");
-    assert!(
-        !is_required,
-        "{what}, and REQUIRE_ALL=1 asks for every test"
-    );
-    eprintln!("skipped: {what}");
+    tidemark_testing::skip(what);
     false
 }
 
-/// Where `program` lies on the path.
+/// The path of `program`.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
@@ -50,7 +45,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .find(|at| at.is_file())
 }
 
-/// Whether the kernel is of this version or newer.
+/// Returns true if the kernel is of this version or newer.
 pub fn has_kernel(major: u32, minor: u32) -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split(|byte: char| !byte.is_ascii_digit());
@@ -58,12 +53,12 @@ pub fn has_kernel(major: u32, minor: u32) -> bool {
     (next().unwrap_or(0), next().unwrap_or(0)) >= (major, minor)
 }
 
-/// Whether this process is root.
+/// Returns true if this process is root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether a process of this user may handle page faults, those in system calls included.
+/// Returns true if a process of this user may handle page faults, those in system calls included.
 pub fn may_handle_faults() -> bool {
     let sysctl = std::fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd");
     let is_open_to_all = sysctl.is_ok_and(|value| value.trim() == "1");

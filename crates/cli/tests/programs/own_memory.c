@@ -1,5 +1,5 @@
-/* What a program may do to all that is mapped in it, and where nothing is. The first argument says
-   what; see `own_memory.rs`. */
+/* The changes that a program may make to all that is mapped in it, and where nothing is. The first
+   argument names one; see `own_memory.rs`. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -143,7 +143,7 @@ static int lock_each(void) {
     return 0;
 }
 
-/* Where something is mapped, with neighbours taken together. */
+/* The mapped ranges, with neighbours taken together. */
 static int cover(struct area *into) {
     int count = list(into), kept = 0;
     for (int i = 0; i < count; i++) {
@@ -159,7 +159,7 @@ static int is_covered(struct area *by, int count, struct area what) {
     return 0;
 }
 
-/* Whether everything that is mapped now lies where something was. */
+/* True if everything that is mapped now lies where something was. */
 static int is_within(struct area *before, int count) {
     static struct area now[AREAS];
     int found = cover(now);
@@ -212,7 +212,7 @@ static int stray(void) {
     return wrong(filled);
 }
 
-/* How much a core dump would hold, in steps of 512 MiB. */
+/* The size of a core dump, in steps of 512 MiB. */
 static int dump(void) {
     char *at = fill(), line[512];
     unsigned long start = 0, end = 0, dumped = 0;

@@ -42,7 +42,7 @@ pub fn command_line(process: u32) -> String {
     String::from_utf8_lossy(&raw).replace('\0', " ")
 }
 
-/// What every thread of the tree below `root` waits for, for the report of a hang.
+/// Describes the waits of all threads of the tree below `root`, for the report of a hang.
 pub fn describe(root: u32) -> String {
     let mut text = String::new();
     for process in members(root) {

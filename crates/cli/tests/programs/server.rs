@@ -11,12 +11,12 @@ use super::needs;
 use super::scratch::Scratch;
 use super::trial::{Statistics, shares};
 
-/// How long one answer may take. A whole save is one, and so is the sum over all keys.
+/// The longest time that one answer may take. A whole save is one, and so is the sum over all keys.
 fn answer_limit() -> Duration {
     Duration::from_secs(needs::size(300, 2400))
 }
 
-/// What a session with the server gives: everything that must be the same in all runs.
+/// The results of a session with the server: everything that must be the same in all runs.
 #[derive(Debug, PartialEq, Eq)]
 struct Session {
     filled: String,
@@ -166,7 +166,7 @@ fn save(client: &mut Client, folder: &Path, meanwhile: impl FnOnce(&mut Client))
     }
 }
 
-/// What a native server makes of a saved file.
+/// The output of a native server for a saved file.
 fn load(folder: &Path, saved: &Path) -> String {
     std::fs::create_dir_all(folder).expect("the test may make folders");
     std::fs::copy(saved, folder.join("dump.rdb")).expect("the server has saved");

@@ -161,7 +161,7 @@ pub fn shares() -> Vec<u64> {
         .collect()
 }
 
-/// What a run says of itself.
+/// The statistics of a run.
 pub struct Statistics {
     record: serde_json::Value,
 }

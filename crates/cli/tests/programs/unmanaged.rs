@@ -1,4 +1,4 @@
-//! What is not managed is named and counted, and each process of a tree has its ending.
+//! Unmanaged processes are named and counted, and each process of a tree has its ending.
 
 use std::path::PathBuf;
 use std::process::Command;

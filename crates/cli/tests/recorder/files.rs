@@ -70,7 +70,7 @@ const BYTES: &str = r#"
     }
 "#;
 
-/// What an event says of a file in `folder`, by its name there.
+/// The event's facts on a file in `folder`, by its name there.
 fn told(event: &Event, folder: &str) -> Option<(char, String, u64, u64)> {
     let (what, file, offset, bytes) = match (event, event.copied()) {
         (Event::FileCut { file, bytes }, _) => ('c', file.as_str(), 0, *bytes),
@@ -85,7 +85,7 @@ fn told(event: &Event, folder: &str) -> Option<(char, String, u64, u64)> {
     Some((what, name.to_owned(), offset, bytes))
 }
 
-/// What a recording of one process says of files in `folder`, in order.
+/// The facts of a recording of one process on files in `folder`, in order.
 fn all_told(recording: &Recording, folder: &str) -> Vec<(char, String, u64, u64)> {
     let events = recording.only().events.iter();
     let told = events.filter_map(|(.., event)| told(event, folder));

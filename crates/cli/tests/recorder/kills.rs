@@ -81,7 +81,7 @@ fn a_recorder_that_is_killed_from_outside_has_told_all_until_then() {
     let trace = folder.path("trace.tide");
     let mut child = start(&mut record(recorder, &["-o", &trace, &program]), &folder);
     let pid = await_line(&folder);
-    std::thread::sleep(Duration::from_millis(100));
+    await_work(pid);
     kill_process(pid, Signal::KILL).unwrap();
     let status = end(&mut child);
     assert_eq!(status.signal(), Some(9));
@@ -105,8 +105,7 @@ fn when_the_command_is_killed_the_trace_opens_and_the_program_goes_on() {
     let trace = folder.path("trace.tide");
     let mut child = start(&mut record(recorder, &["-o", &trace, &program]), &folder);
     let pid = await_line(&folder);
-    // What there is goes to the file twice a second.
-    std::thread::sleep(Duration::from_millis(1500));
+    Recording::await_stores(&trace, 300);
     child.kill().unwrap();
     child.wait().unwrap();
     let recording = Recording::read(&trace);
@@ -122,10 +121,8 @@ fn when_the_command_is_killed_the_trace_opens_and_the_program_goes_on() {
         std::thread::sleep(Duration::from_millis(20));
     };
     assert_eq!(said.lines().count(), 1, "{said}");
-    // The program goes on: it takes processor time still.
-    let before = processor_time(pid);
-    std::thread::sleep(Duration::from_millis(500));
-    assert!(processor_time(pid) > before);
+    // The program goes on.
+    await_work(pid);
     kill_process(pid, Signal::KILL).unwrap();
 }
 
@@ -171,6 +168,15 @@ fn what_outlives_the_program_goes_on_unrecorded() {
     {
         assert!(began.elapsed() < LIMIT);
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits until a process has had more processor time.
+fn await_work(pid: Pid) {
+    let (before, began) = (processor_time(pid), Instant::now());
+    while processor_time(pid) == before {
+        assert!(began.elapsed() < LIMIT, "the program stands still");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

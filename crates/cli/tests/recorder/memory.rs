@@ -212,7 +212,7 @@ fn listed_pages(text: &str) -> BTreeMap<u64, Mapping> {
     pages
 }
 
-/// Where Valgrind keeps its own memory: the tool's image, and from 64 GiB up; and the stack.
+/// The memory of Valgrind itself: the tool's image, and from 64 GiB up; and the stack.
 fn is_of_valgrind(page: u64) -> bool {
     (0x58000..0x5a000).contains(&page) || page >= 0x10_0000_0000 >> 12
 }

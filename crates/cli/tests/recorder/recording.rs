@@ -1,8 +1,12 @@
 //! A trace, read whole.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use tidemark_trace::{Block, Ending, Event, Header, Kinds, Reader};
+
+/// The longest time until a recording has written what it knows.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A trace.
 pub struct Recording {
@@ -53,6 +57,27 @@ impl Recording {
         }
     }
 
+    /// Waits until the trace at `path`, which is being recorded, tells of stores to so many pages.
+    pub fn await_stores(path: &str, pages: usize) {
+        let began = Instant::now();
+        while Recording::stores_so_far(path) < pages {
+            assert!(began.elapsed() < LIMIT, "the trace does not grow");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The number of pages stored to, as far as the file at `path` goes by now.
+    fn stores_so_far(path: &str) -> usize {
+        let Ok(mut reader) = Reader::open(path) else {
+            return 0;
+        };
+        let (mut process, mut block) = (Process::default(), Block::default());
+        while reader.next_block(&mut block).is_ok_and(|is_there| is_there) {
+            process.take(&block);
+        }
+        process.pages(Kinds::STORE).len()
+    }
+
     /// The only process.
     pub fn only(&self) -> &Process {
         assert_eq!(self.processes.len(), 1);
@@ -88,7 +113,7 @@ impl Process {
         }
     }
 
-    /// Whether there is such an event.
+    /// Returns true if there is such an event.
     pub fn find(&self, is_it: impl Fn(&Event) -> bool) -> bool {
         self.events.iter().any(|(_, _, event)| is_it(event))
     }

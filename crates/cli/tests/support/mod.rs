@@ -1,4 +1,4 @@
-//! What the tests of the command share: a way to run it, and places for files.
+//! The parts that the tests of the command share: a way to run it, and places for files.
 
 #![allow(dead_code)]
 
@@ -50,7 +50,7 @@ pub fn tidemark(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What the command wrote to stderr.
+/// The command's output on stderr.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

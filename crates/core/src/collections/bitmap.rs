@@ -9,7 +9,8 @@ use alloc::vec::Vec;
 use crate::collections::column::Column;
 
 const WORD: usize = 64;
-/// How many words with members a search for a full-length run looks at before it settles for less.
+/// The number of words with members a search for a full-length run looks at before it settles for
+/// less.
 const WORDS_TRIED: usize = 32;
 
 /// A set of numbers below a fixed bound.
@@ -18,7 +19,7 @@ pub struct Bitmap {
     summary: Vec<u64>,
     bound: usize,
     count: usize,
-    /// Where the next search starts: just past the last run taken.
+    /// The number at which the next search starts: just past the last run taken.
     hint: usize,
 }
 
@@ -67,7 +68,7 @@ impl Bitmap {
         Some((first, length))
     }
 
-    /// Whether [`take_run`](Self::take_run) would find a run of full length.
+    /// Returns true if [`take_run`](Self::take_run) would find a run of full length.
     pub fn has_run(&self, want: usize) -> bool {
         self.count >= want
             && self
@@ -88,17 +89,17 @@ impl Bitmap {
         None
     }
 
-    /// Whether `number` is in the set.
+    /// Returns true if `number` is in the set.
     pub fn contains(&self, number: usize) -> bool {
         self.words[number / WORD] & (1 << (number % WORD)) != 0
     }
 
-    /// How many numbers are in the set.
+    /// The number of numbers in the set.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether the set is empty.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -31,7 +31,7 @@ impl Bits {
         *word = *word & !(1 << bit) | u64::from(is_set) << bit;
     }
 
-    /// Whether the bit of `number` is set; it is clear afterwards.
+    /// Returns true if the bit of `number` is set; it is clear afterwards.
     #[inline]
     pub(crate) fn take(&mut self, number: usize) -> bool {
         let was_set = self.get(number);
@@ -41,7 +41,7 @@ impl Bits {
         was_set
     }
 
-    /// Whether the bit of `number` is set. One that was never written is not.
+    /// Returns true if the bit of `number` is set. One that was never written is not.
     #[inline]
     pub(crate) fn get(&self, number: usize) -> bool {
         let word = self.words.written().get(number / WORD);

@@ -20,7 +20,7 @@
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
-/// How many bytes of entries are written at a time.
+/// The number of bytes of entries written at a time.
 const STEP_BYTES: usize = 4096;
 
 /// Entries for the numbers below a fixed bound.
@@ -56,12 +56,12 @@ impl<T: Copy> Column<T> {
         }
     }
 
-    /// How many numbers there are entries for.
+    /// The number of keys that have an entry.
     pub fn len(&self) -> usize {
         self.bound
     }
 
-    /// Whether there are no entries.
+    /// Returns true if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.bound == 0
     }
@@ -71,7 +71,7 @@ impl<T: Copy> Column<T> {
         self.entries.iter().chain(&self.below).chain(&self.behind)
     }
 
-    /// How many bytes of memory the entries take.
+    /// The number of bytes of memory the entries take.
     pub fn bytes(&self) -> usize {
         self.iter().count() * size_of::<T>()
     }

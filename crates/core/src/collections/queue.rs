@@ -16,7 +16,8 @@ use crate::collections::column::Column;
 
 const NONE: u32 = u32::MAX;
 
-/// What lists are numbered with. `u8` is enough for most; a list a space needs `u32`.
+/// The type of the numbers that name members of lists. `u8` is enough for most; a list a space
+/// needs `u32`.
 pub trait ListNumber: Copy + PartialEq {
     /// Stands for no list.
     const NONE: Self;
@@ -170,33 +171,33 @@ impl<List: ListNumber> Queues<List> {
         some(self.ends[list.index()].back)
     }
 
-    /// Who stands behind `member` on its list.
+    /// The member behind `member` on its list.
     pub fn next(&self, member: u32) -> Option<u32> {
         some(self.links[member as usize].next)
     }
 
-    /// Who stands before `member` on its list.
+    /// The member before `member` on its list.
     pub fn previous(&self, member: u32) -> Option<u32> {
         some(self.links[member as usize].previous)
     }
 
-    /// How many members there can be: their numbers are below that.
+    /// The most members that there can be: their numbers are below that.
     pub fn members_max(&self) -> u32 {
         self.links.len() as u32
     }
 
-    /// How many lists there are.
+    /// The number of lists.
     pub fn lists(&self) -> usize {
         self.ends.len()
     }
 
-    /// How many are on `list`.
+    /// The number of members on `list`.
     #[inline]
     pub fn length(&self, list: List) -> u32 {
         self.ends[list.index()].length
     }
 
-    /// How many are on any list.
+    /// The number of members on all lists.
     pub fn total(&self) -> u32 {
         self.ends.iter().map(|ends| ends.length).sum()
     }

@@ -9,7 +9,7 @@
 
 use super::log::SEGMENT_PAGES;
 
-/// What it costs to bring a page back from compressed memory, with what follows from it, ...
+/// The cost of bringing a page back from compressed memory, with what follows from it, ...
 const DECOMPRESSION_NS: u64 = 25_000;
 /// ... and from disk.
 const READ_NS: u64 = 90_000;
@@ -18,7 +18,7 @@ const PERIOD: u32 = 1024;
 /// The part of its size by which the log grows or shrinks in one step.
 const STEP_PART: u32 = 16;
 
-/// Where a page was that is brought back.
+/// The place of a page before it is brought back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// In memory, in the youngest eighth of the log.
@@ -33,7 +33,7 @@ pub enum Origin {
     Disk,
 }
 
-/// How much memory the log may have.
+/// The memory that the log may have.
 #[derive(Clone, Debug)]
 pub struct Division {
     /// All memory, in pages.
@@ -65,7 +65,7 @@ impl Division {
         }
     }
 
-    /// How many rooms the log may have.
+    /// The number of rooms the log may have.
     pub fn rooms_max(&self) -> u32 {
         self.rooms_max
     }

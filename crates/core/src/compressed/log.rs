@@ -24,7 +24,7 @@ pub const SEGMENT_PAGES: u32 = SEGMENT_BYTES / 4096;
 const ALIGNMENT: u32 = 8;
 /// Holes are filled in when they are more than this part of the memory that the log has.
 const HOLES_PART: u64 = 8;
-/// How many of the oldest segments are looked at for the one with the most holes.
+/// The number of the oldest segments that are looked at for the one with the most holes.
 const LOOKED_AT_MAX: usize = 256;
 
 /// A segment, by number.
@@ -35,14 +35,14 @@ pub struct SegmentId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Room(pub u32);
 
-/// Where a compressed page lies.
+/// The place of a compressed page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
     /// Its segment.
     pub segment: SegmentId,
     /// The room of that, if its bytes are in memory.
     pub room: Option<Room>,
-    /// Where it begins in the segment, in bytes.
+    /// Its beginning in the segment, in bytes.
     pub offset: u32,
     /// Its compressed size.
     pub bytes: u32,
@@ -71,11 +71,11 @@ struct Segment {
     room: Option<Room>,
     /// Its place in the order of age.
     stamp: u64,
-    /// How many bytes of it are written.
+    /// The number of bytes of it that are written.
     used: u32,
-    /// How many of those are of live entries, ...
+    /// The number of those that are of live entries, ...
     live: u32,
-    /// ... and how many entries those are.
+    /// ... and the number of those entries.
     count: u32,
     /// The slots whose pages were put here, in their order.
     order: Vec<SlotId>,
@@ -83,7 +83,8 @@ struct Segment {
     left_as: u64,
 }
 
-/// What has become free, for whoever keeps the bytes. Until it is handed over it is nobody's.
+/// Something that has become free, for whoever keeps the bytes. Until it is handed over it is
+/// nobody's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Freed {
     /// Nothing lies in this room any more.
@@ -97,7 +98,7 @@ pub enum Freed {
 enum End {
     /// Pages that have just left.
     Young,
-    /// What was live in segments with many holes.
+    /// Pages that were live in segments with many holes.
     Survivors,
 }
 
@@ -151,7 +152,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         }
     }
 
-    /// Where the page of `slot` lies, if it is in the log.
+    /// Finds the page of `slot`, if it is in the log.
     pub fn find(&self, slot: SlotId) -> Option<Found> {
         let entry = Entry::unpack(self.entries[slot.0 as usize])?;
         Some(Found {
@@ -434,12 +435,12 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         self.free_if_dead(id);
     }
 
-    /// Whether a segment is on its way from disk.
+    /// Returns true if a segment is on its way from disk.
     pub fn is_being_read(&self, id: SegmentId) -> bool {
         self.segments[id.0 as usize].state == State::Reading
     }
 
-    /// Which part of a segment's bytes is live, in sixteenths.
+    /// The part of a segment's bytes that is live, in sixteenths.
     pub fn sixteenths_live(&self, id: SegmentId) -> u32 {
         let segment = &self.segments[id.0 as usize];
         segment.live * 16 / segment.used.max(1)
@@ -476,22 +477,22 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         Some(freed)
     }
 
-    /// How many rooms of memory are in use.
+    /// The number of rooms of memory in use.
     pub fn rooms(&self) -> u32 {
         self.rooms_in_use
     }
 
-    /// How many were at most.
+    /// The most that ever were.
     pub fn rooms_peak(&self) -> u32 {
         self.rooms_peak
     }
 
-    /// How many rooms are on disk as well, and can be had at once.
+    /// The number of rooms that are on disk as well, and can be had at once.
     pub fn rooms_clean(&self) -> u32 {
         self.clean.len() as u32
     }
 
-    /// How many pages are in the log, in memory or on disk, ...
+    /// The number of pages in the log, in memory or on disk, ...
     pub fn pages(&self) -> u64 {
         self.pages
     }
@@ -532,7 +533,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
     }
 }
 
-/// Where a page lies, as it is kept: in one number, zero if nowhere.
+/// The place of a page, as it is kept: in one number, zero if nowhere.
 #[derive(Clone, Copy)]
 struct Entry {
     segment: u32,

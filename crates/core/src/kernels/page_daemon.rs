@@ -27,18 +27,18 @@ use crate::time::Time;
 pub(crate) struct Daemon {
     /// Fewer frames than enough are free, and the daemon is at it.
     is_awake: bool,
-    /// When the next pass is due.
+    /// The time at which the next pass is due.
     due: Time,
     /// The last pass found nothing that may leave.
     was_fruitless: bool,
     /// Nobody gets a frame.
     is_paused: bool,
     controller: Controller,
-    /// What the controller asked for and is still to be given up.
+    /// The pages that the controller asked for and that are still to be given up.
     owed: u32,
 }
 
-/// How few free frames wake the daemon, and how many end its work.
+/// The number of free frames below which the daemon wakes, and that at which its work ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Marks {
     pub(crate) low: u32,
@@ -55,7 +55,7 @@ impl Marks {
     }
 }
 
-/// What one pass came to, in pages.
+/// The counts of one pass, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pass {
     /// Freed, or on their way to their pagers since.
@@ -106,8 +106,8 @@ impl Daemon {
         self.due = now;
     }
 
-    /// How many pages to give up now: what the controller asks for, if it is time to ask, or what
-    /// is left of it. At most `most`.
+    /// The number of pages to give up now: what the controller asks for, if it is time to ask, or
+    /// what is left of it. At most `most`.
     pub(crate) fn ask_controller(
         &mut self,
         gains: &Gains,
@@ -170,7 +170,7 @@ impl Daemon {
         self.is_awake
     }
 
-    /// When it has work next, if ever.
+    /// The time at which it has work next, if ever.
     pub(crate) fn due(&self, now: Time) -> Option<Time> {
         let due = match self.owed {
             0 => self.due,
@@ -186,9 +186,10 @@ impl Daemon {
     }
 }
 
-/// How many pages one answer of the controller may take: those that are inactive, for a pass of
-/// FreeBSD's takes no others, and it keeps no more so (`vm_pageout_worker`, `v_inactive_target`).
-/// In a memory of which the target is a large part, the controller would take all there is.
+/// The most pages that one answer of the controller may take: those that are inactive, for a pass
+/// of FreeBSD's takes no others, and it keeps no more so (`vm_pageout_worker`,
+/// `v_inactive_target`). In a memory of which the target is a large part, the controller would take
+/// all there is.
 fn inactive_most(target: u32, limit: u32) -> u32 {
     let share = limit / 3;
     (target.saturating_add(target / 2)).min(share).max(1)

@@ -1,4 +1,4 @@
-//! How many pages to give up, asked of a controller.
+//! The number of pages to give up, asked of a controller.
 //!
 //! FreeBSD's page daemon does not work until enough is free. Ten times a second it asks a
 //! controller how much to give up, which weighs how many frames are missing now, how many were
@@ -12,19 +12,19 @@
 
 use crate::kernels::Gains;
 
-/// What a controller remembers. Counts are in pages.
+/// The state that a controller keeps. Counts are in pages.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Controller {
     error: i64,
     error_before: i64,
     integral: i64,
-    /// What was told in this interval.
+    /// The last value told in this interval.
     told: i64,
 }
 
 impl Controller {
-    /// How many pages to give up while `free` frames are free where `target` should be. An
-    /// interval begins with this question if `is_new` says so.
+    /// The number of pages to give up while `free` frames are free where `target` should be.
+    /// An interval begins with this question if `is_new` says so.
     pub(crate) fn ask(&mut self, gains: &Gains, target: u32, free: u32, is_new: bool) -> u32 {
         let mut error = i64::from(target) - i64::from(free);
         if is_new {
@@ -43,7 +43,7 @@ impl Controller {
         u32::try_from(more).unwrap_or(u32::MAX)
     }
 
-    /// Whether nothing is missing, and nothing that was is still remembered.
+    /// Returns true if nothing is missing, and nothing that was is still remembered.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.error <= 0 && self.integral == 0
     }

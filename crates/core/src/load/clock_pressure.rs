@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use crate::seams::description::Knob;
 use crate::seams::load_control::{Description, LoadControl, LoadView, SpaceLoad, Verdict};
 
-/// What `clock-pressure` says of itself.
+/// The description of `clock-pressure`.
 pub static DESCRIPTION: Description = Description {
     name: "clock-pressure",
     summary: "sets or clears all reference bits of one program when few frames are free",

@@ -24,7 +24,7 @@ use crate::seams::description::Knob;
 use crate::seams::load_control::{Description, LoadControl, LoadView, SpaceLoad, Verdict};
 use crate::time::Time;
 
-/// What `medium-term` says of itself.
+/// The description of `medium-term`.
 pub static DESCRIPTION: Description = Description {
     name: "medium-term",
     summary: "runs programs while their working sets fit, swaps the last to come out whole",
@@ -35,7 +35,7 @@ pub static DESCRIPTION: Description = Description {
     knobs: &[SETTLE, PATIENCE],
 };
 
-/// What `vms-swapper` says of itself.
+/// The description of `vms-swapper`.
 pub static VMS: Description = Description {
     name: "vms-swapper",
     summary: "swaps out whole programs when trimming no longer frees enough, the idle first",
@@ -78,7 +78,7 @@ const PATIENCE: Knob = Knob {
 
 const MS_NS: u64 = 1_000_000;
 
-/// What tells whether programs fit.
+/// The rule by which programs fit or do not.
 enum Rule {
     /// The sum of what they need.
     Sets,
@@ -105,7 +105,7 @@ struct MediumTerm {
 struct Waiting {
     space: SpaceId,
     since: Time,
-    /// What it needed when it was stopped.
+    /// The frames it needed when it was stopped.
     demand: u32,
 }
 
@@ -185,7 +185,7 @@ impl MediumTerm {
         }
     }
 
-    /// Whether those that run are too many for memory.
+    /// Returns true if those that run are too many for memory.
     fn is_short(&mut self, view: &LoadView<'_>) -> bool {
         let needed = self.needed(view);
         match &mut self.rule {
@@ -197,7 +197,7 @@ impl MediumTerm {
         }
     }
 
-    /// Whether one more fits that needs `demand` frames.
+    /// Returns true if one more fits that needs `demand` frames.
     fn fits(&self, view: &LoadView<'_>, demand: u32) -> bool {
         match self.rule {
             Rule::Sets => self.needed(view) + u64::from(demand) <= u64::from(view.frames),
@@ -205,7 +205,7 @@ impl MediumTerm {
         }
     }
 
-    /// What the active ones of those that run need.
+    /// The frames needed by the active ones of those that run.
     fn needed(&self, view: &LoadView<'_>) -> u64 {
         let loads = self
             .running
@@ -215,7 +215,7 @@ impl MediumTerm {
         active.map(|load| u64::from(demand(load))).sum()
     }
 
-    /// Who is to go: none if nobody else would run then.
+    /// Picks the space that is to go: none if nobody else would run then.
     fn pick_out(&self, view: &LoadView<'_>) -> Option<SpaceId> {
         let mut actives = self.running.iter().filter(|&&space| is_active(view, space));
         let (first, last) = (actives.next(), actives.next_back());

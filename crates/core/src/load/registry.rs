@@ -43,7 +43,7 @@ static ENTRIES: &[Entry] = &[
 /// One load control of the registry.
 #[derive(Debug)]
 pub struct Entry {
-    /// What the load control says of itself.
+    /// The load control's own description.
     pub description: &'static Description,
     build: fn(&[u64]) -> Box<dyn LoadControl>,
 }

@@ -20,7 +20,7 @@ use crate::seams::description::Knob;
 use crate::seams::load_control::{Description, LoadControl, LoadView, Verdict};
 use crate::time::Time;
 
-/// What `swap-token` says of itself.
+/// The description of `swap-token`.
 pub static ORIGINAL: Description = Description {
     name: "swap-token",
     summary: "spares the pages of one program, until it no longer faults or its time is up",
@@ -46,7 +46,7 @@ pub static ORIGINAL: Description = Description {
     ],
 };
 
-/// What `swap-token-preempting` says of itself.
+/// The description of `swap-token-preempting`.
 pub static PREEMPTING: Description = Description {
     name: "swap-token-preempting",
     summary: "spares the pages of the program whose faults come closest to each other",
@@ -67,7 +67,7 @@ struct Original {
     has_paged_in: bool,
     last_check: Option<Time>,
     held_until: Time,
-    /// Who may not ask before when.
+    /// The spaces that may not ask, each with the time until which it is barred.
     barred_until: BTreeMap<SpaceId, Time>,
 }
 
@@ -123,12 +123,12 @@ impl LoadControl for Original {
     }
 }
 
-/// What is remembered of a space.
+/// The state kept for a space.
 #[derive(Clone, Copy, Default)]
 struct Standing {
-    /// How many faults there had been in all when it faulted last.
+    /// The number of faults in all at the time of its last one.
     stamp: u64,
-    /// How many others came between its last two.
+    /// The number of faults of others between its last two.
     interval: u64,
     priority: u64,
 }

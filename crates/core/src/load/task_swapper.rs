@@ -20,7 +20,7 @@ use crate::seams::description::Knob;
 use crate::seams::load_control::{Description, LoadControl, LoadView, SpaceLoad, Verdict};
 use crate::time::Time;
 
-/// What `task-swapper` says of itself.
+/// The description of `task-swapper`.
 pub static DESCRIPTION: Description = Description {
     name: "task-swapper",
     summary: "stops the largest program while much is written, resumes them in order",
@@ -55,11 +55,11 @@ const SCALE: u64 = 1024;
 const SHORT: u64 = 5;
 const LONG: u64 = 30;
 const SECOND_NS: u64 = 1_000_000_000;
-/// What rates start from, and the greatest seen so far, a second.
+/// The rate that rates start from, and the greatest seen so far, a second.
 const RATE_FIRST: u64 = 10;
-/// How long a space is left alone after it was made or resumed.
+/// The time for which a space is left alone after it was made or resumed.
 const RESIDENT_MIN_NS: u64 = 6 * SECOND_NS;
-/// How long a space is out at least.
+/// The least time for which a space is out.
 const OUT_MIN_NS: u64 = SECOND_NS;
 /// The swapper wakes no more often than that while too much is written.
 const WAKE_NS: u64 = 2 * SECOND_NS;
@@ -70,7 +70,7 @@ struct Task {
     since: Time,
     /// Resident pages when it was stopped.
     resident: u32,
-    /// How often it has been stopped.
+    /// The number of times it has been stopped.
     times_out: u32,
 }
 
@@ -80,7 +80,7 @@ struct TaskSwapper {
     active_min: usize,
     last_tick: Option<Time>,
     last_wake: Option<Time>,
-    /// When the swapper looks again by itself.
+    /// The time at which the swapper looks again by itself.
     alarm: Option<Time>,
     page_outs: u64,
     free: u64,
@@ -254,8 +254,8 @@ impl TaskSwapper {
     }
 }
 
-/// How many frames are expected to come of stopping a space, or to be taken by resuming it, in a
-/// second: its pages over the short average's time, and half as many the first time it is out.
+/// The number of frames expected to become free by stopping a space, or to be taken by resuming it,
+/// in a second: its pages over the short average's time, and half as many the first time it is out.
 fn expected_frames(task: &Task) -> u64 {
     let pages = u64::from(task.resident);
     let pages = if task.times_out == 1 {

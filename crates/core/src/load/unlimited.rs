@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::seams::load_control::{Description, LoadControl, LoadView, Verdict};
 
-/// What `none` says of itself.
+/// The description of `none`.
 pub static DESCRIPTION: Description = Description {
     name: "none",
     summary: "everything runs, always",

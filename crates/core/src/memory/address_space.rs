@@ -12,7 +12,7 @@ use crate::readahead::window::Window;
 use crate::seams::load_control::Turn;
 use crate::seams::machine::Rights;
 
-/// What a program says of how it will use memory.
+/// Advice of a program on its use of memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Advice {
     /// Nothing said: runs are detected.
@@ -25,7 +25,7 @@ pub enum Advice {
     Random,
 }
 
-/// Why memory cannot be mapped.
+/// The reason why memory cannot be mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapError {
     /// The space does not exist.
@@ -36,7 +36,7 @@ pub enum MapError {
     Occupied,
 }
 
-/// What a fork does with a region.
+/// The effect of a fork on a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inherit {
     /// The child sees a copy.
@@ -60,7 +60,7 @@ pub(crate) struct Region {
     pub(crate) needs_copy: bool,
     /// No program sees it: through it the kernel copies bytes of a file, or keeps the file.
     pub(crate) is_window: bool,
-    /// What was read around its last fault.
+    /// The window that was read around its last fault.
     pub(crate) around: Window,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Space {
     pub(crate) faults: u64,
     /// Of those, the ones for which a page was fetched.
     pub(crate) page_ins: u64,
-    /// How far its programs have come in their own time, if a driver tells.
+    /// The virtual time of its programs, if a driver tells it.
     pub(crate) ticks: Option<u64>,
     /// Its place in the scheduler's order.
     pub(crate) turn: Turn,

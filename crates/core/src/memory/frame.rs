@@ -25,7 +25,7 @@ use crate::collections::column::Column;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket};
 use crate::seams::arrival::Cause;
 
-/// What a frame is doing.
+/// The state of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// Holds nothing and may be taken.
@@ -47,7 +47,7 @@ const NONE: u32 = u32::MAX;
 /// In place of the object of a page where there is none.
 const NOBODY: ObjectId = ObjectId(NONE);
 
-/// What policies ask about, apart from what a frame holds: their questions go all over memory, and
+/// The part of a frame's entry that policies ask about: their questions go all over memory, and
 /// what they look at should be near.
 #[derive(Clone, Copy)]
 struct Frame {
@@ -56,13 +56,14 @@ struct Frame {
     /// Known to differ from the store, whatever the machine says.
     is_dirty: bool,
     /// Unmapped by the policy, and not mapped since.
-    is_aside: bool,
+    is_deactivated: bool,
     /// The page may not leave while this is not zero.
     wires: u16,
 }
 
-/// What a frame holds, what is to become of it, and its neighbours in the order of arrival. In 32
-/// bytes: the parts of a page's name stand apart, and a number stands where another is not needed.
+/// The page that a frame holds, what is to become of it, and its neighbours in the order of
+/// arrival. In 32 bytes: the parts of a page's name stand apart, and a number stands where another
+/// is not needed.
 #[derive(Clone, Copy)]
 struct Held {
     index: u64,
@@ -106,10 +107,10 @@ impl Held {
 pub struct Frames {
     table: Column<Frame>,
     held: Column<Held>,
-    /// What is asked most, once more in little space: which frames may leave.
+    /// A small copy of what is asked most: which frames may leave.
     may_leave: Bits,
-    /// Load control vouches that the page was used.
-    is_vouched: Bits,
+    /// Frames whose pages count as referenced, whatever the machine says: load control asks for it.
+    is_reference_forced: Bits,
     /// The open ones that are free.
     free: Bitmap,
     opened: u32,
@@ -133,7 +134,7 @@ impl Frames {
             state: State::Retired,
             is_external: false,
             is_dirty: false,
-            is_aside: false,
+            is_deactivated: false,
             wires: 0,
         };
         let nothing = Held {
@@ -155,7 +156,7 @@ impl Frames {
             table: Column::new(blank, frames_max as usize),
             held: Column::new(nothing, frames_max as usize),
             may_leave: Bits::new(frames_max as usize),
-            is_vouched: Bits::new(frames_max as usize),
+            is_reference_forced: Bits::new(frames_max as usize),
             free: Bitmap::new(frames_max as usize),
             opened: 0,
             unopened_free: frames_limit,
@@ -199,8 +200,8 @@ impl Frames {
         assert!(self.held[frame.index()].page().is_some());
         self.set_state(frame, State::Resident);
         self.held[frame.index()].is_wanted = false;
-        self.table[frame.index()].is_aside = false;
-        self.is_vouched.set(frame.index(), false);
+        self.table[frame.index()].is_deactivated = false;
+        self.is_reference_forced.set(frame.index(), false);
         self.end_cleaning(frame);
         self.external += u32::from(self.table[frame.index()].is_external);
         self.link(frame);
@@ -309,18 +310,18 @@ impl Frames {
     }
 
     /// Notes whether the policy has unmapped the page of `frame` and nobody has mapped it since.
-    pub(crate) fn set_aside(&mut self, frame: FrameId, is_aside: bool) {
-        self.table[frame.index()].is_aside = is_aside;
+    pub(crate) fn set_deactivated(&mut self, frame: FrameId, is_deactivated: bool) {
+        self.table[frame.index()].is_deactivated = is_deactivated;
     }
 
     /// Makes the policy's next question about `frame` answer that it was used.
-    pub(crate) fn vouch(&mut self, frame: FrameId) {
-        self.is_vouched.set(frame.index(), true);
+    pub(crate) fn force_reference(&mut self, frame: FrameId) {
+        self.is_reference_forced.set(frame.index(), true);
     }
 
-    /// Reports whether `frame` was vouched for, and forgets it.
-    pub(crate) fn take_vouched(&mut self, frame: FrameId) -> bool {
-        self.is_vouched.take(frame.index())
+    /// Reports whether a reference of `frame` was forced, and forgets it.
+    pub(crate) fn take_forced_reference(&mut self, frame: FrameId) -> bool {
+        self.is_reference_forced.take(frame.index())
     }
 
     /// Has a leaving page stay when it is written, and come back as `back` says.
@@ -367,7 +368,7 @@ impl Frames {
             self.open(frame.0 + 1 - self.opened);
         }
         let entry = &mut self.table[frame.index()];
-        (entry.is_aside, entry.is_dirty) = (false, false);
+        (entry.is_deactivated, entry.is_dirty) = (false, false);
         // Where one page follows another nothing else changes.
         if (entry.state, entry.wires) != (state, is_wired.into()) {
             self.counts[entry.state as usize] -= 1;
@@ -378,42 +379,42 @@ impl Frames {
         }
     }
 
-    /// How many frames there are in all.
+    /// The number of frames in all.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether there are no frames at all.
+    /// Returns true if there are no frames at all.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// How many frames may be in use.
+    /// The number of frames that may be in use.
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// How many frames are not retired.
+    /// The number of frames that are not retired.
     pub fn usable(&self) -> u32 {
         self.table.len() as u32 - self.count(State::Retired)
     }
 
-    /// How many frames hold a page or will hold one.
+    /// The number of frames that hold a page or will hold one.
     pub fn in_use(&self) -> u32 {
         self.usable() - self.count(State::Free)
     }
 
-    /// How many frames are in `state`.
+    /// The number of frames in `state`.
     pub fn count(&self, state: State) -> u32 {
         self.counts[state as usize]
     }
 
-    /// How many resident frames hold pages of external objects.
+    /// The number of resident frames that hold pages of external objects.
     pub fn resident_external(&self) -> u32 {
         self.external
     }
 
-    /// What `frame` is doing.
+    /// The state of `frame`.
     pub fn state(&self, frame: FrameId) -> State {
         if frame.0 >= self.opened && frame.0 - self.opened < self.unopened_free {
             return State::Free;
@@ -426,7 +427,7 @@ impl Frames {
         self.held[frame.index()].page()
     }
 
-    /// Whether `frame` holds a page that is neither wired nor in transit.
+    /// Returns true if `frame` holds a page that is neither wired nor in transit.
     pub fn may_leave(&self, frame: FrameId) -> bool {
         self.may_leave.get(frame.index())
     }
@@ -436,12 +437,12 @@ impl Frames {
         self.held[frame.index()].owner
     }
 
-    /// How many resident pages `space` owns. One that several spaces share has one owner.
+    /// The number of resident pages `space` owns. One that several spaces share has one owner.
     pub fn resident_of(&self, space: SpaceId) -> u32 {
         self.owned.get(space.0 as usize).copied().unwrap_or(0)
     }
 
-    /// How many leaving frames hold pages that are written and stay.
+    /// The number of leaving frames that hold pages that are written and stay.
     pub fn cleaning(&self) -> u32 {
         self.cleaning
     }
@@ -472,13 +473,14 @@ impl Frames {
         }
     }
 
-    /// Whether the page in `frame` is known to differ from the store, whatever the machine says.
+    /// Returns true if the page in `frame` is known to differ from the store, whatever the machine
+    /// says.
     pub fn is_dirty(&self, frame: FrameId) -> bool {
         self.table[frame.index()].is_dirty
     }
 
-    pub(crate) fn is_aside(&self, frame: FrameId) -> bool {
-        self.table[frame.index()].is_aside
+    pub(crate) fn is_deactivated(&self, frame: FrameId) -> bool {
+        self.table[frame.index()].is_deactivated
     }
 
     pub(crate) fn is_cleaning(&self, frame: FrameId) -> bool {

@@ -24,16 +24,16 @@ use crate::id::{FrameId, ObjectId, PageId, PagerId, SlotId, SpaceId};
 const LEAF: u64 = 512;
 const NONE: u32 = u32::MAX;
 
-/// Who keeps an object's contents when they are not in memory.
+/// The part that keeps an object's contents when they are not in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Keeper {
+pub enum Backing {
     /// The swap store: the object is internal (anonymous memory).
     Swap,
     /// A pager outside: a file, or a user's own.
     External(PagerId),
 }
 
-/// Where a page is. Frame and slot may both be there: a clean copy is kept.
+/// The place of a page. Frame and slot may both be there: a clean copy is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Entry {
     frame: u32,
@@ -61,38 +61,40 @@ struct Leaf {
 }
 
 pub(crate) struct Object {
-    keeper: Keeper,
-    /// What shows through where this object has nothing: an object, and this one's offset in it.
+    backing: Backing,
+    /// The object that shows through where this one has nothing: an object, and this one's offset
+    /// in it.
     shadow: Option<(ObjectId, u64)>,
-    /// How many pages of what it shadows can show through it.
+    /// The number of pages of the shadowed object that can show through this one.
     pub(super) size: u64,
-    /// How many regions of each space map it.
+    /// The number of regions of each space that map it.
     regions: BTreeMap<SpaceId, u32>,
-    /// How many of those are windows, through which no program sees it.
+    /// The number of those that are windows, through which no program sees it.
     pub(super) windows: u32,
-    /// How many objects shadow it.
+    /// The number of objects that shadow it.
     shadowers: u32,
     leaves: BTreeMap<u64, Box<Leaf>>,
 }
 
 impl Object {
-    /// Who keeps its contents.
-    pub(crate) fn keeper(&self) -> Keeper {
-        self.keeper
+    /// The part that keeps its contents.
+    pub(crate) fn backing(&self) -> Backing {
+        self.backing
     }
 
-    /// What shows through where this object has nothing: an object, and this one's offset in it.
+    /// The object that shows through where this one has nothing: an object, and this one's offset
+    /// in it.
     pub(crate) fn shadow(&self) -> Option<(ObjectId, u64)> {
         self.shadow
     }
 
-    /// How many pages of what it shadows can show through it.
+    /// The number of pages of the shadowed object that can show through this one.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
     pub(crate) fn is_external(&self) -> bool {
-        matches!(self.keeper, Keeper::External(_))
+        matches!(self.backing, Backing::External(_))
     }
 
     pub(crate) fn entry(&self, index: u64) -> Entry {
@@ -129,29 +131,29 @@ impl Object {
         found
     }
 
-    /// Whether no other space and no other object can see this one's pages.
+    /// Returns true if no other space and no other object can see this one's pages.
     pub(crate) fn is_exclusive(&self) -> bool {
         self.shadowers == 0 && self.regions.len() <= 1
     }
 
-    /// Whether exactly one region maps it and nothing shadows it.
+    /// Returns true if exactly one region maps it and nothing shadows it.
     pub(crate) fn has_one_region(&self) -> bool {
         self.shadowers == 0 && self.regions.values().sum::<u32>() == 1
     }
 
-    /// Whether a program maps it, or a private copy of it.
+    /// Returns true if a program maps it, or a private copy of it.
     pub(crate) fn is_mapped(&self) -> bool {
         let spaces = self.regions.len() as u32;
         let is_held = || self.regions.values().sum::<u32>() > self.windows;
         self.shadowers > 0 || spaces > self.windows || is_held()
     }
 
-    /// Whether it has neither a frame nor a slot for its page `index`.
+    /// Returns true if it has neither a frame nor a slot for its page `index`.
     pub(crate) fn is_absent(&self, index: u64) -> bool {
         self.entry(index) == Entry::EMPTY
     }
 
-    /// How many regions map it, and how many objects shadow it.
+    /// The number of regions that map it, and of objects that shadow it.
     pub(crate) fn holders(&self) -> (u32, u32) {
         (self.regions.values().sum(), self.shadowers)
     }
@@ -195,9 +197,9 @@ impl Objects {
     }
 
     /// Makes an object without holders; the caller gives it one.
-    pub(super) fn create(&mut self, keeper: Keeper) -> ObjectId {
+    pub(super) fn create(&mut self, backing: Backing) -> ObjectId {
         let object = Object {
-            keeper,
+            backing,
             shadow: None,
             size: u64::MAX,
             regions: BTreeMap::new(),
@@ -249,7 +251,7 @@ impl Objects {
         Some((below, !object.has_holder()))
     }
 
-    /// Whether `id` is held by one object that shadows it, and by nothing else.
+    /// Returns true if `id` is held by one object that shadows it, and by nothing else.
     pub(crate) fn has_one_shadow_only(&self, id: ObjectId) -> bool {
         let object = self.get(id);
         object.shadowers == 1 && object.regions.is_empty()
@@ -275,7 +277,7 @@ impl Objects {
             .expect("an object in use exists")
     }
 
-    /// Where `page` is; empty if its object is gone.
+    /// The place of `page`; empty if its object is gone.
     pub(crate) fn entry(&self, page: PageId) -> Entry {
         match self.table.get(page.object.0 as usize) {
             Some(Some(object)) => object.entry(page.index),

@@ -11,7 +11,7 @@ pub struct PageRun {
     pub object: ObjectId,
     /// The index of the first page.
     pub first: u64,
-    /// How many pages there are; at least one.
+    /// The number of pages; at least one.
     pub pages: u32,
 }
 
@@ -42,7 +42,7 @@ impl PageRun {
         self.first + u64::from(self.pages)
     }
 
-    /// Whether `page` lies in the run.
+    /// Returns true if `page` lies in the run.
     pub fn contains(self, page: PageId) -> bool {
         page.object == self.object && (self.first..self.end()).contains(&page.index)
     }

@@ -36,18 +36,18 @@ const SPAN: u64 = ENTRIES as u64 * ENTRIES as u64;
 pub struct Mapping {
     /// The program.
     pub space: SpaceId,
-    /// Where it reaches the frame.
+    /// The page through which it reaches the frame.
     pub at: VirtPage,
     /// The frame.
     pub frame: FrameId,
 }
 
-/// Which upper table: the space, and the address divided by [`SPAN`].
+/// The key of an upper table: the space, and the address divided by [`SPAN`].
 type Part = (SpaceId, u64);
 
-/// What an upper table knows of 64 lower ones, or a lower one of 64 pages: the places of lower
-/// tables, or frames. The first entry of a spare table is the next spare one. As many lines of a
-/// cache as need be, and no part of another.
+/// The entries of an upper table for 64 lower ones, or of a lower one for 64 pages: the places of
+/// lower tables, or frames. The first entry of a spare table is the next spare one. As many lines
+/// of a cache as need be, and no part of another.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Entries([u32; ENTRIES as usize]);
@@ -151,7 +151,7 @@ impl Standing {
         Some(mapping(part, offset, frame))
     }
 
-    /// Whether a mapping of `frame` stands.
+    /// Returns true if a mapping of `frame` stands.
     pub(crate) fn is_mapped(&self, frame: FrameId) -> bool {
         self.is_mapped.get(frame.index())
     }

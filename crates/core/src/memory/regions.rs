@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
 use crate::memory::Memory;
 use crate::memory::address_space::{Advice, Inherit, MapError, Region};
-use crate::memory::object::{Entry, Keeper};
+use crate::memory::object::{Backing, Entry};
 use crate::paging::attempt::Found;
 use crate::readahead::window::Window;
 use crate::seams::machine::Rights;
@@ -82,7 +82,7 @@ impl Memory {
         pages: u64,
         rights: Rights,
     ) {
-        let object = self.objects.create(Keeper::Swap);
+        let object = self.objects.create(Backing::Swap);
         self.insert_region(space, Region::private(at, pages, (object, 0), rights));
     }
 
@@ -118,7 +118,7 @@ impl Memory {
         true
     }
 
-    /// What was read around the last fault of the region at `at`.
+    /// The window that was read around the last fault of the region at `at`.
     pub(crate) fn window_at(&mut self, space: SpaceId, at: VirtPage) -> Option<&mut Window> {
         let space = self.spaces.get_mut(space)?;
         let (_, region) = space.regions.range_mut(..=at.0).next_back()?;
@@ -144,7 +144,7 @@ impl Memory {
 
     /// Gives a region an empty object of its own. Answers whether the one before is unheld now.
     pub(crate) fn empty_region(&mut self, space: SpaceId, region: Region) -> bool {
-        let object = self.objects.create(Keeper::Swap);
+        let object = self.objects.create(Backing::Swap);
         self.insert_region(
             space,
             Region {
@@ -203,7 +203,7 @@ impl Memory {
         // What a file holds is never ours alone, even if nobody else maps it.
         let below = self.objects.get(region.object);
         if !below.is_exclusive() || below.is_external() {
-            let above = self.objects.create(Keeper::Swap);
+            let above = self.objects.create(Backing::Swap);
             self.objects.hold(above, space);
             self.objects.get_mut(above).size = region.pages;
             self.objects
@@ -219,8 +219,8 @@ impl Memory {
     }
 
     /// Makes an object; the caller gives it a region.
-    pub(crate) fn create_object(&mut self, keeper: Keeper) -> ObjectId {
-        self.objects.create(keeper)
+    pub(crate) fn create_object(&mut self, backing: Backing) -> ObjectId {
+        self.objects.create(backing)
     }
 
     /// Ends an object's shadowing. Answers which one it shadowed, and whether that is unheld now.
@@ -268,7 +268,7 @@ impl Memory {
         page
     }
 
-    /// Where `space` maps a region's pages, those of objects below included.
+    /// Collects the pages at which `space` maps those of a region, those of objects below included.
     pub(crate) fn collect_mapped(&self, space: SpaceId, part: &Region) -> Vec<(FrameId, VirtPage)> {
         let mut mapped = Vec::new();
         let (mut object, mut offset) = (part.object, part.offset);

@@ -34,7 +34,7 @@ struct Link {
     next: u32,
 }
 
-/// Where each frame may be mapped.
+/// The mappings of each frame.
 pub struct ReverseMap {
     heads: Column<Head>,
     links: Vec<Link>,
@@ -133,7 +133,7 @@ impl ReverseMap {
         self.standing.as_mut()?.next(after)
     }
 
-    /// Whether a mapping of `frame` stands; none does if they are not kept.
+    /// Returns true if a mapping of `frame` stands; none does if they are not kept.
     pub fn is_standing(&self, frame: FrameId) -> bool {
         let standing = self.standing.as_ref();
         standing.is_some_and(|standing| standing.is_mapped(frame))

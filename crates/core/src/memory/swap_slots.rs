@@ -20,7 +20,7 @@ pub trait Slots: Send {
     /// Takes an owner from a slot, which is free when it has none.
     fn release(&mut self, slot: SlotId);
 
-    /// How many slots are free.
+    /// The number of slots that are free.
     fn free(&self) -> u32;
 
     /// Takes this very slot, with one owner, if it is free. A store whose slots can't be chosen
@@ -40,7 +40,7 @@ pub trait Slots: Send {
         None
     }
 
-    /// Whether a slot surely has one owner and no more, who may then write to it again.
+    /// Returns true if a slot surely has one owner and no more, who may then write to it again.
     fn has_one_owner(&self, _slot: SlotId) -> bool {
         false
     }
@@ -50,7 +50,7 @@ pub trait Slots: Send {
 pub struct LocalSlots {
     free: Bitmap,
     owners: Vec<u16>,
-    /// How large a block was looked for last, and a slot before which no block of that size is
+    /// The size of the block looked for last, and a slot before which no block of that size is
     /// free.
     searched: (u32, u32),
 }

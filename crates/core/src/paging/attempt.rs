@@ -1,4 +1,4 @@
-//! What one attempt to serve a fault works with: its surroundings, how it ends, which pages move
+//! The state of one attempt to serve a fault: its surroundings, how it ends, which pages move
 //! along, and what frames are taken for.
 
 use crate::event::{Fault, Service};
@@ -7,16 +7,16 @@ use crate::memory::address_space::Region;
 use crate::memory::object::Entry;
 use crate::memory::page_run::PageRun;
 
-/// Where the search for a page ended.
+/// The result of the search for a page.
 #[derive(Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) page: PageId,
     pub(crate) entry: Entry,
-    /// Whether the page shows through from below the region's own object.
+    /// True if the page shows through from below the region's own object.
     pub(crate) is_below: bool,
 }
 
-/// How one attempt to serve a fault ended.
+/// The result of one attempt to serve a fault.
 pub(crate) enum Step {
     Resolved(Service),
     Wait(Ticket),
@@ -63,7 +63,7 @@ impl Group {
     }
 }
 
-/// What frames are needed for.
+/// The purpose for which frames are needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Need {
     /// For a page that somebody waits for.

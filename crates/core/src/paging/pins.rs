@@ -20,9 +20,9 @@ pub(crate) const TRIES_LASTING: u32 = 4;
 /// A page that could not be unmapped.
 #[derive(Clone, Copy)]
 struct Pin {
-    /// How many times in a row.
+    /// The number of failures in a row.
     tries: u32,
-    /// When it is tried again.
+    /// The time at which it is tried again.
     due: Time,
 }
 
@@ -70,7 +70,7 @@ impl Pins {
         self.by_frame.contains_key(&frame)
     }
 
-    /// When the next pinned page is tried again, if there is one.
+    /// The time at which the next pinned page is tried again, if there is one.
     pub(crate) fn due(&self) -> Option<Time> {
         self.by_due.first().map(|&(due, _)| due)
     }
@@ -88,7 +88,7 @@ impl Pins {
         self.by_frame.len() as u32
     }
 
-    /// How many are lasting.
+    /// The number of pages that stay pinned.
     pub(crate) fn lasting(&self) -> u32 {
         self.lasting
     }

@@ -11,13 +11,13 @@ use crate::id::{FrameId, PageId, SlotId, SpaceId, Ticket};
 use crate::memory::page_run::PageRun;
 use crate::seams::pager::{Direction, Place, Request};
 
-/// Whose fault started a fetch, and where its pages would be seen.
+/// The space and the mapping of the fault that started a fetch.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin {
     pub(crate) space: SpaceId,
-    /// What to add to an index in the object to get the virtual page.
+    /// The number to add to an index in the object to get the virtual page.
     pub(crate) base: u64,
-    /// Whether pages nobody waits for are mapped as soon as they are here.
+    /// True if pages nobody waits for are mapped as soon as they are here.
     pub(crate) is_mapped: bool,
 }
 

@@ -4,20 +4,20 @@ use alloc::vec::Vec;
 
 use crate::seams::description::Knob;
 
-/// What a policy is made from.
+/// The sizes and choices that a policy is made from.
 #[derive(Debug)]
 pub struct Settings {
     /// The most frames there can ever be: the size of a policy's tables.
     pub frames_max: u32,
-    /// How many frames there are now.
+    /// The number of frames usable now.
     pub frames: u32,
-    /// Where random numbers start.
+    /// The seed of random numbers.
     pub seed: u64,
     /// The values of the knobs, in the order of the description.
     pub knobs: Vec<u64>,
 }
 
-/// Why a policy can't be made.
+/// The reason why a policy can't be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BuildError<'a> {
     /// No policy has that name. [`near`](super::near) may know what was meant.

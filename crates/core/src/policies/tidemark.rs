@@ -55,7 +55,7 @@ use crate::seams::policy::{
 };
 use crate::time::Time;
 
-/// What `tidemark` says of itself.
+/// The description of `tidemark`.
 pub static DESCRIPTION: Description = Description {
     name: "tidemark",
     summary: "pages that come back sooner than a resident one is used take its place",
@@ -117,13 +117,14 @@ const WATCHED_OPEN: u64 = 250;
 /// Trials begin when less than this share of memory is free ...
 const FREE_PART: u64 = 4;
 /// ... and in one that has grown since a page had to leave, this: it may grow again, as it asks for
-/// more while there is still [twice as much](crate::share::Voice::news).
+/// more while there is still twice as much (`Voice::news` of `tidemark-partition`).
 const FREE_PART_GROWN: u64 = 32;
 /// So many pages go on trial for each that arrives: their uses cost a part of what arriving costs.
 /// Without a bound a program that fits, or nearly, would have its pages put on trial again as often
 /// as it uses them.
 const TRIALS_AN_ARRIVAL: u32 = 4;
-/// What is not used of that is kept up to this share of memory, for a change of phase.
+/// The share of memory, as a divisor, up to which pages on trial are kept though that room is not
+/// used, for a change of phase.
 const TRIALS_KEPT_PART: u64 = 16;
 
 /// The time that stands for no time at all.
@@ -141,8 +142,8 @@ const ARRIVALS_A_PAGE: i64 = 4;
 /// the next walk read what lies between in requests of three.
 const STEP_PART: u64 = 1024;
 const STEP_MOST: u64 = 64;
-/// How much less often than an idle hot page a cold one may come back for a hot page that nobody
-/// has been seen to use to leave in its place.
+/// The factor by which a cold page must come back less often than an idle hot page for a hot page
+/// that nobody has been seen to use to leave in its place.
 const UNTRIED_FAVOUR: u128 = 4;
 
 /// A hot page leaves though there are few cold ones only if it has been idle for at least four
@@ -167,24 +168,24 @@ const CREDIT_MOST: i64 = 64;
 const DEBT_MOST: i64 = 60;
 const DEBT_LEAST: i64 = 16;
 
-/// What is known of a resident page. Kept together: one miss of the processor's cache tells it all.
+/// The state of a resident page. Kept together: one miss of the processor's cache tells it all.
 #[derive(Clone, Copy, Default)]
 struct Resident {
-    /// When it was last known to be used.
+    /// The time at which it was last known to be used.
     seen: u64,
     /// In which event it came or was last rescued, as numbered by choices: a page may not be
     /// unmapped before its program had a chance to touch it.
     event: u32,
-    /// Whether it came ahead of its use, and none has been seen yet.
+    /// True if it came ahead of its use, and none has been seen yet.
     is_ahead: bool,
-    /// Whether it came while memory was filling, and has not been seen in use.
+    /// True if it came while memory was filling, and has not been seen in use.
     is_untried: bool,
 }
 
 struct Tidemark {
     queues: Queues,
     ghosts: Ghosts,
-    /// What is in each frame.
+    /// The page in each frame.
     residents: Column<Resident>,
     event: u32,
     event_time: Time,
@@ -192,11 +193,11 @@ struct Tidemark {
     /// seen lately.
     frames: u64,
     capacity: u64,
-    /// Whether it has grown since a page had to leave.
+    /// True if it has grown since a page had to leave.
     has_grown: bool,
-    /// How many pages may go on trial before another one arrives.
+    /// The number of pages that may go on trial before another one arrives.
     trials_left: u32,
-    /// How many pages have left since one came, and the most that did so lately.
+    /// The number of pages that have left since one came, and the most that did so lately.
     leaving: u64,
     batch: u64,
     /// The time: how many pages have arrived.
@@ -205,9 +206,10 @@ struct Tidemark {
     arrivals_counted: u64,
     rates: Rates,
     cold_target: u64,
-    /// Whether cold pages are to become hot until no more than the target are left.
+    /// True if cold pages are to become hot until no more than the target are left.
     is_closing: bool,
-    /// How many more arrivals than not have asked for more cold pages since the last step.
+    /// The number of arrivals that have asked for more cold pages since the last step, less those
+    /// that have not.
     drift: i64,
     watched_target: u64,
     credit: i64,
@@ -217,7 +219,7 @@ struct Tidemark {
     price: i64,
 }
 
-/// How often pages that could have left, or have left, are used.
+/// The rates at which pages that could have left, or have left, are used.
 #[derive(Default)]
 struct Rates {
     /// Of pages that left as cold a short while ago.
@@ -485,8 +487,8 @@ impl Tidemark {
         self.drift = 0;
     }
 
-    /// Whether pages come round in a loop that is larger than memory, though memory is full and
-    /// more than the least number of pages is cold.
+    /// Returns true if pages come round in a loop that is larger than memory, though memory is full
+    /// and more than the least number of pages is cold.
     fn is_looping(&self) -> bool {
         let least = (self.frames / LOOP_PART).max(LOOP_LEAST);
         let Rates {
@@ -515,7 +517,7 @@ impl Tidemark {
         (self.frames / STEP_PART).clamp(1, STEP_MOST) as i64
     }
 
-    /// Whether a cold page is to leave next, rather than a hot one.
+    /// Returns true if a cold page is to leave next, rather than a hot one.
     fn is_cold_due(&self) -> bool {
         if self.is_cold_too_young() {
             return false;
@@ -530,14 +532,14 @@ impl Tidemark {
         is_cold_enough && !is_hot_older && !self.is_untried_one_worse()
     }
 
-    /// Whether most of memory is for cold pages: what was used last matters more than what was
-    /// used twice.
+    /// Returns true if most of memory is for cold pages: what was used last matters more than what
+    /// was used twice.
     fn is_open(&self) -> bool {
         self.cold_target * 2 > self.frames
     }
 
-    /// How many arrivals may be owed for watching: none while memory is open, when it matters most
-    /// which pages are idle.
+    /// The number of arrivals that may be owed for watching: none while memory is open, when it
+    /// matters most which pages are idle.
     fn debt_most(&self) -> i64 {
         match self.is_open() {
             true => 0,
@@ -545,7 +547,7 @@ impl Tidemark {
         }
     }
 
-    /// Whether there is room for hot pages.
+    /// Returns true if there is room for hot pages.
     fn has_room(&self) -> bool {
         self.hot() + self.cold_target < self.capacity
     }
@@ -558,8 +560,8 @@ impl Tidemark {
         }
     }
 
-    /// Whether the hot page that is watched longest has only been kept because there was room,
-    /// and cold pages are used more.
+    /// Returns true if the hot page that is watched longest has only been kept because there was
+    /// room, and cold pages are used more.
     fn is_untried_one_worse(&self) -> bool {
         let first = self.queues.front(WATCHED);
         first.is_some_and(|frame| self.residents[frame as usize].is_untried)
@@ -567,7 +569,7 @@ impl Tidemark {
             && self.rates.is_cold_higher(UNTRIED_FAVOUR)
     }
 
-    /// Whether there is more room than what is kept free ahead of need.
+    /// Returns true if there is more room than what is kept free ahead of need.
     fn is_filling(&self) -> bool {
         self.hot() + self.cold() + self.capacity / 32 < self.capacity
     }
@@ -628,31 +630,33 @@ impl Tidemark {
         }
     }
 
-    /// Whether a page used again after `distance` is hotter than the hot page watched longest, by
-    /// more than reading ahead can make of it by changing the order of arrival.
+    /// Returns true if a page used again after `distance` is hotter than the hot page watched
+    /// longest, by more than reading ahead can make of it by changing the order of arrival.
     fn is_nearer(&self, distance: u64) -> bool {
         distance + distance / 32 < self.idle()
     }
 
-    /// Whether a page came or was rescued in the event at hand, as far as can be known here.
+    /// Returns true if a page came or was rescued in the event at hand, as far as can be known
+    /// here.
     fn is_too_young(&self, frame: FrameId) -> bool {
         self.residents[frame.index()].event + 1 >= self.event
     }
 
-    /// Whether no cold page is old enough to leave. Only a burst of pages that came ahead of
-    /// their use does that; and then the pages that were here before have to make room.
+    /// Returns true if no cold page is old enough to leave. Only a burst of pages that came ahead
+    /// of their use does that; and then the pages that were here before have to make room.
     fn is_cold_too_young(&self) -> bool {
         self.oldest_cold().is_some_and(|frame| {
             self.residents[frame as usize].is_ahead && self.is_too_young(FrameId(frame))
         })
     }
 
-    /// How long the hot page that is watched longest has been idle: zero if none is watched.
+    /// The time for which the hot page that is watched longest has been idle: zero if none is
+    /// watched.
     fn idle(&self) -> u64 {
         self.count_since_seen(self.queues.front(WATCHED))
     }
 
-    /// How long ago the oldest cold page came, or was last rescued.
+    /// The time since the oldest cold page came, or was last rescued.
     fn cold_age(&self) -> u64 {
         self.count_since_seen(self.oldest_cold())
     }
@@ -662,7 +666,7 @@ impl Tidemark {
         self.queues.front(TRIAL).or(self.queues.front(FRESH))
     }
 
-    /// How many pages have arrived since the page in `frame` was last known to be used.
+    /// The number of pages that have arrived since the page in `frame` was last known to be used.
     fn count_since_seen(&self, frame: Option<u32>) -> u64 {
         frame.map_or(0, |frame| {
             self.arrivals - self.residents[frame as usize].seen
@@ -689,7 +693,7 @@ impl Tidemark {
 }
 
 impl Rates {
-    /// Whether so many times the rate of cold pages is more than that of hot ones.
+    /// Returns true if so many times the rate of cold pages is more than that of hot ones.
     fn is_cold_higher(&self, times: u128) -> bool {
         self.cold.is_higher(&self.hot, times)
     }
@@ -704,7 +708,7 @@ impl Rate {
         self.uses += Rate::USE;
     }
 
-    /// Whether so many times this rate is more than `other`.
+    /// Returns true if so many times this rate is more than `other`.
     fn is_higher(&self, other: &Rate, times: u128) -> bool {
         let (uses, exposure) = (u128::from(self.uses), u128::from(self.exposure));
         uses * u128::from(other.exposure) * times > u128::from(other.uses) * exposure

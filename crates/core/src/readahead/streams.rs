@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use crate::id::ObjectId;
 use crate::memory::address_space::Advice;
 
-/// How many readers can be followed at the same time.
+/// The number of readers that can be followed at the same time.
 const STREAMS: usize = 16;
 /// The window from which on a stream is believed: faults belong to it that lie as far past its
 /// edge as its window is wide. Before that they must lie at the edge, or any two touches of a small
@@ -21,14 +21,14 @@ const STREAMS: usize = 16;
 /// many of them in a row are taken as walked over.
 const BELIEVED: u32 = 8;
 const WALKED_OVER: u64 = 8;
-/// How much the window grows with each fault at the edge.
+/// The factor by which the window grows with each fault at the edge.
 const GROWTH: u32 = 2;
 
-/// Which way a reader walks.
+/// The direction of a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Heading {
-    Up,
-    Down,
+    Forward,
+    Backward,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,11 +38,11 @@ pub(crate) struct Stream {
     /// The stretch covered so far: pages with `low <= index < high`.
     pub(crate) low: u64,
     pub(crate) high: u64,
-    /// How many pages the next read may take.
+    /// The number of pages the next read may take.
     pub(crate) window: u32,
-    /// Where the reader was last seen.
+    /// The page at which the reader was last seen.
     pub(crate) reader: u64,
-    /// How many pages the reader has walked through.
+    /// The number of pages the reader has walked through.
     pub(crate) walked: u64,
     used: u64,
 }
@@ -64,9 +64,9 @@ impl Stream {
             return None;
         }
         let (heading, mut between) = if index >= self.high {
-            (Heading::Up, self.high..index)
+            (Heading::Forward, self.high..index)
         } else if index < self.low {
-            (Heading::Down, index + 1..self.low)
+            (Heading::Backward, index + 1..self.low)
         } else {
             return None;
         };
@@ -135,8 +135,8 @@ impl Streams {
         };
         let stream = &mut self.table[number];
         match advice {
-            Advice::Sequential => (stream.heading, stream.window) = (Heading::Up, window_max),
-            Advice::Reverse => (stream.heading, stream.window) = (Heading::Down, window_max),
+            Advice::Sequential => (stream.heading, stream.window) = (Heading::Forward, window_max),
+            Advice::Reverse => (stream.heading, stream.window) = (Heading::Backward, window_max),
             Advice::Normal | Advice::Random => {}
         }
         stream.meet_reader(index);
@@ -166,7 +166,7 @@ impl Streams {
     fn begin(&mut self, object: ObjectId, index: u64) -> usize {
         let stream = Stream {
             object,
-            heading: Heading::Up,
+            heading: Heading::Forward,
             low: index,
             high: index + 1,
             window: 1,
@@ -229,7 +229,7 @@ mod tests {
         let mut streams = Streams::new();
         let number = follow(&mut streams, 100, Advice::Normal, 64).unwrap();
         assert_eq!(follow(&mut streams, 99, Advice::Normal, 64), Some(number));
-        assert_eq!(streams.get(number).heading, Heading::Down);
+        assert_eq!(streams.get(number).heading, Heading::Backward);
         assert_eq!(streams.get(number).window, 2);
     }
 

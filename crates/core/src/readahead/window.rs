@@ -1,4 +1,4 @@
-//! What Linux's swap read-ahead remembers: how much the last reading brought, how much of it was of
+//! The memory of Linux's swap read-ahead: how much the last reading brought, how much of it was of
 //! use, and whose page each slot was written for.
 
 use alloc::vec;
@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 use crate::id::{PageId, SlotId};
 use crate::kernels::SwapAhead;
 
-/// What a window begins with: it is wide at first.
+/// The hits that a window begins with: it is wide at first.
 const FIRST_HITS: u32 = 4;
 
-/// How much the last reading brought, and how much of it was of use.
+/// The pages that the last read brought, and how much of it was of use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Window {
-    /// Where the last wanted page was: a slot or an address.
+    /// The place of the last wanted page: a slot or an address.
     last: u64,
     pages: u32,
     hits: u32,
@@ -26,7 +26,7 @@ impl Window {
         hits: FIRST_HITS,
     };
 
-    /// How many pages to read for one that is wanted at `place`.
+    /// The number of pages to read for one that is wanted at `place`.
     fn size(&self, place: u64, most: u32) -> u32 {
         let pages = match self.hits {
             0 if place.abs_diff(self.last) == 1 => 2,
@@ -66,7 +66,7 @@ impl Window {
     }
 }
 
-/// What reading by slots goes by.
+/// The state of reading by slots.
 pub(crate) struct BySlot {
     window: Window,
     /// The page that each slot was last written for; empty if nobody reads so.

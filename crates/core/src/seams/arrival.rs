@@ -2,7 +2,7 @@
 
 use crate::id::{PageId, SpaceId};
 
-/// How a page came to its frame.
+/// The reason for which a page came to its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// First touch of anonymous memory.
@@ -23,7 +23,7 @@ pub enum Cause {
     Cleaned,
 }
 
-/// Which use of a page by a system call this is.
+/// The use that a system call makes of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelUse {
     /// The one for which the page has come.
@@ -37,15 +37,15 @@ pub enum KernelUse {
 pub struct Arrival {
     /// The page.
     pub page: PageId,
-    /// How it came.
+    /// The reason for which it came.
     pub cause: Cause,
     /// The space whose fault brought it.
     pub space: SpaceId,
-    /// Whether the page belongs to an external object (a file or a user's pager).
+    /// True if the page belongs to an external object (a file or a user's pager).
     pub is_external: bool,
 }
 
-/// Why a page left its frame.
+/// The reason for which a page left its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Departure {
     /// The policy chose it. It may be wanted again.

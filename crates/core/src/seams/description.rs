@@ -1,6 +1,6 @@
 //! Descriptions: what a policy says of itself.
 
-/// What a policy says of itself.
+/// The description that a policy gives of itself.
 #[derive(Debug)]
 pub struct Description {
     /// The name on the command line and in reports: lower case, hyphens.
@@ -15,7 +15,7 @@ pub struct Description {
     pub knobs: &'static [Knob],
 }
 
-/// What a policy must be shown. Each includes the ones before it.
+/// The least information that a policy must be shown. Each includes the ones before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Sees {
     /// Faults, and soft faults on pages it had unmapped.
@@ -29,7 +29,7 @@ pub enum Sees {
 }
 
 impl Sees {
-    /// Whether a machine that runs programs can show it: no more than a bit a page.
+    /// Returns true if a machine that runs programs can show it: no more than a bit a page.
     pub fn is_shown_live(self) -> bool {
         self <= Sees::Bits
     }
@@ -40,7 +40,7 @@ impl Sees {
 pub struct Knob {
     /// The name, lower case with hyphens.
     pub name: &'static str,
-    /// What it does and in which unit.
+    /// The effect of the value, and its unit.
     pub meaning: &'static str,
     /// The least value.
     pub min: u64,

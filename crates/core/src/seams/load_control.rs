@@ -43,7 +43,7 @@ pub struct LoadView<'a> {
 /// One space, as load control sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpaceLoad {
-    /// Which space.
+    /// The address space.
     pub space: SpaceId,
     /// Faults it has taken since the beginning.
     pub faults: u64,
@@ -53,19 +53,19 @@ pub struct SpaceLoad {
     pub resident: u32,
     /// Frames it needs, if the policy measures that.
     pub demand: Option<u32>,
-    /// What the scheduler says of it.
+    /// The state the scheduler reports for it.
     pub turn: Turn,
-    /// Whether it has been told to stop.
+    /// True if it has been told to stop.
     pub is_suspended: bool,
 }
 
 /// A space's place in the scheduler's order, as the scheduler last told it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Turn {
-    /// Who has the least runs next; who has the most will be the last to run. A fair scheduler
-    /// gives its virtual run time here, one with a queue the place in it.
+    /// The place in the scheduler's order: the least runs next; who has the most will be the last
+    /// to run. A fair scheduler gives its virtual run time here, one with a queue the place in it.
     pub order: u64,
-    /// Whether the space has a program that runs, could run, or waits for a short while.
+    /// True if the space has a program that runs, could run, or waits for a short while.
     pub is_active: bool,
 }
 
@@ -78,7 +78,7 @@ impl Default for Turn {
     }
 }
 
-/// What is to happen to a space.
+/// The action to take on a space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// Run it no more until told otherwise. Its pages are the first to leave when frames are
@@ -98,7 +98,7 @@ pub enum Verdict {
     Refresh(SpaceId),
 }
 
-/// What a load control says of itself.
+/// The description that a load control gives of itself.
 #[derive(Debug)]
 pub struct Description {
     /// The name on the command line and in reports: lower case, hyphens.

@@ -6,7 +6,7 @@
 
 use crate::id::{FrameId, SpaceId, VirtPage};
 
-/// What a mapping allows.
+/// The accesses that a mapping allows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Rights {
     /// Nothing: there is no mapping.
@@ -17,7 +17,7 @@ pub enum Rights {
     Write,
 }
 
-/// What became of a change that the machine could not carry out as told.
+/// The reason for which the machine could not carry out a change as told.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Setback {
     /// The frame is held by someone else (pinned for input or output): it is mapped still.
@@ -79,7 +79,8 @@ pub trait Machine: PageBits {
     }
 }
 
-/// What a machine tells of the use of pages: whether they were referenced, and modified.
+/// The part of a machine that tells of the use of pages: whether they were referenced, and
+/// modified.
 pub trait PageBits {
     /// Reports whether `frame` was used since this was last asked, and forgets it.
     ///
@@ -100,8 +101,8 @@ pub trait PageBits {
         false
     }
 
-    /// Whether the first answer of [`take_referenced`](Self::take_referenced) after a page has come
-    /// to a frame includes the use that brought it, and so says nothing of a second one.
+    /// Returns true if the first answer of [`take_referenced`](Self::take_referenced) after a page
+    /// has come to a frame includes the use that brought it, and so says nothing of a second one.
     fn answers_arrival(&self) -> bool {
         false
     }
@@ -110,8 +111,8 @@ pub trait PageBits {
     /// if the pager holds nothing), and forgets it. Asked of unmapped frames only.
     fn take_modified(&mut self, frame: FrameId) -> bool;
 
-    /// Whether the contents of `frame`, mapped or not, may differ from what its pager holds. A
-    /// machine that can't tell while a frame is mapped says that they may.
+    /// Returns true if the contents of `frame`, mapped or not, may differ from what its pager
+    /// holds. A machine that can't tell while a frame is mapped says that they may.
     fn may_be_modified(&self, _frame: FrameId) -> bool {
         true
     }

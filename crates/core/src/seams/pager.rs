@@ -11,7 +11,7 @@
 
 use crate::id::{PagerId, SlotId, Ticket};
 
-/// Where the bytes of a transfer live.
+/// The place where the bytes of a transfer live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// On the swap store: consecutive slots from `first`, one a page, in the order of the pages.
@@ -21,12 +21,12 @@ pub enum Place {
     },
     /// With an external pager, under the pages' own indices, which are consecutive.
     External {
-        /// Which pager.
+        /// The pager.
         pager: PagerId,
     },
 }
 
-/// Which way the bytes go.
+/// The direction of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// From the store into frames.
@@ -44,15 +44,15 @@ pub struct Request {
     pub ticket: Ticket,
     /// Fetch or store.
     pub direction: Direction,
-    /// Where the bytes live.
+    /// The place where the bytes live.
     pub place: Place,
-    /// How many pages are to be moved.
+    /// The number of pages to be moved.
     pub pages: u32,
-    /// Whether a program is waiting for it now. Read-ahead and laundry may give way.
+    /// True if a program is waiting for it now. Read-ahead and laundry may give way.
     pub is_urgent: bool,
 }
 
-/// How a transfer ended. It holds for all its pages.
+/// The way a transfer ended. It holds for all its pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// All bytes were moved.
@@ -69,6 +69,6 @@ pub enum Outcome {
 pub struct Reply {
     /// The request that is answered.
     pub ticket: Ticket,
-    /// How it ended.
+    /// The way it ended.
     pub outcome: Outcome,
 }

@@ -78,7 +78,7 @@ pub trait Policy: SimulatedPolicy + SpacePolicy + Send {
     fn check(&self) {}
 }
 
-/// What simulations alone tell a policy and ask of it. Most policies keep what stands here.
+/// The calls that simulations alone make to a policy. Most policies keep what stands here.
 pub trait SimulatedPolicy {
     /// Adds to `frames` up to `count` frames that may be chosen next, the first of them first.
     /// Asked by simulations alone, which read ahead in their traces: they then look at what is
@@ -101,8 +101,8 @@ pub trait SimulatedPolicy {
     fn page_foreseen(&mut self, _frame: FrameId, _next: u64) {}
 }
 
-/// What a policy knows of each program: its own time, what it needs, and its page tables. Most
-/// policies keep what stands here.
+/// The state that a policy keeps for each program: its own time, what it needs, and its page
+/// tables. Most policies keep what stands here.
 pub trait SpacePolicy {
     /// Learns how far the programs of `space` have come in their own time, in ticks: a microsecond
     /// of processor time each, or a reference in a simulation without a clock. Told before
@@ -112,18 +112,18 @@ pub trait SpacePolicy {
     /// Learns that `space` is no more. Another may get its number. Pages it shared may stay.
     fn space_ended(&mut self, _space: SpaceId) {}
 
-    /// How many frames the programs of `space` need, if the policy measures that.
+    /// The number of frames the programs of `space` need, if the policy measures that.
     fn demand(&self, _space: SpaceId) -> Option<u32> {
         None
     }
 
-    /// How many resident pages the policy holds as good as free.
+    /// The number of resident pages the policy holds as good as free.
     fn frames_spare(&self) -> u32 {
         0
     }
 
-    /// Whether it walks the page tables of programs: whoever drives it then keeps the standing
-    /// mappings (see [`crate::memory::reverse_map`]) and lends them to its probes.
+    /// Returns true if it walks the page tables of programs: whoever drives it then keeps the
+    /// standing mappings (see [`crate::memory::reverse_map`]) and lends them to its probes.
     fn walks(&self) -> bool {
         false
     }

@@ -7,7 +7,8 @@ use crate::memory::reverse_map::{Mapping, ReverseMap};
 use crate::seams::machine::{Machine, Rights};
 use crate::time::Time;
 
-/// What a policy may ask about frames. Every question is counted and reported as cost.
+/// The questions that a policy may ask about frames. Every question is counted and reported as
+/// cost.
 pub struct Probe<'a> {
     pub(crate) now: Time,
     pub(crate) frames: &'a mut Frames,
@@ -63,8 +64,8 @@ impl Probe<'_> {
         self.now
     }
 
-    /// Whether `frame` holds a page that is neither wired nor in transit, nor protected by load
-    /// control.
+    /// Returns true if `frame` holds a page that is neither wired nor in transit, nor protected by
+    /// load control.
     pub fn may_leave(&self, frame: FrameId) -> bool {
         self.frames.may_leave(frame)
             && self.wanted != Some(frame)
@@ -78,8 +79,8 @@ impl Probe<'_> {
     /// Where there are no reference bits, a mapped frame answers yes and is unmapped.
     pub fn take_referenced(&mut self, frame: FrameId) -> bool {
         *self.questions += 1;
-        let was_vouched_for = self.frames.take_vouched(frame);
-        self.machine.take_referenced(frame) | was_vouched_for
+        let was_forced = self.frames.take_forced_reference(frame);
+        self.machine.take_referenced(frame) | was_forced
     }
 
     /// Forgets which frames were used, in one step where the machine has one: as if `count` frames
@@ -102,14 +103,14 @@ impl Probe<'_> {
     pub fn unmap(&mut self, frame: FrameId) {
         *self.questions += 1;
         self.machine.restrict(frame, Rights::None);
-        self.frames.set_aside(frame, true);
+        self.frames.set_deactivated(frame, true);
     }
 
-    /// Whether the page in `frame` must be written before it may be dropped. `None` if nobody can
-    /// tell: only a page that [`unmap`](Self::unmap) has unmapped, in an earlier call, and that
-    /// nobody has touched since, holds still.
+    /// Returns `Some(true)` if the page in `frame` must be written before it may be dropped. `None`
+    /// if nobody can tell: only a page that [`unmap`](Self::unmap) has unmapped, in an earlier
+    /// call, and that nobody has touched since, holds still.
     pub fn is_modified(&mut self, frame: FrameId) -> Option<bool> {
-        if !self.frames.is_aside(frame) {
+        if !self.frames.is_deactivated(frame) {
             return None;
         }
         *self.questions += 1;
@@ -121,8 +122,8 @@ impl Probe<'_> {
         Some(self.frames.is_dirty(frame))
     }
 
-    /// Whether the page in `frame` may have to be written before its frame is free. Where nothing
-    /// tells before a page is unmapped, every page may.
+    /// Returns true if the page in `frame` may have to be written before its frame is free. Where
+    /// nothing tells before a page is unmapped, every page may.
     pub fn may_be_modified(&mut self, frame: FrameId) -> bool {
         *self.questions += 1;
         self.frames.is_dirty(frame) || self.machine.may_be_modified(frame)
@@ -155,16 +156,16 @@ impl Probe<'_> {
         }
     }
 
-    /// Whether a mapping of `frame` is left that this policy has not removed. Only for a policy
-    /// that [walks](super::policy::SpacePolicy::walks).
+    /// Returns true if a mapping of `frame` is left that this policy has not removed. Only for a
+    /// policy that [walks](super::policy::SpacePolicy::walks).
     pub fn is_mapped(&self, frame: FrameId) -> bool {
         let places = self.places.as_deref();
         places.is_some_and(|places| places.is_standing(frame))
     }
 
-    /// Whether the page in `frame` is a program's: private memory, or of a file that some program
-    /// maps now. Not so are files that have only been read and written by system calls. Where
-    /// nobody knows, yes.
+    /// Returns true if the page in `frame` is a program's: private memory, or of a file that some
+    /// program maps now. Not so are files that have only been read and written by system calls.
+    /// Where nobody knows, yes.
     pub fn is_in_use(&self, frame: FrameId) -> bool {
         let page = self.frames.page(frame);
         page.zip(self.objects).is_none_or(|(page, objects)| {
@@ -173,12 +174,12 @@ impl Probe<'_> {
         })
     }
 
-    /// How many frames hold nothing.
+    /// The number of frames that hold nothing.
     pub fn frames_free(&self) -> u32 {
         self.frames.count(State::Free)
     }
 
-    /// How many pages are being written to their pagers at this moment.
+    /// The number of pages that are being written to their pagers at this moment.
     pub fn laundry(&self) -> u32 {
         self.laundry
     }

@@ -90,8 +90,8 @@ impl Vm {
         }
     }
 
-    /// What the swap store has of external objects is with nobody else: not in memory, and not with
-    /// the pager, which is still to get it.
+    /// Checks that no other part has what the swap store has of external objects: not in memory,
+    /// and not with the pager, which is still to get it.
     fn check_copies(&self) {
         for (id, object) in self
             .memory
@@ -113,7 +113,7 @@ impl Vm {
         }
     }
 
-    /// Where clusters have places, no request to the store reaches beyond one.
+    /// Checks that no request to the store reaches beyond a cluster, where clusters have places.
     fn check_clusters(&self) {
         if self.config.placement == Placement::Together {
             return;

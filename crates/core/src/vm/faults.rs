@@ -119,7 +119,7 @@ impl Vm {
         self.memory.drop_slot(page);
         self.occupy(frame, page, space, Cause::Adopted);
         self.stand_in(machine, space, at, frame);
-        self.counters.adoptions += 1;
+        self.counters.adopted_pages += 1;
         self.outbox.log(Decision::Adopt(page));
         true
     }
@@ -224,7 +224,7 @@ impl Vm {
                 Setback::Later if self.pins.contains(frame) => self.put_off_pinned(frame),
                 Setback::Busy | Setback::Later => {
                     if state == State::Resident {
-                        self.memory.frames_mut().set_aside(frame, false);
+                        self.memory.frames_mut().set_deactivated(frame, false);
                     }
                 }
                 Setback::Gone if state == State::Resident => {
@@ -276,13 +276,13 @@ impl Vm {
         machine.enter(fault.space, fault.at, frame, rights);
         self.memory.map(frame, fault.space, fault.at);
         self.memory.frames_mut().set_owner(frame, fault.space);
-        let was_aside = self.memory.frames().is_aside(frame);
-        self.memory.frames_mut().set_aside(frame, false);
+        let was_deactivated = self.memory.frames().is_deactivated(frame);
+        self.memory.frames_mut().set_deactivated(frame, false);
         if !is_retry {
             self.counters.soft_faults += 1;
             self.outbox.log(Decision::Soft(found.page));
         }
-        let is_told = !is_retry || was_ahead || was_aside;
+        let is_told = !is_retry || was_ahead || was_deactivated;
         if is_told && !self.pins.contains(frame) {
             self.policy.page_rescued(frame);
         }
@@ -292,7 +292,7 @@ impl Vm {
         })
     }
 
-    /// Whether a page that is being served came ahead of its use; its reader is followed.
+    /// Returns true if a page that is being served came ahead of its use; its reader is followed.
     pub(crate) fn meet_ahead(
         &mut self,
         machine: &mut dyn Machine,
@@ -313,7 +313,7 @@ impl Vm {
             self.advance_stream(machine, scene);
             self.memory.frames_mut().unwire(frame);
         }
-        self.counters.ahead_used += u64::from(was_ahead);
+        self.counters.read_ahead_used += u64::from(was_ahead);
         was_ahead
     }
 
@@ -348,7 +348,7 @@ impl Vm {
         let room = self.config.zero_ahead_pages_max;
         let stream = self.follow(found.page, region.advice, room.max(1));
         let ahead = stream.map_or(1, |number| self.streams.get(number).window);
-        let is_up = stream.is_none_or(|s| self.streams.get(s).heading == Heading::Up);
+        let is_up = stream.is_none_or(|s| self.streams.get(s).heading == Heading::Forward);
         let is_plain = self.memory.objects().get(object).shadow().is_none() && !region.needs_copy;
         let want = if is_plain { ahead } else { 1 };
         let group = self.measure_absent(&scene, want, is_up);

@@ -1,4 +1,4 @@
-//! What the core does about load control: it shows the state of memory, and carries verdicts out.
+//! The core's side of load control: it shows the state of memory, and carries verdicts out.
 
 use alloc::vec::Vec;
 
@@ -33,7 +33,7 @@ impl Vm {
         self.protected
     }
 
-    /// Whether load control wants `space` not to run.
+    /// Returns true if load control wants `space` not to run.
     pub fn is_suspended(&self, space: SpaceId) -> bool {
         self.memory
             .spaces()
@@ -157,7 +157,7 @@ impl Vm {
                 Verdict::Unprotect => self.protected = None,
                 Verdict::Age(space) => {
                     for frame in self.collect_owned(space) {
-                        self.memory.frames_mut().take_vouched(frame);
+                        self.memory.frames_mut().take_forced_reference(frame);
                         machine.take_referenced(frame);
                         self.counters.questions += 1;
                     }
@@ -165,7 +165,7 @@ impl Vm {
                 }
                 Verdict::Refresh(space) => {
                     for frame in self.collect_owned(space) {
-                        self.memory.frames_mut().vouch(frame);
+                        self.memory.frames_mut().force_reference(frame);
                     }
                 }
             }

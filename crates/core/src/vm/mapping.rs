@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use crate::id::{ObjectId, PageId, PagerId, SpaceId, VirtPage};
 use crate::memory::address_space::{Advice, Inherit, MapError, Region};
 use crate::memory::frame::State;
-use crate::memory::object::Keeper;
+use crate::memory::object::Backing;
 use crate::memory::regions::PAGE_NUMBER_BITS;
 use crate::seams::machine::{Machine, Rights};
 use crate::vm::Vm;
@@ -72,7 +72,7 @@ impl Vm {
         rights: Rights,
     ) -> Result<ObjectId, MapError> {
         self.memory.check_vacant(space, at, pages)?;
-        let object = self.memory.create_object(Keeper::External(pager));
+        let object = self.memory.create_object(Backing::External(pager));
         self.map_object(space, at, pages, object, first, rights)?;
         Ok(object)
     }
@@ -108,7 +108,7 @@ impl Vm {
         pager: PagerId,
     ) -> Result<ObjectId, MapError> {
         self.memory.check_vacant(space, at, pages)?;
-        let object = self.memory.create_object(Keeper::External(pager));
+        let object = self.memory.create_object(Backing::External(pager));
         self.map_window(space, at, pages, object)?;
         Ok(object)
     }
@@ -140,7 +140,7 @@ impl Vm {
     /// they hold need not be written.
     ///
     /// Work: the pages that go.
-    pub fn cut_external(&mut self, machine: &mut dyn Machine, object: ObjectId, first: u64) {
+    pub fn truncate_external(&mut self, machine: &mut dyn Machine, object: ObjectId, first: u64) {
         assert!(self.memory.objects().get(object).is_external());
         for (index, _) in self.memory.objects().get(object).collect(first, u64::MAX) {
             self.remove_page(machine, PageId { object, index });
@@ -179,7 +179,7 @@ impl Vm {
         rights: Rights,
     ) -> Result<ObjectId, MapError> {
         self.memory.check_vacant(space, at, pages)?;
-        let object = self.memory.create_object(Keeper::Swap);
+        let object = self.memory.create_object(Backing::Swap);
         self.map_object(space, at, pages, object, 0, rights)?;
         Ok(object)
     }

@@ -9,7 +9,7 @@
 //! 1. The pages of one request are beside each other with their pager, and none was in memory.
 //! 2. A request that somebody waits for has the page that is waited for.
 
-use crate::memory::object::{Entry, Keeper};
+use crate::memory::object::{Backing, Entry};
 use crate::paging::attempt::{Group, Need, Scene, Step};
 use crate::seams::pager::Place;
 use alloc::vec::Vec;
@@ -76,8 +76,8 @@ impl Vm {
         Step::Wait(ticket)
     }
 
-    /// Whether what is read with a page is for [`swap_ahead`](crate::vm::kernels::swap_readahead)
-    /// to say.
+    /// Returns true if what is read with a page is for
+    /// [`swap_ahead`](crate::vm::kernels::swap_readahead) to say.
     pub(crate) fn reads_as_linux(&self, is_external: bool) -> bool {
         self.config.swap_ahead != SwapAhead::Streams
             && self.config.placement == Placement::Together
@@ -94,8 +94,8 @@ impl Vm {
         let stream = *self.streams.get(number);
         self.streams.get_mut(number).meet_reader(index);
         let (from, to) = match stream.heading {
-            Heading::Up => (stream.reader.min(index), index),
-            Heading::Down => (index + 1, stream.reader.max(index + 1)),
+            Heading::Forward => (stream.reader.min(index), index),
+            Heading::Backward => (index + 1, stream.reader.max(index + 1)),
         };
         self.count_used(object, from, to);
         self.read_ahead(machine, &scene, number);
@@ -114,7 +114,7 @@ impl Vm {
             if self.memory.frames().state(frame) == State::Resident
                 && self.memory.frames_mut().take_ahead(frame)
             {
-                self.counters.ahead_used += 1;
+                self.counters.read_ahead_used += 1;
             }
         }
     }
@@ -136,11 +136,11 @@ impl Vm {
         for _ in 1..GROUPS_MAX {
             let stream = *self.streams.get(number);
             let edge = match stream.heading {
-                Heading::Up if stream.high < (stream.reader + lead).min(high) => stream.high,
-                Heading::Down if stream.low > stream.reader.saturating_sub(lead).max(low) => {
+                Heading::Forward if stream.high < (stream.reader + lead).min(high) => stream.high,
+                Heading::Backward if stream.low > stream.reader.saturating_sub(lead).max(low) => {
                     stream.low - 1
                 }
-                Heading::Up | Heading::Down => return,
+                Heading::Forward | Heading::Backward => return,
             };
             let (start, passed) = self.skip_unstored(scene, edge, stream.heading);
             self.streams.get_mut(number).cover(passed.0, passed.1);
@@ -167,26 +167,26 @@ impl Vm {
         let object = self.memory.objects().get(scene.found.page.object);
         for step in 0..u64::from(self.config.cluster_pages) {
             let index = match heading {
-                Heading::Up => Some(edge + step),
-                Heading::Down => edge.checked_sub(step),
+                Heading::Forward => Some(edge + step),
+                Heading::Backward => edge.checked_sub(step),
             };
             let Some(index) = index.filter(|index| (low..high).contains(index)) else {
                 return match heading {
-                    Heading::Up => (None, (edge, high.max(edge + 1))),
-                    Heading::Down => (None, (low.min(edge), edge + 1)),
+                    Heading::Forward => (None, (edge, high.max(edge + 1))),
+                    Heading::Backward => (None, (low.min(edge), edge + 1)),
                 };
             };
             if self.is_fetchable(object.entry(index), object.is_external()) {
                 return match heading {
-                    Heading::Up => (Some(index), (edge, index + 1)),
-                    Heading::Down => (Some(index), (index, edge + 1)),
+                    Heading::Forward => (Some(index), (edge, index + 1)),
+                    Heading::Backward => (Some(index), (index, edge + 1)),
                 };
             }
         }
         let length = u64::from(self.config.cluster_pages);
         match heading {
-            Heading::Up => (None, (edge, edge + length)),
-            Heading::Down => (None, (edge + 1 - length.min(edge + 1), edge + 1)),
+            Heading::Forward => (None, (edge, edge + length)),
+            Heading::Backward => (None, (edge + 1 - length.min(edge + 1), edge + 1)),
         }
     }
 
@@ -194,8 +194,8 @@ impl Vm {
         entry.frame().is_none() && (entry.slot().is_some() || is_external)
     }
 
-    /// How many pages from `index` on, itself included, can be had in one request: all with the
-    /// pager, none in memory, and next to each other there too.
+    /// Measures the number of pages from `index` on, itself included, that one request can bring:
+    /// all with the pager, none in memory, and next to each other there too.
     pub(crate) fn measure_stored(
         &self,
         scene: &Scene,
@@ -210,8 +210,8 @@ impl Vm {
         while pages < want {
             let step = u64::from(pages);
             let (next, expected) = match heading {
-                Heading::Up => (Some(index + step), slot.map(|s| u64::from(s.0) + step)),
-                Heading::Down => {
+                Heading::Forward => (Some(index + step), slot.map(|s| u64::from(s.0) + step)),
+                Heading::Backward => {
                     let expected = slot.map(|s| u64::from(s.0).wrapping_sub(step));
                     (index.checked_sub(step), expected)
                 }
@@ -227,8 +227,8 @@ impl Vm {
             pages += 1;
         }
         let first = match heading {
-            Heading::Up => index,
-            Heading::Down => index + 1 - u64::from(pages),
+            Heading::Forward => index,
+            Heading::Backward => index + 1 - u64::from(pages),
         };
         Group { first, pages }
     }
@@ -317,21 +317,21 @@ impl Vm {
                 }
             }
         };
-        let up = self.measure_stored(scene, index, from, Heading::Up);
-        let down = self.measure_stored(scene, index, before + 1, Heading::Down);
+        let up = self.measure_stored(scene, index, from, Heading::Forward);
+        let down = self.measure_stored(scene, index, before + 1, Heading::Backward);
         Group {
             first: down.first,
             pages: down.pages + up.pages - 1,
         }
     }
 
-    /// Where a request is made for a page, and for those beside it.
+    /// The place of the request for a page, and for those beside it.
     pub(crate) fn place_of(&self, page: PageId) -> Place {
         let object = self.memory.objects().get(page.object);
-        match (object.entry(page.index).slot(), object.keeper()) {
+        match (object.entry(page.index).slot(), object.backing()) {
             (Some(first), _) => Place::Swap { first },
-            (None, Keeper::External(pager)) => Place::External { pager },
-            (None, Keeper::Swap) => unreachable!("a stored page has a slot"),
+            (None, Backing::External(pager)) => Place::External { pager },
+            (None, Backing::Swap) => unreachable!("a stored page has a slot"),
         }
     }
 }

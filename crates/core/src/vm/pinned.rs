@@ -36,8 +36,8 @@ const MOVABLE_EIGHTHS: u32 = 1;
 const MOVABLE_LEAST: u32 = 2;
 
 impl Vm {
-    /// How many pages in memory could not be unmapped several times in a row, and are not tried
-    /// again yet.
+    /// The number of pages in memory that could not be unmapped several times in a row, and are not
+    /// tried again yet.
     pub fn pinned(&self) -> u32 {
         self.pins.lasting()
     }
@@ -160,11 +160,11 @@ impl Vm {
     fn unpin(&mut self, frame: FrameId) {
         self.pins.remove(frame);
         self.memory.frames_mut().unwire(frame);
-        self.memory.frames_mut().set_aside(frame, true);
+        self.memory.frames_mut().set_deactivated(frame, true);
         self.tell_arrival(frame, Cause::Kept);
     }
 
-    /// Whether pinned pages leave too few frames to all others.
+    /// Returns true if pinned pages leave too few frames to all others.
     fn is_crowded(&self) -> bool {
         let limit = self.memory.frames().limit();
         let least = (limit * MOVABLE_EIGHTHS).div_ceil(8).max(MOVABLE_LEAST);

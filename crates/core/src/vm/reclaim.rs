@@ -19,7 +19,7 @@ use crate::event::{Access, Event, Failure};
 use crate::id::{FrameId, PageId, SlotId, Ticket};
 use crate::kernels::Placement;
 use crate::memory::frame::State;
-use crate::memory::object::Keeper;
+use crate::memory::object::Backing;
 use crate::memory::page_run::PageRun;
 use crate::seams::arrival::Departure;
 use crate::seams::machine::Machine;
@@ -30,9 +30,10 @@ use crate::vm::Vm;
 
 /// The most frames one round of reclaim chooses.
 pub const ROUND_MAX: u32 = 256;
-/// How many stores may fail one after the other before the faults that wait for them fail too.
+/// The number of stores that may fail one after the other before the faults that wait for them fail
+/// too.
 const STORE_FAILURES_MAX: u32 = 8;
-/// How many resident pages are asked for their slots when the store is full.
+/// The number of resident pages asked for their slots when the store is full.
 const SLOTS_SEARCHED_MAX: usize = 4096;
 
 impl Vm {
@@ -189,7 +190,7 @@ impl Vm {
         }
     }
 
-    /// Whether `frame` was chosen to leave, but nothing has been done about it yet.
+    /// Returns true if `frame` was chosen to leave, but nothing has been done about it yet.
     pub(crate) fn is_undecided(&self, frame: FrameId) -> bool {
         self.memory.frames().state(frame) == State::Leaving
             && self.memory.frames().ticket(frame) == Ticket(0)
@@ -255,7 +256,7 @@ impl Vm {
             let was_modified = machine.take_modified(frame);
             if self.memory.frames().is_ahead(frame) {
                 self.memory.frames_mut().take_ahead(frame);
-                self.counters.ahead_wasted += 1;
+                self.counters.read_ahead_wasted += 1;
             }
             if was_modified || self.memory.frames().is_dirty(frame) {
                 self.memory.frames_mut().set_dirty(frame, true);
@@ -298,7 +299,7 @@ impl Vm {
         }
     }
 
-    /// Whether `frame` holds a page that may leave, and whose space nobody protects.
+    /// Returns true if `frame` holds a page that may leave, and whose space nobody protects.
     pub(crate) fn may_choose(&self, frame: FrameId) -> bool {
         let is_protected = |space| self.memory.frames().owner(frame) == space;
         self.memory.frames().may_leave(frame) && !self.protected.is_some_and(is_protected)
@@ -312,7 +313,7 @@ impl Vm {
         if has_copy {
             self.counters.clean_drops += 1;
         } else {
-            self.counters.zero_drops += 1;
+            self.counters.zero_pages += 1;
         }
         self.release_frame(machine, frame);
         self.outbox.log(Decision::Drop(page));
@@ -322,9 +323,9 @@ impl Vm {
     fn launder(&mut self, modified: &[(PageId, FrameId)]) {
         let (mut internal, mut external) = (Vec::new(), Vec::new());
         for &(page, frame) in modified {
-            match self.memory.objects().get(page.object).keeper() {
-                Keeper::Swap => internal.push((page, frame)),
-                Keeper::External(pager) => external.push((pager, page, frame)),
+            match self.memory.objects().get(page.object).backing() {
+                Backing::Swap => internal.push((page, frame)),
+                Backing::External(pager) => external.push((pager, page, frame)),
             }
         }
         let refused = match self.config.placement {
@@ -332,7 +333,7 @@ impl Vm {
             Placement::InPlace => self.launder_in_place(&internal),
         };
         self.keep_refused(&refused);
-        let external = self.page_doubly(external);
+        let external = self.double_page(external);
         let mut rest = &external[..];
         while let Some(&(pager, first, _)) = rest.first() {
             let follows = |&(number, &(_, page, _)): &(usize, &(_, PageId, FrameId))| {

@@ -1,11 +1,11 @@
-//! What frames every event: the time it comes with, what becomes of the pages served last, and the
-//! changes that are made visible at its end.
+//! The prologue and the epilogue of every event: the time it comes with, what becomes of the pages
+//! served last, and the changes that are made visible at its end.
 
 use crate::seams::machine::Machine;
 use crate::time::Time;
 use crate::vm::Vm;
 
-/// What becomes of the pages of faults that have just been served, when an event begins.
+/// The state of the pages of faults that have just been served, when an event begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Served {
     /// They may leave again: their programs have run since.

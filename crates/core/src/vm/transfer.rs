@@ -180,7 +180,7 @@ impl Vm {
 
     fn end_fetch(&mut self, machine: &mut dyn Machine, transfer: &Transfer, outcome: Outcome) {
         if outcome == Outcome::Failed {
-            self.counters.failures += 1;
+            self.counters.store_errors += 1;
         }
         let origin = transfer.origin().expect("a fetch has an origin");
         let marker = self.marker_of(transfer);
@@ -234,8 +234,8 @@ impl Vm {
             .find(run.object, run.first)
             .map(|n| self.streams.get(n));
         match stream.map(|stream| stream.heading) {
-            Some(crate::readahead::streams::Heading::Down) => Some(run.end() - 1),
-            Some(crate::readahead::streams::Heading::Up) | None => Some(run.first),
+            Some(crate::readahead::streams::Heading::Backward) => Some(run.end() - 1),
+            Some(crate::readahead::streams::Heading::Forward) | None => Some(run.first),
         }
     }
 
@@ -277,7 +277,7 @@ impl Vm {
             self.stores_failed = 0;
             self.is_store_full = false;
         } else {
-            self.counters.failures += 1;
+            self.counters.store_errors += 1;
             self.stores_failed += 1;
             self.outbox.tell(Event::StoreFailed);
         }
@@ -306,14 +306,14 @@ impl Vm {
                 .for_each(|slot| self.by_slot.note(slot, page));
             let is_owed = slot.is_some() && self.memory.objects().get(page.object).is_external();
             if self.memory.frames().is_wanted(frame) {
-                self.counters.rescues += 1;
+                self.counters.reactivations += 1;
                 self.reclaim_copy(page, frame);
                 self.keep(frame);
             } else if let Some(back) = self.memory.frames().cleaned_as(frame) {
                 self.put_back(frame, back);
             } else {
                 if is_owed {
-                    self.owe(page, self.memory.frames().owner(frame));
+                    self.defer_writeback(page, self.memory.frames().owner(frame));
                 }
                 self.memory.clear_frame(page);
                 self.release_frame(machine, frame);

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use tidemark_core::random::mix;
 use tidemark_live::sys::shm::Shared;
 
 use super::pattern::{Access, Pattern};
-use super::random::mix;
 
 /// Bytes in a page, everywhere in the benchmarks.
 pub const PAGE_BYTES: u64 = 4096;
@@ -16,22 +16,22 @@ const PAGE_WORDS: usize = 512;
 /// Words in a cache line: a read looks at one word of each line of the page.
 const LINE_WORDS: usize = 8;
 
-/// What a workload over an array saw, and how long its phases took.
-pub struct Passage {
+/// The results of a workload over an array, and the times of its phases.
+pub struct ArrayRun {
     /// Depends on every word read, and on the order.
     pub checksum: u64,
     /// The first touch of every page.
     pub fill: Duration,
     /// Everything after it.
     pub access: Duration,
-    /// How many accesses followed the fill.
+    /// The number of accesses that followed the fill.
     pub accesses: u64,
 }
 
 /// Allocates the array as any program does (`calloc`) and follows `pattern` over it.
 ///
 /// The allocation belongs to the measured time; giving the memory back does not.
-pub fn follow_on_heap(pattern: Pattern) -> Passage {
+pub fn follow_on_heap(pattern: Pattern) -> ArrayRun {
     let start = Instant::now();
     let words = pattern.pages as usize * PAGE_WORDS;
     // One page more than needed, so that the array can start on a page boundary: the pages of
@@ -47,7 +47,7 @@ pub fn follow_on_heap(pattern: Pattern) -> Passage {
 
 /// Maps a new file at `path`, as large as the array, and follows `pattern` over that instead. The
 /// file has no name any more when this returns.
-pub fn follow_on_file(pattern: Pattern, path: &Path) -> Result<Passage, String> {
+pub fn follow_on_file(pattern: Pattern, path: &Path) -> Result<ArrayRun, String> {
     let told = |error: std::io::Error| format!("{}: {error}", path.display());
     let start = Instant::now();
     let words = pattern.pages as usize * PAGE_WORDS;
@@ -99,7 +99,7 @@ impl Words for &[AtomicU64] {
 }
 
 /// Follows `pattern` over `memory`, which holds zeros; `start` is when the work began.
-fn follow(pattern: Pattern, memory: &mut impl Words, start: Instant) -> Passage {
+fn follow(pattern: Pattern, memory: &mut impl Words, start: Instant) -> ArrayRun {
     for page in 0..pattern.pages as usize {
         fill_page(pattern.seed, page, memory);
     }
@@ -115,7 +115,7 @@ fn follow(pattern: Pattern, memory: &mut impl Words, start: Instant) -> Passage 
         }
         accesses += 1;
     }
-    Passage {
+    ArrayRun {
         checksum,
         fill: filled - start,
         access: filled.elapsed(),

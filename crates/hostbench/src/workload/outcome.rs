@@ -1,8 +1,8 @@
-//! What a workload says of itself: one line of JSON on standard output.
+//! The report of a workload: one line of JSON on standard output.
 
 use serde::{Deserialize, Serialize};
 
-use super::array::Passage;
+use super::array::ArrayRun;
 
 /// One run of a workload, as it saw it itself.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
@@ -20,13 +20,13 @@ pub struct WorkloadOutcome {
 }
 
 impl WorkloadOutcome {
-    /// The outcome of one passage over an array.
-    pub fn of_passage(passage: &Passage) -> WorkloadOutcome {
+    /// The outcome of one run over an array.
+    pub fn of_array_run(array_run: &ArrayRun) -> WorkloadOutcome {
         WorkloadOutcome {
-            checksum: format!("{:016x}", passage.checksum),
-            elapsed_s: (passage.fill + passage.access).as_secs_f64(),
-            fill_s: passage.fill.as_secs_f64(),
-            accesses: passage.accesses,
+            checksum: format!("{:016x}", array_run.checksum),
+            elapsed_s: (array_run.fill + array_run.access).as_secs_f64(),
+            fill_s: array_run.fill.as_secs_f64(),
+            accesses: array_run.accesses,
             read_bytes: own_read_bytes(),
         }
     }

@@ -8,7 +8,7 @@
 
 use super::random::{Random, Zipf};
 
-/// How a workload goes over its array after the fill.
+/// The order in which a workload goes over its array after the fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Shape {
     /// Forward and then backward over everything, `laps` times. Reads.
@@ -34,25 +34,25 @@ const PHASES: u64 = 8;
 pub struct Access {
     /// The page, counted from the start of the array.
     pub page: u32,
-    /// Whether the access changes the page.
+    /// True if the access changes the page.
     pub is_write: bool,
 }
 
 /// A reference string, as far as it is known before the program runs: all of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Pattern {
-    /// How it goes.
+    /// The order.
     pub shape: Shape,
-    /// How many pages the array has.
+    /// The number of pages of the array.
     pub pages: u32,
-    /// How often: passes over the array, or accesses as a multiple of its pages.
+    /// The number of laps: passes over the array, or accesses as a multiple of its pages.
     pub laps: u32,
-    /// Where chance starts.
+    /// The seed of random numbers.
     pub seed: u64,
 }
 
 impl Shape {
-    /// How many laps a workload makes unless told otherwise.
+    /// The number of laps of a workload, unless told otherwise.
     pub fn laps_default(self) -> u32 {
         match self {
             Shape::Scan | Shape::Random => 1,

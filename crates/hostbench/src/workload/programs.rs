@@ -7,15 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use tidemark_core::random::mix;
+
 use super::outcome::WorkloadOutcome;
-use super::random::{Random, mix};
+use super::random::Random;
 
 /// The program that `build` compiles.
 const BUILD_SOURCE: &str = include_str!("../../../../bench/workloads/eigen.cpp");
-/// Where Debian's `libeigen3-dev` puts its headers.
+/// The folder into which Debian's `libeigen3-dev` puts its headers.
 const EIGEN_HEADERS: &str = "/usr/include/eigen3";
 const LINE_BYTES: usize = 100;
-/// What GNU sort keeps for each line beside its text, with two threads: two line records.
+/// The memory that GNU sort keeps for each line beside its text, with two threads: two line
+/// records.
 const LINE_RECORD_BYTES: u64 = 64;
 
 /// Writes what `build` reads, and checks that it can run at all.
@@ -70,7 +73,7 @@ pub fn sort(scratch: &Path, bytes: u64) -> Result<WorkloadOutcome, String> {
     time_to_file(command, &sorted)
 }
 
-/// Where a program's standard output goes, in its own folder.
+/// The name of the file of a program's standard output, in its own folder.
 const OUTPUT: &str = ".output";
 
 /// Copies the files of `scratch` into a folder of its own in it, so that programs that run at the
@@ -111,12 +114,20 @@ pub fn program(folder: &Path, words: &[OsString]) -> Result<WorkloadOutcome, Str
     let files = files.map(|entry| entry.map(|entry| entry.path()));
     let mut files: Vec<PathBuf> = files.collect::<Result<_, _>>().map_err(told)?;
     files.sort();
-    let mut checksum = 0u64;
-    for file in files.iter().filter(|file| file.is_file()) {
-        checksum = mix(checksum ^ checksum_of(file).map_err(told)?);
-    }
-    outcome.checksum = format!("{checksum:016x}");
+    files.retain(|file| file.is_file());
+    let checksum = checksum_of_all(&files)?;
+    outcome.checksum = checksum;
     Ok(outcome)
+}
+
+/// Folds the contents of all `files` into one checksum.
+pub fn checksum_of_all(files: &[PathBuf]) -> Result<String, String> {
+    let mut checksum = 0u64;
+    for file in files {
+        let one = checksum_of(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        checksum = mix(checksum ^ one);
+    }
+    Ok(format!("{checksum:016x}"))
 }
 
 fn time_to_file(mut command: Command, output: &Path) -> Result<WorkloadOutcome, String> {

@@ -1,20 +1,23 @@
 //! A small random source with a seed, the same on every machine, and a Zipf law on top of it.
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): one addition and a mix for each number.
+use tidemark_core::random::SplitMix64;
+
+/// SplitMix64 with the draws that workloads need.
 pub struct Random {
-    state: u64,
+    source: SplitMix64,
 }
 
 impl Random {
     /// A source that starts at `seed`.
     pub fn new(seed: u64) -> Random {
-        Random { state: seed }
+        Random {
+            source: SplitMix64::new(seed),
+        }
     }
 
     /// The next 64 bits.
     pub fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.state)
+        self.source.draw()
     }
 
     /// A number below `bound`, by multiplication: the bias is below 2^-32 for the bounds here.
@@ -32,13 +35,6 @@ impl Random {
     fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
-}
-
-/// Spreads the bits of `value`: the finishing step of SplitMix64.
-pub fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 /// Ranks 0, 1, 2 … drawn with probability falling as `1 / (rank + 1) ^ exponent`.

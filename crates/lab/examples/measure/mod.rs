@@ -1,4 +1,4 @@
-//! What the examples that measure speed share: processor time, and how they complain.
+//! The parts that the examples that measure speed share: processor time, and how they complain.
 
 // Each uses what it needs of this.
 #![allow(dead_code)]
@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How often each measurement is repeated; the best counts.
+/// The number of times each measurement is repeated; the best counts.
 pub const RUNS: u32 = 3;
 
 /// Million references a second of processor time, of `count` that `run` works through.
@@ -19,7 +19,7 @@ pub fn rate<T>(count: usize, mut run: impl FnMut() -> T) -> f64 {
     count as f64 / best / 1e6
 }
 
-/// How many seconds of processor time `run` takes.
+/// The number of seconds of processor time `run` takes.
 pub fn time<T>(run: impl FnOnce() -> T) -> f64 {
     let start = seconds();
     black_box(run());

@@ -56,7 +56,7 @@ pub struct Ageing {
     pieces: usize,
 }
 
-/// What is to come of one window's set.
+/// The measures to be made of one window's set.
 struct Agenda {
     window: u64,
     slot_ticks: u64,

@@ -7,13 +7,13 @@
 
 use std::hint::black_box;
 
-/// How many references ahead are looked at together.
+/// The number of references ahead looked at together.
 pub(super) const AHEAD: usize = 64;
 
 /// Tables of fewer bytes than this are near anyway.
 const FAR_BYTES_MIN: usize = 1 << 18;
 
-/// Whether `table` is too large to be in the nearest cache.
+/// Returns true if `table` is too large to be in the nearest cache.
 pub(super) fn is_far<T>(table: &[T]) -> bool {
     size_of_val(table) >= FAR_BYTES_MIN
 }

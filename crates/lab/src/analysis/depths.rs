@@ -1,4 +1,5 @@
-//! How deep in a stack of pages references were found, and what that says of every memory size.
+//! The depths in a stack of pages at which references were found, and the misses of every memory
+//! size that follow.
 //!
 //! A stack policy keeps, in a memory of m pages, the m pages on top of one stack that is the same
 //! for all sizes (Mattson, Gecsei, Slutz and Traiger 1970). A reference found at depth d therefore
@@ -7,10 +8,10 @@
 /// References by the depth they were found at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Depths {
-    /// How many references were found at each depth: the place is the depth, so that the first
+    /// The number of references found at each depth: the place is the depth, so that the first
     /// is always 0.
     pub found: Vec<u64>,
-    /// How many references were the first to their page.
+    /// The number of references that were the first to their page.
     pub cold: u64,
 }
 
@@ -31,18 +32,18 @@ impl Depths {
         }
     }
 
-    /// How many references there were.
+    /// The number of references.
     pub fn references(&self) -> u64 {
         self.cold + self.found.iter().sum::<u64>()
     }
 
-    /// How many references miss in a memory of `pages` pages.
+    /// The number of references that miss in a memory of `pages` pages.
     pub fn misses_at(&self, pages: u32) -> u64 {
         let deeper = self.found.iter().skip(pages as usize + 1);
         self.cold + deeper.sum::<u64>()
     }
 
-    /// How many references miss in each memory from 0 to as many pages as there are.
+    /// The number of references that miss in each memory from 0 to as many pages as there are.
     pub fn misses(&self) -> Vec<u64> {
         let mut missing = self.references();
         let miss = |&found: &u64| {

@@ -16,7 +16,7 @@ const WAITING_MIN: usize = 1 << 20;
 /// … and at least one for so many distinct ones: then merging costs but a few steps a number.
 const WAITING_SHARE: usize = 2;
 
-/// How many numbers [`Collector::take`] may be given before [`Collector::settle`].
+/// The number of numbers [`Collector::take`] may be given before [`Collector::settle`].
 pub(super) const STRETCH: usize = 4096;
 
 /// Takes numbers in.
@@ -107,12 +107,12 @@ pub(super) struct Distribution {
 }
 
 impl Distribution {
-    /// How many numbers there are.
+    /// The number of numbers.
     pub(super) fn count(&self) -> u64 {
         self.small[SMALL - 1].count + self.runs.all().count + self.huge.len() as u64
     }
 
-    /// How many numbers are at most `bound`, and their sum.
+    /// The number of numbers that are at most `bound`, and their sum.
     pub(super) fn up_to(&self, bound: u64) -> (u64, u128) {
         if bound < SMALL as u64 {
             let sums = self.small[bound as usize];

@@ -39,12 +39,12 @@ impl Intervals {
         measure(string.end(), None, |take| take(string.stretch())).0
     }
 
-    /// How many references were measured.
+    /// The number of references measured.
     pub fn references(&self) -> u64 {
         self.references
     }
 
-    /// How many different pages they went to: the faults that no window avoids.
+    /// The number of different pages they went to: the faults that no window avoids.
     pub fn distinct(&self) -> u64 {
         self.tails.count()
     }
@@ -181,7 +181,7 @@ pub fn measure(
     }
 }
 
-/// Who is told of intervals besides.
+/// A listener that is told of intervals besides.
 pub(super) trait Listener {
     /// A page was used first at `time`.
     fn began(&mut self, time: u64);

@@ -106,7 +106,7 @@ impl Lifetime {
         Some(low.lifetime_ticks + share * (high.lifetime_ticks - low.lifetime_ticks))
     }
 
-    /// Where it bends.
+    /// The points at which it bends.
     pub fn find_knees(&self) -> Knees {
         let all = self.find_local_knees();
         let mut primary: Option<LifetimePoint> = None;

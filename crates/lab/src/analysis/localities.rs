@@ -20,9 +20,9 @@ use super::reference_string::{Clock, ClockJob, ReferenceString};
 /// A set of pages that the program kept to for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Locality<'a> {
-    /// When the set came to stand, in ticks.
+    /// The time at which the set came to stand, in ticks.
     pub start: u64,
-    /// When a page outside it was used, or the string ended.
+    /// The time at which a page outside it was used, or the string ended, in ticks.
     pub end: u64,
     /// The pages, most recently used first.
     pub pages: &'a [u32],
@@ -109,7 +109,7 @@ struct Run {
     begun: u32,
 }
 
-/// What is known after each use.
+/// The state after each use.
 struct Watch {
     /// Pages, most recently used first, as far as levels are watched.
     recency: Vec<u32>,
@@ -153,7 +153,7 @@ impl Watch {
         }
     }
 
-    /// How deep `page` lies in the order of recency, from 1, or `None` if it is not there.
+    /// The depth of `page` in the order of recency, from 1, or `None` if it is not there.
     #[inline]
     fn depth(&self, page: u32) -> Option<usize> {
         if self.last[page as usize] == NEVER {

@@ -12,16 +12,16 @@ use super::intervals::Listener;
 /// The intervals that are longest, of a string that is measured.
 #[derive(Clone, Debug)]
 pub struct Longest {
-    /// How many are wanted.
+    /// The number wanted.
     wanted: usize,
     /// The tick the string ends at.
     end: u64,
     /// There are as many as are wanted that are at least so long.
     least: u64,
     kept: Vec<Interval>,
-    /// When each page was used first.
+    /// The time at which each page was used first.
     first: Vec<u64>,
-    /// When each page's last use ended, and the tick by which it has departed.
+    /// The time at which each page's last use ended, and the tick by which it has departed.
     last: Vec<(u64, u64)>,
 }
 

@@ -28,7 +28,7 @@ mod places;
 
 use places::{Place, Places};
 
-/// How fine a map is.
+/// The fineness of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fineness {
     /// The most columns; at least two. A long trace has between half of it and all of it.
@@ -40,7 +40,7 @@ pub struct Fineness {
 /// A finished map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressMap {
-    /// How many columns there are.
+    /// The number of columns.
     pub columns: usize,
     /// The virtual time of a column.
     pub column_time: u64,
@@ -60,7 +60,7 @@ pub struct Mapper {
     now: u64,
     /// Each process's own time where its last block ended.
     ended: Vec<Option<u64>>,
-    /// What is mapped where, by process.
+    /// The mappings, by process.
     places: Places,
     groups: Vec<Group>,
     group_of: HashMap<Place, usize>,
@@ -78,11 +78,11 @@ struct Group {
     shift: u32,
     /// Rows by their first page shifted right.
     rows: BTreeMap<u64, u32>,
-    /// Which pages were touched, 64 a word.
+    /// The pages that were touched, 64 a word.
     touched: HashMap<u64, u64>,
 }
 
-/// What is counted of a row.
+/// The counts of a row.
 #[derive(Clone, Default)]
 struct Cells {
     columns: Vec<u32>,
@@ -92,7 +92,7 @@ struct Cells {
     touched: u64,
 }
 
-/// Where a page was found last time.
+/// The place at which a page was found last time.
 #[derive(Clone, Copy, Default)]
 struct Recent {
     page: u64,
@@ -412,7 +412,7 @@ impl Group {
         }
     }
 
-    /// Where the rows are divided, as places among them: the widest gaps, in order of address.
+    /// The divisions of the rows, as places among them: the widest gaps, in order of address.
     fn cuts(&self) -> Vec<usize> {
         let keys: Vec<u64> = self.rows.keys().copied().collect();
         let gap_least = GAP_ROWS.max(GAP_PAGES >> self.shift);
@@ -467,7 +467,7 @@ impl Cells {
     }
 }
 
-/// Where a page stands in the table of recent ones.
+/// The place of a page in the table of recent ones.
 #[inline]
 fn slot(process: u32, page: u64) -> usize {
     let mixed = (page ^ (u64::from(process) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! How much memory a program needs: the least that slows it down by no more than is bearable.
+//! The memory that a program needs: the least that slows it down by no more than is bearable.
 //!
 //! The measure is the program's own time with memory in plenty: its ticks, at an assumed rate.
 //! First uses of pages cost the same in any memory and are left out. So a slow-down is page-ins
@@ -13,7 +13,7 @@ use super::sight::Sight;
 use super::vmin::{run_vmin, vmin_point};
 use super::working_set::{run_working_set, working_set_point};
 
-/// What is bearable, and what is assumed. To be shown with every answer.
+/// The bearable slow-down, and the assumptions. To be shown with every answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
     /// The most slow-down, as a share of the program's own time: 0.05 for 5 %.
@@ -54,7 +54,7 @@ pub struct Needed {
     pub page_ins: u64,
     /// The slow-down that follows, as a share of the program's own time.
     pub slow_down: f64,
-    /// Whether less may do: the trace can't tell of less.
+    /// True if less may do: the trace can't tell of less.
     pub is_at_most: bool,
 }
 

@@ -44,8 +44,8 @@ pub fn collect_next_uses(pages: &[u32], page_count: u32) -> Vec<u32> {
     next_uses
 }
 
-/// How many references miss in a memory of `frames` frames that knows the future. `next_uses` is
-/// what [`collect_next_uses`] tells.
+/// The number of references that miss in a memory of `frames` frames that knows the future.
+/// `next_uses` is what [`collect_next_uses`] tells.
 ///
 /// # Panics
 /// If `frames` is 0.

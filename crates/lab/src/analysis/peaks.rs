@@ -9,9 +9,9 @@ use super::residence::Timeline;
 /// The working set around a transition, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peak {
-    /// When the old phase ends, in ticks.
+    /// The end of the old phase, in ticks.
     pub from: u64,
-    /// When the new phase has lasted for a window, or is over.
+    /// The time at which the new phase has lasted for a window, or is over.
     pub to: u64,
     /// The most pages in the set from `from` to `to`.
     pub pages_max: u64,
@@ -22,7 +22,7 @@ pub struct Peak {
 }
 
 impl Peak {
-    /// Whether the set was larger at the transition than in either phase.
+    /// Returns true if the set was larger at the transition than in either phase.
     pub fn stands_out(&self) -> bool {
         self.pages_max > self.before_max.max(self.after_max)
     }

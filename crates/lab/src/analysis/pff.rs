@@ -18,7 +18,7 @@ use super::reference_string::{Clock, ClockJob, ReferenceString};
 use super::references::Departure;
 use super::residence::{Arrival, Totals, Watcher};
 
-/// What PFF comes to for each of `criticals`, in ticks, on every processor.
+/// Runs PFF for each of `criticals`, in ticks, on every processor.
 pub fn run_pff(string: ReferenceString<'_>, criticals: &[u64]) -> Vec<Totals> {
     criticals
         .par_iter()

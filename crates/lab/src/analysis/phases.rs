@@ -21,7 +21,7 @@
 use super::localities::{Locality, visit_localities};
 use super::reference_string::ReferenceString;
 
-/// What counts as a phase.
+/// The rule by which a phase counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseOptions {
     /// The largest locality looked for, in pages.
@@ -65,23 +65,23 @@ pub struct Level {
 /// A time in which a program keeps to one set of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// When it begins, in ticks.
+    /// The beginning, in ticks.
     pub start: u64,
-    /// When it is over.
+    /// The end, in ticks.
     pub end: u64,
     /// The size of its locality: of its largest piece, in pages.
     pub pages: u32,
-    /// How many pages all of its pieces have in common.
+    /// The number of pages that all of its pieces have in common.
     pub core_pages: u32,
-    /// How many pages of its first piece the phase before did not have in its last; all of them, in
-    /// the first phase.
+    /// The number of pages of its first piece that the phase before did not have in its last; all
+    /// of them, in the first phase.
     pub entered_pages: u32,
     /// From how many localities it was joined.
     pub pieces: u32,
 }
 
 impl Phase {
-    /// How long it holds, in ticks.
+    /// The time it holds, in ticks.
     pub fn holding_ticks(&self) -> u64 {
         self.end - self.start
     }

@@ -7,8 +7,8 @@
 
 use rayon::prelude::*;
 
-/// How many references miss under FIFO, for each of the sizes `frames`. Pages are numbered below
-/// `page_count`.
+/// The number of references that miss under FIFO, for each of the sizes `frames`. Pages are
+/// numbered below `page_count`.
 ///
 /// # Panics
 /// If a size is 0 or a page's number is too large.
@@ -16,8 +16,8 @@ pub fn count_fifo_misses(pages: &[u32], page_count: u32, frames: &[u32]) -> Vec<
     count_misses::<false>(pages, page_count, frames)
 }
 
-/// How many references miss under CLOCK, for each of the sizes `frames`. Pages are numbered below
-/// `page_count`.
+/// The number of references that miss under CLOCK, for each of the sizes `frames`. Pages are
+/// numbered below `page_count`.
 ///
 /// # Panics
 /// If a size is 0 or a page's number is too large.

@@ -13,7 +13,7 @@ use tidemark_trace::Granularity;
 
 use super::references::{Departure, References};
 
-/// How long a reference lasts.
+/// The duration of a reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Touch {
     /// It is over in its own tick. Right where each use of a page has a record of its own, and
@@ -45,7 +45,7 @@ impl<'a> ReferenceString<'a> {
             .departing(&references.departures)
     }
 
-    /// How long references last in a trace that has so many of them.
+    /// The duration of references in a trace that has so many of them.
     pub(crate) fn touch_of(granularity: Granularity) -> Touch {
         match granularity {
             Granularity::Exact => Touch::UntilNext,
@@ -86,7 +86,7 @@ impl<'a> ReferenceString<'a> {
         ReferenceString { departures, ..self }
     }
 
-    /// Which pages leave memory for good, and when.
+    /// The pages that leave memory for good, and the times.
     pub fn departures(&self) -> &'a [Departure] {
         self.departures
     }
@@ -101,7 +101,7 @@ impl<'a> ReferenceString<'a> {
         self.page_count
     }
 
-    /// How long a reference lasts.
+    /// The duration of a reference.
     pub fn touch(&self) -> Touch {
         self.touch
     }
@@ -160,15 +160,15 @@ pub struct Stretch<'a> {
     pub pages: &'a [u32],
     /// Their times, in ticks. Empty where references are one tick apart.
     pub times: &'a [u64],
-    /// How many references of the string came before.
+    /// The number of references of the string that came before.
     pub first: u64,
     /// The time of the reference after the last one; `None` at the string's end.
     pub next: Option<u64>,
     /// One more than the highest page id there may be up to here.
     pub page_count: u32,
-    /// How long a reference lasts.
+    /// The duration of a reference.
     pub touch: Touch,
-    /// Which pages depart, before references here or elsewhere in the string.
+    /// The pages that depart, before references here or elsewhere in the string.
     pub departures: &'a [Departure],
 }
 
@@ -277,13 +277,13 @@ pub(super) fn departs_at(used: u64, time: u64) -> u64 {
 
 /// The times of references, by place.
 pub(super) trait Clock: Copy {
-    /// When the reference at `place` happened, in ticks.
+    /// The time of the reference at `place`, in ticks.
     fn at(self, place: usize) -> u64;
 }
 
 /// Something done once for each kind of clock.
 pub(super) trait ClockJob<'a> {
-    /// What comes out.
+    /// The result.
     type Answer;
     /// Does it.
     fn run<C: Clock>(self, string: ReferenceString<'a>, clock: C) -> Self::Answer;

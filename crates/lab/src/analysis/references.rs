@@ -30,26 +30,27 @@ pub struct References {
     ///
     /// It counts the time of the chosen processes alone, one after the other as their blocks come.
     pub times: Vec<u64>,
-    /// How many different pages there are.
+    /// The number of different pages.
     pub page_count: u32,
-    /// What each page is called in the trace.
+    /// The name of each page in the trace.
     pub names: Vec<Name>,
-    /// Which pages left memory for good, and when.
+    /// The pages that left memory for good, and the times.
     pub departures: Vec<Departure>,
     /// The most pages that were there at one time: touched, and not departed.
     pub alive_max: u32,
     /// The size of a page, in bytes.
     pub page_bytes: u64,
-    /// Which repeats the recorder kept.
+    /// The repeats that the recorder kept.
     pub granularity: Granularity,
-    /// What times count.
+    /// The unit of times.
     pub time: TimeUnit,
 }
 
 /// Pages that leave memory for good: their process ended, or executes another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// How many references came before, of the whole string. They leave as the next one comes.
+    /// The number of references that came before, of the whole string. They leave as the next one
+    /// comes.
     pub before: u64,
     /// The pages, rising.
     pub pages: Vec<u32>,
@@ -60,7 +61,7 @@ pub struct Departure {
 pub struct Name {
     /// The process, by its number in the trace.
     pub process: u32,
-    /// How many pages the process has left to others there before.
+    /// The number of pages that the process has left to others there before.
     pub copy: u32,
     /// The virtual page number: address divided by the page size.
     pub page: u64,
@@ -102,12 +103,12 @@ impl References {
         loading.finish()
     }
 
-    /// How many references there are.
+    /// The number of references.
     pub fn len(&self) -> usize {
         self.pages.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
@@ -123,7 +124,7 @@ impl References {
     }
 }
 
-/// Which processes' references to take.
+/// The processes whose references to take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// Those of every process.
@@ -148,12 +149,12 @@ pub struct Loading {
     processes: Vec<Process>,
     /// The process of the block at hand, by its place in `processes`.
     current: usize,
-    /// Who has which pages, if that is asked for.
+    /// The owners of pages, if they are asked for.
     sharing: Option<Sharing>,
     clock: Clock,
-    /// How many references were handed over.
+    /// The number of references handed over.
     handed: u64,
-    /// How many pages are there.
+    /// The number of pages.
     alive: u32,
 }
 
@@ -227,7 +228,7 @@ impl Loading {
         columns.departures.extend(departures.drain(..among));
     }
 
-    /// How many pages have been numbered.
+    /// The number of pages that have been numbered.
     pub(crate) fn page_count(&self) -> u32 {
         self.references.page_count
     }
@@ -368,7 +369,7 @@ impl Loading {
     }
 }
 
-/// Whether an event tells of mappings, or of who has them.
+/// Returns true if an event tells of mappings, or of their processes.
 fn is_of_memory(event: &Event) -> bool {
     matches!(
         event,
@@ -387,7 +388,7 @@ pub(crate) struct Columns {
     pub(crate) pages: Vec<u32>,
     /// Virtual time after each, as [`References::times`].
     pub(crate) times: Vec<u64>,
-    /// Which pages depart among them.
+    /// The pages that depart among them.
     pub(crate) departures: Vec<Departure>,
 }
 
@@ -404,7 +405,7 @@ pub(crate) const TIME_MAX: u64 = 1 << 62;
 /// The time of several processes, one after the other as their blocks come.
 #[derive(Default)]
 pub(crate) struct Clock {
-    /// What has passed.
+    /// The time that has passed.
     pub(crate) now: u64,
     /// Each process with its own time where its last block ended.
     ended: Vec<(u32, u64)>,
@@ -519,22 +520,22 @@ impl Numbers {
         used.filter(|slot| slot.number != EMPTY)
     }
 
-    /// How many pages have numbers.
+    /// The number of pages that have numbers.
     pub(crate) fn len(&self) -> usize {
         self.used
     }
 
-    /// Whether no page has a number.
+    /// Returns true if no page has a number.
     pub(crate) fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// How many places there are: what a walk through all of them looks at.
+    /// The number of places: what a walk through all of them looks at.
     pub(crate) fn room(&self) -> usize {
         self.slots.len()
     }
 
-    /// Where `page` is, or would be.
+    /// The place at which `page` is, or would be.
     #[inline(always)]
     fn look(&self, page: u64) -> usize {
         let mask = self.slots.len() - 1;

@@ -1,4 +1,4 @@
-//! How many pages are resident, when: what the variable-space policies tell, and who listens.
+//! The number of resident pages, when: what the variable-space policies tell, and who listens.
 //!
 //! A policy walks the reference string and tells a [`Watcher`] of each stretch of ticks with one
 //! number of resident pages, in order and without gaps, and of each fault. [`Totals`] adds up,
@@ -6,7 +6,7 @@
 
 use super::reference_string::ReferenceString;
 
-/// Who is told of the resident set.
+/// A watcher that is told of the resident set.
 pub trait Watcher {
     /// From tick `from` to before tick `to`, `size` pages were resident.
     fn stayed(&mut self, from: u64, to: u64, size: u64);
@@ -15,7 +15,7 @@ pub trait Watcher {
     fn faulted(&mut self, size: u64, cause: Arrival);
 }
 
-/// Why a page came.
+/// The reason for which a page came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// It was never used before.
@@ -24,7 +24,7 @@ pub enum Arrival {
     Return,
 }
 
-/// What a run of a variable-space policy comes to.
+/// The sums of a run of a variable-space policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Virtual time, in ticks.
@@ -102,7 +102,7 @@ impl Watcher for Totals {
 /// A piece keeps its least, mean and most pages, so that a peak shorter than a piece still shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
-    /// When the first piece begins, in ticks.
+    /// The beginning of the first piece, in ticks.
     pub start: u64,
     /// The length of a piece, in ticks; the last may be cut short by the end.
     pub piece_ticks: u64,

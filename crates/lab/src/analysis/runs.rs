@@ -10,7 +10,7 @@
 /// Numbers between two marks.
 const SPAN: usize = 256;
 
-/// How many numbers, and their sum.
+/// The number of numbers, and their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) count: u64,
@@ -31,7 +31,7 @@ impl Sums {
 pub(super) struct Runs {
     bytes: Vec<u8>,
     marks: Vec<Mark>,
-    /// How many distinct numbers there are.
+    /// The number of distinct numbers.
     distinct: usize,
     /// The greatest number.
     last: u32,
@@ -78,17 +78,17 @@ impl Runs {
         merged
     }
 
-    /// How many distinct numbers there are.
+    /// The number of distinct numbers.
     pub(super) fn distinct(&self) -> usize {
         self.distinct
     }
 
-    /// How many numbers there are in all, and their sum.
+    /// The number of numbers in all, and their sum.
     pub(super) fn all(&self) -> Sums {
         self.all
     }
 
-    /// How many numbers are at most `bound`, and their sum.
+    /// The number of numbers at most `bound`, and their sum.
     pub(super) fn up_to(&self, bound: u32) -> Sums {
         let Some(mark) = self.mark_where(|mark| mark.first <= bound) else {
             return Sums::default();

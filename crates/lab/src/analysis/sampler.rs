@@ -15,11 +15,11 @@ use super::shards::{Estimate, Sample, Sampling, mix, summarize};
 /// Memory: what the samples keep, a word for each process, and the words of one block.
 pub struct Sampler {
     samples: Vec<Sample>,
-    /// What each process's pages are mixed with; another word after an exec.
+    /// The salt with which each process's pages are mixed; another word after an exec.
     salts: Vec<u64>,
-    /// How many programs there were, over all processes.
+    /// The number of programs, over all processes.
     programs: u64,
-    /// What the pages of the block at hand are called.
+    /// The names of the pages of the block at hand.
     names: Vec<u64>,
 }
 

@@ -19,10 +19,11 @@
 use std::collections::{BinaryHeap, HashMap};
 
 use rayon::prelude::*;
+use tidemark_core::random::SplitMix64;
 
 use super::stack::Stack;
 
-/// How much is sampled.
+/// The amount sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Share {
     /// This share of all pages, above 0 and at most 1.
@@ -31,14 +32,14 @@ pub enum Share {
     Pages(u32),
 }
 
-/// How to sample.
+/// The parameters of sampling.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// How much each sample takes.
+    /// The amount that each sample takes.
     pub share: Share,
-    /// How many samples there are. From 2 on, the error is known.
+    /// The number of samples. From 2 on, the error is known.
     pub samples: u32,
-    /// Where the hashes start.
+    /// The seed of the hashes.
     pub seed: u64,
 }
 
@@ -61,18 +62,18 @@ pub const PAGES_LEAST: u64 = 200;
 /// was off by 4.5, on the strings of `an_estimate_is_within_its_bound`.
 const ERRORS: f64 = 5.0;
 
-/// What sampling tells of a string: an estimate.
+/// The estimate of a string from samples: an estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// The points asked for, in their order.
     pub points: Vec<Point>,
-    /// How many references there were.
+    /// The number of references.
     pub references: u64,
-    /// How many of them were sampled, in all samples together.
+    /// The number of references sampled, in all samples together.
     pub references_sampled: u64,
     /// The share of pages that each sample took at the end, on average.
     pub rate: f64,
-    /// How many pages each sample had at the end, on average.
+    /// The number of pages that each sample had at the end, on average.
     pub pages_sampled: f64,
     /// The share of references by which those that the samples stand for differ from all there
     /// are: of pages of great weight that more or fewer samples have than should.
@@ -80,14 +81,14 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Whether the samples have so few of the pages that they say nothing for sure.
+    /// Returns true if the samples have too few of the pages to be relied on.
     pub fn has_too_few(&self) -> bool {
         self.rate < 1.0 && self.pages_sampled < PAGES_LEAST as f64
     }
 
-    /// How far the miss ratio at any size is from the exact one, at most, as a share of all
-    /// references: from the points, which should be those of a whole curve. `None` of one sample
-    /// alone.
+    /// The largest distance of the miss ratio at any size from the exact one, at most, as a share
+    /// of all references: from the points, which should be those of a whole curve. `None` of one
+    /// sample alone.
     pub fn bound(&self) -> Option<f64> {
         if self.has_too_few() {
             return Some(1.0);
@@ -152,7 +153,7 @@ pub struct Sample {
     pages_max: u32,
     /// Pages are sampled whose hash is below this.
     threshold: u64,
-    /// What is sampled, by its number in the stack.
+    /// The sampled pages, each with its number in the stack.
     numbers: HashMap<u64, u32>,
     /// The same by hash, the next to go first.
     by_hash: BinaryHeap<(u64, u64)>,
@@ -223,7 +224,7 @@ impl Sample {
         self.threshold as f64 / HASHES as f64
     }
 
-    /// How many pages are in the sample now.
+    /// The number of pages in the sample now.
     fn pages(&self) -> f64 {
         self.numbers.len() as f64
     }
@@ -327,13 +328,10 @@ fn place(number: u64) -> usize {
     (EXACT + octave * STEPS + step) as usize
 }
 
-/// Mixes all bits of a word: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
+/// Mixes all bits of a word.
 #[inline(always)]
 pub(super) fn mix(word: u64) -> u64 {
-    let word = word.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
+    SplitMix64::new(word).draw()
 }
 
 #[cfg(test)]

@@ -27,8 +27,9 @@ use super::references::Numbers;
 
 /// Pages of at most so many bytes lie in files as they do in memory.
 pub(crate) const FILE_PAGE_BYTES_MAX: u64 = 4096;
-/// How many pages and mappings living children have from their parents, all together: a trace of
-/// a few bytes may start a child of a parent with very many. Later ones begin with nothing.
+/// The number of pages and mappings that living children have from their parents, all together: a
+/// trace of a few bytes may start a child of a parent with very many. Later ones begin with
+/// nothing.
 const INHERITED_MAX: usize = 1 << 22;
 
 /// The watch of a page that a store changes nothing about ...
@@ -49,27 +50,27 @@ pub(crate) fn accesses(kinds: u8) -> u8 {
     }
 }
 
-/// What one process has where.
+/// The memory of one process.
 pub(crate) struct Space {
     /// The pages that it has touched, or inherited.
     pub(crate) numbers: Numbers,
-    /// Which of its memory is a file's, or shared.
+    /// The part of its memory that is a file's, or shared.
     origins: Spans<Origin>,
     /// Those of its pages that stand for one of an object.
     held: BTreeSet<u32>,
-    /// How many pages and mappings it had from its parent.
+    /// The number of pages and mappings it had from its parent.
     inherited: usize,
 }
 
-/// What a mapping shows.
+/// The object that a mapping shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Origin {
     object: u32,
-    /// Where its first page would be mapped; it may be below all addresses.
+    /// The address at which its first page would be mapped; it may be below all addresses.
     base: u64,
-    /// Whether stores go to the object.
+    /// True if stores go to the object.
     is_shared: bool,
-    /// Whether the object is this mapping's, and of those who inherit it.
+    /// True if the object is this mapping's, and that of mappings that inherit it.
     is_anonymous: bool,
 }
 
@@ -80,7 +81,7 @@ struct Key {
     index: u64,
 }
 
-/// What became of a page that was looked up.
+/// The state of a page that was looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settled {
     /// The page that the process has there now.
@@ -89,7 +90,7 @@ pub(crate) struct Settled {
     pub(crate) gone: Option<u32>,
 }
 
-/// Who has which pages.
+/// The owners of each page.
 pub(crate) struct Sharing {
     page_bytes: u64,
     /// Files by their names.
@@ -98,7 +99,7 @@ pub(crate) struct Sharing {
     /// The page that stands for one of an object.
     pages: HashMap<Key, u32>,
     keys: HashMap<u32, Key>,
-    /// How many processes have each page.
+    /// The number of processes that have each page.
     holders: Vec<u32>,
     /// Of all living children: see [`INHERITED_MAX`].
     inherited: usize,
@@ -115,7 +116,7 @@ impl Space {
         }
     }
 
-    /// Whether nothing was touched or mapped yet.
+    /// Returns true if nothing was touched or mapped yet.
     pub(crate) fn is_untouched(&self) -> bool {
         self.numbers.is_empty() && self.origins.is_empty()
     }
@@ -210,7 +211,7 @@ impl Sharing {
         }
     }
 
-    /// What a child has that `parent` forks. If that is too much, nothing.
+    /// The memory of a child that `parent` forks. If that is too much, nothing.
     pub(crate) fn fork(&mut self, parent: &mut Space) -> Space {
         let inherited = parent.numbers.len() + parent.origins.iter().count();
         if self.inherited + inherited > INHERITED_MAX {
@@ -420,8 +421,8 @@ fn unmap(space: &mut Space, range: Range<u64>) {
     places.into_iter().for_each(|place| space.mark_stale(place));
 }
 
-/// Whether a mapping's name tells its file: names in brackets are the kernel's, and several files
-/// may have had a name that is gone.
+/// Returns true if a mapping's name tells its file: names in brackets are the kernel's, and several
+/// files may have had a name that is gone.
 fn is_file(name: &str) -> bool {
     let is_other = ["[", "/memfd:", "/dev/zero", "/SYSV", "anon_inode:"];
     let is_other = is_other.iter().any(|start| name.starts_with(start));

@@ -40,7 +40,7 @@ impl Sight {
     }
 }
 
-/// What one process has touched within a window.
+/// The pages that one process has touched within a window.
 #[derive(Default)]
 struct Touched {
     now: u64,

@@ -20,18 +20,18 @@ use super::ahead::{AHEAD, bring_pages_near, is_far};
 use super::optimum;
 use super::references::{Departure as Departed, Name, References};
 
-/// What to simulate.
+/// The simulation to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job<'a> {
     /// The policy's name in the registry, or that of a file that has been loaded.
     pub policy: &'a str,
     /// Its knobs, where they differ from their defaults.
     pub knobs: Vec<(&'a str, u64)>,
-    /// Where its random numbers start.
+    /// The seed of its random numbers.
     pub seed: u64,
     /// The size of memory, in pages.
     pub frames: u32,
-    /// What its questions are answered from.
+    /// The source of the answers to its questions.
     pub eyes: MachineKind,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What a string of references cost.
+/// The cost of a string of references.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// References to pages that were not resident, the first to each included.
@@ -110,7 +110,7 @@ fn simulate_departing<'a>(
     tidemark_plugin::visit(job.policy, frames, frames, job.seed, &job.knobs, run)
 }
 
-/// How the core's policies know the pages of those names: a process is an object. Copies stand
+/// Collects the core's page numbers of those names: a process is an object. Copies stand
 /// apart, above all addresses, and are neighbours of copies.
 pub fn collect_page_ids(names: &[Name]) -> Vec<PageId> {
     let id = |name: &Name| PageId {
@@ -200,13 +200,13 @@ const AWAY: u32 = u32::MAX;
 const NEVER: u32 = AWAY - 1;
 /// The only space there is.
 const SPACE: SpaceId = SpaceId(0);
-/// How far a reference moves the clock that policies see.
+/// The time by which a reference moves the clock that policies see.
 const REFERENCE_NS: u64 = 1000;
 /// A policy that insists for so long is broken.
 const REFUSALS_MAX: u64 = 1000;
 
-/// What a frame holds: the page's number, and how the policy knows it. Kept together, because a
-/// page that leaves has been in nobody's cache for long; the parts of its name stand apart, which
+/// The contents of a frame: the page's number, and how the policy knows it. Kept together, because
+/// a page that leaves has been in nobody's cache for long; the parts of its name stand apart, which
 /// takes eight bytes less.
 #[derive(Clone, Copy)]
 struct Held {
@@ -250,7 +250,7 @@ struct Memory<'a, P> {
     held: Vec<Held>,
     frame_of: Vec<u32>,
     ids: &'a [PageId],
-    /// How the policy knows those of the next pages that are not resident.
+    /// The policy's names of those of the next pages that are not resident.
     ahead: Vec<PageId>,
     /// The frames that may be emptied for them, ...
     next: Vec<FrameId>,
@@ -258,7 +258,7 @@ struct Memory<'a, P> {
     leaving: Vec<PageId>,
     /// References so far.
     ticks: u64,
-    /// Which pages depart from here on, ...
+    /// The pages that depart from here on, ...
     departures: &'a [Departed],
     /// ... and before which reference the first do.
     due: u64,

@@ -9,7 +9,7 @@
 
 use super::residence::Totals;
 
-/// What time costs.
+/// The costs of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// A tick of virtual time, in ns: an instruction, or a reference.
@@ -61,8 +61,8 @@ impl SpaceTime {
     }
 }
 
-/// What a policy with `pages` frames costs a program of `duration_ticks` that has `first` first
-/// uses and `returns` page-ins.
+/// The space-time of a policy with `pages` frames for a program of `duration_ticks` that has
+/// `first` first uses and `returns` page-ins.
 pub fn fixed_space(
     pages: u64,
     duration_ticks: u64,
@@ -84,7 +84,7 @@ pub fn fixed_space(
     }
 }
 
-/// What a variable-space policy costs whose run came to `totals`.
+/// The space-time of a variable-space policy whose run had the sums `totals`.
 pub fn variable_space(totals: &Totals, costs: &Costs) -> SpaceTime {
     let running_ns = totals.duration as f64 * costs.tick_ns;
     let waiting_ns =

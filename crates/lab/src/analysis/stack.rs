@@ -43,8 +43,9 @@ const FAN: usize = 16;
 const PLACES_MIN: u32 = LINE * FAN as u32;
 /// Tables of so many pages don't fit into a processor's nearest caches.
 const FAR_MIN: usize = 1 << 15;
-/// How many references before its turn a page's place is asked for, and the line it is in; and how
-/// many after it its depth is counted. Memory answers within the time of some ten references.
+/// The number of references before that for whose turn a page's place is asked, and the line it is
+/// in; and how many after it its depth is counted. Memory answers within the time of some ten
+/// references.
 const PLACE_AHEAD: usize = 64;
 const LINE_AHEAD: usize = 32;
 const COUNT_BEHIND: usize = 32;
@@ -335,7 +336,7 @@ impl Stack {
         }
     }
 
-    /// How many bits there are from `place` on. Clears the bit at `place`.
+    /// The number of bits from `place` on. Clears the bit at `place`.
     fn take(&mut self, place: u32) -> u32 {
         let bit = place.wrapping_sub(self.now & !(WORD - 1));
         if bit < WORD {
@@ -362,7 +363,7 @@ impl Stack {
         }
     }
 
-    /// How many bits there are from `place` to the newest word, which is not counted. Clears the
+    /// The number of bits from `place` to the newest word, which is not counted. Clears the
     /// bit at `place`.
     #[inline(always)]
     fn take_older(&mut self, place: u32) -> u32 {

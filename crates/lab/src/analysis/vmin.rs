@@ -27,7 +27,7 @@ pub fn vmin_point(intervals: &Intervals, window: u64) -> WindowPoint {
     }
 }
 
-/// What VMIN with `window` ticks comes to, from a walk along the string.
+/// The sums of VMIN with `window` ticks, from a walk along the string.
 pub fn run_vmin(string: ReferenceString<'_>, window: u64) -> Totals {
     watch_vmin(string, window, Totals::default())
 }
@@ -96,7 +96,7 @@ impl<'a, W: Watcher> ClockJob<'a> for Walk<W> {
     }
 }
 
-/// What VMIN knows of a page.
+/// The state that VMIN keeps of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     New,

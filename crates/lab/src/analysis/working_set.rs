@@ -71,12 +71,12 @@ pub fn window_for_mean(
     Some(fitting)
 }
 
-/// What a working set of `window` ticks comes to, from a walk along the string.
+/// The sums of a working set of `window` ticks, from a walk along the string.
 pub fn run_working_set(string: ReferenceString<'_>, window: u64) -> Totals {
     watch_working_set(string, window, Totals::default())
 }
 
-/// What a damped working set comes to: as the working set, but a page that comes takes the place
+/// The sums of a damped working set: as the working set, but a page that comes takes the place
 /// of the least recently used one if that was last used more than `window * damping_thousandths /
 /// 1000` ticks ago.
 pub fn run_damped(string: ReferenceString<'_>, window: u64, damping_thousandths: u64) -> Totals {
@@ -170,7 +170,7 @@ struct Resident<'a, C> {
     tail: usize,
     size: u64,
     now: u64,
-    /// How many pages have departed, and stay until that tick.
+    /// The number of pages that have departed, and stay until that tick.
     late: u64,
     late_until: u64,
 }
@@ -259,7 +259,7 @@ impl<C: Clock> Resident<'_, C> {
         }
     }
 
-    /// Whether the use at `place` is its page's last so far.
+    /// Returns true if the use at `place` is its page's last so far.
     #[inline]
     fn is_last_use(&self, place: usize) -> bool {
         self.last[self.pages[place] as usize] as usize == place

@@ -1,5 +1,4 @@
-//! What a system does for each thing that is asked of it: which locks it takes, and what it does
-//! under them.
+//! The steps of a system for each request: which locks it takes, and what it does under them.
 
 use super::work::Deed;
 use super::{Charges, Setup};
@@ -125,7 +124,7 @@ pub(super) fn free_page(
     actions.extend(last);
 }
 
-/// What an idle processor does once it has the lock of the free pages.
+/// Plans the step of an idle processor once it has the lock of the free pages.
 pub(super) fn plan_zeroing(charges: &Charges, actions: &mut Vec<Action>) {
     let list = Action::Work(charges.list_ns);
     actions.extend([list, Action::Count, Action::Give(Lock::Free)]);

@@ -5,7 +5,7 @@
 struct Line {
     /// The processor that used it last.
     owner: usize,
-    /// What of it was used then.
+    /// The part of it that was used then.
     item: Item,
     /// Until when it is on its way.
     free_at: u64,

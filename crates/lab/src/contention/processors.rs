@@ -45,7 +45,7 @@ struct Processor {
     job: Option<(usize, usize)>,
     /// A job that it begins when it has done what it does while idle.
     called_to: Option<usize>,
-    /// Whether it has nothing to do until it is called.
+    /// True if it has nothing to do until it is called.
     is_asleep: bool,
     /// Free pages it has put back that are not filled with zeros.
     unzeroed: u64,
@@ -61,7 +61,7 @@ struct Floor<'a> {
     locks: Vec<Held>,
     lines: Lines,
     windows: Windows,
-    /// Who does something next, and when.
+    /// The processors that do something next, and the times.
     ahead: BinaryHeap<Reverse<(u64, usize)>>,
     /// Processors without a job, the longest idle first.
     idle: VecDeque<usize>,

@@ -10,15 +10,15 @@ pub(super) struct Windows {
 }
 
 struct Part {
-    /// Where each piece that is mapped is.
+    /// The place of each mapped piece.
     slots: BTreeMap<u32, u32>,
-    /// What each slot maps.
+    /// The piece that each slot maps.
     pieces: Vec<Option<u32>>,
     /// All slots, the least recently used first.
     order: Queues<u8>,
 }
 
-/// What looking for a window came to.
+/// The result of looking for a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// It was there.

@@ -25,7 +25,7 @@ pub(super) enum Deed {
     Map {
         /// The file.
         file: u32,
-        /// How many pages.
+        /// The number of pages.
         pages: u32,
     },
     /// Uses a window of files by a system call.
@@ -34,7 +34,8 @@ pub(super) enum Deed {
     Free(u32),
 }
 
-/// What a job reads by system calls, in windows: as was counted, since it is not in the trace.
+/// The pages that a job reads by system calls, in windows: as was counted, since it is not in the
+/// trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     /// Windows that every job reads.
@@ -43,7 +44,7 @@ pub struct Reads {
     pub own: u32,
 }
 
-/// What processes ask for, in jobs that can be done at the same time.
+/// The requests of processes, in jobs that can be done at the same time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     pub(super) jobs: Vec<Vec<Deed>>,
@@ -51,8 +52,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// What the processes of a script ask for. A job is a child of the first process with all its
-    /// descendants, one after the other; what the first does itself is a job, too.
+    /// The requests of the processes of a script. A job is a child of the first process with all
+    /// its descendants, one after the other; what the first does itself is a job, too.
     pub fn of(script: &Script, costs: &Costs) -> Work {
         let unit_ps = match script.time() {
             TimeUnit::Instructions => costs.instruction_ps,
@@ -111,7 +112,7 @@ impl Work {
         }
     }
 
-    /// How many jobs there are.
+    /// The number of jobs.
     pub fn jobs(&self) -> usize {
         self.jobs.len()
     }
@@ -144,7 +145,7 @@ fn spread(deeds: &[Deed], windows: Vec<u32>) -> Vec<Deed> {
     mixed
 }
 
-/// What a process has of memory. That a parent, too, copies what it stores to after a fork is
+/// The memory that a process has. That a parent, too, copies what it stores to after a fork is
 /// left out: the child is mostly gone by then.
 #[derive(Clone, Default)]
 struct Held {
@@ -160,7 +161,7 @@ struct Held {
 struct Reading {
     unit_ps: u64,
     files: BTreeMap<String, u32>,
-    /// What processes begin with that have been forked, by their numbers in the system.
+    /// The memory with which forked processes begin, by their numbers in the system.
     inherited: BTreeMap<u32, Held>,
 }
 

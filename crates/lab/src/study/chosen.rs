@@ -25,16 +25,16 @@ pub struct Known {
     pub programs: Vec<String>,
 }
 
-/// Why processes can't be chosen.
+/// The reason why processes can't be chosen.
 #[derive(Debug)]
 pub enum Unchosen {
     /// The trace can't be read.
     Trace(Error),
     /// There is no such process.
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         asked: String,
-        /// Which there are.
+        /// The processes that there are.
         known: Vec<Known>,
     },
 }

@@ -9,31 +9,31 @@
 
 use tidemark_results::experiment::{Bound, Ending, Finding, Form, Measurement, Value, Verdict};
 
-/// How far a size may be off: the square root of ten.
+/// The factor by which a size may be off: the square root of ten.
 const FACTOR: f64 = 3.162_277_660_168_379_5;
 /// Values of an order that differ by less are taken for the same.
 const TIE: f64 = 1.01;
-/// How far a slope, which is a logarithm already, may be off.
+/// The distance by which a slope, which is a logarithm already, may be off.
 const SLOPE_FACTOR: f64 = 2.0;
 
 /// A claim whose runs have been found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// What was claimed, in a line.
+    /// The claim, in a line.
     pub text: String,
-    /// How much weight it has.
+    /// The weight of the evidence.
     pub strength: String,
-    /// What is looked at.
+    /// The metric compared.
     pub metric: String,
     /// Of the divisor, if that is another.
     pub over_metric: Option<String>,
-    /// What is compared, and how.
+    /// The comparison.
     pub rule: Rule,
-    /// Why it came out so: reproduced, partly, not.
+    /// The reasons for the outcome: reproduced, partly, not.
     pub reasons: [Option<String>; 3],
 }
 
-/// What is compared, and how. Numbers are places among the measurements.
+/// The comparison. Numbers are places among the measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
     /// `of` over `over`. The direction is on which side of 1 it is.
@@ -42,7 +42,7 @@ pub enum Rule {
         of: usize,
         /// The divisor.
         over: usize,
-        /// What was published.
+        /// The published value.
         published: f64,
     },
     /// Values that rise. Reproduced: no pair the wrong way round, and fewer than half of them
@@ -59,9 +59,9 @@ pub enum Rule {
     },
     /// A value within a factor of what was published. Partly: within [`FACTOR`].
     Value {
-        /// Whose.
+        /// The measurement.
         of: usize,
-        /// What was published.
+        /// The published value.
         published: f64,
         /// The factor.
         within: f64,
@@ -71,14 +71,14 @@ pub enum Rule {
     Slope {
         /// The measurements.
         places: Vec<usize>,
-        /// What stands across.
+        /// The axis.
         by: By,
-        /// What was published.
+        /// The published value.
         published: f64,
     },
     /// At most what was published. Partly: at most [`FACTOR`] times as much.
     AtMost {
-        /// Whose.
+        /// The measurement.
         of: usize,
         /// Over whose, if over any.
         over: Option<usize>,
@@ -87,7 +87,7 @@ pub enum Rule {
     },
     /// At least what was published. Partly: at least a [`FACTOR`]th.
     AtLeast {
-        /// Whose.
+        /// The measurement.
         of: usize,
         /// Over whose, if over any.
         over: Option<usize>,
@@ -96,19 +96,19 @@ pub enum Rule {
     },
     /// The run is given up, or stuck. Partly: ten times as long as `over`.
     Unfinished {
-        /// Whose.
+        /// The measurement.
         of: usize,
-        /// What it is held against.
+        /// The measurement it is compared with.
         over: Option<usize>,
     },
 }
 
-/// What a slope is by.
+/// The axis of a slope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The size of memory.
     Memory,
-    /// How many times as many copies there are.
+    /// The number of times as many copies.
     Times,
 }
 
@@ -384,7 +384,7 @@ fn judge_value(ours: f64, published: f64, within: f64) -> Verdict {
     }
 }
 
-/// Whether `less` is at most `more`.
+/// Judges whether `less`.
 fn judge_most(less: f64, more: f64) -> Verdict {
     match less {
         _ if less <= more => Verdict::Reproduced,

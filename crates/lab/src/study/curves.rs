@@ -75,7 +75,8 @@ impl Study {
         }
     }
 
-    /// What counts more than once, or for longer than it is there, if anything does.
+    /// Names the memory that counts more than once, or for longer than it is there, if anything
+    /// does.
     fn counted_apart(&self) -> Option<String> {
         let why = match self.facts.processes {
             0 | 1 => return None,
@@ -310,7 +311,7 @@ impl Study {
         self.needs_among(named, points, assumed)
     }
 
-    /// What was asked and has no answer.
+    /// The measures that were asked for and have no answer.
     fn unanswered(&self, order: &CurveOrder, needs: &[Need]) -> Vec<String> {
         let mut notes = vec![];
         for named in &order.policies {

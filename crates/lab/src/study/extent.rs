@@ -1,4 +1,4 @@
-//! How long the string of a trace is and when it ends, from its index: before it is read.
+//! The length and the end of the string of a trace, from its index: before it is read.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::analysis::references::{Clock, TIME_MAX};
 /// The extent of a trace's references, over all processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extent {
-    /// How many references there are.
+    /// The number of references.
     pub(super) references: u64,
     /// Virtual time at the last of them, in the trace's unit.
     pub(super) time: u64,

@@ -10,7 +10,7 @@ use super::order::{Assumed, CurveOrder, Sizes};
 use super::policies::Named;
 use super::{Progress, Study};
 
-/// What is measured of a curve, and what it means.
+/// The metrics of a curve, and their meanings.
 pub const CURVE_METRICS: &[(&str, &str)] = &[
     ("misses", "references that missed, first touches included"),
     ("lifetime", "virtual time between misses"),

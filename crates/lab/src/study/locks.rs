@@ -6,7 +6,7 @@ use tidemark_results::experiment::{Ending, Measurement};
 
 use crate::contention::{Charges, Outcome, Setup, Work, contend};
 
-/// What is measured of processors that contend, and what it means. Times are simulated.
+/// The metrics of processors that contend, and their meanings. Times are simulated.
 pub const LOCK_METRICS: &[(&str, &str)] = &[
     ("elapsed_s", "from the start until the last work was done"),
     ("user_s", "what programs computed, added up over processors"),

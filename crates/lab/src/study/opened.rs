@@ -14,11 +14,11 @@ use crate::analysis::optimum;
 pub struct Opened {
     pub(super) blocks: Blocks,
     pub(super) extent: Extent,
-    /// What is known before it is read: pages are not counted yet.
+    /// The facts known before it is read: pages are not counted yet.
     pub(super) facts: TraceFacts,
     /// The processes that are looked at, rising; all of them where `None`.
     pub(super) chosen: Option<Vec<u32>>,
-    /// How fast the program is by itself.
+    /// The speed of the program by itself.
     pub(super) speed: Option<Speed>,
 }
 
@@ -67,7 +67,7 @@ impl Opened {
         Ok(())
     }
 
-    /// What is said of the trace, but for pages and the longest windows.
+    /// The facts about the trace, but for pages and the longest windows.
     pub fn facts(&self) -> &TraceFacts {
         &self.facts
     }
@@ -90,7 +90,7 @@ impl Opened {
         held.saturating_add(longest.min(self.extent.references).saturating_mul(32))
     }
 
-    /// Whether there are too many references for the optimum to be counted.
+    /// Returns true if there are too many references for the optimum to be counted.
     pub fn is_beyond_optimum(&self) -> bool {
         self.extent.references > optimum::REFERENCES_MAX as u64
     }

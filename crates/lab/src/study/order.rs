@@ -1,4 +1,4 @@
-//! What a study is asked for, and what it is to take for granted.
+//! The order for a study, and its assumptions.
 
 use tidemark_results::analysis::{TimeUnit, UnitSource};
 use tidemark_trace::Speed;
@@ -7,7 +7,7 @@ use super::policies::Named;
 use crate::analysis::needed::Terms;
 use crate::analysis::space_time::Costs;
 
-/// Which curves, at which sizes.
+/// The curves wanted, and their sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurveOrder {
     /// The policies, in the order of the record.
@@ -30,17 +30,17 @@ pub enum Sizes {
     At(Vec<u64>),
 }
 
-/// What answers take for granted.
+/// The assumptions of answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assumed {
     /// The slow-downs to answer for, in percent.
     pub slowdowns_percent: Vec<f64>,
     /// The wait for a page from the store, in nanoseconds.
     pub page_in_ns: f64,
-    /// How long a unit of virtual time lasts, in nanoseconds; by the trace, where `None`, or else
+    /// The length of a unit of virtual time, in nanoseconds; by the trace, where `None`, or else
     /// by the unit.
     pub time_unit_ns: Option<f64>,
-    /// Where that is known from.
+    /// The source of that length.
     pub time_unit_source: UnitSource,
 }
 
@@ -93,7 +93,7 @@ impl Assumed {
         }
     }
 
-    /// How long a unit of virtual time lasts. An instruction: a fifth of a nanosecond, as at 3 GHz
+    /// The length of a unit of virtual time. An instruction: a fifth of a nanosecond, as at 3 GHz
     /// and some two a cycle; programs of today take 0.09 to 0.28. A reference is to another page
     /// than the one before: some hundred instructions.
     pub fn time_unit_ns(&self, unit: TimeUnit) -> f64 {

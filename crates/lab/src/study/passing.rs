@@ -1,4 +1,4 @@
-//! What is counted while a trace is read, so that it need not be held.
+//! The counts made while a trace is read, so that it need not be held.
 //!
 //! The reader hands on the references block by block; LRU's stack, the intervals between uses and
 //! the working sets each follow on a thread of their own. What comes out is the same as from
@@ -27,7 +27,7 @@ const QUEUE: usize = 4;
 /// Blocks whose memory is used again, once every analysis is through with them.
 const SPARE: usize = 3 * QUEUE;
 
-/// What is wanted in passing.
+/// The counts wanted in passing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Passing {
     /// The depths of LRU's stack.
@@ -47,7 +47,7 @@ pub struct WorkingSets {
     pub pieces: usize,
 }
 
-/// What was counted in passing.
+/// The counts made in passing.
 #[derive(Default)]
 pub(super) struct Passed {
     pub(super) depths: Option<Depths>,

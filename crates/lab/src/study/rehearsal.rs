@@ -27,7 +27,8 @@ use crate::world::{self, Costs, Disks, Program, Scenario, Script, System, WorldE
 
 /// The program's name among others: there are none.
 const NAME: &str = "program";
-/// What `tidemark run` takes to start, and a program in it, beyond what they take natively.
+/// The time that `tidemark run` takes to start, and a program in it, beyond what they take
+/// natively.
 const RUN_NS: u64 = 10_000_000;
 const PROCESS_NS: u64 = 5_000_000;
 /// Sizes that are tried first, in hundredths of what the program uses.
@@ -35,7 +36,8 @@ const FIRST_SIZES: [u64; 8] = [100, 92, 84, 72, 60, 45, 30, 15];
 /// The answer is the least but for so small a part of it, and the ends of its range for another.
 const PART: u64 = 48;
 const PART_OF_RANGE: u64 = 20;
-/// How often each size is replayed, where that is quick: each has a disk with delays of its own.
+/// The number of times each size is replayed, where that is quick: each has a disk with delays of
+/// its own.
 const DRAWS: u64 = 3;
 const RECORDS_QUICK: u64 = 4 << 20;
 /// A slow-down is not told below this part of a percent.
@@ -46,23 +48,22 @@ pub struct Rehearsal {
     script: Arc<Script>,
 }
 
-/// What a rehearsal is asked for.
+/// The order for a rehearsal.
 #[derive(Clone, Debug)]
 pub struct RehearsalOrder {
     /// The slow-downs to answer for, in percent.
     pub slowdowns_percent: Vec<f64>,
-    /// How long a unit of virtual time lasts, in nanoseconds, and where that is known from.
+    /// The length of a unit of virtual time, in nanoseconds, and the source of that length.
     pub time_unit_ns: f64,
     /// See `time_unit_ns`.
     pub time_unit_source: UnitSource,
-    /// How long the program takes by itself, and how much of a processor in the kernel, where that
-    /// was measured.
+    /// The time of the program by itself, and its time in the kernel, where that was measured.
     pub native_ns: Option<(u64, u64)>,
     /// The disk that is swapped to.
     pub disk: NamedDisk,
-    /// What a fault costs, where that was measured.
+    /// The cost of a fault, where that was measured.
     pub fault_ns: Option<u64>,
-    /// How many processors there are.
+    /// The number of processors.
     pub processors: u32,
     /// The fewest pages that a program is run in, or that the trace can tell of.
     pub pages_min: u64,
@@ -186,21 +187,21 @@ impl Rehearsal {
 /// A size of memory that was tried.
 #[derive(Clone, Copy, Debug)]
 struct Tried {
-    /// How much longer the program takes, as a share of its own time.
+    /// The time that the program takes longer, as a share of its own time.
     slow_down: f64,
     page_ins: u64,
 }
 
-/// What all replays have in common.
+/// The parts common to all replays.
 struct Stage<'a> {
     rehearsal: &'a Rehearsal,
     order: &'a RehearsalOrder,
     system: System,
-    /// How long the program takes in the lab where memory costs nothing, ...
+    /// The time of the program in the lab where memory costs nothing, ...
     free_ns: u64,
     /// ... and how long by itself.
     native_ns: u64,
-    /// What it costs to start, in any size of memory.
+    /// The cost of the start, in any size of memory.
     start_ns: u64,
 }
 
@@ -319,7 +320,7 @@ impl Rehearsal {
     }
 }
 
-/// How long the program takes by itself. Where it was run on a machine that had other work, too,
+/// The time of the program by itself. Where it was run on a machine that had other work, too,
 /// what it waited for its processor is none of its own time.
 fn native_ns(order: &RehearsalOrder, free_ns: u64) -> u64 {
     match order.native_ns {

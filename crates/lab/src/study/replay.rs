@@ -46,7 +46,7 @@ pub struct Replay {
     scripts: Vec<Arc<Script>>,
     /// Of all programs in step: the place of each reference's next use.
     next_uses: Vec<u32>,
-    /// How many pages all programs use, those of each process counted apart.
+    /// The number of pages that all programs use, those of each process counted apart.
     pages: u64,
     page_bytes: u64,
     /// The memory that is managed; `None`: everything.
@@ -54,52 +54,52 @@ pub struct Replay {
     notes: Vec<String>,
 }
 
-/// Which runs are wanted.
+/// The runs wanted.
 #[derive(Clone, Debug)]
 pub struct ReplayOrder {
     /// The systems, in the order of the record.
     pub systems: Vec<System>,
     /// The sizes of memory.
     pub memory_pages: Vec<u32>,
-    /// How much of it programs can't have.
+    /// The pages of it that programs can't have.
     pub wired_pages: u32,
-    /// How many copies of each program run; at least one.
+    /// The number of copies of each program that run; at least one.
     pub copies: u32,
-    /// How many processors there are.
+    /// The number of processors.
     pub processors: u32,
-    /// Who runs next.
+    /// The rule by which the next program is chosen.
     pub scheduler: Scheduler,
     /// The disk for swap.
     pub swap_disk: NamedDisk,
     /// The disk for files, if that is another.
     pub file_disk: Option<NamedDisk>,
-    /// Where random numbers start.
+    /// The seed of random numbers.
     pub seed: u64,
     /// A policy in place of the systems' own.
     pub policy: Option<PolicyChoice>,
     /// A load control in place of the systems' own.
     pub load: Option<String>,
-    /// What is to be kept of each run beside its sums.
+    /// The measures kept of each run beside its sums.
     pub watch: Watch,
 }
 
 /// A disk and what it is called.
 #[derive(Clone, Debug)]
 pub struct NamedDisk {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What it is like.
+    /// The model.
     pub model: DiskModel,
 }
 
-/// How a trace is read.
+/// The way a trace is read.
 #[derive(Clone, Copy)]
 struct Reading {
     is_partial: bool,
     has_others: bool,
 }
 
-/// What runs came to.
+/// The results of runs.
 #[derive(Debug)]
 pub struct Replayed {
     /// The record of all.
@@ -129,12 +129,12 @@ pub enum Unrunnable {
         system: &'static str,
         /// The size of memory, in pages.
         memory_pages: u32,
-        /// Why.
+        /// The error.
         error: WorldError,
     },
     /// There are more pages than a swap store holds.
     TooManyPages {
-        /// How many pages all programs and copies use.
+        /// The number of pages that all programs and copies use.
         pages: u64,
         /// The most there may be.
         pages_max: u64,
@@ -204,12 +204,13 @@ impl Replay {
         Ok(replay)
     }
 
-    /// How many pages so many copies of all programs use, those of each process counted apart.
+    /// The number of pages that so many copies of all programs use, those of each process counted
+    /// apart.
     pub fn footprint_pages(&self, copies: u32) -> u64 {
         self.pages * u64::from(copies)
     }
 
-    /// Whether runs are in step: see [`Scenario::is_in_step`].
+    /// Returns true if runs are in step: see [`Scenario::is_in_step`].
     fn is_in_step(&self) -> bool {
         self.extent == Some(Extent::Large)
     }
@@ -219,8 +220,8 @@ impl Replay {
         self.page_bytes
     }
 
-    /// How many instructions the programs take, all added up; `None` where a trace has another
-    /// measure of time.
+    /// The number of instructions that the programs take, all added up; `None` where a trace has
+    /// another measure of time.
     pub fn instructions(&self) -> Option<u64> {
         let of = |script: &Arc<Script>| {
             let is_known = script.time() == TimeUnit::Instructions;

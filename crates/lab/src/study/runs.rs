@@ -4,7 +4,7 @@ use tidemark_results::replay::{DiskRun, ProcessorUse, ProgramRun, Run, TimeLine}
 
 use crate::world::{DiskUse, Outcome, ProgramOutcome, Sample};
 
-/// What the record of a run has beside its outcome.
+/// The settings that the record of a run has beside its outcome.
 pub struct Terms {
     /// The size of memory, in pages.
     pub memory_pages: u32,
@@ -12,13 +12,12 @@ pub struct Terms {
     pub page_bytes: u64,
     /// The fewest page-ins any policy could have had.
     pub optimal_page_ins: u64,
-    /// Whether the run over time is wanted.
+    /// True if the run over time is wanted.
     pub has_time_line: bool,
 }
 
 /// The record of a run.
 pub fn run_record(outcome: &Outcome, terms: &Terms) -> Run {
-    let counters = &outcome.counters;
     let optimal = terms.optimal_page_ins;
     Run {
         system: outcome.system.into(),
@@ -32,32 +31,8 @@ pub fn run_record(outcome: &Outcome, terms: &Terms) -> Run {
             idle_s: seconds(outcome.idle_ns),
             policy_s: seconds(outcome.policy_ns),
         },
-        page_ins: counters.page_ins,
-        page_outs: counters.page_outs,
-        page_in_requests: counters.page_in_requests,
-        page_out_requests: counters.page_out_requests,
-        swap_ins: outcome.swap_ins,
-        swap_outs: outcome.swap_outs,
-        file_ins: outcome.file_ins,
-        file_outs: outcome.file_outs,
-        soft_faults: counters.soft_faults,
-        zero_fills: counters.zero_fills,
-        copies: counters.cow_faults,
-        reactivations: counters.rescues,
-        read_ahead_used: counters.ahead_used,
-        read_ahead_wasted: counters.ahead_wasted,
-        clean_drops: counters.clean_drops,
-        frames_peak: counters.frames_peak,
-        refusals: counters.refusals,
-        double_paged: counters.double_paged,
-        stalls: counters.stalls,
-        questions: counters.questions,
-        messages: outcome.messages,
-        switches: outcome.switches,
-        reverse_map_bytes_max: outcome.reverse_map_bytes_max,
-        irregular: outcome.irregular,
         optimal_page_ins: optimal,
-        over_optimal: match (counters.page_ins, optimal) {
+        over_optimal: match (outcome.counters.page_ins, optimal) {
             (0, 0) => Some(1.0),
             (_, 0) => None,
             (page_ins, _) => Some(page_ins as f64 / optimal as f64),
@@ -66,6 +41,7 @@ pub fn run_record(outcome: &Outcome, terms: &Terms) -> Run {
         programs: outcome.programs.iter().map(program_run).collect(),
         disks: outcome.disks.iter().map(disk_run).collect(),
         time_line: terms.has_time_line.then(|| time_line(outcome)),
+        ..Run::of_counts(|counter| outcome.count(counter))
     }
 }
 

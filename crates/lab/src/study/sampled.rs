@@ -29,7 +29,7 @@ impl Study {
             .collect()
     }
 
-    /// How far the misses of these points can be believed.
+    /// The accuracy of the misses of these points.
     pub(super) fn accuracy(&self, points: &[Point]) -> Accuracy {
         match &self.sampler {
             Some(sampler) if points.iter().any(|point| point.misses_error.is_some()) => {
@@ -43,7 +43,7 @@ impl Study {
         }
     }
 
-    /// What is wrong with samples that are too small to say anything, if they are.
+    /// The fault of samples that are too small to say anything, if they are.
     pub(super) fn is_too_small(&self) -> Option<String> {
         let estimate = self.sampler.as_ref()?.estimate(&[]);
         if !estimate.has_too_few() || self.facts.records == 0 {

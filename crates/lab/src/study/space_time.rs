@@ -129,7 +129,8 @@ fn likely_windows<'a>(
     Some((windows?, likeliest))
 }
 
-/// Whether a policy has to look at resident pages to know of their use. The optima know it all.
+/// Returns true if a policy has to look at resident pages to know of their use. The optima know it
+/// all.
 fn must_look(policy: &str) -> bool {
     !matches!(policy, "opt" | "vmin")
 }

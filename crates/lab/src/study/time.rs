@@ -1,4 +1,4 @@
-//! What happens over time: working sets and phases, as records.
+//! The course over time: working sets and phases, as records.
 
 use tidemark_results::analysis::phases::{self, Level, Phase, PhasesRecord};
 use tidemark_results::analysis::wss::{self, SizeBucket, WindowSizes, WssRecord};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tidemark_core::counters::Counter;
 use tidemark_results::experiment::{Ending, Measurement};
 use tidemark_results::replay::Run;
 
@@ -13,7 +14,7 @@ use crate::world::{self, Outcome, Program, Scenario, Scheduler, System, WorldErr
 /// Programs whose own times are measured are at most so many.
 const PROGRAMS_TOLD: usize = 16;
 
-/// What is measured of a run, and what it means. Times are simulated.
+/// The metrics of a run, and their meanings. Times are simulated.
 pub const METRICS: &[(&str, &str)] = &[
     (
         "elapsed_s",
@@ -90,18 +91,18 @@ const ENTRY_BYTES: f64 = 8.0;
 /// One run to be made.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// What it is called.
+    /// The name.
     pub run: String,
     /// Its size of memory, as it was asked for.
     pub memory: String,
-    /// How many times as many copies of each program.
+    /// The number of times as many copies of each program.
     pub times: u32,
     /// The system.
     pub system: System,
     /// The rest.
     pub scenario: Scenario,
-    /// How often it is made, each time from the next seed and with a page of memory less: what is
-    /// measured is the mean.
+    /// The number of times it is made, each time from the next seed and with a page of memory less:
+    /// what is measured is the mean.
     ///
     /// Programs that share a disk and too little memory are chaotic: a request that takes a
     /// millisecond longer, and another program runs next. What one run says of two systems that
@@ -224,7 +225,6 @@ impl Trial {
 
 fn metrics(run: &Run, outcome: &Outcome) -> BTreeMap<String, f64> {
     let mut metrics: BTreeMap<String, f64> = counts(run)
-        .into_iter()
         .map(|(name, count)| (name.to_owned(), count as f64))
         .collect();
     let sum = |part: fn(&tidemark_results::replay::ProgramRun) -> f64| {
@@ -280,28 +280,11 @@ fn metrics(run: &Run, outcome: &Outcome) -> BTreeMap<String, f64> {
     metrics
 }
 
-fn counts(run: &Run) -> [(&'static str, u64); 21] {
-    [
-        ("page_ins", run.page_ins),
-        ("page_outs", run.page_outs),
-        ("page_in_requests", run.page_in_requests),
-        ("page_out_requests", run.page_out_requests),
-        ("swap_ins", run.swap_ins),
-        ("swap_outs", run.swap_outs),
-        ("file_ins", run.file_ins),
-        ("file_outs", run.file_outs),
-        ("soft_faults", run.soft_faults),
-        ("zero_fills", run.zero_fills),
-        ("copies", run.copies),
-        ("reactivations", run.reactivations),
-        ("clean_drops", run.clean_drops),
-        ("read_ahead_used", run.read_ahead_used),
-        ("read_ahead_wasted", run.read_ahead_wasted),
-        ("questions", run.questions),
-        ("refusals", run.refusals),
-        ("stalls", run.stalls),
-        ("messages", run.messages),
-        ("switches", run.switches),
-        ("irregular", run.irregular),
-    ]
+/// The counters that are measured, by their names in the record of a replay.
+fn counts(run: &Run) -> impl Iterator<Item = (&'static str, u64)> {
+    METRICS.iter().filter_map(|&(name, _)| {
+        let mut all = Counter::ALL.into_iter();
+        let counter = all.find(|counter| counter.replay_name() == Some(name))?;
+        Some((name, run.get(counter)?))
+    })
 }

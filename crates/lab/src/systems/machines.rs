@@ -1,4 +1,4 @@
-//! What work costs on machines of some years. Sources: data sheets and published measurements of
+//! The cost of work on machines of some years. Sources: data sheets and published measurements of
 //! the kind `lmbench` makes, rounded; none is exact for any one machine.
 
 use crate::world::Costs;
@@ -70,7 +70,7 @@ pub fn of_year(year: &str) -> Option<Costs> {
     }
 }
 
-/// What a system's work costs on another machine: the machine's times, and the system's messages.
+/// The cost of a system's work on another machine: the machine's times, and the system's messages.
 pub const fn on(machine: Costs, system: Costs) -> Costs {
     Costs {
         messages_per_swap_request: system.messages_per_swap_request,

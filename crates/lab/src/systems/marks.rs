@@ -3,7 +3,8 @@
 
 use tidemark_core::vm::Config;
 
-/// When the daemon wakes, when it stops, and what nobody gets. All in pages.
+/// The free frames at which the daemon wakes and stops, and those that no program gets. All in
+/// pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Marks {
     pub(super) reserve: u32,

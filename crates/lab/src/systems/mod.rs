@@ -32,8 +32,8 @@ pub fn near(name: &str) -> Vec<&'static str> {
     registry::collect_near(name, ENTRIES.iter().map(|system| system.name))
 }
 
-/// Whether a policy treats pages of files otherwise than programs' own: what is replayed must say
-/// which is which.
+/// Returns true if a policy treats pages of files otherwise than programs' own: what is replayed
+/// must say which is which.
 pub fn tells_files(policy: &str) -> bool {
     TELL_FILES.contains(&policy)
 }

@@ -6,7 +6,7 @@ use super::marks::Marks;
 use super::plain::FIFO;
 use crate::world::System;
 
-/// How often sets are looked at, with reference bits.
+/// The interval at which sets are looked at, with reference bits.
 const SAMPLE_NS: u64 = 10_000_000;
 
 /// Denning's.

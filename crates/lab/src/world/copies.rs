@@ -18,8 +18,8 @@ use super::files::FILE_PAGES;
 use super::script::is_file;
 use super::thread::State;
 
-/// Where a process's space has the windows through which the kernel copies, one for each thread:
-/// above all programs.
+/// The place, in a process's space, of the windows through which the kernel copies, one for each
+/// thread: above all programs.
 const WINDOWS: u64 = 1 << 51;
 
 /// A system call that copies bytes of a file.
@@ -34,7 +34,7 @@ pub(super) struct Copying<'a> {
     is_served: bool,
 }
 
-/// What is copied in one go: within a page.
+/// The piece copied in one go: within a page.
 #[derive(Clone, Copy)]
 struct Piece {
     page: u64,
@@ -54,7 +54,7 @@ impl<'a> Copying<'a> {
         }
     }
 
-    /// What is copied next, of a file of such a length.
+    /// The next piece to copy, of a file of such a length.
     fn piece(&self, page_bytes: u64, length: u64) -> Piece {
         let page = self.next / page_bytes;
         let (start, behind) = (page * page_bytes, (page + 1) * page_bytes);
@@ -131,7 +131,7 @@ impl<'a> World<'a> {
         let object = self.files.find(&key).object;
         self.memory
             .vm
-            .cut_external(&mut self.memory.tables, object, first);
+            .truncate_external(&mut self.memory.tables, object, first);
         self.files.set_length(&key, bytes);
     }
 
@@ -182,7 +182,7 @@ impl<'a> World<'a> {
             .unmap(&mut self.memory.tables, space, at, file.pages);
     }
 
-    /// Where the window of a thread begins.
+    /// The beginning of the window of a thread.
     fn window_of(&self, running: usize) -> VirtPage {
         VirtPage(WINDOWS + self.threads[running].place as u64 * FILE_PAGES)
     }

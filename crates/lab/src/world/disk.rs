@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use tidemark_core::id::Ticket;
 use tidemark_core::pager::Direction;
-use tidemark_model::random::Random;
+use tidemark_core::random::SplitMix64;
 
 use hdd::{Arm, Hdd};
 use ssd::Ssd;
@@ -18,7 +18,7 @@ pub mod presets;
 pub mod ssd;
 pub mod table;
 
-/// What a disk is like.
+/// The model of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskModel {
     /// Every request takes the same time, and as much more for each page as `page_ns` says.
@@ -27,7 +27,7 @@ pub enum DiskModel {
         request_ns: u64,
         /// Time for each of its pages.
         page_ns: u64,
-        /// How many requests are served at the same time.
+        /// The number of requests served at the same time.
         channels: u32,
     },
     /// Rotating platters and one arm.
@@ -47,10 +47,10 @@ impl DiskModel {
     };
 }
 
-/// What a disk was asked for, and how busy that kept it.
+/// The requests made to a disk, and the time it was busy with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskUse {
-    /// What it serves: `swap`, `files`, or `swap and files`.
+    /// The use it serves: `swap`, `files`, or `swap and files`.
     pub name: &'static str,
     /// Requests to read.
     pub reads: u64,
@@ -73,7 +73,7 @@ pub struct DiskUse {
 pub(crate) struct DiskRequest {
     /// The number of the memory that asks.
     pub(crate) memory: u32,
-    /// What the memory calls it.
+    /// The memory's name for it.
     pub(crate) ticket: Ticket,
     pub(crate) direction: Direction,
     /// The first page's place on the disk, in pages.
@@ -100,11 +100,11 @@ struct Waiting {
     is_answered: bool,
 }
 
-/// What is being served ends at a time, in the order of the starts, and has somebody waiting or
-/// not.
+/// The end of a request that is being served, in the order of the starts, and its waiter if it has
+/// one.
 type Serving = (u64, u64, Option<Asker>);
 
-/// Who waits for a request: a memory by number, and its ticket.
+/// The waiter for a request: a memory by number, and its ticket.
 type Asker = (u32, Ticket);
 
 /// A disk at work.
@@ -113,14 +113,14 @@ pub(crate) struct Disk {
     queue: Vec<Waiting>,
     serving: BTreeSet<Serving>,
     started: u64,
-    /// How many of `serving` occupy a channel; answers from a cache don't.
+    /// The number of members of `serving` that occupy a channel; answers from a cache don't.
     channels_used: u32,
     arm: Arm,
-    /// When the link to the machine is free.
+    /// The time at which the link to the machine is free.
     link_ns: u64,
     /// Pages in the write cache.
     cached: u32,
-    random: Random,
+    random: SplitMix64,
     usage: DiskUse,
 }
 
@@ -135,7 +135,7 @@ impl Disk {
             arm: Arm::default(),
             link_ns: 0,
             cached: 0,
-            random: Random::new(seed),
+            random: SplitMix64::new(seed),
             usage: DiskUse {
                 name,
                 ..DiskUse::default()
@@ -180,12 +180,12 @@ impl Disk {
         asker
     }
 
-    /// When the next is done.
+    /// The time at which the next is done.
     pub(crate) fn next_done(&self) -> Option<u64> {
         self.serving.first().map(|&(done, ..)| done)
     }
 
-    /// How many requests wait or are being served, for whoever asked.
+    /// The number of requests, of all askers, that wait or are being served.
     pub(crate) fn depth(&self) -> u32 {
         let waiting = self.queue.iter().filter(|waiting| !waiting.is_answered);
         let serving = self.serving.iter().filter(|(.., asker)| asker.is_some());
@@ -286,7 +286,7 @@ impl Disk {
         self.channels_used < channels.max(1)
     }
 
-    /// When a request will be done that starts now.
+    /// The time at which a request will be done that starts now.
     fn serve(&mut self, now: u64, request: &DiskRequest) -> u64 {
         let pages = u64::from(request.pages);
         match &self.model {

@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 use tidemark_core::decision::Decision;
 use tidemark_core::id::SpaceId;
 use tidemark_core::policy::Sees;
-use tidemark_model::random::Random;
+use tidemark_core::random::SplitMix64;
 
 use super::disk::Disk;
 use super::error::WorldError;
@@ -31,9 +31,9 @@ use super::tables::Stop;
 use super::thread::{State, Thread};
 use super::watch::{Samples, Tally};
 
-/// How far a processor may run ahead of the others.
+/// The time by which a processor may run ahead of the others.
 const AHEAD_NS: u64 = 20_000;
-/// How long nothing may happen but the clock's ticking.
+/// The longest time for which nothing may happen but the clock's ticking.
 const STILL_NS: u64 = 3_600_000_000_000;
 /// The least memory that every system works in.
 pub(super) const FRAMES_MIN: u32 = 8;
@@ -83,13 +83,13 @@ pub(super) struct World<'a> {
     pub(super) alive: usize,
     /// Alarms that will bring somebody to life, or back to it.
     pub(super) awaited: usize,
-    /// When something last happened that was no tick.
+    /// The time of the last event that was no tick.
     pub(super) moved_ns: u64,
     pub(super) tally: Tally,
     pub(super) samples: Samples,
     pub(super) decisions: Vec<Decision>,
-    /// What engines are late by when they look for memory.
-    pub(super) delays: Random,
+    /// The delays of engines when they look for memory.
+    pub(super) delays: SplitMix64,
 }
 
 impl<'a> World<'a> {
@@ -102,7 +102,7 @@ impl<'a> World<'a> {
         let (disks, files) = super::kernel::build_disks(&mut memory.vm, scenario, slots);
         let (processes, threads) = super::life::collect(system, scenario);
         let mut world = World {
-            delays: Random::new(scenario.seed),
+            delays: SplitMix64::new(scenario.seed),
             sees,
             shares: Shares::default(),
             memory,

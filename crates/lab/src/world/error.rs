@@ -1,6 +1,6 @@
-//! Why a scenario can't be run.
+//! The reasons why a scenario can't be run.
 
-/// Why a scenario can't be run on a system.
+/// The reason why a scenario can't be run on a system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorldError {
     /// There is nothing to run.
@@ -33,11 +33,11 @@ pub enum WorldError {
         /// The name that was asked for.
         name: String,
     },
-    /// What the kernel leaves is less than the least that works.
+    /// The memory that the kernel leaves is less than the least that works.
     MemoryTooSmall {
         /// The size of memory, in pages.
         memory_pages: u32,
-        /// How much of it the kernel has, in pages.
+        /// The part of it that the kernel has, in pages.
         wired_pages: u32,
         /// The least that must be left, in pages.
         needs_pages: u32,
@@ -51,11 +51,11 @@ pub enum WorldError {
     },
     /// Nobody can run, and nothing will change that.
     Stuck {
-        /// When that came to be.
+        /// The time at which that came to be.
         time_ns: u64,
-        /// How many threads wait for memory.
+        /// The number of threads that wait for memory.
         waiting: u32,
-        /// How many are suspended.
+        /// The number of those that are suspended.
         suspended: u32,
     },
 }

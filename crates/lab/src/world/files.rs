@@ -11,13 +11,13 @@ use tidemark_core::id::{ObjectId, PagerId, SpaceId, VirtPage};
 use tidemark_core::load::Turn;
 use tidemark_core::vm::Vm;
 
-/// How many pages a file may have.
+/// The most pages that a file may have.
 pub(super) const FILE_PAGES: u64 = 1 << 30;
 
 /// The files of a world.
 pub(super) struct Files {
     by_name: BTreeMap<String, File>,
-    /// Where each begins on its disk, in pages, by its pager's number.
+    /// The beginning of each on its disk, in pages, by its pager's number.
     places: Vec<u64>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Files {
 pub(super) struct File {
     /// Its pages.
     pub(super) object: ObjectId,
-    /// How many it ever has.
+    /// The number it ever has.
     pub(super) pages: u64,
     /// Its length in bytes: all that may ever be read, until it has been cut for the first time.
     pub(super) length: u64,
@@ -73,7 +73,7 @@ impl Files {
             .length = length;
     }
 
-    /// Where a page of a file is on its disk.
+    /// The place of a page of a file on its disk.
     pub(super) fn place_of(&self, pager: PagerId, index: u64) -> u64 {
         self.places[pager.0 as usize] + index
     }

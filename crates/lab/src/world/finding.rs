@@ -26,26 +26,27 @@ use super::engine::{Alarm, World};
 /// The pauses between looks, at the least and at the most.
 const PAUSE_NS_LEAST: u64 = 2_000_000;
 const PAUSE_NS_MOST: u64 = 64_000_000;
-/// What looks are late by, each as often as the others: as was measured of a live engine on a
+/// The delays of looks, each as often as the others: as was measured of a live engine on a
 /// machine with two processors. Without that, the looks of a lab keep step with a heap that grows
 /// at a steady pace: at some speeds of the program all come right after it has grown, at others
 /// right before, and zero fills are two and a half times as many.
 const LATE_NS: [u64; 10] = [
     10_000, 10_000, 20_000, 20_000, 30_000, 50_000, 100_000, 200_000, 400_000, 800_000,
 ];
-/// How soon adoption goes on when there was no frame.
+/// The time after which adoption goes on when there was no frame.
 const RETRY_NS: u64 = 1_000_000;
-/// What the host takes to fill a page by itself.
+/// The time in which the host fills a page by itself.
 const HOST_FILL_NS: u64 = 700;
-/// What a heap grows by: the C library's 128 KiB, and the page that the request at hand ends on.
+/// The step by which a heap grows: the C library's 128 KiB, and the page that the request at hand
+/// ends on.
 const HEAP_STEP_PAGES: u64 = 33;
 
-/// What of a process's memory has not been found, and when it is looked for.
+/// The memory of a process that has not been found, and the time at which it is looked for.
 #[derive(Default)]
 pub(super) struct Finding {
     unfound: Vec<Unfound>,
-    /// What stands for more of the heap, and the heap has not grown to yet: from this page to
-    /// before that one.
+    /// The part that stands for more of the heap, and the heap has not grown to yet: from this page
+    /// to before that one.
     ungrown: Vec<(u64, u64)>,
     /// Pages that the host has filled, and nobody has adopted.
     standing: BTreeSet<u64>,
@@ -69,7 +70,8 @@ impl Finding {
         self.has_changed = true;
     }
 
-    /// Whether the engine does not know that there is memory at `page`, which is being touched.
+    /// Returns true if the engine does not know that there is memory at `page`, which is being
+    /// touched.
     fn meet(&mut self, page: u64) -> bool {
         let holds = |&(start, end): &(u64, u64)| (start..end).contains(&page);
         if let Some(place) = self.ungrown.iter().position(holds) {
@@ -124,8 +126,8 @@ impl Finding {
 }
 
 impl World<'_> {
-    /// Whether memory is found by looking, as live. Not in step; and a policy that sees every
-    /// reference would see some to pages that it has not been told of.
+    /// Returns true if memory is found by looking, as live. Not in step; and a policy that sees
+    /// every reference would see some to pages that it has not been told of.
     pub(super) fn finds_late(&self) -> bool {
         let is_live = self.scenario.is_divided && !self.scenario.is_in_step;
         is_live && self.sees <= Sees::Bits
@@ -279,7 +281,7 @@ impl World<'_> {
     }
 
     fn look_next(&mut self, process: usize, due: u64) {
-        let draw = self.delays.next_bits() % LATE_NS.len() as u64;
+        let draw = self.delays.draw() % LATE_NS.len() as u64;
         let at = due + LATE_NS[draw as usize];
         self.processes[process].finding.next_look = at;
         self.set_alarm(at, Alarm::Look(process));

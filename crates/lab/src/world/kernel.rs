@@ -109,7 +109,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// When a process is to run next: as soon as the first of its threads that want to.
+    /// The turn of a process: as soon as the first of its threads that want to.
     fn turn_of(&self, process: usize) -> Turn {
         let is_active = |thread: &usize| {
             use State::{Ended, Parked, Thinking, Unborn};
@@ -156,7 +156,7 @@ impl<'a> World<'a> {
         cost_ns + kernel.cost_ns
     }
 
-    /// What the core's last call cost, requests apart.
+    /// Takes the cost of the core's last call, requests apart.
     pub(super) fn take_kernel_ns(&mut self) -> u64 {
         let costs = &self.system.costs;
         let work = self.memory.tables.take_work();
@@ -290,7 +290,7 @@ impl<'a> World<'a> {
 struct Kernel<'w, 'a> {
     world: &'w mut World<'a>,
     now: u64,
-    /// What the work has cost so far.
+    /// The cost of the work so far.
     cost_ns: u64,
 }
 

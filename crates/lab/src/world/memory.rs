@@ -4,8 +4,8 @@ use tidemark_core::backing::LocalSlots;
 use tidemark_core::load::{self, LoadControl};
 use tidemark_core::policy::Policy;
 use tidemark_core::policy::registry::BuildError;
-use tidemark_core::share::{self, Holder, Voice};
 use tidemark_core::vm::{Counters, Vm};
+use tidemark_partition::{self as share, Holder, Voice};
 
 use super::disk::DiskModel;
 use super::error::WorldError;
@@ -20,21 +20,21 @@ const SLOTS_IN_STEP: u64 = 1 << 20;
 
 /// A core with its page tables, and who uses it.
 pub(super) struct Memory {
-    /// What it is called in requests to disks.
+    /// The number of it in requests to disks.
     pub(super) number: u32,
     pub(super) vm: Vm,
     pub(super) tables: Tables,
-    /// Which process each space belongs to.
+    /// The process to which each space belongs.
     pub(super) owners: Vec<Option<usize>>,
-    /// How many processes use it.
+    /// The number of processes that use it.
     pub(super) processes: u32,
     /// Questions whose cost has been booked.
     pub(super) questions: u64,
-    /// Whether its frames are of the world's, and what it does counts.
+    /// True if its frames are of the world's, and its counts are kept.
     pub(super) is_managed: bool,
-    /// How many frames it was given.
+    /// The number of frames it was given.
     given: u32,
-    /// What it asks to have in all; zero if it does not.
+    /// The frames it asks to have in all; zero if it does not.
     asked: u64,
     /// It has used an equal share.
     is_served: bool,
@@ -97,7 +97,8 @@ impl Memory {
         frames != before
     }
 
-    /// Whether there is something to be said to who divides frames. That it is short is said once.
+    /// Returns true if there is a report to the part that divides frames. That it is short is said
+    /// once.
     pub(super) fn has_news(&mut self) -> bool {
         let resident = self.vm.frames().in_use();
         let arrivals = self.vm.counters().arrivals();
@@ -127,12 +128,12 @@ impl Memory {
         self.moved_pages = moved;
     }
 
-    /// When its page daemon wants to go on.
+    /// The time at which its page daemon wants to go on.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.vm.poll_deadline().map(|due| due.0)
     }
 
-    /// What the division of frames sees of it. It does at once what it is told.
+    /// The holder that the division of frames sees. It does at once what it is told.
     pub(super) fn holder(&self) -> Holder {
         Holder {
             given: u64::from(self.given),
@@ -151,7 +152,7 @@ impl Memory {
     }
 }
 
-/// What memories have come to.
+/// The sums of the counts of memories.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     pub(super) counters: Counters,
@@ -173,7 +174,7 @@ impl Sums {
     }
 }
 
-/// How many slots the swap store of each memory has.
+/// The number of slots that the swap store of each memory has.
 pub(super) fn count_slots(scenario: &Scenario) -> u32 {
     let pages: u64 = scenario.programs.iter().map(|p| p.script.pages()).sum();
     let slots = match scenario.is_in_step {

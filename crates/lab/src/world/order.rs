@@ -17,18 +17,18 @@ use tidemark_trace::Event;
 
 use super::script::{Course, Turn};
 
-/// How far the turns of a process are.
+/// The progress of the turns of a process.
 pub(super) struct Order<'a> {
     turns: &'a [Turn],
     is_over: Vec<bool>,
     oldest: usize,
     /// The first turn from `oldest` on that is to be alone.
     alone: usize,
-    /// How many threads there are.
+    /// The number of threads.
     round: usize,
-    /// Which events have happened.
+    /// True for each event that has happened.
     has_happened: Vec<bool>,
-    /// How many records the turns have that are over.
+    /// The number of records of the turns that are over.
     pub(super) records_over: usize,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Order<'a> {
         self.turns[number]
     }
 
-    /// Whether a turn may begin.
+    /// Returns true if a turn may begin.
     pub(super) fn may_begin(&self, number: usize) -> bool {
         let has_room = match self.turns[number].is_alone {
             true => number == self.oldest,
@@ -83,7 +83,7 @@ impl<'a> Order<'a> {
         self.find_alone();
     }
 
-    /// Whether all turns are over.
+    /// Returns true if all turns are over.
     pub(super) fn is_done(&self) -> bool {
         self.oldest == self.turns.len()
     }
@@ -95,7 +95,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Whether an event is the whole process's, so that it happens beside nothing else.
+/// Returns true if an event is the whole process's, so that it happens beside nothing else.
 pub(super) fn is_of_process(event: &Event) -> bool {
     match event {
         Event::Fork { .. }

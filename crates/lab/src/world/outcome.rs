@@ -1,13 +1,13 @@
-//! What a run came to.
+//! The outcome of a run.
 
 use std::fmt;
 
+use tidemark_core::counters::{Counter, Counters};
 use tidemark_core::decision::Decision;
-use tidemark_core::vm::Counters;
 
 use super::disk::DiskUse;
 
-/// What a scenario came to on a system.
+/// The outcome of a scenario on a system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The system's name.
@@ -16,7 +16,7 @@ pub struct Outcome {
     pub policy: String,
     /// The load control that was in force.
     pub load: String,
-    /// Whether every program came to its end. If not, all numbers are of what was done until the
+    /// True if every program came to its end. If not, all numbers are of what was done until the
     /// scenario's limit.
     pub is_complete: bool,
     /// From the start of the first program to the end of the last.
@@ -29,8 +29,8 @@ pub struct Outcome {
     pub idle_ns: u64,
     /// The part of `system_ns` that answering the policy's questions took.
     pub policy_ns: u64,
-    /// What the core counted: faults by kind, page-ins and page-outs in pages and requests,
-    /// read-ahead used and wasted, rescues, refusals, questions.
+    /// The core's counts: faults by kind, page-ins and page-outs in pages and requests,
+    /// read-ahead used and wasted, reactivations, refusals, questions.
     pub counters: Counters,
     /// Pages read from the swap store.
     pub swap_ins: u64,
@@ -62,11 +62,26 @@ pub struct Outcome {
     pub disks: Vec<DiskUse>,
     /// The samples that were asked for, at equal distances.
     pub samples: Vec<Sample>,
-    /// What the core decided, if that was asked for.
+    /// The core's decisions, if that was asked for.
     pub decisions: Vec<Decision>,
 }
 
 impl Outcome {
+    /// The count of one counter; zero of one that only live runs have.
+    pub fn count(&self, counter: Counter) -> u64 {
+        match counter {
+            Counter::SwapIns => self.swap_ins,
+            Counter::SwapOuts => self.swap_outs,
+            Counter::FileIns => self.file_ins,
+            Counter::FileOuts => self.file_outs,
+            Counter::Messages => self.messages,
+            Counter::Switches => self.switches,
+            Counter::ReverseMapBytesMax => self.reverse_map_bytes_max,
+            Counter::Irregular => self.irregular,
+            of_the_core => self.counters.get(of_the_core).unwrap_or(0),
+        }
+    }
+
     /// Writes the decisions, one a line, in the form by which the lab and a live process are
     /// compared.
     ///
@@ -80,14 +95,14 @@ impl Outcome {
     }
 }
 
-/// What became of one program.
+/// The outcome of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramOutcome {
     /// Its name in the scenario.
     pub name: String,
-    /// When its first process started.
+    /// The start of its first process.
     pub start_ns: u64,
-    /// When its last process ended.
+    /// The end of its last process.
     pub end_ns: u64,
     /// Its processes, in the order of the trace.
     pub processes: Vec<ProcessOutcome>,
@@ -99,21 +114,21 @@ impl ProgramOutcome {
         self.processes.iter().map(part).sum()
     }
 
-    /// Whether it has come to its end, whichever way.
+    /// Returns true if it has come to its end, whichever way.
     pub fn has_ended(&self) -> bool {
         !self.processes.is_empty() && !self.processes.iter().any(|process| process.was_cut)
     }
 }
 
-/// What became of one process. Its times add up to its life if it has one thread; if it has several
+/// The outcome of one process. Its times add up to its life if it has one thread; if it has several
 /// they are those of all, but for what threads wait for each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessOutcome {
     /// The path of its program, where the trace says it.
     pub program: String,
-    /// When it started.
+    /// The time at which it started.
     pub start_ns: u64,
-    /// When it ended.
+    /// The time at which it ended.
     pub end_ns: u64,
     /// On a processor, in the program itself.
     pub user_ns: u64,
@@ -133,16 +148,16 @@ pub struct ProcessOutcome {
     pub waits: u64,
     /// Records done.
     pub records: u64,
-    /// Whether memory could not serve it, so that it was ended.
+    /// True if memory could not serve it, so that it was ended.
     pub was_killed: bool,
-    /// Whether it was still alive when the time was up.
+    /// True if it was still alive when the time was up.
     pub was_cut: bool,
 }
 
 /// The state of the world at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When it was taken.
+    /// The time at which it was taken.
     pub time_ns: u64,
     /// Frames that were free.
     pub frames_free: u32,

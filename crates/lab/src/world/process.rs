@@ -12,7 +12,7 @@ use super::script::{Course, NO_USE};
 use super::system::Costs;
 use super::thread::State;
 
-/// How far a process is in its life.
+/// The stage of a process in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Life {
     /// Not born yet.
@@ -43,7 +43,7 @@ pub(super) struct Process<'a> {
     pub(super) children_ended: u32,
     /// Threads that wait for a child to end.
     pub(super) waiting_for_child: Vec<usize>,
-    /// Where the heap begins and ends.
+    /// The bounds of the heap.
     pub(super) heap: Option<(u64, u64)>,
     pub(super) finding: Finding,
     unit_ps: u64,
@@ -110,7 +110,8 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// How many units of its trace's time fit before `span_ns` is over; the last may run over it.
+    /// The number of units of its trace's time that fit before `span_ns` is over; the last may run
+    /// over it.
     pub(super) fn units_in(&self, span_ns: u64) -> u64 {
         if self.unit_ps == 0 {
             return u64::MAX;

@@ -1,4 +1,4 @@
-//! Who runs next.
+//! The choice of the thread that runs next.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,7 +13,7 @@ pub(super) enum Ready {
     Fair {
         /// By their clocks, and by number.
         queue: BTreeSet<(u64, usize)>,
-        /// What each thread's clock is ahead of its own running: whoever has slept for long may
+        /// The lead of each thread's clock over its own running: whoever has slept for long may
         /// not make up for it.
         lead_ns: Vec<u64>,
         /// The clock of whoever came to run last.
@@ -105,7 +105,7 @@ impl Ready {
         }
     }
 
-    /// How long a thread of a process of that weight may run while others wait.
+    /// The time for which a thread of a process of that weight may run while others wait.
     pub(super) fn turn_ns(&self, weight: u32) -> u64 {
         match self {
             Ready::Turns { quantum_ns, .. } => {

@@ -1,4 +1,4 @@
-//! What is run on a system: programs, and the rest of the machine.
+//! A scenario for a system: programs, and the rest of the machine.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use super::script::Script;
 pub struct Scenario {
     /// The size of memory, in pages.
     pub memory_pages: u32,
-    /// How much of it programs can't have: the kernel's share.
+    /// The part of it that programs can't have: the kernel's share.
     pub wired_pages: u32,
-    /// What runs.
+    /// The programs that run.
     pub programs: Vec<Program>,
-    /// How many processors there are.
+    /// The number of processors.
     pub processors: u32,
-    /// Who runs next.
+    /// The rule by which the next thread is chosen.
     pub scheduler: Scheduler,
-    /// What pages are kept on.
+    /// The disks on which pages are kept.
     pub disks: Disks,
-    /// Where random numbers start: the policy's, and the disks'.
+    /// The seed of random numbers: the policy's, and the disks'.
     pub seed: u64,
     /// A policy in place of the system's own.
     pub policy: Option<PolicyChoice>,
@@ -34,20 +34,20 @@ pub struct Scenario {
     pub load_knobs: Vec<(String, u64)>,
     /// Requests of other sizes than the system's own.
     pub clusters: Clusters,
-    /// When the run is given up, in simulated time; `None`: never.
+    /// The simulated time at which the run is given up; `None`: never.
     pub limit_ns: Option<u64>,
-    /// What is to be watched.
+    /// The measures to be taken.
     pub watch: Watch,
-    /// Whether each anonymous mapping is memory of its own, even where it continues another. A
+    /// True if each anonymous mapping is memory of its own, even where it continues another. A
     /// kernel that maps downwards gives neighbours that a recorder, which maps upwards, has not.
     pub is_apart: bool,
-    /// Whether each program that is started or executed has a memory of its own, which frames are
+    /// True if each program that is started or executed has a memory of its own, which frames are
     /// divided among as `tidemark run` does it. If not, all processes share one.
     pub is_divided: bool,
-    /// Whether threads of a process run beside each other, as far as their recording allows. If
+    /// True if threads of a process run beside each other, as far as their recording allows. If
     /// not, they take turns as they did when they were recorded.
     pub are_threads_overlapping: bool,
-    /// Whether time is counted in faults, each of which is over, with all that follows from it,
+    /// True if time is counted in faults, each of which is over, with all that follows from it,
     /// before a program goes on. A page that is mapped counts as modified. Wants a system that
     /// [`System::in_step`](super::System::in_step) has made, and disks without delays.
     pub is_in_step: bool,
@@ -89,16 +89,16 @@ impl Scenario {
 /// One program: a trace, and when and how it runs. Its processes start as the trace says.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What it is called in reports.
+    /// The name in reports.
     pub name: String,
-    /// What it does.
+    /// The script that it runs.
     pub script: Arc<Script>,
-    /// When it starts.
+    /// The time at which it starts.
     pub start_ns: u64,
     /// Its share of the processors against the others': [`Program::WEIGHT`] is the usual. Scales
     /// quanta where turns are taken, and the clock by which turns are given where that is fair.
     pub weight: u32,
-    /// How it says it will use all its memory, whatever it did when it was recorded.
+    /// The advice it gives on the use of all its memory, whatever it did when it was recorded.
     pub advice: Advice,
     /// Files with this in their path are its own, though other programs have some of that name:
     /// copies of a program that are to work in folders of their own.
@@ -121,7 +121,7 @@ impl Program {
         }
     }
 
-    /// What tells the file at `path` from all others, for the program of this `number`.
+    /// The key that tells the file.
     pub(super) fn file_key<'a>(&self, number: usize, path: &'a str) -> Cow<'a, str> {
         match &self.own_files {
             Some(part) if path.contains(part) => Cow::Owned(format!("{path} of {number}")),
@@ -130,15 +130,15 @@ impl Program {
     }
 }
 
-/// Who runs next.
+/// The rule by which the next thread is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
-    /// Whoever has waited longest, for one quantum.
+    /// The thread that has waited longest, for one quantum.
     RoundRobin {
         /// The longest turn while others wait.
         quantum_ns: u64,
     },
-    /// Whoever has run least, by a clock that goes slower the greater the weight.
+    /// The thread that has run least, by a clock that goes slower the greater the weight.
     Fair {
         /// The longest turn while others wait.
         quantum_ns: u64,
@@ -158,23 +158,23 @@ impl Default for Scheduler {
     }
 }
 
-/// What pages are kept on.
+/// The disks on which pages are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disks {
-    /// Where anonymous memory goes.
+    /// The disk of anonymous memory.
     pub swap: DiskModel,
-    /// Where files are; `None`: on the same disk.
+    /// The disk of files; `None`: on the same disk.
     pub files: Option<DiskModel>,
 }
 
-/// How many pages go in one request, where that is not to be as the system has it.
+/// The number of pages that go in one request, where that is not to be as the system has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clusters {
     /// The most pages in one request.
     pub most: Option<u32>,
-    /// How many pages are read around a fault that belongs to no stream.
+    /// The number of pages read around a fault that belongs to no stream.
     pub around: Option<u32>,
-    /// How far reads run in front of a sequential reader; 0: not at all.
+    /// The distance that reads run in front of a sequential reader; 0: not at all.
     pub ahead: Option<u32>,
 }
 
@@ -205,13 +205,13 @@ pub struct PolicyChoice {
     pub knobs: Vec<(String, u64)>,
 }
 
-/// What is kept of a run beside its sums.
+/// The measures kept of a run beside its sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
-    /// How far apart samples are taken at first, in nanoseconds; 0: none are. When there are
+    /// The first distance between samples, in nanoseconds; 0: none are. When there are
     /// twice [`SAMPLES`](Self::SAMPLES), every other is dropped, and they are taken half as often.
     pub sample_ns: u64,
-    /// Whether the decisions of the core are kept.
+    /// True if the decisions of the core are kept.
     pub is_logging: bool,
 }
 

@@ -22,13 +22,13 @@ use super::files::FILE_PAGES;
 use super::order::is_of_process;
 use crate::analysis::references::Numbers;
 
-/// How many neighbouring pages are numbered together.
+/// The number of neighbouring pages numbered together.
 pub(crate) const CHUNK: u64 = 16;
-/// How long a page waits for its next use that has none.
+/// The wait, until its next use, of a page that has none.
 pub(crate) const NO_USE: u64 = u64::MAX;
-/// Where a record keeps whether it stores.
+/// The bit of a record that tells whether it stores.
 const STORES: u32 = 1 << 31;
-/// Where it keeps whether it is of the same instruction as the record before.
+/// The bit that tells whether it is of the same instruction as the record before.
 const SAME: u32 = 1 << 30;
 /// Virtual page numbers that fit the core's spaces.
 const PAGES_MAX: u64 = 1 << 52;
@@ -48,38 +48,40 @@ impl Record {
         self.place & !(STORES | SAME)
     }
 
-    /// Whether the page is modified.
+    /// Returns true if the page is modified.
     #[inline]
     pub(crate) fn is_store(self) -> bool {
         self.place & STORES != 0
     }
 
-    /// Whether the instruction has used the page of the record before, too. Told of traces that
-    /// keep every change of page and count instructions.
+    /// Returns true if the instruction has used the page of the record before, too. Told of traces
+    /// that keep every change of page and count instructions.
     fn is_of_same(self) -> bool {
         self.place & SAME != 0
     }
 }
 
-/// What one thread does until another goes on, or until something that concerns all of them.
+/// The work of one thread until another goes on, or until something that concerns all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {
     /// The thread, by its number among those of the course.
     pub(crate) thread: usize,
-    /// How many records and events of the process are over when it begins, and when it is over.
+    /// The numbers of records and events of the process that are over when it begins, and when it
+    /// is over.
     pub(crate) record_start: usize,
     pub(crate) record_end: usize,
     pub(crate) event_start: usize,
     pub(crate) event_end: usize,
     /// The thread's next turn.
     pub(crate) next: Option<usize>,
-    /// Whether it concerns the whole process: all before it must be over, and none after it begun.
+    /// True if it concerns the whole process: all before it must be over, and none after it begun.
     pub(crate) is_alone: bool,
-    /// What must have happened before: the thread's start, by its number among the events.
+    /// The event that must have happened before: the thread's start, by its number among the
+    /// events.
     pub(crate) needs: Option<usize>,
 }
 
-/// What one process does.
+/// The course of one process.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
     /// Its number in the recorded system, and its parent's; 0 where that is not known.
@@ -89,21 +91,21 @@ pub(crate) struct Course {
     pub(crate) program: String,
     /// The process's time before its first record, for a process that nobody forks.
     pub(crate) records: Vec<Record>,
-    /// What happens after so many records.
+    /// The events, each after so many records.
     pub(crate) events: Vec<(u64, Event)>,
     /// Its threads' turns, in order, the first of each thread; and all of it as one.
     pub(crate) turns: Vec<Turn>,
     pub(crate) firsts: Vec<usize>,
     pub(crate) whole: Turn,
-    /// What is needed to tell turns apart while the trace is read.
+    /// The state by which turns are told apart while the trace is read.
     threads: Threads,
     /// From a chunk's address to its number.
     pub(crate) numbers: Numbers,
     /// The first page of each chunk.
     pub(crate) bases: Vec<u64>,
-    /// Which pages of each chunk are used, a bit each.
+    /// The pages of each chunk that are used, a bit each.
     used: Vec<u16>,
-    /// Whether the last record is of what the kernel did, page by page.
+    /// True if the last record is of an access by the kernel, page by page.
     is_kernel: bool,
     /// For each record how much later its page is used again, once somebody has asked.
     waits: OnceLock<Vec<u64>>,
@@ -288,12 +290,12 @@ impl Course {
     }
 }
 
-/// What is known of a process's threads while its trace is read.
+/// The state of a process's threads while its trace is read.
 #[derive(Clone, Debug, Default)]
 struct Threads {
     /// By their numbers on record: which of the course's each is, and its last turn.
     known: BTreeMap<u32, (usize, usize)>,
-    /// Whose turn is at hand; nobody in particular's, until a switch tells.
+    /// The thread whose turn is at hand; nobody in particular's, until a switch tells.
     running: Option<u32>,
     /// The events that start threads.
     starts: BTreeMap<u32, usize>,
@@ -361,43 +363,43 @@ impl Script {
         writing.finish()
     }
 
-    /// How many uses of pages there are.
+    /// The number of uses of pages.
     pub fn len(&self) -> usize {
         self.courses.iter().map(|course| course.records.len()).sum()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.courses.iter().all(|course| course.records.is_empty())
     }
 
-    /// How many processes there are.
+    /// The number of processes.
     pub fn process_count(&self) -> usize {
         self.courses.len()
     }
 
-    /// How many pages are used, those of each process counted apart.
+    /// The number of pages used, those of each process counted apart.
     pub fn pages(&self) -> u64 {
         self.courses.iter().map(Course::pages).sum()
     }
 
-    /// How many pages of files system calls read and write, at most: files that are written anew
-    /// count once, at their longest.
+    /// The number of pages of files that system calls read and write, at most: files that are
+    /// written anew count once, at their longest.
     pub fn copied_pages(&self) -> u64 {
         self.copied_pages
     }
 
-    /// Whether the trace says what is mapped where.
+    /// Returns true if the trace tells the mappings.
     pub fn has_maps(&self) -> bool {
         self.has_maps
     }
 
-    /// What times count.
+    /// The unit of times.
     pub fn time(&self) -> TimeUnit {
         self.time
     }
 
-    /// How much time passes before the last use of a page, that of all processes added up.
+    /// The time that passes before the last use of a page, that of all processes added up.
     pub fn time_sum(&self) -> u64 {
         let records = self.courses.iter().flat_map(|course| &course.records);
         records.map(|record| u64::from(record.gap)).sum()
@@ -408,7 +410,7 @@ impl Script {
         self.page_bytes
     }
 
-    /// How much memory the script takes, in bytes: 8 for each use, and a little for each page.
+    /// The memory that the script takes, in bytes: 8 for each use, and a little for each page.
     pub fn bytes(&self) -> u64 {
         let of = |course: &Course| {
             course.records.len() * size_of::<Record>()
@@ -423,7 +425,7 @@ impl Script {
 pub struct Writing {
     courses: Vec<Course>,
     files: BTreeMap<String, u64>,
-    /// How many pages of each file are copied, those copied again counted again.
+    /// The number of pages of each file that are copied, those copied again counted again.
     copied: BTreeMap<String, u64>,
     time: TimeUnit,
     page_bytes: u64,
@@ -565,7 +567,8 @@ impl Writing {
     }
 }
 
-/// Whether a mapping's name is a file's: names in brackets are the kernel's for what is none.
+/// Returns true if a mapping's name is a file's: names in brackets are the kernel's for what is
+/// none.
 pub(crate) fn is_file(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('[')
 }

@@ -2,7 +2,7 @@
 //!
 //! Usually all processes share one memory, as under a kernel. In a world that is divided
 //! ([`Scenario::is_divided`]) each program that is started or executed begins with a memory of its
-//! own, as under `tidemark run`, and [`tidemark_core::share`] says how many frames each is given:
+//! own, as under `tidemark run`, and [`tidemark_partition`] says how many frames each is given:
 //! when somebody comes, goes or asks for more, and at intervals. A forked child stays in its
 //! parent's memory until it executes something.
 //!
@@ -16,10 +16,10 @@
 use std::collections::BTreeMap;
 
 use tidemark_core::id::SpaceId;
-use tidemark_core::share::{
-    self, ADMISSION_NS, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
-};
 use tidemark_core::time::Time;
+use tidemark_partition::{
+    self as share, ADMISSION_NS, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
+};
 
 use super::engine::{Alarm, World};
 use super::finding::Finding;
@@ -30,22 +30,22 @@ use super::thread::State;
 #[derive(Default)]
 pub(super) struct Shares {
     parked: BTreeMap<u32, Memory>,
-    /// What those came to that are gone.
+    /// The sums of those that are gone.
     past: Sums,
     last_number: u32,
     /// Threads whose processes have no memory yet, and since when.
     newcomers: Vec<(usize, u64)>,
-    /// When frames are divided, if somebody has come, gone or asked.
+    /// The time at which frames are divided, if a process has come, gone or asked.
     asked_ns: Option<u64>,
-    /// When it is time to look again.
+    /// The time of the next look.
     next_ns: u64,
-    /// When the next interval begins.
+    /// The beginning of the next interval.
     interval_ns: u64,
     /// Since when frames have been on their way from one memory to another.
     unsettled_since: Option<u64>,
 }
 
-/// How long it takes until who divides has heard of something and engines have heard of the
+/// The time until the part that divides has heard of something and engines have heard of the
 /// outcome.
 const WORD_NS: u64 = 100_000;
 
@@ -59,7 +59,7 @@ impl Shares {
         self.past.add(&memory);
     }
 
-    /// Whether frames have been on their way for longer than is usual.
+    /// Returns true if frames have been on their way for longer than is usual.
     fn is_slow(&self, now: u64) -> bool {
         let since = self.unsettled_since;
         since.is_some_and(|since| now - since > ADMISSION_NS)
@@ -91,14 +91,14 @@ impl World<'_> {
         numbers
     }
 
-    /// What all memories have come to, those that are gone too.
+    /// The sums of all memories, those that are gone too.
     pub(super) fn sum_memories(&self) -> Sums {
         let mut sums = self.shares.past.clone();
         self.memories().for_each(|memory| sums.add(memory));
         sums
     }
 
-    /// How many pages a process has mapped.
+    /// The number of pages that a process has mapped.
     pub(super) fn mapped_by(&self, process: usize) -> u32 {
         let process = &self.processes[process];
         let own = self.memories().find(|m| m.number == process.memory);

@@ -1,4 +1,4 @@
-//! What a memory system is: a policy, how memory is run, and what its machine's work costs.
+//! A memory system: a policy, how memory is run, and what its machine's work costs.
 
 use tidemark_core::swap_ahead::SwapAhead;
 use tidemark_core::time::{STEP_NS, STEP_TICK_NS};
@@ -19,20 +19,20 @@ pub struct System {
     pub policy: &'static str,
     /// The policy's knobs, where they differ from their defaults.
     pub knobs: &'static [(&'static str, u64)],
-    /// How memory of so many frames is run: watermarks, clusters, laundry, read-ahead.
+    /// The configuration of memory of so many frames: watermarks, clusters, laundry, read-ahead.
     pub config: fn(u32) -> Config,
-    /// What goes with a page from the swap store on a disk that seeks, if that is something else.
+    /// The pages read with one from the swap store on a disk that seeks, if that is something else.
     pub swap_ahead_seeking: Option<SwapAhead>,
-    /// What the work of its machine and its kernel costs.
+    /// The costs of the work of its machine and its kernel.
     pub costs: Costs,
     /// The name of its load control; `none` for none.
     pub load: &'static str,
-    /// What the policy's questions are answered from: reference bits, or soft faults.
+    /// The source of the answers to the policy's questions: reference bits, or soft faults.
     pub eyes: MachineKind,
-    /// Whether each process has a memory of its own where only its private memory is managed, as
-    /// an engine inside it has: see [`Scenario::is_divided`](super::Scenario::is_divided).
+    /// True if each process has a memory of its own that manages only its private memory, as an
+    /// engine inside it has: see [`Scenario::is_divided`](super::Scenario::is_divided).
     pub is_divided: bool,
-    /// How often the memory is told the time, in nanoseconds; 0: never.
+    /// The interval at which the memory is told the time, in nanoseconds; 0: never.
     pub tick_ns: u64,
 }
 
@@ -65,7 +65,7 @@ impl System {
     }
 }
 
-/// What work costs, in processor time.
+/// The costs of work, in processor time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// An instruction, for traces that count instructions; in picoseconds.

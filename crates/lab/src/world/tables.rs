@@ -29,12 +29,12 @@ const WRITABLE: u32 = 1 << 29;
 const REFERENCED: u32 = 1 << 30;
 /// Stored to since this was last taken.
 const MODIFIED: u32 = 1 << 31;
-/// What an entry names in place of a frame whose page the core knows nothing of. It has no link.
+/// The value of an entry in place of a frame whose page the core knows nothing of. It has no link.
 const STANDING: u32 = FRAME;
 /// No link.
 const NONE: u32 = u32::MAX;
 
-/// How a run over records ended.
+/// The way a run over records ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stop {
     /// All records are done.
@@ -45,14 +45,14 @@ pub(super) enum Stop {
     Fault,
 }
 
-/// What a run over records came to.
+/// The result of a run over records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Ran {
     /// Records done.
     pub(super) records: usize,
     /// Time spent since the start of the first gap, in the records' unit.
     pub(super) units: u64,
-    /// How much of it belongs to the gap before the next record.
+    /// The part of it that belongs to the gap before the next record.
     pub(super) gap_spent: u64,
     pub(super) stop: Stop,
 }
@@ -145,7 +145,7 @@ impl Table {
         })
     }
 
-    /// How many pages are mapped.
+    /// The number of pages mapped.
     pub(super) fn mapped(&self) -> u32 {
         self.mapped
     }
@@ -176,7 +176,7 @@ struct Link {
     next: u32,
 }
 
-/// What the tables were made to do, for their cost.
+/// The work the tables were made to do, for their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Work {
     /// Mappings entered and removed.
@@ -191,14 +191,14 @@ pub(super) struct Work {
 pub(super) struct Tables {
     kind: MachineKind,
     tables: Vec<Option<Table>>,
-    /// Where each frame is mapped.
+    /// The mappings of each frame.
     heads: Vec<u32>,
     links: Vec<Link>,
     spare: u32,
-    /// What mappings that are gone knew of their frame's page.
+    /// The reference bits of mappings that are gone, by frame.
     was_referenced: Vec<bool>,
     was_modified: Vec<bool>,
-    /// Whether what is mapped for writing counts as modified.
+    /// True if pages mapped for writing count as modified.
     is_suspicious: bool,
     setbacks: VecDeque<(FrameId, Setback)>,
     work: Work,
@@ -248,7 +248,7 @@ impl Tables {
         table.expect("a running process has a page table")
     }
 
-    /// How many pages `space` maps.
+    /// The number of pages that `space` maps.
     pub(super) fn mapped(&self, space: SpaceId) -> u32 {
         self.tables[space.0 as usize]
             .as_ref()
@@ -260,7 +260,7 @@ impl Tables {
         self.mapped_max
     }
 
-    /// What has been done since this was last taken.
+    /// Takes the work done since the last call.
     pub(super) fn take_work(&mut self) -> Work {
         std::mem::take(&mut self.work)
     }

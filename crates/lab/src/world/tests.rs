@@ -20,7 +20,7 @@ mod threads;
 /// Policies that trim or clean, and measure nothing.
 const TRIMMING: [&str; 5] = ["vms", "nt", "linux-rmap13b", "linux-rmap15", "freebsd"];
 
-/// How much of each golden trace every policy is run on.
+/// The part of each golden trace on which every policy is run.
 const REFERENCES_MAX: usize = 8_000;
 
 fn plain(policy: &'static str, eyes: MachineKind) -> System {

@@ -10,7 +10,7 @@ use super::copies::Copying;
 use super::order::Order;
 use super::script::{Course, Turn};
 
-/// What a thread is doing.
+/// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     /// Its process is not born yet.
@@ -35,22 +35,22 @@ pub(super) enum State {
 pub(super) struct Thread<'a> {
     /// Its process.
     pub(super) process: usize,
-    /// Which of the process's threads it is.
+    /// The thread's place among those of the process.
     pub(super) place: usize,
     pub(super) course: &'a Course,
     pub(super) state: State,
-    /// When it came to be in `state`.
+    /// The time at which it came to be in `state`.
     pub(super) since: u64,
     /// Its turn at hand, or the one that it is to begin.
     pub(super) turn: usize,
     has_begun: bool,
-    /// How many records and events of its process are done before what it does next, and where
-    /// its turn ends.
+    /// The number of records and events of its process that are over before its next step, and the
+    /// end of its turn.
     pub(super) next_record: usize,
     record_end: usize,
     pub(super) next_event: usize,
     event_end: usize,
-    /// How much of the gap before the next record has been spent.
+    /// The part of the gap before the next record that has been spent.
     pub(super) gap_spent: u64,
     /// The next record's page can't be used: a fault is due.
     pub(super) is_faulting: bool,
@@ -58,7 +58,7 @@ pub(super) struct Thread<'a> {
     pub(super) after_fault: Option<bool>,
     /// A system call copies bytes of a file for it.
     pub(super) copying: Option<Copying<'a>>,
-    /// How long it has been on processors.
+    /// The time it has been on processors.
     pub(super) run_ns: u64,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Thread<'a> {
         next.is_some()
     }
 
-    /// How many records of its turn it has done.
+    /// The number of records of its turn that it has done.
     pub(super) fn records_done(&self, order: &Order) -> usize {
         match self.has_begun {
             true => self.next_record - order.turn(self.turn).record_start,
@@ -146,7 +146,7 @@ impl<'a> Thread<'a> {
         (self.after_fault, self.is_faulting) = (None, true);
     }
 
-    /// How many records there are before its next event, or the end of its turn.
+    /// The number of records before its next event, or the end of its turn.
     pub(super) fn records_end(&self) -> usize {
         let event = self.course.events[..self.event_end].get(self.next_event);
         event.map_or(self.record_end, |&(after, _)| after as usize)

@@ -1,4 +1,4 @@
-//! What is counted and sampled while the world runs, and the outcome made of it.
+//! The counts and samples taken while the world runs, and the outcome made of them.
 
 use tidemark_core::frame::State as FrameState;
 use tidemark_core::vm::Vm;
@@ -42,7 +42,7 @@ impl Samples {
         }
     }
 
-    /// When the next is due.
+    /// The time at which the next is due.
     pub(super) fn next_ns(&self) -> u64 {
         let last = self.taken.last();
         last.map_or(0, |last| last.time_ns + self.distance_ns)

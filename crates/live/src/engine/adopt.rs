@@ -10,7 +10,7 @@ use crate::sys::{PAGE, status};
 
 /// Pages adopted in one turn at most, so that faults never wait long.
 const PAGES_A_TURN: usize = 512;
-/// How soon the program's memory is looked at again while it grows, ...
+/// The shortest time after which the program's memory is looked at again while it grows, ...
 const SCAN_NS_LEAST: u64 = 2_000_000;
 /// ... after a fork, ...
 const SCAN_NS_FORKED: u64 = 10_000_000;
@@ -18,22 +18,23 @@ const SCAN_NS_FORKED: u64 = 10_000_000;
 const SCAN_NS_MOST: u64 = 64_000_000;
 /// A scan of everything happens at least this often: what keeps the size the same stays unseen.
 const FULL_SCAN_NS: u64 = 1_000_000_000;
-/// How long after a message pages that it may have left standing are looked for.
+/// The time after a message at which pages that it may have left standing are looked for.
 const LATER_NS: u64 = 20_000_000;
-/// How long after pages were found gone all memory is looked at for them.
+/// The time after pages were found gone at which all memory is looked at for them.
 const REVIEW_NS: u64 = 100_000_000;
 /// The same for pages in mappings that can't be moved out of.
 const REVIEW_DISOWNED_NS: u64 = 2_000_000_000;
-/// How often memory that is not managed is measured, ...
+/// The interval at which memory that is not managed is measured, ...
 const MEASURE_NS: u64 = 100_000_000;
 /// ... and how many times longer than that takes it is not, at least.
 const MEASURE_COSTS: u64 = 100;
-/// How soon adoption is tried again when there was no frame: twice as late each time in a row, ...
+/// The time after which adoption is tried again when there was no frame: twice as late each time in
+/// a row, ...
 const RETRY_NS: u64 = 1_000_000;
 /// ... and this late at most.
 const RETRY_NS_MOST: u64 = 64_000_000;
 
-/// What is still to be looked at, and when.
+/// The memory still to be looked at, and the times.
 pub(super) struct Adoption {
     /// Managed ranges that may hold pages nobody accounts for.
     unsettled: Ranges,
@@ -43,12 +44,12 @@ pub(super) struct Adoption {
     next_full: Time,
     pause_ns: u64,
     size_pages: u64,
-    /// When memory that is not managed is measured next.
+    /// The time at which memory that is not managed is measured next.
     next_measure: Time,
     retry_at: Time,
     retry_ns: u64,
     gone_before: u64,
-    /// When all that is managed is to be looked at again, if at all.
+    /// The time at which all that is managed is to be looked at again, if at all.
     review_at: Option<Time>,
 }
 
@@ -101,7 +102,7 @@ impl Adoption {
         self.next_look = now.after_ns(SCAN_NS_FORKED);
     }
 
-    /// When there is something to do next.
+    /// The time at which there is something to do next.
     pub(super) fn due(&self) -> Time {
         let retry = if self.unsettled.is_empty() {
             Time(u64::MAX)
@@ -173,9 +174,9 @@ impl Engine {
         let own = self.measure_own();
         let in_frames = u64::from(self.vm.frames().in_use()) * PAGE_BYTES;
         let unmanaged = resident.saturating_sub(in_frames + own + table as u64);
-        self.gauges.set(Counter::UnmanagedBytes, unmanaged);
-        let most = unmanaged.max(self.gauges.get(Counter::UnmanagedBytesMost));
-        self.gauges.set(Counter::UnmanagedBytesMost, most);
+        self.gauges.set(Counter::UnmanagedBytesNow, unmanaged);
+        let most = unmanaged.max(self.gauges.get(Counter::UnmanagedBytesPeak));
+        self.gauges.set(Counter::UnmanagedBytesPeak, most);
     }
 
     /// Reads the list of mappings and takes over what can be managed.

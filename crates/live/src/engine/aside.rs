@@ -18,7 +18,7 @@ use super::{Engine, Trouble, now, say};
 use crate::requests::Taken;
 use crate::sys::{files, thread};
 
-/// How long the threads beside the engine's may take to end.
+/// The time for which the threads beside the engine's may take to end.
 const LEAVE_NS_MAX: u64 = 5_000_000_000;
 /// The least number of files that a process must be permitted to have.
 const FILES_LEAST: u64 = 64 + 2;
@@ -79,7 +79,7 @@ impl Engine {
         files::send_all(&socket, except, list)
     }
 
-    /// Whether the engine is at rest for a thread that wants to be alone.
+    /// Returns true if the engine is at rest for a thread that wants to be alone.
     pub(super) fn is_aside(&self) -> bool {
         self.aside.is_at_rest
     }

@@ -15,23 +15,24 @@
 
 use std::os::fd::AsFd;
 
-use tidemark_core::share;
+use tidemark_partition as share;
 
 use super::{Engine, now};
 use crate::control;
 use crate::shared::{Counter, ProcessIndex};
 use crate::sys::socket;
 
-/// How long an engine waits for the frames that a child needs. The supervisor has them at once, or
-/// has to take them from another engine, or has none.
+/// The time for which an engine waits for the frames that a child needs. The supervisor has them at
+/// once, or has to take them from another engine, or has none.
 const ANSWER_NS_MAX: u64 = 4_000_000;
 /// The same while most of memory is not in use: then there are frames, and who divides them has
 /// not had its turn.
 const FREE_NS_MAX: u64 = 50_000_000;
 
-/// What every process has beside its frames, in pages: its engine at rest, and its stack.
+/// The memory that every process has beside its frames, in pages: its engine at rest, and its
+/// stack.
 const BESIDE_FREE: u64 = 512;
-/// What it has beyond that counts up to this part of its budget, ...
+/// The part of its budget, as a divisor, up to which memory beyond that counts, ...
 const BESIDE_PART: u32 = 4;
 /// ... in steps of so many frames.
 const BESIDE_STEP: u64 = 64;
@@ -42,11 +43,11 @@ const COMPRESSED_STEP_LEAST: u32 = 16;
 /// ... and no more than a round of reclaim fills.
 const COMPRESSED_STEP_MOST: u32 = 128;
 
-/// What there is to be said to the supervisor.
+/// The requests to the supervisor that are due.
 #[derive(Default)]
 pub(super) struct Asking {
     voice: share::Voice,
-    /// How many pages were last found beside the frames.
+    /// The number of pages that were last found beside the frames.
     beside_last: u64,
     /// The supervisor is to be poked.
     has_news: bool,
@@ -94,23 +95,23 @@ impl Engine {
         self.vm.handle_limit(self.now, &mut self.machine, limit);
     }
 
-    /// How many frames the core may use of what this process may.
+    /// The number of frames, of those this process may use, that the core may use.
     pub(super) fn limit(&self) -> u32 {
         let left = self.shared_pages().saturating_sub(self.compressed);
         left.max(self.vm.config().reserve + 1)
     }
 
-    /// How many pages frames and compressed pages may have together.
+    /// The number of pages that frames and compressed pages may have together.
     pub(super) fn shared_pages(&self) -> u32 {
         self.budget - self.beside
     }
 
-    /// How many pages frames and compressed pages have.
+    /// The number of pages that frames and compressed pages have.
     pub(super) fn in_use(&self) -> u32 {
         self.vm.frames().in_use() + self.store.pages_held()
     }
 
-    /// How many pages of memory this process has, with what counts as such.
+    /// The number of pages of memory that this process has, with what counts as such.
     fn used(&self) -> u32 {
         self.in_use() + self.beside
     }
@@ -273,7 +274,7 @@ impl Engine {
     /// Tells the supervisor what there is to say. On the engine's own thread: no other has the
     /// connection. While most of memory is not in use, who is short waits for what it is given:
     /// else it would give up pages for want of a word.
-    pub(super) fn speak_up(&mut self) {
+    pub(super) fn send_reports(&mut self) {
         if !std::mem::take(&mut self.asking.has_news) {
             return;
         }

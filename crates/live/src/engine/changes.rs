@@ -25,10 +25,10 @@ use super::{Engine, now, page_of, pages_in};
 use crate::shared::Counter;
 use crate::sys::uffd::{MESSAGES_MAX, Message, Uffd};
 
-/// How long a change of the address space may take between its beginning and its message: a thread
-/// may lose its processor there.
+/// The time that a change of the address space may take between its beginning and its message: a
+/// thread may lose its processor there.
 const CHANGE_NS_MAX: u64 = 2_000_000_000;
-/// How often is looked.
+/// The pause between two looks.
 const CHANGE_PAUSE: Duration = Duration::from_micros(50);
 /// Beyond all addresses that a program can have.
 const ASIDE_START: usize = 1 << 62;
@@ -37,36 +37,36 @@ const ASIDE_START: usize = 1 << 62;
 #[derive(Default)]
 pub(super) struct Changes {
     late: Vec<Late>,
-    /// What `mremap` has moved away from, whose unmapping is still to be told of.
+    /// The ranges that `mremap` has moved away, whose unmapping is still to be told of.
     owed: Vec<(usize, usize)>,
-    /// Where something has been moved to.
+    /// The ranges to which something has been moved.
     unproven: Vec<(usize, usize)>,
-    /// How much of the aside is taken.
+    /// The number of bytes of the aside that are taken.
     aside_bytes: usize,
 }
 
 /// Memory that was moved, and waits for its place.
 struct Late {
-    /// Where the core has it meanwhile.
+    /// The address at which the core has it meanwhile.
     aside: usize,
     from: usize,
     to: usize,
     bytes: usize,
-    /// What of it is managed, from its start.
+    /// The managed parts of it, from its start.
     parts: Vec<(usize, usize)>,
-    /// What of it is blank.
+    /// The blank parts of it.
     blank: Vec<(usize, usize)>,
-    /// What of it is wiped in forked children.
+    /// The parts of it that are wiped in forked children.
     wiped: Vec<(usize, usize)>,
 }
 
 impl Changes {
-    /// Whether all is known of what was moved.
+    /// Returns true if everything is known of what was moved.
     pub(super) fn is_settled(&self) -> bool {
         self.late.is_empty() && self.unproven.is_empty()
     }
 
-    /// Whether a range that was unmapped is one that an `mremap` owed word of.
+    /// Returns true if a range that was unmapped is one that an `mremap` owed word of.
     fn pay_off(&mut self, start: usize, end: usize) -> bool {
         let owed = self.owed.iter().position(|range| *range == (start, end));
         owed.map(|index| self.owed.swap_remove(index)).is_some()
@@ -100,8 +100,9 @@ impl Engine {
                 self.take_in(message, since);
             }
             self.messages = messages;
-            // A read that did not fill the buffer has taken all there was.
-            if count < MESSAGES_MAX {
+            // A read that did not fill the buffer has taken all there was. A frozen engine has room
+            // for one.
+            if count < MESSAGES_MAX || self.freeze.is_frozen() {
                 return;
             }
         }

@@ -21,19 +21,19 @@ use crate::sys::lifeline::Lifeline;
 use crate::sys::pidfd::{self, End};
 use crate::sys::tasks::{self, Standing};
 
-/// How often the first thread is looked at that is on its way out, ...
+/// The interval at which the first thread is looked at that is on its way out, ...
 const LEAVING_NS: u64 = 1_000_000;
 /// ... the others when it has gone, ...
 const GONE_NS: u64 = 4_000_000;
 /// ... and a first thread that gives no sign: a program may have taken its lifeline away.
 const QUIET_NS: u64 = 1_000_000_000;
 
-/// How often the kernel is asked what the last thread has left, ...
+/// The number of times that the kernel is asked for the status the last thread has left, ...
 const TELLING_TRIES: u32 = 4;
 /// ... and the pause between.
 const TELLING_PAUSE: Duration = Duration::from_micros(200);
 
-/// What is known of the program's end.
+/// The state of the program's end.
 pub(super) struct Ending {
     /// Cut when the first thread ends.
     leader: &'static Lifeline,
@@ -42,7 +42,7 @@ pub(super) struct Ending {
     next_look: Time,
     /// The status that the first thread has left.
     status: Option<i32>,
-    /// How many threads there were, ours included, when they were last counted.
+    /// The number of threads, ours included, when they were last counted.
     threads_before: u32,
     /// The program's last thread, once it was seen alone.
     last: Option<OwnedFd>,
@@ -106,7 +106,7 @@ impl Engine {
         self.ending.status
     }
 
-    /// Whether the program has threads besides the first. If it can't be told there are.
+    /// Returns true if the program has threads besides the first. If it can't be told there are.
     fn has_others(&mut self) -> bool {
         let own = self.own_threads();
         let known = [Some(self.own_thread), self.machine.hands_thread()];
@@ -139,7 +139,7 @@ impl Engine {
         has_others
     }
 
-    /// Whether the program has one thread, its first. If it can't be told it has more.
+    /// Returns true if the program has one thread, its first. If it can't be told it has more.
     pub(super) fn is_program_alone(&self) -> bool {
         let Some(list) = &self.ending.tasks else {
             return false;
@@ -154,19 +154,20 @@ impl Engine {
         self.ending.tasks.as_ref()
     }
 
-    /// How many threads this process has, those among them that the kernel counts for its own.
-    /// `None` if that can't be told.
+    /// The number of threads of this process, with those among them that the kernel counts for its
+    /// own. `None` if that can't be told.
     pub(super) fn count_threads(&self) -> Option<u32> {
         tasks::count(self.ending.tasks.as_ref()?)
     }
 
-    /// How many threads of this process are not the program's.
+    /// The number of threads of this process that are not the program's.
     fn own_threads(&self) -> u32 {
         1 + u32::from(self.machine.hands_thread().is_some()) + self.store.threads()
     }
 }
 
-/// What a thread ended with. The kernel may tell a moment after it has gone from the list.
+/// The status with which a thread ended. The kernel may tell a moment after it has gone from the
+/// list.
 fn last_status(thread: &OwnedFd) -> Option<i32> {
     for _ in 0..TELLING_TRIES {
         match pidfd::end_of(thread) {

@@ -10,6 +10,7 @@ use super::{Engine, address_of, now, page_of, pages_in};
 use crate::machine::Probe;
 use crate::shared::{Counter, Latency};
 use crate::sys::reserve;
+use crate::sys::uffd::MESSAGES_MAX;
 
 /// A fault that was read and is not over.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,10 @@ pub(super) struct Arrival {
     pub(super) thread: u32,
     pub(super) since: Time,
 }
+
+/// The most faults that a frozen engine takes in. Threads that the kernel has no number for may
+/// have several each.
+const ARRIVED_MAX: usize = 16 << 10;
 
 /// The faults that are not over.
 #[derive(Default)]
@@ -33,7 +38,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether some faults are to be looked at again soon.
+    /// Returns true if some faults are to be looked at again soon.
     pub(super) fn has_again(&self) -> bool {
         !self.again.is_empty()
     }
@@ -60,9 +65,17 @@ impl Waiting {
         *self = Waiting::default();
     }
 
-    /// Every fault that is not over, and forgets that they were looked at.
+    /// Every fault that is not over, and forgets that they were looked at. From then on as many as
+    /// a frozen engine takes in need no memory.
     pub(super) fn requeue_all(&mut self) {
         self.arrived.extend(self.again.drain(..));
+        let more = ARRIVED_MAX.saturating_sub(self.arrived.len());
+        self.arrived.reserve(more);
+    }
+
+    /// Returns true if the faults of one more read need no memory.
+    pub(super) fn has_room(&self) -> bool {
+        self.arrived.len() + MESSAGES_MAX <= self.arrived.capacity()
     }
 
     /// A fault that was handed to the core; `None` if it is over.
@@ -232,9 +245,9 @@ impl Engine {
             Event::Failed(fault, Failure::PagerFailed) => self.end_for_fetch(address_of(fault.at)),
             Event::Failed(_, Failure::StoreFull) => self.end_for_store(false),
             Event::Failed(_, Failure::StoreFailed) => self.end_for_store(true),
-            Event::StoreFull => self.murmur("the swap store is full"),
+            Event::StoreFull => self.report_if_verbose("the swap store is full"),
             Event::Disowned { at, .. } => self.note_disowned(at),
-            Event::StoreFailed => self.murmur("the swap store fails to take pages"),
+            Event::StoreFailed => self.report_if_verbose("the swap store fails to take pages"),
             // One process has one space; whole processes are suspended by the supervisor.
             Event::Suspend { .. } | Event::Resume { .. } => {}
         }
@@ -308,6 +321,20 @@ mod tests {
             thread,
             since: Time(0),
         }
+    }
+
+    #[test]
+    fn a_frozen_engine_takes_faults_in_without_memory() {
+        let mut waiting = Waiting::default();
+        assert!(!waiting.has_room());
+        waiting.put_off(fault(7, 0x1000));
+        waiting.requeue_all();
+        let capacity = waiting.arrived.capacity();
+        while waiting.has_room() {
+            (0..MESSAGES_MAX).for_each(|_| waiting.arrive(fault(0, 0x2000)));
+        }
+        assert_eq!(waiting.arrived.capacity(), capacity);
+        assert!(waiting.arrived.len() + 2 * MESSAGES_MAX > ARRIVED_MAX);
     }
 
     #[test]

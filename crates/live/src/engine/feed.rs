@@ -26,9 +26,9 @@ use crate::sys::uffd::{Message, Messages, Progress, Stop, Uffd};
 
 /// Pages read and copied in one go at most.
 pub(super) const RUN_MAX: usize = 64;
-/// How long transfers may take to end.
+/// The longest time that transfers may take to end.
 const FILLING_NS_MAX: u64 = 20_000_000_000;
-/// How long a child may take for one change of its address space, ...
+/// The time that a child may take for one change of its address space, ...
 const CHANGE_NS_MAX: u64 = 10_000_000_000;
 /// ... and how often is looked.
 const CHANGE_PAUSE: Duration = Duration::from_micros(50);
@@ -38,14 +38,14 @@ struct Ward {
     uffd: Uffd,
     /// A page that it has and that is registered, and one to copy there in vain.
     witness: (usize, usize),
-    /// What it lacks, by where it wants it.
+    /// The contents it lacks, by where it wants it.
     lacking: BTreeMap<usize, Contents>,
     /// Its own children since.
     children: Vec<Ward>,
     messages: Messages,
 }
 
-/// How a copy ended.
+/// The way a copy ended.
 #[derive(PartialEq, Eq)]
 enum Served {
     /// Nothing more is to be done about these pages; or the child has changed its address space.
@@ -80,7 +80,9 @@ impl Engine {
             waiting.append(&mut ward.children);
             ward.let_go();
         }
-        self.murmur("a child that was forked by a system call of its own runs unmanaged");
+        self.report_if_verbose(
+            "a child that was forked by a system call of its own runs unmanaged",
+        );
     }
 
     /// Waits until no frame is being filled: what it holds before is not its page.

@@ -9,8 +9,9 @@
 //! that list when they thaw.
 //!
 //! # Invariants
-//! 1. While frozen, only `aside` and `held` change, by appending within their capacity; a page is
-//!    in `aside` before it can be present.
+//! 1. While frozen, only `aside`, `held` and the faults that have arrived change, by appending
+//!    within their capacity: a child would find the heap's lock taken. A page is in `aside` before
+//!    it can be present.
 //! 2. The child's record, and its share in every slot, exist before the fork. If there is none the
 //!    engine ends the program rather than let a child go without its pages.
 
@@ -30,17 +31,17 @@ use crate::sys::{PAGE, signal};
 
 const ASIDE_MAX: usize = 64 << 10;
 const HELD_MAX: usize = 4096;
-/// How long transfers may take to end.
+/// The longest time that transfers may take to end.
 const REST_NS_MAX: u64 = 20_000_000_000;
-/// How long a process may take to give up the half of its frames that its child will hold.
+/// The time that a process may take to give up the half of its frames that its child will hold.
 const HALVING_NS_MAX: u64 = 5_000_000_000;
 /// A fork takes no longer. One that does never happened.
 const FROZEN_NS_MAX: u64 = 30_000_000_000;
-/// What the C library aligns its heaps beyond the first to (glibc `malloc/arena.c`).
+/// The alignment of the C library's heaps beyond the first (glibc `malloc/arena.c`).
 const HEAP_BYTES: usize = 64 << 20;
 /// The most heads looked for in one range: more would be another allocator's.
 const HEADS_MAX: usize = 4096;
-/// How often one is tried to be brought back.
+/// The number of tries to bring one back.
 const HEAD_TRIES: u32 = 1000;
 
 /// The state of a fork.
@@ -75,7 +76,7 @@ impl Freeze {
         self.is_frozen
     }
 
-    /// Whether what is above the budget is shared with the other process of a fork.
+    /// Returns true if what is above the budget is shared with the other process of a fork.
     pub(super) fn is_excess_shared(&self) -> bool {
         self.is_excess_shared
     }
@@ -97,6 +98,11 @@ impl Freeze {
 }
 
 impl Engine {
+    /// Returns true if what one more read brings can be kept while frozen without taking memory.
+    fn has_room(&self) -> bool {
+        self.freeze.has_room() && self.waiting.has_room()
+    }
+
     /// Finds frames for the child, or gives up half of what may be used, ends all transfers, claims
     /// the child's record and freezes. Answers the record plus one.
     ///
@@ -171,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// Whether the page at `address` was there and was taken away.
+    /// Returns true if the page at `address` was there and was taken away.
     fn is_away(&self, address: usize) -> bool {
         let at = page_of(address);
         match self.vm.frame_at(self.space, at) {
@@ -184,7 +190,7 @@ impl Engine {
         for _ in 0..HEAD_TRIES {
             self.serve_aside(head);
             // Else another thread changes the address space at this moment.
-            if self.machine.pages().is_present(head).unwrap_or(true) || !self.freeze.has_room() {
+            if self.machine.pages().is_present(head).unwrap_or(true) || !self.has_room() {
                 return;
             }
             self.read_messages();
@@ -249,7 +255,7 @@ impl Engine {
 
     /// Serves all faults there are, aside.
     pub(super) fn serve_frozen(&mut self) {
-        if self.freeze.has_room() {
+        if self.has_room() {
             self.read_messages();
         }
         // Nothing may be freed here: the queue is walked, not emptied.
@@ -460,11 +466,11 @@ impl Engine {
 }
 
 impl Requests {
-    /// What ends a freeze, if it was asked for; everything else waits.
+    /// Takes the request that ends a freeze, if it was asked for; everything else waits.
     fn take_thaw(&self) -> Option<(Taken, Ask)> {
         self.take_if(|ask| matches!(ask, Ask::Thaw | Ask::Depart))
     }
 }
 
-/// How long a program thread waits for the engine to come to rest.
+/// The time for which a program thread waits for the engine to come to rest.
 pub const REST_LIMIT: Duration = Duration::from_nanos(REST_NS_MAX + 5_000_000_000);

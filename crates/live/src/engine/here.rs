@@ -22,9 +22,9 @@ use crate::sys::ring::Watch;
 /// Counters are shown after so many faults; the engine's own thread shows them at its turns.
 const FAULTS_A_SHOW: u64 = 64;
 
-/// What a faulting thread is told.
+/// The answer to a faulting thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum FaultOutcome {
     /// Touch again: the page is there, or will be soon.
     Touch,
     /// The page is on its way: wait for the store, and ask again with this.
@@ -42,7 +42,7 @@ pub struct Token {
 
 impl Engine {
     /// Serves a fault of the calling thread at `address`.
-    pub fn serve_here(&mut self, address: usize) -> Told {
+    pub fn serve_here(&mut self, address: usize) -> FaultOutcome {
         let at = page_of(address);
         self.now = now();
         let is_managed = self.managed.contains(address_of(at));
@@ -51,19 +51,19 @@ impl Engine {
                 self.serve_aside(address);
             }
             return if is_managed {
-                Told::Touch
+                FaultOutcome::Touch
             } else {
-                Told::Foreign
+                FaultOutcome::Foreign
             };
         }
         if !self.changes.is_settled() && !self.settle_changes() {
-            return Told::Touch;
+            return FaultOutcome::Touch;
         }
         if !is_managed {
             return if self.take_over_around(at) || self.machine.is_changing() {
-                Told::Touch
+                FaultOutcome::Touch
             } else {
-                Told::Foreign
+                FaultOutcome::Foreign
             };
         }
         if self.vm.transfers_pending() > 0 {
@@ -72,12 +72,12 @@ impl Engine {
         let frame = self.vm.frame_at(self.space, at);
         if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {
             self.look_at_mapped(at);
-            return Told::Touch;
+            return FaultOutcome::Touch;
         }
         self.serve_missing(address)
     }
 
-    /// Whether a fault that had to wait is over.
+    /// Returns true if a fault that had to wait is over.
     pub fn look_again(&mut self, token: Token) -> bool {
         self.now = now();
         if self.changes.is_settled() || self.settle_changes() {
@@ -87,7 +87,7 @@ impl Engine {
         self.waiting.since(token.waiter) != Some(token.since)
     }
 
-    fn serve_missing(&mut self, address: usize) -> Told {
+    fn serve_missing(&mut self, address: usize) -> FaultOutcome {
         let since = self.now;
         let arrival = Arrival {
             address,
@@ -118,21 +118,21 @@ impl Engine {
                 };
                 self.end_wait(arrival, Some(kind));
                 self.conclude();
-                Told::Touch
+                FaultOutcome::Touch
             }
             Resolution::Pending(_) => {
                 self.gauges.add(Counter::PageInFaults, 1);
                 self.conclude();
                 let is_over = self.waiting.since(waiter) != Some(since);
                 if is_over {
-                    Told::Touch
+                    FaultOutcome::Touch
                 } else {
-                    Told::Wait(Token { waiter, since })
+                    FaultOutcome::Wait(Token { waiter, since })
                 }
             }
             Resolution::Invalid => {
                 self.waiting.take(waiter);
-                Told::Foreign
+                FaultOutcome::Foreign
             }
         }
     }
@@ -156,7 +156,8 @@ impl Engine {
         file.map_or(-1, |file| file.as_raw_fd())
     }
 
-    /// How to see from outside that the store has finished something, where that is possible.
+    /// The watch by which one sees from outside that the store has finished something, where that
+    /// is possible.
     pub fn store_watch(&self) -> Option<Watch> {
         self.store.watch()
     }

@@ -13,15 +13,16 @@ use super::{Engine, address_of, now, page_of, pages_in, say};
 use crate::sys::PAGE;
 use crate::sys::uffd::{Progress, Stop};
 
-/// How long transfers may take to end. Pages that are on their way then are looked at again later.
+/// The longest time that transfers may take to end. Pages that are on their way then are looked at
+/// again later.
 const REST_NS_MAX: u64 = 5_000_000_000;
-/// How often at most what is locked is counted unasked.
+/// The shortest time between two counts of locked memory without a request.
 const COUNT_NS: u64 = 1_000_000_000;
 
-/// What is remembered of locks, but for where they are.
+/// The state of locks, but for where they are.
 #[derive(Default)]
 pub(super) struct Locks {
-    /// Whether it was said that more is locked than the budget holds.
+    /// True if the warning was given that more is locked than the budget holds.
     is_told: bool,
     next_count: Time,
 }
@@ -77,7 +78,7 @@ impl Engine {
         self.shared.frames_total() as usize * PAGE
     }
 
-    /// How many bytes of what is locked are in memory.
+    /// The number of bytes of locked memory that are in memory.
     fn count_locked(&mut self) -> usize {
         let mut resident = 0;
         let mut runs = std::mem::take(&mut self.adoption.runs);
@@ -174,8 +175,8 @@ impl Engine {
         true
     }
 
-    /// Where what belongs at `at` lies, if it is not there, and how many pages from there on can be
-    /// had at once.
+    /// Finds the contents that belong at `at`, if they lie elsewhere, and the number of pages from
+    /// there on that can be had at once.
     fn find_away(&mut self, at: usize, end: usize) -> Option<(usize, usize)> {
         let page = page_of(at);
         if let Some(frame) = self.vm.frame_at(self.space, page) {

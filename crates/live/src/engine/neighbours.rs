@@ -40,7 +40,7 @@ const LATEST: usize = 4;
 const LOOK_NS: u64 = 20_000_000;
 /// ... and so many times what the last one took.
 const LOOK_SHARE: u64 = 16;
-/// How often a look is tried again that a change of the address space has spoilt.
+/// The number of times that a look is tried again that a change of the address space has spoilt.
 const CATCH_UP_TRIES: u32 = 1000;
 
 /// The blank pages of a process.
@@ -50,12 +50,12 @@ pub(super) struct Neighbours {
     next_look: Time,
     /// The program's time at the last look: while that stands still, nothing is written.
     looked_at: u64,
-    /// Whether the program is about to end: what is touched from now on is found at once.
+    /// True if the program is about to end: what is touched from now on is found at once.
     is_ending: bool,
     runs: Runs,
 }
 
-/// What a look finds.
+/// The result of a look.
 struct Runs {
     blank: Vec<(usize, usize)>,
     written: Vec<(usize, usize)>,
@@ -83,7 +83,7 @@ impl Neighbours {
         }
     }
 
-    /// When to look next.
+    /// The time of the next look.
     pub(super) fn due(&self) -> Time {
         match self.blank.is_empty() {
             true => Time(u64::MAX),
@@ -126,7 +126,7 @@ impl Engine {
         }
     }
 
-    /// How large a block around `address` may be.
+    /// The most pages that a block around `address` may have.
     fn block_pages(&self, address: usize) -> u64 {
         let together = self.managed.collect_overlaps(address, address + 1);
         let pages = together
@@ -154,13 +154,13 @@ impl Engine {
         self.find_written_in(blank);
     }
 
-    /// Whether the page at `address` is blank.
+    /// Returns true if the page at `address` is blank.
     pub(super) fn is_blank(&self, address: usize) -> bool {
         let sampling = self.sampling.as_ref();
         sampling.is_some_and(|sampling| sampling.neighbours.blank.contains(address))
     }
 
-    /// Whether there is nothing at `at` that could be lost, in memory under management.
+    /// Returns true if there is nothing at `at` that could be lost, in memory under management.
     fn is_untouched(&self, at: VirtPage) -> bool {
         let address = address_of(at);
         let is_known = self.is_blank(address) || !self.vm.is_blank(self.space, at);

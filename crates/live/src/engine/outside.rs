@@ -25,7 +25,7 @@ const PAGES_MOST: usize = 4096;
 /// The pause before the next are tried, at first, and at most.
 const PAUSE_NS_LEAST: u64 = 20_000_000;
 const PAUSE_NS_MOST: u64 = 1_000_000_000;
-/// How long after the last page was disowned it is said how many there are, ...
+/// The time after the last disowned page at which it is said how many there are, ...
 const SAID_AFTER_NS: u64 = 1_000_000_000;
 /// ... and how long after the first at most.
 const SAID_BEFORE_NS: u64 = 5_000_000_000;
@@ -33,18 +33,18 @@ const SAID_BEFORE_NS: u64 = 5_000_000_000;
 /// The pages outside of the account.
 pub(super) struct Outside {
     pages: Ranges,
-    /// Where the next try begins.
+    /// The place where the next try begins.
     next: usize,
     due: Time,
     pause_ns: u64,
     pages_at_once: usize,
-    /// How many pages have come in here.
+    /// The number of pages that have come in here.
     added: u64,
     word: Word,
     has_told_of_kept: bool,
 }
 
-/// What has been said.
+/// The state of the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Word {
     Unneeded,
@@ -75,7 +75,7 @@ impl Outside {
         self.pages.contains(address)
     }
 
-    /// How many pages there are.
+    /// The number of pages.
     pub(super) fn len(&self) -> u64 {
         (self.pages.bytes() / PAGE) as u64
     }
@@ -85,7 +85,7 @@ impl Outside {
         (self.due, self.pause_ns) = (now, PAUSE_NS_LEAST);
     }
 
-    /// When there is something to do.
+    /// The time at which there is something to do.
     pub(super) fn due(&self) -> Time {
         let next = match self.pages.is_empty() {
             true => Time(u64::MAX),
@@ -195,8 +195,8 @@ impl Engine {
             .saturating_sub(self.budget.into())
             .min(outside);
         for (level, peak, count) in [
-            (Counter::Pinned, Counter::PinnedPeak, pinned),
-            (Counter::Disowned, Counter::DisownedPeak, over),
+            (Counter::PinnedPages, Counter::PinnedPagesPeak, pinned),
+            (Counter::OverBudgetPages, Counter::OverBudgetPagesPeak, over),
         ] {
             self.gauges.set(level, count);
             self.gauges.set(peak, self.gauges.get(peak).max(count));
@@ -211,8 +211,8 @@ impl Engine {
         self.outside.word = Word::Said;
         self.count_pinned();
         let (pages, over) = (
-            self.gauges.get(Counter::PinnedPeak),
-            self.gauges.get(Counter::DisownedPeak),
+            self.gauges.get(Counter::PinnedPagesPeak),
+            self.gauges.get(Counter::OverBudgetPagesPeak),
         );
         let whose = match u64::from(self.budget) < self.shared.frames_total() {
             true => "its share of `--memory`",

@@ -34,9 +34,9 @@ const SAMPLE_EVERY: u32 = 5;
 const DEAR_EVERY: u32 = 15;
 /// The engine moves when so many samples in a row came from the same other processor.
 const SAMPLES_AGREEING: u32 = 2;
-/// How long a thread waits awake for a page from the disk, in in-thread mode. Falling asleep and
-/// being woken takes 5 us, and much longer on a virtual machine whose processor halts meanwhile; a
-/// page comes from a fast disk in 40 to 100 us.
+/// The time for which a thread waits awake for a page from the disk, in in-thread mode. Falling
+/// asleep and being woken takes 5 us, and much longer on a virtual machine whose processor halts
+/// meanwhile; a page comes from a fast disk in 40 to 100 us.
 pub const AWAKE_NS: u64 = 150_000;
 /// A window is so many faults ...
 const WINDOW_FAULTS: u32 = 64;
@@ -44,7 +44,7 @@ const WINDOW_FAULTS: u32 = 64;
 const WINDOW_NS_MOST: u64 = WINDOW_FAULTS as u64 * 250_000;
 /// At least this part of those that were looked up must come from another processor.
 const AWAY_PART: u32 = 4;
-/// How long a series lasts at first ...
+/// The length of a series at first ...
 const SERIES_NS_LEAST: u64 = 16_000_000;
 /// ... which doubles up to this.
 const SERIES_NS_MOST: u64 = 256_000_000;
@@ -57,13 +57,13 @@ const PAUSE_NS_MOST: u64 = 1_000_000_000;
 /// With more threads than this nobody is confined: to look after them would take too long.
 const THREADS_MAX: usize = 64;
 
-/// Where the engine runs, and where faults come from.
+/// The processors on which the engine runs, and from which faults come.
 pub(super) struct Place {
     finder: Option<CpuFinder>,
     allowed: Option<CpuSet>,
     disk: Option<u32>,
     faults: u32,
-    /// Whose place is to be looked up.
+    /// The thread whose place is to be looked up.
     sample: Option<u32>,
     last_cpu: u32,
     agreeing: u32,
@@ -80,18 +80,18 @@ pub(super) struct Place {
 struct Count {
     since: Time,
     faults: u32,
-    /// How many were looked up.
+    /// The number that were looked up.
     samples: u32,
-    /// How many of those came from another processor than the engine's.
+    /// The number of those that came from another processor than the engine's.
     away: u32,
 }
 
 /// A time in which threads that fault are confined to one processor.
 struct Series {
     processor: u32,
-    /// What a fault took of the window before.
+    /// The time a fault took in the window before.
     free_ns: u64,
-    /// Who is confined, with what it could use before.
+    /// The confined threads, with what they could use before.
     confined: Vec<(u32, CpuSet)>,
     /// The threads there were at the beginning.
     threads: Vec<u32>,
@@ -178,12 +178,12 @@ impl Place {
         });
     }
 
-    /// Whether there is a series.
+    /// Returns true if there is a series.
     pub(super) fn is_confining(&self) -> bool {
         self.series.is_some()
     }
 
-    /// When the series ends, if there is one.
+    /// The end of the series, if there is one.
     pub(super) fn due(&self) -> Option<Time> {
         let end = self.count.since.after_ns(self.series_ns);
         self.series.is_some().then_some(end)

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
+use tidemark_core::counters::{Counters, Kind, Scope};
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_core::vm::Counters;
 
 use super::trouble::say;
 use super::{Engine, now};
@@ -43,7 +43,7 @@ impl Gauges {
 pub(super) struct Before {
     core: Counters,
     store: Tally,
-    unmovable: u64,
+    setbacks: u64,
     is_forked: bool,
 }
 
@@ -53,7 +53,7 @@ impl Before {
         Before {
             core: engine.vm.counters().clone(),
             store: engine.store.tally(),
-            unmovable: engine.unmovable(),
+            setbacks: engine.setbacks(),
             is_forked: true,
         }
     }
@@ -82,53 +82,26 @@ impl Engine {
     }
 
     fn copy_counters(&mut self) {
-        let (core, store) = (self.vm.counters(), self.store.tally());
         let past = &self.before;
-        let pairs = [
-            (Counter::PageIns, core.page_ins - past.core.page_ins),
-            (Counter::PageOuts, core.page_outs - past.core.page_outs),
-            (
-                Counter::PageInRequests,
-                core.page_in_requests - past.core.page_in_requests,
-            ),
-            (
-                Counter::PageOutRequests,
-                core.page_out_requests - past.core.page_out_requests,
-            ),
-            (
-                Counter::SoftFaults,
-                core.soft_faults - past.core.soft_faults,
-            ),
-            (Counter::ZeroFills, core.zero_fills - past.core.zero_fills),
-            (Counter::CowFaults, core.cow_faults - past.core.cow_faults),
+        let (core, store) = (self.vm.counters().since(&past.core), self.store.tally());
+        for counter in Counter::ALL {
+            if let (Kind::Sum, Some(count)) = (counter.kind(), core.get(counter)) {
+                self.gauges.set(counter, count);
+            }
+        }
+        let (read, written) = (
+            store.read - past.store.read,
+            store.written - past.store.written,
+        );
+        for (counter, count) in [
             (Counter::FramesBudget, u64::from(self.budget)),
-            (
-                Counter::CleanDrops,
-                core.clean_drops - past.core.clean_drops,
-            ),
-            (Counter::ZeroPages, core.zero_drops - past.core.zero_drops),
             (Counter::ManagedBytes, self.managed.bytes() as u64),
             (Counter::ManagedRegions, self.managed.len() as u64),
-            (Counter::AheadUsed, core.ahead_used - past.core.ahead_used),
-            (
-                Counter::AheadWasted,
-                core.ahead_wasted - past.core.ahead_wasted,
-            ),
-            (
-                Counter::BytesRead,
-                (store.read - past.store.read) * PAGE_BYTES,
-            ),
-            (
-                Counter::BytesWritten,
-                (store.written - past.store.written) * PAGE_BYTES,
-            ),
-            (Counter::Refusals, core.refusals - past.core.refusals),
-            (Counter::Adopted, core.adoptions - past.core.adoptions),
-            (Counter::StoreErrors, core.failures - past.core.failures),
+            (Counter::BytesRead, read * PAGE_BYTES),
+            (Counter::BytesWritten, written * PAGE_BYTES),
             (Counter::StoresUnderWay, u64::from(self.vm.laundry())),
-            (Counter::Unmovable, self.unmovable() - past.unmovable),
-        ];
-        for (counter, count) in pairs {
+            (Counter::Setbacks, self.setbacks() - past.setbacks),
+        ] {
             self.gauges.set(counter, count);
         }
         let stored = store.zeros_stored - past.store.zeros_stored;
@@ -165,7 +138,7 @@ impl Engine {
         bytes
     }
 
-    fn unmovable(&self) -> u64 {
+    fn setbacks(&self) -> u64 {
         self.machine.tally().busy + self.machine.tally().disowned
     }
 
@@ -192,7 +165,7 @@ impl Engine {
         self.tell_setbacks(true);
         self.tell_of_pins();
         self.tell_of_kept();
-        self.murmur("ends");
+        self.report_if_verbose("ends");
     }
 
     /// Says what went wrong with a policy from a file: nothing else would show it.
@@ -207,7 +180,8 @@ impl Engine {
     fn write_counters(&self, path: &std::path::Path) {
         use rustix::fs::{Mode, OFlags};
         let mut text = String::new();
-        for counter in Counter::ALL {
+        let counted = |counter: &Counter| counter.scope() != Scope::World;
+        for counter in Counter::ALL.into_iter().filter(counted) {
             // Writing to a string can't fail.
             let _ = writeln!(text, "{} {}", counter.name(), self.gauges.get(counter));
         }

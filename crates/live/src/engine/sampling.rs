@@ -30,8 +30,8 @@ use crate::sys::{memory, thread};
 
 /// Pages moved out in one turn at most, so that faults never wait long.
 const PAGES_A_TURN: usize = 2048;
-/// What there is is published this often, however long a window lasts: a recording that is killed
-/// has it.
+/// The interval at which new entries are published, however long a window lasts: a recording that
+/// is killed has it.
 const PUBLISHED_EVERY_NS: u64 = 250_000_000;
 /// The engine sleeps no shorter than this while it waits for the end of a window.
 const PAUSE_NS_LEAST: u64 = 200_000;
@@ -41,7 +41,7 @@ pub(super) const STORE: u8 = 4;
 /// The rights of managed memory: it may be read and written.
 const RIGHTS: u32 = 3;
 
-/// What is known of the window at hand.
+/// The state of the window at hand.
 pub(super) struct Sampling {
     log: LogWriter,
     windows: Windows,
@@ -55,20 +55,20 @@ pub(super) struct Sampling {
     own_ns: u64,
     /// The latest time told: clocks of several threads are not read at one moment.
     time: u64,
-    /// Whether that was in this turn: to ask takes two system calls.
+    /// True if that was in this turn: to ask takes two system calls.
     is_told: bool,
     /// The frames of pages touched in this window. Some may hold another page by now.
     touched: Vec<FrameId>,
     /// Those of the last window that have not been moved out yet.
     leaving: Vec<FrameId>,
-    /// Whether something has been logged since it was last published, ...
+    /// True if something has been logged since it was last published, ...
     has_news: bool,
     /// ... and when that was.
     published_ns: u64,
     /// The program's threads beside the first, each with its number in the log.
     threads: Vec<(u32, u32)>,
     threads_seen: u32,
-    /// How many processors may run the program at a time.
+    /// The number of processors that may run the program at the same time.
     processors: u64,
     pub(super) neighbours: Neighbours,
 }
@@ -279,7 +279,7 @@ impl Engine {
         sampling.pace.note_moved(moved, moving_ns);
     }
 
-    /// How long there is nothing to sample, unless something happens.
+    /// The time for which there is nothing to sample, unless something happens.
     pub(super) fn sampling_pause_ns(&mut self) -> u64 {
         let Some(sampling) = &mut self.sampling else {
             return u64::MAX;
@@ -419,8 +419,8 @@ fn time_ns(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Whether a thread is the program's: the engine's own are known by their control blocks, the
-/// kernel's have none.
+/// Returns true if a thread is the program's: the engine's own are known by their control blocks,
+/// the kernel's have none.
 fn is_of_program(id: u32) -> bool {
     let block = thread::robust_list_head(id);
     block.is_some_and(|block| !memory::overlaps_own(block, block + 1))

@@ -32,38 +32,38 @@ use crate::sys::{Errno, files};
 const DEFAULT_POLICY: &str = "tidemark";
 const DEFAULT_SWAP_BYTES: u64 = 4 << 30;
 
-/// What the environment says. See [`control`] for the variables.
+/// The settings from the environment. See [`control`] for the variables.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The supervisor's socket; `None`: this engine is alone.
     pub control: Option<PathBuf>,
     /// The budget of the whole run.
     pub memory_bytes: u64,
-    /// Where to make a swap file, without a supervisor.
+    /// The folder in which to make a swap file, without a supervisor.
     pub swap_path: PathBuf,
     /// Its size.
     pub swap_bytes: u64,
     /// The policy's name.
     pub policy: String,
-    /// Whether faults are served by the threads that meet them.
+    /// True if faults are served by the threads that meet them.
     pub is_in_thread: bool,
-    /// Whether the program waits at each fault until all that follows from it is over.
+    /// True if the program waits at each fault until all that follows from it is over.
     pub is_in_step: bool,
-    /// Whether pages are stored in compressed memory first.
+    /// True if pages are stored in compressed memory first.
     pub is_compressed: bool,
     /// Faults to inject into the store.
     pub faults: FaultPlan,
-    /// Where decisions are logged, without a supervisor.
+    /// The file to which decisions are logged, without a supervisor.
     pub decisions: Option<PathBuf>,
-    /// Where counters are written at the end.
+    /// The file to which counters are written at the end.
     pub counters: Option<PathBuf>,
     /// The lengths of windows, if references are to be recorded.
     pub windows: Option<Windows>,
-    /// Whether to say what happens.
+    /// True if events are reported.
     pub is_verbose: bool,
     /// The program's short name.
     pub name: String,
-    /// How to find a thread's processor.
+    /// The finder of a thread's processor.
     pub cpu_finder: Option<CpuFinder>,
 }
 
@@ -233,7 +233,7 @@ fn find_policy(name: &str) -> Option<&'static Description> {
     tidemark_plugin::keep(name, bytes).ok()
 }
 
-/// What an engine is given to work with.
+/// The resources that an engine is given.
 struct Lent {
     shared: Arc<Shared>,
     record: ProcessIndex,
@@ -315,7 +315,7 @@ impl Engine {
             asking: Default::default(),
             setup,
         };
-        engine.murmur("is managed");
+        engine.report_if_verbose("is managed");
         Ok(Some(engine))
     }
 

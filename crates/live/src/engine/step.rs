@@ -29,7 +29,7 @@ use crate::shared::Counter;
 /// Smaller mappings are left alone in step. The filter that the lab takes for traces leaves out
 /// the same ones.
 pub const MAPPED_BYTES_LEAST: usize = 4 << 20;
-/// How long the store may take for what it was asked last.
+/// The time that the store may take for the last request.
 const ANSWER_NS_MAX: u64 = 60_000_000_000;
 
 /// An engine in step: no reply is taken before its turn.

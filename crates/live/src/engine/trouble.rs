@@ -1,4 +1,4 @@
-//! What can go wrong, and how the engine says so: one line on the program's standard error.
+//! The failures that can occur, and their messages: one line on the program's standard error.
 
 use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,23 +12,23 @@ use crate::store::{Cause, Failure};
 use crate::sys::uffd::{Features, OpenError};
 use crate::sys::{Errno, signal};
 
-/// Why the engine can't start, or can't go on.
+/// The reason why the engine can't start, or can't go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Trouble {
     /// The machine can't be had.
     Machine(StartError),
     /// A system call that must work did not.
     Call {
-        /// What was to be done.
+        /// The attempted operation.
         what: &'static str,
-        /// What the kernel answered.
+        /// The kernel's error.
         error: Errno,
     },
     /// The supervisor could not be reached.
     NoSupervisor {
-        /// What happened.
+        /// The cause.
         what: String,
-        /// Whether it is no more.
+        /// True if the supervisor is gone.
         is_gone: bool,
     },
     /// The supervisor is another user's.
@@ -157,8 +157,8 @@ impl Engine {
         signal::end_process()
     }
 
-    /// Says something if the program asked for it.
-    pub(super) fn murmur(&self, what: &str) {
+    /// Reports something on standard error if that was asked for.
+    pub(super) fn report_if_verbose(&self, what: &str) {
         if self.setup.is_verbose {
             say(&format!("{} ({}): {what}", self.setup.name, pid()));
         }

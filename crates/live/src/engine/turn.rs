@@ -25,9 +25,9 @@ pub(super) const RETRY_NS: u64 = 200_000;
 const RETRIES_A_DOUBLING: u32 = 16;
 /// ... and so often at most.
 const RETRY_DOUBLINGS_MAX: u32 = 6;
-/// What is said to have failed when the store can't tell what it has done.
+/// The operation named as failed when the store can't tell what it has done.
 pub(super) const REAPING: &str = "collecting finished transfers";
-/// How soon the store is looked at in in-thread mode.
+/// The interval at which the store is looked at in in-thread mode.
 const STORE_NS: u64 = 1_000_000;
 /// Decisions are written when so many bytes have come together, or when there is nothing else to
 /// do.
@@ -54,8 +54,8 @@ impl Engine {
         pause_ns.min(self.see_off())
     }
 
-    /// What to watch awake for [`AWAKE_NS`](super::AWAKE_NS), before anything is slept on: where
-    /// one thread waits beside the engine for a page from the disk, nobody else needs the
+    /// The watch to wait on awake for [`AWAKE_NS`](super::AWAKE_NS), before anything is slept on:
+    /// where one thread waits beside the engine for a page from the disk, nobody else needs the
     /// processor.
     pub fn watched(&self) -> Option<Watch> {
         let is_sure = self.place.is_confining() && self.vm.faults_pending() == 1;
@@ -63,7 +63,7 @@ impl Engine {
         watch.filter(|_| !self.setup.is_in_thread && !self.freeze.is_frozen())
     }
 
-    /// What to sleep on.
+    /// The files or the store to sleep on.
     pub fn wakers(&mut self) -> Wakers {
         // In in-thread mode program threads look after the store.
         let has_store = !self.setup.is_in_thread;
@@ -141,7 +141,7 @@ impl Engine {
         self.place.follow(&self.managed, self.now, &mut self.gauges);
         self.tell_confinement();
         self.publish();
-        self.speak_up();
+        self.send_reports();
         let end = now();
         self.gauges.add(Counter::EngineNs, end.since_ns(began));
         self.pause(end)
@@ -246,7 +246,7 @@ impl Engine {
         }
     }
 
-    /// How soon what was refused is tried again.
+    /// The time after which a refused call is tried again.
     pub(super) fn retry_ns(&self) -> u64 {
         let doublings = self.turns_in_vain / RETRIES_A_DOUBLING;
         RETRY_NS << doublings.min(RETRY_DOUBLINGS_MAX)
@@ -307,7 +307,7 @@ impl Driver for Engine {
     }
 }
 
-/// What an engine sleeps on.
+/// The wait of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wakers {
     /// The store, which listens to all else. One call waits, and takes in what has finished; to
@@ -317,12 +317,12 @@ pub enum Wakers {
     Files {
         /// The store, unless others look after it.
         store: Option<RawFd>,
-        /// What else there is.
+        /// The other files.
         others: [Option<RawFd>; LISTENED_MAX],
     },
 }
 
-/// Why a sleep ended. The other reasons are found by looking.
+/// The reason for which a sleep ended. The other reasons are found by looking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Woken {
     by_store: bool,

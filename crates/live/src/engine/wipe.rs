@@ -36,7 +36,7 @@ impl Engine {
         self.wiped.remove(start, end);
     }
 
-    /// What of a range is wiped in children, relative to its start.
+    /// The parts of a range that are wiped in children, relative to its start.
     pub(super) fn wiped_parts(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
         let parts = self.wiped.collect_overlaps(start, end).into_iter();
         parts

@@ -20,22 +20,23 @@ use crate::sys::pool::ZEROS_MAX;
 use crate::sys::uffd::{Progress, Stop};
 use crate::sys::{PAGE, reserve};
 
-/// How often a page that the kernel is working on is tried again at once.
+/// The number of times that a page that the kernel is working on is tried again at once.
 const TRIES_AT_ONCE: u32 = 16;
-/// How often, and after what pauses, a page is tried again in step that the kernel holds.
+/// The number of times, and the pauses after which, a page is tried again in step that the kernel
+/// holds.
 const TRIES_IN_STEP: u32 = 4000;
 const PAUSE_IN_STEP: Duration = Duration::from_micros(50);
-/// How often that is halved at most.
+/// The most times that it is halved.
 const WAITS_HALVED_MAX: u32 = 12;
-/// How often a page that is to be dropped is tried again at once (another process may be sharing it
-/// just then), ...
+/// The number of times that a page that is to be dropped is tried again at once (another process
+/// may be sharing it just then), ...
 const TRIES_TO_DROP_AT_ONCE: u32 = 64;
 /// ... and how often after pauses: the kernel may hold it. Half as often for each page in a row
 /// that this does not help with.
 const TRIES_TO_DROP: u32 = 4000;
 const PAUSE_TO_DROP: Duration = Duration::from_micros(50);
-/// How often an enter is tried again over time where nothing is registered. A message about the
-/// range, which is on its way, ends it sooner.
+/// The number of times that an enter is tried again over time where nothing is registered. A
+/// message about the range, which is on its way, ends it sooner.
 const TRIES_ABSENT_MAX: u16 = 200;
 
 impl LiveMachine {
@@ -228,8 +229,8 @@ impl LiveMachine {
         }
     }
 
-    /// Whether a page that was refused because of another at its destination has left `from` all
-    /// the same: then the other is itself.
+    /// Returns true if a page that was refused because of another at its destination has left
+    /// `from` all the same: then the other is itself.
     fn has_left(&mut self, from: usize) -> bool {
         let has_left = self.pages.is_hole(from);
         let has_left = has_left.expect("the kernel tells of this process's own pages");
@@ -459,8 +460,8 @@ impl LiveMachine {
         }
     }
 
-    /// How many frames from the first on have addresses and slots that both follow each other,
-    /// and, if they are to be moved in, pages to move. A held frame stands alone.
+    /// The number of frames, from the first on, whose addresses and slots both follow each other,
+    /// and that, if they are to be moved in, have pages to move. A held frame stands alone.
     fn run_of_both(&self, queue: &[FrameId]) -> usize {
         let first = queue[0];
         let start = self.slots[first.index()];
@@ -482,7 +483,7 @@ impl LiveMachine {
         self.slots[frame.index()].is_held
     }
 
-    /// How many frames from the first on are holes at addresses that follow each other.
+    /// The number of frames, from the first on, that are holes at addresses that follow each other.
     fn run_of_holes(&self, queue: &[FrameId]) -> usize {
         let start: VirtPage = self.slots[queue[0].index()].at;
         let follows = |(count, frame): &(u64, &FrameId)| {

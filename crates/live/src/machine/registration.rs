@@ -9,8 +9,8 @@ use crate::sys::uffd::{Mode, Uffd};
 use crate::sys::{Errno, PAGE};
 
 impl LiveMachine {
-    /// Whether the program is in the midst of a change of its address space: mappings may look
-    /// changed already whose message has not come yet.
+    /// Returns true if the program is in the midst of a change of its address space: mappings may
+    /// look changed already whose message has not come yet.
     pub fn is_changing(&self) -> bool {
         let (present, source) = (self.witness.start(), self.pool.zeros());
         self.program.is_changing(present, source)
@@ -33,7 +33,7 @@ impl LiveMachine {
         Ok(self.count_registered(at, pages))
     }
 
-    /// Whether all of a range is registered. `None`: the address space is changing.
+    /// Returns `Some(true)` if all of a range is registered. `None`: the address space is changing.
     pub fn is_registered(&self, at: VirtPage, pages: u64) -> Option<bool> {
         if self.count_registered(at, pages) == pages {
             return Some(true);
@@ -53,7 +53,7 @@ impl LiveMachine {
         }
     }
 
-    /// How many pages from `at` on are registered and in one mapping; at most `most`.
+    /// The number of pages from `at` on that are registered and in one mapping; at most `most`.
     fn registered_run(&self, at: VirtPage, most: u64) -> u64 {
         let is_registered = |pages: u64| {
             let bytes = pages as usize * PAGE;

@@ -1,4 +1,4 @@
-//! Which slots of the swap store a process uses: a bitmap, and another of its parts.
+//! The slots of the swap store that a process uses: a bitmap, and another of its parts.
 //!
 //! The bitmap is as large as the store, and most processes use little of it: who looks for the
 //! slots of a process looks at the parts that have had one.
@@ -6,10 +6,10 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-/// How many words of the bitmap of slots a part has.
+/// The number of words of the bitmap of slots a part has.
 pub(super) const PART_WORDS: usize = 512;
 
-/// Which slots a process uses.
+/// The slots of the swap store that a process uses.
 #[derive(Clone, Copy)]
 pub(crate) struct Owned<'a> {
     /// A bit for each part of the words that has had a slot.
@@ -52,7 +52,7 @@ impl<'a> Owned<'a> {
     }
 }
 
-/// How many words a process's parts and slots have.
+/// The number of words a process's parts and slots have.
 pub(super) fn owned_words(slots: usize) -> (usize, usize) {
     let words = slots.div_ceil(64);
     (words.div_ceil(PART_WORDS).div_ceil(64), words)

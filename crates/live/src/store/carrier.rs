@@ -1,4 +1,4 @@
-//! What carries the bytes of transfers.
+//! The carrier of the bytes of transfers.
 
 use super::{Means, UNDER_WAY_MAX, WORKERS};
 use crate::sys::Errno;
@@ -16,7 +16,7 @@ pub(super) enum Carrier {
 }
 
 impl Carrier {
-    /// What there is of it before the first transfer. Rings for one thread are made when they are
+    /// The carrier before the first transfer. Rings for one thread are made when they are
     /// needed: a child that executes another program at once needs none.
     pub(super) fn at_first(means: Means) -> Result<Carrier, Errno> {
         match means {

@@ -27,21 +27,21 @@ use crate::sys::{Errno, PAGE};
 
 /// The largest a compressed page may be: of what is larger little would be gained.
 const BYTES_MAX: usize = PAGE - PAGE / 4;
-/// What LZ4 may need at most for one page.
+/// The most that LZ4 may need for one page.
 const SCRATCH_BYTES: usize = SUM_BYTES + lz4_flex::block::get_maximum_output_size(PAGE);
 /// Compressed bytes stand behind their XXH3 sum.
 const SUM_BYTES: usize = size_of::<u64>();
-/// How many rooms that nothing lies in keep their memory, which counts as in use.
+/// The number of rooms that nothing lies in and that keep their memory, which counts as in use.
 const ROOMS_SPARE: u32 = 4;
-/// How many segments are written at one time.
+/// The number of segments written at one time.
 const WRITES_MAX: u32 = 8;
-/// How many segments are read at one time; others wait for single pages.
+/// The number of segments read at one time; others wait for single pages.
 const READS_MAX: u32 = 8;
-/// How many rooms there are beyond what the log may have, for segments that are read.
+/// The number of rooms beyond what the log may have, for segments that are read.
 const ROOMS_BEYOND: u32 = 64;
 /// The blocks that a compressed page can lie in.
 const BLOCKS_MAX: usize = 2;
-/// How many pages can be read by themselves at one time.
+/// The number of pages that can be read by themselves at one time.
 const SINGLES_MAX: usize = 64;
 /// The least that a segment must have brought, in pages, for others to be read whole.
 const WORTH_PAGES: u32 = 3;
@@ -52,7 +52,7 @@ const READS_TRIED: u32 = 32;
 const SEGMENT: usize = SEGMENT_BYTES as usize;
 const BLOCKS: usize = SEGMENT_PAGES as usize;
 
-/// What compressed memory has done so far, in pages.
+/// The work that compressed memory has done so far, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
     /// Compressed and put into memory.
@@ -77,12 +77,12 @@ pub struct Tally {
 pub struct Compressed {
     log: SegmentLog<Table<u64>>,
     division: Division,
-    /// How many rooms there is memory for that no frame has.
+    /// The number of rooms for which there is memory that no frame has.
     rooms_allowed: u32,
     area: Mapping,
-    /// How many rooms of the area have been opened.
+    /// The number of rooms of the area that have been opened.
     rooms_opened: u32,
-    /// Which of them have memory, and how many those are.
+    /// Those of them that have memory, and their number.
     is_backed: Vec<bool>,
     rooms_backed: u32,
     rooms_backed_peak: u32,
@@ -94,7 +94,7 @@ pub struct Compressed {
     is_loaded: Vec<bool>,
     /// Pages that wait for a segment: with the transfer that they are of.
     waiting: Vec<(SegmentId, Waiter)>,
-    /// Where single pages are read to, and which places are not in use.
+    /// The memory that single pages are read to, and the places there not in use.
     singles: Mapping,
     singles_unused: Vec<u8>,
     writes: u32,
@@ -114,7 +114,7 @@ pub(super) struct Waiter {
     pub(super) slot: SlotId,
 }
 
-/// What is to be done to have a page.
+/// The way to have a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     /// It is in memory, at this place.
@@ -160,7 +160,7 @@ impl Compressed {
         })
     }
 
-    /// How much memory compressed pages have, in pages.
+    /// The memory that compressed pages have, in pages.
     pub fn pages_held(&self) -> u32 {
         self.rooms_backed * SEGMENT_PAGES
     }
@@ -170,12 +170,12 @@ impl Compressed {
         self.rooms_backed_peak * SEGMENT_PAGES
     }
 
-    /// Where compressed pages lie: the first address, and the one past the last.
+    /// The range of compressed pages: the first address, and the one past the last.
     pub fn range(&self) -> (usize, usize) {
         (self.area.start(), self.area.start() + self.area.bytes())
     }
 
-    /// What was done so far.
+    /// The work done so far.
     pub fn tally(&self) -> Tally {
         self.tally
     }
@@ -190,7 +190,8 @@ impl Compressed {
         self.rooms_allowed = pages / SEGMENT_PAGES;
     }
 
-    /// How many rooms may be in use. Those that are backed and not in use have their memory.
+    /// The number of rooms that may be in use. Those that are backed and not in use have their
+    /// memory.
     fn rooms_max(&self) -> u32 {
         let spare = self.rooms_backed - self.log.rooms().min(self.rooms_backed);
         self.rooms_allowed
@@ -198,7 +199,7 @@ impl Compressed {
             .min(self.rooms_most)
     }
 
-    /// Whether the page of `slot` is compressed, in memory or on disk.
+    /// Returns true if the page of `slot` is compressed, in memory or on disk.
     pub fn has(&self, slot: SlotId) -> bool {
         self.log.find(slot).is_some()
     }
@@ -271,8 +272,8 @@ impl Compressed {
         Way::Segment(segment, room, bytes)
     }
 
-    /// Whether a segment is better read whole than for one page: it is live for the most part, and
-    /// those that were read whole of late have brought what was wanted soon.
+    /// Returns true if a segment is better read whole than for one page: it is live for the most
+    /// part, and those that were read whole of late have brought what was wanted soon.
     fn is_worth_reading(&mut self, segment: SegmentId) -> bool {
         let has_room = self.log.rooms() < self.rooms_max() && self.reads < READS_MAX;
         if !has_room || self.log.sixteenths_live(segment) < 4 {
@@ -340,7 +341,7 @@ impl Compressed {
         Ok(())
     }
 
-    /// Where the page of `slot` lies, if it is in the log.
+    /// Finds the page of `slot`, if it is in the log.
     pub(super) fn find(&self, slot: SlotId) -> Option<Found> {
         self.log.find(slot)
     }

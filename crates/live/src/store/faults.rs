@@ -2,7 +2,7 @@
 
 use tidemark_core::pager::Direction;
 
-/// Which transfers are to go wrong. Counts from one, in the order in which calls finish.
+/// The transfers that are to go wrong. Counts from one, in the order in which calls finish.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct FaultPlan {
     rules: Vec<Rule>,
@@ -22,7 +22,7 @@ enum Rule {
     Again(u64),
 }
 
-/// What goes wrong with one call.
+/// The failure of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Injected {
     /// Nothing.

@@ -12,31 +12,38 @@ use crate::sys::Errno;
 pub struct SwapFile {
     /// The file.
     pub fd: OwnedFd,
-    /// Whether it bypasses the host's page cache. Where not (tmpfs on old kernels), its pages
+    /// True if it bypasses the host's page cache. Where not (tmpfs on old kernels), its pages
     /// take up memory of the host besides.
     pub is_direct: bool,
-    /// Whether its blocks are reserved, so that a write can't find the disk full.
+    /// True if its blocks are reserved, so that a write can't find the disk full.
     pub is_reserved: bool,
 }
 
 /// Makes a file without a name of `bytes` bytes in `directory`, mode 0600.
 pub fn create(directory: &Path, bytes: u64) -> Result<SwapFile, Errno> {
-    let mode = Mode::RUSR | Mode::WUSR;
-    let base = OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
-    let nameless = base | OFlags::TMPFILE;
-    let direct = rustix::fs::open(directory, nameless | OFlags::DIRECT, mode);
-    let (fd, is_direct) = match direct {
-        Ok(fd) => (fd, true),
-        Err(Errno::INVAL) => (rustix::fs::open(directory, nameless, mode)?, false),
-        Err(Errno::OPNOTSUPP | Errno::ISDIR) => create_and_unlink(directory, base, mode)?,
-        Err(error) => return Err(error),
-    };
+    let (fd, is_direct) = open(directory)?;
     let is_reserved = reserve(&fd, bytes)?;
     Ok(SwapFile {
         fd,
         is_direct,
         is_reserved,
     })
+}
+
+/// Opens a new, empty file without a name in `directory`, mode 0600, and reports whether it
+/// bypasses the host's page cache, as it does if the file system can.
+pub fn open(directory: &Path) -> Result<(OwnedFd, bool), Errno> {
+    let mode = Mode::RUSR | Mode::WUSR;
+    let base = OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
+    let nameless = base | OFlags::TMPFILE;
+    match rustix::fs::open(directory, nameless | OFlags::DIRECT, mode) {
+        Ok(fd) => Ok((fd, true)),
+        Err(Errno::INVAL) => Ok((rustix::fs::open(directory, nameless, mode)?, false)),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
+            create_and_unlink(directory, base, mode)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// For file systems that know no files without names.
@@ -57,8 +64,8 @@ fn create_and_unlink(directory: &Path, base: OFlags, mode: Mode) -> Result<(Owne
     Ok(opened)
 }
 
-/// Gives the file its size, and its blocks if the file system can.
-fn reserve(fd: impl AsFd, bytes: u64) -> Result<bool, Errno> {
+/// Gives a file its size, and its blocks if the file system can; reports whether it could.
+pub fn reserve(fd: impl AsFd, bytes: u64) -> Result<bool, Errno> {
     match rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, bytes) {
         Ok(()) => Ok(true),
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => {

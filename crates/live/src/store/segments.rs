@@ -24,13 +24,13 @@ impl SwapStore {
         self.compressed.as_ref()
     }
 
-    /// Whether the page of `slot` can be had without the disk.
+    /// Returns true if the page of `slot` can be had without the disk.
     pub fn is_near(&self, slot: SlotId) -> bool {
         let compressed = self.compressed.as_ref();
         compressed.is_some_and(|it| it.find(slot).is_some_and(|found| found.room.is_some()))
     }
 
-    /// How much memory compressed pages have, in pages.
+    /// The memory that compressed pages have, in pages.
     pub fn pages_held(&self) -> u32 {
         self.compressed.as_ref().map_or(0, Compressed::pages_held)
     }

@@ -98,7 +98,7 @@ pub fn take_all(socket: RawFd) -> Result<(), Errno> {
     Ok(())
 }
 
-/// How many files a process may have open at one time.
+/// The number of files a process may have open at one time.
 pub fn limit() -> u64 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current.unwrap_or(u64::MAX)

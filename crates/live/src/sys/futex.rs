@@ -7,7 +7,7 @@ use rustix::thread::futex::{self, ClockId, Flags, Timespec, Wait, WaitFlags, Wai
 
 use super::Errno;
 
-/// How a wait ended.
+/// The way a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waited {
     /// Woken, or interrupted: look at the word again.

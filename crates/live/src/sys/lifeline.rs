@@ -20,7 +20,7 @@ const WAITERS: u32 = 0x8000_0000;
 const THREAD: u32 = 0x3fff_ffff;
 
 const WORDS: usize = 8;
-/// Which word of the lock the kernel's list goes through, in a list of our own.
+/// The word of the lock that the kernel's list goes through, in a list of our own.
 const NEXT: usize = 4;
 
 /// A lock that one thread holds for as long as it lives.
@@ -62,12 +62,12 @@ impl Lifeline {
         is_held
     }
 
-    /// Whether the thread that held it has ended, or is about to.
+    /// Returns true if the thread that held it has ended, or is about to.
     pub fn is_cut(&self) -> bool {
         self.word().load(Ordering::Acquire) & OWNER_DIED != 0
     }
 
-    /// What changes when it is cut. It can be waited on as memory that processes share.
+    /// The word that changes when it is cut. It can be waited on as memory that processes share.
     pub fn word(&self) -> &AtomicU32 {
         // SAFETY: the first four bytes of the lock, aligned for it; all access is atomic.
         unsafe { AtomicU32::from_ptr(self.lock.as_ptr().cast_mut().cast()) }

@@ -1,4 +1,4 @@
-//! What is mapped in this process.
+//! The mappings of this process.
 //!
 //! `/proc/self/maps` is read whole, through one buffer of own memory, because the list can change
 //! between two reads.
@@ -17,7 +17,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 const NAME_BYTES: usize = 64;
 const QUERY: Opcode = opcode::read_write::<raw::procmap_query>(b'f', 17);
 
-/// What a mapping is, as far as its name tells.
+/// The kind of a mapping, as far as its name tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// No name: anonymous.
@@ -41,15 +41,15 @@ pub struct Area {
     pub start: usize,
     /// Just past the last address.
     pub end: usize,
-    /// Whether it may be read.
+    /// True if it may be read.
     pub is_readable: bool,
-    /// Whether it may be written.
+    /// True if it may be written.
     pub is_writable: bool,
-    /// Whether it may be executed.
+    /// True if it may be executed.
     pub is_executable: bool,
-    /// Whether changes are seen by others.
+    /// True if changes are seen by others.
     pub is_shared: bool,
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
 }
 

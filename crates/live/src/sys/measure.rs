@@ -1,4 +1,4 @@
-//! What the primitives cost on this host: each measurement gives its samples in nanoseconds.
+//! The cost of the primitives on this host: each measurement gives its samples in nanoseconds.
 //!
 //! Pages are served by moving them out of a pool, as the engine does for soft faults.
 
@@ -14,7 +14,7 @@ use super::{Errno, PAGE, socket, thread};
 
 use tidemark_core::id::FrameId;
 
-/// Where the thread that serves faults runs.
+/// The processor of the thread that serves faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
     /// On the processor of the thread that faults.
@@ -23,7 +23,7 @@ pub enum Placement {
     OtherProcessor,
 }
 
-/// How pages are touched.
+/// The way pages are touched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touch {
     /// Read.
@@ -33,7 +33,7 @@ pub enum Touch {
     Write,
 }
 
-/// Why a measurement could not be made.
+/// The reason for which a measurement could not be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
     /// The userfaultfd can't be had.
@@ -58,8 +58,8 @@ impl From<Errno> for Failure {
     }
 }
 
-/// How long children that have ended, and theirs that they waited for, ran in user mode and in
-/// all, in nanoseconds. How the one divides the other may have been sampled, once in some
+/// The time for which children that have ended, and theirs that they waited for, ran in user mode
+/// and in all, in nanoseconds. How the one divides the other may have been sampled, once in some
 /// milliseconds.
 pub fn children_ns() -> (u64, u64) {
     // SAFETY: a `rusage` of zeros is a valid one.
@@ -206,7 +206,7 @@ impl Setting {
     }
 }
 
-/// What the signal handler serves faults from.
+/// The state from which the signal handler serves faults.
 struct Served {
     uffd: AtomicI32,
     /// From a page's address to that of its frame in the pool.
@@ -286,17 +286,10 @@ extern "C" fn on_bus_error(
 mod tests {
     use super::*;
 
-    /// Whether this process may use the userfaultfd; says so if not.
+    /// Returns true if this process may use the userfaultfd; says so if not.
     fn may_run() -> bool {
         let may = Uffd::offered().is_ok();
-        assert!(
-            may || std::env::var_os("REQUIRE_ALL").is_none(),
-            "userfaultfd is not permitted"
-        );
-        if !may {
-            eprintln!("skipped: userfaultfd is not permitted");
-        }
-        may
+        tidemark_testing::require(may, "userfaultfd is not permitted")
     }
 
     #[test]

@@ -12,7 +12,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use super::{Errno, PAGE, reserve};
 
-/// How many ranges of own memory there can be: those that are reserved, and this library's data.
+/// The number of ranges of own memory there can be: those that are reserved, and this library's
+/// data.
 const RANGES_MAX: usize = 64;
 
 struct Range {
@@ -195,7 +196,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Whether any part of `start..end` is memory of the engine.
+/// Returns true if any part of `start..end` is memory of the engine.
 pub fn overlaps_own(start: usize, end: usize) -> bool {
     own_ranges().any(|(own_start, own_end)| start < own_end && own_start < end)
 }

@@ -1,4 +1,4 @@
-//! Which pages of this process are there, by `PAGEMAP_SCAN` (Linux 6.7).
+//! The pages of this process that are there, by `PAGEMAP_SCAN` (Linux 6.7).
 
 use std::os::fd::OwnedFd;
 
@@ -8,7 +8,7 @@ use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, opcode};
 
 use super::{Errno, PAGE};
 
-/// How many runs of pages one scan answers at most.
+/// The most runs of pages that one scan answers.
 pub const RUNS_MAX: usize = 256;
 const SCAN: Opcode = opcode::read_write::<raw::pm_scan_arg>(b'f', 16);
 const BLANK: raw::page_region = raw::page_region {
@@ -70,13 +70,13 @@ impl Pagemap {
         Ok(walk_end)
     }
 
-    /// How many bytes in `start..end` are present.
+    /// The number of bytes in `start..end` that are present.
     pub fn present_bytes(&self, start: usize, end: usize) -> Result<usize, Errno> {
         self.count_bytes(start, end, 0)
     }
 
-    /// How many bytes in `start..end` are present, in pages that no file has (those of memory that
-    /// is shared are a file's) and that are this process's own.
+    /// The number of bytes in `start..end` that are present, in pages that no file has (those of
+    /// memory that is shared are a file's) and that are this process's own.
     pub fn anonymous_bytes(&self, start: usize, end: usize) -> Result<usize, Errno> {
         self.count_bytes(start, end, raw::PAGE_IS_FILE | raw::PAGE_IS_PFNZERO)
     }
@@ -96,12 +96,12 @@ impl Pagemap {
         Ok(bytes)
     }
 
-    /// Whether the page at `at` is present.
+    /// Returns `true` if the page at `at` is present.
     pub fn is_present(&self, at: usize) -> Result<bool, Errno> {
         self.is_any(at, raw::PAGE_IS_PRESENT)
     }
 
-    /// Whether there is nothing at `at`: no page, nor one that the host has swapped out.
+    /// Returns `true` if there is nothing at `at`: no page, nor one that the host has swapped out.
     pub fn is_hole(&self, at: usize) -> Result<bool, Errno> {
         let kinds = raw::PAGE_IS_PRESENT | raw::PAGE_IS_SWAPPED;
         self.is_any(at, kinds).map(|is_any| !is_any)

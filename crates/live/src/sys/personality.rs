@@ -1,4 +1,4 @@
-//! How the kernel lays out the programs that a process starts.
+//! The layout that the kernel gives to the programs that a process starts.
 
 use std::io;
 

@@ -1,11 +1,11 @@
-//! How a process ended, told by its pidfd to whoever holds it.
+//! The end of a process, told by its pidfd to any holder of it.
 
 use std::os::fd::OwnedFd;
 
 use rustix::ioctl::{Opcode, Updater, opcode};
 use rustix::process::{Pid, PidfdFlags};
 
-/// What is known of the end of a process.
+/// The state of the end of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// It ended by itself, with this status.
@@ -36,7 +36,7 @@ pub fn of_thread(number: u32) -> Option<OwnedFd> {
     rustix::process::pidfd_open(thread, flags).ok()
 }
 
-/// How the process or thread behind `pidfd` ended. `None` as long as its parent has not been told,
+/// The end of the process or thread behind `pidfd`. `None` as long as its parent has not been told,
 /// and where the kernel does not say (before Linux 6.15).
 pub fn end_of(pidfd: &OwnedFd) -> Option<End> {
     let mut info = Info {
@@ -50,7 +50,7 @@ pub fn end_of(pidfd: &OwnedFd) -> Option<End> {
 }
 
 impl End {
-    /// What a status as `wait` gives it means.
+    /// The end that a status as `wait` gives it means.
     pub fn of_wait_status(status: u32) -> End {
         match status & 0x7f {
             0 => End::Status(status >> 8 & 0xff),

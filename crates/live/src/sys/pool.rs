@@ -17,9 +17,9 @@ use tidemark_core::id::FrameId;
 use super::memory::Mapping;
 use super::{Errno, PAGE};
 
-/// How many slots are opened at one time, at least.
+/// The number of slots opened at one time, at least.
 const OPENED_LEAST: u32 = 1024;
-/// How many pages of zeros there are to copy from in one go.
+/// The number of pages of zeros to copy from in one go.
 pub const ZEROS_MAX: usize = 64;
 
 /// The pool's memory.
@@ -27,7 +27,7 @@ pub const ZEROS_MAX: usize = 64;
 pub struct Pool {
     slots: Mapping,
     frames: u32,
-    /// How many slots can be reached.
+    /// The number of slots that can be reached.
     opened: AtomicU32,
     zeros: Mapping,
 }
@@ -43,7 +43,7 @@ impl Pool {
         })
     }
 
-    /// How many frames the pool has.
+    /// The number of frames of the pool.
     pub fn frames(&self) -> u32 {
         self.frames
     }
@@ -83,7 +83,7 @@ impl Pool {
         self.slots.start() + first.index() * PAGE
     }
 
-    /// How many slots have been used so far, at most: the others are holes.
+    /// The number of slots that have been used so far, at most: the others are holes.
     pub fn opened(&self) -> u32 {
         self.opened.load(Ordering::Relaxed)
     }
@@ -93,7 +93,7 @@ impl Pool {
         xxh3_128(self.bytes_of(frame))
     }
 
-    /// Whether a slot holds nothing but zeros.
+    /// Returns true if a slot holds nothing but zeros.
     pub fn is_zero(&self, frame: FrameId) -> bool {
         // SAFETY: any bytes are a number; the slot is aligned to a page.
         let (_, words, _) = unsafe { self.bytes_of(frame).align_to::<u64>() };
@@ -114,7 +114,7 @@ impl Pool {
         unsafe { std::ptr::copy_nonoverlapping(from, to, PAGE) };
     }
 
-    /// What a slot holds.
+    /// The bytes that a slot holds.
     pub fn bytes_of(&self, frame: FrameId) -> &[u8] {
         // SAFETY: the slot lies in the pool. Nobody writes to it: programs reach pages only after
         // they were moved away, and transfers into it are over before its bytes are looked at.

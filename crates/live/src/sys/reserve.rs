@@ -22,19 +22,19 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, MsyncFlags, ProtFlags};
 
 use super::{Errno, PAGE, memory};
 
-/// How much is reserved at once, where the host permits it: it costs nothing until it is opened.
+/// The bytes reserved at once, where the host permits it: it costs nothing until it is opened.
 const RANGE_BYTES: usize = 256 << 30;
-/// How much at least where it does not, so that small pieces share a range.
+/// The least bytes reserved where it does not, so that small pieces share a range.
 const RANGE_BYTES_LEAST: usize = 64 << 20;
 const RANGES_MAX: usize = 32;
-/// How many pieces that were given back are remembered; the addresses of others are lost.
+/// The number of returned pieces that are remembered; the addresses of others are lost.
 const SPARE_MAX: usize = 64;
 /// A spare piece is two numbers in one word: its first page, and how many it has.
 const COUNT_BITS: u32 = 28;
 
 struct Range {
     start: AtomicUsize,
-    /// Where the next piece goes.
+    /// The place of the next piece.
     next: AtomicUsize,
     /// Zero while the range is being made.
     end: AtomicUsize,
@@ -89,7 +89,7 @@ pub unsafe fn give_back(start: usize, bytes: usize) {
     }
 }
 
-/// Whether any part of `start..end` is reserved.
+/// Returns true if any part of `start..end` is reserved.
 pub fn is_reserved(start: usize, end: usize) -> bool {
     ranges().any(|(from, to)| start < to && from < end)
 }
@@ -99,14 +99,14 @@ pub fn ranges() -> impl Iterator<Item = (usize, usize)> {
     RANGES.iter().map_while(Range::bounds)
 }
 
-/// How many bytes are reserved, if no limit of the address space has kept the range small; else
+/// The number of bytes reserved, if no limit of the address space has kept the range small; else
 /// zero.
 pub fn unlimited_bytes() -> usize {
     let bytes = ranges().map(|(start, end)| end - start).sum();
     if bytes < RANGE_BYTES { 0 } else { bytes }
 }
 
-/// Whether the program has locked any part of a mapped range in memory.
+/// Returns true if the program has locked any part of a mapped range in memory.
 ///
 /// The kernel is asked to throw away copies of what is mapped there, of which private anonymous
 /// memory has none, and which it refuses for what is locked (`mm/msync.c`).

@@ -23,12 +23,12 @@ use super::memory::Mapping;
 use super::pool::{Pool, TRANSFER_MAX};
 use super::{Errno, PAGE, timespec};
 
-/// What a transfer of consecutive slots of the file, to or from any slots of the pool, came to.
+/// The result of a transfer of consecutive slots of the file, to or from any slots of the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Completion {
-    /// What was given when it was started.
+    /// The tag that was given when it was started.
     pub tag: u64,
-    /// How many bytes were moved, or why none.
+    /// The number of bytes moved, or the error.
     pub result: Result<usize, Errno>,
 }
 
@@ -105,7 +105,7 @@ pub struct Ring {
     submissions: raw::io_sqring_offsets,
     completions: raw::io_cqring_offsets,
     entries_max: u32,
-    /// Whether a wait can have a limit.
+    /// True if a wait can have a limit.
     has_limits: bool,
 }
 
@@ -113,7 +113,7 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Whether io_uring is permitted. Costs next to nothing.
+    /// Returns true if io_uring is permitted. Costs next to nothing.
     pub fn is_permitted() -> bool {
         // SAFETY: the kernel looks whether it may first, and then finds no parameters; the error
         // number is the calling thread's.
@@ -284,7 +284,7 @@ impl Ring {
         }
     }
 
-    /// How to start what was written down and wait for a completion, away from the ring. `None`
+    /// A way to submit the entries and wait for a completion, away from the ring. `None`
     /// where the kernel knows no such wait.
     pub fn waiting(&self) -> Option<Wait> {
         self.has_limits.then(|| Wait {
@@ -293,14 +293,14 @@ impl Ring {
         })
     }
 
-    /// How many entries are written down and not submitted.
+    /// The number of entries written down and not submitted.
     fn count_written(&self) -> u32 {
         let head = self.number(self.submissions.head).load(Ordering::Acquire);
         let tail = self.number(self.submissions.tail).load(Ordering::Relaxed);
         tail.wrapping_sub(head)
     }
 
-    /// Where the next entry has its place, if the ring is not full.
+    /// The place of the next entry, if the ring is not full.
     fn vacancy(&self) -> Option<u32> {
         let tail = self.number(self.submissions.tail).load(Ordering::Relaxed);
         (self.count_written() < self.entries_max).then_some(tail & (self.entries_max - 1))
@@ -379,7 +379,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Whether something has finished that nobody has taken yet.
+    /// Returns true if a completion has not been taken yet.
     ///
     /// # Safety
     /// The ring that this was made from still exists.

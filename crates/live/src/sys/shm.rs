@@ -77,7 +77,7 @@ impl Shared {
         self.fd.as_ref().map(|fd| fd.as_fd())
     }
 
-    /// Where it is mapped: its first address, and the one just past it.
+    /// The range at which it is mapped: its first address, and the one just past it.
     pub fn range(&self) -> (usize, usize) {
         let start = self.mapping.start();
         (start, start + self.mapping.bytes())

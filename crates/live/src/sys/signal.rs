@@ -29,7 +29,7 @@ impl SignalSet {
         self.0 |= 1 << (signal - 1);
     }
 
-    /// Whether it has the signal of this number.
+    /// Returns true if it has the signal of this number.
     pub fn contains(self, signal: i32) -> bool {
         self.0 >> (signal - 1) & 1 != 0
     }

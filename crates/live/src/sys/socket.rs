@@ -16,10 +16,10 @@ use super::{Errno, timespec};
 /// The most descriptors one message carries.
 pub const FDS_MAX: usize = 8;
 
-/// What came with [`receive`].
+/// The result of [`receive`].
 #[derive(Debug)]
 pub struct Received {
-    /// How many bytes; zero means that the other side is gone.
+    /// The number of bytes; zero means that the other side is gone.
     pub bytes: usize,
     /// The descriptors that came along, in order, closed on exec.
     pub fds: Vec<OwnedFd>,

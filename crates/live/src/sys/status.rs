@@ -1,4 +1,4 @@
-//! How much memory a process has that files don't back: `/proc/PID/status`.
+//! The memory of a process that files don't back: `/proc/PID/status`.
 
 use rustix::fs::{Mode, OFlags};
 

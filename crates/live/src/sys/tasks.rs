@@ -14,14 +14,14 @@ const KERNELS_OWN: u64 = 0x10 | 0x4000;
 
 const STAT: &[u8] = b"/stat";
 
-/// What is known of a thread.
+/// The state of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// It runs or sleeps, or can't be looked at.
     Here,
     /// It has ended.
     Gone {
-        /// What it ended with, as `exit` takes it.
+        /// The status that it ended with, as `exit` takes it.
         status: i32,
     },
 }
@@ -40,7 +40,7 @@ pub fn open() -> Result<OwnedFd, Errno> {
     rustix::fs::open("/proc/self/task", flags, Mode::empty())
 }
 
-/// How many threads there are, those that have ended and are still known among them. Cheap.
+/// The number of threads, with those that have ended and are still known. Cheap.
 ///
 /// Source: Linux, `proc_task_getattr`: each counts as a link of the folder.
 pub fn count(list: impl AsFd) -> Option<u32> {
@@ -71,7 +71,7 @@ pub fn visit_running(list: &OwnedFd, mut visit: impl FnMut(u32)) -> bool {
     true
 }
 
-/// How the first thread of this process stands.
+/// The state of the first thread of this process.
 pub fn leader(list: &OwnedFd) -> Standing {
     // In a list of another namespace it has another number, which is then the folder's own.
     let line = read_line(list, b"..");

@@ -1,4 +1,4 @@
-//! What a program does to its own memory, for tests.
+//! Operations of a program on its own memory, for tests.
 
 use std::os::fd::AsFd;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -9,15 +9,10 @@ use super::Errno;
 use super::memory::Mapping;
 use super::ring::Ring;
 
-/// Whether to skip a test that needs `what`, which is not permitted here. With `REQUIRE_ALL=1` a
-/// skip is a failure.
+/// Tells whether to skip a test that needs `what`, which is not permitted here. With
+/// `REQUIRE_ALL=1` a skip is a failure.
 pub fn skip(what: &str) {
-    let is_required = std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1");
-    assert!(
-        !is_required,
-        "needs {what}, and REQUIRE_ALL=1 forbids to skip"
-    );
-    eprintln!("skipped: needs {what}");
+    tidemark_testing::skip(&format!("needs {what}"));
 }
 
 /// Held while a test runs: alone, if it forks, since a fork shares the pages of all tests.
@@ -152,7 +147,7 @@ pub fn fill(mapping: &Mapping, page: usize, value: u8) {
     }
 }
 
-/// Whether page `page` of `mapping` is as [`fill`] left it; this may fault.
+/// Returns true if page `page` of `mapping` is as [`fill`] left it; this may fault.
 pub fn is_filled(mapping: &Mapping, page: usize, value: u8) -> bool {
     (0..super::PAGE)
         .step_by(64)

@@ -46,7 +46,7 @@ impl<T> Handle<T> {
         unsafe { (*self.shared.result.get()).take() }.ok_or(Errno::CHILD)
     }
 
-    /// Whether the thread has ended.
+    /// Returns true if the thread has ended.
     pub fn is_finished(&self) -> bool {
         self.shared.state.load(Ordering::Acquire) == FINISHED
     }
@@ -231,7 +231,8 @@ impl CpuFinder {
         self.read(self.address_for(thread)?)
     }
 
-    /// Where the number of the processor of `thread` is kept: four bytes, in its control block.
+    /// The address at which the number of the processor of `thread` is kept: four bytes, in its
+    /// control block.
     pub fn address_for(&self, thread: u32) -> Option<usize> {
         Some(robust_list_head(thread)?.wrapping_add_signed(self.offset))
     }
@@ -245,8 +246,8 @@ impl CpuFinder {
     }
 }
 
-/// Where the list of robust locks of `thread` begins: an address inside its control block, which
-/// with glibc lies at the top of its stack. Tells which mappings are thread stacks.
+/// The address at which the list of robust locks of `thread` begins: an address inside its control
+/// block, which with glibc lies at the top of its stack. Tells which mappings are thread stacks.
 pub fn robust_list_head(thread: u32) -> Option<usize> {
     let mut head: usize = 0;
     let mut bytes: usize = 0;
@@ -342,7 +343,7 @@ pub fn thread_pointer() -> usize {
     pointer
 }
 
-/// Where the calling thread's table of dynamic variables lies: on the heap of whoever made the
+/// The address of the calling thread's table of dynamic variables, on the heap of whoever made the
 /// thread, so that those pages must not be managed.
 #[cfg(target_arch = "x86_64")]
 pub fn dynamic_variables() -> usize {
@@ -358,7 +359,7 @@ pub fn dynamic_variables() -> usize {
     table
 }
 
-/// Where the calling thread's table of dynamic variables lies: on the heap of whoever made the
+/// The address of the calling thread's table of dynamic variables, on the heap of whoever made the
 /// thread, so that those pages must not be managed.
 #[cfg(target_arch = "aarch64")]
 pub fn dynamic_variables() -> usize {
@@ -383,7 +384,7 @@ fn last_error() -> Errno {
 
 type Body = Box<dyn FnOnce() + Send>;
 
-/// How many threads have been started on stacks of our own.
+/// The number of threads started on stacks of our own.
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 fn start(stack_bytes: usize, body: Body) -> Result<(), Errno> {

@@ -31,10 +31,10 @@ const CONTINUE: Opcode =
 const POISON: Opcode = opcode::read_write::<raw::uffdio_poison>(GROUP, raw::_UFFDIO_POISON as u8);
 // `_IO(0xAA, 0x00)` on /dev/userfaultfd.
 const NEW: Opcode = opcode::none(GROUP, 0);
-/// How many messages one read takes at most.
+/// The most messages that one read takes.
 pub const MESSAGES_MAX: usize = 64;
 
-/// What a userfaultfd can be asked to do beyond serving missing pages.
+/// The operations that a userfaultfd can be asked for, beyond serving missing pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Features(pub u64);
 
@@ -67,19 +67,19 @@ impl Features {
     }
 }
 
-/// Why there is no userfaultfd. The caller makes the text.
+/// The reason why there is no userfaultfd. The caller makes the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpenError {
     /// Neither the system call nor `/dev/userfaultfd` is permitted: the errors of both.
     NotPermitted {
-        /// What the system call answered.
+        /// The error of the system call.
         call: Errno,
-        /// What opening the device answered.
+        /// The error of opening the device.
         device: Errno,
     },
     /// The kernel has none, or a sandbox hides it.
     NotSupported {
-        /// What the system call answered.
+        /// The error of the system call.
         call: Errno,
     },
     /// The kernel lacks features: these. Without `MOVE` it is older than 6.8.
@@ -89,12 +89,12 @@ pub enum OpenError {
     },
     /// The handshake failed.
     Refused {
-        /// What it answered.
+        /// The error.
         error: Errno,
     },
 }
 
-/// How a range is registered.
+/// The mode in which a range is registered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// A touch of a missing page is a fault for us.
@@ -104,7 +104,7 @@ pub enum Mode {
     MoveTarget,
 }
 
-/// Why an ioctl stopped before its end.
+/// The reason for which an ioctl stopped before its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
     /// `EAGAIN` without progress: the address space is changing, or a page is being worked on.
@@ -140,7 +140,7 @@ impl Stop {
     }
 }
 
-/// How far an ioctl came.
+/// The progress of an ioctl.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// All bytes.
@@ -158,16 +158,16 @@ pub enum Message {
     Fault {
         /// The address (page-aligned).
         at: usize,
-        /// Whether it was a write.
+        /// True if it was a write.
         is_write: bool,
         /// The thread, if asked for; else zero.
         thread: u32,
     },
     /// `mremap` has moved a range.
     Remap {
-        /// Where it was.
+        /// The old address.
         from: usize,
-        /// Where it is.
+        /// The new address.
         to: usize,
         /// Its size where it was.
         bytes: usize,
@@ -219,17 +219,17 @@ impl Messages {
         }
     }
 
-    /// What the last read brought, in the kernel's order: faults before changes.
+    /// The messages that the last read brought, in the kernel's order: faults before changes.
     pub fn iter(&self) -> impl Iterator<Item = Message> {
         self.raw[..self.len].iter().map(decode)
     }
 
-    /// How many the last read brought.
+    /// The number of messages that the last read brought.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the last read brought none.
+    /// Returns true if the last read brought none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -239,7 +239,7 @@ impl Messages {
 #[derive(Debug)]
 pub struct Uffd {
     fd: OwnedFd,
-    /// Whether who waits for a page is left waiting when it comes.
+    /// True if a thread that waits for a page is left waiting when the page comes.
     is_quiet: bool,
 }
 
@@ -274,7 +274,7 @@ impl Uffd {
         Uffd { fd, is_quiet }
     }
 
-    /// What the kernel offers.
+    /// The features that the kernel offers.
     pub fn offered() -> Result<Features, OpenError> {
         // A handshake can be had once per descriptor, so that asking takes one of its own.
         let asking = Uffd::of(open_fd()?);
@@ -322,8 +322,8 @@ impl Uffd {
         unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<WAKE, _>::new(&mut argument)) }
     }
 
-    /// Whether a range lies in one private anonymous mapping that is registered, and no change of
-    /// the address space is under way.
+    /// Returns true if a range lies in one private anonymous mapping that is registered, and no
+    /// change of the address space is under way.
     ///
     /// The kernel is asked to continue faults of a kind that only shared memory has: it looks at
     /// the mapping first and refuses then (`mfill_atomic` in `mm/userfaultfd.c`).
@@ -344,9 +344,9 @@ impl Uffd {
         answer == Err(Errno::INVAL)
     }
 
-    /// Whether the program is in the midst of a change of its address space, or waits until its
-    /// message about one is read. `present` is a registered page that is present: the kernel says
-    /// that of it only if there is no change, so that nothing is copied there from `source`.
+    /// Returns true if the program is in the midst of a change of its address space, or waits until
+    /// its message about one is read. `present` is a registered page that is present: the kernel
+    /// says that of it only if there is no change, so that nothing is copied there from `source`.
     pub fn is_changing(&self, present: usize, source: usize) -> bool {
         let asked = self.copy(present, source, PAGE);
         matches!(asked, Progress::Nothing(Stop::Changing))

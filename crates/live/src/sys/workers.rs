@@ -72,7 +72,7 @@ impl Workers {
         Ok(workers)
     }
 
-    /// How many there are.
+    /// The number of workers.
     pub fn count(&self) -> u32 {
         self.handles.len() as u32
     }

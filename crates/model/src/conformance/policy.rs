@@ -1,4 +1,4 @@
-//! What every policy must keep to, whatever it believes in.
+//! Rules that every policy must keep, whatever it believes in.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use tidemark_core::policy::{Cause, Policy, Sees};
 use crate::cache::{Cache, MachineKind, Touch};
 use crate::traces::SplitMix64;
 
-/// How policies under test are made.
+/// The way to make a policy under test.
 #[derive(Clone, Copy)]
 pub struct Candidate<'a> {
-    /// What to call it where it fails.
+    /// The name to report where it fails.
     pub name: &'a str,
     /// Makes one for that many frames, with random numbers from that seed.
     pub build: &'a dyn Fn(u32, u64) -> Box<dyn Policy>,

@@ -54,11 +54,11 @@ pub fn ratios(findings: &[Finding]) -> String {
 pub struct Bar {
     /// The run, and its size and number of copies where there are several.
     pub name: String,
-    /// How long it is.
+    /// The length.
     pub value: f64,
     /// The same in words, and how the run ended if not as it should.
     pub told: String,
-    /// Whether the run did not come to its end.
+    /// True if the run did not come to its end.
     pub is_cut: bool,
 }
 

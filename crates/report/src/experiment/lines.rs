@@ -37,7 +37,7 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// What a picture shows, if there is anything to show.
+    /// Collects the parts of a picture, if there is anything to show.
     pub fn new(order: &PictureOrder, measurements: &'a [Measurement]) -> Option<Lines<'a>> {
         let lines = collect(order, measurements);
         let all = || lines.iter().flat_map(|line| &line.points);
@@ -64,7 +64,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// What runs to the right.
+    /// The name of the horizontal axis.
     pub fn across_name(&self) -> &'static str {
         match self.quantity {
             Quantity::Bytes => "memory",

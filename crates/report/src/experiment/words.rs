@@ -5,7 +5,7 @@ use tidemark_results::experiment::{Bound, Ending, ExperimentsRecord, Finding, Fo
 use super::in_words;
 use crate::numbers::digits;
 
-/// How many claims came out how.
+/// The number of claims with each verdict.
 pub fn summary(record: &ExperimentsRecord) -> String {
     let count = |verdict| -> usize {
         let experiments = record.experiments.iter();
@@ -37,7 +37,7 @@ pub fn summary(record: &ExperimentsRecord) -> String {
     text
 }
 
-/// What was published, as it is shown.
+/// The published value, as it is shown.
 pub fn published(finding: &Finding) -> String {
     let number = finding.published.map(digits).unwrap_or_default();
     match finding.form {
@@ -55,7 +55,7 @@ pub fn published(finding: &Finding) -> String {
     }
 }
 
-/// What was found, as it is shown.
+/// The found value, as it is shown.
 pub fn found(finding: &Finding) -> String {
     let bound = match finding.bound {
         Bound::Exact => "",
@@ -113,7 +113,7 @@ pub fn measured(finding: &Finding) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// How a run ended, in words.
+/// The end of a run, in words.
 pub fn ending(ending: Ending) -> &'static str {
     match ending {
         Ending::Complete => "complete",

@@ -1,4 +1,5 @@
-//! What the pictures of a page are drawn from: numbers as JSON, the map as bytes, both compressed.
+//! The contents from which the pictures of a page are drawn: numbers as JSON, the map as bytes,
+//! both compressed.
 
 use std::io::Write;
 
@@ -19,7 +20,7 @@ const MAP_HEIGHT: usize = 1536;
 const MAP_WIDTH: usize = 2048;
 /// A band has at least this many rows, so that it can be hit with a finger.
 const BAND_LEAST: usize = 24;
-/// How many regions have a band; the ones that were used least have none.
+/// The number of regions that have a band; the ones that were used least have none.
 const REGIONS_MAX: usize = 120;
 
 /// Four bytes with the length of the JSON, the JSON, and the levels of the map row by row.

@@ -10,10 +10,10 @@ use tidemark_results::text;
 use super::escaped;
 use crate::{numbers, regions, words};
 
-/// How many regions the table lists.
+/// The number of regions that the table lists.
 const REGIONS: usize = 30;
 
-/// How much memory is needed: the answers large, what they assume below.
+/// The memory that is needed: the answers large, what they assume below.
 pub fn needs(record: &CurveRecord) -> String {
     if record.needs.is_empty() && record.run.is_none() {
         return "<p>No bound was asked for.</p>".into();
@@ -121,7 +121,7 @@ pub fn regions(record: &MapRecord) -> String {
     html
 }
 
-/// What memory costs over time.
+/// The cost of memory over time.
 pub fn space_time(record: &ReportRecord) -> String {
     let costs = &record.space_time;
     if costs.rows.is_empty() {

@@ -6,9 +6,9 @@ use crate::colours::{PAPER, Rgb};
 
 /// Lines over two axes.
 pub struct Chart {
-    /// What it shows upwards, above it.
+    /// The name of the vertical axis, above it.
     pub title: String,
-    /// What runs to the right, below it.
+    /// The name of the horizontal axis, below it.
     pub across_name: String,
     /// The axis to the right.
     pub across: Axis,
@@ -30,7 +30,7 @@ pub struct Series {
     pub name: String,
     /// Its colour.
     pub colour: Rgb,
-    /// Whether it is dashed.
+    /// True if it is dashed.
     pub is_dashed: bool,
     /// Its width.
     pub width: f64,
@@ -61,7 +61,7 @@ const BELOW: f64 = 56.0;
 const LETTERS: u32 = 12;
 /// From one line of the legend to the next.
 const LEGEND_LINE: f64 = 18.0;
-/// What stands between a name of the legend and the next: a stroke and gaps.
+/// The gaps between a name of the legend and the next: a stroke and gaps.
 const LEGEND_GAPS: [f64; 2] = [32.0, 16.0];
 
 impl Chart {
@@ -105,13 +105,13 @@ impl Chart {
         }
     }
 
-    /// How much higher than usual a chart of that width must be for its legend.
+    /// The height that a chart of that width must have more than usual, for its legend.
     pub fn legend_height(&self, width: f64) -> f64 {
         let legend = self.legend(width - LEFT - RIGHT);
         legend.last().map_or(0, |(_, (_, line))| *line) as f64 * LEGEND_LINE
     }
 
-    /// Where each name of the legend stands: how far to the right, and in which line.
+    /// The place of each name of the legend: how far to the right, and in which line.
     fn legend(&self, width: f64) -> Vec<(&Series, (f64, usize))> {
         let (mut right, mut line) = (0.0, 0);
         let named = self.series.iter().filter(|series| !series.name.is_empty());

@@ -23,7 +23,7 @@ const BELOW: usize = 60;
 const NAMED: usize = 13;
 /// The bands of a process are at least this high together, with several processes.
 const PROCESS: usize = 15;
-/// Where several processes' names begin, and the marks of their extents stand.
+/// The place at which several processes' names begin, and the marks of their extents stand.
 const PROCESSES_AT: f64 = 8.0;
 const EXTENTS_AT: f64 = 84.0;
 /// So many letters of a process's name fit, and of a region's.
@@ -33,7 +33,7 @@ const REGION_LETTERS: usize = 20;
 const REGION_LETTERS_BESIDE: usize = 9;
 /// Between bands, in pixels.
 const BETWEEN: usize = 2;
-/// What shows where nothing was referred to.
+/// The colour where nothing was referred to.
 const COLD: [u8; 3] = [244, 246, 248];
 
 /// The map, with its legend.
@@ -142,7 +142,7 @@ fn collect_processes(record: &MapRecord) -> BTreeMap<u32, &str> {
         .collect()
 }
 
-/// Where a row of the raster's pixels is in the picture.
+/// The place of a row of the raster's pixels in the picture.
 fn height_of(row: usize) -> f64 {
     HEAD as f64 + row as f64 / Picture::scale() as f64
 }

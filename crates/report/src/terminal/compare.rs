@@ -5,7 +5,7 @@ use tidemark_results::text;
 
 use crate::numbers;
 
-/// What was compared, a table for each case, and what the numbers mean.
+/// The comparison, a table for each case, and what the numbers mean.
 pub fn compare(record: &CompareRecord) -> String {
     let mut told = format!(
         "{} · {} of managed memory",
@@ -29,7 +29,7 @@ pub fn compare(record: &CompareRecord) -> String {
 fn tell_case(case: &Case, record: &CompareRecord) -> String {
     let whole_bytes = (record.footprint_pages * record.page_bytes).max(1);
     let mut table = text::table(&columns(case), 1);
-    for row in ROWS {
+    for &row in ROWS {
         // Time in step is of no length that could be compared.
         if !(record.is_in_step && row.0 == "elapsed") {
             table.add_row(cells(case, row));

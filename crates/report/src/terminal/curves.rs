@@ -11,7 +11,7 @@ use crate::axis::{Axis, Quantity, Spread};
 use crate::colours::of_policy;
 use crate::{numbers, words};
 
-/// How many sizes the table shows.
+/// The number of sizes that the table shows.
 const SIZES: usize = 8;
 
 /// Headline, drawing, table, and the memory needed.
@@ -31,7 +31,7 @@ pub fn curves(record: &CurveRecord, screen: Screen) -> String {
     text
 }
 
-/// What the trace is of, in two lines that fit.
+/// The title of the trace, in two lines that fit.
 pub fn headline(trace: &TraceFacts, screen: Screen) -> String {
     let title = words::shortened(&words::title(trace), screen.columns);
     format!("{title}\n{}", wrapped(&words::facts(trace), screen.columns))
@@ -141,7 +141,7 @@ fn letters(record: &CurveRecord) -> Vec<char> {
     taken
 }
 
-/// Where a curve's letter stands: at a part of its length that no other curve has.
+/// The place of a curve's letter: at a part of its length that no other curve has.
 fn letter_place(curve: &Curve, at: usize, count: usize) -> Option<&Point> {
     let place = (at + 1) * curve.points.len() / (count + 1);
     curve

@@ -15,7 +15,7 @@ use crate::words;
 const MARGIN: usize = 18;
 /// Without colours, heat is the density of a character.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
-/// How many regions the table shows.
+/// The number of regions that the table shows.
 const REGIONS: usize = 12;
 
 /// Headline, drawing and a table of the regions.

@@ -1,4 +1,4 @@
-//! How much memory is needed, as a table: a line for each slow-down.
+//! The memory that is needed, as a table: a line for each slow-down.
 
 use tidemark_results::analysis::curve::{CurveRecord, Need, RunNeeds};
 use tidemark_results::text;
@@ -117,7 +117,7 @@ fn amount(bytes: u64, is_at_most: bool) -> String {
     format!("{sign}{}", text::bytes(bytes))
 }
 
-/// What the signs and words in the tables mean, of those that are there.
+/// The meaning of the signs and words in the tables, of those that are there.
 fn remarks(record: &CurveRecord) -> Vec<String> {
     let of_run = |run: &RunNeeds| run.needs.iter().any(|need| need.is_at_most);
     let is_at_most =

@@ -5,7 +5,7 @@ use tidemark_results::text;
 
 use crate::{numbers, words};
 
-/// What ran, a line a run, and what the numbers mean; in a terminal of that width, if it is one.
+/// The runs, a line a run, and what the numbers mean; in a terminal of that width, if it is one.
 pub fn replay(record: &ReplayRecord, width: Option<usize>) -> String {
     let rows: Vec<Vec<String>> = record.runs.iter().map(|run| row(run, record)).collect();
     let table = text::folded(&columns(record), &rows, 1, 2, width);
@@ -71,7 +71,7 @@ fn has_several(record: &ReplayRecord) -> bool {
     record.runs.iter().any(|run| run.programs.len() > 1)
 }
 
-/// What became of each program.
+/// The outcome of each program.
 fn programs(run: &Run) -> String {
     let columns = [
         "program", "end", "worked", "waited", "ready", "faults", "slower",

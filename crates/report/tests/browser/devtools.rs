@@ -24,7 +24,7 @@ pub struct Browser {
     session: String,
     /// Everything the page asked the network for.
     pub requests: Vec<String>,
-    /// What the page complained of: uncaught errors, errors in its log.
+    /// The complaints of the page: uncaught errors, errors in its log.
     pub complaints: Vec<String>,
 }
 

@@ -21,10 +21,7 @@ fn written(name: &str) -> PathBuf {
 /// A browser; without one the test is skipped, which fails where everything is required.
 fn browser(name: &str) -> Option<Browser> {
     let browser = Browser::start(name);
-    if browser.is_none() {
-        assert!(std::env::var_os("REQUIRE_ALL").is_none(), "needs chromium");
-        eprintln!("skipped: needs chromium");
-    }
+    tidemark_testing::require(browser.is_some(), "needs chromium");
     browser
 }
 
@@ -241,7 +238,7 @@ fn the_map_zooms_and_resets(browser: &mut Browser) {
     assert_eq!(browser.evaluate(&format!("{view}.x0")), 0);
 }
 
-/// How many pixels of the map have a colour that is no grey: cells in use.
+/// The number of pixels of the map that have a colour that is no grey: cells in use.
 fn coloured_pixels(browser: &mut Browser) -> u64 {
     let counted = browser.evaluate(
         "(() => { const c = document.querySelector('#map-plot canvas'); \

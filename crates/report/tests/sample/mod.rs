@@ -22,7 +22,7 @@ use tidemark_results::replay::{
 const TIME: u64 = 4_200_000_000;
 const VERSION: &str = "0.1.0";
 
-/// What is said of the trace.
+/// The facts about the trace.
 pub fn facts() -> TraceFacts {
     TraceFacts {
         source: "tidemark 0.1.0".into(),

@@ -7,7 +7,7 @@ use super::{Accuracy, TraceFacts, UnitSource, csv_field, csv_option};
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.curve.v1";
 
-/// What `tidemark curve` finds.
+/// The findings of `tidemark curve`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurveRecord {
     /// The layout: [`SCHEMA`].
@@ -18,12 +18,12 @@ pub struct CurveRecord {
     pub trace: TraceFacts,
     /// A curve for each policy that was asked for, in that order.
     pub curves: Vec<Curve>,
-    /// How much memory the program needs under `tidemark run`, if that was simulated.
+    /// The memory that the program needs under `tidemark run`, if that was simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunNeeds>,
-    /// How much memory the program needs under an ideal policy, by how much it may be slowed down.
+    /// The memory that the program needs under an ideal policy, by how much it may be slowed down.
     pub needs: Vec<Need>,
-    /// What may surprise a reader of the numbers.
+    /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
 }
 
@@ -32,17 +32,17 @@ pub struct CurveRecord {
 pub struct Curve {
     /// The policy's name on the command line.
     pub policy: String,
-    /// Whether memory is a constant or follows the program.
+    /// The kind of space: a constant, or one that follows the program.
     pub space: Space,
-    /// How far the misses can be believed.
+    /// The accuracy of the misses.
     pub accuracy: Accuracy,
-    /// Where more memory begins to pay less, if the curve has such a place.
+    /// The size at which more memory begins to pay less, if the curve has such a place.
     pub knee: Option<Knee>,
     /// The points, with pages rising.
     pub points: Vec<Point>,
 }
 
-/// Whether a policy works in a constant amount of memory.
+/// The kind of space that a policy works in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Space {
@@ -90,7 +90,7 @@ pub struct Need {
     pub policy: String,
     /// The bound: how much longer the program may take, in percent of its time in ample memory.
     pub slowdown_percent_max: f64,
-    /// How much longer it does take, as far as page-ins are concerned.
+    /// The slow-down that it has, as far as page-ins are concerned.
     pub slowdown_percent: f64,
     /// The least memory that keeps the bound; for a variable space its mean, rounded up.
     pub pages: u64,
@@ -103,14 +103,14 @@ pub struct Need {
     pub window: Option<u64>,
     /// Misses on pages that had been there before.
     pub page_ins: u64,
-    /// Whether less may do: the trace was sampled, and can't tell of less.
+    /// True if less may do: the trace was sampled, and can't tell of less.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub is_at_most: bool,
-    /// What a page-in was taken to cost, in nanoseconds.
+    /// The assumed cost of a page-in, in nanoseconds.
     pub page_in_ns: f64,
-    /// What a unit of virtual time was taken to last, in nanoseconds.
+    /// The assumed length of a unit of virtual time, in nanoseconds.
     pub time_unit_ns: f64,
-    /// Where that is known from.
+    /// The source of that length.
     #[serde(default)]
     pub time_unit_source: UnitSource,
 }
@@ -123,17 +123,17 @@ pub struct RunNeeds {
     pub policy: String,
     /// The disk that is swapped to.
     pub disk: String,
-    /// What a fault was taken to cost, in nanoseconds.
+    /// The assumed cost of a fault, in nanoseconds.
     pub fault_ns: u64,
-    /// What a unit of virtual time was taken to last, in nanoseconds.
+    /// The assumed length of a unit of virtual time, in nanoseconds.
     pub time_unit_ns: f64,
-    /// Where that is known from.
+    /// The source of that length.
     pub time_unit_source: UnitSource,
-    /// How long the program takes by itself, in nanoseconds.
+    /// The time of the program by itself, in nanoseconds.
     pub native_ns: u64,
     /// The pages of managed memory that the program uses, those of each process apart.
     pub footprint_pages: u64,
-    /// How much longer it takes with all the memory that it uses, in percent; none if that is more
+    /// The slow-down with all the memory that it uses, in percent; none if that is more
     /// than all bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown_percent_least: Option<f64>,
@@ -149,7 +149,7 @@ pub struct RunNeeds {
 pub struct RunNeed {
     /// The bound: how much longer the program may take, in percent of its time by itself.
     pub slowdown_percent_max: f64,
-    /// How much longer it takes with that memory.
+    /// The slow-down with that memory.
     pub slowdown_percent: f64,
     /// The least memory that keeps the bound.
     pub pages: u64,
@@ -162,7 +162,7 @@ pub struct RunNeed {
     pub pages_high: Option<u64>,
     /// Pages that come back from the disk, with that memory.
     pub page_ins: u64,
-    /// Whether less may do: the trace can't tell of less, or nothing runs in less.
+    /// True if less may do: the trace can't tell of less, or nothing runs in less.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub is_at_most: bool,
 }

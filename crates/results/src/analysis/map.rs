@@ -1,4 +1,5 @@
-//! Which addresses were used when: a heat map, divided into the regions of each process.
+//! The addresses that were used, and the times: a heat map, divided into the regions of each
+//! process.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,7 @@ use super::{Mark, TraceFacts, csv_field};
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.map.v1";
 
-/// What `tidemark map` finds.
+/// The findings of `tidemark map`.
 ///
 /// A cell is a row (some consecutive pages of a region) and a column (an equal span of time); its
 /// value is how many references fell into it.
@@ -19,7 +20,7 @@ pub struct MapRecord {
     pub tidemark: String,
     /// The trace.
     pub trace: TraceFacts,
-    /// How many columns the time line has.
+    /// The number of columns of the time line.
     pub columns: usize,
     /// The virtual time of one column; the last may be shorter.
     pub column_time: u64,
@@ -40,9 +41,9 @@ pub struct Region {
     pub label: String,
     /// Its first page.
     pub start: u64,
-    /// How many pages lie from its first to its last row.
+    /// The number of pages that lie from its first to its last row.
     pub pages: u64,
-    /// How many pages of it were touched.
+    /// The number of its pages that were touched.
     pub touched: u64,
     /// References on record.
     pub records: u64,
@@ -59,7 +60,7 @@ pub struct Region {
 pub struct Row {
     /// Its first page.
     pub start: u64,
-    /// How many pages it covers.
+    /// The number of pages that it covers.
     pub pages: u64,
     /// The first column with a reference.
     pub from: usize,
@@ -101,14 +102,14 @@ impl MapRecord {
         text
     }
 
-    /// How many rows all regions have together.
+    /// The number of rows of all regions together.
     pub fn row_count(&self) -> usize {
         self.regions.iter().map(|region| region.rows.len()).sum()
     }
 }
 
 impl Region {
-    /// What to write beside the region: a file's name without its folders.
+    /// The label beside the region: a file's name without its folders.
     pub fn short_label(&self) -> &str {
         match self.label.starts_with('/') {
             true => self.label.rsplit('/').next().unwrap_or(&self.label),

@@ -45,13 +45,13 @@ pub struct Level {
 /// A time in which a program keeps to one set of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
-    /// When it begins.
+    /// The time at which it begins.
     pub from: u64,
-    /// When it ends.
+    /// The time at which it ends.
     pub until: u64,
-    /// How many pages its locality has.
+    /// The number of pages of its locality.
     pub pages: u64,
-    /// How many of them the phase before did not have.
+    /// The number of them that the phase before did not have.
     pub pages_new: u64,
 }
 

@@ -11,7 +11,7 @@ use super::{TraceFacts, csv_field, csv_option};
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.report.v1";
 
-/// What `tidemark report` finds.
+/// The findings of `tidemark report`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportRecord {
     /// The layout: [`SCHEMA`].
@@ -28,7 +28,7 @@ pub struct ReportRecord {
     pub map: MapRecord,
     /// Localities.
     pub phases: PhasesRecord,
-    /// What memory costs over time, by policy.
+    /// The cost of memory over time, by policy.
     pub space_time: SpaceTimes,
 }
 

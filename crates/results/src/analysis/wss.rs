@@ -7,7 +7,7 @@ use super::{Mark, TraceFacts};
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.wss.v1";
 
-/// What `tidemark wss` finds.
+/// The findings of `tidemark wss`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WssRecord {
     /// The layout: [`SCHEMA`].
@@ -40,7 +40,7 @@ pub struct WindowSizes {
 /// The sizes within one span of time, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeBucket {
-    /// When the span begins.
+    /// The time at which the span begins.
     pub from: u64,
     /// The least size.
     pub min: u64,

@@ -106,7 +106,7 @@ fn adding_sums_counts_and_leaves_shares_of_memory_and_time_alone() {
         frames_peak: 10,
         frames_budget: 10,
         elapsed_s: 1.0,
-        stall_s: 0.25,
+        stall_ns: Nanoseconds(250_000_000),
         latency: latencies(Bucket {
             from: 1000,
             below: 3000,
@@ -119,7 +119,7 @@ fn adding_sums_counts_and_leaves_shares_of_memory_and_time_alone() {
     total.add(&one);
     assert_eq!(total.page_ins, 6);
     assert_eq!((total.frames_peak, total.frames_budget), (0, 0));
-    assert_eq!((total.elapsed_s, total.stall_s), (0.0, 0.5));
+    assert_eq!((total.elapsed_s, total.stall_ns.seconds()), (0.0, 0.5));
     assert_eq!(total.latency.soft.histogram_ns.count(), 4);
     assert_eq!(total.latency.soft.percentiles_us.p50, 2.0);
 }

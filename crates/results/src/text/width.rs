@@ -57,7 +57,8 @@ pub fn hanging(head: &str, text: &str, width: Option<usize>) -> String {
     told
 }
 
-/// Whether a table of columns of this content is at most `width` wide, if its last column wraps.
+/// Returns true if a table of columns of this content is at most `width` wide, if its last column
+/// wraps.
 pub fn has_room(table: &Table, width: usize) -> bool {
     let content = table.column_max_content_widths();
     let others = content.iter().rev().skip(1).map(|&wide| usize::from(wide));
@@ -108,7 +109,7 @@ pub fn folded(
     parts.join("\n\n")
 }
 
-/// How wide the column is without what is around it.
+/// The width of the column without its surroundings.
 fn content(head: &[&str], rows: &[Vec<String>], column: usize) -> usize {
     let cells = rows.iter().map(|row| row[column].as_str());
     let cells = cells.chain([head[column]]);

@@ -13,27 +13,27 @@ use std::time::{Duration, Instant};
 use tidemark_live::control;
 use tidemark_live::sys::uffd::{Features, Uffd};
 
-/// How long a program may take.
+/// The longest time that a program may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
 /// The size of a page.
 pub const PAGE: usize = 4096;
-/// What a program says where the kernel refuses what it is about.
+/// The words of a program to which the kernel refuses its request.
 pub const REFUSED: &str = "the kernel refuses";
-/// Where a program may put files.
+/// The name of the folder in which a program may put files.
 pub const FOLDER: &str = "FOLDER";
 
-/// How a program ended.
+/// The end of a program.
 pub struct Ran {
     /// Its status.
     pub status: ExitStatus,
-    /// What it wrote to standard error.
+    /// The text it wrote to standard error.
     pub stderr: String,
-    /// What its engine counted.
+    /// The counts of its engine.
     pub counters: BTreeMap<String, u64>,
 }
 
 impl Ran {
-    /// What the library has said.
+    /// The lines of the library.
     pub fn lines(&self) -> Vec<&str> {
         let lines = self.stderr.lines();
         lines.filter(|line| line.starts_with("tidemark:")).collect()
@@ -44,7 +44,7 @@ impl Ran {
 /// can't be run here.
 pub fn run(program: &str, memory_mib: u64, settings: &[(&str, &str)]) -> Option<Ran> {
     if let Err(error) = Uffd::open(Features::MOVE) {
-        skip(&format!("no userfaultfd ({error:?})"));
+        tidemark_testing::skip(&format!("no userfaultfd ({error:?})"));
         return None;
     }
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -91,7 +91,7 @@ pub fn run(program: &str, memory_mib: u64, settings: &[(&str, &str)]) -> Option<
         .collect();
     std::fs::remove_dir_all(&folder).unwrap();
     if let Some(line) = stderr.lines().find(|line| line.contains(REFUSED)) {
-        skip(line);
+        tidemark_testing::skip(line);
         return None;
     }
     Some(Ran {
@@ -99,10 +99,4 @@ pub fn run(program: &str, memory_mib: u64, settings: &[(&str, &str)]) -> Option<
         stderr,
         counters,
     })
-}
-
-fn skip(why: &str) {
-    let is_required = std::env::var_os("REQUIRE_ALL").is_some_and(|value| value == "1");
-    assert!(!is_required, "{why}");
-    eprintln!("skipped: {why}");
 }

@@ -88,7 +88,7 @@ impl Blocks {
         }
     }
 
-    /// What the trace says of itself.
+    /// The header of the trace.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -98,7 +98,7 @@ impl Blocks {
         &self.index
     }
 
-    /// How the trace ends; never [`Ending::Unknown`].
+    /// The way the trace ends; never [`Ending::Unknown`].
     pub fn ending(&self) -> Ending {
         self.ending
     }
@@ -117,7 +117,7 @@ impl Unpacker {
     }
 }
 
-/// What is wrong with the block at byte `at`.
+/// The error in the block at byte `at`.
 pub(super) fn error(fault: Fault, at: u64) -> Error {
     let part = match fault {
         Fault::Column => Part::Column,

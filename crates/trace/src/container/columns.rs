@@ -17,7 +17,7 @@ use crate::model::{Block, Flaw};
 use super::part::{HEAD_BYTES, Mark, number32, number64, seal};
 use super::{events, varint};
 
-/// How hard the compressor tries. Higher levels take 3 to 5 % off, and halve the speed of writing.
+/// The effort of the compressor. Higher levels take 3 to 5 % off, and halve the speed of writing.
 const LEVEL: i32 = 1;
 
 /// The bytes of a block's contents before its sections.
@@ -32,16 +32,16 @@ const LONG: u8 = 15;
 /// The least bytes a section must have for compression to be tried.
 const COMPRESSED_BYTES_MIN: usize = 32;
 
-/// What the head of a block's contents says.
+/// The head of a block's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outline {
     /// The process.
     pub process: u32,
-    /// How many records there are.
+    /// The number of records.
     pub records: u32,
-    /// How many events there are.
+    /// The number of events.
     pub events: u32,
-    /// How many pages the block's list has.
+    /// The number of pages of the block's list.
     pub listed: u32,
     /// The process's time at the beginning.
     pub time_start: u64,
@@ -49,7 +49,7 @@ pub struct Outline {
     pub time_end: u64,
 }
 
-/// Why a block's contents can't be unpacked.
+/// The reason why a block's contents can't be unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A column is not what the head says.
@@ -104,7 +104,7 @@ impl Outline {
         }
     }
 
-    /// Whether a block can be as large as it says.
+    /// Returns true if a block can be as large as it says.
     pub fn is_bounded(&self) -> bool {
         self.records as usize <= Block::RECORDS_MAX
             && self.events as usize <= Block::EVENTS_MAX

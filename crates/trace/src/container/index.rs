@@ -12,18 +12,18 @@ const ENTRY_BYTES: usize = 40;
 /// The bytes before the entries: counts of blocks, records, events, processes.
 const COUNTS_BYTES: usize = 32;
 
-/// What the index says of a block.
+/// The index's entry for a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it begins in the file, in bytes.
+    /// The offset in the file at which it begins, in bytes.
     pub at: u64,
     /// Its length in the file, in bytes.
     pub bytes: u32,
     /// The process it is of.
     pub process: u32,
-    /// How many records it holds.
+    /// The number of records that it holds.
     pub records: u32,
-    /// How many events it holds.
+    /// The number of events that it holds.
     pub events: u32,
     /// The process's time at its beginning.
     pub time_start: u64,
@@ -63,19 +63,19 @@ impl Index {
         Ok(())
     }
 
-    /// How many records there are.
+    /// The number of records.
     pub fn records(&self) -> u64 {
         let records = self.entries.iter().map(|entry| u64::from(entry.records));
         records.sum()
     }
 
-    /// How many events there are.
+    /// The number of events.
     pub fn events(&self) -> u64 {
         let events = self.entries.iter().map(|entry| u64::from(entry.events));
         events.sum()
     }
 
-    /// How many processes there are.
+    /// The number of processes.
     pub fn processes(&self) -> u32 {
         u32::try_from(self.order.times.len()).expect("each was numbered in 32 bits")
     }
@@ -100,7 +100,7 @@ impl Index {
         part
     }
 
-    /// Whether one more block still leaves an index that its part can hold.
+    /// Returns true if one more block still leaves an index that its part can hold.
     pub(super) fn has_room(&self) -> bool {
         self.contents_bytes() + ENTRY_BYTES <= u32::MAX as usize
     }

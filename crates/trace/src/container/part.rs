@@ -40,7 +40,7 @@ pub const TRAILER_BYTES: usize = 24;
 pub const BLOCK_BYTES_MAX: usize =
     128 + Block::RECORDS_MAX * (2 * varint::BYTES_MAX + 4) + super::events::BYTES_MAX;
 
-/// What a part holds.
+/// The contents of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// The header, as JSON.
@@ -51,14 +51,14 @@ pub enum Mark {
     Index,
 }
 
-/// What was found where a part should begin.
+/// The thing found where a part should begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A whole part of this kind.
     Part(Mark),
     /// The end of the file, at the beginning of the part or inside it.
     Cut {
-        /// How many bytes of the part there are.
+        /// The number of bytes of the part that are there.
         rest: u64,
     },
 }
@@ -66,7 +66,7 @@ pub enum Found {
 /// The head of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// What the part holds.
+    /// The contents of the part.
     pub mark: Mark,
     /// The length of its contents in bytes.
     pub length: u32,
@@ -262,7 +262,7 @@ fn check_prelude(bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// What a file that begins with `bytes` seems to be.
+/// The format that a file that begins with `bytes` seems to be.
 fn foreign(bytes: &[u8]) -> Foreign {
     let is_text = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
     match bytes {

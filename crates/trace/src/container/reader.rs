@@ -23,7 +23,7 @@ pub struct Reader<R: Read> {
     ending: Ending,
 }
 
-/// How a trace ends.
+/// The way a trace ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It is not known yet: there are blocks to read.
@@ -32,10 +32,10 @@ pub enum Ending {
     Complete,
     /// It was cut off, or is still being written. All before this byte was read.
     Cut {
-        /// Where the next part would begin, in bytes.
+        /// The offset at which the next part would begin, in bytes.
         at: u64,
-        /// How many bytes of that part there are. 0 where a recording was ended from outside;
-        /// more where a copy broke off.
+        /// The number of bytes of that part that are there. 0 where a recording was ended from
+        /// outside; more where a copy broke off.
         rest: u64,
     },
 }
@@ -99,7 +99,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// What the trace says of itself.
+    /// The header of the trace.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -119,7 +119,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// How the trace ends, once [`next_block`](Self::next_block) has said that it does.
+    /// The way the trace ends, once [`next_block`](Self::next_block) has said that it does.
     pub fn ending(&self) -> Ending {
         self.ending
     }
@@ -129,7 +129,7 @@ impl<R: Read> Reader<R> {
         &self.index
     }
 
-    /// How many bytes have been read.
+    /// The number of bytes that have been read.
     pub fn bytes(&self) -> u64 {
         self.at
     }

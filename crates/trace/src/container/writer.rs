@@ -86,12 +86,12 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    /// How many records have been written.
+    /// The number of records that have been written.
     pub fn records(&self) -> u64 {
         self.index.records()
     }
 
-    /// How many bytes have been written.
+    /// The number of bytes that have been written.
     pub fn bytes(&self) -> u64 {
         self.at
     }

@@ -6,11 +6,11 @@ use crate::error::Error;
 
 use super::too_large;
 
-/// How many low bits hold the page where high bits hold the process: as many as there are pages
-/// of 4 KiB.
+/// The number of low bits that hold the page where high bits hold the process: as many as there are
+/// pages of 4 KiB.
 const PAGE_BITS: u32 = 52;
 
-/// How pages are numbered.
+/// The way pages are numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbering {
     /// As in the trace. Pages of process n have n · 2^52 added.

@@ -1,4 +1,4 @@
-//! What is exported can be imported again, as far as the format goes.
+//! Exported traces can be imported again, as far as the format goes.
 
 use std::fs::File;
 

@@ -1,7 +1,7 @@
 //! The traces with published miss counts, page for page: what a simulator is checked against.
 
-use super::SplitMix64;
 use super::swept;
+use tidemark_core::random::SplitMix64;
 
 /// A trace with published miss counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Golden {
         Golden::Mixed,
     ];
 
-    /// What it is called.
+    /// The name.
     pub const fn name(self) -> &'static str {
         match self {
             Golden::Loop => "loop",
@@ -62,7 +62,7 @@ impl Golden {
         }
     }
 
-    /// How many references it has.
+    /// The number of references of the trace.
     pub const fn references(self) -> u64 {
         match self {
             Golden::Loop => 15_000,

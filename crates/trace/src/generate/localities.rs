@@ -6,8 +6,8 @@
 //! next locality does not depend on the one before, so that it may be the same again. Departure:
 //! the pages that stay across a transition are the same in all localities.
 
-use super::SplitMix64;
 use super::arithmetic::ln;
+use tidemark_core::random::SplitMix64;
 
 /// One in so many of a holding time's random numbers.
 const UNIT: u64 = 1 << 52;
@@ -15,21 +15,21 @@ const UNIT: u64 = 1 << 52;
 /// The model's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Localities {
-    /// How many localities there are; at least 1.
+    /// The number of localities; at least 1.
     pub count: u64,
     /// The mean number of pages in a locality; at least 1.
     pub pages_mean: u64,
     /// The standard deviation of the number of pages.
     pub pages_deviation: u64,
-    /// How many pages are in every locality, and so stay across a transition.
+    /// The number of pages in every locality, which so stay across a transition.
     pub overlap_pages: u64,
     /// The mean number of references before a transition; at least 1.
     pub holding_mean: u64,
-    /// How pages are picked inside a locality.
+    /// The choice of pages inside a locality.
     pub micromodel: Micromodel,
 }
 
-/// How pages are picked inside a locality.
+/// The choice of pages inside a locality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Micromodel {
     /// Each as likely as the other.

@@ -1,7 +1,7 @@
 //! Zipf's law over pages in shuffled order.
 
-use super::SplitMix64;
 use super::arithmetic::{exp, ln};
+use tidemark_core::random::SplitMix64;
 
 /// The most pages: each takes 16 bytes while the trace is made.
 pub const PAGES_MAX: u64 = 1 << 26;

@@ -70,14 +70,14 @@ const NAMES: [(&str, Role); 34] = [
     ("access_bytes", Role::Bytes),
 ];
 
-/// What a column holds.
+/// The contents of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The number of a page.
     Page,
     /// An address, in bytes.
     Address,
-    /// How many bytes are accessed from the address on.
+    /// The number of bytes accessed from the address on.
     Bytes,
     /// The number of a process.
     Process,
@@ -88,7 +88,7 @@ pub enum Role {
     Time,
 }
 
-/// Which column holds something.
+/// The column of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Column {
     /// The column of this number, from 1.
@@ -97,22 +97,22 @@ pub enum Column {
     Name(String),
 }
 
-/// How the lines are to be read.
+/// The form of the lines.
 #[derive(Clone, Debug)]
 pub struct Form {
-    /// What stands between columns.
+    /// The delimiter between columns.
     pub delimiter: u8,
-    /// Whether numbers of pages and addresses are hexadecimal without `0x`.
+    /// True if numbers of pages and addresses are hexadecimal without `0x`.
     pub is_hexadecimal: bool,
     /// The size of a page in bytes, a power of two: what addresses are divided by.
     pub page_bytes: u64,
-    /// What the time column counts.
+    /// The unit of the time column.
     pub time: TimeUnit,
     /// The columns chosen; empty to look at the first line.
     pub columns: Vec<(Role, Column)>,
 }
 
-/// Where each role's column is, from 0.
+/// The column of each role, from 0.
 #[derive(Clone, Copy, Debug, Default)]
 struct Places {
     page: Option<usize>,
@@ -141,7 +141,7 @@ pub struct Table<'a, R> {
     rows: Rows<R>,
     form: &'a Form,
     places: Places,
-    /// Whether the line read last is still to be appended.
+    /// True if the line read last is still to be appended.
     is_pending: bool,
 }
 
@@ -309,7 +309,8 @@ fn find_columns<R: Read>(rows: &Rows<R>, form: &Form) -> Result<(Places, bool), 
     Ok((places, !is_number(field, form)))
 }
 
-/// Whether a field is no name. What begins as a number and is none is for its line to complain of.
+/// Returns true if a field is no name. What begins as a number and is none is for its line to
+/// complain of.
 fn is_number(field: &[u8], form: &Form) -> bool {
     field.first().is_some_and(u8::is_ascii_digit) || number(field, form.is_hexadecimal).is_some()
 }

@@ -19,7 +19,7 @@ use super::{malformed, number};
 /// The largest access: no instruction moves more bytes at a time than a whole state of registers.
 const ACCESS_BYTES_MAX: u64 = 1 << 14;
 
-/// What a line should be.
+/// The expected form of a line.
 const EXPECTED: &str = "a line of lackey, like ` L 1ffeffe7e,8`; keep its output apart from the \
     program's with `--log-file`";
 
@@ -62,7 +62,7 @@ pub fn import<W: Write>(
     Ok(())
 }
 
-/// What a line says: the kind of access, its address, its length in bytes.
+/// The access that a line tells: the kind of access, its address, its length in bytes.
 fn access(line: &[u8]) -> Option<(Kinds, u64, u64)> {
     let (kinds, rest) = match line {
         [b'I', b' ', b' ', rest @ ..] => (Kinds::FETCH, rest),
@@ -79,7 +79,7 @@ fn access(line: &[u8]) -> Option<(Kinds, u64, u64)> {
         .then_some((kinds, address, bytes))
 }
 
-/// Whether Valgrind says something that is not about an access.
+/// Returns true if Valgrind says something that is not about an access.
 fn is_valgrinds(line: &[u8]) -> bool {
     let is_marked = |mark: &[u8]| {
         let number = line

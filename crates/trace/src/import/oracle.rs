@@ -19,7 +19,7 @@ use super::malformed;
 /// The length of a record.
 pub const RECORD_BYTES: usize = 24;
 
-/// What stands for the number of a next request if there is none.
+/// The number in place of a next request if there is none.
 pub const NEVER: i64 = -1;
 
 /// Appends what `source` holds.

@@ -1,4 +1,4 @@
-//! What becomes of each format, and of input that does not follow it.
+//! The result of each format, and of input that does not follow it.
 
 use std::io::Read;
 

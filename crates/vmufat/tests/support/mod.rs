@@ -1,10 +1,10 @@
-//! What the tests of volumes share: a device that can be cut off, and the law of files.
+//! The parts that the tests of volumes share: a device that can be cut off, and the law of files.
 
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
 
-use tidemark_model::random::{Choices, Random};
+use tidemark_model::random::{Choices, SplitMix64};
 use tidemark_vmufat::{
     Block, BlockDevice, Copying, Image, Kind, Layout, Name, NewFile, Timestamp, Volume,
 };
@@ -12,7 +12,7 @@ use tidemark_vmufat::{
 /// A moment for everything that needs one.
 pub const WHEN: Timestamp = Timestamp([0x20, 0x26, 0x11, 0x25, 0x22, 0x05, 0x59, 2]);
 
-/// What a device was asked to do.
+/// The requests to a device.
 #[derive(Clone, Debug)]
 pub enum Asked {
     /// To write a block.
@@ -24,9 +24,9 @@ pub enum Asked {
 /// An image that remembers what was written to it, and may fail.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    /// What is there.
+    /// The contents.
     pub image: Image,
-    /// What it was asked since this was last emptied.
+    /// The requests since this was last emptied.
     pub asked: Vec<Asked>,
     /// Writes until it fails, from then on for good.
     pub writes_left: Option<usize>,
@@ -104,19 +104,19 @@ pub fn data(text: &str) -> NewFile {
 
 /// Bytes that differ between files, and between the blocks of one.
 pub fn contents(seed: u64, bytes: usize) -> Vec<u8> {
-    let mut random = Random::new(seed);
+    let mut random = SplitMix64::new(seed);
     let mut all = Vec::with_capacity(bytes + 8);
     while all.len() < bytes {
-        all.extend(random.next_bits().to_le_bytes());
+        all.extend(random.draw().to_le_bytes());
     }
     all.truncate(bytes);
     all
 }
 
-/// What a file is, wherever it lies.
+/// The expected state of a file, wherever it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Law {
-    /// What was asked for.
+    /// The file that was asked for.
     pub file: NewFile,
     /// The contents, with zeros up to whole blocks.
     pub contents: Vec<u8>,
@@ -139,7 +139,7 @@ impl Law {
 /// All files of a volume by their names.
 pub type Laws = BTreeMap<Name, Law>;
 
-/// What a volume has.
+/// The expected state of a volume.
 pub fn laws<D: BlockDevice>(volume: &mut Volume<D>) -> Laws
 where
     D::Error: std::fmt::Debug,
@@ -160,7 +160,7 @@ where
 }
 
 /// Writes words at random into the table, the directory and perhaps the root block of a volume.
-pub fn damage(image: &mut Image, random: &mut Random) {
+pub fn damage(image: &mut Image, random: &mut SplitMix64) {
     let layout = Layout::new(image.blocks()).unwrap();
     let system = layout.root() - layout.directory_first() + 1;
     for _ in 0..random.below(30) {
@@ -173,7 +173,7 @@ pub fn damage(image: &mut Image, random: &mut Random) {
         image.read(number, &mut block).unwrap();
         let at = random.below(256) as usize * 2;
         let word = match random.below(4) {
-            0 => random.next_bits() as u16,
+            0 => random.draw() as u16,
             1 => [0xfffa, 0xfffc, 0xffff, 0][random.below(4) as usize],
             _ => random.below(layout.blocks().into()) as u16,
         };

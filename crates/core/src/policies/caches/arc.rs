@@ -11,7 +11,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `arc` says of itself.
+/// The description of `arc`.
 pub static DESCRIPTION: Description = Description {
     name: "arc",
     summary: "least recently used, of pages seen once or of those seen again, as ghosts advise",

@@ -10,7 +10,7 @@ use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `car` says of itself.
+/// The description of `car`.
 pub static DESCRIPTION: Description = Description {
     name: "car",
     summary: "two clocks, of pages seen once and of those seen again, divided as ghosts advise",
@@ -88,7 +88,7 @@ impl SimulatedPolicy for Car {}
 impl SpacePolicy for Car {}
 
 impl Car {
-    /// Whether there are at least as many pages seen once as the target says, and one.
+    /// Returns true if there are at least as many pages seen once as the target says, and one.
     fn has_many_seen_once(&self) -> bool {
         self.lists.compare_once().is_ge() || self.lists.queues.length(AGAIN) == 0
     }

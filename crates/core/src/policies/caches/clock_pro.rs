@@ -27,7 +27,7 @@ use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `clock-pro` says of itself.
+/// The description of `clock-pro`.
 pub static DESCRIPTION: Description = Description {
     name: "clock-pro",
     summary: "lirs by bits: cold pages that are used again in their test become hot",
@@ -60,7 +60,7 @@ pub static DESCRIPTION: Description = Description {
 
 const LIST: u8 = 0;
 
-/// What a member of the list is. The numbers count places in [`ClockPro::counts`].
+/// The kind of a member of the list. The numbers count places in [`ClockPro::counts`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// A resident page whose uses lie close together.
@@ -85,7 +85,7 @@ impl Kind {
     }
 }
 
-/// Where the hands stand; nowhere if there may be nothing for them.
+/// The places of the hands; nowhere if there may be nothing for them.
 #[derive(Clone, Copy, Default)]
 struct Hands {
     hot: Option<u32>,
@@ -97,7 +97,7 @@ struct ClockPro {
     /// Frames, and behind them the entries of the directory; the oldest in front.
     list: Queues,
     kinds: Column<Kind>,
-    /// How many members of each kind are on the list.
+    /// The number of members of each kind on the list.
     counts: [u32; KINDS],
     hands: Hands,
     ghosts: Directory,
@@ -105,11 +105,11 @@ struct ClockPro {
     /// The frames whose pages are known to have been used since they were last moved.
     used: Bitmap,
     frames_max: u32,
-    /// How many pages memory held when one last had to leave; before that, its frames.
+    /// The number of pages memory held when one last had to leave; before that, its frames.
     full: u32,
-    /// Whether no page has had to leave yet.
+    /// True if no page has had to leave yet.
     is_filling: bool,
-    /// How many pages should be cold.
+    /// The number of pages that should be cold.
     cold_target: u32,
     ghosts_permille: u64,
     cold_least_permille: u64,
@@ -117,7 +117,7 @@ struct ClockPro {
     missed: Option<PageId>,
     /// The missed page, if it will be hot.
     promoted: Option<PageId>,
-    /// Who was named to leave and has not left.
+    /// The page that was named to leave and has not left.
     leaving: Option<FrameId>,
 }
 
@@ -295,7 +295,8 @@ impl ClockPro {
         was_demoted
     }
 
-    /// Whether `member`, which was used in its test, may become hot. Makes room among the hot.
+    /// Returns true if `member`, which was used in its test, may become hot. Makes room among the
+    /// hot.
     fn promote(&mut self, member: u32, probe: &mut Probe<'_>) -> bool {
         if !self.is_in_test(member) {
             return false;
@@ -419,7 +420,7 @@ impl ClockPro {
         frames.find(|&frame| probe.may_leave(frame))
     }
 
-    /// Whether the page in frame `member` was used since it was last moved.
+    /// Looks whether the page in frame `member` was used since it was last moved.
     fn look(&mut self, member: u32, probe: &mut Probe<'_>) -> Use {
         let answer = self.fresh.take_use(FrameId(member), probe);
         let was_used = self.used.contains(member as usize);

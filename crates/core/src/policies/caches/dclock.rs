@@ -18,7 +18,7 @@ use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `dclock` says of itself.
+/// The description of `dclock`.
 pub static DESCRIPTION: Description = Description {
     name: "dclock",
     summary: "used pages become active, and so do those that come back soon after they left",
@@ -43,7 +43,7 @@ struct Dclock {
     queues: Queues,
     is_used: Column<bool>,
     ghosts: Ghosts,
-    /// How many pages have left or become active.
+    /// The number of pages that have left or become active.
     age: u64,
     active_permille: u64,
     frames: u32,

@@ -28,7 +28,7 @@ use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `eelru` says of itself.
+/// The description of `eelru`.
 pub static DESCRIPTION: Description = Description {
     name: "eelru",
     summary: "LRU, but younger pages leave early while older ones are used more",
@@ -50,9 +50,9 @@ const FIRST_PART: u64 = 32;
 const MEMORY: usize = PARTS as usize;
 /// The regions of the axis: the first, and the parts.
 const REGIONS: usize = 1 + PARTS_MOST as usize;
-/// Where pages are that nobody has used for longer than the axis: resident ones alone.
+/// The region of pages that nobody has used for longer than the axis: resident ones alone.
 const BEYOND: usize = REGIONS;
-/// What a use counts, so that halving leaves something of it.
+/// The weight of a use, so that halving leaves something of it.
 const USE: u64 = 1 << 8;
 
 struct Eelru {
@@ -60,11 +60,11 @@ struct Eelru {
     axis: Segments,
     ghosts: Directory,
     frames_max: u32,
-    /// How many pages memory held when one last had to leave; before that, its frames.
+    /// The number of pages memory held when one last had to leave; before that, its frames.
     full: u32,
-    /// How many pages each region takes.
+    /// The number of pages each region takes.
     sizes: [u32; REGIONS],
-    /// Where each region ends.
+    /// The end of each region.
     ends: [u32; REGIONS],
     /// The region from which a page left last.
     last_left: usize,
@@ -81,13 +81,13 @@ pub fn build(settings: Settings) -> impl Policy {
     Eelru::new(settings.frames, settings.frames_max)
 }
 
-/// How many pages each region takes in a memory of so many frames.
+/// The number of pages each region takes in a memory of so many frames.
 fn sizes(frames: u32) -> [u32; REGIONS] {
     let mut before = 0;
     ends(frames).map(|end| end - core::mem::replace(&mut before, end))
 }
 
-/// Where each region ends: how many pages lie on the axis up to there.
+/// The end of each region: how many pages lie on the axis up to there.
 fn ends(frames: u32) -> [u32; REGIONS] {
     let frames = u64::from(frames);
     core::array::from_fn(|region| {
@@ -301,9 +301,9 @@ impl Eelru {
         points
     }
 
-    /// How many more uses behind memory it takes at least until points promise more than LRU, if
-    /// none do now. A use adds to what is found, at most, its share of the frames; one in memory
-    /// adds more to what is wanted.
+    /// The least number of uses behind memory that must be added until points promise more than
+    /// LRU, if none do now. A use adds to what is found, at most, its share of the frames; one in
+    /// memory adds more to what is wanted.
     #[cold]
     fn measure_lull(&self) -> u64 {
         let mut lull = u64::MAX;
@@ -383,7 +383,7 @@ impl Eelru {
 mod tests {
     use super::*;
 
-    /// What the points are, from the definition.
+    /// Finds the points from the definition.
     fn search(of: &Eelru) -> Option<(usize, usize)> {
         let (mut best, mut points) = (0, None);
         for early in (0..MEMORY).rev().filter(|&early| of.ends[early] > 0) {

@@ -22,7 +22,7 @@ use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `lirs` says of itself.
+/// The description of `lirs`.
 pub static DESCRIPTION: Description = Description {
     name: "lirs",
     summary: "pages whose last two uses lie close together keep the memory",
@@ -61,7 +61,7 @@ struct Lirs {
     /// The entries, the page that left longest ago in front.
     left: Queues,
     frames_max: u32,
-    /// How many pages memory held when one last had to leave; before that, its frames.
+    /// The number of pages memory held when one last had to leave; before that, its frames.
     full: u32,
     hir_permille: u64,
     ghosts_permille: u64,
@@ -199,7 +199,7 @@ impl SimulatedPolicy for Lirs {
 impl SpacePolicy for Lirs {}
 
 impl Lirs {
-    /// How many pages may be hot.
+    /// The number of pages that may be hot.
     fn hot_most(&self) -> u32 {
         let cold = u64::from(self.full) * self.hir_permille / 1000;
         self.full - (cold as u32).clamp(1.min(self.full), self.full)

@@ -20,7 +20,7 @@ use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `s3-fifo` says of itself.
+/// The description of `s3-fifo`.
 pub static DESCRIPTION: Description = Description {
     name: "s3-fifo",
     summary: "a small queue to prove oneself in, a main one, and the names of those that failed",
@@ -29,7 +29,7 @@ pub static DESCRIPTION: Description = Description {
     knobs: KNOBS,
 };
 
-/// What `s3-fifo-bits` says of itself.
+/// The description of `s3-fifo-bits`.
 pub static BITS: Description = Description {
     name: "s3-fifo-bits",
     summary: "s3-fifo that sees a bit a page: one use between two looks is enough",
@@ -74,7 +74,7 @@ struct S3Fifo<U> {
     ghost_permille: u64,
 }
 
-/// What is known of pages' uses.
+/// The counts of pages' uses.
 trait Uses: Send {
     /// A page has come to `frame`.
     fn enter(&mut self, frame: FrameId);
@@ -82,15 +82,15 @@ trait Uses: Send {
     fn leave(&mut self, frame: FrameId);
     /// The page in `frame` was used; told if every reference is seen.
     fn count(&mut self, frame: FrameId);
-    /// Whether the page in `frame`, at the end of the small queue, goes on to the main one. If so
-    /// its uses are forgotten.
+    /// Tells whether the page in `frame`, at the end of the small queue, goes on to the main one.
+    /// If so its uses are forgotten.
     fn take_proof(&mut self, frame: FrameId, probe: &mut Probe<'_>) -> Use;
-    /// Whether the page in `frame`, at the end of the main queue, was used. If so it is held one
-    /// use less.
+    /// Returns true if the page in `frame`, at the end of the main queue, was used. If so it is
+    /// held one use less.
     fn take_use(&mut self, frame: FrameId, probe: &mut Probe<'_>) -> bool;
 }
 
-/// How often each frame's page was used.
+/// The number of uses of each frame's page.
 struct Counts(Column<u8>);
 
 impl Uses for Counts {

@@ -15,7 +15,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `sieve` says of itself.
+/// The description of `sieve`.
 pub static DESCRIPTION: Description = Description {
     name: "sieve",
     summary: "a hand passes pages in use, from old to new, and takes the first that is not",
@@ -28,7 +28,7 @@ const LIST: u8 = 0;
 
 struct Sieve {
     queues: Queues,
-    /// Where the search goes on; at the oldest page if nowhere.
+    /// The place where the search goes on; at the oldest page if nowhere.
     hand: Option<u32>,
 }
 

@@ -9,7 +9,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `slru` says of itself.
+/// The description of `slru`.
 pub static DESCRIPTION: Description = Description {
     name: "slru",
     summary: "least recently used, of the pages used once before those used again",
@@ -30,7 +30,7 @@ const PROTECTED: u8 = 1;
 struct Slru {
     queues: Queues,
     protected_permille: u64,
-    /// How many pages the second list may have.
+    /// The number of pages the second list may have.
     protected_max: u32,
 }
 

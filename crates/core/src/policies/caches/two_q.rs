@@ -15,7 +15,7 @@ use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `2q` says of itself.
+/// The description of `2q`.
 pub static DESCRIPTION: Description = Description {
     name: "2q",
     summary: "first in, first out, until a page comes back soon; then least recently used",

@@ -10,7 +10,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `clock` says of itself.
+/// The description of `clock`.
 pub static DESCRIPTION: Description = Description {
     name: "clock",
     summary: "the oldest page leaves unless used since the last look; new pages' bits are clear",

@@ -8,7 +8,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `fifo` says of itself.
+/// The description of `fifo`.
 pub static DESCRIPTION: Description = Description {
     name: "fifo",
     summary: "the page that came first leaves first, used or not",

@@ -9,7 +9,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `lru` says of itself.
+/// The description of `lru`.
 pub static DESCRIPTION: Description = Description {
     name: "lru",
     summary: "the page whose last use is longest ago leaves",

@@ -9,7 +9,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `mru` says of itself.
+/// The description of `mru`.
 pub static DESCRIPTION: Description = Description {
     name: "mru",
     summary: "the page that was used last leaves",

@@ -14,7 +14,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `opt` says of itself.
+/// The description of `opt`.
 pub static DESCRIPTION: Description = Description {
     name: "opt",
     summary: "the page whose next use is farthest away leaves: nobody can do better",
@@ -25,13 +25,13 @@ pub static DESCRIPTION: Description = Description {
 
 const NONE: u32 = u32::MAX;
 
-/// When a page that nobody spoke of is used next.
+/// The next use of a page that nobody spoke of.
 const NEVER: u64 = u64::MAX;
 
 /// A resident page.
 #[derive(Clone, Copy)]
 struct Page {
-    /// When it is used next.
+    /// The time of its next use.
     next: u64,
     frame: FrameId,
 }
@@ -39,7 +39,7 @@ struct Page {
 struct Opt {
     /// A binary heap: those of place `p` stand below place `(p - 1) / 2`.
     heap: Vec<Page>,
-    /// Where in the heap each frame is.
+    /// The place of each frame in the heap.
     places: Column<u32>,
 }
 

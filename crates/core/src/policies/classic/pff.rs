@@ -22,7 +22,7 @@ use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `pff` says of itself.
+/// The description of `pff`.
 pub static DESCRIPTION: Description = Description {
     name: "pff",
     summary: "unused pages leave at a fault that comes long after the program's last",
@@ -37,16 +37,16 @@ pub static DESCRIPTION: Description = Description {
     }],
 };
 
-/// What is remembered of a space.
+/// The state kept for a space.
 #[derive(Clone, Copy, Default)]
 struct Pace {
-    /// When it faulted last.
+    /// The time of its last fault.
     fault: u64,
-    /// How often the use bits of its pages were cleared, all of them.
+    /// The number of times that the use bits of its pages were cleared, all of them.
     round: u64,
-    /// How many of its pages are still to be looked at because of that fault.
+    /// The number of its pages still to be looked at because of that fault.
     left: u32,
-    /// Whether those of them that were not used leave.
+    /// True if those of them that were not used leave.
     is_releasing: bool,
 }
 
@@ -224,7 +224,7 @@ impl Pff {
         }
     }
 
-    /// Whether the page was used since it was last asked about, which is forgotten.
+    /// Returns true if the page was used since it was last asked about, which is forgotten.
     fn take_used(&mut self, frame: FrameId, probe: &mut Probe<'_>) -> bool {
         let shown = core::mem::take(&mut self.shown[frame.index()]);
         let space = self.sets.space_of(frame);

@@ -5,11 +5,12 @@ use alloc::vec::Vec;
 use crate::collections::column::Column;
 use crate::id::{FrameId, PageId};
 use crate::policies::settings::Settings;
+use crate::random::SplitMix64;
 use crate::seams::policy::{
     Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `random` says of itself.
+/// The description of `random`.
 pub static DESCRIPTION: Description = Description {
     name: "random",
     summary: "any page may be the next to leave, whatever its use",
@@ -20,13 +21,13 @@ pub static DESCRIPTION: Description = Description {
 
 const NONE: u32 = u32::MAX;
 
-/// How often a frame that may not leave is answered by another draw, before a walk settles it.
+/// The number of draws with which a frame that may not leave is answered, before a walk settles it.
 const DRAWS_MAX: u32 = 16;
 
 struct Random {
-    state: u64,
+    source: SplitMix64,
     resident: Vec<u32>,
-    /// Where in `resident` each frame is.
+    /// The place of each frame in `resident`.
     places: Column<u32>,
 }
 
@@ -34,7 +35,7 @@ struct Random {
 pub fn build(settings: Settings) -> impl Policy {
     let frames_max = settings.frames_max as usize;
     Random {
-        state: settings.seed,
+        source: SplitMix64::new(settings.seed),
         resident: Vec::with_capacity(frames_max),
         places: Column::new(NONE, frames_max),
     }
@@ -72,7 +73,7 @@ impl Policy for Random {
         }
         let mut place = 0;
         for _ in 0..DRAWS_MAX {
-            place = (self.draw() % self.resident.len() as u64) as usize;
+            place = self.source.below(self.resident.len() as u64) as usize;
             let frame = FrameId(self.resident[place]);
             if probe.may_leave(frame) {
                 return Some(frame);
@@ -97,13 +98,3 @@ impl Policy for Random {
 impl SimulatedPolicy for Random {}
 
 impl SpacePolicy for Random {}
-
-impl Random {
-    fn draw(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-}

@@ -16,7 +16,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `vmin` says of itself.
+/// The description of `vmin`.
 pub static DESCRIPTION: Description = Description {
     name: "vmin",
     summary: "a page leaves after its use unless it is used again within a window: the optimum",
@@ -37,7 +37,7 @@ const LEAVING: u32 = 0;
 struct Vmin {
     sets: Sets,
     clocks: Clocks,
-    /// When each page is used next, in its space's time.
+    /// The next use of each page, in its space's time.
     next: Column<u64>,
     owners: Column<SpaceId>,
     window: u64,

@@ -41,7 +41,7 @@ const PARTS: Knob = Knob {
     default: 4,
 };
 
-/// What `working-set` says of itself.
+/// The description of `working-set`.
 pub static DESCRIPTION: Description = Description {
     name: "working-set",
     summary: "a page leaves when its program has not used it for a window of its own time",
@@ -50,7 +50,7 @@ pub static DESCRIPTION: Description = Description {
     knobs: &[WINDOW, PARTS],
 };
 
-/// What `dws` says of itself.
+/// The description of `dws`.
 pub static DAMPED: Description = Description {
     name: "dws",
     summary: "a working set that replaces its oldest page at a fault if that is old enough",
@@ -71,17 +71,18 @@ pub static DAMPED: Description = Description {
 
 /// The most pages one call of `trim` looks at.
 const LOOKS_MAX: u32 = 256;
-/// How many pages that may not leave are passed in search of one that may, when nobody waits.
+/// The number of pages that may not leave that are passed in search of one that may, when nobody
+/// waits.
 const PASSED_MAX: usize = 16;
 
 /// A round over the pages of a space, to ask whether they were used.
 #[derive(Clone, Copy, Default)]
 struct Round {
-    /// When the last one began, in the space's time.
+    /// The time at which the last one began, in the space's time.
     began: u64,
-    /// Who is asked next.
+    /// The page asked next.
     at: Option<FrameId>,
-    /// How many are left to be asked.
+    /// The number of pages left to be asked.
     left: u32,
 }
 
@@ -91,7 +92,7 @@ struct WorkingSet {
     sets: Sets,
     clocks: Clocks,
     needs: Needs,
-    /// When each page was last known to be used.
+    /// The time at which each page was last known to be used.
     used: Column<u64>,
     rounds: Vec<Round>,
     window: u64,

@@ -23,7 +23,7 @@ use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `wsclock` says of itself.
+/// The description of `wsclock`.
 pub static DESCRIPTION: Description = Description {
     name: "wsclock",
     summary: "a clock whose hand passes pages used within a window of their program's time",
@@ -51,7 +51,7 @@ struct WsClock {
     /// All pages; the hand stands at the front.
     queues: Queues,
     pages: Column<Page>,
-    /// How many pages each space has.
+    /// The number of pages each space has.
     counts: Vec<u32>,
     clocks: Clocks,
     needs: Needs,
@@ -170,7 +170,7 @@ impl WsClock {
         page.used = self.clocks.now(page.owner);
     }
 
-    /// How long ago the page in `frame` was last known to be used, in its owner's time.
+    /// The time since the page in `frame` was last known to be used, in its owner's time.
     fn age(&self, frame: FrameId) -> u64 {
         let Page { owner, used } = self.pages[frame.index()];
         self.clocks.now(owner).saturating_sub(used)

@@ -24,7 +24,7 @@ use crate::seams::policy::{
 };
 use crate::time::Time;
 
-/// What `freebsd` says of itself.
+/// The description of `freebsd`.
 pub static DESCRIPTION: Description = Description {
     name: "freebsd",
     summary: "pages whose use counts are gone may leave; modified ones wait in a laundry",
@@ -60,7 +60,7 @@ const LAUNDRY: u8 = 2;
 const HEAD: u8 = 3;
 const LISTS: u8 = 4;
 
-/// What a clean and a modified page made inactive count for against a shortage.
+/// The weights of a clean and a modified page made inactive, against a shortage.
 const CLEAN_WORTH: i64 = 3;
 const LAUNDRY_WORTH: i64 = 1;
 /// Pages that leave from one scan of the active queue to the next.
@@ -68,7 +68,7 @@ const PASS: u64 = 32;
 /// The whole active queue is looked through in ten minutes if no page is short.
 const ROUND_NS: u64 = 600_000_000_000;
 
-/// What is kept free and inactive, from the size of memory.
+/// The numbers of pages kept free and inactive, from the size of memory.
 #[derive(Clone, Copy)]
 struct Targets {
     free_min: u64,
@@ -266,8 +266,8 @@ impl Freebsd {
         None
     }
 
-    /// Whether the laundry is to be emptied in the background: it is large against what is clean,
-    /// the more readily the more was freed since it was.
+    /// Returns true if the laundry is to be emptied in the background: it is large against what is
+    /// clean, the more readily the more was freed since it was.
     fn must_launder(&self, probe: &Probe<'_>) -> bool {
         let clean = u64::from(probe.frames_free()) + self.count_inactive();
         let band = (self.targets.free - self.targets.free_min).max(1);
@@ -332,7 +332,7 @@ impl Freebsd {
         }
     }
 
-    /// How many pages the inactive queue is short of, each worth three.
+    /// The number of pages the inactive queue is short of, each worth three.
     fn inactive_short(&self, probe: &Probe<'_>) -> i64 {
         let wanted = (self.targets.inactive + self.targets.free) as i64;
         let free = i64::from(probe.frames_free());

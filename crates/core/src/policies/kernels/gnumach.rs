@@ -20,7 +20,7 @@ use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
 use crate::policies::parts::lists::pull;
-use crate::policies::parts::sequential::Behind;
+use crate::policies::parts::sequential::DropBehind;
 use crate::policies::settings::Settings;
 use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
@@ -58,7 +58,7 @@ const DIVISOR: Knob = Knob {
     default: 25,
 };
 
-/// What `gnumach` says of itself.
+/// The description of `gnumach`.
 pub static RELEASED: Description = Description {
     name: "gnumach",
     summary: "external pages leave before any internal one does",
@@ -70,7 +70,7 @@ pub static RELEASED: Description = Description {
     knobs: &[PASS, ACTIVE_SHARE, BEHIND],
 };
 
-/// What `gnumach-activity` says of itself.
+/// The description of `gnumach-activity`.
 pub static ACTIVITY: Description = Description {
     name: "gnumach-activity",
     summary: "inactive pages leave before active ones, and among them external ones first",
@@ -82,7 +82,7 @@ pub static ACTIVITY: Description = Description {
     knobs: &[PASS, ACTIVE_SHARE, BEHIND],
 };
 
-/// What `gnumach-balanced` says of itself.
+/// The description of `gnumach-balanced`.
 pub static BALANCED: Description = Description {
     name: "gnumach-balanced",
     summary: "external pages leave while they are a 25th of memory, and else internal ones",
@@ -112,7 +112,7 @@ struct GnuMach {
     order: Order,
     queues: Queues,
     external: Column<bool>,
-    behind: Behind,
+    drop_behind: DropBehind,
     pass: u64,
     active_permille: u64,
     is_deactivating_behind: bool,
@@ -147,7 +147,7 @@ fn build(description: &'static Description, order: Order, settings: &Settings) -
         order,
         queues: Queues::new(LISTS, settings.frames_max),
         external: Column::new(false, settings.frames_max as usize),
-        behind: Behind::new(settings.frames_max),
+        drop_behind: DropBehind::new(settings.frames_max),
         pass: settings.knobs[0],
         active_permille: settings.knobs[1],
         is_deactivating_behind: settings.knobs[2] == 1,
@@ -170,7 +170,7 @@ impl Policy for GnuMach {
             }
         };
         self.queues.push_back(list, frame.0);
-        let passed = self.behind.enter(frame, arrival.page);
+        let passed = self.drop_behind.enter(frame, arrival.page);
         if let Some(passed) = passed.filter(|_| self.is_deactivating_behind) {
             self.queues.move_to_back(PASSED, passed.0);
         }
@@ -178,7 +178,7 @@ impl Policy for GnuMach {
 
     fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
         self.queues.remove(frame.0);
-        self.behind.leave(frame);
+        self.drop_behind.leave(frame);
     }
 
     fn page_rescued(&mut self, frame: FrameId) {

@@ -27,7 +27,7 @@ use crate::seams::policy::{
     SpacePolicy,
 };
 
-/// What `linux-classzone` says of itself.
+/// The description of `linux-classzone`.
 pub static VIRTUAL: Description = Description {
     name: "linux-classzone",
     summary: "pages leave once a walk along the programs' page tables has unmapped them",
@@ -42,7 +42,7 @@ pub static VIRTUAL: Description = Description {
     }],
 };
 
-/// What `linux-rmap` says of itself.
+/// The description of `linux-rmap`.
 pub static REVERSE: Description = Description {
     name: "linux-rmap",
     summary: "inactive pages leave unless they were used, found through a reverse map",
@@ -79,7 +79,7 @@ enum Search {
     Reverse,
 }
 
-/// Where a try stands.
+/// The progress of a try.
 #[derive(Default)]
 struct Round {
     /// Rounds left, this one included.
@@ -97,10 +97,10 @@ struct Classzone {
     search: Search,
     queues: Queues,
     is_referenced: Column<bool>,
-    /// Whether a walk has removed the last mapping of each page.
+    /// True for each page whose last mapping a walk has removed.
     is_unmapped: Column<bool>,
     round: Round,
-    /// Where the walk along the page tables has come to.
+    /// The place that the walk along the page tables has reached.
     hand: Option<(SpaceId, VirtPage)>,
     walks: u32,
     frames: u64,

@@ -28,7 +28,7 @@ use crate::seams::policy::{
     SpacePolicy,
 };
 
-/// What `linux-modern` says of itself.
+/// The description of `linux-modern`.
 pub static DESCRIPTION: Description = Description {
     name: "linux-modern",
     summary: "inactive pages become active when used twice, or when back soon after they left",
@@ -83,7 +83,7 @@ struct Page {
     was_met_modified: bool,
 }
 
-/// What is known of a kind of page.
+/// The state kept for a kind of page.
 #[derive(Clone, Copy, Default)]
 struct Kind {
     cost: u64,
@@ -92,18 +92,18 @@ struct Kind {
     activations_seen: u64,
 }
 
-/// Where a cycle stands.
+/// The progress of a cycle.
 struct Cycle {
     is_begun: bool,
     priority: u32,
     reclaimed: u64,
-    /// How many pages of each list this round was to look at, and how many are left.
+    /// The number of pages of each list that this round was to look at, and of those that are left.
     targets: [u64; LISTS],
     left: [u64; LISTS],
     list: usize,
     chunk: u64,
     may_deactivate: [bool; KINDS],
-    /// Whether active pages are left alone that might be looked at, and are looked at by force.
+    /// True if active pages are left alone that might be looked at, and are looked at by force.
     is_sparing: bool,
     is_forced: bool,
     is_adjusted: bool,
@@ -113,7 +113,7 @@ struct LinuxModern {
     queues: Queues,
     pages: Column<Page>,
     ghosts: Ghosts,
-    /// How many pages have left or become active: the clock of refault distances.
+    /// The number of pages that have left or become active: the clock of refault distances.
     age: u64,
     kinds: [Kind; KINDS],
     cycle: Cycle,
@@ -324,7 +324,7 @@ impl LinuxModern {
         self.cycle.is_adjusted = false;
     }
 
-    /// Which parts of the lists of either kind are looked at, and what the whole is.
+    /// Computes the parts of the lists of either kind that are looked at, and the whole.
     fn shares(&self, probe: &Probe<'_>) -> ([u64; KINDS], u64) {
         let cycle = &self.cycle;
         if cycle.priority == 0 && self.swappiness != 0 {
@@ -451,7 +451,7 @@ impl LinuxModern {
         self.queues.move_to_back(list, frame.0);
     }
 
-    /// What reclaiming pages of a kind has cost. Old costs fade as memory turns over.
+    /// Notes the cost of reclaiming pages of a kind. Old costs fade as memory turns over.
     fn note_cost(&mut self, kind: usize, cost: u64) {
         self.kinds[kind].cost += cost;
         let total: u64 = self.kinds.iter().map(|kind| kind.cost).sum();
@@ -460,13 +460,13 @@ impl LinuxModern {
         }
     }
 
-    /// How many pages a page of that kind could have pushed out, had it stayed.
+    /// The number of pages a page of that kind could have pushed out, had it stayed.
     fn workingset_size(&self, kind: usize) -> u64 {
         let actives = self.length(ACTIVE_FILE) + self.length(ACTIVE_ANON);
         actives + self.length(inactive(1 - kind))
     }
 
-    /// Whether a kind has too few inactive pages: under half up to a GiB, and less of more.
+    /// Returns true if a kind has too few inactive pages: under half up to a GiB, and less of more.
     fn is_inactive_low(&self, kind: usize) -> bool {
         let (idle, busy) = (self.length(inactive(kind)), self.length(active(kind)));
         let gib = (idle + busy) >> GIB_SHIFT;
@@ -497,7 +497,7 @@ impl Cycle {
     }
 }
 
-/// What becomes of an inactive page.
+/// The fate of an inactive page.
 enum Verdict {
     Reclaim { is_modified: bool },
     Keep,

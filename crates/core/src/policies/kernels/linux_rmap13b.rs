@@ -31,7 +31,7 @@ use crate::seams::policy::{
 };
 use crate::time::Time;
 
-/// What `linux-rmap13b` says of itself.
+/// The description of `linux-rmap13b`.
 pub static DESCRIPTION: Description = Description {
     name: "linux-rmap13b",
     summary: "pages get older with each use and younger without; at age 0 they may leave",
@@ -66,7 +66,7 @@ const ACTIVE: u8 = 0;
 const DIRTY: u8 = 1;
 const CLEAN: u8 = 2;
 const LISTS: u8 = 3;
-/// How often pages are aged at least.
+/// The longest time between two ageings of pages.
 const PERIOD_NS: u64 = 1_000_000_000;
 
 /// INACTIVE_FACTOR: a fifth of the pages is to be inactive.
@@ -87,7 +87,7 @@ struct Rmap13b {
     /// Pages that may leave until the daemon runs again.
     batch_left: u32,
     frames: u64,
-    /// When pages were last aged though nobody needed a frame.
+    /// The time at which pages were last aged though nobody needed a frame.
     aged: Option<Time>,
 }
 
@@ -279,24 +279,24 @@ impl Rmap13b {
         self.queues.move_to_back(list, frame.0);
     }
 
-    /// How many pages short of `target` those are that are free or inactive.
+    /// The number by which the pages that are free or inactive fall short of `target`.
     fn inactive_short(&self, target: u64, probe: &Probe<'_>) -> i64 {
         let inactive = self.queues.length(DIRTY) + self.queues.length(CLEAN);
         target as i64 - i64::from(probe.frames_free()) - i64::from(inactive)
     }
 
-    /// How many active pages are aged in one round.
+    /// The number of active pages aged in one round.
     fn round(&self) -> u64 {
         u64::from(self.queues.length(ACTIVE) >> ROUND_SHIFT)
     }
 }
 
-/// What the daemon keeps free or inactive, from the size of memory.
+/// The numbers of pages that the daemon keeps free or inactive, from the size of memory.
 struct Marks {
     high: u64,
 }
 
-/// How many pages the daemon keeps free or clean in a memory of that many.
+/// The number of pages that the daemon keeps free or clean in a memory of that many.
 pub(crate) fn high_mark(frames: u64) -> u64 {
     let mask = (frames / 128).max(20).min(frames / 24);
     let extra = Some(frames / 512).filter(|&extra| extra >= 255);

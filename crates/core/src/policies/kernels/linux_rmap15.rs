@@ -25,7 +25,7 @@ use crate::seams::policy::{
 };
 use crate::time::Time;
 
-/// What `linux-rmap15` says of itself.
+/// The description of `linux-rmap15`.
 pub static DESCRIPTION: Description = Description {
     name: "linux-rmap15",
     summary: "a list for each age: pages leave from age 0, and get older when they were used",
@@ -81,7 +81,7 @@ const LISTS: u8 = CLEAN + 1;
 const BATCH: u64 = 64;
 /// inactive_clean_percent: inactive pages that are to be clean or being written.
 const CLEAN_PERCENT: u64 = 30;
-/// How often the daemon looks through the lists, in nanoseconds.
+/// The interval at which the daemon looks through the lists, in nanoseconds.
 const INTERVAL_NS_MIN: u64 = 500_000_000;
 const INTERVAL_NS_MAX: u64 = 300_000_000_000;
 const INTERVAL_NS_START: u64 = 1_000_000_000;
@@ -99,11 +99,11 @@ struct Rmap15 {
     /// Pages that are being written because they are to be clean, and how many.
     is_washing: Column<bool>,
     washing: u64,
-    /// Which of the lists of a kind has age 0 now.
+    /// The list of each kind that has age 0 now.
     zeros: [u8; 2],
     limits: Limits,
     inactive_percent: u64,
-    /// How often pages have become younger since the daemon last looked.
+    /// The number of times that pages have become younger since the daemon last looked.
     slides: u64,
     next_scan: Time,
     interval_ns: u64,
@@ -315,7 +315,7 @@ impl Rmap15 {
         self.slides += 1;
     }
 
-    /// Whether fewer pages of a kind are in the older half of ages than in the other.
+    /// Returns true if fewer pages of a kind are in the older half of ages than in the other.
     fn is_young(&self, kind: usize) -> bool {
         let count = |ages: core::ops::Range<u8>| -> u64 {
             ages.map(|age| self.length(self.list_of(kind, age))).sum()

@@ -13,7 +13,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `mach3` says of itself.
+/// The description of `mach3`.
 pub static DESCRIPTION: Description = Description {
     name: "mach3",
     summary: "active pages age in order of arrival; inactive ones stay if they were used",

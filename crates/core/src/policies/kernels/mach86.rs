@@ -12,7 +12,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `mach86` says of itself.
+/// The description of `mach86`.
 pub static DESCRIPTION: Description = Description {
     name: "mach86",
     summary: "pages lose their mappings in order of age; a soft fault is their second chance",

@@ -31,7 +31,7 @@ use crate::seams::policy::{
     SpacePolicy,
 };
 
-/// What `mglru` says of itself.
+/// The description of `mglru`.
 pub static DESCRIPTION: Description = Description {
     name: "mglru",
     summary: "pages stand in generations; whoever was used when one is made joins the youngest",
@@ -71,7 +71,7 @@ impl Page {
     }
 }
 
-/// What is counted of a tier in the oldest generation, and on average of those before.
+/// The counts of a tier in the oldest generation, and on average of those before.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     refaulted: u64,
@@ -255,7 +255,7 @@ impl Mglru {
         None
     }
 
-    /// Whether a new generation is due.
+    /// Returns true if a new generation is due.
     fn needs_ageing(&self) -> bool {
         let oldest = match self.swappiness {
             0 => self.oldest[FILE],
@@ -367,7 +367,7 @@ impl Mglru {
         }
     }
 
-    /// Whether pages that have come back before are passed on instead of given up.
+    /// Returns true if pages that have come back before are passed on instead of given up.
     fn protects_refaulted(&self, kind: usize) -> bool {
         let first = self.position(kind, 0, 1);
         !self.position(kind, 1, 2).is_better_than(first)
@@ -389,7 +389,7 @@ impl Mglru {
 }
 
 impl Position {
-    /// Whether pages here come back no more often than there, for each that left.
+    /// Returns true if pages here come back no more often than there, for each that left.
     fn is_better_than(self, other: Position) -> bool {
         let here = self.refaulted * (other.total + REFAULTS_LEAST) * other.gain;
         let there = (other.refaulted + 1) * self.total * self.gain;

@@ -20,7 +20,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `netbsd` says of itself.
+/// The description of `netbsd`.
 pub static DESCRIPTION: Description = Description {
     name: "netbsd",
     summary: "a clock that spares classes of pages that have less than their share of memory",
@@ -176,7 +176,7 @@ impl SimulatedPolicy for Netbsd {}
 impl SpacePolicy for Netbsd {}
 
 impl Netbsd {
-    /// Which classes have too little of memory, or not too much while another has.
+    /// Finds the classes that have too little of memory, or not too much while another has.
     fn classes_spared(&self, probe: &Probe<'_>) -> [bool; CLASSES] {
         let total = u64::from(self.queues.total()) + u64::from(probe.frames_free());
         let is_under = |class: usize| self.counts[class] * 100 <= total * self.bounds[class].min;

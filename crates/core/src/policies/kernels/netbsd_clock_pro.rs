@@ -24,7 +24,7 @@ use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `netbsd-clock-pro` says of itself.
+/// The description of `netbsd-clock-pro`.
 pub static DESCRIPTION: Description = Description {
     name: "netbsd-clock-pro",
     summary: "hot pages stay; a cold one used while in test takes the place of one that was not",
@@ -57,7 +57,7 @@ const COLD: u8 = 1;
 const HOT: u8 = 2;
 const LISTS: u8 = 3;
 
-/// What is remembered of pages that have left, for each frame.
+/// The number of pages remembered after they left, for each frame.
 const GHOSTS_A_FRAME: u32 = 2;
 /// The most of memory that can be cold, in hundredths.
 const COLD_MOST: u64 = 90;

@@ -22,7 +22,7 @@ use crate::seams::policy::{
 };
 use crate::time::Time;
 
-/// What `nt` says of itself.
+/// The description of `nt`.
 pub static DESCRIPTION: Description = Description {
     name: "nt",
     summary: "a working set a process, trimmed every second while memory is tight",
@@ -75,7 +75,7 @@ const PERIOD_NS: u64 = 1_000_000_000;
 
 struct Nt {
     local: Local,
-    /// How often each page was found unused.
+    /// The number of times that each page was found unused.
     ages: Column<u8>,
     /// Spaces that have faulted since the last trimming.
     faulted: Vec<SpaceId>,
@@ -194,7 +194,7 @@ impl Nt {
         }
     }
 
-    /// Whether as many frames are free or as good as free as should be.
+    /// Returns true if as many frames are free or as good as free as should be.
     fn is_plentiful(&self) -> bool {
         let available = self.local.free() + self.local.removed();
         available >= self.local.share(self.plenty_permille)

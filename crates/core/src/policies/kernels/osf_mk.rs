@@ -15,13 +15,13 @@ use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
 use crate::policies::parts::lists::{pull, pull_any};
-use crate::policies::parts::sequential::Behind;
+use crate::policies::parts::sequential::DropBehind;
 use crate::policies::settings::Settings;
 use crate::seams::policy::{
     Arrival, Cause, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `osf-mk` says of itself.
+/// The description of `osf-mk`.
 pub static DESCRIPTION: Description = Description {
     name: "osf-mk",
     summary: "active pages age in order; used ones stay; trusted pagers first when memory is gone",
@@ -69,10 +69,10 @@ const EXTERNAL: usize = 1;
 struct OsfMk {
     queues: Queues,
     kinds: Column<usize>,
-    /// When each page came to its list, in moves.
+    /// The time at which each page came to its list, in moves.
     stamps: Column<u64>,
     moves: u64,
-    behind: Behind,
+    drop_behind: DropBehind,
     inactive_permille: u64,
     reserved: u64,
     is_deactivating_behind: bool,
@@ -85,7 +85,7 @@ pub fn build(settings: Settings) -> impl Policy {
         kinds: Column::new(INTERNAL, settings.frames_max as usize),
         stamps: Column::new(0, settings.frames_max as usize),
         moves: 0,
-        behind: Behind::new(settings.frames_max),
+        drop_behind: DropBehind::new(settings.frames_max),
         inactive_permille: settings.knobs[0],
         reserved: settings.knobs[1],
         is_deactivating_behind: settings.knobs[2] == 1,
@@ -115,7 +115,7 @@ impl Policy for OsfMk {
         if matches!(arrival.cause, Cause::Kept | Cause::Cleaned) {
             return;
         }
-        let passed = self.behind.enter(frame, arrival.page);
+        let passed = self.drop_behind.enter(frame, arrival.page);
         if let Some(passed) = passed.filter(|_| self.is_deactivating_behind) {
             self.queues.move_to_back(PASSED, passed.0);
         }
@@ -123,7 +123,7 @@ impl Policy for OsfMk {
 
     fn page_left(&mut self, frame: FrameId, _page: PageId, _departure: Departure) {
         self.queues.remove(frame.0);
-        self.behind.leave(frame);
+        self.drop_behind.leave(frame);
     }
 
     fn page_rescued(&mut self, frame: FrameId) {

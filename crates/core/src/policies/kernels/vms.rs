@@ -23,7 +23,7 @@ use crate::seams::policy::{
     Arrival, Departure, Description, Knob, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 
-/// What `vms` says of itself.
+/// The description of `vms`.
 pub static DESCRIPTION: Description = Description {
     name: "vms",
     summary: "a bounded queue a process, and what leaves it is cached until its frame is needed",
@@ -153,12 +153,12 @@ struct Rules {
     modified_low: u64,
 }
 
-/// What is remembered of a process.
+/// The state kept for a process.
 #[derive(Clone, Copy, Default)]
 struct Process {
     /// The most pages of its set; 0 before its first.
     limit: u32,
-    /// When the limit was last looked at, in its own time.
+    /// The time at which the limit was last looked at, in its own time.
     began: u64,
     /// Faults since then, soft ones included.
     faults: u64,
@@ -354,8 +354,8 @@ impl Vms {
         };
     }
 
-    /// How many pages the set of `space` may have: as many as its limit says, but one that came
-    /// above the quota when little is free takes the place of another.
+    /// The number of pages that the set of `space` may have: as many as its limit says, but one
+    /// that came above the quota when little is free takes the place of another.
     fn bound(&mut self, space: SpaceId) -> u32 {
         let length = self.local.sets.length(space);
         let quota = self.local.share(self.rules.quota);

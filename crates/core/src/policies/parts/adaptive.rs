@@ -1,5 +1,5 @@
-//! What ARC and CAR share: pages seen once and pages seen again, the names of those that left each,
-//! and a target for the first kind that moves towards whichever names come back.
+//! The part that ARC and CAR share: pages seen once and pages seen again, the names of those that
+//! left each, and a target for the first kind that moves towards whichever names come back.
 //!
 //! The target is a real number in the papers. Here it is one in steps of 2^-32, rounded down.
 //!
@@ -29,7 +29,7 @@ const ONE: u64 = 1 << 32;
 pub(crate) struct Adaptive {
     /// The lists, oldest in front. Frames, and behind them the entries of the directory.
     pub queues: Queues,
-    /// How many frames are meant for pages seen once.
+    /// The number of frames meant for pages seen once.
     target: u64,
     ghosts: Directory,
     frames_max: u32,
@@ -117,12 +117,12 @@ impl Adaptive {
         self.target = self.target.min(u64::from(frames) * ONE);
     }
 
-    /// How the number of resident pages seen once compares with the target.
+    /// Compares the number of resident pages seen once with the target.
     pub fn compare_once(&self) -> core::cmp::Ordering {
         (u64::from(self.queues.length(ONCE)) * ONE).cmp(&self.target)
     }
 
-    /// How many pages are resident.
+    /// The number of resident pages.
     pub fn resident(&self) -> u32 {
         self.queues.length(ONCE) + self.queues.length(AGAIN)
     }

@@ -27,11 +27,11 @@ pub(crate) struct Bench {
 
 /// A machine that knows bits and nothing else.
 pub(crate) struct Bits {
-    /// Whether each frame was used.
+    /// True for each frame that was used.
     pub used: Vec<bool>,
-    /// Whether each frame was written.
+    /// True for each frame that was written.
     pub modified: Vec<bool>,
-    /// Whether all can be forgotten at once.
+    /// True if all can be forgotten at once.
     pub forgets: bool,
 }
 
@@ -55,13 +55,13 @@ impl Bench {
         }
     }
 
-    /// What to ask.
+    /// The probe of this bench.
     pub fn probe(&mut self) -> Probe<'_> {
         let Bench { bits, frames, .. } = self;
         Probe::new(self.now, frames, bits, &mut self.questions, 0).with_places(&mut self.places)
     }
 
-    /// How many questions were asked.
+    /// The number of questions asked.
     pub fn questions(&self) -> u64 {
         self.questions
     }
@@ -127,7 +127,7 @@ impl Bench {
     }
 }
 
-/// What a policy for `frames` frames is made from.
+/// The settings of a policy for `frames` frames.
 pub(crate) fn settings(frames: u32, knobs: &[u64]) -> Settings {
     Settings {
         frames_max: frames,

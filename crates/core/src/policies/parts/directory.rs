@@ -16,7 +16,7 @@ use crate::policies::parts::page_hash::{Chains, NONE};
 pub(crate) struct Directory {
     chains: Chains,
     spare: u32,
-    /// How many entries were ever used: those below.
+    /// The number of entries that were ever used: those below.
     opened: u32,
     used: u32,
 }
@@ -76,12 +76,12 @@ impl Directory {
         self.chains.bring_near(pages, |_| true);
     }
 
-    /// How many pages are remembered.
+    /// The number of pages remembered.
     pub fn len(&self) -> u32 {
         self.used
     }
 
-    /// Whether there is room for no other page.
+    /// Returns true if there is room for no other page.
     pub fn is_full(&self) -> bool {
         self.used == self.chains.len()
     }

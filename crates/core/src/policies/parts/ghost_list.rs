@@ -31,25 +31,25 @@ use crate::collections::column::Column;
 use crate::id::PageId;
 use crate::policies::parts::page_hash::Chains;
 
-/// How many places a gap goes at a time.
+/// The number of places a gap goes at a time.
 const GAP_STEPS: u32 = 8;
 /// Fewer holes than this are not worth a gap.
 const HOLES_LEAST: u32 = 64;
-/// How many places a block has.
+/// The number of places a block has.
 const BLOCK: u32 = 128;
 
-/// What is remembered of one page.
+/// The state kept for one page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ghost {
     /// The page.
     pub page: PageId,
-    /// When it was last known to be used.
+    /// The time at which it was last known to be used.
     pub seen: u64,
-    /// Whether it was thought to be in use when it left.
+    /// True if it was thought to be in use when it left.
     pub was_hot: bool,
 }
 
-/// What stands with a page's name: when it was seen, twice, and one more if it was hot. A word
+/// The word kept with a page's name: when it was seen, twice, and one more if it was hot. A word
 /// takes eight bytes less than the two apart, and times are far from filling one.
 #[derive(Clone, Copy, Default)]
 struct Known(u64);
@@ -72,9 +72,9 @@ impl Known {
 /// A memory that was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
-    /// What was remembered.
+    /// The state that was kept.
     pub ghost: Ghost,
-    /// Whether it was among the newest.
+    /// True if it was among the newest.
     pub is_recent: bool,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Ghosts {
     gap: u32,
     old: u32,
     recent: u32,
-    /// How many of the recent ones were hot.
+    /// The number of recent pages that were hot.
     recent_hot: u32,
     ghosts_max: u32,
 }
@@ -281,12 +281,12 @@ impl Ghosts {
         (self.span > 0).then(|| self.take_place(self.place(0)).ghost)
     }
 
-    /// How many pages are remembered.
+    /// The number of pages remembered.
     pub fn len(&self) -> u32 {
         self.old + self.recent
     }
 
-    /// How many recent ones were hot, or cold.
+    /// The number of recent pages that were hot, or cold.
     pub fn recent(&self, were_hot: bool) -> u64 {
         u64::from(match were_hot {
             true => self.recent_hot,
@@ -334,21 +334,21 @@ impl Ghosts {
         self.blocks.place(self.front + u64::from(offset))
     }
 
-    /// How far `place`, which is one of the span, is behind the front.
+    /// The distance of `place`, which is one of the span, behind the front.
     fn offset(&self, place: u32) -> u32 {
         (self.blocks.position(place) - self.front) as u32
     }
 }
 
-/// Which places stand for which positions: those of a block side by side for side by side.
+/// The map from positions to places: those of a block side by side for side by side.
 struct Blocks {
     /// The block of each block's length of positions, round and round.
     blocks: Column<u32>,
-    /// Which length of positions, counted from the first of all, each block holds.
+    /// The length of positions, counted from the first of all, each block holds.
     turns: Column<u64>,
     /// Blocks that were used and hold nothing.
     spare: Vec<u32>,
-    /// How many were ever used: those below.
+    /// The number of blocks that were ever used: those below.
     opened: u32,
     /// A power of two less one, so that a position is found without a division.
     mask: u64,
@@ -405,7 +405,7 @@ impl Blocks {
         turn * u64::from(BLOCK) + u64::from(place % BLOCK)
     }
 
-    /// How many places there are.
+    /// The number of places.
     fn places(&self) -> u32 {
         self.turns.len() as u32 * BLOCK
     }

@@ -122,7 +122,7 @@ impl Local {
         }
     }
 
-    /// How many frames hold nothing that a set or the store needs.
+    /// The number of frames that hold nothing that a set or the store needs.
     pub fn free(&self) -> u32 {
         let held = self.sets.resident()
             + self.sets.length_other(MODIFIED)
@@ -130,12 +130,12 @@ impl Local {
         self.frames.saturating_sub(held)
     }
 
-    /// How many pages have been removed from their sets, and not judged yet.
+    /// The number of pages that have been removed from their sets, and not judged yet.
     pub fn removed(&self) -> u32 {
         self.sets.length_other(REMOVED)
     }
 
-    /// How many pages wait to be taken, without a write.
+    /// The number of pages that wait to be taken, without a write.
     pub fn spare(&self) -> u32 {
         self.sets.length_other(FREE)
     }

@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 
 use crate::collections::column::Column;
 use crate::id::{ObjectId, PageId};
+use crate::random::mix;
 
 pub(crate) const NONE: u32 = u32::MAX;
 /// In place of the object of a page where there is none.
@@ -31,7 +32,7 @@ const BUCKETS_LEAST: usize = 64;
 /// Most pages that are looked for are not here. With so many buckets and more for each page that is
 /// there, most of those are known by an empty one, without a look at an entry.
 const BUCKETS_A_PAGE: usize = 2;
-/// How many buckets are split with each page that is added: all are before there are too few.
+/// The number of buckets split with each page that is added: all are before there are too few.
 const SPLITS: usize = 2;
 /// A table of fewer bytes than this is in the nearest caches.
 const FAR_BYTES_MIN: usize = 1 << 18;
@@ -65,7 +66,7 @@ pub(crate) struct Chains<Data = ()> {
     mask: usize,
     /// For how many pages there are buckets enough; none while some are being split.
     enough: usize,
-    /// How many entries hold a page.
+    /// The number of entries that hold a page.
     used: usize,
 }
 
@@ -204,7 +205,7 @@ impl<Data: Copy + Default> Chains<Data> {
         None
     }
 
-    /// What is kept of `entry`, which holds a page or has held one.
+    /// The record of `entry`, which holds a page or has held one.
     #[inline]
     fn entry(&self, entry: u32) -> &Entry<Data> {
         &self.entries.written()[entry as usize]
@@ -226,7 +227,7 @@ impl<Data: Copy + Default> Chains<Data> {
         core::hint::black_box(pages.filter(is_last).count());
     }
 
-    /// Whether `entry` holds a page.
+    /// Returns true if `entry` holds a page.
     pub fn holds_page(&self, entry: u32) -> bool {
         let found = self.entries.written().get(entry as usize);
         found.is_some_and(|found| found.object != NOBODY)
@@ -237,12 +238,12 @@ impl<Data: Copy + Default> Chains<Data> {
         self.entry(entry).page()
     }
 
-    /// What stands with the page that `entry` holds.
+    /// The value stored with the page that `entry` holds.
     pub fn data(&self, entry: u32) -> Data {
         self.entry(entry).data
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> u32 {
         self.entries.len() as u32
     }
@@ -279,10 +280,7 @@ impl<Data: Copy + Default> Chains<Data> {
     }
 }
 
-/// Spreads neighbouring pages over the buckets: the finisher of SplitMix64.
+/// Spreads neighbouring pages over the buckets.
 fn hash(page: PageId) -> usize {
-    let mut z = page.index ^ (u64::from(page.object.0) << 40);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    (z ^ (z >> 31)) as usize
+    mix(page.index ^ (u64::from(page.object.0) << 40)) as usize
 }

@@ -82,7 +82,7 @@ impl Sets {
         (0..self.queues.lists() as u32 - self.others).map(SpaceId)
     }
 
-    /// How many pages `space` has.
+    /// The number of pages `space` has.
     pub fn length(&self, space: SpaceId) -> u32 {
         let list = self.others + space.0;
         if (list as usize) < self.queues.lists() {
@@ -92,12 +92,12 @@ impl Sets {
         }
     }
 
-    /// How many pages are on the list `other` of no space.
+    /// The number of pages on the list `other` of no space.
     pub fn length_other(&self, other: u32) -> u32 {
         self.queues.length(other)
     }
 
-    /// How many pages the spaces have in all.
+    /// The number of pages the spaces have in all.
     pub fn resident(&self) -> u32 {
         self.spaces().map(|space| self.length(space)).sum()
     }
@@ -133,7 +133,7 @@ impl Sets {
         self.iter(space).next()
     }
 
-    /// Who stands behind `frame` on its list.
+    /// The member behind `frame` on its list.
     pub fn next(&self, frame: FrameId) -> Option<FrameId> {
         self.queues.next(frame.0).map(FrameId)
     }

@@ -32,7 +32,7 @@ struct Member {
     segment: u8,
 }
 
-/// Where a segment ends, and what is in it.
+/// The end of a segment, and its contents.
 #[derive(Clone, Copy)]
 struct End {
     cut: u32,
@@ -48,7 +48,7 @@ pub(crate) struct Segments {
     members: Vec<Member>,
     ends: Vec<End>,
     frames_max: u32,
-    /// How many members are frames.
+    /// The number of members that are frames.
     frames: u32,
 }
 
@@ -229,7 +229,7 @@ impl Segments {
         at
     }
 
-    /// Whether a frame is in `segment`.
+    /// Returns true if a frame is in `segment`.
     pub fn has_frame(&self, segment: usize) -> bool {
         self.ends[segment].frames > 0
     }
@@ -245,12 +245,12 @@ impl Segments {
         self.ring()
     }
 
-    /// How many members are in `segment`.
+    /// The number of members in `segment`.
     pub fn length(&self, segment: usize) -> u32 {
         self.ends[segment].length
     }
 
-    /// How many members are frames.
+    /// The number of members that are frames.
     pub fn frames(&self) -> u32 {
         self.frames
     }

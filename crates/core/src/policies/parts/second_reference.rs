@@ -8,7 +8,7 @@ use crate::collections::bitmap::Bitmap;
 use crate::id::FrameId;
 use crate::seams::probe::Probe;
 
-/// What a bit says.
+/// The meaning of a bit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
     /// The page was not used since it was last asked about.
@@ -19,7 +19,7 @@ pub(crate) enum Use {
     Again,
 }
 
-/// Which frames' pages nobody has asked about yet.
+/// The frames whose pages nobody has asked about yet.
 pub(crate) struct Fresh {
     frames: Bitmap,
 }

@@ -1,4 +1,4 @@
-//! Behind: the page that a sequential reader has just passed, as the Mach pagers knew it.
+//! Drop-behind: the page that a sequential reader has just passed, as the Mach pagers knew it.
 //!
 //! A page that comes right after the last one to come to its object says that this last one has
 //! been read.
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use crate::collections::column::Column;
 use crate::id::{FrameId, ObjectId, PageId};
 
-/// How many objects are remembered. Objects whose numbers differ by a multiple of it disturb each
+/// The number of objects remembered. Objects whose numbers differ by a multiple of it disturb each
 /// other.
 const LAST_PAGES: usize = 256;
 
@@ -21,16 +21,16 @@ struct LastPage {
 }
 
 /// The pages that came last to objects.
-pub(crate) struct Behind {
+pub(crate) struct DropBehind {
     last_pages: Vec<Option<LastPage>>,
     /// The object each page came to: it may have moved to another by the time it leaves.
     came_to: Column<ObjectId>,
 }
 
-impl Behind {
+impl DropBehind {
     /// Knows of no page yet.
-    pub fn new(frames_max: u32) -> Behind {
-        Behind {
+    pub fn new(frames_max: u32) -> DropBehind {
+        DropBehind {
             last_pages: vec![None; LAST_PAGES],
             came_to: Column::new(ObjectId(0), frames_max as usize),
         }

@@ -10,14 +10,14 @@ use crate::id::SpaceId;
 
 #[derive(Clone, Copy, Default)]
 struct Need {
-    /// When counting began, in ticks of the space.
+    /// The time at which counting began, in ticks of the space.
     began: u64,
     taken: u32,
-    /// What was taken in the window before, and has not come back.
+    /// The pages taken in the window before that have not come back.
     taken_before: u32,
 }
 
-/// What each space misses.
+/// The number of pages that each space misses.
 pub(crate) struct Needs {
     table: Vec<Need>,
     window: u64,
@@ -53,7 +53,7 @@ impl Needs {
         }
     }
 
-    /// How many pages `space` misses, as of the last time something was noted.
+    /// The number of pages `space` misses, as of the last time something was noted.
     pub fn missing(&self, space: SpaceId) -> u32 {
         let need = self.table.get(space.0 as usize);
         need.map_or(0, |need| need.taken + need.taken_before)

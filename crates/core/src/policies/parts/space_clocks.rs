@@ -10,9 +10,9 @@ use crate::id::SpaceId;
 
 #[derive(Clone, Copy, Default)]
 struct Clock {
-    /// What was last told.
+    /// The time that was last told.
     told: u64,
-    /// What is to be added to it.
+    /// The time to be added to it.
     offset: u64,
 }
 

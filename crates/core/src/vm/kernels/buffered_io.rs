@@ -35,7 +35,7 @@ impl Vm {
         } = scene;
         let was_ahead = self.meet_ahead(machine, scene, frame);
         self.memory.frames_mut().set_owner(frame, fault.space);
-        self.memory.frames_mut().set_aside(frame, false);
+        self.memory.frames_mut().set_deactivated(frame, false);
         if fault.access.is_store() {
             self.memory.frames_mut().set_dirty(frame, true);
         }
@@ -44,7 +44,7 @@ impl Vm {
             false => KernelUse::Again,
         };
         if !self.policy.page_copied(frame, kernel_use) && kernel_use == KernelUse::Again {
-            self.memory.frames_mut().vouch(frame);
+            self.memory.frames_mut().force_reference(frame);
         }
         Step::Resolved(Service::Buffer)
     }

@@ -18,12 +18,12 @@
 //!
 //! # Invariants
 //! 1. A resident page of an external object has no slot.
-//! 2. A page that is [owed](Vm::owe) has a slot, or its owner has given it up.
+//! 2. A page that is [owed](Vm::defer_writeback) has a slot, or its owner has given it up.
 
 use alloc::vec::Vec;
 
 use crate::id::{FrameId, PageId, PagerId, SpaceId};
-use crate::memory::object::Keeper;
+use crate::memory::object::Backing;
 use crate::paging::attempt::Need;
 use crate::paging::transfers::Origin;
 use crate::seams::machine::Machine;
@@ -38,7 +38,7 @@ impl Vm {
     /// be waited for. Answers those that are to go to their own pagers.
     ///
     /// A page that is written and stays is not one of them: it needs no hurry.
-    pub(crate) fn page_doubly(&mut self, leaving: Vec<Leaving>) -> Vec<Leaving> {
+    pub(crate) fn double_page(&mut self, leaving: Vec<Leaving>) -> Vec<Leaving> {
         if !self.is_paging_doubly() {
             return leaving;
         }
@@ -57,7 +57,7 @@ impl Vm {
     }
 
     /// Notes that a page's own pager is still to get what a slot has.
-    pub(crate) fn owe(&mut self, page: PageId, owner: SpaceId) {
+    pub(crate) fn defer_writeback(&mut self, page: PageId, owner: SpaceId) {
         self.owed.insert(page, owner);
     }
 
@@ -104,14 +104,14 @@ impl Vm {
         self.reclaim_copy(page, frame);
         self.memory.frames_mut().settle(frame);
         self.memory.frames_mut().leave(frame);
-        let Keeper::External(pager) = self.memory.objects().get(page.object).keeper() else {
+        let Backing::External(pager) = self.memory.objects().get(page.object).backing() else {
             unreachable!("pages of external objects alone are owed");
         };
         self.log_page_outs(&[(page, frame)]);
         self.begin_store(&[(page, frame)], Place::External { pager });
     }
 
-    /// Whether a slot has `page` in the place of its own pager, and nobody is reading it.
+    /// Returns true if a slot has `page` in the place of its own pager, and nobody is reading it.
     fn has_copy(&self, page: PageId) -> bool {
         let entry = self.memory.objects().entry(page);
         // The number of an object that is gone may be another's now.

@@ -112,7 +112,8 @@ impl Vm {
         }
     }
 
-    /// Whether a page that is being written and stays can be used meanwhile: it can be read.
+    /// Returns true if a page that is being written and stays can be used meanwhile: it can be
+    /// read.
     pub(crate) fn is_readable(&self, frame: FrameId, access: Access) -> bool {
         let in_place = self.config.placement == Placement::InPlace;
         in_place && self.memory.frames().is_cleaning(frame) && !access.is_store()

@@ -111,7 +111,7 @@ impl Vm {
         slot.expect("a page on the store has a slot").0.into()
     }
 
-    /// Whose page is in a slot.
+    /// The page that a slot holds.
     fn holder_of(&self, slot: u64) -> Option<PageId> {
         let page = self.by_slot.page_written(slot)?;
         let held = self.memory.objects().entry(page).slot();

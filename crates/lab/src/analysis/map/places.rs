@@ -1,16 +1,16 @@
-//! What is mapped where: the events of a trace as an address space for each process.
+//! The map of a program's memory: the events of a trace as an address space for each process.
 
 use std::collections::{BTreeMap, HashMap};
 
 use tidemark_trace::Event;
 use tidemark_trace::regions::name_of;
 
-/// What a page belongs to.
+/// The owner of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     /// The process, as the trace numbers it.
     pub process: u32,
-    /// Which of the programs that the process ran, counted from 0.
+    /// The number of the program, among those that the process ran, counted from 0.
     pub program: u32,
     /// The label, as a number of [`Places`]; `None` where nothing is known to be mapped.
     pub label: Option<u32>,

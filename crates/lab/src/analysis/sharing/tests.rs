@@ -9,7 +9,7 @@ use crate::analysis::references::{Choice, Loading, References};
 const LOAD: u8 = Kinds::LOAD.0;
 const STORE: u8 = Kinds::STORE.0;
 
-/// What happens in one process: events, then accesses.
+/// The course of one process: events, then accesses.
 struct Turn<'a>(u32, Vec<Event>, &'a [(u64, u8)]);
 
 fn start(pid: u32, parent: u32) -> Event {

@@ -10,14 +10,14 @@ use tidemark_core::pager::Direction;
 
 use super::DiskRequest;
 
-/// What a rotating disk is like.
+/// A rotating disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hdd {
-    /// How many cylinders the arm moves over.
+    /// The number of cylinders that the arm moves over.
     pub cylinders: u64,
-    /// How many pages a track holds: what one turn reads.
+    /// The number of pages that a track holds: what one turn reads.
     pub track_pages: u64,
-    /// How many tracks the arm reaches without moving.
+    /// The number of tracks that the arm reaches without moving.
     pub heads: u64,
     /// The time of a turn.
     pub turn_ns: u64,
@@ -27,7 +27,8 @@ pub struct Hdd {
     pub seek_max_ns: u64,
     /// The controller's time for a request.
     pub overhead_ns: u64,
-    /// How many pages the write cache holds; 0: writes are over when they are on the platter.
+    /// The number of pages that the write cache holds; 0: writes are over when they are on the
+    /// platter.
     pub cache_pages: u32,
     /// The time to move a page into the cache.
     pub cache_page_ns: u64,
@@ -55,7 +56,7 @@ impl Hdd {
     }
 }
 
-/// Where the arm is.
+/// The position of the arm.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Arm {
     /// Just behind the page that was moved last.

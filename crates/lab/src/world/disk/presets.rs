@@ -11,7 +11,7 @@ pub struct Preset {
     pub name: &'static str,
     /// One line of meaning.
     pub summary: &'static str,
-    /// What it is like.
+    /// The model.
     pub model: DiskModel,
 }
 

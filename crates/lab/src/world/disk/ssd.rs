@@ -1,12 +1,12 @@
 //! Flash: requests in parallel, each with a latency that varies, over one link.
 
 use tidemark_core::pager::Direction;
-use tidemark_model::random::{Choices, Random};
+use tidemark_core::random::SplitMix64;
 
-/// What a flash disk is like.
+/// A flash disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ssd {
-    /// How many requests are served at the same time.
+    /// The number of requests served at the same time.
     pub channels: u32,
     /// Half of all reads are ready to be moved within this time.
     pub read_ns: u64,
@@ -16,8 +16,8 @@ pub struct Ssd {
     pub link_page_ns: u64,
 }
 
-/// How latencies are spread: of so many thousandths, the slowest takes so many thousandths of the
-/// median; between, along straight lines. Garbage collection makes the tail.
+/// The distribution of latencies: of so many thousandths, the slowest takes so many thousandths of
+/// the median; between, along straight lines. Garbage collection makes the tail.
 const SPREAD: [(u64, u64); 6] = [
     (0, 800),
     (500, 1000),
@@ -29,7 +29,7 @@ const SPREAD: [(u64, u64); 6] = [
 
 impl Ssd {
     /// A latency, without the way over the link.
-    pub(crate) fn draw_latency_ns(&self, direction: Direction, random: &mut Random) -> u64 {
+    pub(crate) fn draw_latency_ns(&self, direction: Direction, random: &mut SplitMix64) -> u64 {
         let median_ns = match direction {
             Direction::Fetch => self.read_ns,
             Direction::Store => self.write_ns,

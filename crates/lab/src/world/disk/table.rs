@@ -1,13 +1,13 @@
 //! Disks as they were measured, by `tidemark doctor --calibrate`.
 
 use tidemark_core::pager::Direction;
-use tidemark_model::random::{Choices, Random};
+use tidemark_core::random::SplitMix64;
 use tidemark_results::host::Latency;
 
-/// How long transfers of some sizes took, one at a time.
+/// The times of transfers of some sizes, one at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// How many requests are served at the same time.
+    /// The number of requests served at the same time.
     pub channels: u32,
     /// Reads, by their number of pages.
     pub reads: Vec<Point>,
@@ -15,7 +15,7 @@ pub struct Table {
     pub writes: Vec<Point>,
 }
 
-/// How long transfers of one size took.
+/// The time of transfers of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// The size, in pages.
@@ -26,7 +26,7 @@ pub struct Point {
     pub p99_ns: u64,
 }
 
-/// What `doctor` calls its measurements, and how many pages of 4 KiB each moves.
+/// The names of `doctor`'s measurements, and the pages of 4 KiB each moves.
 const MEASURED: [(&str, Direction, u32); 4] = [
     ("read of 4 KiB", Direction::Fetch, 1),
     ("read of 256 KiB", Direction::Fetch, 64),
@@ -63,9 +63,9 @@ impl Table {
         is_whole.then_some(table)
     }
 
-    /// How long a transfer takes: between the sizes that were measured along a straight line, and
+    /// The time of a transfer: between the sizes that were measured along a straight line, and
     /// past them in proportion.
-    pub(crate) fn draw_ns(&self, direction: Direction, pages: u32, random: &mut Random) -> u64 {
+    pub(crate) fn draw_ns(&self, direction: Direction, pages: u32, random: &mut SplitMix64) -> u64 {
         let points = match direction {
             Direction::Fetch => &self.reads,
             Direction::Store => &self.writes,
@@ -88,8 +88,8 @@ impl Table {
     }
 }
 
-/// How many reads a disk serves at a time: as many as are under way when they take no longer for
-/// it, fewer as they do. One where that has not been measured.
+/// The number of reads that a disk serves at a time: as many as are under way when they take no
+/// longer for it, fewer as they do. One where that has not been measured.
 fn count_channels(latencies: &[Latency]) -> u32 {
     let p50_us = |name: &str| {
         let found = latencies.iter().find(|latency| latency.name == name);

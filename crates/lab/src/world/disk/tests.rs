@@ -29,10 +29,10 @@ fn run(disk: &mut Disk) -> Vec<(u64, u64)> {
 #[test]
 fn a_page_at_random_takes_a_seek_and_half_a_turn() {
     let mut disk = named("hdd");
-    let mut random = Random::new(7);
+    let mut random = SplitMix64::new(7);
     let (mut now, rounds) = (0, 2000);
     for number in 0..rounds {
-        let address = random.next_bits() % (330_000 * 366 * 8);
+        let address = random.draw() % (330_000 * 366 * 8);
         disk.submit(now, request(number, Direction::Fetch, address, 1));
         now = disk.next_done().unwrap();
         disk.finish(now);
@@ -134,7 +134,7 @@ fn a_measured_disk_takes_what_was_measured() {
     ];
     assert_eq!(table::Table::from_latencies(&latencies[..2]), None);
     let table = table::Table::from_latencies(&latencies).unwrap();
-    let mut random = Random::new(3);
+    let mut random = SplitMix64::new(3);
     let mut draw = |direction, pages| {
         let mut drawn: Vec<u64> = (0..1001)
             .map(|_| table.draw_ns(direction, pages, &mut random))
@@ -170,7 +170,7 @@ fn a_measured_disk_serves_as_many_at_a_time_as_take_no_longer_so() {
             latency("write of 256 KiB", 500.0),
         ];
         let table = table::Table::from_latencies(&latencies).unwrap();
-        let small = table.draw_ns(Direction::Store, 1, &mut Random::new(3));
+        let small = table.draw_ns(Direction::Store, 1, &mut SplitMix64::new(3));
         assert_eq!(small, 50_000);
         table.channels
     };

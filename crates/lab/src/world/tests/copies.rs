@@ -8,7 +8,7 @@ use super::*;
 use crate::systems;
 
 const PAGE: u64 = 4096;
-/// Where programs have private memory.
+/// The place of programs' private memory.
 const PRIVATE: u64 = 1000;
 
 fn read(file: &str, offset: u64, bytes: u64) -> Deed {

@@ -9,7 +9,7 @@ pub(super) const WRITE: Rights = Rights(Rights::READ.0 | Rights::WRITE.0);
 const WAIT4: u32 = 61;
 const PSELECT6: u32 = 270;
 
-/// What a process does: uses pages, or has something happen.
+/// A step of a process: uses pages, or has something happen.
 pub(super) enum Deed {
     Load(u64),
     Store(u64),

@@ -1,10 +1,11 @@
 //! Processes with a memory each, and frames that go to whoever needs them.
 
-use super::lives::{Deed, WRITE, exit, map, outcome_of, script, start};
-use super::*;
 use tidemark_trace::Event;
 use tidemark_trace::private::HEAP_PIECE;
 use tidemark_trace::regions::INNER;
+
+use super::lives::{Deed, WRITE, exit, map, outcome_of, script, start};
+use super::*;
 
 use Deed::Store;
 
@@ -117,14 +118,14 @@ fn found_h6_a_heap_is_found_by_looking_and_what_stands_there_is_adopted() {
     let outcome = divided(1200, &[growing(10, 100, 3_000_000)]);
     let counters = outcome.counters;
     assert_eq!(counters.arrivals(), 1000);
-    assert!(counters.adoptions >= 900 && counters.zero_fills <= 10);
+    assert!(counters.adopted_pages >= 900 && counters.zero_fills <= 10);
     // In less memory than that, what is adopted makes others leave.
     let outcome = divided(600, &[growing(10, 100, 3_000_000)]);
     let counters = outcome.counters;
     // What was zeroed ahead may have left before it was touched.
     let filled = counters.arrivals() - counters.page_ins;
-    assert_eq!(filled - counters.zero_drops, 1000);
-    assert!(counters.adoptions >= 900 && counters.page_outs >= 400);
+    assert_eq!(filled - counters.zero_pages, 1000);
+    assert!(counters.adopted_pages >= 900 && counters.page_outs >= 400);
     assert!(counters.page_ins > 0);
     assert_eq!(outcome.irregular, 0);
 }
@@ -147,7 +148,7 @@ fn found_h6_a_heap_that_ends_before_it_is_found_leaves_nothing() {
     child.extend((1000..1100).map(Store));
     child.push(exit());
     let outcome = divided(600, &[script(vec![deeds, child])]);
-    assert_eq!(outcome.counters.adoptions, 50);
+    assert_eq!(outcome.counters.adopted_pages, 50);
     assert_eq!(outcome.irregular, 0);
 }
 
@@ -180,11 +181,11 @@ fn found_h6_what_a_library_maps_for_itself_is_found_late_and_moves_with_what_sta
     then.extend((5000..5400).map(Store));
     then.push(exit());
     let told = divided(900, &[script(vec![mapping("", 200, vec![exit()])])]);
-    assert_eq!(told.counters.adoptions, 0);
+    assert_eq!(told.counters.adopted_pages, 0);
     assert!(told.counters.zero_fills > 8);
     let late = divided(900, &[script(vec![mapping(INNER, 200, then)])]);
     assert_eq!(
-        (late.counters.adoptions, late.counters.zero_fills),
+        (late.counters.adopted_pages, late.counters.zero_fills),
         (400, 0)
     );
     assert_eq!(late.irregular, 0);
@@ -216,6 +217,6 @@ fn found_h6_a_piece_in_place_of_more_heap_is_found_as_far_as_it_is_touched() {
     let outcome = divided(900, &[script(vec![deeds.collect()])]);
     // Then 1034 and 1035 are faults of the engine's, and what is behind those 66 is not found yet.
     let counters = outcome.counters;
-    assert_eq!((counters.adoptions, counters.zero_fills), (34, 2));
+    assert_eq!((counters.adopted_pages, counters.zero_fills), (34, 2));
     assert_eq!(outcome.irregular, 0);
 }

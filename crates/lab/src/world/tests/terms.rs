@@ -1,4 +1,4 @@
-//! What a scenario may have in place of its system's own.
+//! The settings that a scenario may have in place of its system's own.
 
 use tidemark_core::space::Advice;
 
@@ -82,7 +82,7 @@ fn what_a_program_says_of_its_memory_is_heard() {
     let sequential = advised(Advice::Sequential);
     assert_eq!(random.page_in_requests, random.page_ins);
     assert!(
-        sequential.ahead_used > normal.ahead_used,
+        sequential.read_ahead_used > normal.read_ahead_used,
         "{sequential:?} {normal:?}"
     );
 }

@@ -1,9 +1,10 @@
 //! Threads: who runs beside whom, and who waits for whom.
 
+use tidemark_trace::Event;
+
 use super::super::order::Order;
 use super::lives::{Deed, WRITE, exit, map, script, start};
 use super::*;
-use tidemark_trace::Event;
 
 use Deed::{Load, Store};
 

@@ -13,11 +13,11 @@
 
 /// A window goes on until it is this many times as long as sampling costs.
 const SHARE: u64 = 10;
-/// What a touch of a page that was moved out costs beside the engine's own work: the program's
+/// The cost of a touch of a page that was moved out, beside the engine's own work: the program's
 /// fault and the two changes of thread. In nanoseconds.
 const FAULT_NS: u64 = 4_000;
-/// What the engine is taken to work for a page that comes back, and for one that it moves out,
-/// before any did. In nanoseconds.
+/// The engine's assumed work for a page that comes back, and for one that it moves out, before any
+/// did. In nanoseconds.
 const BACK_NS: u64 = 6_000;
 const MOVE_NS: u64 = 500;
 /// So many pages count for as much as all before them.
@@ -27,7 +27,7 @@ const PAGES_REMEMBERED: u64 = 4096;
 const BACK: u64 = 128;
 const ALL: u64 = 256;
 
-/// How long windows are, in nanoseconds of the program's time.
+/// The lengths of windows, in nanoseconds of the program's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
     /// At least, and at first.
@@ -37,7 +37,7 @@ pub struct Windows {
     pub most_ns: u64,
 }
 
-/// What is to be done at the end of a window.
+/// The work at the end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// It is over. `Some`: it was so much shorter than those before that this is to be told.
@@ -46,7 +46,7 @@ pub(super) enum Look {
     Longer(Option<u64>),
 }
 
-/// How far the window at hand is, and what sampling costs.
+/// The progress of the window at hand, and the cost of sampling.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     windows: Windows,
@@ -54,11 +54,11 @@ pub(super) struct Pace {
     began_ns: u64,
     /// ... and at which to look if it is over.
     due_ns: u64,
-    /// Whether it is the first: what stands there then is of a forked child's parent.
+    /// True if it is the first: what stands there then is of a forked child's parent.
     is_first: bool,
     /// The length that was told last.
     told_ns: u64,
-    /// What sampling has cost in this window.
+    /// The cost of sampling in this window.
     cost_ns: u64,
     /// Pages that were moved out in it, and pages that came back.
     moved: u64,
@@ -69,7 +69,7 @@ pub(super) struct Pace {
     move_each: Each,
 }
 
-/// What a page costs, in the mean of the latest.
+/// The cost of a page, in the mean of the latest.
 #[derive(Clone, Copy, Debug)]
 struct Each {
     ns: u64,
@@ -119,17 +119,17 @@ impl Pace {
         self.move_each.add(pages, own_ns);
     }
 
-    /// Whether it is time to look if the window is over.
+    /// Returns true if it is time to look if the window is over.
     pub(super) fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.due_ns
     }
 
-    /// How long it is until then.
+    /// The time left until then.
     pub(super) fn left_ns(&self, now_ns: u64) -> u64 {
         self.due_ns.saturating_sub(now_ns)
     }
 
-    /// How long windows were told to be, where that is not as long as the first.
+    /// The length told for windows, if it is not that of the first.
     pub(super) fn told_beside_first(&self) -> Option<u64> {
         (self.told_ns != self.windows.first_ns).then_some(self.told_ns)
     }
@@ -156,8 +156,8 @@ impl Pace {
         Look::Over(told)
     }
 
-    /// What sampling has cost in this window, or will when what was touched is moved out,
-    /// whichever is more.
+    /// The cost of sampling in this window, or will when what was touched is moved out, whichever
+    /// is more.
     fn cost_ns_of(&self, touched: u64) -> u64 {
         let back_share = (self.back * ALL).checked_div(self.moved);
         let back_share = back_share.map_or(0, |share| share.min(ALL));

@@ -1,0 +1,133 @@
+//! Comparisons: a prediction beside what comes of it.
+//!
+//! [`plan`] is what is asked for. A program is recorded, replayed in the lab on the system that our
+//! live engine is, and run live; [`steps`] starts the commands that do so. What they come to makes
+//! a record.
+//!
+//! In step ([`Order::is_in_step`]) lab and live see the same: the program has the same allocator in
+//! the recording and live, its C library uses the instructions that Valgrind knows, and both
+//! sides take one decision after the other. Their logs must be the same then.
+
+#![forbid(unsafe_code)]
+
+mod plan;
+mod steps;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use tidemark_lab::names::{unreadable, unrunnable};
+use tidemark_lab::study::Replay;
+use tidemark_lab::study::prediction::{INSTRUCTION_PS, Prediction, case_of, instruction_ps};
+use tidemark_results::Refusal;
+use tidemark_results::compare::{Case, CompareRecord, Decisions, SCHEMA};
+use tidemark_supervisor::host;
+
+use plan::Plan;
+use steps::Steps;
+
+pub use plan::MEASURED;
+
+/// An order to compare. Amounts and names are as they were written: whoever reads a refusal is
+/// to find them again.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The program and its arguments.
+    pub program: Vec<OsString>,
+    /// The amounts of memory.
+    pub memory: String,
+    /// The policies, of those that can run live.
+    pub policies: Vec<String>,
+    /// The path at which the recording is kept; if it is there already, it is taken in place of a
+    /// new one.
+    pub trace: Option<PathBuf>,
+    /// True if every change of page is recorded.
+    pub is_exact: bool,
+    /// True if the program waits at each fault until all is over, live and in the lab.
+    pub is_in_step: bool,
+    /// The number of times each live run is made.
+    pub runs: u32,
+    /// The disk that the prediction assumes; [`MEASURED`]: the one that live runs swap to.
+    pub disk: String,
+    /// The folder for the swap file of live runs.
+    pub swap: Option<PathBuf>,
+    /// The size of that file.
+    pub swap_size: Option<String>,
+}
+
+/// Records, predicts, runs and compares. `say` is told what is being done.
+pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
+    let plan = Plan::new(order)?;
+    let steps = Steps::new(&plan, say)?;
+    let trace = steps.record()?;
+    let read = Replay::read_managed(
+        std::slice::from_ref(&trace),
+        false,
+        Some(plan.extent()),
+        &mut |_, _| (),
+    );
+    let read = read.map_err(|(path, error)| {
+        let name = path.display().to_string();
+        unreadable(&name, &error)
+    })?;
+    let sizes = plan.memory_pages(&read)?;
+    let instruction_ps = match plan.is_in_step {
+        // Time goes by faults.
+        true => INSTRUCTION_PS,
+        false => instruction_ps(&read, steps.time_native()?),
+    };
+    let prediction = Prediction {
+        disk: plan.disk.clone(),
+        processors: host::processors() as u32,
+        instruction_ps,
+        is_in_step: plan.is_in_step,
+    };
+    let mut cases = vec![];
+    let mut facts = None;
+    for policy in &plan.policies {
+        steps.say(&format!("replaying, {policy}"));
+        let draws = prediction.draw(&read, policy, &sizes);
+        let mut draws = draws.map_err(|error| unrunnable(&error, read.page_bytes()))?;
+        for (place, decisions) in draws[0].decisions.iter().enumerate() {
+            let mut case = case_of(policy, &draws, place, read.page_bytes());
+            run_live(&steps, &plan, &mut case, decisions)?;
+            cases.push(case);
+        }
+        facts = draws.pop().map(|replayed| replayed.record);
+    }
+    let facts = facts.expect("there is a policy and a size");
+    let trace = facts.traces.first().expect("there is one trace");
+    Ok(CompareRecord {
+        schema: SCHEMA.into(),
+        tidemark: env!("CARGO_PKG_VERSION").into(),
+        command: plan.words(),
+        page_bytes: facts.page_bytes,
+        records: trace.records,
+        footprint_pages: facts.footprint_pages,
+        processes: trace.processes,
+        disk: plan.disk.name.clone(),
+        instruction_ps,
+        is_in_step: plan.is_in_step,
+        cases,
+        notes: plan.notes(),
+    })
+}
+
+/// Runs the program live as often as is wanted, and compares the decisions of the first run.
+fn run_live(
+    steps: &Steps<'_>,
+    plan: &Plan<'_>,
+    case: &mut Case,
+    predicted: &str,
+) -> Result<(), Refusal> {
+    for number in 1..=plan.runs {
+        let (counts, log) = steps.run_live(&case.policy, case.memory_bytes, number)?;
+        case.live.push(counts);
+        if let Some(log) = log
+            && case.decisions.is_none()
+        {
+            case.decisions = Some(Decisions::of_logs(predicted, &log));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! The private folder of a run, with its socket.
+
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
+use tidemark_results::{Refusal, refuse};
+
+use crate::program::plain;
+
+/// The longest path a socket can have.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// A folder that only this user can look into, with a socket that [all](crate::peers) can reach.
+/// It goes with this value.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PrivateFolder {
+    path: PathBuf,
+}
+
+impl PrivateFolder {
+    /// Makes one where temporary files go.
+    pub fn new() -> Result<PrivateFolder, Refusal> {
+        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let name = format!("tidemark-{}-{:x}", std::process::id(), since.as_nanos());
+        let mut path = std::env::temp_dir().join(&name);
+        if path.as_os_str().len() + "/control".len() > SOCKET_PATH_MAX {
+            path = Path::new("/tmp").join(&name);
+        }
+        if let Some(parent) = path.parent() {
+            remove_stale(parent);
+        }
+        match DirBuilder::new().mode(0o711).create(&path) {
+            Ok(()) => Ok(PrivateFolder { path }),
+            Err(error) => refuse!(
+                "`{}`: {}; name a folder you may write to in $TMPDIR",
+                path.display(),
+                plain(&error)
+            ),
+        }
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts a file of so many zeros into the folder, which take no room before they are written.
+    pub fn put_blank(&self, name: &str, bytes: u64) -> Result<PathBuf, Refusal> {
+        let path = self.path.join(name);
+        match std::fs::File::create_new(&path).and_then(|file| file.set_len(bytes)) {
+            Ok(()) => Ok(path),
+            Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
+        }
+    }
+
+    /// Puts a file with these `bytes` into the folder. Says its path.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Refusal> {
+        let path = self.path.join(name);
+        match std::fs::write(&path, bytes) {
+            Ok(()) => Ok(path),
+            Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
+        }
+    }
+
+    /// Listens on a socket in the folder. Says its path, too.
+    pub fn listen(&self) -> Result<(UnixListener, PathBuf), Refusal> {
+        let path = self.path.join("control");
+        let for_all = std::fs::Permissions::from_mode(0o666);
+        let bound = UnixListener::bind(&path);
+        let bound = bound.and_then(|listener| {
+            std::fs::set_permissions(&path, for_all)?;
+            Ok(listener)
+        });
+        match bound {
+            Ok(listener) => Ok((listener, path)),
+            Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
+        }
+    }
+}
+
+/// Removes what runs have left behind that were killed: this user's folders, made by a process that
+/// is gone, with a socket on which nobody listens.
+fn remove_stale(parent: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_dead = name.to_str().and_then(maker_of).is_some_and(|maker| {
+            let answer = rustix::process::test_kill_process(maker);
+            answer == Err(rustix::io::Errno::SRCH)
+        });
+        let is_own = || {
+            entry
+                .metadata()
+                .is_ok_and(|found| found.is_dir() && found.uid() == own)
+        };
+        if is_dead && is_own() && is_deserted(&entry.path().join("control")) {
+            // Another run may be quicker.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The process that made a folder of this name.
+fn maker_of(name: &str) -> Option<Pid> {
+    let (maker, _) = name.strip_prefix("tidemark-")?.split_once('-')?;
+    Pid::from_raw(maker.parse().ok()?)
+}
+
+/// Returns true if there is no process listening at `socket`. A keeper that does takes no offence.
+fn is_deserted(socket: &Path) -> bool {
+    match UnixStream::connect(socket) {
+        Ok(_) => false,
+        Err(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionRefused | ErrorKind::NotFound
+        ),
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        // Nothing in it is worth a complaint after the run.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_killed_runs_folder_goes_and_a_kept_one_stays() {
+        let scratch = PrivateFolder::new().unwrap();
+        let mut gone = std::process::Command::new("true").spawn().unwrap();
+        let dead = gone.id();
+        gone.wait().unwrap();
+        let make = |name: String| {
+            let path = scratch.path.join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        let killed = make(format!("tidemark-{dead}-1"));
+        drop(UnixListener::bind(killed.join("control")).unwrap());
+        let kept = make(format!("tidemark-{dead}-2"));
+        let _keeper = UnixListener::bind(kept.join("control")).unwrap();
+        let starting = make(format!("tidemark-{}-3", std::process::id()));
+        let other = make(format!("tidemark-{dead}"));
+        remove_stale(&scratch.path);
+        let is_there = [killed, kept, starting, other].map(|path| path.exists());
+        assert_eq!(is_there, [false, true, true, true]);
+    }
+
+    #[test]
+    fn a_private_folder_is_for_its_user_alone_and_goes() {
+        let folder = PrivateFolder::new().unwrap();
+        let path = folder.path.clone();
+        let mode_of = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode_of(&path), 0o711);
+        let (_socket, socket) = folder.listen().unwrap();
+        assert_eq!(mode_of(&socket), 0o666);
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,295 @@
+//! The abilities of this host: the checks that `run` makes before it starts anything, and that
+//! `doctor` shows.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
+use tidemark_live::sys::{Errno, personality};
+
+use tidemark_results::{Refusal, refuse};
+
+/// The remedy for a kernel that is too old.
+const KERNEL: &str = "boot Linux 6.8 or later";
+/// The preload library's file name.
+const SHIM: &str = "libtidemark_shim.so";
+/// The library that brings the allocator of `--malloc pool`; it lies beside the other.
+const POOL: &str = "libtidemark_pool.so";
+
+/// The features that thread mode needs of the userfaultfd.
+pub const NEEDED: Features = Features::MOVE
+    .and(Features::THREAD_ID)
+    .and(Features::CHANGES);
+
+/// The number of processors this process may run on.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Something that is not as it should be, and what would mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// The fault.
+    pub what: String,
+    /// The remedy.
+    pub remedy: Remedy,
+}
+
+/// The remedy for a lack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// A command, as it is typed.
+    Command(&'static str),
+    /// A step in words.
+    Step(&'static str),
+}
+
+impl Remedy {
+    /// The remedy where a line of its own is for it.
+    pub fn text(&self) -> &'static str {
+        match self {
+            Remedy::Command(text) | Remedy::Step(text) => text,
+        }
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.remedy {
+            Remedy::Command(command) => write!(out, "{}; `{command}`", self.what),
+            Remedy::Step(step) => write!(out, "{}; {step}", self.what),
+        }
+    }
+}
+
+/// Finds the reason why programs can't be managed here, if there is one.
+pub fn find_lack(is_in_thread: bool) -> Option<Lack> {
+    let needed = if is_in_thread {
+        NEEDED.and(Features::SIGBUS)
+    } else {
+        NEEDED
+    };
+    match Uffd::offered() {
+        Ok(offered) => describe_missing(needed.without(offered)),
+        Err(error) => Some(describe_error(error)),
+    }
+}
+
+/// Finds the preload library: `$TIDEMARK_SHIM`, or beside the command, or where it is installed.
+pub fn find_shim() -> Result<PathBuf, Refusal> {
+    let mut places = vec![];
+    if let Some(path) = std::env::var_os("TIDEMARK_SHIM") {
+        places.push(PathBuf::from(path));
+    } else if let Ok(command) = std::env::current_exe()
+        && let Some(folder) = command.parent()
+    {
+        places.push(folder.join(SHIM));
+        places.push(folder.join("../lib/tidemark").join(SHIM));
+    }
+    let Some(found) = places.iter().find_map(|place| place.canonicalize().ok()) else {
+        let places: Vec<String> = places
+            .iter()
+            .map(|place| format!("`{}`", place.display()))
+            .collect();
+        refuse!(
+            "the preload library is not at {}; build it with `make` or name it in $TIDEMARK_SHIM",
+            places.join(" or ")
+        );
+    };
+    // The linker divides the list of libraries at these, and knows no quoting.
+    if found.to_string_lossy().contains([' ', ':', '\t', '\n']) {
+        refuse!(
+            "`{}`: the linker can't load from a path with spaces or colons",
+            found.display()
+        );
+    }
+    Ok(found)
+}
+
+/// Finds the library that brings the allocator of `--malloc pool`, beside the preload library.
+pub fn find_pool(shim: &Path) -> Result<PathBuf, Refusal> {
+    let place = shim.with_file_name(POOL);
+    match place.canonicalize() {
+        Ok(found) => Ok(found),
+        Err(_) => {
+            let place = place.display();
+            refuse!("`--malloc pool`: its library is not at `{place}`; build it with `make`")
+        }
+    }
+}
+
+/// Checks that asynchronous transfers can be had.
+pub fn try_io_uring() -> Result<(), Errno> {
+    tidemark_live::sys::ring::Ring::new(2).map(drop)
+}
+
+/// Describes the effect of a userfaultfd that lacks `missing`.
+pub fn describe_missing(missing: Features) -> Option<Lack> {
+    if missing == Features::NONE {
+        return None;
+    }
+    let what = format!(
+        "the kernel's userfaultfd lacks {}",
+        feature_names(missing).join(", ")
+    );
+    Some(Lack {
+        what,
+        remedy: Remedy::Step(KERNEL),
+    })
+}
+
+/// The names of features, as in the kernel's headers.
+pub fn feature_names(features: Features) -> Vec<&'static str> {
+    let known = [
+        (Features::MOVE, "UFFDIO_MOVE"),
+        (Features::THREAD_ID, "thread ids"),
+        (Features::CHANGES, "remap, remove and unmap events"),
+        (Features::SIGBUS, "SIGBUS delivery"),
+    ];
+    known
+        .into_iter()
+        .filter(|(feature, _)| feature.without(features) != *feature)
+        .map(|(_, name)| name)
+        .collect()
+}
+
+/// Describes the effect of having no userfaultfd.
+pub fn describe_error(error: OpenError) -> Lack {
+    describe(error, Caller::find())
+}
+
+/// The code that asks for a userfaultfd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caller {
+    /// The root of the whole machine, or of a container that shares its users.
+    Root,
+    /// The root of a user namespace, which is an ordinary user outside of it.
+    NamespaceRoot,
+    /// An ordinary user.
+    User,
+}
+
+impl Caller {
+    fn find() -> Caller {
+        if !rustix::process::geteuid().is_root() {
+            return Caller::User;
+        }
+        match std::fs::read_to_string("/proc/self/uid_map") {
+            Ok(map) if !maps_everybody(&map) => Caller::NamespaceRoot,
+            Ok(_) | Err(_) => Caller::Root,
+        }
+    }
+}
+
+/// Returns true if a map of user numbers is that of the machine: every number stands for itself.
+fn maps_everybody(map: &str) -> bool {
+    map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
+}
+
+fn describe(error: OpenError, caller: Caller) -> Lack {
+    use Remedy::{Command, Step};
+    let lack = |what: &str, remedy: Remedy| Lack {
+        what: what.into(),
+        remedy,
+    };
+    match (error, caller) {
+        (OpenError::NotSupported { .. }, _) => lack(
+            "there is no userfaultfd: the kernel was built without it, or a sandbox hides it",
+            Step("use a kernel with CONFIG_USERFAULTFD=y, outside gVisor and the like"),
+        ),
+        (OpenError::NotPermitted { .. }, Caller::Root) => lack(
+            "userfaultfd is forbidden even to root: a seccomp filter or a missing capability",
+            Step(
+                "start the container with `--security-opt seccomp=unconfined --cap-add SYS_PTRACE`",
+            ),
+        ),
+        (OpenError::NotPermitted { .. }, Caller::NamespaceRoot) => lack(
+            "userfaultfd is not permitted: the root of a user namespace has no more right to it \
+             than the user who made the namespace",
+            Step(
+                "give that user the right, outside of the namespace: \
+                 `sudo setfacl -m u:$USER:rw /dev/userfaultfd`, \
+                 or to all `sudo sysctl -w vm.unprivileged_userfaultfd=1`",
+            ),
+        ),
+        (
+            OpenError::NotPermitted {
+                device: Errno::NOENT,
+                ..
+            },
+            Caller::User,
+        ) => lack(
+            "userfaultfd is not permitted to this user, and there is no /dev/userfaultfd",
+            Command("sudo sysctl -w vm.unprivileged_userfaultfd=1"),
+        ),
+        (OpenError::NotPermitted { .. }, Caller::User) => lack(
+            "userfaultfd is not permitted to this user",
+            Command("sudo setfacl -m u:$USER:rw /dev/userfaultfd"),
+        ),
+        (OpenError::Lacks { missing }, _) => {
+            let nothing = || lack("nothing is missing", Step("try again"));
+            describe_missing(missing).unwrap_or_else(nothing)
+        }
+        (OpenError::Refused { error }, _) => Lack {
+            what: format!("the userfaultfd handshake failed: {error}"),
+            remedy: Step(KERNEL),
+        },
+    }
+}
+
+/// Has what is started from here on find its mappings at the same addresses each time. Where that
+/// is forbidden, programs that hash addresses decide otherwise each time.
+///
+/// # Errors
+/// It is forbidden: a line that says so.
+pub fn keep_addresses() -> Result<(), String> {
+    personality::keep_addresses()
+        .map_err(|error| format!("addresses stay random, and what hashes them differs: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn not_permitted(device: Errno) -> OpenError {
+        OpenError::NotPermitted {
+            call: Errno::PERM,
+            device,
+        }
+    }
+
+    #[test]
+    fn a_user_without_privilege_is_told_the_command() {
+        let remedy = |device| describe(not_permitted(device), Caller::User).remedy;
+        assert_eq!(
+            remedy(Errno::ACCESS),
+            Remedy::Command("sudo setfacl -m u:$USER:rw /dev/userfaultfd")
+        );
+        assert!(
+            remedy(Errno::NOENT)
+                .text()
+                .contains("vm.unprivileged_userfaultfd=1")
+        );
+        let told = describe(not_permitted(Errno::PERM), Caller::Root).to_string();
+        assert!(told.contains("; start the container with `--security-opt seccomp"));
+    }
+
+    #[test]
+    fn found_f10_the_root_of_a_user_namespace_is_told_so() {
+        assert!(maps_everybody("         0          0 4294967295\n"));
+        assert!(!maps_everybody("         0       1000          1\n"));
+        let lack = describe(not_permitted(Errno::ACCESS), Caller::NamespaceRoot);
+        assert!(lack.what.contains("the root of a user namespace"), "{lack}");
+        assert!(!lack.to_string().contains("seccomp"), "{lack}");
+    }
+
+    #[test]
+    fn missing_features_are_named() {
+        assert_eq!(describe_missing(Features::NONE), None);
+        let lack = describe_missing(Features::MOVE.and(Features::SIGBUS)).unwrap();
+        assert_eq!(
+            lack.what,
+            "the kernel's userfaultfd lacks UFFDIO_MOVE, SIGBUS delivery"
+        );
+    }
+}

@@ -1,0 +1,37 @@
+//! Supervises programs: starts them, serves the engines in their processes, and divides memory
+//! among these.
+//!
+//! [`management`] runs a program to its end: [`supervise`](mod@supervise) starts it and waits while
+//! [`tree`] serves its processes by the rules of [`tidemark_partition`], and [`hand_over`] gives
+//! those that outlive it to another supervisor. [`swap`] makes the file that pages go to,
+//! [`folder`] the place of the socket, [`loading`] the list of libraries that programs load.
+//! [`signals`] passes on signals, with the help of a [`witness`]. [`departures`], [`peers`] and
+//! [`strangers`] know the processes that end, that connect, and that never do. [`recorded`] serves
+//! processes that are recorded, [`speed`] times a program by itself. [`host`], [`program`] and
+//! [`room`] tell what this machine and a program permit, and [`checks`] all of it.
+//!
+//! It knows no command line. What can't be done is a [`Refusal`](tidemark_results::Refusal).
+
+#![forbid(unsafe_code)]
+
+pub mod checks;
+mod departures;
+pub mod folder;
+pub mod hand_over;
+pub mod host;
+pub mod interrupt;
+pub mod loading;
+pub mod management;
+mod peers;
+pub mod program;
+mod record;
+pub mod recorded;
+pub mod room;
+pub mod signals;
+pub mod speed;
+mod strangers;
+pub mod supervise;
+pub mod swap;
+mod time;
+pub mod tree;
+pub mod witness;

@@ -1,0 +1,103 @@
+//! Management: a program, with engines in its processes, from its start to its end.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tidemark_core::id::PAGE_BYTES;
+use tidemark_live::shared::Shared;
+use tidemark_live::{control, disk};
+use tidemark_results::{Refusal, refuse};
+
+use crate::folder::PrivateFolder;
+use crate::program::plain;
+use crate::supervise::{End, ending_of, supervise};
+use crate::swap::Swap;
+use crate::tree::{Books, Tree};
+use crate::{hand_over, loading};
+
+/// The least memory a run can have. A process has up to 64 pages on their way in and as many on
+/// their way out; with a shell and a few tools at a time, less than this leaves none to work with.
+pub const MEMORY_BYTES_MIN: u64 = 4 << 20;
+
+/// The address space that the pool of `--malloc pool` takes in step: always as much, since what an
+/// allocator does depends on it.
+pub const STEP_POOL_BYTES: u64 = 4 << 30;
+
+/// The means to manage a program.
+#[derive(Debug)]
+pub struct Management {
+    /// The memory all processes may use together.
+    pub memory_bytes: u64,
+    /// The swap file.
+    pub swap: Swap,
+    /// The file to which decisions are written.
+    pub decisions: Option<OwnedFd>,
+    /// The variables that tell engines what to do.
+    pub environment: Vec<(&'static str, OsString)>,
+    /// The libraries loaded into programs, the first one first.
+    pub libraries: Vec<PathBuf>,
+    /// True if programs find them through folders by platform. Not in step: what is in their
+    /// environment is to be the same as in a recording.
+    pub is_spread: bool,
+    /// The policy's module, if it is one.
+    pub module: Option<&'static [u8]>,
+}
+
+impl Management {
+    /// Runs `command` with engines in its processes, and hands over what outlives it.
+    pub fn run(self, mut command: Command) -> Result<(End, Books), Refusal> {
+        let swap_notes = self.swap.notes();
+        let (mut tree, folder) = self.start(&mut command)?;
+        let end = supervise(command, Some(&mut tree))?;
+        let mut books = tree.finish(ending_of(end.status));
+        books.notes.splice(0..0, swap_notes);
+        if books.processes.is_empty() {
+            books
+                .notes
+                .push("the program did not load the engine and ran unmanaged".into());
+        }
+        if !tree.has_members() {
+            tree.close();
+        } else if let Err(error) = hand_over::hand_over(tree, folder) {
+            books.notes.push(format!(
+                "nobody looks after the processes left behind: {error}"
+            ));
+        }
+        Ok((end, books))
+    }
+
+    /// Opens shop: makes the shared memory and the socket, and tells `command` where they are.
+    /// The folder must be kept as long as processes are to find the socket.
+    fn start(self, command: &mut Command) -> Result<(Tree, PrivateFolder), Refusal> {
+        let slots = (self.swap.size_bytes / PAGE_BYTES).min(u64::from(u32::MAX)) as u32;
+        let shared = match Shared::create(slots, self.memory_bytes / PAGE_BYTES) {
+            Ok(shared) => shared,
+            Err(error) => refuse!("shared memory can't be made: {}", plain(&error)),
+        };
+        shared.set_disk_processor(disk::processor_of(&self.swap.file));
+        let folder = PrivateFolder::new()?;
+        let (listener, socket) = folder.listen()?;
+        let others = std::env::var_os("LD_PRELOAD");
+        let libraries = match self.is_spread {
+            true => loading::list(&folder, &self.libraries, others),
+            false => loading::join(&self.libraries, others),
+        };
+        command
+            .env_remove(control::POOL)
+            .env_remove(control::IN_STEP)
+            .env_remove(control::POLICY_FILE)
+            .envs(self.environment)
+            .env(control::CONTROL, socket)
+            .env("LD_PRELOAD", libraries);
+        if let Some(module) = self.module {
+            // Where the program finds it from any folder, as it is now.
+            command.env(control::POLICY_FILE, folder.put("policy.wasm", module)?);
+        }
+        Ok((
+            Tree::new(shared, self.swap.file, self.decisions, listener),
+            folder,
+        ))
+    }
+}

@@ -1,0 +1,140 @@
+//! From the shared memory of a run to its record.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use tidemark_live::shared::{self, Counter, Process};
+use tidemark_results::{Bucket, Ending, Histogram, Latencies, Latency, ProcessRecord, Statistics};
+
+/// The record of a process that ended as said, or still runs.
+pub fn of_process(process: &Process<'_>, ending: Ending, now_ns: u64) -> ProcessRecord {
+    let parent = process.parent();
+    ProcessRecord {
+        pid: process.pid(),
+        parent: (parent != 0).then_some(parent),
+        program: process.name(),
+        ending,
+        statistics: statistics(process, now_ns),
+    }
+}
+
+/// The last message of the engine before it ended its process, as a note.
+pub fn complaint(process: &Process<'_>) -> Option<String> {
+    let what = match process.ending() {
+        shared::Ending::Unsaid => return None,
+        shared::Ending::FetchFailed => "a page could not be read back from the swap file",
+        shared::Ending::StoreFull => "the swap file is full and no page could leave",
+        shared::Ending::EngineFailed => "the engine met something it could not go on with",
+    };
+    Some(format!(
+        "`{}` ({}) was ended: {what}",
+        process.name(),
+        process.pid()
+    ))
+}
+
+fn statistics(process: &Process<'_>, now_ns: u64) -> Statistics {
+    let count = |counter: Counter| process.counter(counter).load(Relaxed);
+    let end_ns = if process.end_ns() == 0 {
+        now_ns
+    } else {
+        process.end_ns()
+    };
+    let latency = |kind| Latency::new(histogram(process, kind));
+    Statistics {
+        frames_budget: u64::from(process.budget()),
+        elapsed_s: end_ns.saturating_sub(process.start_ns()) as f64 / 1e9,
+        latency: Latencies {
+            soft: latency(shared::Latency::Soft),
+            zero_fill: latency(shared::Latency::ZeroFill),
+            page_in: latency(shared::Latency::PageIn),
+        },
+        page_in_cluster_pages: clusters(process, shared::Cluster::In),
+        page_out_cluster_pages: clusters(process, shared::Cluster::Out),
+        ..Statistics::of_counts(count)
+    }
+}
+
+fn histogram(process: &Process<'_>, kind: shared::Latency) -> Histogram {
+    let counts = process.latency(kind).iter().enumerate();
+    Histogram::new(counts.map(|(bucket, count)| Bucket {
+        // The first bucket takes in all that lies below its floor, too.
+        from: if bucket == 0 {
+            0
+        } else {
+            shared::bucket_floor_ns(bucket)
+        },
+        below: shared::bucket_floor_ns(bucket + 1),
+        count: count.load(Relaxed),
+    }))
+}
+
+fn clusters(process: &Process<'_>, kind: shared::Cluster) -> Histogram {
+    let counts = process.clusters(kind).iter().enumerate();
+    Histogram::new(counts.map(|(bucket, count)| Bucket {
+        from: 1 << bucket,
+        below: 2 << bucket,
+        count: count.load(Relaxed),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidemark_live::shared::Shared;
+
+    #[test]
+    fn counters_land_in_their_fields() {
+        let shared = Shared::create(64, 100).unwrap();
+        let process = shared.process(shared.claim().unwrap());
+        process.start(7, 3, "sheep", 1_000_000_000);
+        process.set_budget(50);
+        for counter in Counter::ALL {
+            process
+                .counter(counter)
+                .store(1000 + counter as u64, Relaxed);
+        }
+        process.record_latency(shared::Latency::Soft, 3_000);
+        process.record_cluster(shared::Cluster::In, 64);
+        let record = of_process(&process, Ending::Gone, 3_500_000_000);
+        assert_eq!(
+            (record.pid, record.parent, record.program.as_str()),
+            (7, Some(3), "sheep")
+        );
+        let statistics = record.statistics;
+        assert_eq!(statistics.elapsed_s, 2.5);
+        for counter in Counter::ALL {
+            let is_own = counter != Counter::FramesBudget;
+            if let (Some(count), true) = (statistics.get(counter), is_own) {
+                assert_eq!(count, 1000 + counter as u64, "{counter:?}");
+            }
+        }
+        assert_eq!(statistics.frames_budget, 50);
+        assert_eq!(statistics.latency.soft.histogram_ns.count(), 1);
+        let clusters = statistics.page_in_cluster_pages.buckets();
+        assert_eq!(
+            clusters,
+            [Bucket {
+                from: 64,
+                below: 128,
+                count: 1
+            }]
+        );
+        assert!(statistics.page_out_cluster_pages.buckets().is_empty());
+        let p50 = statistics.latency.soft.percentiles_us.p50;
+        assert!((2.0..4.0).contains(&p50), "{p50}");
+    }
+
+    #[test]
+    fn an_engine_that_ended_its_process_is_noted() {
+        let shared = Shared::create(64, 100).unwrap();
+        let process = shared.process(shared.claim().unwrap());
+        process.start(7, 3, "sheep", 0);
+        assert_eq!(complaint(&process), None);
+        process.set_ending(shared::Ending::FetchFailed);
+        let told = complaint(&process).unwrap();
+        assert_eq!(
+            told,
+            "`sheep` (7) was ended: a page could not be read back from the swap file"
+        );
+    }
+}

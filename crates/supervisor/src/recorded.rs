@@ -1,0 +1,256 @@
+//! The members of a live recording: processes whose engines write logs.
+//!
+//! An engine says hello when its program starts or has been forked, and is given its log, the
+//! shared memory and a store. Nobody is given less memory than there is: frames are room here, not
+//! a budget. The store is in memory, too, for programs that need more room than was asked for.
+//!
+//! What is left when the recording ends keeps its engine, without anybody to talk to.
+
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use tidemark_live::control::{self, Grant, Hello};
+use tidemark_live::reference_log;
+use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
+use tidemark_log::Log;
+use tidemark_recording::Birth;
+
+use crate::peers;
+use crate::strangers::parent_of;
+use crate::swap::wait_for_transfers;
+
+/// The time that a fresh connection may take to say hello. Engines say it at once.
+const HELLO_LIMIT: Duration = Duration::from_secs(1);
+
+/// The processes that are recorded.
+pub struct Members {
+    shared: Shared,
+    store: OwnedFd,
+    listener: UnixListener,
+    members: Vec<Member>,
+    tally: Tally,
+}
+
+struct Member {
+    pid: u32,
+    /// The number that it has for itself: another in a namespace of processes of its own.
+    inner_pid: u32,
+    connection: OwnedFd,
+    record: ProcessIndex,
+}
+
+/// The counts of the engines, over all processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// The most memory that was resident at a time and not managed, in bytes.
+    pub unmanaged_bytes: u64,
+    /// The time that threads waited for pages, in nanoseconds, of processes that have ended.
+    pub stall_ns: u64,
+    /// Pages that were read back because there was not room for all.
+    pub page_ins: u64,
+    /// Processes that could not be taken in.
+    pub refused: u64,
+}
+
+/// A process that has just come.
+pub struct Newcomer {
+    /// Its number in the system.
+    pub pid: u32,
+    /// The way it began.
+    pub birth: Birth,
+    /// Its log.
+    pub log: Log,
+}
+
+impl Members {
+    /// Nobody yet. Engines will connect to `listener`.
+    pub fn new(shared: Shared, store: OwnedFd, listener: UnixListener) -> Members {
+        Members {
+            shared,
+            store,
+            listener,
+            members: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// The file that is readable when somebody knocks.
+    pub fn door(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    /// Takes in who has come, and lets go of who has ended.
+    pub fn attend(&mut self) -> Vec<Newcomer> {
+        self.note_levels();
+        // An engine before an exec ends before the next says hello.
+        for place in (0..self.members.len()).rev() {
+            if self.members[place].has_ended() {
+                self.remove(place);
+            }
+        }
+        let mut newcomers = Vec::new();
+        while is_readable(&self.listener) {
+            newcomers.extend(self.take_in());
+        }
+        newcomers
+    }
+
+    /// The counts of all processes, living and ended.
+    pub fn tally(&self) -> Tally {
+        let mut tally = self.tally;
+        for member in &self.members {
+            self.add_up(member.record, &mut tally);
+        }
+        tally
+    }
+
+    fn take_in(&mut self) -> Option<Newcomer> {
+        // A process that has gone again, or talks nonsense, is no concern of the recording.
+        let (connection, _) = self.listener.accept().ok()?;
+        connection.set_read_timeout(Some(HELLO_LIMIT)).ok()?;
+        let connection = OwnedFd::from(connection);
+        let is_member = |pid| self.members.iter().any(|member| member.pid == pid);
+        let peer = peers::find(&connection, is_member)?;
+        let hello = control::read_hello(connection.as_fd()).ok()?;
+        let pid = peer.pid;
+        let parent = self.find_parent(pid, hello.parent);
+        if let Some(place) = self.members.iter().position(|old| old.pid == pid) {
+            self.remove(place);
+        }
+        let newcomer = match peer.may_share(hello.record.is_some()) {
+            true => self.admit(&connection, hello),
+            false => None,
+        };
+        match newcomer {
+            Some((record, log)) => {
+                self.members.push(Member {
+                    pid,
+                    inner_pid: hello.pid,
+                    connection,
+                    record,
+                });
+                let birth = match hello.record {
+                    Some(_) => Birth::Forked(parent),
+                    None => Birth::Spawned(parent),
+                };
+                Some(Newcomer { pid, birth, log })
+            }
+            None => {
+                self.tally.refused += 1;
+                let grant = Grant {
+                    record: None,
+                    frames_budget: 0,
+                    frames_max: 0,
+                };
+                // It goes on without an engine, whether it hears this or not.
+                let _ = control::answer(connection.as_fd(), grant, &[]);
+                hello
+                    .record
+                    .into_iter()
+                    .for_each(|index| self.release(index));
+                None
+            }
+        }
+    }
+
+    /// The parent of process `pid`, which calls it `inner_parent`: its number here. That may have
+    /// ended by now, or never have been here.
+    fn find_parent(&self, pid: u32, inner_parent: u32) -> u32 {
+        let is_member = |parent: &u32| self.members.iter().any(|member| member.pid == *parent);
+        let told = |member: &&Member| member.inner_pid == inner_parent;
+        let known = parent_of(pid).filter(is_member);
+        let named = || self.members.iter().rfind(told).map(|member| member.pid);
+        known.or_else(named).unwrap_or(inner_parent)
+    }
+
+    /// Answers a hello. `None` if the process can't be taken in.
+    fn admit(&self, connection: &OwnedFd, hello: Hello) -> Option<(ProcessIndex, Log)> {
+        let record = match hello.record {
+            // A forked child's record was claimed by its parent, and waits for it.
+            Some(index) => {
+                let is_known = index.0 < tidemark_live::shared::PROCESSES_MAX as u32;
+                let is_waiting = is_known && self.shared.process(index).state() == State::Reserved;
+                is_waiting.then_some(index)?
+            }
+            None => self.shared.claim()?,
+        };
+        let file = reference_log::create_file().ok()?;
+        let log = Log::new(File::from(file.try_clone().ok()?)).ok()?;
+        let frames = self.shared.frames_total() as u32;
+        self.shared.process(record).set_budget(frames);
+        let grant = Grant {
+            record: Some(record),
+            frames_budget: frames,
+            frames_max: frames,
+        };
+        let files = [self.shared.as_fd(), self.store.as_fd(), file.as_fd()];
+        match control::answer(connection.as_fd(), grant, &files) {
+            Ok(()) => Some((record, log)),
+            Err(_) => {
+                self.shared.release(record);
+                None
+            }
+        }
+    }
+
+    fn remove(&mut self, place: usize) {
+        let member = self.members.remove(place);
+        let mut tally = self.tally;
+        self.add_up(member.record, &mut tally);
+        self.tally = tally;
+        let process = self.shared.process(member.record);
+        if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
+            // Its slots are for nobody else until what it was writing there has landed.
+            wait_for_transfers(&self.store);
+        }
+        self.shared.release(member.record);
+    }
+
+    fn release(&self, index: ProcessIndex) {
+        if index.0 < tidemark_live::shared::PROCESSES_MAX as u32 {
+            self.shared.release(index);
+        }
+    }
+
+    fn add_up(&self, record: ProcessIndex, tally: &mut Tally) {
+        let process = self.shared.process(record);
+        let count = |counter| process.counter(counter).load(Relaxed);
+        tally.stall_ns += count(Counter::StallNs);
+        tally.page_ins += count(Counter::PageIns);
+    }
+
+    /// Takes note of how much memory is not managed now.
+    fn note_levels(&mut self) {
+        let of = |member: &Member| {
+            let process = self.shared.process(member.record);
+            process.counter(Counter::UnmanagedBytesNow).load(Relaxed)
+        };
+        let sum = self.members.iter().map(of).sum();
+        self.tally.unmanaged_bytes = self.tally.unmanaged_bytes.max(sum);
+    }
+}
+
+impl Member {
+    /// Returns true if the other end has gone. Engines send nothing after their hello.
+    fn has_ended(&self) -> bool {
+        let flags = rustix::net::RecvFlags::DONTWAIT;
+        match rustix::net::recv(&self.connection, &mut [0u8], flags) {
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => false,
+            Ok((received, _)) => received == 0,
+            Err(_) => true,
+        }
+    }
+}
+
+fn is_readable(file: &UnixListener) -> bool {
+    let now = rustix::time::Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let mut files = [PollFd::new(file, PollFlags::IN)];
+    matches!(poll(&mut files, Some(&now)), Ok(1..))
+}

@@ -1,0 +1,117 @@
+//! The supervisor: starts the program, serves its tree of processes, and waits for its end.
+//!
+//! It waits for the program that was named, as a shell does, and not for processes the program
+//! leaves running: those are [handed over](crate::hand_over).
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::Pid;
+
+use tidemark_results::Ending;
+use tidemark_results::{Refusal, refuse};
+
+use crate::program::plain;
+use crate::signals::Signals;
+use crate::time::timespec;
+use crate::tree::Tree;
+
+/// The end of the program, and the time until then.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// Its status.
+    pub status: ExitStatus,
+    /// From its start to its end.
+    pub elapsed: Duration,
+}
+
+/// Runs `command` to its end, with `tree` taking in its processes if there is one.
+pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<End, Refusal> {
+    let words = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args());
+    let words: Vec<OsString> = words.map(OsString::from).collect();
+    let mut signals = match Signals::catch(&words) {
+        Ok(signals) => signals,
+        Err(error) => refuse!("signals can't be caught: {}", plain(&error)),
+    };
+    let start = Instant::now();
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            refuse!("`{}`: {}", command.get_program().display(), plain(&error))
+        }
+    };
+    let pid = Pid::from_child(&child);
+    raise_files_limit();
+    if let Some(tree) = tree.as_deref_mut() {
+        tree.begin(child.id());
+    }
+    loop {
+        if let Some(status) = try_wait(&mut child)? {
+            let elapsed = start.elapsed();
+            // Whatever has connected or ended by now belongs to the run.
+            if let Some(tree) = tree {
+                while tree.poll(None, Duration::ZERO) {}
+            }
+            return Ok(End { status, elapsed });
+        }
+        wait_for(&signals, tree.as_deref_mut());
+        signals.pass_on(pid);
+        if let Some(tree) = tree.as_deref_mut() {
+            tree.handle_tick();
+        }
+    }
+}
+
+/// The end of the program, as records have it.
+pub fn ending_of(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Status(code),
+        (None, Some(signal)) => Ending::Signal(signal),
+        (None, None) => Ending::Gone,
+    }
+}
+
+/// Lets this process, and not the program, open as many files as it may: each process of the tree
+/// takes two.
+fn raise_files_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let most = getrlimit(Resource::Nofile).maximum;
+    // With fewer files, processes beyond some hundreds can't be taken in.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: most,
+            maximum: most,
+        },
+    );
+}
+
+fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>, Refusal> {
+    match child.try_wait() {
+        Ok(status) => Ok(status),
+        Err(error) => refuse!("the program can't be waited for: {}", plain(&error)),
+    }
+}
+
+/// Waits until something happens, for as long as nothing else is due.
+fn wait_for(signals: &Signals, tree: Option<&mut Tree>) {
+    let until = |due: Instant| due.saturating_duration_since(Instant::now());
+    match tree {
+        Some(tree) => {
+            let tick = tree.next_tick();
+            let due = signals.due().map_or(tick, |due| due.min(tick));
+            tree.poll(Some(signals.as_fd()), until(due));
+        }
+        None => {
+            let limit = signals.due().map(|due| timespec(until(due)));
+            // An interrupted wait is one that ended early.
+            let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], limit.as_ref());
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! The swap file: made for one run, without a name, gone with its last user.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FallocateFlags, OFlags, StatVfs};
+use rustix::io::Errno;
+
+use tidemark_live::store::file;
+use tidemark_results::text::bytes;
+use tidemark_results::{Refusal, refuse};
+
+/// The least swap file that is worth having.
+const SWAP_BYTES_MIN: u64 = 1 << 20;
+
+/// The least space left free on the file system, unless a size is asked for.
+const MARGIN_BYTES: u64 = 64 << 20;
+
+/// The extension of a swap file that is not there yet.
+const EXTENSION: &str = "swap";
+
+/// The unit of transfers, which direct input and output must be aligned to.
+const PAGE_BYTES: u64 = 4096;
+
+/// The bytes that follow the slots: never written, see [`wait_for_transfers`].
+const TAIL_BYTES: u64 = PAGE_BYTES;
+
+/// A swap file, open and without a name.
+#[derive(Debug)]
+pub struct Swap {
+    /// The file.
+    pub file: OwnedFd,
+    /// Its size.
+    pub size_bytes: u64,
+    /// The folder it was made in.
+    pub folder: PathBuf,
+    /// True if transfers bypass the page cache.
+    pub is_direct: bool,
+    /// True if its blocks are set aside, so that a write can't run out of room.
+    pub is_preallocated: bool,
+}
+
+/// Makes a swap file in `path`, or where swap files go, for `memory_bytes` of memory. If `path`
+/// names a file to be made, `*.swap`, its folder is used.
+pub fn create(
+    path: Option<&Path>,
+    size_bytes: Option<u64>,
+    memory_bytes: u64,
+) -> Result<Swap, Refusal> {
+    let folder = match path {
+        Some(path) => folder_of(path)?,
+        None => default_folder()?,
+    };
+    let shown = folder.display();
+    let file_system = match rustix::fs::statvfs(&folder) {
+        Ok(file_system) => file_system,
+        Err(error) => refuse!("`--swap {shown}`: {}", plain(error)),
+    };
+    let (file, is_direct) = open(&folder)?;
+    let size_bytes = plan_size(&folder, &file_system, size_bytes, memory_bytes)?;
+    let is_preallocated = match file::reserve(&file, size_bytes) {
+        Ok(is_reserved) => is_reserved,
+        Err(error) => refuse!(
+            "swap of {} in `{shown}`: {}",
+            bytes(size_bytes),
+            plain(error)
+        ),
+    };
+    if let Err(error) = rustix::fs::ftruncate(&file, size_bytes + TAIL_BYTES) {
+        refuse!(
+            "swap of {} in `{shown}`: {}",
+            bytes(size_bytes),
+            plain(error)
+        );
+    }
+    let mut swap = Swap {
+        file,
+        size_bytes,
+        folder,
+        is_direct,
+        is_preallocated,
+    };
+    swap.try_transfer()?;
+    Ok(swap)
+}
+
+/// Waits until every transfer that is under way on a swap file has ended, whoever began it and
+/// whether or not that process still lives: nothing else tells when the writes of a process that
+/// was killed have landed.
+pub fn wait_for_transfers(file: &OwnedFd) {
+    // Punching a hole waits for direct transfers on the whole file (ext4, XFS, Btrfs, F2FS), and
+    // the tail holds nothing.
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let length = rustix::fs::fstat(file).map_or(0, |found| found.st_size as u64);
+    let tail = length.saturating_sub(TAIL_BYTES);
+    if rustix::fs::fallocate(file, flags, tail, TAIL_BYTES).is_err() {
+        // A file system without holes: far longer than a disk takes.
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// The folder swap files go to if none is named: the first of `$TIDEMARK_SWAP_DIR`, `/var/tmp` and
+/// the working directory that is on a disk and may be written to.
+pub fn default_folder() -> Result<PathBuf, Refusal> {
+    if let Some(folder) = std::env::var_os("TIDEMARK_SWAP_DIR") {
+        return folder_of(Path::new(&folder));
+    }
+    for folder in ["/var/tmp", "."] {
+        let folder = Path::new(folder);
+        let may_write = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok();
+        if may_write && !is_in_memory(folder) {
+            return Ok(folder.into());
+        }
+    }
+    refuse!(
+        "no folder for the swap file: `/var/tmp` and `.` are not on a disk or not writable; \
+         name one with `--swap`"
+    )
+}
+
+impl Swap {
+    /// Remarks on the file that a reader of the run's numbers may need.
+    pub fn notes(&self) -> Vec<String> {
+        let shown = self.folder.display();
+        let mut notes = vec![];
+        if !self.is_direct {
+            notes.push(format!(
+                "`{shown}` is on a file system without direct transfers: swap uses the page cache"
+            ));
+        }
+        if !self.is_preallocated {
+            notes.push(format!(
+                "the file system of `{shown}` can't set blocks aside: swap may run out early"
+            ));
+        }
+        notes
+    }
+
+    /// Reads a page the way the engine will. Some file systems take `O_DIRECT` and refuse the
+    /// transfer; those are used through the page cache.
+    fn try_transfer(&mut self) -> Result<(), Refusal> {
+        #[repr(align(4096))]
+        struct Page([u8; PAGE_BYTES as usize]);
+        let mut page = Box::new(Page([0; PAGE_BYTES as usize]));
+        let file = File::from(self.file.as_fd().try_clone_to_owned().map_err(|error| {
+            Refusal::new(format!("swap in `{}`: {error}", self.folder.display()))
+        })?);
+        if file.read_exact_at(&mut page.0, 0).is_ok() {
+            return Ok(());
+        }
+        if self.is_direct {
+            let flags = rustix::fs::fcntl_getfl(&self.file).unwrap_or(OFlags::empty());
+            if rustix::fs::fcntl_setfl(&self.file, flags - OFlags::DIRECT).is_ok() {
+                self.is_direct = false;
+                return self.try_transfer();
+            }
+        }
+        refuse!(
+            "swap in `{}`: the file can't be read back",
+            self.folder.display()
+        )
+    }
+}
+
+/// The folder `path` stands for: itself, or that of the file to be made.
+fn folder_of(path: &Path) -> Result<PathBuf, Refusal> {
+    let shown = path.display();
+    let folder = match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => path.to_path_buf(),
+        Ok(found) if found.file_type().is_block_device() => {
+            refuse!("`--swap {shown}`: is a block device; name a folder on a file system")
+        }
+        Ok(_) => refuse!(
+            "`--swap {shown}`: is there already; name a folder, or a new file that ends in `.swap`"
+        ),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => match path.parent() {
+            // Any other name may be that of a folder, mistyped.
+            _ if path.extension() != Some(OsStr::new(EXTENSION)) => refuse!(
+                "`--swap {shown}`: no such folder; make it, or name another, or a new file that \
+                 ends in `.swap`"
+            ),
+            Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
+            Some(parent) if parent.is_dir() => parent.to_path_buf(),
+            Some(_) | None => refuse!("`--swap {shown}`: no such folder; make it or name another"),
+        },
+        Err(error) => refuse!("`--swap {shown}`: {}", crate::program::plain(&error)),
+    };
+    if is_in_memory(&folder) {
+        refuse!(
+            "`--swap {shown}`: is kept in memory (tmpfs), which swap is to save; \
+             name a folder on a disk"
+        );
+    }
+    Ok(folder)
+}
+
+fn is_in_memory(folder: &Path) -> bool {
+    const TMPFS: i64 = 0x0102_1994;
+    const RAMFS: i64 = 0x8584_58f6;
+    rustix::fs::statfs(folder).is_ok_and(|found| [TMPFS, RAMFS].contains(&found.f_type))
+}
+
+/// The size of the file: what is asked for, or eight times the memory as far as there is room.
+fn plan_size(
+    folder: &Path,
+    file_system: &StatVfs,
+    asked_bytes: Option<u64>,
+    memory_bytes: u64,
+) -> Result<u64, Refusal> {
+    let shown = folder.display();
+    let free_bytes = file_system.f_bavail.saturating_mul(file_system.f_frsize);
+    if let Some(asked) = asked_bytes {
+        if asked < SWAP_BYTES_MIN {
+            refuse!(
+                "`--swap-size` is {}; needs at least {}",
+                bytes(asked),
+                bytes(SWAP_BYTES_MIN)
+            );
+        }
+        if asked > free_bytes {
+            refuse!(
+                "no room for {} of swap in `{shown}`: {} free; \
+                 name another folder with `--swap` or a smaller `--swap-size`",
+                bytes(asked),
+                bytes(free_bytes)
+            );
+        }
+        return Ok(asked.next_multiple_of(PAGE_BYTES));
+    }
+    let margin = MARGIN_BYTES.max(free_bytes / 20);
+    let room_bytes = free_bytes.saturating_sub(margin);
+    let wanted = memory_bytes.saturating_mul(8).max(4 << 30).min(room_bytes);
+    let least = memory_bytes.clamp(SWAP_BYTES_MIN, 256 << 20);
+    if wanted < least {
+        refuse!(
+            "no room for swap in `{shown}`: {} free, {} needed beside {} of margin; \
+             name another folder with `--swap`",
+            bytes(free_bytes),
+            bytes(least),
+            bytes(margin)
+        );
+    }
+    // A slot's number is 32 bits wide.
+    Ok((wanted - wanted % PAGE_BYTES).min(u64::from(u32::MAX) * PAGE_BYTES))
+}
+
+/// Opens a new file without a name, bypassing the page cache if the file system can.
+fn open(folder: &Path) -> Result<(OwnedFd, bool), Refusal> {
+    match file::open(folder) {
+        Ok(opened) => Ok(opened),
+        Err(error) => refuse!(
+            "`--swap {}`: {}; name a folder you may write to",
+            folder.display(),
+            plain(error)
+        ),
+    }
+}
+
+fn plain(error: Errno) -> String {
+    crate::program::plain(&error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file_system(free_bytes: u64) -> StatVfs {
+        let mut found = rustix::fs::statvfs("/").unwrap();
+        found.f_bavail = free_bytes / 4096;
+        found.f_frsize = 4096;
+        found
+    }
+
+    fn size(free: u64, asked: Option<u64>, memory: u64) -> Result<u64, String> {
+        plan_size(Path::new("/swap"), &file_system(free), asked, memory)
+            .map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn the_size_is_eight_times_the_memory_and_at_least_four_gibibytes() {
+        assert_eq!(size(100 << 30, None, 1 << 30), Ok(8 << 30));
+        assert_eq!(size(100 << 30, None, 1 << 20), Ok(4 << 30));
+    }
+
+    #[test]
+    fn a_twentieth_of_the_free_room_is_left() {
+        let given = size(2 << 30, None, 1 << 30).unwrap();
+        assert!(
+            given <= (2 << 30) / 20 * 19 && given > (2 << 30) / 20 * 18,
+            "{given}"
+        );
+    }
+
+    #[test]
+    fn too_little_room_is_refused_with_what_is_there() {
+        let told = size(70 << 20, None, 1 << 30).unwrap_err();
+        assert!(told.starts_with("no room for swap in `/swap`: 70 MiB free, 256 MiB needed"));
+        let told = size(70 << 20, Some(1 << 30), 1 << 20).unwrap_err();
+        assert!(
+            told.starts_with("no room for 1 GiB of swap in `/swap`: 70 MiB free"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_size_that_is_asked_for_is_taken_in_whole_pages() {
+        assert_eq!(
+            size(70 << 20, Some((2 << 20) + 1), 1 << 20),
+            Ok((2 << 20) + 4096)
+        );
+        assert!(
+            size(70 << 20, Some(4096), 1 << 20)
+                .unwrap_err()
+                .contains("at least 1 MiB")
+        );
+    }
+
+    #[test]
+    fn memory_is_no_place_for_swap() {
+        let told = folder_of(Path::new("/dev/shm")).unwrap_err().to_string();
+        assert!(told.contains("tmpfs"), "{told}");
+    }
+
+    #[test]
+    fn a_swap_file_has_its_size_and_no_name() {
+        let folder =
+            std::env::temp_dir().join(format!("tidemark-swap-test-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let swap = create(Some(&folder), Some(1 << 20), 1 << 20);
+        let names = std::fs::read_dir(&folder).unwrap().count();
+        std::fs::remove_dir(&folder).unwrap();
+        assert_eq!(names, 0);
+        let length = rustix::fs::fstat(&swap.unwrap().file).unwrap().st_size as u64;
+        assert_eq!(length, (1 << 20) + TAIL_BYTES);
+    }
+}

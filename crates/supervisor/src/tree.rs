@@ -1,0 +1,783 @@
+//! The tree of managed processes: who is there, what each may use, and what it leaves behind.
+//!
+//! Every engine holds a connection. It opens with a hello, which is answered as soon as there are
+//! frames for the newcomer, and its end is the end of the process, or of the program in it: what
+//! exec puts in its place says hello on a connection of its own. A byte in between says that the
+//! engine asks for frames, or has given up what was taken from it: see [`tidemark_partition`].
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use serde::{Deserialize, Serialize};
+use tidemark_live::control::{self, Grant, Hello};
+use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
+use tidemark_partition::{
+    self as share, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
+};
+use tidemark_results::{Ending, ProcessRecord, Statistics};
+
+use crate::departures::{Departures, is_over};
+use crate::peers::{self, Peer};
+use crate::strangers::Strangers;
+use crate::time::{now_ns, timespec};
+use crate::{record, swap};
+
+/// The time that a newcomer waits for the frames of others before it is turned away.
+const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
+
+/// The interval at which memory is divided anew.
+const DIVISION_INTERVAL: Duration = Duration::from_nanos(share::INTERVAL_NS);
+
+/// The interval at which it is looked at again while frames are on their way from one process to
+/// another.
+const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
+
+/// The time that a record claimed for a forked child waits for its hello. A child that was killed
+/// before it could say it would keep its swap slots otherwise.
+const ORPHAN_LIMIT: Duration = Duration::from_secs(60);
+
+/// The time that frames are held back for a forked child that has not said hello.
+const CHILD_LIMIT: Duration = Duration::from_secs(5);
+
+/// The time that a fresh connection may take to say hello. Engines say it at once.
+const HELLO_LIMIT: Duration = Duration::from_secs(1);
+
+/// The processes of a run.
+pub struct Tree {
+    shared: Shared,
+    swap: OwnedFd,
+    decisions: Option<OwnedFd>,
+    listener: UnixListener,
+    members: Vec<Member>,
+    ended: Vec<ProcessRecord>,
+    /// Those of them whose ending is not known.
+    departures: Departures,
+    strangers: Strangers,
+    notes: Vec<String>,
+    /// Notes of what engines have said on stderr themselves.
+    told: Vec<String>,
+    /// Records claimed for children that have not said hello, and since when.
+    awaited: Vec<(ProcessIndex, Instant)>,
+    next_division: Instant,
+    /// The time at which pressures are measured next.
+    next_interval: Instant,
+    is_settled: bool,
+    /// Since when frames have been on their way from one process to another.
+    unsettled_since: Instant,
+    /// The most memory processes had at one time that was not managed, and that was.
+    unmanaged_bytes_peak: u64,
+    managed_bytes_peak: u64,
+    /// The most memory that engines themselves had at one time.
+    engine_bytes_peak: u64,
+}
+
+/// A process that is managed, or will be when there are frames for it.
+#[derive(Debug)]
+struct Member {
+    connection: OwnedFd,
+    hello: Hello,
+    peer: Peer,
+    came: Instant,
+    /// Its place in the table; `None` until it has been answered.
+    record: Option<ProcessIndex>,
+    given: u64,
+    moved_pages: u64,
+    pressure: u64,
+    /// It has used an equal share.
+    is_served: bool,
+}
+
+/// The totals that a run leaves behind.
+#[derive(Debug, Default)]
+pub struct Books {
+    /// Every process that was managed.
+    pub processes: Vec<ProcessRecord>,
+    /// Their sum.
+    pub total: Statistics,
+    /// Remarks that a reader of the numbers may need.
+    pub notes: Vec<String>,
+    /// Remarks that a reader may need, too, and that have been made on stderr already.
+    pub told: Vec<String>,
+}
+
+/// The state of a member, beside its connection, when it is handed over.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct MemberState {
+    pid: u32,
+    /// The record its parent claimed for it, if it was forked.
+    claimed: Option<u32>,
+    /// Its record, if it has been answered.
+    record: Option<u32>,
+    given: u64,
+}
+
+impl Tree {
+    /// A tree without processes, whose engines will connect to `listener`.
+    pub fn new(
+        shared: Shared,
+        swap: OwnedFd,
+        decisions: Option<OwnedFd>,
+        listener: UnixListener,
+    ) -> Tree {
+        let next_division = Instant::now() + DIVISION_INTERVAL;
+        Tree {
+            shared,
+            swap,
+            decisions,
+            listener,
+            members: vec![],
+            ended: vec![],
+            departures: Departures::default(),
+            strangers: Strangers::new(),
+            notes: vec![],
+            told: vec![],
+            awaited: vec![],
+            next_division,
+            next_interval: next_division,
+            is_settled: true,
+            unsettled_since: Instant::now(),
+            unmanaged_bytes_peak: 0,
+            managed_bytes_peak: 0,
+            engine_bytes_peak: 0,
+        }
+    }
+
+    /// The tree that [`hand_over`](Self::hand_over) took apart.
+    ///
+    /// # Errors
+    /// Files are missing or not what they should be.
+    pub fn take_over(
+        states: Vec<MemberState>,
+        files: Vec<OwnedFd>,
+        has_decisions: bool,
+    ) -> std::io::Result<Tree> {
+        let mut files = files.into_iter();
+        let mut next = || files.next().ok_or(std::io::ErrorKind::InvalidData);
+        let (listener, shared, swap) = (next()?, next()?, next()?);
+        let decisions = if has_decisions { Some(next()?) } else { None };
+        let shared = Shared::open(shared)?;
+        let mut tree = Tree::new(shared, swap, decisions, UnixListener::from(listener));
+        for state in states {
+            let hello = Hello {
+                pid: state.pid,
+                parent: 0,
+                record: state.claimed.map(ProcessIndex),
+                frames_resident: 0,
+            };
+            let connection = next()?;
+            // Whoever it is was taken in before.
+            let Some(peer) = peers::find(&connection, |_| true) else {
+                continue;
+            };
+            tree.members.push(Member {
+                record: state.record.map(ProcessIndex),
+                given: state.given,
+                ..Member::new(connection, hello, peer)
+            });
+        }
+        Ok(tree)
+    }
+
+    /// Takes the tree apart, for another process to [take over](Self::take_over): what its members
+    /// are, and its files.
+    pub fn hand_over(self) -> std::io::Result<(Vec<MemberState>, Vec<OwnedFd>)> {
+        let shared = self.shared.as_fd().try_clone_to_owned()?;
+        let mut files = vec![OwnedFd::from(self.listener), shared, self.swap];
+        files.extend(self.decisions);
+        let states = self.members.iter().map(Member::state).collect();
+        files.extend(self.members.into_iter().map(|member| member.connection));
+        Ok((states, files))
+    }
+
+    /// Learns the number of the process that was started.
+    pub fn begin(&mut self, main: u32) {
+        self.strangers.begin(main);
+    }
+
+    /// Takes in who has come and lets go of who has ended. `ready` says which of
+    /// [`connections`](Self::connections) have something to say.
+    fn handle_ready(&mut self, ready: &[bool]) {
+        if !ready.contains(&true) {
+            return;
+        }
+        // From the last to the first, as one that is removed moves those after it.
+        for place in (0..self.members.len()).rev() {
+            if ready.get(place + 1) == Some(&true) && self.members[place].hear() {
+                self.remove(place, Ending::Gone);
+            }
+        }
+        if ready.first() == Some(&true) {
+            self.handle_connection();
+        }
+        self.divide(Occasion::Change);
+    }
+
+    /// Does what is due by now.
+    pub fn handle_tick(&mut self) {
+        let next_look = self.strangers.next_look();
+        if next_look.is_some_and(|due| Instant::now() >= due) {
+            self.look_for_strangers();
+        }
+        if Instant::now() < self.next_division {
+            return;
+        }
+        if Instant::now() < self.next_interval {
+            return self.divide(Occasion::Change);
+        }
+        self.next_interval = Instant::now() + DIVISION_INTERVAL;
+        self.note_levels();
+        self.departures.settle(&mut self.ended);
+        self.find_children();
+        self.release_orphans();
+        let (shared, members) = (&self.shared, &mut self.members);
+        members.iter_mut().for_each(|member| member.measure(shared));
+        self.divide(Occasion::Interval);
+        // Who still wants more says so again.
+        let records = self.members.iter().filter_map(|member| member.record);
+        records.for_each(|index| self.shared.process(index).forget_asking());
+    }
+
+    /// The time at which [`handle_tick`](Self::handle_tick) has something to do.
+    pub fn next_tick(&self) -> Instant {
+        let look = self.strangers.next_look();
+        look.map_or(self.next_division, |due| due.min(self.next_division))
+    }
+
+    /// Waits until something happens or is due, and handles it.
+    pub fn wait(&mut self) {
+        let limit = self.next_tick().saturating_duration_since(Instant::now());
+        self.poll(None, limit);
+        self.handle_tick();
+    }
+
+    /// Waits until something happens in the tree or at `other`, for `limit` at most, and handles
+    /// what happened in the tree. Says whether anything did.
+    pub fn poll(&mut self, other: Option<BorrowedFd<'_>>, limit: Duration) -> bool {
+        let mut sources: Vec<PollFd<'_>> = self
+            .connections()
+            .chain(other)
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        // An interrupted wait is one that ended early.
+        let _ = poll(&mut sources, Some(&timespec(limit)));
+        let ready: Vec<bool> = sources
+            .iter()
+            .map(|source| !source.revents().is_empty())
+            .collect();
+        drop(sources);
+        let ready = &ready[..self.members.len() + 1];
+        self.handle_ready(ready);
+        ready.contains(&true)
+    }
+
+    /// The listener, then every connection.
+    fn connections(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let members = self.members.iter().map(|member| member.connection.as_fd());
+        std::iter::once(self.listener.as_fd()).chain(members)
+    }
+
+    /// Returns true if any process is there, or a forked child is about to come.
+    pub fn has_members(&self) -> bool {
+        let mut all = self.shared.processes();
+        !self.members.is_empty() || all.any(|(_, process)| process.state() == State::Reserved)
+    }
+
+    /// Lets go of everything. What dead engines still hold of the swap file takes no room any more.
+    ///
+    /// - Needs: no process [is there](Self::has_members).
+    pub fn close(self) {
+        // The room comes back when the last descriptor is closed, if not now.
+        let _ = rustix::fs::ftruncate(&self.swap, 0);
+    }
+
+    /// Closes the books. The process that was started has ended as `ending` says.
+    pub fn finish(&mut self, ending: Ending) -> Books {
+        let now_ns = now_ns();
+        // The kernel is slow to close what asynchronous transfers had to do with.
+        for place in (0..self.members.len()).rev() {
+            if self.members[place].peer.life.as_ref().is_some_and(is_over) {
+                self.remove(place, Ending::Gone);
+            }
+        }
+        self.departures.settle(&mut self.ended);
+        self.look_for_strangers();
+        self.note_levels();
+        self.notes.extend(self.strangers.note());
+        for member in &self.members {
+            if let Some(index) = member.record {
+                let process = self.shared.process(index);
+                self.ended
+                    .push(member.describe(&process, Ending::Running, now_ns));
+            }
+        }
+        let is_main = |process: &&mut ProcessRecord| Some(process.pid) == self.strangers.main();
+        if let Some(last) = self.ended.iter_mut().rfind(is_main) {
+            last.ending = ending;
+        }
+        let mut total = Statistics::default();
+        self.ended
+            .iter()
+            .for_each(|process| total.add(&process.statistics));
+        total.frames_budget = self.shared.frames_total();
+        total.frames_peak = self.shared.frames_peak();
+        // Engines look more often than they are asked.
+        let most = self
+            .ended
+            .iter()
+            .map(|process| process.statistics.unmanaged_bytes_peak);
+        total.unmanaged_bytes_peak = most.fold(self.unmanaged_bytes_peak, u64::max);
+        total.managed_bytes = self.managed_bytes_peak;
+        total.engine_bytes = self.engine_bytes_peak;
+        Books {
+            processes: std::mem::take(&mut self.ended),
+            total,
+            notes: std::mem::take(&mut self.notes),
+            told: std::mem::take(&mut self.told),
+        }
+    }
+
+    /// Takes in a process that has just connected.
+    fn handle_connection(&mut self) {
+        // A process that has gone again, or talks nonsense, is no concern of the run.
+        let Ok((connection, _)) = self.listener.accept() else {
+            return;
+        };
+        if connection.set_read_timeout(Some(HELLO_LIMIT)).is_err() {
+            return;
+        }
+        let connection = OwnedFd::from(connection);
+        let is_member = |pid| self.members.iter().any(|member| member.peer.pid == pid);
+        let Some(peer) = peers::find(&connection, is_member) else {
+            return;
+        };
+        let Ok(mut hello) = control::read_hello(connection.as_fd()) else {
+            return;
+        };
+        // In a namespace of its own a process has another number there, which others have, too.
+        hello.pid = peer.pid;
+        if !peer.may_share(hello.record.is_some()) {
+            self.strangers.count(peer.pid);
+            return refuse(connection.as_fd());
+        }
+        let is_claimed = |index: ProcessIndex| {
+            index.0 < PROCESSES_MAX as u32 && self.shared.process(index).state() == State::Reserved
+        };
+        if hello.record.is_some_and(|index| !is_claimed(index)) {
+            return refuse(connection.as_fd());
+        }
+        // exec ends the old engine before the new one says hello; its end may be seen after.
+        while let Some(place) = self
+            .members
+            .iter()
+            .position(|old| old.hello.pid == hello.pid)
+        {
+            self.remove(place, Ending::Gone);
+        }
+        let before = self
+            .ended
+            .iter()
+            .rposition(|process| process.pid == hello.pid);
+        if let Some(before) = before.filter(|_| hello.record.is_none()) {
+            self.ended[before].ending = Ending::Replaced;
+            self.departures.forget(before);
+        }
+        self.members.push(Member::new(connection, hello, peer));
+    }
+
+    /// Finds the programs that are not managed.
+    fn look_for_strangers(&mut self) {
+        let managed = self.members.iter().map(|member| member.peer.pid).collect();
+        self.strangers.look(&managed);
+    }
+
+    /// Divides memory among all, tells those concerned, and answers newcomers it suffices for.
+    fn divide(&mut self, occasion: Occasion) {
+        let total = self.shared.frames_total();
+        self.shared.hold_unassigned();
+        let holders = self.collect_holders();
+        let Division {
+            given,
+            fair,
+            floor,
+            mut is_settled,
+        } = share::divide(total, &holders, occasion);
+        for (member, holder) in self.members.iter_mut().zip(&holders) {
+            member.is_served |= share::uses_share(holder.resident, fair);
+        }
+        if !self.lower(&holders, &given) {
+            return self.plan_division(false);
+        }
+        let left = share::unassigned(total, &holders, &given);
+        let mut turned_away = vec![];
+        for (place, (member, frames)) in self.members.iter_mut().zip(given).enumerate() {
+            match member.record {
+                Some(index) => is_settled &= member.give(&self.shared.process(index), frames),
+                None if fair < FRAMES_MIN || member.came.elapsed() > ADMISSION_LIMIT => {
+                    turned_away.push(place);
+                }
+                None if frames >= floor => {
+                    member.given = frames;
+                    let files = [Some(self.shared.as_fd()), Some(self.swap.as_fd())];
+                    let decisions = self.decisions.as_ref().map(AsFd::as_fd);
+                    let files: Vec<BorrowedFd<'_>> =
+                        files.into_iter().chain([decisions]).flatten().collect();
+                    if !member.admit(&self.shared, &files) {
+                        turned_away.push(place);
+                    }
+                }
+                None => is_settled = false,
+            }
+        }
+        for place in turned_away.into_iter().rev() {
+            self.turn_away(place);
+        }
+        self.shared.release_unassigned(left);
+        self.plan_division(is_settled);
+    }
+
+    /// Lowers what members may use to what is `given` now. False if one of them turns out to hold
+    /// more than was known of its [holder](Holder): what was to be given to others is not free.
+    fn lower(&mut self, holders: &[Holder], given: &[u64]) -> bool {
+        let mut is_as_known = true;
+        for ((member, holder), &frames) in self.members.iter_mut().zip(holders).zip(given) {
+            let Some(index) = member.record.filter(|_| frames < holder.given) else {
+                continue;
+            };
+            let process = self.shared.process(index);
+            let known = frames.max(holder.understood).max(holder.resident);
+            is_as_known &= member.give(&process, frames) && process.understood() <= known;
+        }
+        is_as_known
+    }
+
+    /// Collects the holders of frames to divide among: the members in their order, then children on
+    /// their way, which have what was left them.
+    fn collect_holders(&mut self) -> Vec<Holder> {
+        for member in &mut self.members {
+            member.look_up_given(&self.shared);
+        }
+        self.find_children();
+        let shared = &self.shared;
+        let members = &self.members;
+        let is_child_due = |&&(index, since): &&(ProcessIndex, Instant)| {
+            let is_here = members
+                .iter()
+                .any(|member| member.hello.record == Some(index));
+            since.elapsed() < CHILD_LIMIT && !is_here
+        };
+        let awaited = self.awaited.iter().filter(is_child_due);
+        let awaited =
+            awaited.filter(|(index, _)| shared.process(*index).state() == State::Reserved);
+        let children = awaited.map(|&(index, _)| {
+            let process = shared.process(index);
+            let given = u64::from(process.budget());
+            // It will use what its parent used: nobody knows better yet.
+            Holder {
+                given,
+                understood: process.understood(),
+                resident: given,
+                ..Holder::NEW
+            }
+        });
+        let holders = members.iter().map(|member| member.holder(shared));
+        holders.chain(children).collect()
+    }
+
+    /// Decides when to look again: soon, while frames are on their way.
+    fn plan_division(&mut self, is_settled: bool) {
+        if self.is_settled && !is_settled {
+            self.unsettled_since = Instant::now();
+        }
+        self.is_settled = is_settled;
+        // A process that is stopped gives nothing up until it goes on: no hurry then.
+        let is_recent = self.unsettled_since.elapsed() < ADMISSION_LIMIT;
+        let is_awaited = !self.members.iter().all(Member::is_answered);
+        let is_hurried = !is_settled && (is_recent || is_awaited);
+        self.next_division = match is_hurried {
+            true => self.next_interval.min(Instant::now() + TRANSFER_INTERVAL),
+            false => self.next_interval,
+        };
+    }
+
+    /// Takes note of how much memory is not managed now, and how much address space and engines of
+    /// their own processes have.
+    fn note_levels(&mut self) {
+        let sum = |counter| {
+            let records = self.members.iter().filter_map(|member| member.record);
+            records
+                .map(|index| self.shared.process(index).counter(counter).load(Relaxed))
+                .sum()
+        };
+        let (unmanaged, managed) = (sum(Counter::UnmanagedBytesNow), sum(Counter::ManagedBytes));
+        let unmanaged: u64 = unmanaged + self.strangers.resident_bytes();
+        self.unmanaged_bytes_peak = self.unmanaged_bytes_peak.max(unmanaged);
+        self.managed_bytes_peak = self.managed_bytes_peak.max(managed);
+        self.engine_bytes_peak = self.engine_bytes_peak.max(sum(Counter::EngineBytes));
+    }
+
+    /// Finds the children that have a record and have not come.
+    fn find_children(&mut self) {
+        let is_awaited = |&index: &ProcessIndex| {
+            let is_member =
+                |member: &Member| [member.record, member.hello.record].contains(&Some(index));
+            !self.members.iter().any(is_member)
+        };
+        let reserved = self
+            .shared
+            .processes()
+            .filter(|(_, process)| process.state() == State::Reserved);
+        let now: Vec<ProcessIndex> = reserved
+            .map(|(index, _)| index)
+            .filter(is_awaited)
+            .collect();
+        self.awaited.retain(|(index, _)| now.contains(index));
+        for index in now {
+            if !self.awaited.iter().any(|(known, _)| *known == index) {
+                self.awaited.push((index, Instant::now()));
+            }
+        }
+    }
+
+    /// Frees records whose process never came.
+    fn release_orphans(&mut self) {
+        let shared = &self.shared;
+        self.awaited.retain(|(index, since)| {
+            let is_due = since.elapsed() <= ORPHAN_LIMIT;
+            if !is_due {
+                shared.release(*index);
+            }
+            is_due
+        });
+    }
+
+    /// Lets a newcomer run unmanaged, and notes it.
+    fn turn_away(&mut self, place: usize) {
+        let member = self.members.remove(place);
+        let pid = member.hello.pid;
+        refuse(member.connection.as_fd());
+        if let Some(index) = member.hello.record {
+            self.shared.release(index);
+        }
+        self.notes.push(format!(
+            "process {pid} ran unmanaged: no memory was left for one more process"
+        ));
+    }
+
+    /// Writes down what a process leaves behind, and gives back its slots and frames.
+    fn remove(&mut self, place: usize, ending: Ending) {
+        self.note_levels();
+        let member = self.members.remove(place);
+        let Some(index) = member.record.or(member.hello.record) else {
+            return;
+        };
+        let process = self.shared.process(index);
+        if process.state() == State::Running {
+            process.end(now_ns());
+            self.told.extend(record::complaint(&process));
+            let described = member.describe(&process, ending, now_ns());
+            if let Some(life) = member.peer.life.filter(|_| ending == Ending::Gone) {
+                if !is_over(&life) {
+                    self.strangers.suspect(member.peer.pid);
+                }
+                self.departures.add(self.ended.len(), life);
+            }
+            self.ended.push(described);
+        }
+        if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
+            // Its slots are for nobody else until what it was writing there has landed.
+            swap::wait_for_transfers(&self.swap);
+        }
+        self.shared.release(index);
+    }
+}
+
+impl Member {
+    fn new(connection: OwnedFd, hello: Hello, peer: Peer) -> Member {
+        let (came, record) = (Instant::now(), None);
+        Member {
+            connection,
+            hello,
+            peer,
+            came,
+            record,
+            given: 0,
+            moved_pages: 0,
+            pressure: 0,
+            is_served: false,
+        }
+    }
+
+    fn state(&self) -> MemberState {
+        MemberState {
+            pid: self.hello.pid,
+            claimed: self.hello.record.map(|index| index.0),
+            record: self.record.map(|index| index.0),
+            given: self.given,
+        }
+    }
+
+    /// The record that it leaves behind, with the number that it has here.
+    fn describe(&self, process: &Process<'_>, ending: Ending, now_ns: u64) -> ProcessRecord {
+        ProcessRecord {
+            pid: self.hello.pid,
+            ..record::of_process(process, ending, now_ns)
+        }
+    }
+
+    fn is_answered(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// Takes in what the engine says, and whether the other end has gone. After its hello an
+    /// engine says only that its record is worth a look.
+    fn hear(&self) -> bool {
+        let mut bytes = [0; 64];
+        let flags = rustix::net::RecvFlags::DONTWAIT;
+        match rustix::net::recv(&self.connection, &mut bytes, flags) {
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => false,
+            Ok((received, _)) => received == 0,
+            Err(_) => true,
+        }
+    }
+
+    /// Answers the hello. False if the process can't be taken in, or has gone.
+    fn admit(&mut self, shared: &Shared, files: &[BorrowedFd<'_>]) -> bool {
+        // A forked child's record was claimed by its parent, and waits for it.
+        let Some(index) = self.hello.record.or_else(|| shared.claim()) else {
+            return false;
+        };
+        let process = shared.process(index);
+        process.set_budget(self.given as u32);
+        // Until the engine speaks up, it is taken to have understood what it is told here. A forked
+        // child may still go by what its parent left it with.
+        if process.understood() < self.given {
+            process.set_understood(self.given as u32);
+        }
+        let grant = Grant {
+            record: Some(index),
+            frames_budget: self.given as u32,
+            frames_max: shared.frames_total() as u32,
+        };
+        if control::answer(self.connection.as_fd(), grant, files).is_err() {
+            self.hello.record = None;
+            shared.release(index);
+            return false;
+        }
+        self.record = Some(index);
+        true
+    }
+
+    /// Learns how many pages the process has moved of late.
+    fn measure(&mut self, shared: &Shared) {
+        let Some(index) = self.record else { return };
+        let process = shared.process(index);
+        let count = |counter| process.counter(counter).load(Relaxed);
+        let moved = count(Counter::PageIns) + count(Counter::PageOuts);
+        self.pressure = share::pressure(self.pressure, moved - self.moved_pages);
+        self.moved_pages = moved;
+    }
+
+    /// Learns what the process may use: its engine may have changed that, by taking what nobody
+    /// has, or by handing a part to a forked child.
+    fn look_up_given(&mut self, shared: &Shared) {
+        if let Some(index) = self.record.or(self.hello.record) {
+            self.given = shared.process(index).budget().into();
+        }
+    }
+
+    /// Tells the engine that it may use so many frames. False if it changes that at this moment,
+    /// and nothing has been said.
+    fn give(&mut self, process: &Process<'_>, frames: u64) -> bool {
+        if self.given == frames {
+            return true;
+        }
+        if !process.change_budget(self.given as u32, frames as u32) {
+            return false;
+        }
+        if frames > self.given {
+            process.forget_asking();
+        }
+        self.given = frames;
+        // One that is gone is found out when it is listened to.
+        let _ = control::poke(self.connection.as_fd());
+        true
+    }
+
+    fn holder(&self, shared: &Shared) -> Holder {
+        let Some(index) = self.record else {
+            // A forked child brings what its parent has left it, which may be less than the floor
+            // that it must have to be admitted.
+            let claimed = self.hello.record.map(|index| shared.process(index));
+            return Holder {
+                given: self.given,
+                understood: claimed.map_or(0, |process| process.understood()),
+                asked: match claimed {
+                    Some(_) => FLOOR_FRAMES,
+                    None => FIRST_FRAMES,
+                },
+                resident: self.hello.frames_resident.into(),
+                ..Holder::NEW
+            };
+        };
+        let process = shared.process(index);
+        let count = |counter| process.counter(counter).load(Relaxed);
+        Holder {
+            given: self.given,
+            understood: process.understood(),
+            resident: count(Counter::FramesResident) + count(Counter::FramesBeside),
+            pressure: self.pressure,
+            asked: process.asked(),
+            is_served: self.is_served,
+        }
+    }
+}
+
+/// Tells an engine to leave its program alone.
+fn refuse(connection: BorrowedFd<'_>) {
+    let grant = Grant {
+        record: None,
+        frames_budget: 0,
+        frames_max: 0,
+    };
+    // It goes on without an engine, whether it hears this or not.
+    let _ = control::answer(connection, grant, &[]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::PrivateFolder;
+
+    #[test]
+    fn found_f7_the_swap_file_takes_no_room_once_it_is_closed() {
+        const BYTES: u64 = 1 << 20;
+        let folder = PrivateFolder::new().unwrap();
+        let (listener, _) = folder.listen().unwrap();
+        let shared = Shared::create((BYTES / 4096) as u32, 1024).unwrap();
+        let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let swap = swap::create(Some(place), Some(BYTES), BYTES).unwrap();
+        let held = swap.file.try_clone().unwrap();
+        let tree = Tree::new(shared, swap.file, None, listener);
+        let blocks = || rustix::fs::fstat(&held).unwrap().st_blocks as u64 * 512;
+        assert!(!swap.is_preallocated || blocks() >= BYTES);
+        assert!(!tree.has_members());
+        tree.close();
+        assert_eq!(blocks(), 0, "somebody still has it open");
+    }
+
+    #[test]
+    fn a_forked_child_that_has_not_come_is_waited_for() {
+        let folder = PrivateFolder::new().unwrap();
+        let (listener, _) = folder.listen().unwrap();
+        let shared = Shared::create(16, 1024).unwrap();
+        let child = shared.claim().unwrap();
+        let swap = std::fs::File::open("/dev/null").unwrap();
+        let tree = Tree::new(shared, swap.into(), None, listener);
+        assert!(tree.has_members());
+        tree.shared.release(child);
+        assert!(!tree.has_members());
+    }
+}
