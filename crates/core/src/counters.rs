@@ -67,7 +67,7 @@ macro_rules! counters {
       core zero_pages ZeroPages Pages Sum "zero_pages" _ }
     { /// Pages that were in memory before they were managed, and were taken over.
       core adopted_pages AdoptedPages Pages Sum "adopted_pages" _ }
-    { /// Frames in use, at most.
+    { /// Frames in use, at most, with the memory that compressed pages have.
       core frames_peak FramesPeak Frames MeasuredPeak "frames_peak" "frames_peak" }
     { /// Choices of the policy that were turned down: it named a frame that may not leave, or none
       /// when one had to.
@@ -119,6 +119,16 @@ macro_rules! counters {
       engine managed_regions ManagedRegions Ranges MeasuredLevel _ _ }
     { /// The most memory that the engine itself had: its tables, stacks and buffers.
       engine engine_bytes EngineBytes Bytes MeasuredPeak "engine_bytes" _ }
+    { /// Pages that were compressed as they left, and kept in memory.
+      engine compressed_pages CompressedPages Pages Sum "compressed_pages" _ }
+    { /// The bytes they were compressed to.
+      engine compressed_bytes CompressedBytes Bytes Sum "compressed_bytes" _ }
+    { /// Pages that hardly compress, and went to the swap file as they are.
+      engine incompressible_pages IncompressiblePages Pages Sum "incompressible_pages" _ }
+    { /// Of the pages read from the store, those that were compressed, in memory or on disk.
+      engine decompressed_pages DecompressedPages Pages Sum "decompressed_pages" _ }
+    { /// The most memory that compressed pages had. It counts as frames in use.
+      engine compressed_memory_peak CompressedMemoryPeak Pages Peak "compressed_memory_peak" _ }
     { /// Bytes read from the store.
       engine bytes_read BytesRead Bytes Sum "bytes_read" _ }
     { /// Bytes written to the store.

@@ -118,6 +118,8 @@ pub struct Tally {
     pub read_calls: u64,
     /// Calls that write.
     pub write_calls: u64,
+    /// The work of compressed memory.
+    pub compressed: compressed::Tally,
 }
 
 /// The swap store of one process.
@@ -448,7 +450,12 @@ impl SwapStore {
 
     /// The counts of its work so far.
     pub fn tally(&self) -> Tally {
-        self.tally
+        let compressed = self.compressed.as_ref();
+        let compressed = compressed.map_or_else(compressed::Tally::default, Compressed::tally);
+        Tally {
+            compressed,
+            ..self.tally
+        }
     }
 
     fn add_transfer(

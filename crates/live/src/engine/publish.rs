@@ -93,7 +93,29 @@ impl Engine {
             store.read - past.store.read,
             store.written - past.store.written,
         );
+        let (packed, before) = (store.compressed, past.store.compressed);
+        let peak = self
+            .store
+            .compressed()
+            .map_or(0, Compressed::pages_held_peak);
         for (counter, count) in [
+            (
+                Counter::CompressedPages,
+                packed.compressed - before.compressed,
+            ),
+            (
+                Counter::CompressedBytes,
+                packed.compressed_bytes - before.compressed_bytes,
+            ),
+            (
+                Counter::IncompressiblePages,
+                packed.refused - before.refused,
+            ),
+            (
+                Counter::DecompressedPages,
+                packed.decompressed - before.decompressed,
+            ),
+            (Counter::CompressedMemoryPeak, u64::from(peak)),
             (Counter::FramesBudget, u64::from(self.budget)),
             (Counter::ManagedBytes, self.managed.bytes() as u64),
             (Counter::ManagedRegions, self.managed.len() as u64),

@@ -3,6 +3,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
+use crate::random::SplitMix64;
 
 fn log(slots: usize) -> SegmentLog<Vec<u64>> {
     SegmentLog::new(vec![0; slots])
@@ -94,29 +95,18 @@ impl Store {
     }
 }
 
-/// Numbers below `bound`, one after the other: Knuth's linear congruences.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, bound: u32) -> u32 {
-        self.0 = self.0.wrapping_mul(6364136223846793005);
-        self.0 = self.0.wrapping_add(1442695040888963407);
-        ((self.0 >> 32) * u64::from(bound) >> 32) as u32
-    }
-}
-
 /// One step at random of a log of 300 pages, in lockstep with a map.
 fn take_step(
-    numbers: &mut Numbers,
+    numbers: &mut SplitMix64,
     log: &mut SegmentLog<Vec<u64>>,
     store: &mut Store,
     model: &mut BTreeMap<u32, u32>,
     number: u32,
 ) {
-    let (kind, slot) = (numbers.below(20), numbers.below(300));
+    let (kind, slot) = (numbers.below(20), numbers.below(300) as u32);
     match kind {
         0..8 => {
-            let bytes = 1 + numbers.below(4096);
+            let bytes = 1 + numbers.below(4096) as u32;
             if let Some(place) = log.append(SlotId(slot), bytes, 12) {
                 store.put(place, number);
                 model.insert(slot, number);
@@ -165,7 +155,7 @@ fn take_step(
 #[test]
 fn every_page_is_found_where_its_bytes_are() {
     for seed in 0..40 {
-        let mut numbers = Numbers(seed);
+        let mut numbers = SplitMix64::new(seed);
         let (mut log, mut store, mut model) = (log(300), Store::default(), BTreeMap::new());
         for number in 1..2000 {
             take_step(&mut numbers, &mut log, &mut store, &mut model, number);
