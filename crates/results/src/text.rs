@@ -202,6 +202,16 @@ fn transfers(total: &Statistics) -> Vec<(&'static str, String)> {
         let wasted = count(total.read_ahead_wasted);
         lines.push(("read-ahead", format!("{used} pages used, {wasted} wasted")));
     }
+    if total.compressed_pages > 0 {
+        let told = format!(
+            "{} pages to {:.0} % of their size, {} came back; {} at most",
+            count(total.compressed_pages),
+            100.0 * total.compressed_bytes as f64 / (total.compressed_pages * PAGE_BYTES) as f64,
+            count(total.decompressed_pages),
+            bytes(total.compressed_memory_peak * PAGE_BYTES),
+        );
+        lines.push(("compressed", told));
+    }
     if total.clean_drops + total.zero_pages > 0 {
         let (clean, zero) = (count(total.clean_drops), count(total.zero_pages));
         let told = format!("{clean} pages not modified, {zero} all zeros");
