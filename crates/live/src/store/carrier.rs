@@ -11,7 +11,7 @@ pub(super) enum Carrier {
     Workers(Workers),
     AtOnce(AtOnce),
     /// There is none before the first transfer, which many processes end without, nor from
-    /// [`SwapStore::put_down`] on until [`SwapStore::take_up`].
+    /// [`put_down`](super::SwapStore::put_down) on until [`take_up`](super::SwapStore::take_up).
     Absent,
 }
 
