@@ -39,7 +39,7 @@ fn every_contender_runs_the_same_program_in_less_memory() {
            "outputs": ["out"]"#,
     );
     let own = format!("tidemark@{TIDEMARK}:--policy=clock");
-    let contenders = format!("native,tidemark,{own},kernel-swap,kernel-swap:0,zswap,zram");
+    let contenders = format!("native,tidemark,{own},kernel-swap,kernel-swap:0,zswap");
     let output = bench(&folder, &suite, &contenders);
     let record = record(&output);
     assert_eq!(settings(), before);
@@ -51,7 +51,7 @@ fn every_contender_runs_the_same_program_in_less_memory() {
     assert_eq!(program["name"], "one");
     assert!(program["native"]["anonymous_peak_bytes"].as_u64().unwrap() > 24 << 20);
     let contenders = program["shares"][0]["contenders"].as_array().unwrap();
-    assert_eq!(contenders.len() + skipped.len(), 6, "{record:#}");
+    assert_eq!(contenders.len() + skipped.len(), 5, "{record:#}");
     let ended = contenders.iter().filter(|it| is_out_of_memory(it)).count();
     if skipped.is_empty() && ended == 0 {
         assert!(output.status.success(), "{}", stderr(&output));

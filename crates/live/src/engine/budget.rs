@@ -137,6 +137,10 @@ impl Engine {
         // each.
         let step = (pages / COMPRESSED_PART).clamp(COMPRESSED_STEP_LEAST, COMPRESSED_STEP_MOST);
         let held = self.store.pages_held();
+        // A process that has sent nothing away needs no room for it.
+        if held == 0 && self.vm.counters().page_outs == 0 {
+            return has_started;
+        }
         if (held + step..=held + 3 * step).contains(&self.compressed) {
             return has_started;
         }

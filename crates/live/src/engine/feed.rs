@@ -59,6 +59,7 @@ enum Served {
 impl Engine {
     /// Copies to the child behind `uffd` every page that it lacks, and lets it go.
     pub(super) fn feed_child(&mut self, uffd: Uffd) {
+        self.place.make_way(self.now);
         self.await_pages();
         let mut lacking = BTreeMap::new();
         let mut note = |at, contents| {
@@ -80,6 +81,8 @@ impl Engine {
             waiting.append(&mut ward.children);
             ward.let_go();
         }
+        // They have the processors of the threads that made them.
+        self.place.release_children();
         self.report_if_verbose(
             "a child that was forked by a system call of its own runs unmanaged",
         );

@@ -73,6 +73,9 @@ pub(super) struct Place {
     series_ns: u64,
     pause_ns: u64,
     next: Time,
+    /// The processor of the last series, and what a thread could use before: children that were
+    /// made in it may be confined.
+    last: Option<(u32, CpuSet)>,
 }
 
 /// Faults of a window or a series.
@@ -116,6 +119,7 @@ impl Place {
             series_ns: SERIES_NS_LEAST,
             pause_ns: PAUSE_NS_LEAST,
             next: Time(0),
+            last: None,
         }
     }
 
@@ -213,7 +217,33 @@ impl Place {
     fn release(&mut self) -> Option<Series> {
         let series = self.series.take()?;
         series.release();
+        let confined = series.confined.first();
+        self.last = confined.map(|(_, allowed)| (series.processor, *allowed));
         Some(series)
+    }
+
+    /// Ends a series, and lets the engine go anywhere: a child that is confined to the same
+    /// processor would run only while the engine sleeps.
+    pub(super) fn make_way(&mut self, now: Time) {
+        self.let_go(now);
+        if let Some(allowed) = &self.allowed {
+            // If it may not any more, it stays where it is.
+            let _ = thread::stay_anywhere(allowed);
+            self.own_cpu = None;
+        }
+    }
+
+    /// Lets children of this process that were made in the last series go where they may.
+    pub(super) fn release_children(&self) {
+        let Some((processor, allowed)) = self.last else {
+            return;
+        };
+        let only = thread::only(processor);
+        for child in thread::children() {
+            if thread::allowed_to(child).ok() == only {
+                let _ = thread::allow(child, &allowed);
+            }
+        }
     }
 
     /// Decides how soon the next series may begin, and how long it is, after one in which a fault

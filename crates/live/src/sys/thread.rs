@@ -171,13 +171,37 @@ pub fn last_cpu(number: u32) -> Option<u32> {
     })
 }
 
+/// The child processes of this process, by number. Looks at every process there is.
+///
+/// Source: Linux, `proc_pid_stat(5)`: the fourth field.
+pub fn children() -> Vec<u32> {
+    let own = std::process::id();
+    let mut found = Vec::new();
+    // If they can't be listed, none is found.
+    let _ = visit_numbers("/proc", |process| {
+        let path = format!("/proc/{process}/stat");
+        let parent = read_and_find(&path, |text| {
+            let (_, rest) = text.rsplit_once(')')?;
+            rest.split_ascii_whitespace().nth(1)?.parse().ok()
+        });
+        if parent == Some(own) {
+            found.push(process);
+        }
+    });
+    found
+}
+
 /// Reads what the kernel says of the thread `number` of this process.
 fn read_about<Answer>(
     number: u32,
     file: &str,
     find: impl FnOnce(&str) -> Option<Answer>,
 ) -> Option<Answer> {
-    let path = format!("/proc/self/task/{number}/{file}");
+    read_and_find(&format!("/proc/self/task/{number}/{file}"), find)
+}
+
+/// Reads the beginning of a small file.
+fn read_and_find<Answer>(path: &str, find: impl FnOnce(&str) -> Option<Answer>) -> Option<Answer> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
     let mut text = [0; 512];
@@ -270,9 +294,14 @@ pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
 }
 
 /// Visits the threads of this process, by number, through `/proc/self/task`. Allocates nothing.
-pub fn visit_threads(mut visit: impl FnMut(u32)) -> Result<(), Errno> {
+pub fn visit_threads(visit: impl FnMut(u32)) -> Result<(), Errno> {
+    visit_numbers("/proc/self/task", visit)
+}
+
+/// Visits the entries of a folder whose names are numbers. Allocates nothing.
+fn visit_numbers(folder: &str, mut visit: impl FnMut(u32)) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let tasks = rustix::fs::open("/proc/self/task", flags, Mode::empty())?;
+    let tasks = rustix::fs::open(folder, flags, Mode::empty())?;
     let mut space = [std::mem::MaybeUninit::<u8>::uninit(); 2048];
     let mut entries = RawDir::new(&tasks, &mut space);
     while let Some(entry) = entries.next() {
