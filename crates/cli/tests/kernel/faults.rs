@@ -5,6 +5,7 @@ use super::support::Folder;
 use super::{console, is_ready, kernel};
 
 /// Runs sheep, two of which do not fit, under these words; some are lost, and the kernel says why.
+/// In step, each read is of the page that a sheep waits for: of those read ahead none is lost.
 fn lose_sheep(name: &str, words: &str, why: &str) {
     let folder = Folder::new(name);
     let output = kernel(&folder, &format!("--memory 512K {words} -- sheep 2 640"));
@@ -49,10 +50,10 @@ fn a_bit_that_flips_in_swap_ends_the_program_whose_page_it_is() {
         return;
     }
     let told = "is not what was written\n";
-    lose_sheep("kernel-flip", "--inject flip:100", told);
+    lose_sheep("kernel-flip", "--in-step --inject flip:100", told);
     lose_sheep(
         "kernel-flip-said",
-        "--inject flip:100",
+        "--in-step --inject flip:100",
         "a page of it can't be read back",
     );
 }
@@ -64,7 +65,7 @@ fn a_read_that_fails_ends_the_programs_that_wait_for_it() {
     }
     lose_sheep(
         "kernel-read",
-        "--inject read:40",
+        "--in-step --inject read:40",
         "a page of it can't be read back",
     );
 }
