@@ -41,78 +41,29 @@ unsafe fn call(
     }
 }
 
-/// Interposes `sched_getaffinity`.
-///
-/// # Safety
-/// As for the C library's `sched_getaffinity`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sched_getaffinity(
-    thread: libc::pid_t,
-    bytes: usize,
-    set: *mut libc::cpu_set_t,
-) -> c_int {
-    static FOUND: AtomicUsize = AtomicUsize::new(0);
-    // SAFETY: it takes these.
-    unsafe { call(&FOUND, c"sched_getaffinity", thread as usize, bytes, set) }
+/// Interposes functions of these names, for threads of these types.
+macro_rules! interpose {
+    ($($name:ident($thread:ty) $text:literal)*) => {$(
+        /// Interposes the function of this name.
+        ///
+        /// # Safety
+        /// As for the C library's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            thread: $thread,
+            bytes: usize,
+            set: *mut libc::cpu_set_t,
+        ) -> c_int {
+            static FOUND: AtomicUsize = AtomicUsize::new(0);
+            // SAFETY: it takes these.
+            unsafe { call(&FOUND, $text, thread as usize, bytes, set) }
+        }
+    )*};
 }
 
-/// Interposes `sched_setaffinity`.
-///
-/// # Safety
-/// As for the C library's `sched_setaffinity`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sched_setaffinity(
-    thread: libc::pid_t,
-    bytes: usize,
-    set: *mut libc::cpu_set_t,
-) -> c_int {
-    static FOUND: AtomicUsize = AtomicUsize::new(0);
-    // SAFETY: it takes these.
-    unsafe { call(&FOUND, c"sched_setaffinity", thread as usize, bytes, set) }
-}
-
-/// Interposes `pthread_getaffinity_np`.
-///
-/// # Safety
-/// As for the C library's `pthread_getaffinity_np`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_getaffinity_np(
-    thread: libc::pthread_t,
-    bytes: usize,
-    set: *mut libc::cpu_set_t,
-) -> c_int {
-    static FOUND: AtomicUsize = AtomicUsize::new(0);
-    // SAFETY: it takes these.
-    unsafe {
-        call(
-            &FOUND,
-            c"pthread_getaffinity_np",
-            thread as usize,
-            bytes,
-            set,
-        )
-    }
-}
-
-/// Interposes `pthread_setaffinity_np`.
-///
-/// # Safety
-/// As for the C library's `pthread_setaffinity_np`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_setaffinity_np(
-    thread: libc::pthread_t,
-    bytes: usize,
-    set: *mut libc::cpu_set_t,
-) -> c_int {
-    static FOUND: AtomicUsize = AtomicUsize::new(0);
-    // SAFETY: it takes these.
-    unsafe {
-        call(
-            &FOUND,
-            c"pthread_setaffinity_np",
-            thread as usize,
-            bytes,
-            set,
-        )
-    }
+interpose! {
+    sched_getaffinity(libc::pid_t) c"sched_getaffinity"
+    sched_setaffinity(libc::pid_t) c"sched_setaffinity"
+    pthread_getaffinity_np(libc::pthread_t) c"pthread_getaffinity_np"
+    pthread_setaffinity_np(libc::pthread_t) c"pthread_setaffinity_np"
 }
