@@ -59,7 +59,7 @@ enum Served {
 impl Engine {
     /// Copies to the child behind `uffd` every page that it lacks, and lets it go.
     pub(super) fn feed_child(&mut self, uffd: Uffd) {
-        self.place.make_way(self.now);
+        self.place.roam(self.now);
         self.await_pages();
         let mut lacking = BTreeMap::new();
         let mut note = |at, contents| {

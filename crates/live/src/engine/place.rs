@@ -174,6 +174,9 @@ impl Place {
         if self.own_cpu != Some(processor) {
             self.go_to(processor, gauges);
         }
+        if self.own_cpu != Some(processor) {
+            return;
+        }
         self.series = Some(Series {
             processor,
             free_ns,
@@ -224,7 +227,7 @@ impl Place {
 
     /// Ends a series, and lets the engine go anywhere: a child that is confined to the same
     /// processor would run only while the engine sleeps.
-    pub(super) fn make_way(&mut self, now: Time) {
+    pub(super) fn roam(&mut self, now: Time) {
         self.let_go(now);
         if let Some(allowed) = &self.allowed {
             // If it may not any more, it stays where it is.
