@@ -3,7 +3,7 @@
 //! - [`sys`] is the only place that talks to the kernel by raw address.
 //! - [`machine`] stands in for translation hardware: it moves pages between the program and the
 //!   frame pool.
-//! - [`store`] keeps pages that have left on a swap file.
+//! - [`store`] keeps pages that have left, compressed in memory and on a swap file.
 //! - [`engine`] is the loop that joins them with the core; [`scanner`] finds what it manages, and
 //!   [`requests`] is how program threads talk to it.
 //! - [`shared`] is what the processes of a run share, [`control`] how they meet.
