@@ -110,7 +110,6 @@ pub struct SegmentLog<Entries> {
     rooms_free: Vec<Room>,
     rooms_made: u32,
     rooms_in_use: u32,
-    rooms_peak: u32,
     open: [Option<SegmentId>; 2],
     /// Segments in memory alone, by age, ...
     full: BTreeSet<(u64, SegmentId)>,
@@ -123,7 +122,6 @@ pub struct SegmentLog<Entries> {
     full_live: u64,
     pages: u64,
     pages_in_memory: u64,
-    live_bytes: u64,
     freed: Vec<Freed>,
 }
 
@@ -137,7 +135,6 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             rooms_free: Vec::new(),
             rooms_made: 0,
             rooms_in_use: 0,
-            rooms_peak: 0,
             open: [None; 2],
             full: BTreeSet::new(),
             clean: BTreeSet::new(),
@@ -147,7 +144,6 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             full_live: 0,
             pages: 0,
             pages_in_memory: 0,
-            live_bytes: 0,
             freed: Vec::new(),
         }
     }
@@ -216,7 +212,6 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         }
         .pack();
         self.pages += 1;
-        self.live_bytes += u64::from(length);
         Some((room, offset))
     }
 
@@ -232,7 +227,6 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         segment.count -= 1;
         self.pages_in_memory -= u64::from(segment.room.is_some());
         self.pages -= 1;
-        self.live_bytes -= u64::from(length);
         if segment.state == State::Full {
             self.full_live -= u64::from(length);
         }
@@ -279,7 +273,6 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
 
     fn take_room(&mut self) -> Room {
         self.rooms_in_use += 1;
-        self.rooms_peak = self.rooms_peak.max(self.rooms_in_use);
         self.rooms_free.pop().unwrap_or_else(|| {
             self.rooms_made += 1;
             Room(self.rooms_made - 1)
@@ -482,11 +475,6 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         self.rooms_in_use
     }
 
-    /// The most that ever were.
-    pub fn rooms_peak(&self) -> u32 {
-        self.rooms_peak
-    }
-
     /// The number of rooms that are on disk as well, and can be had at once.
     pub fn rooms_clean(&self) -> u32 {
         self.clean.len() as u32
@@ -497,17 +485,12 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         self.pages
     }
 
-    /// ... how many of them in memory, ...
+    /// ... and how many of them in memory.
     pub fn pages_in_memory(&self) -> u64 {
         self.pages_in_memory
     }
 
-    /// ... and how many bytes they are.
-    pub fn live_bytes(&self) -> u64 {
-        self.live_bytes
-    }
-
-    /// Panics if the tables contradict each other. `slots` are all that may have entries.
+    /// Panics if the tables contradict each other.
     pub fn check(&self) {
         let mut live = alloc::vec![0u32; self.segments.len()];
         for entry in self.entries.iter().filter_map(|bits| Entry::unpack(*bits)) {

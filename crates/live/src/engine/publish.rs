@@ -81,6 +81,11 @@ impl Engine {
         self.look_for_shortage();
     }
 
+    /// The writes to the store under way: pages, and segments of compressed ones.
+    pub(super) fn stores_under_way(&self) -> u64 {
+        u64::from(self.vm.laundry()) + u64::from(self.store.segments_leaving())
+    }
+
     fn copy_counters(&mut self) {
         let past = &self.before;
         let (core, store) = (self.vm.counters().since(&past.core), self.store.tally());
@@ -121,7 +126,7 @@ impl Engine {
             (Counter::ManagedRegions, self.managed.len() as u64),
             (Counter::BytesRead, read * PAGE_BYTES),
             (Counter::BytesWritten, written * PAGE_BYTES),
-            (Counter::StoresUnderWay, u64::from(self.vm.laundry())),
+            (Counter::StoresUnderWay, self.stores_under_way()),
             (Counter::Setbacks, self.setbacks() - past.setbacks),
         ] {
             self.gauges.set(counter, count);

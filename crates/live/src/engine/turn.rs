@@ -191,7 +191,7 @@ impl Engine {
         has_started |= self.tend_compressed();
         if has_started {
             // Before the first byte is on its way: whoever cleans up after this process must know.
-            let under_way = u64::from(self.vm.laundry());
+            let under_way = self.stores_under_way();
             let record = self.shared.process(self.record());
             record
                 .counter(Counter::StoresUnderWay)

@@ -12,6 +12,8 @@
 //! 1. A room that the kernel reads or writes is not touched: its segment is under way.
 //! 2. The space of a segment on disk is given back when the log says so, and not before.
 
+use std::collections::VecDeque;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use tidemark_core::backing::Slots;
@@ -35,9 +37,9 @@ const SUM_BYTES: usize = size_of::<u64>();
 const ROOMS_SPARE: u32 = 4;
 /// The number of segments written at one time.
 const WRITES_MAX: u32 = 8;
-/// The number of segments read at one time; others wait for single pages.
+/// The number of segments read at one time; of others single pages are.
 const READS_MAX: u32 = 8;
-/// The number of rooms beyond what the log may have, for segments that are read.
+/// The number of rooms beyond what the log may have, for those that are yet to be given back.
 const ROOMS_BEYOND: u32 = 64;
 /// The blocks that a compressed page can lie in.
 const BLOCKS_MAX: usize = 2;
@@ -63,14 +65,6 @@ pub struct Tally {
     pub decompressed: u64,
     /// Found to be hardly smaller, and stored as they are.
     pub refused: u64,
-    /// Segments written to disk.
-    pub segments_written: u64,
-    /// Segments read from disk whole.
-    pub segments_read: u64,
-    /// Pages read from segments on disk by themselves.
-    pub singles_read: u64,
-    /// Moved within the log, to fill in holes.
-    pub relocated: u64,
 }
 
 /// Compressed memory: the log, and its bytes.
@@ -88,12 +82,12 @@ pub struct Compressed {
     rooms_backed_peak: u32,
     rooms_most: u32,
     scratch: Vec<u8>,
-    /// The slots whose space a segment has on disk, by its number.
-    homes: Vec<[SlotId; BLOCKS]>,
-    /// Segments that were read and whose pages are counted as they are fetched.
-    is_loaded: Vec<bool>,
+    /// The segments on disk, or on their way there, by number.
+    on_disk: Vec<OnDisk>,
     /// Pages that wait for a segment: with the transfer that they are of.
     waiting: Vec<(SegmentId, Waiter)>,
+    /// Pages that are to be asked for again, the first one first.
+    put_off: VecDeque<Waiter>,
     /// The memory that single pages are read to, and the places there not in use.
     singles: Mapping,
     singles_unused: Vec<u8>,
@@ -105,6 +99,21 @@ pub struct Compressed {
     live: Vec<(SlotId, Found)>,
     tally: Tally,
 }
+
+/// A segment on disk.
+#[derive(Clone, Copy)]
+struct OnDisk {
+    /// The slots whose space it has.
+    homes: [SlotId; BLOCKS],
+    /// True if it was read whole: its pages are counted as they are fetched.
+    is_loaded: bool,
+}
+
+/// The note of a segment that is not on disk.
+const NOT_ON_DISK: OnDisk = OnDisk {
+    homes: [SlotId(0); BLOCKS],
+    is_loaded: false,
+};
 
 /// A page of a transfer that waits for a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,6 +134,8 @@ pub(super) enum Way {
     Segment(SegmentId, Room, u32),
     /// Its blocks are to be read to this place.
     Single(Found, u8),
+    /// There is no place to read it to: it is to be asked for again when there is.
+    Later,
 }
 
 /// A page that could not be had from compressed bytes.
@@ -146,9 +157,9 @@ impl Compressed {
             rooms_backed_peak: 0,
             rooms_most,
             scratch: vec![0; SCRATCH_BYTES],
-            homes: Vec::new(),
-            is_loaded: Vec::new(),
+            on_disk: Vec::new(),
             waiting: Vec::with_capacity(64),
+            put_off: VecDeque::with_capacity(64),
             singles: Mapping::anonymous(SINGLES_MAX * BLOCKS_MAX * PAGE)?,
             singles_unused: (0..SINGLES_MAX as u8).rev().collect(),
             writes: 0,
@@ -168,6 +179,11 @@ impl Compressed {
     /// The most that ever was.
     pub fn pages_held_peak(&self) -> u32 {
         self.rooms_backed_peak * SEGMENT_PAGES
+    }
+
+    /// The number of segments on their way to disk.
+    pub fn leaving(&self) -> u32 {
+        self.writes
     }
 
     /// The range of compressed pages: the first address, and the one past the last.
@@ -251,15 +267,14 @@ impl Compressed {
             self.locality.1 += 1;
             return Way::Coming(segment);
         }
-        self.division.note(self.log.origin_of(segment));
-        let single = match self.is_worth_reading(segment) {
-            true => None,
-            false => self.singles_unused.pop(),
-        };
-        if let Some(place) = single {
-            self.tally.singles_read += 1;
+        if !self.is_worth_reading(segment) {
+            let Some(place) = self.singles_unused.pop() else {
+                return Way::Later;
+            };
+            self.division.note(self.log.origin_of(segment));
             return Way::Single(found, place);
         }
+        self.division.note(self.log.origin_of(segment));
         let (room, bytes) = self.log.begin_read(segment);
         self.reads += 1;
         self.locality.0 += 1;
@@ -267,8 +282,7 @@ impl Compressed {
         if self.locality.0 >= READS_COUNTED {
             self.locality = (self.locality.0 / 2, self.locality.1 / 2);
         }
-        self.mark_loaded(segment, true);
-        self.tally.segments_read += 1;
+        self.on_disk[segment.0 as usize].is_loaded = true;
         Way::Segment(segment, room, bytes)
     }
 
@@ -289,15 +303,19 @@ impl Compressed {
     }
 
     fn is_loaded(&self, segment: SegmentId) -> bool {
-        self.is_loaded.get(segment.0 as usize) == Some(&true)
+        let known = self.on_disk.get(segment.0 as usize);
+        known.is_some_and(|it| it.is_loaded)
     }
 
-    fn mark_loaded(&mut self, segment: SegmentId, is_loaded: bool) {
-        let index = segment.0 as usize;
-        if self.is_loaded.len() <= index {
-            self.is_loaded.resize(index + 1, false);
-        }
-        self.is_loaded[index] = is_loaded;
+    /// Has a page asked for again when there is a place to read a single one to.
+    pub(super) fn put_off(&mut self, waiter: Waiter) {
+        self.put_off.push_back(waiter);
+    }
+
+    /// Hands over the next page that is to be asked for again, if there is a place for it.
+    pub(super) fn take_put_off(&mut self) -> Option<Waiter> {
+        let has_place = !self.singles_unused.is_empty();
+        has_place.then(|| self.put_off.pop_front()).flatten()
     }
 
     /// Has a page wait for a segment that is being read.
@@ -368,7 +386,7 @@ impl Compressed {
         }
         // Nothing else is read now: the last place is free, or what is there is read again.
         let at = single(SINGLES_MAX as u8 - 1);
-        let homes = self.homes[found.segment.0 as usize];
+        let homes = self.on_disk[found.segment.0 as usize].homes;
         for (index, block) in blocks_of(found).enumerate() {
             let into = self.singles.part_mut(at + index * PAGE, PAGE);
             read(homes[block], into)?;
@@ -390,7 +408,7 @@ impl Compressed {
 
     /// The slot whose space block `block` of a segment has.
     pub(super) fn home(&self, segment: SegmentId, block: usize) -> SlotId {
-        self.homes[segment.0 as usize][block]
+        self.on_disk[segment.0 as usize].homes[block]
     }
 
     /// Turns one bit over of a page in memory, as bad memory might.
@@ -443,7 +461,6 @@ impl Compressed {
     pub(super) fn end_write(&mut self, segment: SegmentId, is_written: bool) {
         self.writes -= 1;
         self.log.end_write(segment, is_written);
-        self.tally.segments_written += u64::from(is_written);
     }
 
     /// Keeps house: fills in holes, makes room, and gives back what is free. Answers the next
@@ -455,7 +472,7 @@ impl Compressed {
     ) -> Option<(SegmentId, Room, u32)> {
         self.division
             .adapt(self.log.rooms(), self.log.pages_in_memory());
-        self.fill_holes();
+        self.fill_holes(slots);
         let most = self.division.rooms_max();
         // So much room is kept for what comes next.
         let wanted = most.saturating_sub((most / 16).clamp(1, 8));
@@ -471,16 +488,15 @@ impl Compressed {
             return None;
         };
         let index = segment.0 as usize;
-        if self.homes.len() <= index {
-            self.homes.resize(index + 1, [SlotId(0); BLOCKS]);
+        if self.on_disk.len() <= index {
+            self.on_disk.resize(index + 1, NOT_ON_DISK);
         }
-        self.homes[index] = homes;
-        self.mark_loaded(segment, false);
+        self.on_disk[index].homes = homes;
         self.writes += 1;
         Some((segment, room, bytes))
     }
 
-    fn fill_holes(&mut self) {
+    fn fill_holes(&mut self, slots: &mut dyn Slots) {
         let mut live = std::mem::take(&mut self.live);
         while self.log.rooms() < self.rooms_max() && self.log.choose_to_clean(&mut live) {
             for &(slot, found) in &live {
@@ -493,8 +509,9 @@ impl Compressed {
                 self.open(room).expect("there are rooms to spare");
                 let to = self.area.part_mut(place(room, offset), bytes);
                 to.copy_from_slice(&self.scratch[..bytes]);
-                self.tally.relocated += 1;
             }
+            // So that the next one finds its room.
+            self.give_back(slots);
         }
         self.live = live;
     }
@@ -512,8 +529,9 @@ impl Compressed {
                     dropped.expect("the area is plain memory of this process");
                 }
                 Freed::Disk(segment) => {
-                    let homes = self.homes[segment.0 as usize];
-                    homes.into_iter().for_each(|slot| slots.release(slot));
+                    let known = &mut self.on_disk[segment.0 as usize];
+                    let gone = std::mem::replace(known, NOT_ON_DISK);
+                    gone.homes.into_iter().for_each(|slot| slots.release(slot));
                 }
             }
         }

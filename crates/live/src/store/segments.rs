@@ -24,8 +24,14 @@ impl SwapStore {
         self.compressed.as_ref()
     }
 
+    /// The number of segments on their way to the swap file.
+    pub fn segments_leaving(&self) -> u32 {
+        self.compressed.as_ref().map_or(0, Compressed::leaving)
+    }
+
     /// Returns true if the page of `slot` can be had without the disk.
-    pub fn is_near(&self, slot: SlotId) -> bool {
+    #[cfg(test)]
+    pub(super) fn is_near(&self, slot: SlotId) -> bool {
         let compressed = self.compressed.as_ref();
         compressed.is_some_and(|it| it.find(slot).is_some_and(|found| found.room.is_some()))
     }
@@ -142,6 +148,10 @@ impl SwapStore {
                 compressed.wait_for(segment, waiter);
                 self.transfers[transfer as usize].parts_left += 1;
             }
+            Way::Later => {
+                compressed.put_off(waiter);
+                self.transfers[transfer as usize].parts_left += 1;
+            }
             Way::Segment(segment, room, bytes) => {
                 if let Err(error) = compressed.open(room) {
                     compressed.end_read(segment, false);
@@ -170,10 +180,15 @@ impl SwapStore {
     /// Has a page that waited for the blocks of others, or its own, go on.
     fn end_waiting(&mut self, waiter: Waiter, failure: Option<Cause>, machine: &mut LiveMachine) {
         self.note_taken(waiter, failure);
-        let transfer = &mut self.transfers[waiter.transfer as usize];
-        transfer.parts_left -= 1;
-        if transfer.parts_left == 0 {
-            self.finish(waiter.transfer, machine);
+        self.end_part(waiter.transfer, machine);
+    }
+
+    /// A part of a transfer is over; makes the reply if it was the last.
+    fn end_part(&mut self, transfer: u32, machine: &mut LiveMachine) {
+        let entry = &mut self.transfers[transfer as usize];
+        entry.parts_left -= 1;
+        if entry.parts_left == 0 {
+            self.finish(transfer, machine);
         }
     }
 
@@ -197,6 +212,14 @@ impl SwapStore {
         {
             let failure = failure.or_else(|| self.take_waited(waiter, machine).err());
             self.end_waiting(waiter, failure, machine);
+        }
+    }
+
+    /// Fetches pages that were put off, as many as there are places for.
+    fn fetch_put_off(&mut self, machine: &mut LiveMachine) {
+        while let Some(waiter) = self.compressed.as_mut().and_then(Compressed::take_put_off) {
+            self.fetch_compressed(waiter.transfer, waiter.page, machine);
+            self.end_part(waiter.transfer, machine);
         }
     }
 
@@ -225,6 +248,7 @@ impl SwapStore {
         });
         compressed.leave_single(place);
         self.end_waiting(waiter, failure, machine);
+        self.fetch_put_off(machine);
     }
 }
 

@@ -578,6 +578,53 @@ fn segments_leave_for_the_file_and_come_back() {
 }
 
 #[test]
+fn more_pages_are_wanted_from_segments_than_can_be_read_by_themselves_at_one_time() {
+    let Some(mut swapping) = Swapping::compressed(128, "", 4096) else {
+        return;
+    };
+    let mut slots = slots_for_segments();
+    let halves = [frames(0..64), frames(64..128)];
+    for (first, half) in [0, 64].into_iter().zip(&halves) {
+        swapping.fill_with_words(half);
+        assert_eq!(
+            swapping.transfer(Direction::Store, first, half),
+            Outcome::Done
+        );
+    }
+    swapping.tend(&mut slots, 64);
+    let is_away = |slot: &u32| !swapping.store.is_near(SlotId(*slot));
+    assert!((0..128).filter(is_away).count() > 64);
+    // With no room for segments each page is read by itself.
+    swapping.store.allow(0);
+    let held = swapping.store.pages_held();
+    swapping.start(Direction::Fetch, 0, &halves[0]);
+    swapping.start(Direction::Fetch, 64, &halves[1]);
+    assert_eq!(swapping.store.pages_held(), held);
+    let replies = swapping.collect(2);
+    assert!(replies.iter().all(|reply| reply.outcome == Outcome::Done));
+    for frame in halves.iter().flatten() {
+        let page = swapping.world.machine.pool().bytes_of(*frame);
+        assert!(page == words_of(*frame), "frame {}", frame.0);
+    }
+}
+
+#[test]
+fn segments_on_their_way_to_the_file_are_told() {
+    let Some(mut swapping) = Swapping::compressed(64, "", 4096) else {
+        return;
+    };
+    let mut slots = slots_for_segments();
+    let all = frames(0..64);
+    swapping.fill_with_words(&all);
+    assert_eq!(swapping.transfer(Direction::Store, 0, &all), Outcome::Done);
+    assert_eq!(swapping.store.segments_leaving(), 0);
+    assert!(swapping.store.tend(&mut slots, 64));
+    assert!(swapping.store.segments_leaving() > 0);
+    swapping.tend(&mut slots, 64);
+    assert_eq!(swapping.store.segments_leaving(), 0);
+}
+
+#[test]
 fn pages_of_segments_on_disk_can_be_read_at_once() {
     let Some((mut swapping, _)) = with_segments_on_disk("") else {
         return;
