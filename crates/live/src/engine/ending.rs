@@ -135,6 +135,10 @@ impl Engine {
             // In a list of another namespace they have other numbers.
             let is_last = running == own + 1 && is_seen;
             self.ending.last = other.filter(|_| is_last).and_then(pidfd::of_thread);
+            if is_last && self.ending.last.is_none() {
+                // It has ended since it was listed. Who has come in its place is to be looked for.
+                self.ending.threads_before = 0;
+            }
         }
         has_others
     }
