@@ -28,8 +28,9 @@ const GONE_NS: u64 = 4_000_000;
 /// ... and a first thread that gives no sign: a program may have taken its lifeline away.
 const QUIET_NS: u64 = 1_000_000_000;
 
-/// The number of times that the kernel is asked for the status the last thread has left, ...
-const TELLING_TRIES: u32 = 4;
+/// The number of times that the kernel is asked for the status the last thread has left, as long as
+/// that thread is on its way out, ...
+const TELLING_TRIES: u32 = 5_000;
 /// ... and the pause between.
 const TELLING_PAUSE: Duration = Duration::from_micros(200);
 
@@ -42,8 +43,8 @@ pub(super) struct Ending {
     next_look: Time,
     /// The status that the first thread has left.
     status: Option<i32>,
-    /// The number of threads, ours included, when they were last counted.
-    threads_before: u32,
+    /// The number of threads in the list, ours and the first included, when it was last read.
+    listed: u32,
     /// The program's last thread, once it was seen alone.
     last: Option<OwnedFd>,
     is_last_other: bool,
@@ -56,7 +57,7 @@ impl Ending {
             tasks: tasks::open().ok(),
             next_look: Time(0),
             status: None,
-            threads_before: 0,
+            listed: 0,
             last: None,
             is_last_other: false,
         }
@@ -88,9 +89,10 @@ impl Engine {
             self.ending.next_look = now.after_ns(GONE_NS);
             return GONE_NS;
         }
-        let status = match (self.ending.is_last_other, &self.ending.last) {
-            (false, _) => status,
-            (true, last) => last.as_ref().and_then(last_status).unwrap_or(0),
+        let status = if self.ending.is_last_other {
+            self.last_status().unwrap_or(0)
+        } else {
+            status
         };
         self.finish();
         tasks::end_process(status)
@@ -113,34 +115,49 @@ impl Engine {
         let Some(list) = &self.ending.tasks else {
             return true;
         };
-        let threads = tasks::count(list);
-        let is_same = threads == Some(self.ending.threads_before);
-        // Another may have taken the place of the one that was alone.
-        let last = self.ending.last.as_ref().and_then(pidfd::end_of);
-        if is_same && self.ending.threads_before > own + 1 && last.is_none() {
+        let is_same = tasks::count(list) == Some(self.ending.listed);
+        // One may be gone, or not have been known, and another have taken its place.
+        let is_last_there = self
+            .ending
+            .last
+            .as_ref()
+            .is_some_and(|last| pidfd::end_of(last).is_none());
+        if is_same && (is_last_there || self.ending.listed > own + 2) {
             return true;
         }
         let (mut running, mut other, mut is_seen) = (0, None, false);
-        let is_read = tasks::visit_running(list, |number| {
+        let listed = tasks::visit_running(list, |number| {
             running += 1;
             is_seen |= number == self.own_thread;
             if !known.contains(&Some(number)) {
                 other = Some(number);
             }
         });
-        let has_others = !is_read || running > own;
+        let has_others = listed.is_none() || running > own;
         if has_others {
-            self.ending.threads_before = threads.unwrap_or(0);
+            self.ending.listed = listed.unwrap_or(0);
             self.ending.is_last_other = true;
             // In a list of another namespace they have other numbers.
             let is_last = running == own + 1 && is_seen;
             self.ending.last = other.filter(|_| is_last).and_then(pidfd::of_thread);
-            if is_last && self.ending.last.is_none() {
-                // It has ended since it was listed. Who has come in its place is to be looked for.
-                self.ending.threads_before = 0;
-            }
         }
         has_others
+    }
+
+    /// The status with which the program's last thread ended. The kernel knows it from when the
+    /// thread leaves the list on, which is a moment after it has ended.
+    fn last_status(&self) -> Option<i32> {
+        let last = self.ending.last.as_ref()?;
+        for _ in 0..TELLING_TRIES {
+            let left = self.count_threads();
+            match pidfd::end_of(last) {
+                Some(End::Status(status)) => return Some(status as i32),
+                Some(End::Signal(_)) => return None,
+                None if left.is_none_or(|left| left <= self.own_threads() + 1) => return None,
+                None => std::thread::sleep(TELLING_PAUSE),
+            }
+        }
+        None
     }
 
     /// Returns true if the program has one thread, its first. If it can't be told it has more.
@@ -149,8 +166,10 @@ impl Engine {
             return false;
         };
         let mut running = 0;
-        let is_read = tasks::visit_running(list, |_| running += 1);
-        is_read && running == self.own_threads() + 1 && tasks::leader(list) == Standing::Here
+        let listed = tasks::visit_running(list, |_| running += 1);
+        listed.is_some()
+            && running == self.own_threads() + 1
+            && tasks::leader(list) == Standing::Here
     }
 
     /// The list of this process's threads.
@@ -168,17 +187,4 @@ impl Engine {
     fn own_threads(&self) -> u32 {
         1 + u32::from(self.machine.hands_thread().is_some()) + self.store.threads()
     }
-}
-
-/// The status with which a thread ended. The kernel may tell a moment after it has gone from the
-/// list.
-fn last_status(thread: &OwnedFd) -> Option<i32> {
-    for _ in 0..TELLING_TRIES {
-        match pidfd::end_of(thread) {
-            Some(End::Status(status)) => return Some(status as i32),
-            Some(End::Signal(_)) => return None,
-            None => std::thread::sleep(TELLING_PAUSE),
-        }
-    }
-    None
 }

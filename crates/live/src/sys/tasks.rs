@@ -49,26 +49,26 @@ pub fn count(list: impl AsFd) -> Option<u32> {
 }
 
 /// Visits the threads of this process that have not ended, by number, without the kernel's own.
-/// Answers whether the list could be read.
-pub fn visit_running(list: &OwnedFd, mut visit: impl FnMut(u32)) -> bool {
-    if rustix::fs::seek(list, rustix::fs::SeekFrom::Start(0)).is_err() {
-        return false;
-    }
+/// Answers how many threads the list had, with those that have ended. `None` if it can't be read.
+pub fn visit_running(list: &OwnedFd, mut visit: impl FnMut(u32)) -> Option<u32> {
+    rustix::fs::seek(list, rustix::fs::SeekFrom::Start(0)).ok()?;
+    let mut listed = 0;
     let mut space = [std::mem::MaybeUninit::<u8>::uninit(); 2048];
     let mut entries = RawDir::new(list, &mut space);
     while let Some(entry) = entries.next() {
-        let Ok(entry) = entry else { return false };
+        let entry = entry.ok()?;
         let name = entry.file_name();
         let Some(number) = name.to_str().ok().and_then(|name| name.parse().ok()) else {
             continue;
         };
+        listed += 1;
         // A thread that can't be read has ended in this very moment.
         let line = read_line(list, name.to_bytes());
         if line.is_some_and(|line| !line.has_ended() && !line.is_kernels()) {
             visit(number);
         }
     }
-    true
+    Some(listed)
 }
 
 /// The state of the first thread of this process.
@@ -154,8 +154,9 @@ mod tests {
         });
         // Other tests' threads come and go.
         let mut running = Vec::new();
-        assert!(visit_running(&list, |number| running.push(number)));
+        let listed = visit_running(&list, |number| running.push(number)).unwrap();
         assert!(count(&list).unwrap() >= 2 && running.len() >= 2);
+        assert!(listed as usize >= running.len());
         assert!(running.contains(&std::process::id()));
         assert_eq!(leader(&list), Standing::Here);
         drop(go);
