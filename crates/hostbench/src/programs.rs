@@ -183,7 +183,8 @@ fn measure_program(
         native.add(elapsed, footprint, checksum);
         if round == 0 {
             let limit = (elapsed * LIMIT_FACTOR + LIMIT_MORE).min(plan.limit);
-            let share = |&percent| ShareRecord::new(percent, &native, limit, &turns.entrants);
+            let contenders = (plan.cache, &turns.entrants[..]);
+            let share = |&percent| ShareRecord::new(percent, &native, limit, contenders);
             shares = plan.shares.iter().map(share).collect();
         }
         let mut shares = shares.iter_mut();

@@ -63,7 +63,8 @@ pub struct ShareRecord {
     pub share_percent: u32,
     /// The memory of `tidemark run`.
     pub memory_bytes: u64,
-    /// The memory of the kernel's control group: mapped files and the kernel's own beside it.
+    /// The memory of the kernel's control group: what the kernel takes for itself beside it, and
+    /// mapped files, unless they are in memory before.
     pub group_bytes: u64,
     /// The longest time that a run may take.
     pub limit_s: f64,
@@ -152,8 +153,15 @@ impl ShareRecord {
         share_percent: u32,
         native: &NativeRecord,
         limit: Duration,
-        entrants: &[Entrant],
+        plan: (Cache, &[Entrant]),
     ) -> ShareRecord {
+        let (cache, entrants) = plan;
+        // A page that is in the cache when a group's program maps it is not the group's: whoever
+        // read it pays for it.
+        let files = match cache {
+            Cache::Cold => native.file_peak_bytes,
+            Cache::Warm => 0,
+        };
         const PAGE: u64 = crate::workload::array::PAGE_BYTES;
         let bytes = native.anonymous_peak_bytes * u64::from(share_percent) / 100;
         let memory_bytes = (bytes / PAGE * PAGE).max(MEMORY_MIN_BYTES);
@@ -164,7 +172,7 @@ impl ShareRecord {
         ShareRecord {
             share_percent,
             memory_bytes,
-            group_bytes: memory_bytes + native.file_peak_bytes + GROUP_MORE_BYTES,
+            group_bytes: memory_bytes + files + GROUP_MORE_BYTES,
             limit_s: limit.as_secs_f64(),
             contenders: entrants.iter().map(contender).collect(),
         }

@@ -107,10 +107,14 @@ fn a_share_is_of_the_native_peak() {
         ..NativeRecord::default()
     };
     let limit = Duration::from_secs(9);
-    let share = |percent| ShareRecord::new(percent, &native, limit, &[Entrant::Zswap]);
+    let share_of =
+        |percent, cache| ShareRecord::new(percent, &native, limit, (cache, &[Entrant::Zswap]));
+    let share = |percent| share_of(percent, Cache::Cold);
     let half = share(50);
     assert_eq!(half.memory_bytes, (101 << 20) / 2);
     assert_eq!(half.group_bytes, half.memory_bytes + (3 << 20) + (8 << 20));
+    let warm = share_of(50, Cache::Warm);
+    assert_eq!(half.group_bytes - warm.group_bytes, 3 << 20);
     assert_eq!(share(25).memory_bytes % 4096, 0);
     assert_eq!(half.contenders[0].name, "zswap");
 }
