@@ -14,6 +14,11 @@ use tidemark_core::id::SlotId;
 
 use crate::shared::{Owned, ProcessIndex, Shared};
 
+/// Slots are looked for among so many times those in use, so that there are runs of free ones, ...
+const SPREAD: u64 = 4;
+/// ... and so many more.
+const SPREAD_LEAST: u64 = 16 << 10;
+
 /// Slots in shared memory, taken and given back by one process.
 pub struct SharedSlots {
     shared: Arc<Shared>,
@@ -21,6 +26,8 @@ pub struct SharedSlots {
     /// The slot at which the search for free slots goes on: runs stay together, and processes
     /// apart.
     next: u32,
+    /// The slot at which it began.
+    base: u32,
     /// The most owners, beyond the first, that a slot has within this process.
     extra: BTreeMap<u32, u32>,
     /// Slots that were let go of, if that is noted.
@@ -38,6 +45,7 @@ impl SharedSlots {
             shared,
             process,
             next,
+            base: next,
             extra: BTreeMap::new(),
             released: None,
         }
@@ -63,6 +71,17 @@ impl SharedSlots {
         taken
     }
 
+    /// Goes back to where the search began when it has come far beyond what is in use. Each slot
+    /// that was ever used costs memory in tables; compressed pages take and leave slots so often
+    /// that it would soon be all of them.
+    fn turn_back(&mut self) {
+        let room = self.shared.slots_used() * SPREAD + SPREAD_LEAST;
+        let has_come = u64::from(self.next.wrapping_sub(self.base));
+        if self.released.is_some() && has_come > room {
+            self.next = self.base;
+        }
+    }
+
     fn owned(&self) -> Owned<'_> {
         self.shared.owned(ProcessIndex(self.process.load(Relaxed)))
     }
@@ -81,6 +100,7 @@ impl Slots for SharedSlots {
         if self.free() == 0 {
             return None;
         }
+        self.turn_back();
         for (mut from, to) in [(self.next, slots), (0, self.next)] {
             while let Some(first) = self.find_free(from, to) {
                 let taken = self.take_from(first, want.min(to - first));
@@ -153,6 +173,23 @@ mod tests {
         }
         assert_eq!((seen.len(), one.free(), two.free()), (64, 0, 0));
         assert!(two.allocate(1).is_none());
+    }
+
+    #[test]
+    fn few_slots_are_ever_used_where_few_are_in_use() {
+        for (is_noted, is_dense) in [(true, true), (false, false)] {
+            let shared = Arc::new(Shared::create(100_000, 1).unwrap());
+            let process = shared.claim().unwrap();
+            let mut slots = slots_of(&shared, process).note_released_if(is_noted);
+            let first = slots.allocate(1).unwrap().0;
+            let mut furthest = first;
+            for _ in 0..2000 {
+                let (start, count) = slots.allocate(30).unwrap();
+                furthest = furthest.max(start);
+                (start.0..start.0 + count).for_each(|slot| slots.release(SlotId(slot)));
+            }
+            assert_eq!(furthest.0 - first.0 < 17_000, is_dense);
+        }
     }
 
     #[test]

@@ -530,7 +530,10 @@ impl SwapStore {
                 let id = SlotId(slot as u32);
                 compressed.remove(id);
                 if !machine.is_zero(*frame) && compressed.put(id, machine.pool().bytes_of(*frame)) {
-                    self.sums[slot] = 0;
+                    // The table has no memory where nothing but zeros is.
+                    if self.sums[slot] != 0 {
+                        self.sums[slot] = 0;
+                    }
                     // Should the page stay, it is stored again: it has no sum to compare.
                     machine.forget_sum(*frame);
                     continue;

@@ -3,9 +3,10 @@
 //! A page of memory more for the frames saves a decompression for each touch of the page that left
 //! the frames last. A page more for the log saves reads from disk, for each touch of the pages, as
 //! many as are compressed into one, that left the log last; a page less costs them for the pages
-//! that would leave it next. All three are sampled: touches of the youngest eighth of the log, of
-//! what an eighth more of it would have kept, and of its oldest eighth. Memory goes where it saves
-//! more. After ARC's adaptation by ghost hits (Megiddo and Modha, FAST 2003), with costs.
+//! that would leave it next. How often a page of each kind is touched is sampled: in the youngest
+//! eighth of the log, in its oldest, and among the pages that an eighth more of it would have kept.
+//! Memory goes where it saves more. After ARC's adaptation by ghost hits (Megiddo and Modha, FAST
+//! 2003), with costs.
 
 use super::log::SEGMENT_PAGES;
 
@@ -15,8 +16,13 @@ const DECOMPRESSION_NS: u64 = 25_000;
 const READ_NS: u64 = 90_000;
 /// After how many pages brought back the division is looked at again.
 const PERIOD: u32 = 1024;
+/// So many reads from disk in that time cost too little to be avoided.
+const READS_IGNORED: u64 = 4;
 /// The part of its size by which the log grows or shrinks in one step.
 const STEP_PART: u32 = 16;
+
+/// The number of origins.
+pub const ORIGINS: usize = 5;
 
 /// The place of a page before it is brought back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +46,7 @@ pub struct Division {
     budget: u32,
     rooms_max: u32,
     /// Pages brought back since the division was last looked at, by origin.
-    counts: [u32; 5],
+    counts: [u32; ORIGINS],
 }
 
 impl Division {
@@ -49,7 +55,7 @@ impl Division {
         let mut division = Division {
             budget,
             rooms_max: budget / 2 / SEGMENT_PAGES,
-            counts: [0; 5],
+            counts: [0; ORIGINS],
         };
         division.limit();
         division
@@ -75,26 +81,37 @@ impl Division {
         self.counts[origin as usize] += 1;
     }
 
-    /// Divides anew when it is time to, given how many `rooms` the log has and how many pages are
-    /// in those.
-    pub fn adapt(&mut self, rooms: u32, pages: u64) {
-        if self.counts.iter().sum::<u32>() < PERIOD || rooms == 0 {
-            return;
-        }
-        let count = |origin: Origin| u64::from(self.counts[origin as usize]);
-        // An eighth of the log is as many pages at either end: in memory for them as frames, or in
-        // as many times less as they are smaller.
+    /// Returns true if it is time to divide anew.
+    pub fn is_due(&self) -> bool {
+        self.counts.iter().sum::<u32>() >= PERIOD
+    }
+
+    /// Divides anew, given how many `rooms` the log has, and how many `pages` there are of each
+    /// origin.
+    pub fn adapt(&mut self, rooms: u32, pages: [u64; ORIGINS]) {
+        let counts = core::mem::replace(&mut self.counts, [0; ORIGINS]);
+        let of = |origin: Origin| {
+            let index = origin as usize;
+            (u64::from(counts[index]), pages[index].max(1))
+        };
+        let in_memory = pages[..ORIGINS - 2].iter().sum::<u64>();
+        // What a page of memory saves, by cross-multiplication: touches of a page, times the cost of
+        // one, times the pages in one of memory.
         let memory = u64::from(rooms * SEGMENT_PAGES);
-        let frames = count(Origin::Young) * DECOMPRESSION_NS * memory;
-        let saved_ns = (READ_NS - DECOMPRESSION_NS) * pages;
+        let (young, young_pages) = of(Origin::Young);
+        let is_worth_more = |origin| {
+            let (touches, its_pages) = of(origin);
+            touches * (READ_NS - DECOMPRESSION_NS) * in_memory * young_pages
+                > young * DECOMPRESSION_NS * memory * its_pages
+        };
         let step = rooms.div_ceil(STEP_PART);
-        if count(Origin::LeftLately) * saved_ns > frames {
+        let is_missed = of(Origin::LeftLately).0 > READS_IGNORED;
+        if is_missed && is_worth_more(Origin::LeftLately) {
             self.rooms_max = self.rooms_max.max(rooms) + step;
-        } else if count(Origin::Old) * saved_ns < frames {
+        } else if young > 0 && !is_worth_more(Origin::Old) {
             self.rooms_max = self.rooms_max.min(rooms).saturating_sub(step);
         }
         self.limit();
-        self.counts = [0; 5];
     }
 
     /// Keeps the log between a sixteenth and seven eighths of memory, and leaves the frames at
@@ -112,10 +129,18 @@ impl Division {
 mod tests {
     use super::*;
 
+    /// The pages of a log of `rooms`, with `ratio` pages in one of memory, by origin.
+    fn pages(rooms: u32, ratio: u64) -> [u64; ORIGINS] {
+        let eighth = u64::from(rooms * SEGMENT_PAGES) * ratio / 8;
+        [eighth, eighth, 6 * eighth, eighth, 8 * eighth]
+    }
+
     /// Brings back a period's pages from `origin`, with three pages in one of memory.
     fn bring(division: &mut Division, origin: Origin, rooms: u32) {
         (0..PERIOD).for_each(|_| division.note(origin));
-        division.adapt(rooms, u64::from(rooms * SEGMENT_PAGES) * 3);
+        assert!(division.is_due());
+        division.adapt(rooms, pages(rooms, 3));
+        assert!(!division.is_due());
     }
 
     #[test]
@@ -149,8 +174,19 @@ mod tests {
                     Origin::Young
                 });
             }
-            division.adapt(100, u64::from(100 * SEGMENT_PAGES) * ratio);
+            division.adapt(100, pages(100, ratio));
             assert_eq!(division.rooms_max() < 100, shrinks, "{ratio}");
+        }
+    }
+
+    #[test]
+    fn few_touches_of_few_old_pages_are_as_many_as_many_of_many_young_ones() {
+        for (old_pages, shrinks) in [(20, false), (4000, true)] {
+            let mut division = Division::new(16_000);
+            (0..1000).for_each(|_| division.note(Origin::Young));
+            (0..24).for_each(|_| division.note(Origin::Old));
+            division.adapt(100, [800, old_pages, 5600, 0, 0]);
+            assert_eq!(division.rooms_max() < 100, shrinks, "{old_pages}");
         }
     }
 

@@ -9,11 +9,11 @@
 //! 2. A segment without live bytes is free unless it is open or under way.
 //! 3. The slots in `order` of a segment whose entries name it at that place are its live ones.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::ops::DerefMut;
 
-use super::division::Origin;
+use super::division::{ORIGINS, Origin};
 use crate::id::SlotId;
 
 /// The size of a segment, in bytes.
@@ -24,8 +24,9 @@ pub const SEGMENT_PAGES: u32 = SEGMENT_BYTES / 4096;
 const ALIGNMENT: u32 = 8;
 /// Holes are filled in when they are more than this part of the memory that the log has.
 const HOLES_PART: u64 = 8;
-/// The number of the oldest segments that are looked at for the one with the most holes.
-const LOOKED_AT_MAX: usize = 256;
+/// The number of segments that are looked at for the one with the most holes: each time the next
+/// ones, so that it will be one of the emptiest of all.
+const LOOKED_AT: usize = 64;
 
 /// A segment, by number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -107,7 +108,8 @@ pub struct SegmentLog<Entries> {
     entries: Entries,
     segments: Vec<Segment>,
     unused: Vec<u32>,
-    rooms_free: Vec<Room>,
+    /// Rooms not in use. Those at the end are used first.
+    rooms_free: VecDeque<Room>,
     rooms_made: u32,
     rooms_in_use: u32,
     open: [Option<SegmentId>; 2],
@@ -117,12 +119,23 @@ pub struct SegmentLog<Entries> {
     clean: BTreeSet<(u64, SegmentId)>,
     stamps: u64,
     left: u64,
-    /// Bytes in use in `full`, and how many of them are live.
-    full_used: u64,
-    full_live: u64,
+    /// Bytes in use in `full` and `clean`, and how many of them are live.
+    still_used: u64,
+    still_live: u64,
     pages: u64,
     pages_in_memory: u64,
     freed: Vec<Freed>,
+    parts: Parts,
+    /// Where the next search for holes begins.
+    looked_at: usize,
+}
+
+/// The bounds of parts of the log, by stamps, and by the numbers with which segments left memory.
+#[derive(Clone, Copy, Default)]
+struct Parts {
+    young_from: u64,
+    old_to: u64,
+    left_after: u64,
 }
 
 impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
@@ -132,7 +145,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             entries,
             segments: Vec::new(),
             unused: Vec::new(),
-            rooms_free: Vec::new(),
+            rooms_free: VecDeque::new(),
             rooms_made: 0,
             rooms_in_use: 0,
             open: [None; 2],
@@ -140,11 +153,13 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             clean: BTreeSet::new(),
             stamps: 0,
             left: 0,
-            full_used: 0,
-            full_live: 0,
+            still_used: 0,
+            still_live: 0,
             pages: 0,
             pages_in_memory: 0,
             freed: Vec::new(),
+            parts: Parts::default(),
+            looked_at: 0,
         }
     }
 
@@ -227,8 +242,8 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         segment.count -= 1;
         self.pages_in_memory -= u64::from(segment.room.is_some());
         self.pages -= 1;
-        if segment.state == State::Full {
-            self.full_live -= u64::from(length);
+        if matches!(segment.state, State::Full | State::Clean) {
+            self.still_live -= u64::from(length);
         }
         if segment.live == 0 {
             self.free_if_dead(SegmentId(entry.segment));
@@ -242,22 +257,17 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         if segment.live > 0 {
             return;
         }
-        let stamp = segment.stamp;
-        match segment.state {
+        let state = segment.state;
+        match state {
             State::Free | State::Open | State::Writing | State::Reading => return,
-            State::Full => {
-                self.full_used -= u64::from(segment.used);
-                self.full.remove(&(stamp, id));
-            }
-            State::Clean => {
-                self.clean.remove(&(stamp, id));
-            }
+            State::Full | State::Clean => self.stir(id),
             State::Disk => {}
         }
-        match segment.state {
+        match state {
             State::Clean | State::Disk => self.freed.push(Freed::Disk(id)),
             _ => self.unused.push(id.0),
         }
+        let segment = &mut self.segments[id.0 as usize];
         let room = segment.room.take();
         segment.state = State::Free;
         segment.order = Vec::new();
@@ -273,7 +283,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
 
     fn take_room(&mut self) -> Room {
         self.rooms_in_use += 1;
-        self.rooms_free.pop().unwrap_or_else(|| {
+        self.rooms_free.pop_back().unwrap_or_else(|| {
             self.rooms_made += 1;
             Room(self.rooms_made - 1)
         })
@@ -308,24 +318,51 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
 
     /// Ends the filling of a segment.
     fn seal(&mut self, id: SegmentId) {
-        let segment = &mut self.segments[id.0 as usize];
-        segment.state = State::Full;
-        self.full_used += u64::from(segment.used);
-        self.full_live += u64::from(segment.live);
-        self.full.insert((segment.stamp, id));
+        self.rest(id, State::Full);
         self.free_if_dead(id);
+    }
+
+    /// Puts a segment among those that are `Full` or `Clean`.
+    fn rest(&mut self, id: SegmentId, state: State) {
+        let segment = &mut self.segments[id.0 as usize];
+        segment.state = state;
+        self.still_used += u64::from(segment.used);
+        self.still_live += u64::from(segment.live);
+        let set = match state {
+            State::Clean => &mut self.clean,
+            _ => &mut self.full,
+        };
+        set.insert((segment.stamp, id));
+    }
+
+    /// Takes a segment from among those.
+    fn stir(&mut self, id: SegmentId) {
+        let segment = &self.segments[id.0 as usize];
+        self.still_used -= u64::from(segment.used);
+        self.still_live -= u64::from(segment.live);
+        let set = match segment.state {
+            State::Clean => &mut self.clean,
+            _ => &mut self.full,
+        };
+        set.remove(&(segment.stamp, id));
     }
 
     /// The segment whose holes are to be filled in, if there are many: its live pages are to be
     /// [moved](Self::relocate), with their places.
-    pub fn choose_to_clean(&self, into: &mut Vec<(SlotId, Found)>) -> bool {
+    pub fn choose_to_clean(&mut self, into: &mut Vec<(SlotId, Found)>) -> bool {
         into.clear();
-        let holes = self.full_used - self.full_live;
-        if holes * HOLES_PART < self.full_used || self.full.len() < 2 {
+        let holes = self.still_used - self.still_live;
+        if holes * HOLES_PART < self.still_used || self.full.len() + self.clean.len() < 2 {
             return false;
         }
-        let oldest = self.full.iter().take(LOOKED_AT_MAX);
-        let Some((_, id)) = oldest.min_by_key(|(_, id)| self.segments[id.0 as usize].live) else {
+        let all = self.segments.len();
+        let looked_at = (0..all.min(LOOKED_AT)).map(|step| (self.looked_at + step) % all);
+        let is_still = |it: &usize| matches!(self.segments[*it].state, State::Full | State::Clean);
+        let emptiest = looked_at
+            .filter(is_still)
+            .min_by_key(|it| self.segments[*it].live);
+        self.looked_at = (self.looked_at + LOOKED_AT) % all;
+        let Some(id) = emptiest.map(|it| SegmentId(it as u32)) else {
             return false;
         };
         let segment = &self.segments[id.0 as usize];
@@ -334,7 +371,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             return false;
         }
         for slot in &segment.order {
-            let found = self.find(*slot).filter(|found| found.segment == *id);
+            let found = self.find(*slot).filter(|found| found.segment == id);
             let is_new = |found: &Found| into.last().is_none_or(|(_, it)| it.offset < found.offset);
             into.extend(found.filter(is_new).map(|found| (*slot, found)));
         }
@@ -359,35 +396,30 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
     /// Chooses the oldest segment that is in memory alone to be written to disk. Answers it with
     /// its room and how many bytes there are.
     pub fn begin_write(&mut self) -> Option<(SegmentId, Room, u32)> {
-        let (_, id) = self.full.pop_first()?;
+        let (_, id) = *self.full.first()?;
+        self.stir(id);
         let segment = &mut self.segments[id.0 as usize];
-        self.full_used -= u64::from(segment.used);
-        self.full_live -= u64::from(segment.live);
         segment.state = State::Writing;
         Some((id, segment.room.expect("it is in memory"), segment.used))
     }
 
     /// Learns that a segment has been written, or could not be.
     pub fn end_write(&mut self, id: SegmentId, is_written: bool) {
-        let segment = &mut self.segments[id.0 as usize];
-        assert_eq!(segment.state, State::Writing);
-        if is_written {
-            segment.state = State::Clean;
-            self.clean.insert((segment.stamp, id));
-        } else {
-            segment.state = State::Full;
-            self.full_used += u64::from(segment.used);
-            self.full_live += u64::from(segment.live);
-            self.full.insert((segment.stamp, id));
-        }
+        assert_eq!(self.segments[id.0 as usize].state, State::Writing);
+        let state = match is_written {
+            true => State::Clean,
+            false => State::Full,
+        };
+        self.rest(id, state);
         self.free_if_dead(id);
     }
 
     /// Takes the oldest segment that is on disk as well out of memory.
     pub fn drop_clean(&mut self) -> bool {
-        let Some((_, id)) = self.clean.pop_first() else {
+        let Some(&(_, id)) = self.clean.first() else {
             return false;
         };
+        self.stir(id);
         self.left += 1;
         let segment = &mut self.segments[id.0 as usize];
         segment.state = State::Disk;
@@ -417,8 +449,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         let segment = &mut self.segments[id.0 as usize];
         assert_eq!(segment.state, State::Reading);
         if is_read {
-            segment.state = State::Clean;
-            self.clean.insert((segment.stamp, id));
+            self.rest(id, State::Clean);
         } else {
             segment.state = State::Disk;
             self.pages_in_memory -= u64::from(segment.count);
@@ -439,35 +470,63 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         segment.live * 16 / segment.used.max(1)
     }
 
-    /// From what part of the log a page comes that lies in a segment.
+    /// From what part of the log a page comes that lies in a segment, as the parts were last
+    /// [marked](Self::mark_parts).
     pub fn origin_of(&self, id: SegmentId) -> Origin {
         let segment = &self.segments[id.0 as usize];
-        let eighth = u64::from(self.rooms_in_use) / 8;
         if matches!(segment.state, State::Disk | State::Reading) {
-            return match self.left - segment.left_as <= eighth {
+            return match segment.left_as > self.parts.left_after {
                 true => Origin::LeftLately,
                 false => Origin::Disk,
             };
         }
-        let oldest = self.full.first().into_iter().chain(self.clean.first());
-        let oldest = oldest.map(|(stamp, _)| *stamp).min();
-        if self.stamps.saturating_sub(segment.stamp) <= eighth {
+        if segment.stamp >= self.parts.young_from {
             Origin::Young
-        } else if oldest.is_some_and(|oldest| segment.stamp <= oldest + eighth) {
+        } else if segment.stamp <= self.parts.old_to {
             Origin::Old
         } else {
             Origin::Middle
         }
     }
 
+    /// Marks the youngest and the oldest eighth of the rooms, and as many segments as those that
+    /// left memory last. Answers the number of pages in each part now, by [`Origin`].
+    pub fn mark_parts(&mut self) -> [u64; ORIGINS] {
+        let eighth = (self.rooms_in_use as usize / 8).max(1);
+        let mut stamps: Vec<u64> = self.full.iter().chain(&self.clean).map(|it| it.0).collect();
+        stamps.sort_unstable();
+        self.parts = Parts {
+            young_from: match stamps.len().checked_sub(eighth) {
+                Some(at) => stamps[at],
+                None => 0,
+            },
+            old_to: stamps.get(eighth - 1).copied().unwrap_or(0),
+            left_after: self.left.saturating_sub(eighth as u64),
+        };
+        let mut pages = [0; ORIGINS];
+        for (number, segment) in (0..).zip(&self.segments) {
+            if segment.state != State::Free {
+                pages[self.origin_of(SegmentId(number)) as usize] += u64::from(segment.count);
+            }
+        }
+        pages
+    }
+
     /// Hands over the next thing that has become free. It is not used again before.
     pub fn take_freed(&mut self) -> Option<Freed> {
         let freed = self.freed.pop()?;
         match freed {
-            Freed::Room(room) => self.rooms_free.push(room),
+            Freed::Room(room) => self.rooms_free.push_back(room),
             Freed::Disk(segment) => self.unused.push(segment.0),
         }
         Some(freed)
+    }
+
+    /// Has the room that was last handed over as free used after all others: it has no memory.
+    pub fn use_last(&mut self, room: Room) {
+        let last = self.rooms_free.pop_back();
+        assert_eq!(last, Some(room));
+        self.rooms_free.push_front(room);
     }
 
     /// The number of rooms of memory in use.
@@ -513,6 +572,12 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         let count = |state| self.segments.iter().filter(|it| it.state == state).count();
         assert_eq!(count(State::Full), self.full.len());
         assert_eq!(count(State::Clean), self.clean.len());
+        let ids = self.full.iter().chain(&self.clean).map(|(_, id)| *id);
+        let still = ids.map(|id| &self.segments[id.0 as usize]);
+        let sums = still.fold((0, 0), |(used, live), it| {
+            (used + u64::from(it.used), live + u64::from(it.live))
+        });
+        assert_eq!(sums, (self.still_used, self.still_live));
     }
 }
 

@@ -162,8 +162,8 @@ impl Engine {
         }
     }
 
-    /// Learns how much of this process's memory is resident and nobody's: neither in frames nor
-    /// the engine's own. Memory that files back is not counted: the host has it back when it likes.
+    /// Learns how much of this process's memory is resident and nobody's: neither in frames or
+    /// compressed nor the engine's own. Memory that files back is not counted: the host has it back when it likes.
     pub(super) fn measure_unmanaged(&mut self) {
         let Ok(resident) = status::own_resident_bytes() else {
             return;
@@ -172,8 +172,8 @@ impl Engine {
         let (start, end) = self.shared.range();
         let table = self.machine.pages().present_bytes(start, end).unwrap_or(0);
         let own = self.measure_own();
-        let in_frames = u64::from(self.vm.frames().in_use()) * PAGE_BYTES;
-        let unmanaged = resident.saturating_sub(in_frames + own + table as u64);
+        let in_use = u64::from(self.in_use()) * PAGE_BYTES;
+        let unmanaged = resident.saturating_sub(in_use + own + table as u64);
         self.gauges.set(Counter::UnmanagedBytesNow, unmanaged);
         let most = unmanaged.max(self.gauges.get(Counter::UnmanagedBytesPeak));
         self.gauges.set(Counter::UnmanagedBytesPeak, most);

@@ -14,10 +14,11 @@
 
 use std::collections::VecDeque;
 
+use lz4_flex::block::{CompressTable, compress_into_with_table};
 use xxhash_rust::xxh3::xxh3_64;
 
 use tidemark_core::backing::Slots;
-use tidemark_core::compressed::division::Division;
+use tidemark_core::compressed::division::{Division, Origin};
 use tidemark_core::compressed::log::{
     Found, Freed, Room, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId, SegmentLog,
 };
@@ -82,6 +83,8 @@ pub struct Compressed {
     rooms_backed_peak: u32,
     rooms_most: u32,
     scratch: Vec<u8>,
+    /// The table of the coder, which clears it for each page.
+    coder: CompressTable,
     /// The segments on disk, or on their way there, by number.
     on_disk: Vec<OnDisk>,
     /// Pages that wait for a segment: with the transfer that they are of.
@@ -157,6 +160,7 @@ impl Compressed {
             rooms_backed_peak: 0,
             rooms_most,
             scratch: vec![0; SCRATCH_BYTES],
+            coder: CompressTable::small(),
             on_disk: Vec::new(),
             waiting: Vec::with_capacity(64),
             put_off: VecDeque::with_capacity(64),
@@ -228,7 +232,8 @@ impl Compressed {
     /// Compresses a page into memory. False if that gains too little, or there is no room.
     pub(super) fn put(&mut self, slot: SlotId, page: &[u8]) -> bool {
         let rooms_max = self.division.rooms_max().min(self.rooms_max());
-        let packed = lz4_flex::block::compress_into(page, &mut self.scratch[SUM_BYTES..]);
+        let into = &mut self.scratch[SUM_BYTES..];
+        let packed = compress_into_with_table(page, into, &mut self.coder);
         let bytes = SUM_BYTES + packed.expect("there is room for what can't be compressed");
         if bytes > BYTES_MAX {
             self.tally.refused += 1;
@@ -257,10 +262,13 @@ impl Compressed {
         let found = self.log.find(slot).expect("the caller has asked");
         let segment = found.segment;
         if found.room.is_some() {
-            self.division.note(self.log.origin_of(segment));
-            if self.is_loaded(segment) {
-                self.locality.1 += 1;
-            }
+            // What has come along from disk would not have been touched there and then by itself.
+            let origin = match self.is_loaded(segment) {
+                true => Origin::Middle,
+                false => self.log.origin_of(segment),
+            };
+            self.division.note(origin);
+            self.locality.1 += u32::from(self.is_loaded(segment));
             return Way::Here(found);
         }
         if self.log.is_being_read(segment) {
@@ -470,8 +478,10 @@ impl Compressed {
         slots: &mut dyn Slots,
         may_write: bool,
     ) -> Option<(SegmentId, Room, u32)> {
-        self.division
-            .adapt(self.log.rooms(), self.log.pages_in_memory());
+        if self.division.is_due() {
+            let pages = self.log.mark_parts();
+            self.division.adapt(self.log.rooms(), pages);
+        }
         self.fill_holes(slots);
         let most = self.division.rooms_max();
         // So much room is kept for what comes next.
@@ -527,6 +537,7 @@ impl Compressed {
                     }
                     let dropped = self.area.drop_part(room.0 as usize * SEGMENT, SEGMENT);
                     dropped.expect("the area is plain memory of this process");
+                    self.log.use_last(room);
                 }
                 Freed::Disk(segment) => {
                     let known = &mut self.on_disk[segment.0 as usize];

@@ -72,6 +72,79 @@ fn a_segment_comes_back_from_disk_and_leaves_again_without_being_written() {
     log.check();
 }
 
+#[test]
+fn a_room_without_memory_is_used_last() {
+    let mut log = log(100);
+    (0..32).for_each(|slot| assert!(log.append(SlotId(slot), 4096, 9).is_some()));
+    log.append(SlotId(40), 8, 9);
+    (0..32).for_each(|slot| assert!(log.remove(SlotId(slot))));
+    let Some(Freed::Room(without)) = log.take_freed() else {
+        panic!("two are free");
+    };
+    log.use_last(without);
+    let Some(Freed::Room(with)) = log.take_freed() else {
+        panic!("another is free");
+    };
+    let used: Vec<Room> = (0..48)
+        .filter_map(|slot| log.append(SlotId(slot), 4096, 9))
+        .filter_map(|(room, offset)| (offset == 0).then_some(room))
+        .collect();
+    assert_eq!(used[..2], [with, without]);
+}
+
+#[test]
+fn the_parts_of_the_log_are_told_by_age_whatever_is_live_in_them() {
+    let mut log = log(800);
+    (0..640).for_each(|slot| assert!(log.append(SlotId(slot), 4096, 80).is_some()));
+    // The second oldest eighth is all there is of old pages.
+    (0..80).for_each(|slot| assert!(log.remove(SlotId(slot))));
+    let pages = log.mark_parts();
+    let of = |slot: u32| log.origin_of(log.find(SlotId(slot)).unwrap().segment);
+    assert_eq!(
+        (of(80), of(300), of(630)),
+        (Origin::Old, Origin::Middle, Origin::Young)
+    );
+    assert_eq!(pages.iter().sum::<u64>(), 560);
+    assert!(
+        (64..=96).contains(&pages[Origin::Old as usize]),
+        "{pages:?}"
+    );
+    assert!(
+        (64..=96).contains(&pages[Origin::Young as usize]),
+        "{pages:?}"
+    );
+    let (id, _, _) = log.begin_write().unwrap();
+    log.end_write(id, true);
+    assert!(log.drop_clean());
+    assert_eq!(log.mark_parts()[Origin::LeftLately as usize], 16);
+    assert_eq!(log.origin_of(id), Origin::LeftLately);
+}
+
+#[test]
+fn holes_are_found_wherever_they_are() {
+    let mut log = log(32_000);
+    (0..32_000).for_each(|slot| assert!(log.append(SlotId(slot), 4096, 2000).is_some()));
+    // The young half has holes, the old one has none.
+    (16_000..32_000)
+        .step_by(2)
+        .for_each(|slot| assert!(log.remove(SlotId(slot))));
+    let mut live = Vec::new();
+    let mut cleaned = 0;
+    for _ in 0..4000 {
+        if log.choose_to_clean(&mut live) {
+            cleaned += 1;
+            for (slot, found) in &live {
+                log.relocate(*slot, *found).expect("there is a room");
+            }
+        }
+    }
+    assert!(cleaned > 300, "{cleaned}");
+    log.check();
+    while log.take_freed().is_some() {}
+    let full = 24_000_u32.div_ceil(SEGMENT_PAGES);
+    assert!(log.rooms() <= full * 8 / 7 + 2, "{} rooms", log.rooms());
+}
+
 /// Moves bytes as a store does.
 #[derive(Default)]
 struct Store {
