@@ -503,6 +503,9 @@ impl SwapStore {
             let from = SlotId(first.0 + start as u32);
             for (at, pages) in self.runs_of(from, pages, |it, slot| !it.is_compressed(slot)) {
                 self.queue(transfer, start + at, pages);
+                if let Some(compressed) = &mut self.compressed {
+                    compressed.note_plain(pages);
+                }
             }
             for page in start..start + pages {
                 if self.is_compressed(first.0 as usize + page) {

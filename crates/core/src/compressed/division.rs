@@ -7,6 +7,10 @@
 //! eighth of the log, in its oldest, and among the pages that an eighth more of it would have kept.
 //! Memory goes where it saves more. After ARC's adaptation by ghost hits (Megiddo and Modha, FAST
 //! 2003), with costs.
+//!
+//! Pages that do not compress leave the frames for the disk. They are taken to be touched again as
+//! soon as those in the log, so that as many of a page of memory more would save a read as there
+//! are of them. Where one read brings many wanted pages, what is old costs a part of one each.
 
 use super::log::SEGMENT_PAGES;
 
@@ -47,6 +51,17 @@ pub struct Division {
     rooms_max: u32,
     /// Pages brought back since the division was last looked at, by origin.
     counts: [u32; ORIGINS],
+    /// Pages read in that time that were never compressed.
+    plain: u32,
+}
+
+/// The use of reads from disk: `pages` wanted of those that came with `reads`.
+#[derive(Clone, Copy, Debug)]
+pub struct Yield {
+    /// The reads.
+    pub reads: u32,
+    /// The pages.
+    pub pages: u32,
 }
 
 impl Division {
@@ -56,6 +71,7 @@ impl Division {
             budget,
             rooms_max: budget / 2 / SEGMENT_PAGES,
             counts: [0; ORIGINS],
+            plain: 0,
         };
         division.limit();
         division
@@ -81,15 +97,24 @@ impl Division {
         self.counts[origin as usize] += 1;
     }
 
+    /// Learns that `pages` are read that were never compressed.
+    pub fn note_plain(&mut self, pages: u32) {
+        self.plain += pages;
+    }
+
     /// Returns true if it is time to divide anew.
     pub fn is_due(&self) -> bool {
         self.counts.iter().sum::<u32>() >= PERIOD
     }
 
-    /// Divides anew, given how many `rooms` the log has, and how many `pages` there are of each
-    /// origin.
-    pub fn adapt(&mut self, rooms: u32, pages: [u64; ORIGINS]) {
+    /// Divides anew, given how many `rooms` the log has, how many `pages` there are of each origin,
+    /// and what reads of whole segments have brought of late.
+    pub fn adapt(&mut self, rooms: u32, pages: [u64; ORIGINS], whole: Yield) {
         let counts = core::mem::replace(&mut self.counts, [0; ORIGINS]);
+        let plain = u64::from(core::mem::replace(&mut self.plain, 0));
+        let all = plain + counts.iter().map(|count| u64::from(*count)).sum::<u64>();
+        let saved_by_frame_ns =
+            DECOMPRESSION_NS + (READ_NS - DECOMPRESSION_NS) * plain / all.max(1);
         let of = |origin: Origin| {
             let index = origin as usize;
             (u64::from(counts[index]), pages[index].max(1))
@@ -99,16 +124,18 @@ impl Division {
         // one, times the pages in one of memory.
         let memory = u64::from(rooms * SEGMENT_PAGES);
         let (young, young_pages) = of(Origin::Young);
-        let is_worth_more = |origin| {
+        let is_worth_more = |origin, read_ns| {
             let (touches, its_pages) = of(origin);
-            touches * (READ_NS - DECOMPRESSION_NS) * in_memory * young_pages
-                > young * DECOMPRESSION_NS * memory * its_pages
+            touches * read_ns * in_memory * young_pages
+                > young * saved_by_frame_ns * memory * its_pages
         };
+        let read_ns = READ_NS - DECOMPRESSION_NS;
+        let of_whole_ns = read_ns * u64::from(whole.reads) / u64::from(whole.pages).max(1);
         let step = rooms.div_ceil(STEP_PART);
         let is_missed = of(Origin::LeftLately).0 > READS_IGNORED;
-        if is_missed && is_worth_more(Origin::LeftLately) {
+        if is_missed && is_worth_more(Origin::LeftLately, read_ns) {
             self.rooms_max = self.rooms_max.max(rooms) + step;
-        } else if young > 0 && !is_worth_more(Origin::Old) {
+        } else if young > 0 && !is_worth_more(Origin::Old, of_whole_ns.min(read_ns)) {
             self.rooms_max = self.rooms_max.min(rooms).saturating_sub(step);
         }
         self.limit();
@@ -129,6 +156,8 @@ impl Division {
 mod tests {
     use super::*;
 
+    const ONE_BY_ONE: Yield = Yield { reads: 1, pages: 1 };
+
     /// The pages of a log of `rooms`, with `ratio` pages in one of memory, by origin.
     fn pages(rooms: u32, ratio: u64) -> [u64; ORIGINS] {
         let eighth = u64::from(rooms * SEGMENT_PAGES) * ratio / 8;
@@ -139,7 +168,7 @@ mod tests {
     fn bring(division: &mut Division, origin: Origin, rooms: u32) {
         (0..PERIOD).for_each(|_| division.note(origin));
         assert!(division.is_due());
-        division.adapt(rooms, pages(rooms, 3));
+        division.adapt(rooms, pages(rooms, 3), ONE_BY_ONE);
         assert!(!division.is_due());
     }
 
@@ -174,7 +203,7 @@ mod tests {
                     Origin::Young
                 });
             }
-            division.adapt(100, pages(100, ratio));
+            division.adapt(100, pages(100, ratio), ONE_BY_ONE);
             assert_eq!(division.rooms_max() < 100, shrinks, "{ratio}");
         }
     }
@@ -185,8 +214,24 @@ mod tests {
             let mut division = Division::new(16_000);
             (0..1000).for_each(|_| division.note(Origin::Young));
             (0..24).for_each(|_| division.note(Origin::Old));
-            division.adapt(100, [800, old_pages, 5600, 0, 0]);
+            division.adapt(100, [800, old_pages, 5600, 0, 0], ONE_BY_ONE);
             assert_eq!(division.rooms_max() < 100, shrinks, "{old_pages}");
+        }
+    }
+
+    #[test]
+    fn pages_that_do_not_compress_and_segments_read_whole_make_frames_worth_more() {
+        for (plain, whole, shrinks) in [(0, 1, false), (9000, 1, true), (0, 50, true)] {
+            let mut division = Division::new(16_000);
+            (0..900).for_each(|_| division.note(Origin::Young));
+            (0..124).for_each(|_| division.note(Origin::Old));
+            division.note_plain(plain);
+            let of_reads = Yield {
+                reads: 1,
+                pages: whole,
+            };
+            division.adapt(100, pages(100, 4), of_reads);
+            assert_eq!(division.rooms_max() < 100, shrinks, "{plain} {whole}");
         }
     }
 

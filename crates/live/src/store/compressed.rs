@@ -18,7 +18,7 @@ use lz4_flex::block::{CompressTable, compress_into_with_table};
 use xxhash_rust::xxh3::xxh3_64;
 
 use tidemark_core::backing::Slots;
-use tidemark_core::compressed::division::{Division, Origin};
+use tidemark_core::compressed::division::{Division, Origin, Yield};
 use tidemark_core::compressed::log::{
     Found, Freed, Room, SEGMENT_BYTES, SEGMENT_PAGES, SegmentId, SegmentLog,
 };
@@ -203,6 +203,11 @@ impl Compressed {
     /// Learns how much memory there is for frames and compressed pages together, in pages.
     pub fn set_budget(&mut self, pages: u32) {
         self.division.set_budget(pages);
+    }
+
+    /// Learns that `pages` are read that are not compressed.
+    pub(super) fn note_plain(&mut self, pages: usize) {
+        self.division.note_plain(pages as u32);
     }
 
     /// Learns how much memory no frame has: compressed pages may take so many pages of it.
@@ -480,7 +485,12 @@ impl Compressed {
     ) -> Option<(SegmentId, Room, u32)> {
         if self.division.is_due() {
             let pages = self.log.mark_parts();
-            self.division.adapt(self.log.rooms(), pages);
+            let (reads, wanted) = self.locality;
+            let whole = Yield {
+                reads,
+                pages: wanted,
+            };
+            self.division.adapt(self.log.rooms(), pages, whole);
         }
         self.fill_holes(slots);
         let most = self.division.rooms_max();
