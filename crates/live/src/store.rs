@@ -503,9 +503,7 @@ impl SwapStore {
             let from = SlotId(first.0 + start as u32);
             for (at, pages) in self.runs_of(from, pages, |it, slot| !it.is_compressed(slot)) {
                 self.queue(transfer, start + at, pages);
-                if let Some(compressed) = &mut self.compressed {
-                    compressed.note_plain(pages);
-                }
+                self.note_plain(pages);
             }
             for page in start..start + pages {
                 if self.is_compressed(first.0 as usize + page) {
@@ -533,10 +531,7 @@ impl SwapStore {
                 let id = SlotId(slot as u32);
                 compressed.remove(id);
                 if !machine.is_zero(*frame) && compressed.put(id, machine.pool().bytes_of(*frame)) {
-                    // The table has no memory where nothing but zeros is.
-                    if self.sums[slot] != 0 {
-                        self.sums[slot] = 0;
-                    }
+                    self.clear_sum(slot);
                     // Should the page stay, it is stored again: it has no sum to compare.
                     machine.forget_sum(*frame);
                     continue;

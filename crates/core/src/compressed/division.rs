@@ -120,8 +120,8 @@ impl Division {
             (u64::from(counts[index]), pages[index].max(1))
         };
         let in_memory = pages[..ORIGINS - 2].iter().sum::<u64>();
-        // What a page of memory saves, by cross-multiplication: touches of a page, times the cost of
-        // one, times the pages in one of memory.
+        // What a page of memory saves, by cross-multiplication: touches of a page, times the cost
+        // of one, times the pages in one of memory.
         let memory = u64::from(rooms * SEGMENT_PAGES);
         let (young, young_pages) = of(Origin::Young);
         let is_worth_more = |origin, read_ns| {

@@ -126,7 +126,7 @@ pub struct SegmentLog<Entries> {
     pages_in_memory: u64,
     freed: Vec<Freed>,
     parts: Parts,
-    /// Where the next search for holes begins.
+    /// The segment at which the next search for holes begins.
     looked_at: usize,
 }
 

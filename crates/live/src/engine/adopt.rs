@@ -162,8 +162,9 @@ impl Engine {
         }
     }
 
-    /// Learns how much of this process's memory is resident and nobody's: neither in frames or
-    /// compressed nor the engine's own. Memory that files back is not counted: the host has it back when it likes.
+    /// Learns how much of this process's memory is resident and nobody's: neither in frames, nor
+    /// compressed, nor the engine's own. Memory that files back is not counted: the host has it
+    /// back when it likes.
     pub(super) fn measure_unmanaged(&mut self) {
         let Ok(resident) = status::own_resident_bytes() else {
             return;

@@ -116,6 +116,21 @@ impl SwapStore {
         }
     }
 
+    /// Forgets the sum of a page that is compressed. The table has no memory where it holds nothing
+    /// but zeros, and gets none for this.
+    pub(super) fn clear_sum(&mut self, slot: usize) {
+        if self.sums[slot] != 0 {
+            self.sums[slot] = 0;
+        }
+    }
+
+    /// Notes that `pages` are read that were never compressed.
+    pub(super) fn note_plain(&mut self, pages: usize) {
+        if let Some(compressed) = &mut self.compressed {
+            compressed.note_plain(pages);
+        }
+    }
+
     pub(super) fn is_compressed(&self, slot: usize) -> bool {
         let compressed = self.compressed.as_ref();
         compressed.is_some_and(|it| it.has(SlotId(slot as u32)))
