@@ -28,7 +28,7 @@ use tidemark_core::id::{FrameId, PAGE_BYTES, SlotId, Ticket};
 use tidemark_core::machine::Machine;
 use tidemark_core::pager::{Direction, Outcome, Reply};
 
-use self::carrier::Carrier;
+use self::carrier::{Carrier, Left, may_pass};
 use self::compressed::{Compressed, Waiter};
 use self::faults::{FaultPlan, Injected};
 use crate::machine::{LiveMachine, ZERO_SUM};
@@ -137,6 +137,7 @@ pub struct SwapStore {
     /// Since when the kernel has taken nothing of what it was to be asked for.
     stalled_since: Option<Instant>,
     under_way: u32,
+    left: Left,
     /// The files whose completions are still to come.
     listened: [Option<RawFd>; LISTENED_MAX],
     /// A bit for each whose completion has come.
@@ -206,6 +207,7 @@ impl SwapStore {
             refused: Vec::new(),
             stalled_since: None,
             under_way: 0,
+            left: Left::default(),
             listened: [None; LISTENED_MAX],
             heard: 0,
             replies: VecDeque::with_capacity(64),
@@ -288,8 +290,7 @@ impl SwapStore {
         }
         let mut is_stalled = false;
         while self.under_way < UNDER_WAY_MAX && !is_stalled {
-            let part = self.fetches.pop_front().or_else(|| self.stores.pop_front());
-            let Some(part) = part else { break };
+            let Some(part) = self.next_part() else { break };
             is_stalled = !self.send(part, machine)?;
             if is_stalled {
                 self.queue_of(part).push_front(part);
@@ -659,7 +660,7 @@ impl SwapStore {
         match result {
             Ok(bytes) if bytes == part.pages as usize * PAGE => self.note_moved(part),
             Ok(bytes) if bytes >= PAGE => self.go_on(part, (bytes / PAGE) as u8),
-            Err(Errno::INTR | Errno::AGAIN) if part.tries < TRIES_MAX => self.put_off(part),
+            Err(error) if may_pass(error) && part.tries < TRIES_MAX => self.put_off(part),
             Ok(_) => transfer.failure = Some((home, Cause::Short)),
             Err(error) => transfer.failure = Some((home, Cause::File(error))),
         }

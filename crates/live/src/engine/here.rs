@@ -16,8 +16,8 @@ use super::faults::Arrival;
 use super::{Engine, address_of, now, page_of};
 use crate::machine::Probe;
 use crate::shared::{Counter, Latency};
-use crate::sys::futex;
 use crate::sys::ring::Watch;
+use crate::sys::{futex, signal};
 
 /// Counters are shown after so many faults; the engine's own thread shows them at its turns.
 const FAULTS_A_SHOW: u64 = 64;
@@ -43,6 +43,21 @@ pub struct Token {
 impl Engine {
     /// Serves a fault of the calling thread at `address`.
     pub fn serve_here(&mut self, address: usize) -> FaultOutcome {
+        self.store.leave_writes(true);
+        let outcome = self.serve_at(address);
+        self.hand_writes_over();
+        outcome
+    }
+
+    /// Has the engine's thread write what this one has left to it.
+    fn hand_writes_over(&mut self) {
+        if self.store.has_left_writes() {
+            // An engine whose timer the program has closed looks without being asked.
+            let _ = signal::ring_timer(self.doorbell.as_raw_fd());
+        }
+    }
+
+    fn serve_at(&mut self, address: usize) -> FaultOutcome {
         let at = page_of(address);
         self.now = now();
         let is_managed = self.managed.contains(address_of(at));
@@ -80,10 +95,12 @@ impl Engine {
     /// Returns true if a fault that had to wait is over.
     pub fn look_again(&mut self, token: Token) -> bool {
         self.now = now();
+        self.store.leave_writes(true);
         if self.changes.is_settled() || self.settle_changes() {
             self.collect_replies();
             self.carry_out();
         }
+        self.hand_writes_over();
         self.waiting.since(token.waiter) != Some(token.since)
     }
 

@@ -37,6 +37,7 @@ impl Engine {
     /// One turn of the loop, frozen or not. Answers how long there is nothing to do unless
     /// something happens: see [`sleep`].
     pub fn turn(&mut self, requests: &Requests) -> u64 {
+        self.store.leave_writes(false);
         let pause_ns = if self.freeze.is_frozen() {
             self.turn_frozen(requests)
         } else if self.setup.is_in_step {
@@ -228,7 +229,8 @@ impl Engine {
         due = due.min(self.outside.due());
         due = due.min(self.place.due().unwrap_or(due));
         due = due.min(self.vm.poll_deadline().unwrap_or(due));
-        if self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0 {
+        let is_waited_for = self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0;
+        if is_waited_for || self.setup.is_in_thread && !self.store.is_still() {
             due = due.min(self.next_tick);
             if self.setup.is_in_thread {
                 // Program threads look after the store; this is for when none faults.

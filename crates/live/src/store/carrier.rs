@@ -1,6 +1,6 @@
 //! The carrier of the bytes of transfers.
 
-use super::{Means, UNDER_WAY_MAX, WORKERS};
+use super::{Means, Part, SwapStore, UNDER_WAY_MAX, WORKERS};
 use crate::sys::Errno;
 use crate::sys::ring::{Completion, Ring};
 use crate::sys::workers::{AtOnce, Workers};
@@ -52,4 +52,47 @@ impl Carrier {
             Carrier::Absent => None,
         }
     }
+}
+
+/// The writes that are left to the engine's own thread, where threads of the program use the store,
+/// too.
+///
+/// What the kernel can't write at once it has a thread of its own write, which stays as long as the
+/// one that has asked. A program of one thread would not be that any more.
+#[derive(Default)]
+pub(super) struct Left {
+    is_wanted: bool,
+    is_told: bool,
+}
+
+impl SwapStore {
+    /// Leaves writes to others from now on, or does not any more: so does every thread before it
+    /// uses the store.
+    pub fn leave_writes(&mut self, is_wanted: bool) {
+        self.left.is_wanted = is_wanted;
+        self.left.is_told &= is_wanted;
+    }
+
+    /// Returns true, once, if there are writes that were left.
+    pub fn has_left_writes(&mut self) -> bool {
+        let is_news = !self.stores.is_empty() && !self.left.is_told;
+        self.left.is_told |= is_news;
+        is_news
+    }
+
+    /// The next part to be sent on its way. Writes may be left to others.
+    pub(super) fn next_part(&mut self) -> Option<Part> {
+        let fetch = self.fetches.pop_front();
+        fetch.or_else(|| match self.left.is_wanted {
+            true => None,
+            false => self.stores.pop_front(),
+        })
+    }
+}
+
+/// Returns true if what failed with `error` may do better when it is tried again. The kernel
+/// cancels what a thread has asked of a ring when that thread ends: in in-thread mode, any of the
+/// program's.
+pub(super) fn may_pass(error: Errno) -> bool {
+    matches!(error, Errno::INTR | Errno::AGAIN | Errno::CANCELED)
 }

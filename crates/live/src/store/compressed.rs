@@ -50,6 +50,8 @@ const SINGLES_MAX: usize = 64;
 const WORTH_PAGES: u32 = 3;
 /// After how many whole reads their use is halved, so that the last ones count most.
 const READS_COUNTED: u32 = 64;
+/// After how many it is known what they bring.
+const READS_KNOWN: u32 = 16;
 /// Of the reads of single pages one in so many is of a whole segment, to see whether that pays.
 const READS_TRIED: u32 = 32;
 const SEGMENT: usize = SEGMENT_BYTES as usize;
@@ -485,10 +487,9 @@ impl Compressed {
     ) -> Option<(SegmentId, Room, u32)> {
         if self.division.is_due() {
             let pages = self.log.mark_parts();
-            let (reads, wanted) = self.locality;
-            let whole = Yield {
-                reads,
-                pages: wanted,
+            let whole = match self.locality {
+                (reads, pages) if reads >= READS_KNOWN => Yield { reads, pages },
+                _ => Yield { reads: 1, pages: 1 },
             };
             self.division.adapt(self.log.rooms(), pages, whole);
         }
