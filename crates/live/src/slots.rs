@@ -76,7 +76,9 @@ impl SharedSlots {
     /// that it would soon be all of them.
     fn turn_back(&mut self) {
         let room = self.shared.slots_used() * SPREAD + SPREAD_LEAST;
-        let has_come = u64::from(self.next.wrapping_sub(self.base));
+        // Past the last slot the search goes on at the first one.
+        let slots = u64::from(self.shared.swap_slots());
+        let has_come = (u64::from(self.next) + slots - u64::from(self.base)) % slots;
         if self.released.is_some() && has_come > room {
             self.next = self.base;
         }
@@ -190,6 +192,24 @@ mod tests {
             }
             assert_eq!(furthest.0 - first.0 < 17_000, is_dense);
         }
+    }
+
+    #[test]
+    fn a_search_that_goes_on_at_the_first_slot_stays_there() {
+        let shared = Arc::new(Shared::create(1000, 1).unwrap());
+        let processes: Vec<_> = (0..16).map(|_| shared.claim().unwrap()).collect();
+        let mut slots = slots_of(&shared, processes[15]).note_released_if(true);
+        let first = slots.allocate(1).unwrap().0;
+        assert!(first.0 > 900);
+        let taken: u32 = (0..10)
+            .filter_map(|_| slots.allocate(30))
+            .map(|it| it.1)
+            .sum();
+        assert!(taken > 200);
+        let next = slots.next;
+        assert!(next < first.0);
+        slots.turn_back();
+        assert_eq!(slots.next, next);
     }
 
     #[test]

@@ -21,7 +21,7 @@ const READ_NS: u64 = 90_000;
 /// After how many pages brought back the division is looked at again.
 const PERIOD: u32 = 1024;
 /// So many reads from disk in that time cost too little to be avoided.
-const READS_IGNORED: u64 = 4;
+const READS_IGNORED: u128 = 4;
 /// The part of its size by which the log grows or shrinks in one step.
 const STEP_PART: u32 = 16;
 
@@ -115,19 +115,20 @@ impl Division {
         let all = plain + counts.iter().map(|count| u64::from(*count)).sum::<u64>();
         let saved_by_frame_ns =
             DECOMPRESSION_NS + (READ_NS - DECOMPRESSION_NS) * plain / all.max(1);
+        // The products below are of more bits than 64 where there are gigabytes.
         let of = |origin: Origin| {
             let index = origin as usize;
-            (u64::from(counts[index]), pages[index].max(1))
+            (u128::from(counts[index]), u128::from(pages[index].max(1)))
         };
-        let in_memory = pages[..ORIGINS - 2].iter().sum::<u64>();
+        let in_memory = u128::from(pages[..ORIGINS - 2].iter().sum::<u64>());
         // What a page of memory saves, by cross-multiplication: touches of a page, times the cost
         // of one, times the pages in one of memory.
-        let memory = u64::from(rooms * SEGMENT_PAGES);
+        let memory = u128::from(rooms) * u128::from(SEGMENT_PAGES);
         let (young, young_pages) = of(Origin::Young);
-        let is_worth_more = |origin, read_ns| {
+        let is_worth_more = |origin, read_ns: u64| {
             let (touches, its_pages) = of(origin);
-            touches * read_ns * in_memory * young_pages
-                > young * saved_by_frame_ns * memory * its_pages
+            touches * u128::from(read_ns) * in_memory * young_pages
+                > young * u128::from(saved_by_frame_ns) * memory * its_pages
         };
         let read_ns = READ_NS - DECOMPRESSION_NS;
         let of_whole_ns = read_ns * u64::from(whole.reads) / u64::from(whole.pages).max(1);
@@ -216,6 +217,19 @@ mod tests {
             (0..24).for_each(|_| division.note(Origin::Old));
             division.adapt(100, [800, old_pages, 5600, 0, 0], ONE_BY_ONE);
             assert_eq!(division.rooms_max() < 100, shrinks, "{old_pages}");
+        }
+    }
+
+    #[test]
+    fn a_log_of_a_terabyte_is_divided_as_a_small_one() {
+        let rooms = (1 << 40) / crate::compressed::log::SEGMENT_BYTES as u64;
+        for (old, shrinks) in [(20, true), (300, false)] {
+            let mut division = Division::new(u32::MAX);
+            (0..PERIOD - old).for_each(|_| division.note(Origin::Young));
+            (0..old).for_each(|_| division.note(Origin::Old));
+            division.adapt(rooms as u32, pages(rooms as u32, 4), ONE_BY_ONE);
+            let has_shrunk = u64::from(division.rooms_max()) < rooms;
+            assert_eq!(has_shrunk, shrinks, "{old}");
         }
     }
 

@@ -131,12 +131,19 @@ pub struct SegmentLog<Entries> {
 }
 
 /// The bounds of parts of the log, by stamps, and by the numbers with which segments left memory.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Parts {
     young_from: u64,
     old_to: u64,
     left_after: u64,
 }
+
+/// Before the parts are marked nothing is young or old, or has left lately.
+const UNMARKED: Parts = Parts {
+    young_from: u64::MAX,
+    old_to: 0,
+    left_after: u64::MAX,
+};
 
 impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
     /// An empty log for as many slots as `entries` has numbers.
@@ -158,7 +165,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             pages: 0,
             pages_in_memory: 0,
             freed: Vec::new(),
-            parts: Parts::default(),
+            parts: UNMARKED,
             looked_at: 0,
         }
     }
@@ -260,7 +267,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         let state = segment.state;
         match state {
             State::Free | State::Open | State::Writing | State::Reading => return,
-            State::Full | State::Clean => self.stir(id),
+            State::Full | State::Clean => self.unlist(id),
             State::Disk => {}
         }
         match state {
@@ -318,33 +325,34 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
 
     /// Ends the filling of a segment.
     fn seal(&mut self, id: SegmentId) {
-        self.rest(id, State::Full);
+        self.list(id, State::Full);
         self.free_if_dead(id);
     }
 
-    /// Puts a segment among those that are `Full` or `Clean`.
-    fn rest(&mut self, id: SegmentId, state: State) {
+    /// Lists a segment among those that are `Full` or `Clean`.
+    fn list(&mut self, id: SegmentId, state: State) {
         let segment = &mut self.segments[id.0 as usize];
         segment.state = state;
         self.still_used += u64::from(segment.used);
         self.still_live += u64::from(segment.live);
-        let set = match state {
-            State::Clean => &mut self.clean,
-            _ => &mut self.full,
-        };
-        set.insert((segment.stamp, id));
+        let stamp = segment.stamp;
+        self.set_of(state).insert((stamp, id));
     }
 
-    /// Takes a segment from among those.
-    fn stir(&mut self, id: SegmentId) {
+    /// Takes a segment off that list.
+    fn unlist(&mut self, id: SegmentId) {
         let segment = &self.segments[id.0 as usize];
         self.still_used -= u64::from(segment.used);
         self.still_live -= u64::from(segment.live);
-        let set = match segment.state {
+        let (state, stamp) = (segment.state, segment.stamp);
+        self.set_of(state).remove(&(stamp, id));
+    }
+
+    fn set_of(&mut self, state: State) -> &mut BTreeSet<(u64, SegmentId)> {
+        match state {
             State::Clean => &mut self.clean,
             _ => &mut self.full,
-        };
-        set.remove(&(segment.stamp, id));
+        }
     }
 
     /// The segment whose holes are to be filled in, if there are many: its live pages are to be
@@ -397,7 +405,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
     /// its room and how many bytes there are.
     pub fn begin_write(&mut self) -> Option<(SegmentId, Room, u32)> {
         let (_, id) = *self.full.first()?;
-        self.stir(id);
+        self.unlist(id);
         let segment = &mut self.segments[id.0 as usize];
         segment.state = State::Writing;
         Some((id, segment.room.expect("it is in memory"), segment.used))
@@ -410,7 +418,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             true => State::Clean,
             false => State::Full,
         };
-        self.rest(id, state);
+        self.list(id, state);
         self.free_if_dead(id);
     }
 
@@ -419,7 +427,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         let Some(&(_, id)) = self.clean.first() else {
             return false;
         };
-        self.stir(id);
+        self.unlist(id);
         self.left += 1;
         let segment = &mut self.segments[id.0 as usize];
         segment.state = State::Disk;
@@ -449,7 +457,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         let segment = &mut self.segments[id.0 as usize];
         assert_eq!(segment.state, State::Reading);
         if is_read {
-            self.rest(id, State::Clean);
+            self.list(id, State::Clean);
         } else {
             segment.state = State::Disk;
             self.pages_in_memory -= u64::from(segment.count);

@@ -270,12 +270,13 @@ impl Compressed {
         let segment = found.segment;
         if found.room.is_some() {
             // What has come along from disk would not have been touched there and then by itself.
-            let origin = match self.is_loaded(segment) {
+            let is_loaded = self.is_loaded(segment);
+            let origin = match is_loaded {
                 true => Origin::Middle,
                 false => self.log.origin_of(segment),
             };
             self.division.note(origin);
-            self.locality.1 += u32::from(self.is_loaded(segment));
+            self.locality.1 += u32::from(is_loaded);
             return Way::Here(found);
         }
         if self.log.is_being_read(segment) {

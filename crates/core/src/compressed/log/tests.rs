@@ -98,6 +98,10 @@ fn the_parts_of_the_log_are_told_by_age_whatever_is_live_in_them() {
     (0..640).for_each(|slot| assert!(log.append(SlotId(slot), 4096, 80).is_some()));
     // The second oldest eighth is all there is of old pages.
     (0..80).for_each(|slot| assert!(log.remove(SlotId(slot))));
+    let first = log.find(SlotId(80)).unwrap().segment;
+    let last = log.find(SlotId(630)).unwrap().segment;
+    assert_eq!(log.origin_of(first), Origin::Middle);
+    assert_eq!(log.origin_of(last), Origin::Middle);
     let pages = log.mark_parts();
     let of = |slot: u32| log.origin_of(log.find(SlotId(slot)).unwrap().segment);
     assert_eq!(
