@@ -54,6 +54,7 @@ const READS_COUNTED: u32 = 64;
 const READS_KNOWN: u32 = 16;
 /// Of the reads of single pages one in so many is of a whole segment, to see whether that pays.
 const READS_TRIED: u32 = 32;
+const REFUSED_BITS: usize = u64::BITS as usize;
 const SEGMENT: usize = SEGMENT_BYTES as usize;
 const BLOCKS: usize = SEGMENT_PAGES as usize;
 
@@ -73,6 +74,8 @@ pub struct Tally {
 /// Compressed memory: the log, and its bytes.
 pub struct Compressed {
     log: SegmentLog<Table<u64>>,
+    /// A bit for each slot: the page stored there last did not compress.
+    refused: Table<u64>,
     division: Division,
     /// The number of rooms for which there is memory that no frame has.
     rooms_allowed: u32,
@@ -153,6 +156,7 @@ impl Compressed {
         let rooms_most = (pages - pages / 8).div_ceil(SEGMENT_PAGES) + ROOMS_BEYOND;
         Ok(Compressed {
             log: SegmentLog::new(Table::new(slots as usize)?),
+            refused: Table::new((slots as usize).div_ceil(REFUSED_BITS))?,
             division: Division::new(pages),
             rooms_allowed: 0,
             area: Mapping::closed(rooms_most as usize * SEGMENT)?,
@@ -242,7 +246,9 @@ impl Compressed {
         let into = &mut self.scratch[SUM_BYTES..];
         let packed = compress_into_with_table(page, into, &mut self.coder);
         let bytes = SUM_BYTES + packed.expect("there is room for what can't be compressed");
-        if bytes > BYTES_MAX {
+        let is_refused = bytes > BYTES_MAX;
+        self.note_refused(slot, is_refused);
+        if is_refused {
             self.tally.refused += 1;
             return false;
         }
@@ -262,6 +268,20 @@ impl Compressed {
         self.tally.compressed += 1;
         self.tally.compressed_bytes += bytes as u64;
         true
+    }
+
+    /// Returns true if the page stored last in `slot` was tried and did not compress.
+    pub(super) fn is_refused(&self, slot: SlotId) -> bool {
+        let index = slot.0 as usize;
+        self.refused[index / REFUSED_BITS] >> (index % REFUSED_BITS) & 1 > 0
+    }
+
+    /// Notes whether the page of `slot` did not compress. The table gets no memory for zeros.
+    fn note_refused(&mut self, slot: SlotId, is_refused: bool) {
+        if is_refused != self.is_refused(slot) {
+            let index = slot.0 as usize;
+            self.refused[index / REFUSED_BITS] ^= 1 << (index % REFUSED_BITS);
+        }
     }
 
     /// Says what is to be done to have the page of `slot`, which is in the log.

@@ -1,12 +1,12 @@
 //! The store's part in compressed memory: what goes there, and what comes from its segments.
 
 use tidemark_core::backing::Slots;
-use tidemark_core::id::{SlotId, Ticket};
+use tidemark_core::id::{FrameId, SlotId, Ticket};
 use tidemark_core::pager::Direction;
 
 use super::compressed::{Compressed, Damaged, Waiter, Way, blocks_of};
 use super::faults::Injected;
-use super::{Cause, SwapStore, Transfer, Work};
+use super::{Cause, SwapStore, Transfer, Work, ZERO_SUM};
 use crate::machine::LiveMachine;
 use crate::sys::{Errno, PAGE};
 use tidemark_core::compressed::log::{Found, SegmentId};
@@ -128,6 +128,19 @@ impl SwapStore {
     pub(super) fn note_plain(&mut self, pages: usize) {
         if let Some(compressed) = &mut self.compressed {
             compressed.note_plain(pages);
+        }
+    }
+
+    /// Has a page count as not modified that was read as it was stored. One that compresses is to
+    /// go to compressed memory when it leaves: there was no room for it when it was stored, and for
+    /// its copy on disk it would be read again and again.
+    pub(super) fn keep_sum(&self, frame: FrameId, slot: SlotId, machine: &mut LiveMachine) {
+        let stored = self.sums[slot.0 as usize];
+        let compressed = self.compressed.as_ref();
+        if stored != ZERO_SUM && compressed.is_some_and(|it| !it.is_refused(slot)) {
+            machine.forget_sum(frame);
+        } else {
+            machine.set_sum(frame, stored);
         }
     }
 

@@ -682,3 +682,49 @@ fn a_segment_that_cant_be_read_fails_who_waits_and_one_that_cant_be_written_stay
     assert!(swapping.store.is_near(SlotId(0)));
     assert_eq!(swapping.transfer(Direction::Fetch, 0, &all), Outcome::Done);
 }
+
+#[test]
+fn what_was_stored_uncompressed_for_want_of_room_counts_as_modified_once_it_is_read() {
+    let Some(mut swapping) = Swapping::compressed(8, "", 4096) else {
+        return;
+    };
+    let (words, noise) = (frames(0..4), frames(4..8));
+    swapping.fill_with_words(&words);
+    for frame in &noise {
+        let mut random = tidemark_core::random::SplitMix64::new(frame.0.into());
+        let page: [u8; PAGE] = std::array::from_fn(|_| random.draw() as u8);
+        swapping.world.machine.prepare(&[*frame]).unwrap();
+        swapping.world.machine.pool_mut().write(*frame, &page);
+        swapping.world.machine.forget_sum(*frame);
+    }
+    for room in [0, 4096] {
+        swapping.store.allow(room);
+        for (first, some) in [(0, &words), (4, &noise)] {
+            assert_eq!(
+                swapping.transfer(Direction::Store, first, some),
+                Outcome::Done
+            );
+        }
+        assert_eq!(swapping.store.is_near(SlotId(0)), room > 0);
+        assert!(!swapping.store.is_near(SlotId(4)));
+        swapping.store.allow(0);
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 4, &noise),
+            Outcome::Done
+        );
+        assert!(
+            !noise
+                .iter()
+                .any(|frame| swapping.world.machine.take_modified(*frame))
+        );
+        assert_eq!(
+            swapping.transfer(Direction::Fetch, 0, &words),
+            Outcome::Done
+        );
+        assert!(
+            words
+                .iter()
+                .all(|frame| swapping.world.machine.take_modified(*frame))
+        );
+    }
+}
