@@ -58,6 +58,13 @@ impl Histogram {
         self.buckets.iter().map(|bucket| bucket.count).sum()
     }
 
+    /// The sum of all samples, each taken to lie in the middle of its bucket.
+    pub fn sum(&self) -> f64 {
+        let middle = |bucket: &Bucket| (bucket.from + bucket.below) as f64 / 2.0;
+        let sums = self.buckets.iter().map(|it| middle(it) * it.count as f64);
+        sums.sum()
+    }
+
     /// The buckets, in rising order.
     pub fn buckets(&self) -> &[Bucket] {
         &self.buckets

@@ -1,5 +1,6 @@
 //! Text views of a record: tables for people.
 
+mod time;
 mod width;
 
 pub use width::{folded, hanging, has_room, wrap_last};
@@ -20,7 +21,10 @@ const STYLE: TableStyle =
 pub fn summary(record: &RunRecord, width: Option<usize>) -> String {
     let mut text = hanging("tidemark: ", &headline(record), width);
     text.push_str(&format!("{}\n", processes(record, width)));
-    for (name, value) in details(&record.total) {
+    for (name, value) in details(&record.total)
+        .into_iter()
+        .chain(time::lines(record))
+    {
         text.push_str(&hanging(&format!("  {name:<12} "), &value, width));
     }
     for note in &record.notes {
@@ -191,12 +195,22 @@ fn transfers(total: &Statistics) -> Vec<(&'static str, String)> {
         total.page_in_requests,
         total.page_in_cluster_mean(),
     );
+    let moved_in = format!(
+        "{} requests, {:.1} pages each, from memory and disk",
+        count(total.page_in_requests),
+        total.page_in_cluster_mean()
+    );
     let written = moved(
         total.bytes_written,
         total.page_out_requests,
         total.page_out_cluster_mean(),
     );
-    let mut lines = vec![("read", read), ("written", written)];
+    let mut lines = match total.decompressed_pages {
+        0 => vec![("read", read)],
+        // Most requests are answered from memory.
+        _ => vec![("read", bytes(total.bytes_read)), ("page-ins", moved_in)],
+    };
+    lines.push(("written", written));
     if total.read_ahead_used + total.read_ahead_wasted > 0 {
         let used = count(total.read_ahead_used);
         let wasted = count(total.read_ahead_wasted);
@@ -245,7 +259,7 @@ mod tests {
     use super::*;
     use crate::record::SCHEMA;
 
-    fn record(processes: usize) -> RunRecord {
+    pub(super) fn record(processes: usize) -> RunRecord {
         let process = |pid: usize| ProcessRecord {
             pid: pid as u32,
             parent: None,

@@ -1,0 +1,175 @@
+//! The part of a summary that says where a run's time went and what would shorten it.
+
+use super::count;
+use crate::record::{RunRecord, Statistics};
+
+/// A run that waits for less than this part of its time is told that memory is hardly short.
+const HARDLY: f64 = 0.05;
+
+/// A kind of fault that a program waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    PageIn,
+    Soft,
+    ZeroFill,
+}
+
+/// The lines on the time of a run, each with its name; none if it waited for no fault.
+pub(super) fn lines(record: &RunRecord) -> Vec<(&'static str, String)> {
+    let total = &record.total;
+    let mut waits = [
+        (Kind::PageIn, total.latency.page_in.histogram_ns.sum()),
+        (Kind::Soft, total.latency.soft.histogram_ns.sum()),
+        (Kind::ZeroFill, total.latency.zero_fill.histogram_ns.sum()),
+    ];
+    waits.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let (longest, longest_ns) = waits[0];
+    if longest_ns <= 0.0 {
+        return vec![];
+    }
+    let each: Vec<String> = waits
+        .iter()
+        .filter(|(_, ns)| *ns >= 1e7)
+        .map(|(kind, ns)| format!("{} {:.1} s", kind.name(), ns / 1e9))
+        .collect();
+    let waited = total.stall_ns.seconds();
+    // Threads and processes wait beside each other: of several, the sum is no part of the run.
+    let mut told = match record.processes.len() {
+        0 | 1 => format!("{waited:.1} of {:.1} s waiting", total.elapsed_s),
+        several => format!("{waited:.1} s waiting, in {several} processes"),
+    };
+    if !each.is_empty() {
+        told.push_str(&format!(": {}", each.join(", ")));
+    }
+    let is_hardly_short = waited < HARDLY * total.elapsed_s;
+    let help = match longest {
+        _ if is_hardly_short => "nothing: memory is hardly short".to_owned(),
+        Kind::PageIn => help_with_page_ins(record),
+        Kind::Soft => help_with_soft_faults(record),
+        Kind::ZeroFill => "nothing: pages are touched for the first time".to_owned(),
+    };
+    vec![("time", told), ("would help", help)]
+}
+
+fn help_with_page_ins(record: &RunRecord) -> String {
+    let total = &record.total;
+    let more = "more memory (`tidemark record`, then `curve`, tells how much)";
+    let tried = total.compressed_pages + total.incompressible_pages;
+    let from_memory = format!(
+        "{} of {} pages came from compressed memory",
+        count(total.decompressed_pages.min(total.page_ins)),
+        count(total.page_ins),
+    );
+    if tried == 0 {
+        format!("{more}; `--store compressed+file`, if pages compress")
+    } else if is_mostly_from_memory(total) && record.mode == "thread" {
+        format!("{more}; `--in-thread`, if it suits the program: {from_memory}")
+    } else if is_mostly_from_memory(total) {
+        format!("{more}: {from_memory}")
+    } else if total.incompressible_pages > total.compressed_pages {
+        format!("{more}; a faster disk for `--swap`: most pages do not compress")
+    } else {
+        format!("{more}; a faster disk for `--swap`: {from_memory}")
+    }
+}
+
+fn help_with_soft_faults(record: &RunRecord) -> String {
+    let mut help = "more memory".to_owned();
+    match record.policy.as_str() {
+        "fifo" => {}
+        "mach86" => help.push_str("; `--policy fifo`, which never asks whether a page is used"),
+        _ => help.push_str("; `--policy mach86`, which asks less often whether a page is used"),
+    }
+    if record.mode == "thread" {
+        help.push_str("; `--in-thread`, if it suits the program");
+    }
+    help
+}
+
+fn is_mostly_from_memory(total: &Statistics) -> bool {
+    total.decompressed_pages > total.page_ins / 2
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::PageIn => "page-ins",
+            Kind::Soft => "soft faults",
+            Kind::ZeroFill => "zero fills",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::{Bucket, Histogram};
+    use crate::record::{Latency, Nanoseconds};
+
+    /// A record of faults, so many of 100 µs for each kind.
+    fn record(page_in: u64, soft: u64, zero_fill: u64) -> RunRecord {
+        let latency = |faults| {
+            Latency::new(Histogram::new([Bucket {
+                from: 90_000,
+                below: 110_000,
+                count: faults,
+            }]))
+        };
+        let mut record = crate::text::tests::record(1);
+        let total = &mut record.total;
+        total.elapsed_s = 10.0;
+        total.page_ins = page_in;
+        total.stall_ns = Nanoseconds((page_in + soft + zero_fill) * 100_000);
+        total.latency.page_in = latency(page_in);
+        total.latency.soft = latency(soft);
+        total.latency.zero_fill = latency(zero_fill);
+        record
+    }
+
+    fn help(record: &RunRecord) -> String {
+        lines(record)[1].1.clone()
+    }
+
+    #[test]
+    fn the_kinds_of_faults_stand_in_the_order_of_what_they_took() {
+        let told = lines(&record(10_000, 50_000, 200));
+        assert_eq!(
+            told[0],
+            (
+                "time",
+                "6.0 of 10.0 s waiting: soft faults 5.0 s, page-ins 1.0 s, zero fills 0.0 s".into()
+            )
+        );
+        assert!(lines(&record(0, 0, 0)).is_empty());
+    }
+
+    #[test]
+    fn help_is_for_what_took_longest() {
+        assert!(help(&record(100, 0, 0)).contains("hardly short"));
+        assert!(help(&record(50_000, 0, 0)).contains("--store compressed+file"));
+        assert!(help(&record(10_000, 50_000, 0)).contains("--policy mach86"));
+        assert!(help(&record(0, 0, 50_000)).contains("first time"));
+    }
+
+    #[test]
+    fn help_with_page_ins_depends_on_where_pages_came_from() {
+        let mut record = record(50_000, 0, 0);
+        record.total.compressed_pages = 60_000;
+        record.total.decompressed_pages = 40_000;
+        assert!(help(&record).contains("`--in-thread`"), "{}", help(&record));
+        record.mode = "in-thread".into();
+        assert!(!help(&record).contains("--in-thread"), "{}", help(&record));
+        record.total.decompressed_pages = 10_000;
+        assert!(
+            help(&record).contains("10,000 of 50,000"),
+            "{}",
+            help(&record)
+        );
+        record.total.incompressible_pages = 70_000;
+        assert!(
+            help(&record).contains("do not compress"),
+            "{}",
+            help(&record)
+        );
+    }
+}
