@@ -31,6 +31,9 @@ impl Prepared {
     }
 }
 
+/// The default number of runs of each contender.
+pub const ROUNDS_DEFAULT: u32 = 3;
+
 /// With which read-ahead the kernel's swap takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadAhead {
