@@ -14,6 +14,7 @@ pub mod lifetimes;
 pub mod locks;
 mod opened;
 mod order;
+mod paging_costs;
 mod passing;
 mod policies;
 pub mod prediction;
@@ -48,10 +49,11 @@ use passing::{Passed, Passer};
 pub use chosen::{Known, Unchosen};
 pub use opened::Opened;
 pub use order::{Assumed, CurveOrder, Sizes};
+pub use paging_costs::{NamedDisk, PagingCosts};
 pub use passing::{Passing, WorkingSets};
 pub use policies::{Named, UnknownPolicy};
 pub use rehearsal::{Rehearsal, RehearsalOrder};
-pub use replay::{NamedDisk, Replay, ReplayOrder, Replayed, Unreadable, Unrunnable};
+pub use replay::{Replay, ReplayOrder, Replayed, Unreadable, Unrunnable};
 pub use trial::{METRICS, Trial, count_peak_pages, run_trials};
 
 /// The version that records are written by.
