@@ -16,6 +16,7 @@ mod opened;
 mod order;
 mod paging_costs;
 mod passing;
+pub mod points;
 mod policies;
 pub mod prediction;
 mod rehearsal;
@@ -369,10 +370,7 @@ impl Reading {
             false => 0,
         };
         Reading {
-            loading: match processes {
-                0 | 1 => Loading::new(header, Choice::All),
-                _ => Loading::shared(header, Choice::All),
-            },
+            loading: Loading::of(header, Choice::All, processes as usize),
             mapper: Mapper::new(header.time, fineness),
             sampler: wanted.sampling.as_ref().map(Sampler::new),
             granularity: header.granularity,
