@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +41,26 @@ def test_a_program_is_recorded_and_its_trace_analysed(tmp_path: Path) -> None:
     assert done.info.records == len(tidemark.load(path)) > 20
     again = tidemark.record(["true"], path)
     assert again.status == 0 and (tmp_path / "true.tide.old").exists()
+
+
+def test_curves_of_programs_that_end_are_those_of_the_command(tmp_path: Path) -> None:
+    command()
+    path, sizes = tmp_path / "two.tide", [30, 60, 90, 120]
+    words = ["sh", "-c", "/bin/true; /bin/echo two; /bin/true"]
+    tidemark.record(words, path, quantum=1000)
+    names = ["lru", "opt", "fifo", "clock", "mach86", "ws"]
+    at = ",".join(map(str, sizes))
+    asked = ["curve", "--json", "--policies", ",".join(names), "--at", at, str(path)]
+    done = subprocess.run([command(), *asked], check=True, capture_output=True, timeout=60)
+    told = json.loads(done.stdout)
+    assert told["trace"]["processes"] > 2
+    references = tidemark.load(path)
+    again = pickle.loads(pickle.dumps(references))
+    for loaded in [references, again, tidemark.load(tidemark.read(path))]:
+        found = tidemark.curve(loaded, names, sizes)
+        for curve in told["curves"]:
+            misses = [point["misses"] for point in curve["points"]]
+            assert found[curve["policy"]].misses.tolist() == misses, curve["policy"]
 
 
 def test_what_the_command_refuses_is_its_line(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class References(Table):
         return {"page": self.page, "time": self.time}
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(self.__dict__, names=self.names)
+        state = dict(self.__dict__, names=self.names, lives=self._loaded.lives())
         del state["_loaded"]
         return state
 
@@ -62,6 +62,7 @@ class References(Table):
             state["page"],
             state["time"],
             state["names"],
+            state.pop("lives"),
             state["page_bytes"],
             (state["granularity"], state["granularity_length"]),
             state["time_unit"],

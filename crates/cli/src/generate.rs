@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tidemark_results::text;
-use tidemark_trace::generate::{self, Golden, Localities, Pattern, ZIPF_PAGES_MAX};
+use tidemark_trace::generate::{self, Golden, Localities, Pattern};
 use tidemark_trace::{Appender, Error, Kinds, Repeats, Writer};
 
 use crate::exit::{Exit, Refusal, refuse};
@@ -209,120 +209,56 @@ fn plan(arguments: &Arguments) -> Result<Plan, Refusal> {
     if references == 0 {
         refuse!("`--references 0`: needs at least 1");
     }
-    let (name, pattern) = pattern(&arguments.pattern)?;
+    let pattern = pattern(&arguments.pattern);
+    if let Err(wrong) = pattern.check() {
+        refuse!(
+            "`--{} {}`: needs {}",
+            wrong.parameter,
+            wrong.value,
+            wrong.needs
+        );
+    }
     Ok(Plan {
-        name,
+        name: pattern.to_string(),
         pages: pattern.pages(references, arguments.seed),
         references,
         seed: arguments.seed,
     })
 }
 
-/// The pattern and its name.
-fn pattern(choice: &PatternChoice) -> Result<(String, Pattern), Refusal> {
-    let some = |option: &str, pages: u64| match pages {
-        0 => refuse!("`{option} 0`: needs at least 1"),
-        pages => Ok(pages),
-    };
-    let some_pages = |pages: &Pages| some("--pages", pages.pages);
-    Ok(match choice {
-        PatternChoice::Sequential => ("sequential".into(), Pattern::Sequential),
-        PatternChoice::Reverse => ("reverse".into(), Pattern::Reverse),
-        PatternChoice::Loop(pages) => {
-            let pages = some_pages(pages)?;
-            (format!("loop over {pages} pages"), Pattern::Loop { pages })
-        }
-        PatternChoice::Sweep(pages) => {
-            let pages = some_pages(pages)?;
-            (
-                format!("sweep over {pages} pages"),
-                Pattern::Sweep { pages },
-            )
-        }
-        PatternChoice::Random(pages) => {
-            let pages = some_pages(pages)?;
-            (
-                format!("random over {pages} pages"),
-                Pattern::Random { pages },
-            )
-        }
-        PatternChoice::Skewed(pages) => {
-            let pages = some_pages(pages)?;
-            (
-                format!("skewed over {pages} pages"),
-                Pattern::Skewed { pages },
-            )
-        }
-        PatternChoice::Zipf { pages, exponent } => zipf(some_pages(pages)?, *exponent)?,
-        PatternChoice::Phased { pages, phases } => {
-            let (pages, phases) = (some_pages(pages)?, some("--phases", *phases)?);
-            if pages.checked_mul(phases).is_none() {
-                refuse!("`--phases {phases}`: too many of {pages} pages; use fewer");
-            }
-            let name = format!("{phases} phases of {pages} pages");
-            (name, Pattern::Phased { phases, pages })
-        }
-        PatternChoice::Localities(choice) => localities(choice)?,
-        PatternChoice::Golden { .. } => unreachable!("golden traces are planned apart"),
-    })
-}
-
-fn zipf(pages: u64, exponent_thousandths: u32) -> Result<(String, Pattern), Refusal> {
-    if pages > ZIPF_PAGES_MAX {
-        refuse!("`--pages {pages}`: too many for zipf; the most is {ZIPF_PAGES_MAX}");
-    }
-    let exponent = f64::from(exponent_thousandths) / 1000.0;
-    let name = format!("zipf over {pages} pages, exponent {exponent}");
-    let pattern = Pattern::Zipf {
-        pages,
-        exponent_thousandths,
-    };
-    Ok((name, pattern))
-}
-
-fn localities(choice: &LocalitiesChoice) -> Result<(String, Pattern), Refusal> {
-    /// So that every locality has a place, and all fit into memory.
-    const MOST: u64 = 1 << 24;
-    for (option, number) in [
-        ("--localities", choice.localities),
-        ("--pages", choice.pages),
-        ("--holding", choice.holding),
-    ] {
-        if !(1..=MOST).contains(&number) {
-            refuse!("`{option} {number}`: needs 1 to {MOST}");
-        }
-    }
-    for (option, number) in [
-        ("--deviation", choice.deviation),
-        ("--overlap", choice.overlap),
-    ] {
-        if number > choice.pages {
-            refuse!(
-                "`{option} {number}`: more than the {} pages of `--pages`",
-                choice.pages
-            );
-        }
-    }
-    let localities = Localities {
-        count: choice.localities,
-        pages_mean: choice.pages,
-        pages_deviation: choice.deviation,
-        overlap_pages: choice.overlap,
-        holding_mean: choice.holding,
-        micromodel: match choice.micromodel {
-            MicromodelChoice::Random => generate::Micromodel::Random,
-            MicromodelChoice::Cyclic => generate::Micromodel::Cyclic,
-            MicromodelChoice::Sawtooth => generate::Micromodel::Sawtooth,
+fn pattern(choice: &PatternChoice) -> Pattern {
+    match *choice {
+        PatternChoice::Sequential => Pattern::Sequential,
+        PatternChoice::Reverse => Pattern::Reverse,
+        PatternChoice::Loop(Pages { pages }) => Pattern::Loop { pages },
+        PatternChoice::Sweep(Pages { pages }) => Pattern::Sweep { pages },
+        PatternChoice::Random(Pages { pages }) => Pattern::Random { pages },
+        PatternChoice::Skewed(Pages { pages }) => Pattern::Skewed { pages },
+        PatternChoice::Zipf {
+            pages: Pages { pages },
+            exponent: exponent_thousandths,
+        } => Pattern::Zipf {
+            pages,
+            exponent_thousandths,
         },
-    };
-    let name = format!(
-        "{} localities of {}±{} pages held {} references",
-        localities.count,
-        localities.pages_mean,
-        localities.pages_deviation,
-        localities.holding_mean
-    );
-    Ok((name, Pattern::Localities(localities)))
+        PatternChoice::Phased {
+            pages: Pages { pages },
+            phases,
+        } => Pattern::Phased { phases, pages },
+        PatternChoice::Localities(ref choice) => Pattern::Localities(Localities {
+            count: choice.localities,
+            pages_mean: choice.pages,
+            pages_deviation: choice.deviation,
+            overlap_pages: choice.overlap,
+            holding_mean: choice.holding,
+            micromodel: match choice.micromodel {
+                MicromodelChoice::Random => generate::Micromodel::Random,
+                MicromodelChoice::Cyclic => generate::Micromodel::Cyclic,
+                MicromodelChoice::Sawtooth => generate::Micromodel::Sawtooth,
+            },
+        }),
+        PatternChoice::Golden { .. } => unreachable!("golden traces are planned apart"),
+    }
 }
 
 /// Reads an exponent: a decimal number from 0 to 10, to a thousandth.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use tidemark_emulator::image::{self, Image};
 use tidemark_emulator::machine::{End, Machine, Outputs};
+use tidemark_emulator::parameters::{Parameters, SHELL};
 use tidemark_lab::names::{check_load, find_live_policy};
 use tidemark_results::quantity;
 use tidemark_results::{Ending, RunRecord, SCHEMA, Statistics};
@@ -17,11 +18,6 @@ use tidemark_supervisor::program::plain;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
-
-/// The program that runs scripts, and what a script is called on the volume.
-const SHELL: [&str; 2] = ["sh", "script"];
-/// The separators of arguments on the kernel's command line, where nothing can be quoted.
-const SEPARATORS: [char; 4] = [',', ' ', '\t', '\n'];
 
 /// Runs programs on a kernel of its own, under an emulator, with real tables of pages
 #[derive(Debug, Args)]
@@ -175,6 +171,7 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
     let memory_bytes = quantity::parse("--memory", &running.memory)?;
     let swap_bytes = quantity::parse("--swap-size", &running.swap_size)?;
     let words = words(running)?;
+    let parameters = parameters(running, memory_bytes, &words).line()?;
     let folder = PrivateFolder::new()?;
     let image = match &running.image {
         Some(path) => path.clone(),
@@ -185,7 +182,7 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
         image,
         is_image_kept: running.write,
         swap: folder.put_blank("swap", swap_bytes.next_multiple_of(4096))?,
-        parameters: parameters(running, memory_bytes, &words),
+        parameters,
         limit_s: running.limit,
     };
     let outputs = Outputs {
@@ -224,13 +221,6 @@ fn words(running: &Running) -> Result<Vec<String>, Refusal> {
             words.collect()
         }
     };
-    for word in &words {
-        if word.is_empty() || word.contains(SEPARATORS) {
-            refuse!(
-                "`{word}`: the kernel's command line takes no blanks and commas; use `--script`"
-            );
-        }
-    }
     Ok(words)
 }
 
@@ -248,27 +238,22 @@ fn volume(running: &Running) -> Result<Image, Refusal> {
 }
 
 /// The kernel's command line.
-fn parameters(running: &Running, memory_bytes: u64, words: &[String]) -> String {
-    let layout = match running.layout {
-        Layout::Demand => "demand",
-        Layout::Clustered => "clustered",
-    };
-    let choose = |is_first, first, second| if is_first { first } else { second };
-    let mut line = format!(
-        "memory={memory_bytes} layout={layout} policy={} load={} seed={} time={} programs={} \
-         log={}",
-        running.policy,
-        running.load_control,
-        running.seed,
-        choose(running.in_step, "faults", "real"),
-        choose(running.pinned, "pinned", "paged"),
-        choose(running.log_decisions.is_some(), "yes", "no"),
-    );
-    if let Some(fault) = &running.inject {
-        line.push_str(&format!(" inject={fault}"));
+fn parameters(running: &Running, memory_bytes: u64, words: &[String]) -> Parameters {
+    Parameters {
+        memory_bytes,
+        layout: match running.layout {
+            Layout::Demand => "demand",
+            Layout::Clustered => "clustered",
+        },
+        policy: running.policy.clone(),
+        load_control: running.load_control.clone(),
+        seed: running.seed,
+        is_in_step: running.in_step,
+        is_pinned: running.pinned,
+        is_logging: running.log_decisions.is_some(),
+        inject: running.inject.clone(),
+        words: words.to_vec(),
     }
-    line.push_str(&format!(" run={}", words.join(",")));
-    line
 }
 
 fn record(

@@ -14,21 +14,19 @@ mod window;
 mod writer;
 
 use std::ffi::OsString;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::process::Pid;
-use tidemark_live::sys::pidfd;
 use tidemark_recording::{Collector, Spool, Totals};
 use tidemark_report::numbers;
 use tidemark_supervisor::program::plain;
+use tidemark_supervisor::recorder::{ask_end, end_of};
 use tidemark_supervisor::signals::Signals;
 use tidemark_supervisor::speed;
-use tidemark_trace::summary::End;
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use crate::exit::{Exit, Refusal, refuse};
@@ -115,12 +113,12 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     }
     let plan = Plan::new(&arguments)?;
     let speed = match arguments.time {
-        true => speed::time(plan.program(), plan.words())?,
+        true => speed::time(plan.recorded.program(), plan.recorded.words())?,
         false => speed::calibrate(),
     };
     let spool = make_spool()?;
     let mut signals = catch_signals(&arguments.program)?;
-    let mut command = plan.command(&spool);
+    let mut command = plan.recorded.command(&spool);
     let (writing, sink) = Writing::begin(&plan.output, &header(&plan, &arguments, speed))?;
     let mut collector = Collector::new(spool, plan.settings, sink, ask_end);
     let mut progress = Progress::new(arguments.summary);
@@ -208,23 +206,6 @@ fn make_spool() -> Result<Spool, Refusal> {
             error.folder.display(),
             plain(&error.why)
         ),
-    }
-}
-
-fn ask_end(life: &OwnedFd) -> Option<End> {
-    pidfd::end_of(life).map(as_recorded)
-}
-
-fn end_of(status: ExitStatus) -> End {
-    as_recorded(pidfd::End::of_wait_status(
-        status.into_raw().cast_unsigned(),
-    ))
-}
-
-fn as_recorded(end: pidfd::End) -> End {
-    match end {
-        pidfd::End::Status(status) => End::Status(status),
-        pidfd::End::Signal(signal) => End::Signal(signal),
     }
 }
 

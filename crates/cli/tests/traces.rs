@@ -145,7 +145,7 @@ fn what_can_not_be_generated_is_refused() {
     pattern(&["zipf", "--exponent", "eleven"], &["from 0 to 10"]);
     pattern(
         &["zipf", "--pages", "1G"],
-        &["`--pages 1000000000`", "too many"],
+        &["`--pages 1000000000`", "needs 1 to"],
     );
     pattern(
         &["localities", "--pages", "5", "--overlap", "6"],

@@ -1,6 +1,6 @@
 //! Configuration: how large a memory is, and how it is run.
 
-use crate::kernels::{Pacing, Placement, SwapAhead};
+use crate::kernels::Kernel;
 
 /// The size of the memory, and the way it is run. All counts are in pages.
 #[derive(Clone, Debug)]
@@ -28,21 +28,15 @@ pub struct Config {
     pub zero_ahead_pages_max: u32,
     /// The number of pages read around a fault that belongs to no stream; 1: itself alone.
     pub default_cluster_pages: u32,
-    /// The pages read from the swap store with a page that is wanted. Without effect
-    /// [in place](Placement::InPlace).
-    pub swap_ahead: SwapAhead,
-    /// The way pages get their slots on the swap store, and whether clusters have places there.
-    pub placement: Placement,
     /// True if pages read for a detected stream are mapped at once, but for one in each window
     /// whose soft fault tells that the reader has come that far. If not, all are left unmapped.
     pub is_ahead_mapped: bool,
-    /// The way the page daemon works and waits; `None`: room is made at once, for the fault that
-    /// needs it.
-    pub pacing: Option<Pacing>,
     /// True if what is kept free and on its way to the store follows the limit when that changes.
     pub is_scaled: bool,
     /// True if decisions are kept for [`Vm::poll_decision`](crate::vm::Vm::poll_decision).
     pub is_logging: bool,
+    /// The mechanisms of a simulated kernel; a live process has none.
+    pub kernel: Kernel,
 }
 
 impl Config {
@@ -59,12 +53,10 @@ impl Config {
             ahead_pages_max: 0,
             zero_ahead_pages_max: 0,
             default_cluster_pages: 1,
-            swap_ahead: SwapAhead::Streams,
-            placement: Placement::Together,
             is_ahead_mapped: false,
-            pacing: None,
             is_scaled: false,
             is_logging: false,
+            kernel: Kernel::NONE,
         }
     }
 

@@ -1,7 +1,33 @@
 //! Kernels: the mechanisms that simulated kernels turn on. A live process uses none of them.
+//!
+//! Their settings, their state and their rules are here. Their steps, which use the tables, are in
+//! `vm/kernels`.
 
 pub mod page_daemon;
 pub mod pid_controller;
+pub(crate) mod swap_window;
+
+/// The mechanisms of a simulated kernel that are on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kernel {
+    /// The way the page daemon works and waits; `None`: room is made at once, for the fault that
+    /// needs it.
+    pub pacing: Option<Pacing>,
+    /// The way pages get their slots on the swap store, and whether clusters have places there.
+    pub placement: Placement,
+    /// The pages read from the swap store with a page that is wanted. Without effect
+    /// [in place](Placement::InPlace).
+    pub swap_ahead: SwapAhead,
+}
+
+impl Kernel {
+    /// A live process's.
+    pub const NONE: Kernel = Kernel {
+        pacing: None,
+        placement: Placement::Together,
+        swap_ahead: SwapAhead::Streams,
+    };
+}
 
 /// The way the page daemon works and waits.
 ///

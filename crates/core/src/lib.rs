@@ -34,7 +34,6 @@ pub mod vm;
 // The names that drivers use most, without their folders.
 pub use collections::{bitmap, column, queue};
 pub use event as fault;
-pub use kernels::{self as controller, self as daemon, self as placement, self as swap_ahead};
 pub use memory::{
     address_space as space, address_space as region, frame, object, page_run as run,
     reverse_map as reverse, swap_slots as backing,

@@ -1,4 +1,3 @@
 //! Read-ahead: what is remembered of readers, to read pages before anyone has touched them.
 
 pub mod streams;
-pub(crate) mod window;

@@ -16,15 +16,14 @@
 
 use crate::memory::Memory;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 pub use crate::config::Config;
 pub use crate::counters::Counters;
 use crate::decision::Decision;
 use crate::event::{Access, Event};
-use crate::id::{FrameId, PageId, SlotId, SpaceId, VirtPage};
-use crate::kernels::page_daemon::Daemon;
+use crate::id::{FrameId, SlotId, SpaceId, VirtPage};
 use crate::load::unlimited::Unlimited;
 use crate::memory::address_space::{Region, Space};
 use crate::memory::frame::{Frames, State};
@@ -36,12 +35,12 @@ use crate::paging::pins::Pins;
 use crate::paging::transfers::Transfers;
 use crate::paging::waiting::Waiting;
 use crate::readahead::streams::Streams;
-use crate::readahead::window::BySlot;
 use crate::seams::load_control::LoadControl;
 use crate::seams::machine::{Machine, Rights};
 use crate::seams::pager::Request;
 use crate::seams::policy::Policy;
 use crate::time::Time;
+use crate::vm::kernels::Mechanisms;
 use crate::vm::served::Served;
 
 pub(crate) mod check;
@@ -72,7 +71,6 @@ pub struct Vm {
     memory: Memory,
     policy: Box<dyn Policy>,
     load: Box<dyn LoadControl>,
-    daemon: Daemon,
     /// The space whose pages load control spares while others may go.
     protected: Option<SpaceId>,
     /// The spaces that load control has told to stop.
@@ -80,14 +78,10 @@ pub struct Vm {
     /// Spaces for which a page is being fetched that load control has not been told of.
     paging_in: Vec<SpaceId>,
     streams: Streams,
-    by_slot: BySlot,
     transfers: Transfers,
     waiting: Waiting,
     /// Time has passed since the policy was last asked what to trim.
     is_trim_due: bool,
-    /// Pages that the swap store has in the place of their own pagers, which are still to get
-    /// them, with whose they were.
-    owed: BTreeMap<PageId, SpaceId>,
     /// Stores that failed since one last succeeded.
     stores_failed: u32,
     is_store_full: bool,
@@ -95,6 +89,8 @@ pub struct Vm {
     pins: Pins,
     /// Nothing could be unmapped when that was last tried.
     is_halted: bool,
+    /// The state of what a simulated kernel has turned on; nothing in a live process.
+    kernel: Mechanisms,
     outbox: Outbox,
     counters: Counters,
 }
@@ -105,13 +101,8 @@ impl Vm {
         assert!(config.frames_limit <= config.frames_max);
         assert!(config.free_low <= config.free_high);
         assert!(config.cluster_pages >= 1 && config.default_cluster_pages >= 1);
-        let most = config.swap_ahead.pages_max().unwrap_or(1);
-        assert!(most.is_power_of_two() && most <= config.cluster_pages);
         assert!(config.reserve < config.frames_limit.max(1));
-        // A fault may wait for the daemon only where that is awake, and leaves it a frame.
-        let is_served = config.free_low >= config.reserve && config.free_high > config.reserve;
-        assert!(config.pacing.is_none() || is_served);
-        let by_slot = BySlot::new(config.swap_ahead, slots.free());
+        let kernel = Mechanisms::new(&config, slots.free());
         let frames = Frames::new(config.frames_max, config.frames_limit);
         let mut reverse = ReverseMap::new(config.frames_max as usize);
         if policy.walks() {
@@ -122,20 +113,18 @@ impl Vm {
             memory: Memory::new(frames, reverse, slots),
             policy,
             load: Box::new(Unlimited),
-            daemon: Daemon::default(),
             protected: None,
             suspended: Vec::new(),
             paging_in: Vec::new(),
             streams: Streams::new(),
-            by_slot,
             transfers: Transfers::new(),
             waiting: Waiting::new(),
             is_trim_due: false,
-            owed: BTreeMap::new(),
             stores_failed: 0,
             is_store_full: false,
             pins: Pins::default(),
             is_halted: false,
+            kernel,
             outbox: Outbox::new(config.is_logging),
             counters: Counters::default(),
             config,
@@ -349,9 +338,8 @@ impl Vm {
     /// The time at which [`handle_deadline`](Self::handle_deadline) wants to be called next, if
     /// ever. It may be called late.
     pub fn poll_deadline(&self) -> Option<Time> {
-        let is_kept = self.is_store_full && !self.waiting.has_stalled();
-        let due = self.daemon.due(self.now).filter(|_| !is_kept);
-        due.into_iter().chain(self.pins.due()).min()
+        let due = self.daemon_due().into_iter();
+        due.chain(self.pins.due()).min()
     }
 
     /// Learns that a deadline has come.

@@ -1,15 +1,14 @@
 //! Scenarios of the page daemon: what it does in a pass, and what it waits for.
 
-use tidemark_core::controller::GAINS;
-use tidemark_core::daemon::{Pacing, Passes};
 use tidemark_core::frame::State;
+use tidemark_core::kernels::{GAINS, Pacing, Passes};
 use tidemark_model::world::{FILE, World};
 
 fn paced() -> World {
     let mut world = World::new();
     world.frames(20).config(|config| {
         (config.free_low, config.free_high, config.reserve) = (4, 8, 2);
-        config.pacing = Some(Pacing::Passes(Passes {
+        config.kernel.pacing = Some(Pacing::Passes(Passes {
             pass_pages: 2,
             wait_laundry: 1,
             resume_laundry: 0,
@@ -142,7 +141,7 @@ fn controlled() -> World {
     world.frames(200).config(|config| {
         (config.free_low, config.free_high, config.reserve) = (36, 40, 2);
         config.laundry_max = 64;
-        config.pacing = Some(Pacing::Controlled(GAINS));
+        config.kernel.pacing = Some(Pacing::Controlled(GAINS));
     });
     world
 }

@@ -2,8 +2,7 @@
 //!
 //! `TIDEMARK_LOCKSTEP_SEEDS` sets how many seeds run.
 
-use tidemark_core::daemon::{Pacing, Passes};
-use tidemark_core::placement::Placement;
+use tidemark_core::kernels::{Pacing, Passes, Placement};
 use tidemark_core::random::SplitMix64;
 use tidemark_core::vm::Counters;
 use tidemark_model::lockstep::{run_seeds, try_run};
@@ -60,7 +59,7 @@ fn reads_return_what_was_last_written_where_clusters_have_places() {
     for weather in [Weather::Calm, Weather::Foul] {
         let run_one = |seed| {
             let mut plan = Plan::draw(&mut SplitMix64::new(seed), weather, STEPS);
-            plan.setup.config.placement = Placement::InPlace;
+            plan.setup.config.kernel.placement = Placement::InPlace;
             let counters = try_run(&plan);
             counters.unwrap_or_else(|message| panic!("SEED={seed}: {message}\n{plan}"))
         };
@@ -80,8 +79,8 @@ fn reads_return_what_was_last_written_where_pages_of_files_are_paged_twice() {
         let config = &mut plan.setup.config;
         config.reserve = config.frames_limit / 4;
         (config.free_low, config.free_high) = (config.reserve + 1, config.reserve + 3);
-        config.placement = Placement::Together;
-        config.pacing = Some(Pacing::Passes(Passes {
+        config.kernel.placement = Placement::Together;
+        config.kernel.pacing = Some(Pacing::Passes(Passes {
             pass_pages: 2,
             wait_laundry: 1,
             resume_laundry: 0,

@@ -1,7 +1,7 @@
 //! Scenarios with clusters in place: a cluster of an object has a block of the store.
 
 use tidemark_core::fault::Event;
-use tidemark_core::placement::Placement;
+use tidemark_core::kernels::Placement;
 use tidemark_core::space::Advice;
 use tidemark_model::world::{FILE, World};
 
@@ -9,7 +9,7 @@ use tidemark_model::world::{FILE, World};
 fn world(frames: u32) -> World {
     let mut world = World::new();
     world.frames(frames).config(|config| {
-        config.placement = Placement::InPlace;
+        config.kernel.placement = Placement::InPlace;
         config.cluster_pages = 4;
         config.default_cluster_pages = 2;
     });

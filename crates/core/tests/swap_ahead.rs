@@ -1,6 +1,6 @@
 //! Scenarios of Linux's swap read-ahead: what is read with a page that is wanted.
 
-use tidemark_core::swap_ahead::SwapAhead;
+use tidemark_core::kernels::SwapAhead;
 use tidemark_model::world::World;
 
 /// Pages 16 to 19 and 24 to 27, which left in turns, so that slots 0 to 7 hold 16, 24, 17, 25 and
@@ -9,7 +9,7 @@ fn stored(swap_ahead: SwapAhead) -> World {
     let mut world = World::new();
     world.frames(16).policy("fifo").config(|config| {
         config.cluster_pages = 8;
-        config.swap_ahead = swap_ahead;
+        config.kernel.swap_ahead = swap_ahead;
     });
     world
         .write_all((0..4).flat_map(|number| [16 + number, 24 + number]))
@@ -75,7 +75,7 @@ fn a_window_by_address_goes_the_way_of_the_program() {
     let mut world = World::new();
     world.frames(16).policy("fifo").config(|config| {
         config.cluster_pages = 8;
-        config.swap_ahead = SwapAhead::Addresses(4);
+        config.kernel.swap_ahead = SwapAhead::Addresses(4);
     });
     world.write_all(16..26).touch_all(100..116).run();
     world.discard(100, 16).forget_log();

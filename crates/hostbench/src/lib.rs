@@ -2,11 +2,11 @@
 //!
 //! [`plan`] holds what was asked for, [`measure`](measure()) runs the [`contender`]s in turn,
 //! `kernel_swap` and `cgroup` make the kernel's own swap one of them, `host` puts back what was
-//! changed for it, `optimal` computes what no policy could beat. [`programs`] does the same for
-//! suites of real programs. [`record`] is what comes out, [`suite`] holds claims against it,
-//! [`dated`] says where and when. [`workload`] has the measured programs, [`child`] runs one to its
-//! end within a limit of time. [`calibrate`] measures what faults and transfers take, and [`kept`]
-//! keeps it.
+//! changed for it. [`programs`] does the same for
+//! suites of real programs. [`record`] is what comes out, [`table`] shows it, [`suite`] holds
+//! claims against it, [`dated`] says where and when. [`workload`] has the measured programs,
+//! [`child`] runs one to its end within a limit of time. [`calibrate`] measures what faults and
+//! transfers take, and [`kept`] keeps it.
 
 #![forbid(unsafe_code)]
 
@@ -19,13 +19,13 @@ mod host;
 pub mod kept;
 mod kernel_swap;
 mod measure;
-mod optimal;
 mod output;
 pub mod plan;
 pub mod programs;
 pub mod record;
 mod scratch;
 pub mod suite;
+pub mod table;
 pub mod workload;
 mod zram;
 

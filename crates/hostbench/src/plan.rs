@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tidemark_lab::analysis::optimum::{REFERENCES_MAX, count_page_ins};
+
 use crate::contender::{Contender, Rival};
-use crate::optimal::optimal_page_ins;
 use crate::workload::Workload;
 use crate::workload::array::PAGE_BYTES;
 
@@ -30,6 +31,9 @@ impl Prepared {
             .collect()
     }
 }
+
+/// The default number of runs of each contender.
+pub const ROUNDS_DEFAULT: u32 = 3;
 
 /// With which read-ahead the kernel's swap takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,11 +116,14 @@ impl Plan {
         self.size_bytes * u64::from(self.procs)
     }
 
-    /// The fewest page-ins possible, if the reference string is known.
+    /// The fewest page-ins possible, if the reference string is known and not too long.
     pub fn optimal_page_ins(&self) -> Option<u64> {
         let (pages, page_count) = self.reference_string()?;
-        let frames = usize::try_from(self.memory_bytes / PAGE_BYTES).unwrap_or(usize::MAX / 4);
-        Some(optimal_page_ins(&pages, page_count, frames.max(1)))
+        if pages.len() > REFERENCES_MAX {
+            return None;
+        }
+        let frames = u32::try_from(self.memory_bytes / PAGE_BYTES).unwrap_or(u32::MAX);
+        Some(count_page_ins(&pages, page_count, frames.max(1)))
     }
 
     /// The pages of all processes in step, one page each in turn, and how many pages there are.

@@ -1,12 +1,30 @@
 //! Suites: benchmarks as data, and claims about them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use tidemark_results::{Refusal, refuse};
+use tidemark_results::dated::Machine;
+use tidemark_results::{Refusal, quantity, refuse};
 
-use crate::contender::Rival;
+use crate::contender::{Contender, Rival};
+use crate::dated;
+use crate::plan::{Plan, ROUNDS_DEFAULT, ReadAhead};
 use crate::record::BenchRecord;
+use crate::workload::Workload;
+
+/// The options beside a suite's file.
+pub struct Options {
+    /// Run only what has one of these in its name; everything if there are none.
+    pub only: Vec<String>,
+    /// The number of runs of each contender, in place of that of the cases.
+    pub rounds: Option<u32>,
+    /// The longest time that one run may take.
+    pub limit: Duration,
+    /// The folder of swap files and scratch files.
+    pub folder: PathBuf,
+}
 
 /// One benchmark of a suite.
 #[derive(Clone, Debug, Deserialize)]
@@ -72,6 +90,32 @@ pub struct Finding {
     pub holds: bool,
 }
 
+/// A case that ran.
+#[derive(Serialize)]
+pub struct CaseRecord {
+    /// Its name.
+    pub name: String,
+    /// Its claims, and what was found.
+    pub findings: Vec<Finding>,
+    /// The measurement.
+    pub bench: BenchRecord,
+}
+
+/// A dated run of a suite.
+#[derive(Serialize)]
+pub struct SuiteRecord {
+    /// The name and the version of the form.
+    pub schema: &'static str,
+    /// The moment at which it ended.
+    pub date: String,
+    /// The commit of the working folder.
+    pub commit: Option<String>,
+    /// The machine it ran on.
+    pub machine: Machine,
+    /// The cases that ran.
+    pub cases: Vec<CaseRecord>,
+}
+
 /// The cases that the `text` of a file holds and whose names `is_wanted` takes.
 pub fn read_cases(
     file: &Path,
@@ -88,6 +132,63 @@ pub fn read_cases(
         refuse!("`--suite {shown}`: no case to run");
     }
     Ok(cases)
+}
+
+impl Options {
+    /// Tells if a part of this name is to run.
+    pub fn is_wanted(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| name.contains(only))
+    }
+}
+
+impl Case {
+    /// Its plan, with these contenders of ours.
+    pub fn plan(&self, options: &Options, own: Vec<Contender>) -> Result<Plan, Refusal> {
+        let Ok(workload) = Workload::from_str(&self.workload, false) else {
+            refuse!("case `{}`: `{}` is no workload", self.name, self.workload);
+        };
+        let size = self.size.as_deref();
+        let plan = Plan {
+            workload,
+            memory_bytes: quantity::parse("--memory", &self.memory)?,
+            size_bytes: size.map_or(Ok(0), |size| quantity::parse("--size", size))?,
+            procs: self.procs,
+            laps: self.laps,
+            seed: 1,
+            rounds: options.rounds.or(self.rounds).unwrap_or(ROUNDS_DEFAULT),
+            own,
+            rivals: self.against.clone(),
+            read_ahead: ReadAhead::Best,
+            prepared: None,
+            limit: options.limit,
+            folder: options.folder.clone(),
+        };
+        plan.check()
+            .map_err(|refusal| Refusal::new(format!("case `{}`: {refusal}", self.name)))?;
+        Ok(plan)
+    }
+
+    /// The record of what was measured, and of what its claims come to.
+    pub fn record(&self, bench: BenchRecord) -> CaseRecord {
+        CaseRecord {
+            name: self.name.clone(),
+            findings: self.claims.iter().map(|one| one.check(&bench)).collect(),
+            bench,
+        }
+    }
+}
+
+impl SuiteRecord {
+    /// The record of `cases` that ran now, on this machine.
+    pub fn new(cases: Vec<CaseRecord>) -> SuiteRecord {
+        SuiteRecord {
+            schema: "tidemark.suite.v1",
+            date: dated::now(),
+            commit: dated::commit(),
+            machine: dated::machine(),
+            cases,
+        }
+    }
 }
 
 impl Claim {
@@ -122,6 +223,25 @@ impl Claim {
             Measure::PageIns => contender.page_ins as f64,
         })
     }
+}
+
+impl Finding {
+    /// Its line for people.
+    fn line(&self) -> String {
+        let verdict = if self.holds { "holds" } else { "FAILS" };
+        let ratio = self
+            .ratio
+            .map_or("not measured".to_owned(), |ratio| format!("{ratio:.3}"));
+        format!(
+            "{verdict}: {}: {ratio}, at most {:.3}\n",
+            self.claim, self.at_most
+        )
+    }
+}
+
+/// One line for each finding.
+pub fn lines(findings: &[Finding]) -> String {
+    findings.iter().map(Finding::line).collect()
 }
 
 fn one() -> u32 {

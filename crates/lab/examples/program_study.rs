@@ -67,7 +67,7 @@ fn load(path: &str) -> Result<References, Box<dyn Error>> {
     let largest = (0u32..).zip(&counts).max_by_key(|&(_, &count)| count);
     let largest = largest.map_or(0, |(process, _)| process);
     let mut reader = Reader::open(path)?;
-    let mut loading = Loading::new(reader.header(), Choice::Only(vec![largest]));
+    let mut loading = Loading::of(reader.header(), Choice::Only(vec![largest]), 1);
     while reader.next_block(&mut block)? {
         loading.take(&block);
     }

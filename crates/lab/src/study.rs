@@ -14,7 +14,9 @@ pub mod lifetimes;
 pub mod locks;
 mod opened;
 mod order;
+mod paging_costs;
 mod passing;
+pub mod points;
 mod policies;
 pub mod prediction;
 mod rehearsal;
@@ -48,10 +50,11 @@ use passing::{Passed, Passer};
 pub use chosen::{Known, Unchosen};
 pub use opened::Opened;
 pub use order::{Assumed, CurveOrder, Sizes};
+pub use paging_costs::{NamedDisk, PagingCosts};
 pub use passing::{Passing, WorkingSets};
 pub use policies::{Named, UnknownPolicy};
 pub use rehearsal::{Rehearsal, RehearsalOrder};
-pub use replay::{NamedDisk, Replay, ReplayOrder, Replayed, Unreadable, Unrunnable};
+pub use replay::{Replay, ReplayOrder, Replayed, Unreadable, Unrunnable};
 pub use trial::{METRICS, Trial, count_peak_pages, run_trials};
 
 /// The version that records are written by.
@@ -367,10 +370,7 @@ impl Reading {
             false => 0,
         };
         Reading {
-            loading: match processes {
-                0 | 1 => Loading::new(header, Choice::All),
-                _ => Loading::shared(header, Choice::All),
-            },
+            loading: Loading::of(header, Choice::All, processes as usize),
             mapper: Mapper::new(header.time, fineness),
             sampler: wanted.sampling.as_ref().map(Sampler::new),
             granularity: header.granularity,

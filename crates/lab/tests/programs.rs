@@ -21,7 +21,7 @@ use tidemark_trace::{Block, Granularity, Reader};
 fn load(name: &str) -> References {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces");
     let mut reader = Reader::open(folder.join(name)).unwrap();
-    let mut loading = Loading::new(reader.header(), Choice::All);
+    let mut loading = Loading::of(reader.header(), Choice::All, 1);
     let mut block = Block::default();
     while reader.next_block(&mut block).unwrap() {
         loading.take(&block);

@@ -6,15 +6,12 @@
 
 use std::fmt;
 
-use tidemark_core::controller::{GAINS, Gains};
-use tidemark_core::daemon::{Pacing, Passes};
 use tidemark_core::id::{FrameId, PagerId, SpaceId, VirtPage};
+use tidemark_core::kernels::{GAINS, Gains, Kernel, Pacing, Passes, Placement, SwapAhead};
 use tidemark_core::load;
 use tidemark_core::machine::Rights;
-use tidemark_core::placement::Placement;
 use tidemark_core::policy::{Knob, registry};
 use tidemark_core::space::Advice;
-use tidemark_core::swap_ahead::SwapAhead;
 use tidemark_core::vm::{Config, Counters};
 
 use crate::machine::Kind;
@@ -257,13 +254,15 @@ fn draw_config(choices: &mut dyn Choices) -> Config {
         zero_ahead_pages_max: choices.below(9) as u32,
         is_scaled: false,
         default_cluster_pages: 1 << choices.below(3),
-        swap_ahead,
         is_ahead_mapped: choices.chance(1, 2),
         is_logging: choices.chance(1, 2),
-        pacing: (is_served && choices.chance(1, 3)).then(|| draw_pacing(choices)),
-        placement: match choices.chance(1, 3) {
-            true => Placement::InPlace,
-            false => Placement::Together,
+        kernel: Kernel {
+            pacing: (is_served && choices.chance(1, 3)).then(|| draw_pacing(choices)),
+            placement: match choices.chance(1, 3) {
+                true => Placement::InPlace,
+                false => Placement::Together,
+            },
+            swap_ahead,
         },
     }
 }

@@ -2,14 +2,11 @@
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use tidemark_trace::generate::{Golden, Localities, Micromodel, Pattern, ZIPF_PAGES_MAX};
+use tidemark_trace::generate::{Golden, Localities, Micromodel, Pattern};
 
 use crate::columns::{Column, column};
 use crate::exceptions::of_argument;
 use crate::pool;
-
-/// The most localities: each takes 16 bytes while the pages are made.
-const LOCALITIES_MAX: u64 = 1 << 24;
 
 /// The first `references` pages of a pattern.
 #[pyfunction]
@@ -25,9 +22,6 @@ pub fn generate_pattern(
     localities: (u64, u64, u64, u64),
     micromodel: &str,
 ) -> PyResult<Column<u64>> {
-    if pages == 0 {
-        return Err(of_argument("pages", 0, "at least 1"));
-    }
     let pattern = match pattern {
         "sequential" => Pattern::Sequential,
         "reverse" => Pattern::Reverse,
@@ -36,7 +30,6 @@ pub fn generate_pattern(
         "random" => Pattern::Random { pages },
         "skewed" => Pattern::Skewed { pages },
         "zipf" => zipf(pages, exponent)?,
-        "phased" if phases == 0 => return Err(of_argument("phases", 0, "at least 1")),
         "phased" => Pattern::Phased { phases, pages },
         "localities" => Pattern::Localities(walk(pages, localities, micromodel)?),
         _ => {
@@ -45,6 +38,9 @@ pub fn generate_pattern(
             return Err(of_argument("pattern", format!("`{pattern}`"), needs));
         }
     };
+    if let Err(wrong) = pattern.check() {
+        return Err(of_argument(wrong.parameter, wrong.value, &wrong.needs));
+    }
     let mut numbers = Vec::new();
     let room = usize::try_from(references).map(|references| numbers.try_reserve_exact(references));
     if !matches!(room, Ok(Ok(()))) {
@@ -71,13 +67,6 @@ pub fn generate_golden(py: Python<'_>, name: &str) -> PyResult<(Column<u64>, u32
 }
 
 fn zipf(pages: u64, exponent: f64) -> PyResult<Pattern> {
-    if pages > ZIPF_PAGES_MAX {
-        return Err(of_argument(
-            "pages",
-            pages,
-            &format!("at most {ZIPF_PAGES_MAX}"),
-        ));
-    }
     let thousandths = (exponent * 1000.0).round();
     if !(0.0..=10_000.0).contains(&thousandths) {
         return Err(of_argument("exponent", exponent, "0 to 10"));
@@ -91,18 +80,6 @@ fn zipf(pages: u64, exponent: f64) -> PyResult<Pattern> {
 /// The phase-transition model: its numbers are count, deviation, overlap and holding time.
 fn walk(pages: u64, numbers: (u64, u64, u64, u64), micromodel: &str) -> PyResult<Localities> {
     let (count, pages_deviation, overlap_pages, holding_mean) = numbers;
-    for (name, value) in [("localities", count), ("holding", holding_mean)] {
-        if value == 0 {
-            return Err(of_argument(name, value, "at least 1"));
-        }
-    }
-    if count > LOCALITIES_MAX {
-        return Err(of_argument(
-            "localities",
-            count,
-            &format!("at most {LOCALITIES_MAX}"),
-        ));
-    }
     let micromodel = match micromodel {
         "random" => Micromodel::Random,
         "cyclic" => Micromodel::Cyclic,

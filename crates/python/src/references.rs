@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 use tidemark_lab::analysis::intervals::Intervals;
 use tidemark_lab::analysis::reference_string::{ReferenceString, Touch};
-use tidemark_lab::analysis::references::Name;
+use tidemark_lab::analysis::references::{Departure, Name};
 use tidemark_lab::analysis::sight::Sight;
 use tidemark_lab::analysis::{self, Choice, Loading};
-use tidemark_trace::{Block, Blocks, Error, Event, Granularity, Placed, Unpacker};
+use tidemark_trace::{Block, Blocks, Error, Granularity, Unpacker};
 
 use crate::columns::{Column, column};
 use crate::exceptions::{of_argument, of_trace};
@@ -50,6 +50,8 @@ pub struct References {
     #[pyo3(get)]
     pub duration: u64,
     pub names: Vec<Name>,
+    /// The pages that leave memory for good.
+    departures: Vec<Departure>,
     touch: Touch,
     intervals: OnceLock<Intervals>,
 }
@@ -77,6 +79,22 @@ impl References {
             column(py, names.map(|name| name.page).collect()),
         )
     }
+
+    /// The number of each page among copies of one name; and the pages that leave memory for good,
+    /// each with the number of references before.
+    fn lives(&self, py: Python<'_>) -> (Column<u32>, Column<u64>, Column<u32>) {
+        let copies = self.names.iter().map(|name| name.copy);
+        let each = self.departures.iter();
+        let before = each
+            .clone()
+            .flat_map(|one| one.pages.iter().map(|_| one.before));
+        let pages = each.flat_map(|one| one.pages.iter().copied());
+        (
+            column(py, copies.collect()),
+            column(py, before.collect()),
+            column(py, pages.collect()),
+        )
+    }
 }
 
 impl References {
@@ -92,6 +110,7 @@ impl References {
             time_unit: time_unit_name(loaded.time),
             duration,
             names: loaded.names,
+            departures: loaded.departures,
             touch,
             intervals: OnceLock::new(),
             page: column(py, loaded.pages),
@@ -113,7 +132,8 @@ impl References {
         let (pages, times) = (page.as_slice()?, time.as_slice()?);
         pool::compute(py, || {
             let string = ReferenceString::new(pages, self.page_count);
-            job(string.at(times).lasting(self.touch))
+            let string = string.at(times).lasting(self.touch);
+            job(string.departing(&self.departures))
         })
     }
 
@@ -195,19 +215,31 @@ pub fn number(
     Ok(References::new(py, loaded))
 }
 
-/// Makes what was pickled anew: its columns, the process and number of each page, the size of a
-/// page, the granularity by name and length, and the unit of time.
+/// Makes what was pickled anew: its columns, the process and number of each page, what
+/// [`lives`](References::lives) tells, the size of a page, the granularity by name and length, and
+/// the unit of time.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python keeps each")]
 pub fn restore(
     py: Python<'_>,
     page: PyReadonlyArray1<'_, u32>,
     time: Option<PyReadonlyArray1<'_, u64>>,
     names: (PyReadonlyArray1<'_, u32>, PyReadonlyArray1<'_, u64>),
+    lives: (
+        PyReadonlyArray1<'_, u32>,
+        PyReadonlyArray1<'_, u64>,
+        PyReadonlyArray1<'_, u32>,
+    ),
     page_bytes: u64,
     granularity: (String, Option<u64>),
     time_unit: &str,
 ) -> PyResult<References> {
     let (processes, numbers) = (names.0.as_slice()?, names.1.as_slice()?);
+    let (copies, before, departed) = (
+        lives.0.as_slice()?,
+        lives.1.as_slice()?,
+        lives.2.as_slice()?,
+    );
     let pages = page.as_slice()?;
     let times = match &time {
         Some(time) => time.as_slice()?,
@@ -216,15 +248,19 @@ pub fn restore(
     let count = u32::try_from(processes.len()).unwrap_or(u32::MAX);
     let is_whole = pages.iter().all(|&page| page < count)
         && processes.len() == numbers.len()
+        && copies.len() == numbers.len()
+        && before.len() == departed.len()
+        && before.is_sorted()
+        && departed.iter().all(|&page| page < count)
         && (times.is_empty() || times.len() == pages.len());
     if !is_whole {
         let needs = "columns of one length, and a name for each page";
         return Err(of_argument("state", "inconsistent", needs));
     }
-    let names = processes.iter().zip(numbers);
-    let names = names.map(|(&process, &page)| Name {
+    let names = processes.iter().zip(numbers).zip(copies);
+    let names = names.map(|((&process, &page), &copy)| Name {
         process,
-        copy: 0,
+        copy,
         page,
     });
     let loaded = analysis::References {
@@ -232,7 +268,7 @@ pub fn restore(
         times: times.to_vec(),
         page_count: count,
         names: names.collect(),
-        departures: Vec::new(),
+        departures: collect_departures(before, departed),
         alive_max: count,
         page_bytes,
         granularity: match (granularity.0.as_str(), granularity.1) {
@@ -245,6 +281,18 @@ pub fn restore(
     Ok(References::new(py, loaded))
 }
 
+/// The departures of which the columns tell.
+fn collect_departures(before: &[u64], pages: &[u32]) -> Vec<Departure> {
+    let each: Vec<(u64, u32)> = before.iter().copied().zip(pages.iter().copied()).collect();
+    let together = each.chunk_by(|one, next| one.0 == next.0);
+    together
+        .map(|some| Departure {
+            before: some[0].0,
+            pages: some.iter().map(|&(_, page)| page).collect(),
+        })
+        .collect()
+}
+
 fn load_file(py: Python<'_>, path: PathBuf, processes: Option<Vec<u32>>) -> PyResult<References> {
     let blocks = open(py, &path)?;
     check_ending(&path, &blocks)?;
@@ -255,7 +303,8 @@ fn load_file(py: Python<'_>, path: PathBuf, processes: Option<Vec<u32>>) -> PyRe
         .map(|(number, _)| number)
         .collect();
     let pool = pool::threads()?;
-    let mut loading = Loading::new(blocks.header(), choice);
+    let processes = count_chosen(&choice, blocks.index().processes());
+    let mut loading = Loading::of(blocks.header(), choice, processes);
     for stretch in chosen.chunks(STRETCH) {
         let unpacked = py.detach(|| {
             let unpacked = pool.install(|| unpack_all(&blocks, stretch))?;
@@ -277,32 +326,29 @@ fn load_columns(
     let choice = choose(processes, last.map_or(0, |last| last + 1))?;
     let page = columns.page.bind(py).readonly();
     let time = columns.time.bind(py).readonly();
+    let kinds = columns.kinds.bind(py).readonly();
     let (mut pages, mut times) = (page.as_slice()?, time.as_slice()?);
+    let mut kinds = kinds.as_slice()?;
+    let processes = count_chosen(&choice, last.map_or(0, |last| last + 1));
     let loaded = py.detach(|| {
-        let mut loading = Loading::new(&columns.header, choice);
+        let mut loading = Loading::of(&columns.header, choice, processes);
         let mut block = Block::default();
         for outline in &columns.outlines {
-            let (page, time);
+            let (page, kind, time);
             (page, pages) = pages.split_at(outline.records);
+            (kind, kinds) = kinds.split_at(outline.records);
             (time, times) = times.split_at(outline.records);
             block.clear();
             block.process = outline.process;
             block.time_start = outline.time_start;
             block.pages.extend_from_slice(page);
+            block.kinds.extend_from_slice(kind);
             let mut before = outline.time_start;
             block.gaps.extend(time.iter().map(|&time| {
                 let gap = time - std::mem::replace(&mut before, time);
                 u32::try_from(gap).expect("times are sums of gaps")
             }));
-            block
-                .events
-                .extend(outline.execs.iter().map(|&after| Placed {
-                    after,
-                    time: before,
-                    event: Event::Exec {
-                        program: String::new(),
-                    },
-                }));
+            block.events.extend_from_slice(&outline.events);
             loading.take(&block);
         }
         loading.finish()
@@ -321,6 +367,13 @@ fn choose(processes: Option<Vec<u32>>, count: u32) -> PyResult<Choice> {
             Err(of_argument("processes", process, &needs))
         }
         None => Ok(Choice::Only(processes)),
+    }
+}
+
+fn count_chosen(choice: &Choice, count: u32) -> usize {
+    match choice {
+        Choice::All => count as usize,
+        Choice::Only(chosen) => chosen.len(),
     }
 }
 

@@ -7,10 +7,11 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::prelude::*;
+use tidemark_lab::analysis::Loading;
 use tidemark_trace::container::Index;
 use tidemark_trace::{
-    Appender, Block, Blocks, Ending, Error, ErrorKind, Event, Granularity, Header, Kinds, Place,
-    Placed, Repeats, TimeUnit, Unpacker, Writer,
+    Appender, Block, Blocks, Ending, Error, ErrorKind, Granularity, Header, Kinds, Place, Placed,
+    Repeats, TimeUnit, Unpacker, Writer,
 };
 
 use crate::columns::{Column, column};
@@ -56,7 +57,7 @@ pub struct Columns {
     #[pyo3(get)]
     pub page: Column<u64>,
     #[pyo3(get)]
-    kinds: Column<u8>,
+    pub kinds: Column<u8>,
     #[pyo3(get)]
     pub time: Column<u64>,
     /// The process of each block.
@@ -77,8 +78,8 @@ pub struct Outline {
     pub process: u32,
     pub records: usize,
     pub time_start: u64,
-    /// After how many of its records the process became another program.
-    pub execs: Vec<u32>,
+    /// The events that loading heeds.
+    pub events: Vec<Placed>,
 }
 
 #[pymethods]
@@ -333,13 +334,17 @@ fn outlines(index: &Index, events: &[Located]) -> Vec<Outline> {
     let mut record = 0;
     let outlines = index.entries.iter().map(|entry| {
         let own = events.by_ref().take(entry.events as usize);
-        let execs = own.filter(|located| matches!(located.event, Event::Exec { .. }));
+        let heeded = own.filter(|located| Loading::heeds(&located.event));
         let outline = Outline {
             process: entry.process,
             records: entry.records as usize,
             time_start: entry.time_start,
-            execs: execs
-                .map(|located| (located.record - record) as u32)
+            events: heeded
+                .map(|located| Placed {
+                    after: (located.record - record) as u32,
+                    time: located.time,
+                    event: located.event.clone(),
+                })
                 .collect(),
         };
         record += u64::from(entry.records);

@@ -7,8 +7,9 @@
 //! [`folder`] the place of the socket, [`loading`] the list of libraries that programs load.
 //! [`signals`] passes on signals, with the help of a [`witness`]. [`departures`], [`peers`] and
 //! [`strangers`] know the processes that end, that connect, and that never do. [`recorded`] serves
-//! processes that are recorded, [`speed`] times a program by itself. [`host`], [`program`] and
-//! [`room`] tell what this machine and a program permit, and [`checks`] all of it.
+//! processes that are recorded, [`recorder`] starts them under Valgrind, [`speed`] times a program
+//! by itself. [`host`], [`program`] and [`room`] tell what this machine and a program permit, and
+//! [`checks`] all of it.
 //!
 //! It knows no command line. What can't be done is a [`Refusal`](tidemark_results::Refusal).
 
@@ -26,6 +27,7 @@ mod peers;
 pub mod program;
 mod record;
 pub mod recorded;
+pub mod recorder;
 pub mod room;
 pub mod signals;
 pub mod speed;

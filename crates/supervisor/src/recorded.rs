@@ -6,25 +6,38 @@
 //!
 //! What is left when the recording ends keeps its engine, without anybody to talk to.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::MemfdFlags;
+use tidemark_core::id::PAGE_BYTES;
 use tidemark_live::control::{self, Grant, Hello};
+use tidemark_live::engine::Windows;
 use tidemark_live::reference_log;
 use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
 use tidemark_log::Log;
 use tidemark_recording::Birth;
+use tidemark_recording::spool::{Spool, VARIABLE};
+use tidemark_results::{Refusal, refuse};
 
 use crate::peers;
+use crate::program::plain;
+use crate::room;
 use crate::strangers::parent_of;
 use crate::swap::wait_for_transfers;
 
 /// The time that a fresh connection may take to say hello. Engines say it at once.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
+/// The least store. It takes no memory before it is used.
+const STORE_BYTES_MIN: u64 = 1 << 30;
+/// The policy for what does not fit: nobody watches how pages are used but the recording.
+const POLICY: &str = "fifo";
 
 /// The processes that are recorded.
 pub struct Members {
@@ -66,9 +79,47 @@ pub struct Newcomer {
     pub log: Log,
 }
 
+/// The environment in which a program's engine writes a log: with room for `room_bytes`, its pages
+/// sampled in `windows`, its log in `spool`, and whom to say hello to at `socket`.
+pub fn environment(
+    room_bytes: u64,
+    windows: Windows,
+    spool: &Spool,
+    socket: PathBuf,
+) -> [(&'static str, OsString); 7] {
+    [
+        (control::CONTROL, socket.into()),
+        (control::MEMORY, room_bytes.to_string().into()),
+        (control::POLICY, POLICY.into()),
+        (control::MODE, control::MODE_THREAD.into()),
+        (control::WINDOW, windows.first_ns.to_string().into()),
+        (control::WINDOW_MOST, windows.most_ns.to_string().into()),
+        (VARIABLE, spool.path.clone().into()),
+    ]
+}
+
 impl Members {
-    /// Nobody yet. Engines will connect to `listener`.
-    pub fn new(shared: Shared, store: OwnedFd, listener: UnixListener) -> Members {
+    /// Makes what engines are given, each with room for `room_bytes`: nobody yet. Engines will
+    /// connect to `listener`.
+    pub fn open(room_bytes: u64, listener: UnixListener) -> Result<Members, Refusal> {
+        let store_bytes = room::physical_memory_bytes().max(STORE_BYTES_MIN);
+        let slots = (store_bytes / PAGE_BYTES).min(u64::from(u32::MAX)) as u32;
+        let shared = match Shared::create(slots, room_bytes / PAGE_BYTES) {
+            Ok(shared) => shared,
+            Err(error) => refuse!("shared memory can't be made: {}", plain(&error)),
+        };
+        let store = rustix::fs::memfd_create("tidemark-store", MemfdFlags::CLOEXEC)
+            // What follows the slots is never written to.
+            .and_then(|file| {
+                rustix::fs::ftruncate(&file, (u64::from(slots) + 1) * PAGE_BYTES).map(|()| file)
+            });
+        match store {
+            Ok(store) => Ok(Members::new(shared, store, listener)),
+            Err(error) => refuse!("a store in memory can't be made: {}", plain(&error.into())),
+        }
+    }
+
+    fn new(shared: Shared, store: OwnedFd, listener: UnixListener) -> Members {
         Members {
             shared,
             store,

@@ -1,7 +1,8 @@
 //! `deterministic`: what would make the core's decisions differ between two equal runs.
 //!
 //! The compiler keeps most of it out: `no_std` without dependencies has no clock, thread, file or
-//! randomly seeded table. What remains is checked here.
+//! randomly seeded table. What remains is checked here; and that what simulated kernels turn on
+//! stays apart from the sequences of live processes.
 
 use crate::finding::Finding;
 use crate::source::{blank, line_of, words};
@@ -43,6 +44,16 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
                 ));
             }
         }
+        if let Some(at) = code
+            .find("crate::kernels")
+            .filter(|_| is_plain_sequence(path))
+        {
+            findings.push(Finding::new(
+                path,
+                line_of(&code, at),
+                "a sequence of a live process asks for no kernel; `vm/kernels` has the steps",
+            ));
+        }
         if let Some(at) = text.find(":p}") {
             findings.push(Finding::new(
                 path,
@@ -63,14 +74,37 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Returns true if a file has sequences that live processes run, too.
+fn is_plain_sequence(path: &str) -> bool {
+    let rest = path.strip_prefix("crates/core/src/vm");
+    rest.is_some_and(|rest| !rest.starts_with("/kernels"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn findings(text: &str) -> usize {
+        findings_in("queue.rs", text)
+    }
+
+    fn findings_in(path: &str, text: &str) -> usize {
         let mut tree = Tree::default();
-        tree.add("crates/core/src/queue.rs", text);
+        tree.add(&format!("crates/core/src/{path}"), text);
         check(&tree).len()
+    }
+
+    #[test]
+    fn sequences_ask_for_no_kernel_but_those_of_kernels() {
+        let text = "use crate::kernels::Placement;";
+        assert_eq!(findings_in("vm.rs", text), 1);
+        assert_eq!(findings_in("vm/reclaim.rs", text), 1);
+        assert_eq!(findings_in("vm/kernels.rs", text), 0);
+        assert_eq!(findings_in("vm/kernels/pacing.rs", text), 0);
+        assert_eq!(
+            findings_in("vm/reclaim.rs", "use crate::vm::kernels::Mechanisms;"),
+            0
+        );
     }
 
     #[test]

@@ -40,7 +40,10 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "results",
         ],
     ),
-    ("hostbench", &["core", "supervisor", "live", "results"]),
+    (
+        "hostbench",
+        &["core", "lab", "supervisor", "live", "results"],
+    ),
     (
         "experiment",
         &["core", "trace", "lab", "supervisor", "hostbench", "results"],

@@ -14,6 +14,8 @@ pub use localities::{Localities, Micromodel};
 pub use tidemark_core::random::SplitMix64;
 pub use zipf::PAGES_MAX as ZIPF_PAGES_MAX;
 
+use std::fmt;
+
 use crate::model::{Granularity, Header, TimeUnit};
 
 /// The order in which pages follow each other. Pages are numbered from 0.
@@ -63,6 +65,21 @@ pub enum Pattern {
     Localities(Localities),
 }
 
+/// A number of a pattern that is out of its bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutOfBounds {
+    /// The name of the parameter.
+    pub parameter: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// The values that there may be.
+    pub needs: String,
+}
+
+/// The most of each number of the phase-transition model, so that every locality has a place, and
+/// all fit into memory.
+const LOCALITIES_MAX: u64 = 1 << 24;
+
 /// The header of a generated trace.
 pub fn header(name: &str, seed: u64) -> Header {
     Header {
@@ -78,7 +95,58 @@ pub fn header(name: &str, seed: u64) -> Header {
     }
 }
 
+impl fmt::Display for Pattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::Sequential => formatter.write_str("sequential"),
+            Pattern::Reverse => formatter.write_str("reverse"),
+            Pattern::Loop { pages } => write!(formatter, "loop over {pages} pages"),
+            Pattern::Sweep { pages } => write!(formatter, "sweep over {pages} pages"),
+            Pattern::Random { pages } => write!(formatter, "random over {pages} pages"),
+            Pattern::Zipf {
+                pages,
+                exponent_thousandths,
+            } => {
+                let exponent = f64::from(*exponent_thousandths) / 1000.0;
+                write!(formatter, "zipf over {pages} pages, exponent {exponent}")
+            }
+            Pattern::Skewed { pages } => write!(formatter, "skewed over {pages} pages"),
+            Pattern::Phased { phases, pages } => {
+                write!(formatter, "{phases} phases of {pages} pages")
+            }
+            Pattern::Localities(of) => write!(
+                formatter,
+                "{} localities of {}±{} pages held {} references",
+                of.count, of.pages_mean, of.pages_deviation, of.holding_mean
+            ),
+        }
+    }
+}
+
 impl Pattern {
+    /// Checks that every number is within its bounds.
+    pub fn check(&self) -> Result<(), OutOfBounds> {
+        match *self {
+            Pattern::Sequential | Pattern::Reverse => Ok(()),
+            Pattern::Loop { pages }
+            | Pattern::Sweep { pages }
+            | Pattern::Random { pages }
+            | Pattern::Skewed { pages } => check("pages", pages, 1, u64::MAX),
+            Pattern::Zipf { pages, .. } => check("pages", pages, 1, ZIPF_PAGES_MAX),
+            Pattern::Phased { phases, pages } => {
+                check("pages", pages, 1, u64::MAX)?;
+                check("phases", phases, 1, u64::MAX / pages)
+            }
+            Pattern::Localities(ref of) => {
+                check("localities", of.count, 1, LOCALITIES_MAX)?;
+                check("pages", of.pages_mean, 1, LOCALITIES_MAX)?;
+                check("holding", of.holding_mean, 1, LOCALITIES_MAX)?;
+                check("deviation", of.pages_deviation, 0, of.pages_mean)?;
+                check("overlap", of.overlap_pages, 0, of.pages_mean)
+            }
+        }
+    }
+
     /// The first `references` pages of the pattern with this seed.
     ///
     /// - Needs: every number of the pattern is within its bounds.
@@ -111,6 +179,22 @@ impl Pattern {
     }
 }
 
+fn check(parameter: &'static str, value: u64, least: u64, most: u64) -> Result<(), OutOfBounds> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    let needs = match (least, most) {
+        (least, u64::MAX) => format!("at least {least}"),
+        (0, most) => format!("at most {most}"),
+        (least, most) => format!("{least} to {most}"),
+    };
+    Err(OutOfBounds {
+        parameter,
+        value,
+        needs,
+    })
+}
+
 /// The page at place `at` of a sweep forward and backward.
 fn swept(at: u64, pages: u64) -> u64 {
     let place = at % pages;
@@ -135,6 +219,31 @@ mod tests {
         assert_eq!(first(Pattern::Loop { pages: 3 }, 7), [0, 1, 2, 0, 1, 2, 0]);
         let sweep = Pattern::Sweep { pages: 3 };
         assert_eq!(first(sweep, 8), [0, 1, 2, 2, 1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn numbers_out_of_their_bounds_are_named() {
+        let wrong = |pattern: Pattern| pattern.check().unwrap_err();
+        let found = wrong(Pattern::Loop { pages: 0 });
+        assert_eq!(
+            (found.parameter, found.needs.as_str()),
+            ("pages", "at least 1")
+        );
+        let found = wrong(Pattern::Phased {
+            phases: u64::MAX,
+            pages: 2,
+        });
+        assert_eq!((found.parameter, found.value), ("phases", u64::MAX));
+        let found = wrong(Pattern::Localities(Localities {
+            overlap_pages: 31,
+            pages_mean: 30,
+            ..Localities::default()
+        }));
+        assert_eq!(
+            (found.parameter, found.needs.as_str()),
+            ("overlap", "at most 30")
+        );
+        assert_eq!(Pattern::Localities(Localities::default()).check(), Ok(()));
     }
 
     #[test]

@@ -28,6 +28,31 @@ impl Name {
         })
     }
 
+    /// The name that `text` spells, if a new file may have it; `\xNN` stands for any byte.
+    pub fn spelled(text: &str) -> Option<Name> {
+        let mut bytes = [0; NAME_BYTES_MAX];
+        let mut length = 0;
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let byte = match rest.strip_prefix("\\x") {
+                Some(digits) => {
+                    let byte = digits.get(..2)?;
+                    let is_digits = byte.bytes().all(|digit| digit.is_ascii_hexdigit());
+                    rest = &digits[2..];
+                    u8::from_str_radix(byte, 16).ok().filter(|_| is_digits)?
+                }
+                None => {
+                    let byte = first.is_ascii().then_some(first as u8)?;
+                    rest = &rest[1..];
+                    byte
+                }
+            };
+            *bytes.get_mut(length)? = byte;
+            length += 1;
+        }
+        Name::new(&bytes[..length])
+    }
+
     /// The name in a record. What follows a zero counts for nothing, nor do spaces at the end,
     /// with which some cards pad.
     pub(crate) fn from_record(field: &[u8; NAME_BYTES_MAX]) -> Name {

@@ -95,6 +95,22 @@ impl Timestamp {
 }
 
 impl Civil {
+    /// The numbers of a date like `2026-11-25` or `2026-11-25T22:05:59`, which may be none of the
+    /// calendar.
+    pub fn parse(text: &str) -> Option<Civil> {
+        let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00:00"));
+        let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+        let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+        Some(Civil {
+            year,
+            month: month as u8,
+            day: day as u8,
+            hour: hour as u8,
+            minute: minute as u8,
+            second: second as u8,
+        })
+    }
+
     /// The weekday from Monday = 0, if there is such a date.
     fn weekday(&self) -> Option<u8> {
         let is_time = self.hour < 24 && self.minute < 60 && self.second < 60;
@@ -125,6 +141,18 @@ impl Civil {
             _ => 31,
         }
     }
+}
+
+/// Three numbers of these widths with a separator between.
+fn numbers(text: &str, separator: char, widths: [usize; 3]) -> Option<[u16; 3]> {
+    let mut parts = text.split(separator);
+    let mut found = [0; 3];
+    for (number, width) in found.iter_mut().zip(widths) {
+        let part = parts.next()?;
+        let is_good = part.len() == width && part.bytes().all(|digit| digit.is_ascii_digit());
+        *number = part.parse().ok().filter(|_| is_good)?;
+    }
+    parts.next().is_none().then_some(found)
 }
 
 #[cfg(test)]

@@ -1,22 +1,20 @@
 //! `tidemark bench`: our workloads side by side with what the kernel offers.
 //!
-//! [`tidemark_hostbench`] measures; [`render`] shows what came out. A [`suite`] runs many
-//! benchmarks and checks claims about them, or [`programs`] in shares of their own memory, of which
-//! [`ratios`] makes tables.
+//! [`tidemark_hostbench`] measures, and makes tables of what came out. A [`suite`] runs many
+//! benchmarks and checks claims about them, or programs in shares of their own memory.
 
-mod programs;
-mod ratios;
-mod render;
 mod suite;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidemark_hostbench::contender::{Contender, Rival};
-use tidemark_hostbench::measure;
-use tidemark_hostbench::plan::{Plan, ReadAhead};
+use tidemark_hostbench::plan::{Plan, ROUNDS_DEFAULT, ReadAhead};
+use tidemark_hostbench::programs::file;
 use tidemark_hostbench::record::BenchRecord;
+use tidemark_hostbench::suite::Options;
 use tidemark_hostbench::workload::Workload;
+use tidemark_hostbench::{measure, table};
 use tidemark_lab::names::find_live_policy;
 use tidemark_results::quantity;
 use tidemark_supervisor::interrupt::Interrupt;
@@ -113,9 +111,6 @@ pub struct Arguments {
     record: Option<PathBuf>,
 }
 
-/// The default number of runs of each contender.
-const ROUNDS_DEFAULT: u32 = 3;
-
 impl Files for Arguments {
     fn reads(&self) -> Vec<PathBuf> {
         self.suite.iter().cloned().collect()
@@ -126,27 +121,29 @@ impl Files for Arguments {
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let folder = plain_folder(&arguments.folder)?;
     let interrupt = Interrupt::catch()?;
-    if let Some(file) = &arguments.suite {
-        let options = suite::Options {
+    if let Some(path) = &arguments.suite {
+        let options = Options {
             only: arguments.only.clone(),
             rounds: arguments.rounds,
             limit: Duration::from_secs(arguments.limit),
             folder,
+        };
+        let forms = suite::Forms {
             record: arguments.record.clone(),
             is_json: arguments.json,
         };
-        let text = suite::read(file)?;
-        if !programs::is_one(&text) {
+        let text = suite::read(path)?;
+        if !file::is_one(&text) {
             refuse_options_of_programs(&arguments)?;
-            return suite::run(file, &text, &options, &interrupt);
+            return suite::run(path, &text, &options, &forms, &interrupt);
         }
-        let choice = programs::Choice {
+        let choice = file::Choice {
             shares: arguments.shares.clone(),
             contenders: arguments.contenders.clone(),
             run_options: arguments.run_options.clone(),
             is_warm: arguments.warm,
         };
-        return programs::run(file, &text, &options, &choice, &interrupt);
+        return suite::run_programs(path, &text, (&options, &choice), &forms, &interrupt);
     }
     let plan = plan_of(&arguments, folder)?;
     plan.check()?;
@@ -154,7 +151,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     output::print(&if arguments.json {
         json(&record)
     } else {
-        render::text(&record, output::terminal_width())
+        table::text(&record, output::terminal_width())
     });
     verdict(&record)
 }
@@ -203,13 +200,13 @@ fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
         .as_deref()
         .expect("required unless there is a suite");
     let size = match (&arguments.size, workload) {
-        (Some(size), _) => parse_size("--size", size)?,
+        (Some(size), _) => quantity::parse("--size", size)?,
         (None, Workload::Build) => 0,
         (None, _) => refuse!("`{}` needs `--size`", workload.name()),
     };
     Ok(Plan {
         workload,
-        memory_bytes: parse_size("--memory", memory)?,
+        memory_bytes: quantity::parse("--memory", memory)?,
         size_bytes: size,
         procs: arguments.procs,
         laps: arguments.laps,
@@ -252,10 +249,6 @@ fn own_contenders(policies: &[String], is_in_thread: bool) -> Result<Vec<Contend
         .into_iter()
         .flat_map(|mode| policies.iter().map(contender(mode)))
         .collect())
-}
-
-fn parse_size(option: &str, text: &str) -> Result<u64, Refusal> {
-    quantity::parse(option, text)
 }
 
 fn plain_folder(folder: &Path) -> Result<PathBuf, Refusal> {

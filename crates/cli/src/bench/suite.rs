@@ -1,64 +1,26 @@
-//! A suite: benchmarks as data, claims about them, and a dated record.
+//! A suite: its cases or programs, what was asked for beside them, and a dated record.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use clap::ValueEnum;
-use serde::Serialize;
-use tidemark_results::dated::Machine;
-
-use tidemark_hostbench::measure;
-use tidemark_hostbench::plan::{Plan, ReadAhead};
-use tidemark_hostbench::record::BenchRecord;
-use tidemark_hostbench::suite::{Case, Finding, read_cases};
-use tidemark_hostbench::workload::Workload;
+use tidemark_hostbench::plan::Plan;
+use tidemark_hostbench::programs::file::{self, Choice};
+use tidemark_hostbench::programs::{self, Measured, ratios};
+use tidemark_hostbench::suite::{Options, SuiteRecord, lines, read_cases};
+use tidemark_hostbench::{measure, table};
 use tidemark_supervisor::interrupt::Interrupt;
 
-use super::{ROUNDS_DEFAULT, json, own_contenders, parse_size, render, verdict};
-use crate::dated;
+use super::{json, own_contenders, verdict};
 use crate::exit::{Exit, Refusal, refuse};
-use crate::output;
 use crate::output::say;
+use crate::{dated, output};
 
-/// The options beside the file.
-pub struct Options {
-    /// Run only what has one of these in its name; everything if there are none.
-    pub only: Vec<String>,
-    /// The number of runs of each contender, in place of that of the cases.
-    pub rounds: Option<u32>,
-    /// The longest time that one run may take.
-    pub limit: Duration,
-    /// The folder of swap files and scratch files.
-    pub folder: PathBuf,
+/// The forms in which results are given out.
+pub struct Forms {
     /// The folder for the dated record.
     pub record: Option<PathBuf>,
     /// True if JSON is printed.
     pub is_json: bool,
-}
-
-#[derive(Serialize)]
-struct CaseRecord {
-    name: String,
-    findings: Vec<Finding>,
-    bench: BenchRecord,
-}
-
-/// A dated run of a suite.
-#[derive(Serialize)]
-struct SuiteRecord {
-    schema: &'static str,
-    date: String,
-    commit: Option<String>,
-    machine: Machine,
-    cases: Vec<CaseRecord>,
-}
-
-impl Options {
-    /// Tells if a part of this name is to run.
-    pub fn is_wanted(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|only| name.contains(only))
-    }
 }
 
 /// The text of a suite's file.
@@ -74,12 +36,13 @@ pub fn run(
     file: &Path,
     text: &str,
     options: &Options,
+    forms: &Forms,
     interrupt: &Interrupt,
 ) -> Result<Exit, Refusal> {
     let cases = read_cases(file, text, |name| options.is_wanted(name))?;
     let plans = cases
         .iter()
-        .map(|case| plan_of(case, options))
+        .map(|case| case.plan(options, own_contenders(&case.policy, case.in_thread)?))
         .collect::<Result<Vec<Plan>, Refusal>>()?;
     let mut records = Vec::new();
     let mut is_fine = true;
@@ -87,86 +50,69 @@ pub fn run(
         say!("{}", case.name);
         let bench = measure(plan, interrupt.flag())?;
         is_fine &= matches!(verdict(&bench), Ok(Exit::Fine));
-        let findings: Vec<Finding> = case
-            .claims
-            .iter()
-            .map(|claim| claim.check(&bench))
-            .collect();
-        is_fine &= findings.iter().all(|finding| finding.holds);
-        if !options.is_json {
-            output::print(&format!(
-                "{}: {}{}\n",
-                case.name,
-                render::text(&bench, output::terminal_width()),
-                told(&findings)
-            ));
+        let record = case.record(bench);
+        is_fine &= record.findings.iter().all(|finding| finding.holds);
+        if !forms.is_json {
+            let shown = table::text(&record.bench, output::terminal_width());
+            let found = lines(&record.findings);
+            output::print(&format!("{}: {shown}{found}\n", case.name));
         }
-        records.push(CaseRecord {
-            name: case.name.clone(),
-            findings,
-            bench,
-        });
+        records.push(record);
     }
-    let record = SuiteRecord {
-        schema: "tidemark.suite.v1",
-        date: dated::now(),
-        commit: dated::commit(),
-        machine: dated::machine(),
-        cases: records,
-    };
-    if options.is_json {
+    let record = SuiteRecord::new(records);
+    if forms.is_json {
         output::print(&json(&record));
     }
-    if let Some(folder) = &options.record {
+    if let Some(folder) = &forms.record {
         dated::write(folder, &record.date, "", &json(&record))?;
     }
     Ok(if is_fine { Exit::Fine } else { Exit::Found })
 }
 
-fn plan_of(case: &Case, options: &Options) -> Result<Plan, Refusal> {
-    let Ok(workload) = Workload::from_str(&case.workload, false) else {
-        refuse!("case `{}`: `{}` is no workload", case.name, case.workload);
-    };
-    let plan = Plan {
-        workload,
-        memory_bytes: parse_size("--memory", &case.memory)?,
-        size_bytes: case
-            .size
-            .as_deref()
-            .map_or(Ok(0), |size| parse_size("--size", size))?,
-        procs: case.procs,
-        laps: case.laps,
-        seed: 1,
-        rounds: options.rounds.or(case.rounds).unwrap_or(ROUNDS_DEFAULT),
-        own: own_contenders(&case.policy, case.in_thread)?,
-        rivals: case.against.clone(),
-        read_ahead: ReadAhead::Best,
-        prepared: None,
-        limit: options.limit,
-        folder: options.folder.clone(),
-    };
-    plan.check()
-        .map_err(|refusal| Refusal::new(format!("case `{}`: {refusal}", case.name)))?;
-    Ok(plan)
+/// Runs the programs of `file` one after the other.
+pub fn run_programs(
+    file: &Path,
+    text: &str,
+    (options, choice): (&Options, &Choice),
+    forms: &Forms,
+    interrupt: &Interrupt,
+) -> Result<Exit, Refusal> {
+    let plan = file::plan_of(file, text, options, choice)?;
+    let date = dated::now();
+    let measured = programs::measure(&plan, interrupt.flag())?;
+    let record = measured.record(date);
+    output::print(&if forms.is_json {
+        json(&record)
+    } else {
+        ratios::text(&measured, output::terminal_width())
+    });
+    if let Some(folder) = &forms.record {
+        dated::write(folder, &record.date, "-programs", &json(&record))?;
+    }
+    verdict_on(&measured)
 }
 
-/// One line for each finding.
-fn told(findings: &[Finding]) -> String {
-    let line = |finding: &Finding| {
-        let verdict = if finding.holds { "holds" } else { "FAILS" };
-        let ratio = finding
-            .ratio
-            .map_or("not measured".to_owned(), |ratio| format!("{ratio:.3}"));
-        format!(
-            "{verdict}: {}: {ratio}, at most {:.3}\n",
-            finding.claim, finding.at_most
-        )
-    };
-    findings.iter().map(line).collect()
+/// Tells if everything of ours came to its end with the same output.
+fn verdict_on(measured: &Measured) -> Result<Exit, Refusal> {
+    if measured.is_interrupted {
+        refuse!("interrupted; what was changed is put back");
+    }
+    if measured.programs.is_empty() {
+        refuse!("no program came to its end natively");
+    }
+    let failures = measured.own_failures();
+    if let Some(failure) = failures.first() {
+        let count = failures.len();
+        say!("tidemark bench: {count} runs of ours failed, the first so: {failure}");
+        return Ok(Exit::Found);
+    }
+    Ok(Exit::Fine)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -180,14 +126,13 @@ mod tests {
             rounds: None,
             limit: Duration::from_secs(1),
             folder: "/var/tmp".into(),
-            record: None,
-            is_json: false,
         };
         let text = read(file).expect("the file can be read");
         let wanted = |options: &Options| read_cases(file, &text, |name| options.is_wanted(name));
         let cases = wanted(&options).expect("the file is well formed");
         for case in &cases {
-            plan_of(case, &options).expect("the case is possible");
+            let own = own_contenders(&case.policy, case.in_thread).expect("the policies exist");
+            case.plan(&options, own).expect("the case is possible");
         }
         options.only = vec!["no such case".to_owned()];
         assert!(wanted(&options).is_err());

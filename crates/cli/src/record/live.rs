@@ -3,19 +3,16 @@
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rustix::fs::MemfdFlags;
 use rustix::process::Pid;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_live::control;
 use tidemark_live::engine::Windows;
-use tidemark_live::shared::Shared;
-use tidemark_recording::spool::{Spool, VARIABLE};
+use tidemark_recording::spool::Spool;
 use tidemark_recording::{Collector, Settings, Totals};
 use tidemark_report::numbers;
 use tidemark_results::quantity;
@@ -23,8 +20,9 @@ use tidemark_results::text;
 use tidemark_supervisor::folder::PrivateFolder;
 use tidemark_supervisor::loading;
 use tidemark_supervisor::program::{self, Obstacle, plain};
-use tidemark_supervisor::recorded::{Members, Tally};
-use tidemark_supervisor::{host, room, speed};
+use tidemark_supervisor::recorded::{self, Members, Tally};
+use tidemark_supervisor::recorder::{ask_end, end_of};
+use tidemark_supervisor::{host, speed};
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use super::Arguments;
@@ -44,10 +42,6 @@ const ROOM: &str = "1G";
 /// The least room a process can be recorded in.
 const ROOM_BYTES_MIN: u64 = 4 << 20;
 const ROOM_BYTES_MAX: u64 = 8 << 40;
-/// The least store. It takes no memory before it is used.
-const STORE_BYTES_MIN: u64 = 1 << 30;
-/// The policy for what does not fit: nobody watches how pages are used but the recording.
-const POLICY: &str = "fifo";
 
 /// A live recording that can begin.
 struct Plan {
@@ -71,10 +65,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     let mut signals = super::catch_signals(&arguments.program)?;
     let folder = PrivateFolder::new()?;
     let (listener, socket) = folder.listen()?;
-    let mut members = plan.open_shop(listener)?;
+    let mut members = Members::open(plan.room_bytes, listener)?;
     let mut command = plan.command(&spool, &folder, socket);
     let (writing, sink) = Writing::begin(&plan.output, &plan.header(arguments, speed))?;
-    let mut collector = Collector::new(spool, plan.settings(), sink, super::ask_end);
+    let mut collector = Collector::new(spool, plan.settings(), sink, ask_end);
     let mut progress = Progress::new(arguments.summary);
     let mut child = match command.spawn() {
         Ok(child) => child,
@@ -102,7 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
         signals.pass_on(pid);
     };
     let tally = members.tally();
-    let left = collector.finish((child.id(), super::end_of(status)));
+    let left = collector.finish((child.id(), end_of(status)));
     let totals = collector.totals();
     drop(collector);
     let written = writing.finish(&plan.output, totals.processes)?;
@@ -206,25 +200,6 @@ impl Plan {
         })
     }
 
-    /// Makes what engines are given.
-    fn open_shop(&self, listener: UnixListener) -> Result<Members, Refusal> {
-        let store_bytes = room::physical_memory_bytes().max(STORE_BYTES_MIN);
-        let slots = (store_bytes / PAGE_BYTES).min(u64::from(u32::MAX)) as u32;
-        let shared = match Shared::create(slots, self.room_bytes / PAGE_BYTES) {
-            Ok(shared) => shared,
-            Err(error) => refuse!("shared memory can't be made: {}", plain(&error)),
-        };
-        let store = rustix::fs::memfd_create("tidemark-store", MemfdFlags::CLOEXEC)
-            // What follows the slots is never written to.
-            .and_then(|file| {
-                rustix::fs::ftruncate(&file, (u64::from(slots) + 1) * PAGE_BYTES).map(|()| file)
-            });
-        match store {
-            Ok(store) => Ok(Members::new(shared, store, listener)),
-            Err(error) => refuse!("a store in memory can't be made: {}", plain(&error.into())),
-        }
-    }
-
     /// The command that runs the program with an engine in it.
     fn command(&self, spool: &Spool, folder: &PrivateFolder, socket: PathBuf) -> Command {
         let mut command = Command::new(&self.program);
@@ -233,15 +208,9 @@ impl Plan {
         command
             .arg0(&self.words[0])
             .args(&self.words[1..])
-            .env_remove(control::POOL)
-            .env("LD_PRELOAD", libraries)
-            .env(control::CONTROL, socket)
-            .env(control::MEMORY, self.room_bytes.to_string())
-            .env(control::POLICY, POLICY)
-            .env(control::MODE, control::MODE_THREAD)
-            .env(control::WINDOW, self.windows.first_ns.to_string())
-            .env(control::WINDOW_MOST, self.windows.most_ns.to_string())
-            .env(VARIABLE, &spool.path);
+            .env("LD_PRELOAD", libraries);
+        let engine = recorded::environment(self.room_bytes, self.windows, spool, socket);
+        command.env_remove(control::POOL).envs(engine);
         command
     }
 

@@ -84,8 +84,7 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, Refusal> {
 
 /// The name that `text` spells, in which `\xNN` stands for any byte.
 pub fn name_of(text: &str) -> Result<Name, Refusal> {
-    let name = spelled(text).and_then(|bytes| Name::new(&bytes));
-    name.ok_or_else(|| {
+    Name::spelled(text).ok_or_else(|| {
         Refusal::new(format!(
             "`{text}`: is no name for a file; write 1 to 12 bytes of ASCII, without slashes or a \
              space at the end, or `\\xNN` for other bytes"
@@ -113,56 +112,11 @@ pub fn moment(date: Option<&str>) -> Result<Timestamp, Refusal> {
             since.map_or(0, |since| since.as_secs()),
         ));
     };
-    let stamp = civil(text).and_then(Timestamp::new);
+    let stamp = Civil::parse(text).and_then(Timestamp::new);
     stamp.ok_or_else(|| {
         Refusal::new(format!(
             "`--date {text}`: is no date; write it like `2026-11-25` or `2026-11-25T22:05:59`"
         ))
-    })
-}
-
-/// The bytes that `text` spells, if it is ASCII with two digits behind each `\x`.
-fn spelled(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = vec![];
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        match rest.strip_prefix("\\x") {
-            Some(digits) => {
-                let byte = digits.get(..2)?;
-                let is_digits = byte.bytes().all(|digit| digit.is_ascii_hexdigit());
-                bytes.push(u8::from_str_radix(byte, 16).ok().filter(|_| is_digits)?);
-                rest = &digits[2..];
-            }
-            None => {
-                bytes.push(first.is_ascii().then_some(first as u8)?);
-                rest = &rest[1..];
-            }
-        }
-    }
-    Some(bytes)
-}
-
-/// The numbers of a date, which may be none of the calendar.
-fn civil(text: &str) -> Option<Civil> {
-    let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00:00"));
-    let numbers = |text: &str, separator, widths: [usize; 3]| {
-        let parts: Vec<&str> = text.split(separator).collect();
-        let parts: [&str; 3] = parts.try_into().ok()?;
-        let is_good = parts.iter().zip(widths).all(|(part, width)| {
-            part.len() == width && part.bytes().all(|digit| digit.is_ascii_digit())
-        });
-        let parse = |part: &str| part.parse::<u16>().ok();
-        is_good.then_some([parse(parts[0])?, parse(parts[1])?, parse(parts[2])?])
-    };
-    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
-    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
-    Some(Civil {
-        year,
-        month: month as u8,
-        day: day as u8,
-        hour: hour as u8,
-        minute: minute as u8,
-        second: second as u8,
     })
 }
 

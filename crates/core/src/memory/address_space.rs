@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::id::{ObjectId, SpaceId, VirtPage};
-use crate::readahead::window::Window;
+use crate::kernels::swap_window::Window;
 use crate::seams::load_control::Turn;
 use crate::seams::machine::Rights;
 

@@ -7,11 +7,11 @@
 use alloc::vec::Vec;
 
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
+use crate::kernels::swap_window::Window;
 use crate::memory::Memory;
 use crate::memory::address_space::{Advice, Inherit, MapError, Region};
 use crate::memory::object::{Backing, Entry};
 use crate::paging::attempt::Found;
-use crate::readahead::window::Window;
 use crate::seams::machine::Rights;
 
 /// A virtual address has at most this many page-number bits.

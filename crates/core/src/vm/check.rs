@@ -2,10 +2,9 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{FrameId, ObjectId, PageId, SlotId, Ticket};
-use crate::kernels::Placement;
+use crate::id::{FrameId, ObjectId, SlotId, Ticket};
 use crate::memory::frame::State;
-use crate::seams::pager::{Direction, Place};
+use crate::seams::pager::Direction;
 use crate::vm::Vm;
 
 impl Vm {
@@ -15,7 +14,7 @@ impl Vm {
         self.policy.check();
         self.check_page_tables();
         self.check_transfers();
-        self.check_clusters();
+        self.check_kernel();
         self.check_holders();
         self.check_slots();
         self.check_pins();
@@ -77,7 +76,6 @@ impl Vm {
             }
         }
         assert_eq!(laundry, self.transfers.laundry());
-        self.check_copies();
         for number in 0..self.memory.frames().len() {
             let frame = FrameId(number as u32);
             if matches!(
@@ -87,49 +85,6 @@ impl Vm {
                 assert!(self.memory.frames().ticket(frame) != Ticket(0));
                 assert!(moving.contains(&frame), "frame {number} waits for nothing");
             }
-        }
-    }
-
-    /// Checks that no other part has what the swap store has of external objects: not in memory,
-    /// and not with the pager, which is still to get it.
-    fn check_copies(&self) {
-        for (id, object) in self
-            .memory
-            .objects()
-            .iter()
-            .filter(|(_, one)| one.is_external())
-        {
-            for (index, entry) in object.collect(0, u64::MAX) {
-                if entry.slot().is_none() {
-                    continue;
-                }
-                let state = entry.frame().map(|frame| self.memory.frames().state(frame));
-                assert!(
-                    matches!(state, None | Some(State::Filling)),
-                    "page {index} of object {} is in memory and on the store",
-                    id.0
-                );
-            }
-        }
-    }
-
-    /// Checks that no request to the store reaches beyond a cluster, where clusters have places.
-    fn check_clusters(&self) {
-        if self.config.placement == Placement::Together {
-            return;
-        }
-        let cluster_of = |page: &PageId| (page.object, self.cluster_of(*page));
-        for transfer in self.transfers.iter() {
-            let Place::Swap { first } = transfer.request().place else {
-                continue;
-            };
-            let (pages, last) = (transfer.pages(), first.0 + transfer.request().pages - 1);
-            let is_store = transfer.request().direction == Direction::Store;
-            assert!(!is_store || self.block_of(first) == self.block_of(SlotId(last)));
-            let is_one = pages
-                .windows(2)
-                .all(|w| cluster_of(&w[0]) == cluster_of(&w[1]));
-            assert!(is_one, "{pages:?} in one request");
         }
     }
 

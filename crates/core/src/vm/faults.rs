@@ -10,7 +10,7 @@
 //! is started here.
 
 use crate::decision::Decision;
-use crate::event::{Access, Delay, Fault, Resolution, Service};
+use crate::event::{Delay, Fault, Resolution, Service};
 use crate::id::{FrameId, PageId, SpaceId, Ticket, VirtPage};
 use crate::memory::frame::State;
 use crate::memory::page_run::PageRun;
@@ -178,16 +178,15 @@ impl Vm {
         if found.entry.frame().is_none() {
             self.policy.page_missed(found.page);
         }
+        if let Some(step) = self.serve_as_kernel(machine, scene) {
+            return step;
+        }
         match (found.entry.frame(), found.entry.slot()) {
             (Some(frame), _) => match self.memory.frames().state(frame) {
-                State::Resident if region.is_window => self.serve_window(machine, scene, frame),
                 State::Resident => self.serve_resident(machine, scene, frame),
                 State::Filling => {
                     self.advance_stream(machine, scene);
                     Step::Wait(self.memory.frames().ticket(frame))
-                }
-                State::Leaving if !region.is_window && self.is_readable(frame, fault.access) => {
-                    self.serve_reading(machine, scene)
                 }
                 State::Leaving => {
                     self.memory.frames_mut().set_wanted(frame);
@@ -196,9 +195,6 @@ impl Vm {
                 State::Free | State::Retired => unreachable!("a page table names frames in use"),
             },
             (None, Some(_)) => self.start_page_in(machine, scene),
-            (None, None) if region.is_window && fault.access == Access::Overwrite => {
-                self.begin_page(machine, scene)
-            }
             (None, None) if self.memory.objects().get(found.page.object).is_external() => {
                 self.start_page_in(machine, scene)
             }
@@ -301,12 +297,8 @@ impl Vm {
     ) -> bool {
         let was_marker = self.memory.frames().is_marker(frame);
         let was_ahead = self.memory.frames_mut().take_ahead(frame);
-        let object = self.memory.objects().get(scene.found.page.object);
-        if self.reads_as_linux(object.is_external()) {
-            if was_ahead {
-                self.note_swap_hit(&scene);
-            }
-        } else if was_marker || was_ahead {
+        let is_followed = !self.note_swap_hit(&scene, was_ahead);
+        if is_followed && (was_marker || was_ahead) {
             // Read-ahead may make room: not with the page that is being served, and not by looking
             // for its use before there was any.
             self.memory.frames_mut().wire(frame);

@@ -445,9 +445,7 @@ impl Vm {
                         above,
                         target,
                     );
-                    if let Some(slot) = entry.slot() {
-                        self.by_slot.note(slot, page);
-                    }
+                    self.note_slot(page, entry.slot());
                 }
                 None => self.remove_page(
                     machine,

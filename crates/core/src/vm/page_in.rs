@@ -1,9 +1,8 @@
 //! Fetching: which pages are read with one that is wanted, and in front of a reader.
 //!
 //! What a detected walk is about to come to is read in front of it
-//! ([`cluster`](crate::readahead::streams) follows walks). What goes with a page that belongs to
-//! none is for [`placement`](crate::vm::kernels::in_place) to say, and for Linux
-//! [`swap_ahead`](crate::vm::kernels::swap_readahead).
+//! ([`streams`](crate::readahead::streams) follows walks). With a page that belongs to none goes
+//! what is beside it.
 //!
 //! # Invariants
 //! 1. The pages of one request are beside each other with their pager, and none was in memory.
@@ -16,7 +15,6 @@ use alloc::vec::Vec;
 
 use crate::decision::Decision;
 use crate::id::{ObjectId, PageId, Ticket};
-use crate::kernels::{Placement, SwapAhead};
 use crate::memory::address_space::Advice;
 use crate::memory::frame::State;
 use crate::memory::page_run::PageRun;
@@ -48,13 +46,10 @@ impl Vm {
         let PageId { object, index } = scene.found.page;
         let advice = scene.region.advice;
         let cluster = self.config.cluster_pages;
-        if self.reads_as_linux(self.memory.objects().get(object).is_external()) {
-            return self.start_swap_in(machine, &scene);
+        if let Some(step) = self.read_as_kernel(machine, &scene) {
+            return step;
         }
-        let stream = match self.config.placement {
-            Placement::Together => self.follow(scene.found.page, advice, cluster),
-            Placement::InPlace => None,
-        };
+        let stream = self.follow(scene.found.page, advice, cluster);
         let window = stream.map_or(1, |number| self.streams.get(number).window);
         let is_following = window > 1;
         let group = if is_following {
@@ -74,14 +69,6 @@ impl Vm {
             self.read_ahead(machine, &scene, number);
         }
         Step::Wait(ticket)
-    }
-
-    /// Returns true if what is read with a page is for
-    /// [`swap_ahead`](crate::vm::kernels::swap_readahead) to say.
-    pub(crate) fn reads_as_linux(&self, is_external: bool) -> bool {
-        self.config.swap_ahead != SwapAhead::Streams
-            && self.config.placement == Placement::Together
-            && !is_external
     }
 
     /// A reader has come to a page that was read ahead for it: notes how far it is, and keeps the
@@ -196,13 +183,7 @@ impl Vm {
 
     /// Measures the number of pages from `index` on, itself included, that one request can bring:
     /// all with the pager, none in memory, and next to each other there too.
-    pub(crate) fn measure_stored(
-        &self,
-        scene: &Scene,
-        index: u64,
-        want: u32,
-        heading: Heading,
-    ) -> Group {
+    fn measure_stored(&self, scene: &Scene, index: u64, want: u32, heading: Heading) -> Group {
         let (low, high) = scene.reach();
         let object = self.memory.objects().get(scene.found.page.object);
         let slot = object.entry(index).slot();
@@ -235,7 +216,7 @@ impl Vm {
 
     /// Starts reading `run`, shortened to the frames there are. One that contains `wanted` keeps it
     /// and may take the last frame; one read ahead may not.
-    fn start_fetch(
+    pub(crate) fn start_fetch(
         &mut self,
         machine: &mut dyn Machine,
         scene: &Scene,
@@ -293,30 +274,26 @@ impl Vm {
     }
 
     /// The pages that are read along with one that belongs to no stream, itself included: its
-    /// neighbours in an aligned block, or of its cluster those that advice asks for. All are with
-    /// the pager side by side, and none is in memory.
-    pub(crate) fn measure_around(&self, scene: &Scene, advice: Advice) -> Group {
+    /// neighbours in an aligned block. All are with the pager side by side, and none is in memory.
+    fn measure_around(&self, scene: &Scene, advice: Advice) -> Group {
         let index = scene.found.page.index;
         let few = self
             .config
             .default_cluster_pages
             .min(self.config.cluster_pages);
-        let (before, from) = match (self.config.placement, advice) {
-            (_, Advice::Random) => (0, 1),
-            (Placement::Together, _) => {
-                let before = (index % u64::from(few)) as u32;
-                (before, few - before)
+        let before = (index % u64::from(few)) as u32;
+        match advice {
+            Advice::Random => self.measure_both_ways(scene, 0, 1),
+            Advice::Normal | Advice::Sequential | Advice::Reverse => {
+                self.measure_both_ways(scene, before, few - before)
             }
-            (Placement::InPlace, _) => {
-                let (start, end) = self.cluster_of(scene.found.page);
-                let (before, from) = ((index - start) as u32, (end - index) as u32);
-                match advice {
-                    Advice::Reverse => (before, 1),
-                    Advice::Sequential => (0, from),
-                    Advice::Normal | Advice::Random => (0, from.min(few)),
-                }
-            }
-        };
+        }
+    }
+
+    /// The pages that one request can bring: up to `before` before the wanted one, and up to
+    /// `from` from it on.
+    pub(crate) fn measure_both_ways(&self, scene: &Scene, before: u32, from: u32) -> Group {
+        let index = scene.found.page.index;
         let up = self.measure_stored(scene, index, from, Heading::Forward);
         let down = self.measure_stored(scene, index, before + 1, Heading::Backward);
         Group {

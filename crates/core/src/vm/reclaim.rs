@@ -15,9 +15,8 @@ use crate::paging::attempt::Need;
 use alloc::vec::Vec;
 
 use crate::decision::Decision;
-use crate::event::{Access, Event, Failure};
+use crate::event::{Event, Failure};
 use crate::id::{FrameId, PageId, SlotId, Ticket};
-use crate::kernels::Placement;
 use crate::memory::frame::State;
 use crate::memory::object::Backing;
 use crate::memory::page_run::PageRun;
@@ -46,8 +45,8 @@ impl Vm {
         }
         // With a full store, room can be made only of what need not be written: at once, for who
         // waits would else be told that there is none.
-        if let Some(pacing) = self.config.pacing.filter(|_| !self.is_store_full) {
-            return self.pace(machine, pacing);
+        if !self.is_store_full && self.pace(machine) {
+            return;
         }
         // Frames beyond the limit leave too: the first to be freed are retired.
         let over = self
@@ -157,11 +156,7 @@ impl Vm {
                     self.release_frame(machine, frame);
                 }
                 State::Filling => transit = Some(self.memory.frames().ticket(frame)),
-                // It may be mapped for reading, if it was to stay.
-                State::Leaving if self.is_readable(frame, Access::Read) => {
-                    self.leave_everywhere(machine, frame);
-                }
-                State::Leaving => {}
+                State::Leaving => self.end_reading(machine, frame),
                 State::Free | State::Retired => unreachable!("a page table names frames in use"),
             }
         }
@@ -179,14 +174,6 @@ impl Vm {
         self.pins.remove(frame);
         if self.memory.release(frame) {
             machine.retire(frame);
-        }
-    }
-
-    fn leave_everywhere(&mut self, machine: &mut dyn Machine, frame: FrameId) {
-        let places: Vec<_> = self.memory.reverse().iter(frame).collect();
-        self.memory.unmap_all(frame);
-        for (space, at) in places {
-            machine.leave(space, at, frame);
         }
     }
 
@@ -328,9 +315,9 @@ impl Vm {
                 Backing::External(pager) => external.push((pager, page, frame)),
             }
         }
-        let refused = match self.config.placement {
-            Placement::Together => self.launder_together(&internal),
-            Placement::InPlace => self.launder_in_place(&internal),
+        let refused = match self.launder_in_place(&internal) {
+            Some(refused) => refused,
+            None => self.launder_together(&internal),
         };
         self.keep_refused(&refused);
         let external = self.double_page(external);

@@ -225,6 +225,7 @@ impl Vm {
     /// will reach, in a group nobody waits for.
     fn marker_of(&self, transfer: &Transfer) -> Option<u64> {
         let run = transfer.run();
+        // The object may be gone by now.
         let is_external = matches!(transfer.request().place, Place::External { .. });
         if transfer.wanted().is_some() || self.reads_as_linux(is_external) {
             return None;
@@ -302,9 +303,7 @@ impl Vm {
             }
             self.memory.frames_mut().set_dirty(frame, false);
             self.memory.put_slot(page, slot);
-            slot.into_iter()
-                .for_each(|slot| self.by_slot.note(slot, page));
-            let is_owed = slot.is_some() && self.memory.objects().get(page.object).is_external();
+            self.note_slot(page, slot);
             if self.memory.frames().is_wanted(frame) {
                 self.counters.reactivations += 1;
                 self.reclaim_copy(page, frame);
@@ -312,9 +311,7 @@ impl Vm {
             } else if let Some(back) = self.memory.frames().cleaned_as(frame) {
                 self.put_back(frame, back);
             } else {
-                if is_owed {
-                    self.defer_writeback(page, self.memory.frames().owner(frame));
-                }
+                self.defer_writeback(page, frame);
                 self.memory.clear_frame(page);
                 self.release_frame(machine, frame);
             }

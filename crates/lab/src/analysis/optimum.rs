@@ -77,6 +77,21 @@ pub fn count_misses(next_uses: &[u32], frames: u32) -> u64 {
     misses
 }
 
+/// The page-ins of the optimum in a memory of `frames` frames: what misses beside the first
+/// references, which are zero fills.
+///
+/// # Panics
+/// If `frames` is 0, there are more than 2^30 references, or a page's number is not below
+/// `page_count`.
+pub fn count_page_ins(pages: &[u32], page_count: u32, frames: u32) -> u64 {
+    let misses = count_misses(&collect_next_uses(pages, page_count), frames);
+    let mut is_touched = vec![false; page_count as usize];
+    pages
+        .iter()
+        .for_each(|&page| is_touched[page as usize] = true);
+    misses - is_touched.iter().filter(|&&is_touched| is_touched).count() as u64
+}
+
 /// The depths at which the optimum's stack finds each of `pages`, which are numbered below
 /// `page_count`.
 ///
@@ -362,6 +377,15 @@ mod tests {
             });
             (pages.collect(), page_count)
         })
+    }
+
+    #[test]
+    fn first_references_are_no_page_ins() {
+        // Belady's own example: seven and six faults in the literature, five of them first touches.
+        let pages = [1, 2, 3, 4, 1, 2, 5, 1, 2, 3, 4, 5];
+        assert_eq!(count_page_ins(&pages, 6, 3), 2);
+        assert_eq!(count_page_ins(&pages, 6, 4), 1);
+        assert_eq!(count_page_ins(&pages, 6, 5), 0);
     }
 
     fn words(pages: &[u32]) -> Vec<u64> {

@@ -159,8 +159,22 @@ pub struct Loading {
 }
 
 impl Loading {
+    /// Starts with a trace's header, to load so many of its processes. What several have in common
+    /// is one page.
+    pub fn of(header: &Header, choice: Choice, processes: usize) -> Loading {
+        match processes {
+            0 | 1 => Loading::new(header, choice),
+            _ => Loading::shared(header, choice),
+        }
+    }
+
+    /// Returns true if an event may change what is loaded.
+    pub fn heeds(event: &Event) -> bool {
+        event.ends_program() || is_of_memory(event)
+    }
+
     /// Starts with a trace's header. What processes have in common is one page.
-    pub fn shared(header: &Header, choice: Choice) -> Loading {
+    pub(crate) fn shared(header: &Header, choice: Choice) -> Loading {
         Loading {
             sharing: Some(Sharing::new(header.page_bytes)),
             ..Loading::new(header, choice)
@@ -168,7 +182,7 @@ impl Loading {
     }
 
     /// Starts with a trace's header. Each process's pages are its own.
-    pub fn new(header: &Header, choice: Choice) -> Loading {
+    pub(crate) fn new(header: &Header, choice: Choice) -> Loading {
         Loading {
             references: References {
                 pages: Vec::new(),

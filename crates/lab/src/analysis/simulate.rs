@@ -18,6 +18,8 @@ pub use tidemark_model::sampled::MachineKind;
 
 use super::ahead::{AHEAD, bring_pages_near, is_far};
 use super::optimum;
+use super::queues::{count_clock_misses, count_fifo_misses};
+use super::reference_string::ReferenceString;
 use super::references::{Departure as Departed, Name, References};
 
 /// The simulation to be made.
@@ -76,6 +78,37 @@ pub fn simulate_all<'a>(
     jobs.par_iter()
         .map(|job| simulate_departing(job, &references.pages, &ids, &references.departures))
         .collect()
+}
+
+/// The misses of the policy of `job` in each number of `frames`, side by side; `names` are those of
+/// the pages.
+///
+/// # Errors
+/// If the policy or a knob is not known, or a knob's value is out of its range.
+pub fn count_misses<'a>(
+    job: &Job<'a>,
+    string: ReferenceString<'_>,
+    names: &[Name],
+    frames: &[u32],
+) -> Result<Vec<u64>, BuildError<'a>> {
+    let (pages, departures) = (string.pages(), string.departures());
+    // The two that all are compared with have loops of their own, for many sizes at once.
+    if job.knobs.is_empty() && job.eyes == MachineKind::Bits && departures.is_empty() {
+        match job.policy {
+            "fifo" => return Ok(count_fifo_misses(pages, string.page_count(), frames)),
+            "clock" => return Ok(count_clock_misses(pages, string.page_count(), frames)),
+            _ => {}
+        }
+    }
+    let ids = collect_page_ids(names);
+    let of_frames = |&frames: &u32| Job {
+        frames,
+        ..job.clone()
+    };
+    let costs = frames
+        .par_iter()
+        .map(|frames| simulate_departing(&of_frames(frames), pages, &ids, departures));
+    costs.map(|cost| Ok(cost?.misses)).collect()
 }
 
 /// Runs `job` over `pages`. `ids` says how the policy knows each page.

@@ -7,6 +7,10 @@ use tidemark_trace::Granularity;
 
 use super::order::{Assumed, CurveOrder, Sizes};
 use super::passing::Measured;
+use super::points::{
+    PointOf, best_points, fitting_points, lru_depths, optimum_depths, pff_points, spread,
+    stack_points, window_points,
+};
 use super::policies::Named;
 use super::time::usual_windows;
 use super::{Progress, Study, VERSION};
@@ -14,12 +18,10 @@ use crate::analysis::depths::Depths;
 use crate::analysis::intervals::Intervals;
 use crate::analysis::lifetime::Lifetime;
 use crate::analysis::needed::{Needed, needed_fixed, needed_vmin_of, needed_working_set_of};
-use crate::analysis::pff::run_pff;
 use crate::analysis::reference_string::ReferenceString;
 use crate::analysis::sharing::FILE_PAGE_BYTES_MAX;
 use crate::analysis::vmin::vmin_point;
-use crate::analysis::working_set::{WindowPoint, window_for_mean, working_set_point};
-use crate::analysis::{optimum, stack};
+use crate::analysis::working_set::working_set_point;
 
 /// A curve that can be drawn has about so many points where every one is cheap …
 pub(super) const SPREAD: u64 = 480;
@@ -140,7 +142,7 @@ impl Study {
                         working_set_point
                     };
                     let window_min = self.sight.window_min;
-                    window_points(&measured.intervals, point, &order.sizes, window_min)
+                    windowed_points(&measured.intervals, point, &order.sizes, window_min)
                 }
                 (Named::Pff, _) => self.pff_points(&order.sizes),
                 (Named::Simulated(name), _) => {
@@ -162,7 +164,7 @@ impl Study {
         needs: &mut Vec<Need>,
     ) -> Vec<Point> {
         needs.extend(self.needs_fixed(named, depths, &order.assumed));
-        self.stack_points(depths, &order.sizes)
+        stack_points(depths, &self.sizes_in_sight(&order.sizes, SPREAD))
     }
 
     /// The windows that are usually shown: about a thousandth, a hundredth and a tenth of the
@@ -235,23 +237,11 @@ impl Study {
         }
         let is_kept = self.references.len() as u64 == self.facts.records;
         assert!(is_kept, "the references were not wanted");
-        let (pages, count) = (&self.references.pages[..], self.references.page_count);
+        let string = ReferenceString::of(&self.references);
         match named {
-            Named::Opt => optimum::count_depths(pages, count),
-            _ => stack::count_depths_of(ReferenceString::of(&self.references)),
+            Named::Opt => optimum_depths(string),
+            _ => lru_depths(string),
         }
-    }
-
-    fn stack_points(&self, depths: &Depths, sizes: &Sizes) -> Vec<Point> {
-        let most = self.facts.footprint();
-        let misses = depths.misses();
-        let at = |pages: u64| Point {
-            pages,
-            misses: misses[usize::try_from(pages.min(most)).expect("as many as there are pages")],
-            ..Point::default()
-        };
-        let sizes = self.sizes_in_sight(sizes, SPREAD);
-        sizes.into_iter().map(at).collect()
     }
 
     fn simulated_points(&self, name: &str, sizes: &Sizes) -> Vec<Point> {
@@ -259,49 +249,19 @@ impl Study {
             Sizes::At(_) => self.sizes_in_sight(sizes, SPREAD_OF_RUNS),
             Sizes::Spread | Sizes::All => self.sizes_in_sight(&Sizes::Spread, SPREAD_OF_RUNS),
         };
-        let misses = self.simulate_at(name, &sizes);
-        let points = sizes.into_iter().zip(misses);
-        points
-            .map(|(pages, misses)| Point {
-                pages,
-                misses,
-                ..Point::default()
-            })
-            .collect()
+        self.simulate_at(name, &sizes)
     }
 
     fn pff_points(&self, sizes: &Sizes) -> Vec<Point> {
         let mut criticals = spread(self.facts.time.max(1), 2 * SPREAD_OF_RUNS);
         criticals.retain(|critical| *critical >= self.sight.window_min);
-        let totals = run_pff(self.string(), &criticals);
-        let points = criticals
-            .iter()
-            .zip(&totals)
-            .map(|(critical, totals)| Point {
-                pages: totals.pages_mean().ceil() as u64,
-                misses: totals.faults(),
-                window: Some(*critical),
-                mean_pages: Some(totals.pages_mean()),
-                misses_error: None,
-            });
-        let mut points: Vec<Point> = points.collect();
+        let mut points = pff_points(self.string(), &criticals);
         points.sort_by(|a, b| a.memory_pages().total_cmp(&b.memory_pages()));
         points.dedup_by(|next, kept| next.mean_pages == kept.mean_pages);
-        let Sizes::At(sizes) = sizes else {
-            return points;
-        };
-        // More memory may mean more misses here, so the best that fits is asked for.
-        let best = |pages: &u64| {
-            let fits = points
-                .iter()
-                .filter(|point| point.memory_pages() <= *pages as f64);
-            let best = fits.min_by_key(|point| point.misses)?;
-            Some(Point {
-                pages: *pages,
-                ..*best
-            })
-        };
-        sizes.iter().filter_map(best).collect()
+        match sizes {
+            Sizes::At(sizes) => best_points(&points, sizes),
+            Sizes::Spread | Sizes::All => points,
+        }
     }
 
     fn needs_fixed(&self, named: Named, depths: &Depths, assumed: &Assumed) -> Vec<Need> {
@@ -394,7 +354,7 @@ impl Study {
 }
 
 /// The sizes that are asked for, of 1 to `most`.
-pub(super) fn wanted_sizes(sizes: &Sizes, most: u64, count: u64) -> Vec<u64> {
+fn wanted_sizes(sizes: &Sizes, most: u64, count: u64) -> Vec<u64> {
     match sizes {
         Sizes::Spread => spread(most, count),
         Sizes::All => (1..=most).collect(),
@@ -402,75 +362,22 @@ pub(super) fn wanted_sizes(sizes: &Sizes, most: u64, count: u64) -> Vec<u64> {
     }
 }
 
-/// About `count` numbers from 1 to `most`, rising: all of them, or in equal ratios.
-pub(super) fn spread(most: u64, count: u64) -> Vec<u64> {
-    if most <= count {
-        return (1..=most).collect();
-    }
-    let ratio = (most as f64).powf(1.0 / (count - 1) as f64);
-    let mut sizes: Vec<u64> = (0..count)
-        .map(|at| (ratio.powf(at as f64).round() as u64).clamp(1, most))
-        .collect();
-    sizes.push(most);
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes
-}
-
 /// The points of a policy with a window: at many windows, or at the longest whose mean fits.
-fn window_points(
+fn windowed_points(
     intervals: &Intervals,
-    point: fn(&Intervals, u64) -> WindowPoint,
+    point: PointOf,
     sizes: &Sizes,
     window_min: u64,
 ) -> Vec<Point> {
-    let plain = |at: WindowPoint| Point {
-        pages: at.pages_mean.ceil() as u64,
-        misses: at.faults,
-        window: Some(at.window),
-        mean_pages: Some(at.pages_mean),
-        misses_error: None,
-    };
     match sizes {
         Sizes::Spread | Sizes::All => {
-            let windows = intervals.windows(WINDOWS_PER_DOUBLING).into_iter();
-            let mut in_sight: Vec<u64> = windows.filter(|window| *window >= window_min).collect();
-            if in_sight.is_empty() {
-                in_sight.push(window_min);
+            let mut windows = intervals.windows(WINDOWS_PER_DOUBLING);
+            windows.retain(|window| *window >= window_min);
+            if windows.is_empty() {
+                windows.push(window_min);
             }
-            in_sight
-                .into_iter()
-                .map(|window| plain(point(intervals, window)))
-                .collect()
+            window_points(intervals, point, windows)
         }
-        Sizes::At(sizes) => {
-            let at = |pages: &u64| {
-                let window = window_for_mean(intervals, point, *pages as f64)?;
-                let window = window.min(intervals.longest());
-                if window < window_min {
-                    return None;
-                }
-                Some(Point {
-                    pages: *pages,
-                    ..plain(point(intervals, window))
-                })
-            };
-            sizes.iter().filter_map(at).collect()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn few_sizes_are_all_there_are_and_many_are_spread() {
-        assert_eq!(spread(5, 10), [1, 2, 3, 4, 5]);
-        let sizes = spread(1_000_000, 100);
-        assert!(sizes.len() <= 101 && sizes.len() > 80, "{}", sizes.len());
-        assert_eq!((sizes[0], sizes[sizes.len() - 1]), (1, 1_000_000));
-        assert!(sizes.is_sorted());
-        assert_eq!(spread(0, 10), Vec::<u64>::new());
+        Sizes::At(sizes) => fitting_points(intervals, point, sizes, window_min),
     }
 }

@@ -19,7 +19,8 @@ use tidemark_results::analysis::curve::{RunNeed, RunNeeds};
 use tidemark_trace::private::{Extent, PrivateMemory};
 use tidemark_trace::{Block, Error, TimeUnit, Unpacker};
 
-use super::replay::NamedDisk;
+use super::order::Assumed;
+use super::paging_costs::{NamedDisk, PagingCosts};
 use super::{Study, ample};
 use crate::systems::plain::TIDEMARK;
 use crate::world::script::Writing;
@@ -69,7 +70,36 @@ pub struct RehearsalOrder {
     pub pages_min: u64,
 }
 
+impl RehearsalOrder {
+    /// The order for the program of `study`, on a machine with these costs and so many processors,
+    /// where a program is run in `pages_min` pages at least.
+    pub fn new(
+        study: &Study,
+        assumed: &Assumed,
+        costs: PagingCosts,
+        processors: u32,
+        pages_min: u64,
+    ) -> RehearsalOrder {
+        let (facts, assumed) = (study.facts(), study.assumed_of(assumed));
+        let touched = facts.windows.map_or(1, |windows| windows.pages_touched);
+        let is_given = assumed.time_unit_source == UnitSource::Given;
+        RehearsalOrder {
+            time_unit_ns: assumed.time_unit_ns(facts.time_unit),
+            time_unit_source: assumed.time_unit_source,
+            slowdowns_percent: assumed.slowdowns_percent,
+            native_ns: study.native_ns().filter(|_| !is_given),
+            disk: costs.disk,
+            fault_ns: costs.fault_ns,
+            processors,
+            pages_min: touched.max(pages_min),
+        }
+    }
+}
+
 impl Rehearsal {
+    /// The memory that a reference takes while the program is rehearsed, in bytes.
+    pub const RECORD_BYTES: u64 = 16;
+
     /// Reads the trace of a study once more, unless it has more than `records_max` references.
     ///
     /// # Errors

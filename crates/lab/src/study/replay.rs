@@ -20,6 +20,7 @@ use tidemark_trace::{Block, Error, Header, Reader, TimeUnit};
 
 use super::ample;
 use super::order::Assumed;
+use super::paging_costs::NamedDisk;
 use super::runs::{Terms, run_record};
 use super::{Progress, VERSION, time_unit};
 use crate::analysis::optimum::{collect_next_uses, count_misses};
@@ -81,15 +82,6 @@ pub struct ReplayOrder {
     pub load: Option<String>,
     /// The measures kept of each run beside its sums.
     pub watch: Watch,
-}
-
-/// A disk and what it is called.
-#[derive(Clone, Debug)]
-pub struct NamedDisk {
-    /// The name.
-    pub name: String,
-    /// The model.
-    pub model: DiskModel,
 }
 
 /// The way a trace is read.

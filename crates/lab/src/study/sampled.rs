@@ -4,8 +4,9 @@ use tidemark_results::analysis::Accuracy;
 use tidemark_results::analysis::curve::Point;
 
 use super::Study;
-use super::curves::{SPREAD, spread};
+use super::curves::SPREAD;
 use super::order::Sizes;
+use super::points::{self, spread};
 use crate::analysis::shards::PAGES_LEAST;
 
 impl Study {
@@ -18,15 +19,7 @@ impl Study {
             Sizes::Spread | Sizes::All => spread(self.facts.pages, SPREAD),
         };
         let sampler = self.sampler.as_ref().expect("a sample was wanted");
-        let points = sampler.estimate(&sizes).points.into_iter();
-        points
-            .map(|point| Point {
-                pages: point.pages,
-                misses: point.misses.round() as u64,
-                misses_error: point.error,
-                ..Point::default()
-            })
-            .collect()
+        points::sampled_points(&sampler.estimate(&sizes))
     }
 
     /// The accuracy of the misses of these points.

@@ -7,24 +7,24 @@ use tidemark_results::analysis::curve::{Need, Point};
 
 use super::Study;
 use super::order::Assumed;
+use super::points::simulated_points;
 use super::policies::Named;
 use crate::analysis::needed::{Terms, needed_fixed};
-use crate::analysis::simulate::{Job, simulate_all};
+use crate::analysis::reference_string::ReferenceString;
+use crate::analysis::simulate::Job;
 
 /// The answer is the least but for so small a part of it.
 const PART: u64 = 128;
 
 impl Study {
-    /// The misses of a policy at these sizes, first uses included.
-    pub(super) fn simulate_at(&self, name: &str, sizes: &[u64]) -> Vec<u64> {
-        let frames = |pages: &u64| u32::try_from(*pages).unwrap_or(u32::MAX);
-        let jobs: Vec<Job<'_>> = sizes
-            .iter()
-            .map(|pages| Job::new(name, frames(pages)))
-            .collect();
-        let costs = simulate_all(&self.references, &jobs);
-        let costs = costs.expect("the policy is registered, its knobs are at their defaults");
-        costs.into_iter().map(|cost| cost.misses).collect()
+    /// The points of a policy at these sizes, first uses included.
+    pub(super) fn simulate_at(&self, name: &str, sizes: &[u64]) -> Vec<Point> {
+        let (string, names) = (
+            ReferenceString::of(&self.references),
+            &self.references.names,
+        );
+        let points = simulated_points(&Job::new(name, 1), string, names, sizes);
+        points.expect("the policy is registered, its knobs are at their defaults")
     }
 
     /// The least memory of the policy `name` for each slow-down, found from `points` on.
@@ -46,7 +46,8 @@ impl Study {
                 .into_iter()
                 .filter(|at| !known.contains_key(at))
                 .collect();
-            known.extend(sizes.iter().copied().zip(self.simulate_at(name, &sizes)));
+            let points = self.simulate_at(name, &sizes).into_iter();
+            known.extend(points.map(|point| (point.pages, point.misses)));
             let gaps = assumed.slowdowns_percent.iter().filter_map(|percent| {
                 let bearable = self.bearable(&assumed.terms(*percent, self.facts.time_unit));
                 find_gap(&known, bearable)

@@ -5,7 +5,7 @@
 //! in its queue, and page-outs are made clusters of in the first place: one is as good as the
 //! other.
 
-use tidemark_core::swap_ahead::SwapAhead;
+use tidemark_core::kernels::{Kernel, SwapAhead};
 use tidemark_core::vm::Config;
 
 use super::marks::Marks;
@@ -81,9 +81,12 @@ fn clustered(config: Config, (swap_ahead, ahead): (SwapAhead, u32), laundry_max:
     Config {
         cluster_pages: 32,
         default_cluster_pages: AROUND,
-        swap_ahead,
         ahead_pages_max: ahead,
         laundry_max,
+        kernel: Kernel {
+            swap_ahead,
+            ..Kernel::NONE
+        },
         ..config
     }
 }

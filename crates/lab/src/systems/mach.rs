@@ -1,6 +1,6 @@
 //! Mach: from the first pager of 1986 to the three of GNU Mach.
 
-use tidemark_core::daemon::{Pacing, Passes};
+use tidemark_core::kernels::{Kernel, Pacing, Passes};
 use tidemark_core::vm::Config;
 
 use super::machines;
@@ -42,7 +42,7 @@ pub const MACH3: System = System {
     lineage: &["Mach 2.5 and 3.0, 1987-1991 (vm_pageout)"],
     policy: "mach3",
     config: |frames| Config {
-        pacing: Some(Pacing::Passes(Passes {
+        kernel: paced(Passes {
             pass_pages: 1,
             wait_laundry: 10,
             resume_laundry: 5,
@@ -50,7 +50,7 @@ pub const MACH3: System = System {
             wait_page_ns: 30_000_000,
             is_pausing: false,
             is_double_paging: false,
-        })),
+        }),
         ..Marks {
             reserve: 15,
             low: 25 + frames / 100,
@@ -105,7 +105,7 @@ fn gnumach(frames: u32) -> Config {
     };
     Config {
         laundry_max: 5,
-        pacing: Some(Pacing::Passes(Passes {
+        kernel: paced(Passes {
             pass_pages: 5,
             wait_laundry: 1,
             resume_laundry: 0,
@@ -113,12 +113,20 @@ fn gnumach(frames: u32) -> Config {
             wait_page_ns: 0,
             is_pausing: true,
             is_double_paging: true,
-        })),
+        }),
         ..Marks {
             reserve: mark(5, 500),
             low: mark(6, 600),
             high: mark(10, 1000),
         }
         .config(frames)
+    }
+}
+
+/// A page daemon that goes on in passes.
+pub(super) fn paced(passes: Passes) -> Kernel {
+    Kernel {
+        pacing: Some(Pacing::Passes(passes)),
+        ..Kernel::NONE
     }
 }

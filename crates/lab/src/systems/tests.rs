@@ -35,7 +35,7 @@ fn every_system_makes_a_memory_of_every_size() {
                 "{} {frames}",
                 system.name
             );
-            let is_waited_for = config.pacing.is_some();
+            let is_waited_for = config.kernel.pacing.is_some();
             assert!(!is_waited_for || config.free_high <= (frames / 2).max(3));
         }
     }

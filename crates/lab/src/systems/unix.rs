@@ -1,11 +1,9 @@
 //! The other Unix kernels: OSF's Mach, NetBSD, FreeBSD.
 
-use tidemark_core::controller::GAINS;
-use tidemark_core::daemon::{Pacing, Passes};
-use tidemark_core::placement::Placement;
+use tidemark_core::kernels::{GAINS, Kernel, Pacing, Passes, Placement};
 use tidemark_core::vm::Config;
 
-use super::mach::MACH3;
+use super::mach::{MACH3, paced};
 use super::marks::Marks;
 use super::plain::FIFO;
 use crate::world::System;
@@ -71,17 +69,19 @@ fn osf(frames: u32) -> Config {
     Config {
         cluster_pages: 4,
         default_cluster_pages: 2,
-        placement: Placement::InPlace,
-        pacing: Some(Pacing::Passes(Passes {
-            pass_pages: 1,
-            // Ten clusters, of one page each that leaves; it goes on at five.
-            wait_laundry: 10,
-            resume_laundry: 5,
-            wait_ns: 0,
-            wait_page_ns: 30_000_000,
-            is_pausing: false,
-            is_double_paging: false,
-        })),
+        kernel: Kernel {
+            placement: Placement::InPlace,
+            ..paced(Passes {
+                pass_pages: 1,
+                // Ten clusters, of one page each that leaves; it goes on at five.
+                wait_laundry: 10,
+                resume_laundry: 5,
+                wait_ns: 0,
+                wait_page_ns: 30_000_000,
+                is_pausing: false,
+                is_double_paging: false,
+            })
+        },
         ..marks.config(frames)
     }
 }
@@ -116,7 +116,10 @@ fn freebsd(frames: u32) -> Config {
         cluster_pages: 32,
         default_cluster_pages: 8,
         ahead_pages_max: 32,
-        pacing: Some(Pacing::Controlled(GAINS)),
+        kernel: Kernel {
+            pacing: Some(Pacing::Controlled(GAINS)),
+            ..Kernel::NONE
+        },
         ..marks.config(frames)
     }
 }

@@ -59,7 +59,7 @@ impl Memory {
         if let (Some(swap_ahead), DiskModel::Hdd(_)) =
             (system.swap_ahead_seeking, &scenario.disks.swap)
         {
-            config.swap_ahead = swap_ahead;
+            config.kernel.swap_ahead = swap_ahead;
         }
         let mut config = scenario.clusters.apply(config);
         config.is_logging = scenario.watch.is_logging;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use tidemark_core::kernels::Kernel;
 use tidemark_core::space::Advice;
 use tidemark_core::vm::Config;
 
@@ -183,14 +184,16 @@ impl Clusters {
     pub(super) fn apply(&self, config: Config) -> Config {
         let cluster_pages = self.most.unwrap_or(config.cluster_pages);
         let around = self.around.unwrap_or(config.default_cluster_pages);
-        let swap_around = self.around.or(config.swap_ahead.pages_max());
+        let swap_ahead = config.kernel.swap_ahead;
+        let swap_around = self.around.or(swap_ahead.pages_max());
         Config {
             cluster_pages,
             default_cluster_pages: around.min(cluster_pages),
-            swap_ahead: config
-                .swap_ahead
-                .resized(swap_around.unwrap_or(1).min(cluster_pages)),
             ahead_pages_max: self.ahead.unwrap_or(config.ahead_pages_max),
+            kernel: Kernel {
+                swap_ahead: swap_ahead.resized(swap_around.unwrap_or(1).min(cluster_pages)),
+                ..config.kernel
+            },
             ..config
         }
     }

@@ -1,6 +1,6 @@
 //! A memory system: a policy, how memory is run, and what its machine's work costs.
 
-use tidemark_core::swap_ahead::SwapAhead;
+use tidemark_core::kernels::SwapAhead;
 use tidemark_core::time::{STEP_NS, STEP_TICK_NS};
 use tidemark_core::vm::Config;
 

@@ -24,7 +24,7 @@ impl Vm {
     }
 
     /// The kernel copies bytes to or from a page of a file, and maps it nowhere.
-    pub(crate) fn serve_window(
+    pub(super) fn serve_window(
         &mut self,
         machine: &mut dyn Machine,
         scene: Scene,
@@ -50,7 +50,7 @@ impl Vm {
     }
 
     /// A page of a file is about to be written whole: it needs a frame, and no contents.
-    pub(crate) fn begin_page(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
+    pub(super) fn begin_page(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
         let Some(frame) = self.take_frame(machine, Need::Awaited) else {
             return Step::Stall;
         };

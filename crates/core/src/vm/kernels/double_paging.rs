@@ -22,7 +22,8 @@
 
 use alloc::vec::Vec;
 
-use crate::id::{FrameId, PageId, PagerId, SpaceId};
+use crate::id::{FrameId, PageId, PagerId};
+use crate::memory::frame::State;
 use crate::memory::object::Backing;
 use crate::paging::attempt::Need;
 use crate::paging::transfers::Origin;
@@ -56,9 +57,14 @@ impl Vm {
         rest
     }
 
-    /// Notes that a page's own pager is still to get what a slot has.
-    pub(crate) fn defer_writeback(&mut self, page: PageId, owner: SpaceId) {
-        self.owed.insert(page, owner);
+    /// Notes that a page's own pager is still to get what a slot has, if the swap store was written
+    /// to in that pager's place.
+    pub(crate) fn defer_writeback(&mut self, page: PageId, frame: FrameId) {
+        let object = self.memory.objects().get(page.object);
+        if object.is_external() && object.entry(page.index).slot().is_some() {
+            let owner = self.memory.frames().owner(frame);
+            self.kernel.owed.insert(page, owner);
+        }
     }
 
     /// A page has come to a frame, or stays in it. If the swap store has it in its own pager's
@@ -68,26 +74,26 @@ impl Vm {
         if !is_external || !self.memory.drop_slot(page) {
             return;
         }
-        self.owed.remove(&page);
+        self.kernel.owed.remove(&page);
         self.memory.frames_mut().set_dirty(frame, true);
     }
 
     /// Has the pager of the first page that is owed read it from the swap store, if it gets a
     /// frame.
     pub(crate) fn return_one(&mut self, machine: &mut dyn Machine) {
-        if self.owed.is_empty() || self.is_daemon_pausing() {
+        if self.kernel.owed.is_empty() || self.is_daemon_pausing() {
             return;
         }
-        while let Some((&page, &space)) = self.owed.first_key_value() {
+        while let Some((&page, &space)) = self.kernel.owed.first_key_value() {
             if !self.has_copy(page) {
-                self.owed.remove(&page);
+                self.kernel.owed.remove(&page);
                 continue;
             }
             let Some(frame) = self.take_frame(machine, Need::Reserve) else {
                 return;
             };
             // Making room for it may have changed the rest, but brings no page in.
-            self.owed.remove(&page);
+            self.kernel.owed.remove(&page);
             let origin = Origin {
                 space,
                 base: 0,
@@ -109,6 +115,29 @@ impl Vm {
         };
         self.log_page_outs(&[(page, frame)]);
         self.begin_store(&[(page, frame)], Place::External { pager });
+    }
+
+    /// Checks that no other part has what the swap store has of external objects: not in memory,
+    /// and not with the pager, which is still to get it.
+    pub(super) fn check_copies(&self) {
+        for (id, object) in self
+            .memory
+            .objects()
+            .iter()
+            .filter(|(_, one)| one.is_external())
+        {
+            for (index, entry) in object.collect(0, u64::MAX) {
+                if entry.slot().is_none() {
+                    continue;
+                }
+                let state = entry.frame().map(|frame| self.memory.frames().state(frame));
+                assert!(
+                    matches!(state, None | Some(State::Filling)),
+                    "page {index} of object {} is in memory and on the store",
+                    id.0
+                );
+            }
+        }
     }
 
     /// Returns true if a slot has `page` in the place of its own pager, and nobody is reading it.

@@ -23,6 +23,7 @@ use alloc::vec::Vec;
 
 use crate::event::{Access, Service};
 use crate::id::{FrameId, PageId, SlotId};
+use crate::memory::address_space::Advice;
 use crate::memory::frame::State;
 use crate::paging::attempt::{Scene, Step};
 use crate::seams::arrival::Cause;
@@ -47,7 +48,7 @@ impl Vm {
         chosen: &[FrameId],
     ) -> Vec<FrameId> {
         let mut taken = Vec::new();
-        if self.config.placement == Placement::Together || self.is_store_full {
+        if !self.has_places() || self.is_store_full {
             return taken;
         }
         let writing = self.transfers.laundry() as usize + chosen.len();
@@ -73,11 +74,15 @@ impl Vm {
     }
 
     /// Starts writing pages of internal objects to the places they have, in order of object and
-    /// index. Answers those for which there is no slot at all.
+    /// index. Answers those for which there is no slot at all, or `None` where pages have no
+    /// places.
     pub(crate) fn launder_in_place(
         &mut self,
         leaving: &[(PageId, FrameId)],
-    ) -> Vec<(PageId, FrameId)> {
+    ) -> Option<Vec<(PageId, FrameId)>> {
+        if !self.has_places() {
+            return None;
+        }
         let mut placed: Vec<Placed> = Vec::with_capacity(leaving.len());
         let mut refused = Vec::new();
         for &(page, frame) in leaving {
@@ -101,26 +106,46 @@ impl Vm {
             self.begin_store(&cluster, place);
             rest = others;
         }
-        refused
+        Some(refused)
+    }
+
+    /// Starts reading the wanted page, and those of its cluster that advice asks for.
+    pub(super) fn start_cluster_in(&mut self, machine: &mut dyn Machine, scene: &Scene) -> Step {
+        let PageId { object, index } = scene.found.page;
+        let few = self.config.default_cluster_pages;
+        let few = few.min(self.config.cluster_pages);
+        let (start, end) = self.cluster_of(scene.found.page);
+        let (before, from) = ((index - start) as u32, (end - index) as u32);
+        let (before, from) = match scene.region.advice {
+            Advice::Random => (0, 1),
+            Advice::Reverse => (before, 1),
+            Advice::Sequential => (0, from),
+            Advice::Normal => (0, from.min(few)),
+        };
+        let run = self.measure_both_ways(scene, before, from).of(object);
+        let Some(ticket) = self.start_fetch(machine, scene, run, Some(index), false) else {
+            return Step::Stall;
+        };
+        self.paging_in.push(scene.fault.space);
+        Step::Wait(ticket)
     }
 
     /// The pages on their way to their pagers that the page daemon waits for.
-    pub(crate) fn laundry_awaited(&self) -> u32 {
-        match self.config.placement {
-            Placement::Together => self.transfers.laundry(),
-            Placement::InPlace => self.transfers.laundry() - self.memory.frames().cleaning(),
+    pub(super) fn laundry_awaited(&self) -> u32 {
+        match self.has_places() {
+            true => self.transfers.laundry() - self.memory.frames().cleaning(),
+            false => self.transfers.laundry(),
         }
     }
 
     /// Returns true if a page that is being written and stays can be used meanwhile: it can be
     /// read.
     pub(crate) fn is_readable(&self, frame: FrameId, access: Access) -> bool {
-        let in_place = self.config.placement == Placement::InPlace;
-        in_place && self.memory.frames().is_cleaning(frame) && !access.is_store()
+        self.has_places() && self.memory.frames().is_cleaning(frame) && !access.is_store()
     }
 
     /// Lets a page be read that is being written and stays.
-    pub(crate) fn serve_reading(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
+    pub(super) fn serve_reading(&mut self, machine: &mut dyn Machine, scene: Scene) -> Step {
         let (fault, found) = (scene.fault, scene.found);
         let frame = found.entry.frame().expect("a page in transit has a frame");
         // It was used: it is no page that may go when it is written.
@@ -132,6 +157,43 @@ impl Vm {
             true => Service::Major,
             false => Service::Minor,
         })
+    }
+
+    /// The owner of a page gave it up that is being written: takes it from those that read it.
+    pub(crate) fn end_reading(&mut self, machine: &mut dyn Machine, frame: FrameId) {
+        if !self.is_readable(frame, Access::Read) {
+            return;
+        }
+        let places: Vec<_> = self.memory.reverse().iter(frame).collect();
+        self.memory.unmap_all(frame);
+        for (space, at) in places {
+            machine.leave(space, at, frame);
+        }
+    }
+
+    /// Checks that no request to the store reaches beyond a cluster, where clusters have places.
+    pub(super) fn check_clusters(&self) {
+        if !self.has_places() {
+            return;
+        }
+        let cluster_of = |page: &PageId| (page.object, self.cluster_of(*page));
+        for transfer in self.transfers.iter() {
+            let Place::Swap { first } = transfer.request().place else {
+                continue;
+            };
+            let (pages, last) = (transfer.pages(), first.0 + transfer.request().pages - 1);
+            let is_store = transfer.request().direction == Direction::Store;
+            assert!(!is_store || self.block_of(first) == self.block_of(SlotId(last)));
+            let is_one = pages
+                .windows(2)
+                .all(|w| cluster_of(&w[0]) == cluster_of(&w[1]));
+            assert!(is_one, "{pages:?} in one request");
+        }
+    }
+
+    /// Returns true if each cluster of an object has its block of the store.
+    fn has_places(&self) -> bool {
+        self.config.kernel.placement == Placement::InPlace
     }
 
     /// Takes modified pages from their programs, from the page next to `beside` on, until one is
@@ -231,7 +293,7 @@ impl Vm {
     }
 
     /// The first index of a page's cluster in its object, and the end.
-    pub(crate) fn cluster_of(&self, page: PageId) -> (u64, u64) {
+    fn cluster_of(&self, page: PageId) -> (u64, u64) {
         let pages = u64::from(self.config.cluster_pages);
         let start = page.index - page.index % pages;
         (start, start.saturating_add(pages))
@@ -241,7 +303,7 @@ impl Vm {
         one.object == other.object && self.cluster_of(one) == self.cluster_of(other)
     }
 
-    pub(crate) fn block_of(&self, slot: SlotId) -> u32 {
+    fn block_of(&self, slot: SlotId) -> u32 {
         slot.0 / self.config.cluster_pages
     }
 }

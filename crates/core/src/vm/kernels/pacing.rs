@@ -6,32 +6,46 @@ use crate::kernels::page_daemon::{Marks, Pass};
 use crate::kernels::{Gains, Pacing, Passes};
 use crate::memory::frame::State;
 use crate::seams::machine::Machine;
+use crate::time::Time;
 use crate::vm::Vm;
 use crate::vm::reclaim::ROUND_MAX;
 
 impl Vm {
-    /// Wakes the daemon if few frames are free, and has it make the passes that are due.
-    pub(crate) fn pace(&mut self, machine: &mut dyn Machine, pacing: Pacing) {
-        match pacing {
-            Pacing::Passes(passes) => self.pace_passes(machine, passes),
-            Pacing::Controlled(gains) => self.pace_controlled(machine, &gains),
+    /// Wakes the daemon if few frames are free, and has it make the passes that are due. Answers
+    /// false if there is none.
+    pub(crate) fn pace(&mut self, machine: &mut dyn Machine) -> bool {
+        match self.config.kernel.pacing {
+            Some(Pacing::Passes(passes)) => self.pace_passes(machine, passes),
+            Some(Pacing::Controlled(gains)) => self.pace_controlled(machine, &gains),
+            None => return false,
         }
+        true
+    }
+
+    /// The time at which the daemon has work next, if ever.
+    pub(crate) fn daemon_due(&self) -> Option<Time> {
+        let is_kept = self.is_store_full && !self.waiting.has_stalled();
+        self.kernel.daemon.due(self.now).filter(|_| !is_kept)
     }
 
     fn pace_passes(&mut self, machine: &mut dyn Machine, passes: Passes) {
         let free = (self.memory.frames().count(State::Free), self.free_marks());
         let awaited = self.laundry_awaited();
-        if !self.daemon.is_pass_due(passes, self.now, free, awaited) {
+        if !self
+            .kernel
+            .daemon
+            .is_pass_due(passes, self.now, free, awaited)
+        {
             return;
         }
         let mut left = ROUND_MAX;
-        while self.daemon.is_awake() && left > 0 {
+        while self.kernel.daemon.is_awake() && left > 0 {
             left = left.saturating_sub(passes.pass_pages.max(1));
             if !self.make_pass(machine, passes) {
                 return;
             }
         }
-        self.daemon.go_on_at(self.now);
+        self.kernel.daemon.go_on_at(self.now);
     }
 
     /// One pass, unless enough frames are free. Answers whether the next may follow at once.
@@ -39,7 +53,7 @@ impl Vm {
         let before = self.memory.frames().count(State::Free);
         let high = self.free_marks().high;
         if before >= high {
-            self.daemon.rest();
+            self.kernel.daemon.rest();
             return true;
         }
         let laundry = self.transfers.laundry();
@@ -50,43 +64,46 @@ impl Vm {
             laundry: self.transfers.laundry(),
             awaited: self.laundry_awaited(),
         };
-        self.daemon.end_pass(passes, self.now, pass)
+        self.kernel.daemon.end_pass(passes, self.now, pass)
     }
 
     /// Gives up what the controller asks for.
     fn pace_controlled(&mut self, machine: &mut dyn Machine, gains: &Gains) {
         let free = self.memory.frames().count(State::Free);
         let (marks, limit) = (self.free_marks(), self.memory.frames().limit());
-        let asked = self
-            .daemon
-            .ask_controller(gains, self.now, (free, marks), limit, ROUND_MAX);
+        let asked =
+            self.kernel
+                .daemon
+                .ask_controller(gains, self.now, (free, marks), limit, ROUND_MAX);
         let Some(pages) = asked else { return };
         let laundry = self.transfers.laundry();
         self.reclaim(machine, pages);
         let freed = self.memory.frames().count(State::Free).saturating_sub(free);
         let gone = freed + (self.transfers.laundry() - laundry);
-        self.daemon.end_round(pages, freed, gone);
+        self.kernel.daemon.end_round(pages, freed, gone);
     }
 
     /// Answers whether faults wait although frames are free. Notes that they must from now on, if
     /// `free` says so. With a full store they never do: the daemon, which would end it, does
     /// nothing then.
     pub(crate) fn is_paused(&mut self, free: u32) -> bool {
-        let is_pausing = match self.config.pacing {
+        let is_pausing = match self.config.kernel.pacing {
             Some(Pacing::Passes(passes)) => passes.is_pausing && !self.is_store_full,
             Some(Pacing::Controlled(_)) | None => false,
         };
-        self.daemon.pause(is_pausing, free <= self.config.reserve)
+        self.kernel
+            .daemon
+            .pause(is_pausing, free <= self.config.reserve)
     }
 
     /// Answers whether nobody gets a frame until the daemon is done.
-    pub(crate) fn is_daemon_pausing(&self) -> bool {
-        self.daemon.is_paused() && !self.is_store_full
+    pub(super) fn is_daemon_pausing(&self) -> bool {
+        self.kernel.daemon.is_paused() && !self.is_store_full
     }
 
     /// Answers whether pagers outside can't be relied on to clean pages now.
-    pub(crate) fn is_paging_doubly(&self) -> bool {
-        let is_double = match self.config.pacing {
+    pub(super) fn is_paging_doubly(&self) -> bool {
+        let is_double = match self.config.kernel.pacing {
             Some(Pacing::Passes(passes)) => passes.is_double_paging,
             Some(Pacing::Controlled(_)) | None => false,
         };

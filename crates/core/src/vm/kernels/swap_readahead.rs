@@ -16,8 +16,8 @@
 //! # Invariants
 //! 1. What is remembered of a slot is believed only if the page named has that very slot.
 
-use crate::kernels::SwapAhead;
-use crate::readahead::window::Window;
+use crate::kernels::swap_window::Window;
+use crate::kernels::{Placement, SwapAhead};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -30,9 +30,9 @@ use crate::vm::Vm;
 const TABLE_PAGES: u64 = 512;
 impl Vm {
     /// Starts reading a page that is on the swap store, and those that go with it.
-    pub(crate) fn start_swap_in(&mut self, machine: &mut dyn Machine, scene: &Scene) -> Step {
+    pub(super) fn start_swap_in(&mut self, machine: &mut dyn Machine, scene: &Scene) -> Step {
         let wanted = scene.found.page;
-        let pages = match self.config.swap_ahead {
+        let pages = match self.config.kernel.swap_ahead {
             SwapAhead::Streams => vec![wanted],
             SwapAhead::Block(most) => self.collect_block(wanted, most),
             SwapAhead::Slots(most) => self.collect_slots(wanted, most),
@@ -58,10 +58,35 @@ impl Vm {
         Step::Wait(ticket)
     }
 
-    /// A page that was read so is wanted now.
-    pub(crate) fn note_swap_hit(&mut self, scene: &Scene) {
-        match self.config.swap_ahead {
-            SwapAhead::Slots(_) => self.by_slot.note_hit(),
+    /// Returns true if pages of external objects, or of others, are read so.
+    pub(crate) fn reads_as_linux(&self, is_external: bool) -> bool {
+        let kernel = &self.config.kernel;
+        kernel.swap_ahead != SwapAhead::Streams
+            && kernel.placement == Placement::Together
+            && !is_external
+    }
+
+    /// Notes whose page a slot holds now, if any.
+    pub(crate) fn note_slot(&mut self, page: PageId, slot: Option<SlotId>) {
+        if let Some(slot) = slot {
+            self.kernel.by_slot.note(slot, page);
+        }
+    }
+
+    /// Notes that a page is wanted now, and that it `was_ahead`, if its object is read so. Answers
+    /// whether it is.
+    pub(crate) fn note_swap_hit(&mut self, scene: &Scene, was_ahead: bool) -> bool {
+        let object = self.memory.objects().get(scene.found.page.object);
+        let is_read_so = self.reads_as_linux(object.is_external());
+        if is_read_so && was_ahead {
+            self.count_hit(scene);
+        }
+        is_read_so
+    }
+
+    fn count_hit(&mut self, scene: &Scene) {
+        match self.config.kernel.swap_ahead {
+            SwapAhead::Slots(_) => self.kernel.by_slot.note_hit(),
             SwapAhead::Addresses(_) => {
                 if let Some(window) = self.window_of(scene) {
                     window.note_hit(scene.fault.at.0);
@@ -92,7 +117,7 @@ impl Vm {
 
     fn collect_slots(&mut self, wanted: PageId, most: u32) -> Vec<PageId> {
         let slot = self.own_slot(wanted);
-        let (first, end) = self.by_slot.ask_block(slot, most);
+        let (first, end) = self.kernel.by_slot.ask_block(slot, most);
         (first..end)
             .filter_map(|slot| self.holder_of(slot))
             .collect()
@@ -113,7 +138,7 @@ impl Vm {
 
     /// The page that a slot holds.
     fn holder_of(&self, slot: u64) -> Option<PageId> {
-        let page = self.by_slot.page_written(slot)?;
+        let page = self.kernel.by_slot.page_written(slot)?;
         let held = self.memory.objects().entry(page).slot();
         held.is_some_and(|held| u64::from(held.0) == slot)
             .then_some(page)

@@ -1,22 +1,14 @@
-//! A suite of real programs: the file, what was asked for beside it, and a dated record.
+//! A suite of programs as a file, and what is asked for beside it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-use tidemark_hostbench::programs::record::{ProgramRecord, Skipped, SuiteSettings};
-use tidemark_hostbench::programs::{Cache, Entrant, Measured, Plan, Program, measure};
-use tidemark_results::dated::Machine;
+use serde::Deserialize;
+use tidemark_results::Refusal;
 
-use super::json;
-use super::ratios::{self, Mean};
-use super::suite::Options;
-use crate::dated;
-use crate::exit::{Exit, Refusal, refuse};
-use crate::output;
-use crate::output::say;
-use tidemark_supervisor::interrupt::Interrupt;
+use super::{Cache, Entrant, Plan, Program};
+use crate::suite::Options;
 
 /// The choices in place of what the file says.
 pub struct Choice {
@@ -42,82 +34,21 @@ struct File {
     programs: Vec<Program>,
 }
 
-/// A dated run of a suite.
-#[derive(Serialize)]
-struct ProgramsRecord<'m> {
-    schema: &'static str,
-    date: String,
-    commit: Option<String>,
-    machine: Machine,
-    settings: &'m SuiteSettings,
-    means: Vec<Mean>,
-    programs: &'m [ProgramRecord],
-    skipped: &'m [Skipped],
-    is_interrupted: bool,
-}
-
 /// Tells if a file's text is a suite of programs, and not one of cases, which is a list.
 pub fn is_one(text: &str) -> bool {
     text.trim_start().starts_with('{')
 }
 
-/// Runs the programs of `file` one after the other.
-pub fn run(
+/// The plan of the suite whose `text` is that of `file`.
+///
+/// # Errors
+/// The line that says what is wrong with it.
+pub fn plan_of(
     file: &Path,
     text: &str,
     options: &Options,
     choice: &Choice,
-    interrupt: &Interrupt,
-) -> Result<Exit, Refusal> {
-    let plan = plan_of(file, text, options, choice)?;
-    let date = dated::now();
-    let measured = measure(&plan, interrupt.flag())?;
-    let record = ProgramsRecord {
-        schema: "tidemark.programs.v1",
-        date,
-        commit: dated::commit(),
-        machine: dated::machine(),
-        settings: &measured.settings,
-        means: ratios::means(&measured.programs),
-        programs: &measured.programs,
-        skipped: &measured.skipped,
-        is_interrupted: measured.is_interrupted,
-    };
-    output::print(&if options.is_json {
-        json(&record)
-    } else {
-        ratios::text(&measured, output::terminal_width())
-    });
-    if let Some(folder) = &options.record {
-        dated::write(folder, &record.date, "-programs", &json(&record))?;
-    }
-    verdict(&measured)
-}
-
-/// Tells if everything of ours came to its end with the same output.
-fn verdict(measured: &Measured) -> Result<Exit, Refusal> {
-    if measured.is_interrupted {
-        refuse!("interrupted; what was changed is put back");
-    }
-    if measured.programs.is_empty() {
-        refuse!("no program came to its end natively");
-    }
-    let shares = measured.programs.iter().flat_map(|one| &one.shares);
-    let own = shares
-        .flat_map(|share| &share.contenders)
-        .filter(|contender| ratios::is_own(&contender.name));
-    let failures: Vec<&String> = own.flat_map(|contender| &contender.failures).collect();
-    if let Some(failure) = failures.first() {
-        say!(
-            "tidemark bench: {} runs of ours failed, the first so: {failure}",
-            failures.len()
-        );
-        return Ok(Exit::Found);
-    }
-    Ok(Exit::Fine)
-}
-
-fn plan_of(file: &Path, text: &str, options: &Options, choice: &Choice) -> Result<Plan, Refusal> {
+) -> Result<Plan, Refusal> {
     let shown = file.display();
     let wrong = |told: &dyn std::fmt::Display| Refusal::new(format!("`--suite {shown}`: {told}"));
     let mut suite: File = serde_json::from_str(text).map_err(|error| wrong(&error))?;
@@ -186,8 +117,6 @@ mod tests {
             rounds: None,
             limit: Duration::from_secs(1),
             folder: "/var/tmp".into(),
-            record: None,
-            is_json: false,
         }
     }
 

@@ -1,9 +1,12 @@
 //! The tables of a suite of programs: how long each took, and how much faster ours is.
 
 use serde::Serialize;
-use tidemark_hostbench::programs::Measured;
-use tidemark_hostbench::programs::record::{EntrantRecord, ProgramRecord, ShareRecord, Skipped};
+use tidemark_results::dated::Machine;
 use tidemark_results::text::{bytes, folded};
+
+use super::Measured;
+use super::record::{EntrantRecord, ProgramRecord, ShareRecord, Skipped, SuiteSettings};
+use crate::dated;
 
 /// Stands for the fastest read-ahead of the kernel's swap, run by run, if several take part.
 const KERNEL_BEST: &str = "kernel-swap-best";
@@ -23,6 +26,55 @@ pub struct Mean {
     pub count: usize,
     /// The least of the ratios.
     pub least: f64,
+}
+
+/// A dated run of a suite.
+#[derive(Serialize)]
+pub struct ProgramsRecord<'m> {
+    /// The name and the version of the form.
+    pub schema: &'static str,
+    /// The moment at which it began.
+    pub date: String,
+    /// The commit of the working folder.
+    pub commit: Option<String>,
+    /// The machine it ran on.
+    pub machine: Machine,
+    /// The settings that all runs had in common.
+    pub settings: &'m SuiteSettings,
+    /// The factors by which ours is faster.
+    pub means: Vec<Mean>,
+    /// The programs that ran.
+    pub programs: &'m [ProgramRecord],
+    /// The programs and contenders that did not.
+    pub skipped: &'m [Skipped],
+    /// True if it was ended before its end.
+    pub is_interrupted: bool,
+}
+
+impl Measured {
+    /// The dated record.
+    pub fn record(&self, date: String) -> ProgramsRecord<'_> {
+        ProgramsRecord {
+            schema: "tidemark.programs.v1",
+            date,
+            commit: dated::commit(),
+            machine: dated::machine(),
+            settings: &self.settings,
+            means: means(&self.programs),
+            programs: &self.programs,
+            skipped: &self.skipped,
+            is_interrupted: self.is_interrupted,
+        }
+    }
+
+    /// The failures of runs of ours.
+    pub fn own_failures(&self) -> Vec<&String> {
+        let shares = self.programs.iter().flat_map(|one| &one.shares);
+        let own = shares
+            .flat_map(|share| &share.contenders)
+            .filter(|contender| is_own(&contender.name));
+        own.flat_map(|contender| &contender.failures).collect()
+    }
 }
 
 /// Tells if a contender is `tidemark run`.
@@ -232,8 +284,8 @@ fn mean_of(own: &str, against: &str, share_percent: Option<u32>, ratios: &[f64])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidemark_hostbench::programs::Cache;
-    use tidemark_hostbench::programs::record::{NativeRecord, SuiteSettings};
+    use crate::programs::Cache;
+    use crate::programs::record::NativeRecord;
 
     fn contender(name: &str, elapsed_s: Option<f64>) -> EntrantRecord {
         EntrantRecord {

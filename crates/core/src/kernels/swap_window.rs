@@ -1,4 +1,4 @@
-//! The memory of Linux's swap read-ahead: how much the last reading brought, how much of it was of
+//! The state of Linux's swap read-ahead: how much the last reading brought, how much of it was of
 //! use, and whose page each slot was written for.
 
 use alloc::vec;

@@ -2,7 +2,7 @@
 
 use tidemark_results::text::{bytes, count, folded};
 
-use tidemark_hostbench::record::{BenchRecord, ContenderRecord, LeftOut};
+use crate::record::{BenchRecord, ContenderRecord, LeftOut};
 
 /// Draws the record, at most `width` columns wide if there is one.
 pub fn text(record: &BenchRecord, width: Option<usize>) -> String {
