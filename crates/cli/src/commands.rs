@@ -32,6 +32,7 @@ macro_rules! commands {
 
 commands! {
     Run = run;
+    Ctl = ctl;
     Record = record;
     Mark = mark;
     Curve = curve;

@@ -16,6 +16,7 @@ mod bench;
 mod commands;
 mod compare;
 mod completions;
+mod ctl;
 mod curve;
 mod dated;
 mod doctor;
