@@ -35,6 +35,8 @@ pub struct Arguments {
 enum Order {
     /// Shows what each task has, does and waits for
     Stats,
+    /// Shows the same in the OpenMetrics format
+    Metrics,
     /// Changes the memory that all tasks may use together
     Budget {
         /// Its size: `512M`, `1.5G`
@@ -68,6 +70,7 @@ impl Order {
     fn request(self) -> Result<Request, Refusal> {
         Ok(match self {
             Order::Stats => Request::Stats,
+            Order::Metrics => Request::Metrics,
             Order::Budget { size } => Request::Budget {
                 bytes: quantity::parse("budget", &size)?,
             },
@@ -87,6 +90,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     output::print(&match reply {
         reply if arguments.json => reply.to_line(),
         Reply::Stats(state) => text::state(&state, output::terminal_width()),
+        Reply::Metrics(text) => text,
         Reply::Policy(line) | Reply::Done(line) | Reply::Refused(line) => format!("{line}\n"),
     });
     Ok(Exit::Fine)

@@ -65,6 +65,10 @@ pub struct Arguments {
     /// Take requests of `tidemark ctl` at a socket of this name, too
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
+    /// Serve metrics in the OpenMetrics format by HTTP: at a socket of this name, or at a port of
+    /// this machine alone, 127.0.0.1:9100
+    #[arg(long, value_name = "PLACE")]
+    metrics: Option<PathBuf>,
     /// Let the faulting thread serve its faults: faster, but system calls handed memory that is
     /// not resident fail
     #[arg(long)]

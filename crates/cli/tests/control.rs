@@ -402,3 +402,83 @@ fn clients_that_stall_or_talk_nonsense_hold_nobody_up() {
     });
     assert_eq!(run.end().status.code(), Some(0));
 }
+
+/// Checks text against the rules of the OpenMetrics format, and prints the samples it has.
+const CHECKER: &str = r##"
+import re, sys
+text = sys.stdin.read()
+assert text.endswith('# EOF\n') and text.count('# EOF') == 1
+families, seen, current, count = {}, set(), None, 0
+name = r'[a-zA-Z_:][a-zA-Z0-9_:]*'
+label = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
+sample = re.compile(rf'({name})(?:\{{({label}(?:,{label})*)\}})? (-?[0-9]+(?:\.[0-9]+)?)$')
+for line in text.splitlines()[:-1]:
+    meta = re.match(rf'# (TYPE|UNIT|HELP) ({name}) (.*)$', line)
+    if meta:
+        kind, family, rest = meta.groups()
+        if kind == 'TYPE':
+            assert family not in families, line
+            assert rest in ('counter', 'gauge', 'info'), line
+            families[family], current = rest, family
+        assert family == current, line
+        assert kind != 'UNIT' or family.endswith('_' + rest), line
+        continue
+    match = sample.match(line)
+    assert match, line
+    suffix = {'counter': '_total', 'info': '_info', 'gauge': ''}[families[current]]
+    assert match.group(1) == current + suffix, line
+    key = (match.group(1), match.group(2))
+    assert key not in seen, line
+    seen.add(key)
+    assert float(match.group(3)) >= 0, line
+    count += 1
+print(count)
+"##;
+
+/// The number of samples in a text that is in the OpenMetrics format.
+fn checked(text: &[u8]) -> u64 {
+    let mut python = Command::new("python3");
+    python.args(["-c", CHECKER]);
+    let mut child = python
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(text).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(text));
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn metrics_are_in_the_open_metrics_format_wherever_they_are_asked_for() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    // Free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let run = Run::start("metrics", &["--memory", "16M", "--metrics", &address]);
+    let text = run.done(&["metrics"]);
+    let samples = checked(text.as_bytes());
+    assert!(samples > 3 * 18, "{text}");
+    let number = run.pid("a");
+    let line = format!("tidemark_task_resident_bytes{{pid=\"{number}\",program=\"python3\"}} ");
+    assert!(text.contains(&line), "{text}");
+    let mut stream = std::net::TcpStream::connect(&address).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut page = vec![];
+    std::io::Read::read_to_end(&mut stream, &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let (head, body) = page.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
+    assert_eq!(checked(body.as_bytes()), samples);
+    assert_eq!(run.end().status.code(), Some(0));
+}

@@ -48,6 +48,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
+    /// The state of the run as [metrics](crate::metrics).
+    Metrics,
 }
 
 /// The reply to a request: an object with one field, whose name tells which it is.
@@ -58,6 +60,8 @@ pub enum Reply {
     Stats(Box<RunState>),
     /// The name of the replacement policy.
     Policy(String),
+    /// The state of the run in the OpenMetrics format.
+    Metrics(String),
     /// The request is carried out, or under way, as the line says.
     Done(String),
     /// The request can't be carried out, for the reason that the line says.

@@ -6,7 +6,7 @@
 //! [`experiment`] of published measurements made again, and [`dated`] where and when.
 //! [`control`] has what a run is asked while it runs, and what it replies. [`host`] is the record
 //! of what a host permits. [`histogram`] counts by size. [`text`] draws tables; every view is a
-//! pure function of a record.
+//! pure function of a record. [`metrics`] is a view for programs that collect numbers.
 //!
 //! # Versions
 //! A record names its [`SCHEMA`]. A field may be added under the same name; a change of meaning or
@@ -21,6 +21,7 @@ pub mod dated;
 pub mod experiment;
 pub mod histogram;
 pub mod host;
+pub mod metrics;
 pub mod quantity;
 pub mod record;
 pub mod refusal;

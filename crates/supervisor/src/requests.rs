@@ -13,7 +13,8 @@
 mod client;
 
 use std::fs::Permissions;
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,21 @@ pub const CLIENTS_MAX: usize = 16;
 /// The part that carries out requests.
 pub type Answer<'a> = &'a mut dyn FnMut(Request) -> Reply;
 
+/// The way clients ask and are replied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// A line of JSON each, again and again.
+    Lines,
+    /// A request of HTTP, which is for metrics; its reply is the last word.
+    Http,
+}
+
+#[derive(Debug)]
+enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
 /// The places where clients connect, and those that are connected.
 #[derive(Debug, Default)]
 pub struct Requests {
@@ -42,7 +58,8 @@ pub struct Requests {
 /// A place where clients connect.
 #[derive(Debug)]
 pub struct Door {
-    listener: UnixListener,
+    listener: Listener,
+    speech: Speech,
     /// The file to remove at the end, if no folder goes with it.
     path: Option<PathBuf>,
 }
@@ -51,13 +68,34 @@ impl Door {
     /// A door at a socket that lies in a folder of the run's own.
     pub fn at(listener: UnixListener) -> Door {
         Door {
-            listener,
+            listener: Listener::Unix(listener),
+            speech: Speech::Lines,
             path: None,
         }
     }
 
+    /// Opens one at `place`: an address of this machine with a port, or the path of a socket.
+    pub fn open_at_place(option: &str, place: &Path, speech: Speech) -> Result<Door, Refusal> {
+        let address = place.to_str().and_then(|text| text.parse().ok());
+        let Some(address): Option<SocketAddr> = address else {
+            return Door::open(option, place, speech);
+        };
+        let told = format!("{option} {address}");
+        if !address.ip().is_loopback() || address.port() == 0 {
+            refuse!("`{told}`: not a port of this machine alone; write 127.0.0.1 and a port");
+        }
+        match TcpListener::bind(address) {
+            Ok(listener) => Ok(Door {
+                listener: Listener::Tcp(listener),
+                speech,
+                path: None,
+            }),
+            Err(error) => refuse!("`{told}`: {}", plain(&error)),
+        }
+    }
+
     /// Makes a socket at `path`, for this user alone. One that a killed run has left gives way.
-    pub fn open(option: &str, path: &Path) -> Result<Door, Refusal> {
+    pub fn open(option: &str, path: &Path, speech: Speech) -> Result<Door, Refusal> {
         let told = format!("{option} {}", path.display());
         if let Ok(found) = std::fs::symlink_metadata(path) {
             if !found.file_type().is_socket() {
@@ -74,7 +112,8 @@ impl Door {
             Err(error) => refuse!("`{told}`: {}", plain(&error)),
         };
         let door = Door {
-            listener,
+            listener: Listener::Unix(listener),
+            speech,
             path: Some(path.to_path_buf()),
         };
         // Whoever is quicker is of another user, and turned away.
@@ -86,12 +125,33 @@ impl Door {
 
     /// Takes in the next client, if one waits and may say something here.
     fn accept(&self) -> Option<Client> {
-        let (stream, _) = self.listener.accept().ok()?;
-        let stream = OwnedFd::from(stream);
-        let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
-        let is_own = peer.uid == rustix::process::geteuid();
-        (is_own || peer.uid.is_root()).then_some(())?;
-        Client::new(stream)
+        let stream = match &self.listener {
+            Listener::Unix(listener) => {
+                let stream = OwnedFd::from(listener.accept().ok()?.0);
+                let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+                let is_own = peer.uid == rustix::process::geteuid();
+                (is_own || peer.uid.is_root()).then_some(stream)?
+            }
+            // A port can't tell users apart: only metrics are there.
+            Listener::Tcp(listener) => OwnedFd::from(listener.accept().ok()?.0),
+        };
+        Client::new(stream, self.speech)
+    }
+}
+
+impl Listener {
+    fn make_nonblocking(&self) -> std::io::Result<()> {
+        match self {
+            Listener::Unix(listener) => listener.set_nonblocking(true),
+            Listener::Tcp(listener) => listener.set_nonblocking(true),
+        }
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Unix(listener) => listener.as_fd(),
+            Listener::Tcp(listener) => listener.as_fd(),
+        }
     }
 }
 
@@ -107,7 +167,7 @@ impl Drop for Door {
 impl Requests {
     /// Opens another door.
     pub fn add(&mut self, door: Door) -> Result<(), Refusal> {
-        if let Err(error) = door.listener.set_nonblocking(true) {
+        if let Err(error) = door.listener.make_nonblocking() {
             refuse!("the control socket can't be used: {}", plain(&error));
         }
         self.doors.push(door);

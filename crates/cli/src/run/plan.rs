@@ -10,7 +10,7 @@ use tidemark_live::control;
 use tidemark_results::quantity;
 use tidemark_results::text::bytes;
 use tidemark_supervisor::management::{MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES};
-use tidemark_supervisor::requests::Door;
+use tidemark_supervisor::requests::{Door, Speech};
 use tidemark_supervisor::{host, program, swap};
 
 use super::{Arguments, Malloc};
@@ -90,9 +90,12 @@ fn manage(
 ) -> Result<Management, Refusal> {
     let memory_bytes_max = plan_memory_max(arguments, memory_bytes)?;
     let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes_max)?;
-    let doors = arguments.control.as_deref();
-    let doors = doors.map(|path| Door::open("--control", path));
-    let doors = doors.transpose()?.into_iter().collect();
+    let control = arguments.control.as_deref();
+    let control = control.map(|path| Door::open("--control", path, Speech::Lines));
+    let metrics = arguments.metrics.as_deref();
+    let metrics = metrics.map(|place| Door::open_at_place("--metrics", place, Speech::Http));
+    let doors = [control.transpose()?, metrics.transpose()?];
+    let doors = doors.into_iter().flatten().collect();
     let log = arguments.log_decisions.as_deref().map(OutputFile::new);
     let log = log.transpose()?;
     let shim = host::find_shim()?;

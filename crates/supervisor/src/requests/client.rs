@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
+use tidemark_results::Refusal;
 use tidemark_results::control::{REQUEST_BYTES_MAX, Reply, Request};
+use tidemark_results::metrics::CONTENT_TYPE;
 
-use super::Answer;
+use super::{Answer, Speech};
 
 /// The time that a client may leave a reply untaken, or half a request unsaid.
 const TURN_LIMIT: Duration = Duration::from_secs(10);
@@ -19,6 +21,7 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Client {
     stream: OwnedFd,
+    speech: Speech,
     /// The part of what it has said that is not answered yet.
     input: Vec<u8>,
     /// The reply, ...
@@ -33,10 +36,11 @@ pub struct Client {
 
 impl Client {
     /// A client at the other end of `stream`.
-    pub fn new(stream: OwnedFd) -> Option<Client> {
+    pub fn new(stream: OwnedFd, speech: Speech) -> Option<Client> {
         rustix::io::ioctl_fionbio(&stream, true).ok()?;
         Some(Client {
             stream,
+            speech,
             input: vec![],
             output: vec![],
             sent: 0,
@@ -66,7 +70,7 @@ impl Client {
 
     /// Returns true if it has said a request that is not looked at yet.
     pub fn is_ready(&self) -> bool {
-        self.output.is_empty() && self.input.contains(&b'\n')
+        self.output.is_empty() && self.speech == Speech::Lines && self.input.contains(&b'\n')
     }
 
     /// Tells it `reply`, as far as it takes that at once, and nothing more.
@@ -82,8 +86,8 @@ impl Client {
         }
         if self.output.is_empty() {
             let is_there = self.receive();
-            if let Some(line) = self.take_line() {
-                let reply = match Request::parse(&line) {
+            if let Some(request) = self.take_request() {
+                let reply = match request {
                     Ok(request) => answer(request),
                     Err(refusal) => Reply::Refused(refusal.to_string()),
                 };
@@ -103,7 +107,14 @@ impl Client {
     }
 
     fn begin(&mut self, reply: &Reply) {
-        self.output = reply.to_line().into_bytes();
+        self.output = match self.speech {
+            Speech::Lines => reply.to_line(),
+            Speech::Http => {
+                self.is_leaving = true;
+                page(reply)
+            }
+        }
+        .into_bytes();
         self.sent = 0;
         self.turn = Instant::now();
     }
@@ -150,6 +161,18 @@ impl Client {
         }
     }
 
+    /// Takes the next request that it has said.
+    fn take_request(&mut self) -> Option<Result<Request, Refusal>> {
+        match self.speech {
+            Speech::Lines => self.take_line().map(|line| Request::parse(&line)),
+            Speech::Http => {
+                let is_end = |four: &[u8]| four == b"\r\n\r\n";
+                self.input.windows(4).position(is_end)?;
+                Some(parse_page_request(&self.input))
+            }
+        }
+    }
+
     /// Takes the next line that it has said, without its end.
     fn take_line(&mut self) -> Option<Vec<u8>> {
         let end = self.input.iter().position(|&byte| byte == b'\n')?;
@@ -157,4 +180,27 @@ impl Client {
         line.pop();
         Some(line)
     }
+}
+
+/// The request that the head of an HTTP request is: for the one page that there is.
+fn parse_page_request(head: &[u8]) -> Result<Request, Refusal> {
+    let head = String::from_utf8_lossy(head);
+    let mut words = head.lines().next().unwrap_or_default().split(' ');
+    match (words.next(), words.next()) {
+        (Some("GET"), Some("/" | "/metrics")) => Ok(Request::Metrics),
+        _ => Err(Refusal::new("there is `GET /metrics`, and nothing else")),
+    }
+}
+
+/// A reply, as HTTP has it.
+fn page(reply: &Reply) -> String {
+    let (status, kind, text) = match reply {
+        Reply::Metrics(text) => ("200 OK", CONTENT_TYPE, text.clone()),
+        other => ("404 Not Found", "application/json", other.to_line()),
+    };
+    let length = text.len();
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n{text}"
+    )
 }

@@ -17,7 +17,7 @@ impl Desk {
         let folder = PrivateFolder::new().unwrap();
         let path = folder.path().join("socket");
         let mut requests = Requests::default();
-        let door = Door::open("--control", &path).unwrap();
+        let door = Door::open("--control", &path, Speech::Lines).unwrap();
         requests.add(door).unwrap();
         Desk {
             requests,
@@ -160,17 +160,63 @@ fn a_dead_socket_gives_way_and_nothing_else_does() {
     let folder = PrivateFolder::new().unwrap();
     let path = folder.path().join("socket");
     drop(UnixListener::bind(&path).unwrap());
-    let door = Door::open("--control", &path).unwrap();
+    let door = Door::open("--control", &path, Speech::Lines).unwrap();
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let told = Door::open("--control", &path).unwrap_err().to_string();
+    let told = Door::open("--control", &path, Speech::Lines)
+        .unwrap_err()
+        .to_string();
     assert!(told.contains("another process listens there"), "{told}");
     drop(door);
     assert!(!path.exists());
     let path = folder.put("precious", b"").unwrap();
-    let told = Door::open("--control", &path).unwrap_err().to_string();
+    let told = Door::open("--control", &path, Speech::Lines)
+        .unwrap_err()
+        .to_string();
     assert!(told.contains("there is a file of that name"), "{told}");
     let missing = folder.path().join("missing/socket");
-    let told = Door::open("--control", &missing).unwrap_err().to_string();
+    let told = Door::open("--control", &missing, Speech::Lines)
+        .unwrap_err()
+        .to_string();
     assert!(told.contains("no such file or directory"), "{told}");
+}
+
+#[test]
+fn metrics_are_a_page_and_there_is_no_other() {
+    let mut desk = Desk::new();
+    let path = desk.path.with_file_name("metrics");
+    let door = Door::open_at_place("--metrics", &path, Speech::Http).unwrap();
+    desk.requests.add(door).unwrap();
+    for (request, status) in [
+        ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "200 OK"),
+        ("GET /other HTTP/1.1\r\n\r\n", "404 Not Found"),
+        ("POST /metrics HTTP/1.0\r\n\r\n", "404 Not Found"),
+        ("\r\n\r\n", "404 Not Found"),
+        (&"x".repeat(5000), "404 Not Found"),
+    ] {
+        let mut client = UnixStream::connect(&path).unwrap();
+        client.write_all(request.as_bytes()).unwrap();
+        for _ in 0..4 {
+            desk.requests
+                .step(&mut |_| Reply::Metrics("# EOF\n".into()));
+        }
+        let mut page = vec![];
+        // What is left unread of too long a request resets the connection.
+        let _ = client.read_to_end(&mut page);
+        let page = String::from_utf8(page).unwrap();
+        assert!(
+            page.starts_with(&format!("HTTP/1.1 {status}\r\n")),
+            "{page}"
+        );
+        assert_eq!(page.ends_with("\r\n\r\n# EOF\n"), status == "200 OK");
+    }
+}
+
+#[test]
+fn a_port_is_for_this_machine_alone() {
+    for place in ["0.0.0.0:9100", "[::]:9100", "10.0.0.1:9100", "127.0.0.1:0"] {
+        let opened = Door::open_at_place("--metrics", Path::new(place), Speech::Http);
+        let told = opened.unwrap_err().to_string();
+        assert!(told.contains("not a port of this machine alone"), "{told}");
+    }
 }

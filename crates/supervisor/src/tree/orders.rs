@@ -4,7 +4,7 @@ use tidemark_core::id::PAGE_BYTES;
 use tidemark_partition::{FRAMES_MIN, Occasion};
 use tidemark_results::control::{Reply, Request};
 use tidemark_results::text::bytes;
-use tidemark_results::{Refusal, refuse};
+use tidemark_results::{Refusal, metrics, refuse};
 
 use super::evictions::Eviction;
 use super::{Settings, Tree};
@@ -42,6 +42,7 @@ impl Tree {
     fn carry_out(&mut self, request: Request) -> Reply {
         match request {
             Request::Stats => Reply::Stats(Box::new(self.observe())),
+            Request::Metrics => Reply::Metrics(metrics::open_metrics(&self.observe())),
             Request::Budget { bytes } => self.change_budget(bytes).into(),
             Request::Suspend { pid } => self.suspend(pid).into(),
             Request::Resume { pid } => self.resume(pid).into(),
