@@ -33,6 +33,7 @@ macro_rules! commands {
 commands! {
     Run = run;
     Ctl = ctl;
+    Top = top;
     Record = record;
     Mark = mark;
     Curve = curve;

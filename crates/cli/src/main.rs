@@ -40,6 +40,7 @@ mod replay;
 mod report;
 mod run;
 mod systems;
+mod top;
 mod traces;
 mod views;
 mod volume;

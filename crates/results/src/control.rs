@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Refusal;
 pub use activity::{Counts, Rates};
+pub use tidemark_core::counters::Counter;
 
 /// The name and version of the layout of a [`RunState`].
 pub const SCHEMA: &str = "tidemark.control.v1";

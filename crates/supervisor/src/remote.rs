@@ -73,14 +73,19 @@ impl Remote {
     /// # Errors
     /// The run is gone, does not reply within ten seconds, or refuses.
     pub fn ask(&mut self, request: &Request) -> Result<Reply, Refusal> {
-        let line = self.exchange(request.to_line().as_bytes());
-        match Reply::parse(&line.map_err(|error| self.complain(&error))?)? {
+        match self.exchange(request)? {
             Reply::Refused(line) => Err(Refusal::new(line)),
             reply => Ok(reply),
         }
     }
 
-    fn exchange(&mut self, line: &[u8]) -> std::io::Result<Vec<u8>> {
+    /// The same, where a request that is refused has a reply like any other.
+    pub fn exchange(&mut self, request: &Request) -> Result<Reply, Refusal> {
+        let line = self.exchange_lines(request.to_line().as_bytes());
+        Reply::parse(&line.map_err(|error| self.complain(&error))?)
+    }
+
+    fn exchange_lines(&mut self, line: &[u8]) -> std::io::Result<Vec<u8>> {
         self.stream.write_all(line)?;
         let mut bytes = [0; 1 << 16];
         loop {

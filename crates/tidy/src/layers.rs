@@ -62,6 +62,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("outputs", &["results"]),
     ("emulator", &["results"]),
     ("report", &["results"]),
+    ("tui", &["results"]),
     ("python", &["core", "trace", "results", "lab", "live"]),
     (
         "cli",
@@ -82,6 +83,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "emulator",
             "vmufat",
             "report",
+            "tui",
         ],
     ),
 ];
