@@ -35,6 +35,7 @@ use crate::time::{now_ns, timespec};
 use crate::witness::Line;
 use crate::{record, swap};
 
+mod children;
 mod evictions;
 mod observation;
 mod orders;
@@ -49,10 +50,6 @@ const DIVISION_INTERVAL: Duration = Duration::from_nanos(share::INTERVAL_NS);
 /// The interval at which it is looked at again while frames are on their way from one process to
 /// another.
 const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
-
-/// The time that a record claimed for a forked child waits for its hello. A child that was killed
-/// before it could say it would keep its swap slots otherwise.
-const ORPHAN_LIMIT: Duration = Duration::from_secs(60);
 
 /// The time that frames are held back for a forked child that has not said hello.
 const CHILD_LIMIT: Duration = Duration::from_secs(5);
@@ -559,41 +556,6 @@ impl Tree {
         self.unmanaged_bytes_peak = self.unmanaged_bytes_peak.max(unmanaged);
         self.managed_bytes_peak = self.managed_bytes_peak.max(managed);
         self.engine_bytes_peak = self.engine_bytes_peak.max(sum(Counter::EngineBytes));
-    }
-
-    /// Finds the children that have a record and have not come.
-    fn find_children(&mut self) {
-        let is_awaited = |&index: &ProcessIndex| {
-            let is_member =
-                |member: &Member| [member.record, member.hello.record].contains(&Some(index));
-            !self.members.iter().any(is_member)
-        };
-        let reserved = self
-            .shared
-            .processes()
-            .filter(|(_, process)| process.state() == State::Reserved);
-        let now: Vec<ProcessIndex> = reserved
-            .map(|(index, _)| index)
-            .filter(is_awaited)
-            .collect();
-        self.awaited.retain(|(index, _)| now.contains(index));
-        for index in now {
-            if !self.awaited.iter().any(|(known, _)| *known == index) {
-                self.awaited.push((index, Instant::now()));
-            }
-        }
-    }
-
-    /// Frees records whose process never came.
-    fn release_orphans(&mut self) {
-        let shared = &self.shared;
-        self.awaited.retain(|(index, since)| {
-            let is_due = since.elapsed() <= ORPHAN_LIMIT;
-            if !is_due {
-                shared.release(*index);
-            }
-            is_due
-        });
     }
 
     /// Lets a newcomer run unmanaged, and notes it.
