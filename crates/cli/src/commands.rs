@@ -32,6 +32,8 @@ macro_rules! commands {
 
 commands! {
     Run = run;
+    Ctl = ctl;
+    Top = top;
     Record = record;
     Mark = mark;
     Curve = curve;

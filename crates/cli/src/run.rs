@@ -35,6 +35,9 @@ pub struct Arguments {
     /// The memory all processes may use together: `512M`, `1.5G`
     #[arg(long, value_name = "SIZE")]
     memory: String,
+    /// The most that `tidemark ctl budget` can give them while they run [default: --memory]
+    #[arg(long, value_name = "SIZE")]
+    memory_max: Option<String>,
     /// The replacement policy; `tidemark policies` lists them. Or a file (.wasm, .wat)
     /// [default: mach86; with the swap file alone: tidemark]
     #[arg(long, value_name = "NAME")]
@@ -59,6 +62,13 @@ pub struct Arguments {
     /// Write every decision (page-in runs, victims, page-out runs) to FILE, one a line
     #[arg(long, value_name = "FILE")]
     log_decisions: Option<PathBuf>,
+    /// Take requests of `tidemark ctl` at a socket of this name, too
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// Serve metrics in the OpenMetrics format by HTTP: at a socket of this name, or at a port of
+    /// this machine alone, 127.0.0.1:9100
+    #[arg(long, value_name = "PLACE")]
+    metrics: Option<PathBuf>,
     /// Let the faulting thread serve its faults: faster, but system calls handed memory that is
     /// not resident fail
     #[arg(long)]

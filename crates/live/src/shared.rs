@@ -46,7 +46,7 @@ mod owned;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other. The number of counters is a part of it:
 /// each new one moves what lies behind.
-pub const VERSION: u64 = 5 | (Counter::ALL.len() as u64) << 32;
+pub const VERSION: u64 = 6 | (Counter::ALL.len() as u64) << 32;
 /// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// The number of buckets a latency histogram has. See [`bucket_of`].
@@ -78,6 +78,8 @@ enum Header {
     Unassigned,
     /// The number of records that were ever claimed: those below.
     RecordsOpened,
+    /// The most that `FramesTotal` can be.
+    FramesMax,
 }
 
 /// The fields of a process record before its counters, by word.
@@ -151,6 +153,9 @@ impl Shared {
             .store(u64::from(swap_slots), Relaxed);
         shared
             .header(Header::FramesTotal)
+            .store(frames_total, Relaxed);
+        shared
+            .header(Header::FramesMax)
             .store(frames_total, Relaxed);
         shared.header(Header::Magic).store(MAGIC, Release);
         Ok(shared)
@@ -279,6 +284,22 @@ impl Shared {
     /// The number of frames that all processes together may use.
     pub fn frames_total(&self) -> u64 {
         self.header(Header::FramesTotal).load(Relaxed)
+    }
+
+    /// Changes the number of frames that all processes together may use, within
+    /// [`frames_max`](Self::frames_max). Supervisor only, which then divides them anew.
+    pub fn set_frames_total(&self, frames: u64) {
+        self.header(Header::FramesTotal).store(frames, Relaxed);
+    }
+
+    /// The most frames that all processes together can ever use: the size of their pools.
+    pub fn frames_max(&self) -> u64 {
+        self.header(Header::FramesMax).load(Relaxed)
+    }
+
+    /// Sets that, before any process has been answered. Supervisor only.
+    pub fn set_frames_max(&self, frames: u64) {
+        self.header(Header::FramesMax).store(frames, Relaxed);
     }
 
     /// Tells every engine which processor hears from the disk of the swap store. `None` if none

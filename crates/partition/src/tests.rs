@@ -319,3 +319,29 @@ fn the_sum_never_exceeds_the_total_whatever_happens() {
         }
     }
 }
+
+#[test]
+fn a_total_that_falls_is_kept_as_soon_as_all_have_given_up_and_rises_again() {
+    let mut holders: Vec<Holder> = [9000, 5000, 1500, 884]
+        .map(|given| asking(given, given / 10))
+        .into();
+    let wants = [20_000; 4];
+    for total in [TOTAL / 2, TOTAL / 4, 1024, 256, TOTAL / 3, TOTAL] {
+        for turn in 0..200 {
+            let occasion = match turn % 4 {
+                0 => Occasion::Interval,
+                _ => Occasion::Change,
+            };
+            let division = divide(total, &holders, occasion);
+            let sum: u64 = division.given.iter().sum();
+            assert!(sum <= total, "{sum} of {total}: {division:?}");
+            let left = unassigned(total, &holders, &division.given);
+            assert!(left + sum <= total, "{left} and {sum} of {total}");
+            obey(&mut holders, &division.given, &wants);
+        }
+        assert!(held(&holders) <= total, "{holders:?}");
+        let least = holders.iter().map(|holder| holder.given).min().unwrap();
+        assert!(least >= FLOOR_FRAMES.min(total / 4), "{holders:?}");
+        assert!(held(&holders) >= total / 2, "{total}: {holders:?}");
+    }
+}

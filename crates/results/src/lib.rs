@@ -4,8 +4,9 @@
 //! [`analysis`] has the records of what was found out about traces, [`replay`] those of traces that
 //! were run on whole memory systems, [`compare`] of predictions beside what came of them,
 //! [`experiment`] of published measurements made again, and [`dated`] where and when.
-//! [`host`] is the record of what a host permits. [`histogram`] counts by size. [`text`] draws
-//! tables; every view is a pure function of a record.
+//! [`control`] has what a run is asked while it runs, and what it replies. [`host`] is the record
+//! of what a host permits. [`histogram`] counts by size. [`text`] draws tables; every view is a
+//! pure function of a record. [`metrics`] is a view for programs that collect numbers.
 //!
 //! # Versions
 //! A record names its [`SCHEMA`]. A field may be added under the same name; a change of meaning or
@@ -15,10 +16,12 @@
 
 pub mod analysis;
 pub mod compare;
+pub mod control;
 pub mod dated;
 pub mod experiment;
 pub mod histogram;
 pub mod host;
+pub mod metrics;
 pub mod quantity;
 pub mod record;
 pub mod refusal;

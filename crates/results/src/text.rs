@@ -1,8 +1,10 @@
 //! Text views of a record: tables for people.
 
+mod state;
 mod time;
 mod width;
 
+pub use state::state;
 pub use width::{folded, hanging, has_room, wrap_last};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};

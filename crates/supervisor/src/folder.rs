@@ -16,6 +16,9 @@ use crate::program::plain;
 /// The longest path a socket can have.
 const SOCKET_PATH_MAX: usize = 107;
 
+/// The folder for the socket of requests, and that socket.
+const REQUESTS: [&str; 2] = ["requests", "socket"];
+
 /// A folder that only this user can look into, with a socket that [all](crate::peers) can reach.
 /// It goes with this value.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,7 +32,7 @@ impl PrivateFolder {
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let name = format!("tidemark-{}-{:x}", std::process::id(), since.as_nanos());
         let mut path = std::env::temp_dir().join(&name);
-        if path.as_os_str().len() + "/control".len() > SOCKET_PATH_MAX {
+        if path.as_os_str().len() + "/requests/socket".len() > SOCKET_PATH_MAX {
             path = Path::new("/tmp").join(&name);
         }
         if let Some(parent) = path.parent() {
@@ -82,6 +85,45 @@ impl PrivateFolder {
             Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
         }
     }
+
+    /// Listens on a socket that no other user can reach, in a folder of its own.
+    pub fn listen_for_requests(&self) -> Result<UnixListener, Refusal> {
+        let path = requests_socket(&self.path);
+        let folder = path.parent().expect("the socket lies in a folder");
+        let bound = DirBuilder::new().mode(0o700).create(folder);
+        match bound.and_then(|()| UnixListener::bind(&path)) {
+            Ok(listener) => Ok(listener),
+            Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
+        }
+    }
+}
+
+/// The socket at which the run with this folder takes requests.
+fn requests_socket(folder: &Path) -> PathBuf {
+    let [inner, socket] = REQUESTS;
+    folder.join(inner).join(socket)
+}
+
+/// Finds the runs of this user that take requests: the process id of each `tidemark run`, and its
+/// socket.
+pub fn find_runs() -> Vec<(u32, PathBuf)> {
+    let own = rustix::process::geteuid().as_raw();
+    let mut parents = vec![std::env::temp_dir(), PathBuf::from("/tmp")];
+    parents.dedup();
+    let folders = parents.iter().flat_map(std::fs::read_dir).flatten();
+    let mut runs: Vec<(u32, PathBuf)> = folders
+        .flatten()
+        .filter(|entry| entry.metadata().is_ok_and(|found| found.uid() == own))
+        .filter_map(|entry| {
+            let maker = maker_of(entry.file_name().to_str()?)?;
+            let socket = requests_socket(&entry.path());
+            // A run that was killed leaves a socket at which there is no answer.
+            let is_open = UnixStream::connect(&socket).is_ok();
+            is_open.then_some((maker.as_raw_nonzero().get().unsigned_abs(), socket))
+        })
+        .collect();
+    runs.sort();
+    runs
 }
 
 /// Removes what runs have left behind that were killed: this user's folders, made by a process that
@@ -164,6 +206,10 @@ mod tests {
         assert_eq!(mode_of(&path), 0o711);
         let (_socket, socket) = folder.listen().unwrap();
         assert_eq!(mode_of(&socket), 0o666);
+        let _requests = folder.listen_for_requests().unwrap();
+        assert_eq!(mode_of(&path.join("requests")), 0o700);
+        let own = std::process::id();
+        assert!(find_runs().contains(&(own, requests_socket(&path))));
         drop(folder);
         assert!(!path.exists());
     }

@@ -12,9 +12,11 @@ use tidemark_results::{Refusal, refuse};
 
 use crate::folder::PrivateFolder;
 use crate::program::plain;
+use crate::requests::{Door, Requests};
 use crate::supervise::{End, ending_of, supervise};
 use crate::swap::Swap;
-use crate::tree::{Books, Tree};
+use crate::time::now_ns;
+use crate::tree::{Books, Settings, Tree};
 use crate::{hand_over, loading};
 
 /// The least memory a run can have. A process has up to 64 pages on their way in and as many on
@@ -30,6 +32,14 @@ pub const STEP_POOL_BYTES: u64 = 4 << 30;
 pub struct Management {
     /// The memory all processes may use together.
     pub memory_bytes: u64,
+    /// The most that this can be changed to while the run lasts.
+    pub memory_bytes_max: u64,
+    /// The name of the replacement policy.
+    pub policy: String,
+    /// The store of pages that leave.
+    pub store: &'static str,
+    /// The places where requests are taken, beside the socket in the run's folder.
+    pub doors: Vec<Door>,
     /// The swap file.
     pub swap: Swap,
     /// The file to which decisions are written.
@@ -76,9 +86,15 @@ impl Management {
             Ok(shared) => shared,
             Err(error) => refuse!("shared memory can't be made: {}", plain(&error)),
         };
+        shared.set_frames_max(self.memory_bytes_max / PAGE_BYTES);
         shared.set_disk_processor(disk::processor_of(&self.swap.file));
         let folder = PrivateFolder::new()?;
         let (listener, socket) = folder.listen()?;
+        let mut requests = Requests::default();
+        requests.add(Door::at(folder.listen_for_requests()?))?;
+        self.doors
+            .into_iter()
+            .try_for_each(|door| requests.add(door))?;
         let others = std::env::var_os("LD_PRELOAD");
         let libraries = match self.is_spread {
             true => loading::list(&folder, &self.libraries, others),
@@ -95,9 +111,13 @@ impl Management {
             // Where the program finds it from any folder, as it is now.
             command.env(control::POLICY_FILE, folder.put("policy.wasm", module)?);
         }
-        Ok((
-            Tree::new(shared, self.swap.file, self.decisions, listener),
-            folder,
-        ))
+        let mut tree = Tree::new(shared, self.swap.file, self.decisions, listener);
+        let settings = Settings {
+            policy: self.policy,
+            store: self.store.into(),
+            began_ns: now_ns(),
+        };
+        tree.take_requests(requests, settings);
+        Ok((tree, folder))
     }
 }

@@ -19,12 +19,15 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::low_level::{emulate_default_handler, raise};
 use tidemark_live::sys::signal::SignalSet;
 
-use crate::witness::Witness;
+use crate::witness::{Line, Witness};
 
 /// The signals that are passed on.
 const PASSED_ON: [i32; 9] = [
     SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT,
 ];
+
+/// Those that ask a program to end.
+const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 /// The time that a signal waits before it is passed on. `timeout` sends one to its child and then
 /// one to the whole group: a program by itself has both at once and sees one.
@@ -65,8 +68,14 @@ impl Signals {
         })
     }
 
-    /// Passes on to `program` what has come and is [due](Self::due).
-    pub fn pass_on(&mut self, program: Pid) {
+    /// A line to the witness.
+    pub fn witness_line(&self) -> std::io::Result<Line> {
+        self.witness.line()
+    }
+
+    /// Passes on to `program` what has come and is [due](Self::due). Answers whether the run was
+    /// asked to end.
+    pub fn pass_on(&mut self, program: Pid) -> bool {
         let mut bytes = [0; 64];
         while matches!(self.arrivals.read(&mut bytes), Ok(read) if read > 0) {}
         for signal in self.received.pending() {
@@ -74,7 +83,7 @@ impl Signals {
             self.due.get_or_insert_with(|| Instant::now() + DELAY);
         }
         if self.due.is_none_or(|due| Instant::now() < due) {
-            return;
+            return false;
         }
         self.due = None;
         let waiting = std::mem::take(&mut self.waiting);
@@ -90,6 +99,7 @@ impl Signals {
             // A shell that watches the supervisor must see the job stop.
             let _ = emulate_default_handler(SIGTSTP);
         }
+        ENDING.into_iter().any(|signal| waiting.contains(signal))
     }
 
     /// The time at which there is something to pass on, if there is.

@@ -49,7 +49,7 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
     let pid = Pid::from_child(&child);
     raise_files_limit();
     if let Some(tree) = tree.as_deref_mut() {
-        tree.begin(child.id());
+        tree.begin(child.id(), signals.witness_line().ok());
     }
     loop {
         if let Some(status) = try_wait(&mut child)? {
@@ -61,8 +61,12 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
             return Ok(End { status, elapsed });
         }
         wait_for(&signals, tree.as_deref_mut());
-        signals.pass_on(pid);
+        let is_to_end = signals.pass_on(pid);
         if let Some(tree) = tree.as_deref_mut() {
+            if is_to_end {
+                // A task that is suspended takes in no signal.
+                tree.resume_all();
+            }
             tree.handle_tick();
         }
     }

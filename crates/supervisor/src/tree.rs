@@ -4,6 +4,9 @@
 //! frames for the newcomer, and its end is the end of the process, or of the program in it: what
 //! exec puts in its place says hello on a connection of its own. A byte in between says that the
 //! engine asks for frames, or has given up what was taken from it: see [`tidemark_partition`].
+//!
+//! People and programs ask, too, at the [control socket](crate::requests): `orders` carries out
+//! what they ask for, `observation` tells how things stand, and `evictions` pages tasks out.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -17,13 +20,26 @@ use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Share
 use tidemark_partition::{
     self as share, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
 };
+use tidemark_results::control::Counts;
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
+use self::evictions::Eviction;
+pub use self::observation::Settings;
+use self::pace::Pace;
 use crate::departures::{Departures, is_over};
 use crate::peers::{self, Peer};
+use crate::requests::Requests;
 use crate::strangers::Strangers;
+use crate::suspensions::Suspensions;
 use crate::time::{now_ns, timespec};
+use crate::witness::Line;
 use crate::{record, swap};
+
+mod children;
+mod evictions;
+mod observation;
+mod orders;
+mod pace;
 
 /// The time that a newcomer waits for the frames of others before it is turned away.
 const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
@@ -34,10 +50,6 @@ const DIVISION_INTERVAL: Duration = Duration::from_nanos(share::INTERVAL_NS);
 /// The interval at which it is looked at again while frames are on their way from one process to
 /// another.
 const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
-
-/// The time that a record claimed for a forked child waits for its hello. A child that was killed
-/// before it could say it would keep its swap slots otherwise.
-const ORPHAN_LIMIT: Duration = Duration::from_secs(60);
 
 /// The time that frames are held back for a forked child that has not said hello.
 const CHILD_LIMIT: Duration = Duration::from_secs(5);
@@ -72,6 +84,11 @@ pub struct Tree {
     managed_bytes_peak: u64,
     /// The most memory that engines themselves had at one time.
     engine_bytes_peak: u64,
+    requests: Requests,
+    settings: Settings,
+    suspensions: Suspensions,
+    /// The counts of processes that have ended.
+    counts_ended: Counts,
 }
 
 /// A process that is managed, or will be when there are frames for it.
@@ -88,6 +105,8 @@ struct Member {
     pressure: u64,
     /// It has used an equal share.
     is_served: bool,
+    pace: Pace,
+    eviction: Option<Eviction>,
 }
 
 /// The totals that a run leaves behind.
@@ -142,6 +161,10 @@ impl Tree {
             unmanaged_bytes_peak: 0,
             managed_bytes_peak: 0,
             engine_bytes_peak: 0,
+            requests: Requests::default(),
+            settings: Settings::default(),
+            suspensions: Suspensions::default(),
+            counts_ended: Counts::default(),
         }
     }
 
@@ -192,9 +215,11 @@ impl Tree {
         Ok((states, files))
     }
 
-    /// Learns the number of the process that was started.
-    pub fn begin(&mut self, main: u32) {
+    /// Learns the number of the process that was started, and who resumes what is suspended if
+    /// this process is killed.
+    pub fn begin(&mut self, main: u32, witness: Option<Line>) {
         self.strangers.begin(main);
+        self.suspensions.set_witness(witness);
     }
 
     /// Takes in who has come and lets go of who has ended. `ready` says which of
@@ -217,6 +242,9 @@ impl Tree {
 
     /// Does what is due by now.
     pub fn handle_tick(&mut self) {
+        if self.requests.due().is_some_and(|due| Instant::now() >= due) {
+            self.serve_requests();
+        }
         let next_look = self.strangers.next_look();
         if next_look.is_some_and(|due| Instant::now() >= due) {
             self.look_for_strangers();
@@ -242,8 +270,9 @@ impl Tree {
 
     /// The time at which [`handle_tick`](Self::handle_tick) has something to do.
     pub fn next_tick(&self) -> Instant {
-        let look = self.strangers.next_look();
-        look.map_or(self.next_division, |due| due.min(self.next_division))
+        let others = [self.strangers.next_look(), self.requests.due()];
+        let others = others.into_iter().flatten();
+        others.fold(self.next_division, Instant::min)
     }
 
     /// Waits until something happens or is due, and handles it.
@@ -256,10 +285,10 @@ impl Tree {
     /// Waits until something happens in the tree or at `other`, for `limit` at most, and handles
     /// what happened in the tree. Says whether anything did.
     pub fn poll(&mut self, other: Option<BorrowedFd<'_>>, limit: Duration) -> bool {
-        let mut sources: Vec<PollFd<'_>> = self
-            .connections()
-            .chain(other)
+        let connections = self.connections().chain(other);
+        let mut sources: Vec<PollFd<'_>> = connections
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .chain(self.requests.sources())
             .collect();
         // An interrupted wait is one that ended early.
         let _ = poll(&mut sources, Some(&timespec(limit)));
@@ -268,8 +297,11 @@ impl Tree {
             .map(|source| !source.revents().is_empty())
             .collect();
         drop(sources);
-        let ready = &ready[..self.members.len() + 1];
+        let (ready, others) = ready.split_at(self.members.len() + 1);
         self.handle_ready(ready);
+        if others[usize::from(other.is_some())..].contains(&true) {
+            self.serve_requests();
+        }
         ready.contains(&true)
     }
 
@@ -296,6 +328,7 @@ impl Tree {
     /// Closes the books. The process that was started has ended as `ending` says.
     pub fn finish(&mut self, ending: Ending) -> Books {
         let now_ns = now_ns();
+        self.end_requests();
         // The kernel is slow to close what asynchronous transfers had to do with.
         for place in (0..self.members.len()).rev() {
             if self.members[place].peer.life.as_ref().is_some_and(is_over) {
@@ -396,21 +429,28 @@ impl Tree {
     /// Divides memory among all, tells those concerned, and answers newcomers it suffices for.
     fn divide(&mut self, occasion: Occasion) {
         let total = self.shared.frames_total();
+        self.end_evictions();
         self.shared.hold_unassigned();
         let holders = self.collect_holders();
         let Division {
-            given,
+            mut given,
             fair,
             floor,
             mut is_settled,
         } = share::divide(total, &holders, occasion);
+        let is_evicting = self.hold_down_evicted(&mut given, floor);
+        is_settled &= !is_evicting;
         for (member, holder) in self.members.iter_mut().zip(&holders) {
             member.is_served |= share::uses_share(holder.resident, fair);
         }
         if !self.lower(&holders, &given) {
             return self.plan_division(false);
         }
-        let left = share::unassigned(total, &holders, &given);
+        // A task that is being paged out would take what nobody has.
+        let left = match is_evicting {
+            true => 0,
+            false => share::unassigned(total, &holders, &given),
+        };
         let mut turned_away = vec![];
         for (place, (member, frames)) in self.members.iter_mut().zip(given).enumerate() {
             match member.record {
@@ -518,41 +558,6 @@ impl Tree {
         self.engine_bytes_peak = self.engine_bytes_peak.max(sum(Counter::EngineBytes));
     }
 
-    /// Finds the children that have a record and have not come.
-    fn find_children(&mut self) {
-        let is_awaited = |&index: &ProcessIndex| {
-            let is_member =
-                |member: &Member| [member.record, member.hello.record].contains(&Some(index));
-            !self.members.iter().any(is_member)
-        };
-        let reserved = self
-            .shared
-            .processes()
-            .filter(|(_, process)| process.state() == State::Reserved);
-        let now: Vec<ProcessIndex> = reserved
-            .map(|(index, _)| index)
-            .filter(is_awaited)
-            .collect();
-        self.awaited.retain(|(index, _)| now.contains(index));
-        for index in now {
-            if !self.awaited.iter().any(|(known, _)| *known == index) {
-                self.awaited.push((index, Instant::now()));
-            }
-        }
-    }
-
-    /// Frees records whose process never came.
-    fn release_orphans(&mut self) {
-        let shared = &self.shared;
-        self.awaited.retain(|(index, since)| {
-            let is_due = since.elapsed() <= ORPHAN_LIMIT;
-            if !is_due {
-                shared.release(*index);
-            }
-            is_due
-        });
-    }
-
     /// Lets a newcomer run unmanaged, and notes it.
     fn turn_away(&mut self, place: usize) {
         let member = self.members.remove(place);
@@ -573,9 +578,11 @@ impl Tree {
         let Some(index) = member.record.or(member.hello.record) else {
             return;
         };
+        self.suspensions.forget(member.peer.pid);
         let process = self.shared.process(index);
         if process.state() == State::Running {
             process.end(now_ns());
+            self.counts_ended.add(&observation::counts_of(&process));
             self.told.extend(record::complaint(&process));
             let described = member.describe(&process, ending, now_ns());
             if let Some(life) = member.peer.life.filter(|_| ending == Ending::Gone) {
@@ -607,6 +614,8 @@ impl Member {
             moved_pages: 0,
             pressure: 0,
             is_served: false,
+            pace: Pace::default(),
+            eviction: None,
         }
     }
 
@@ -659,7 +668,7 @@ impl Member {
         let grant = Grant {
             record: Some(index),
             frames_budget: self.given as u32,
-            frames_max: shared.frames_total() as u32,
+            frames_max: shared.frames_max() as u32,
         };
         if control::answer(self.connection.as_fd(), grant, files).is_err() {
             self.hello.record = None;
@@ -678,6 +687,7 @@ impl Member {
         let moved = count(Counter::PageIns) + count(Counter::PageOuts);
         self.pressure = share::pressure(self.pressure, moved - self.moved_pages);
         self.moved_pages = moved;
+        self.pace.note(now_ns(), observation::counts_of(&process));
     }
 
     /// Learns what the process may use: its engine may have changed that, by taking what nobody
@@ -729,7 +739,10 @@ impl Member {
             understood: process.understood(),
             resident: count(Counter::FramesResident) + count(Counter::FramesBeside),
             pressure: self.pressure,
-            asked: process.asked(),
+            asked: match self.eviction {
+                Some(_) => 0,
+                None => process.asked(),
+            },
             is_served: self.is_served,
         }
     }

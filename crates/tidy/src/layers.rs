@@ -65,6 +65,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("outputs", &["results"]),
     ("emulator", &["results"]),
     ("report", &["results"]),
+    ("tui", &["results"]),
     ("python", &["core", "trace", "results", "lab", "live"]),
     (
         "cli",
@@ -85,6 +86,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "emulator",
             "vmufat",
             "report",
+            "tui",
         ],
     ),
 ];

@@ -10,6 +10,7 @@ use tidemark_live::control;
 use tidemark_results::quantity;
 use tidemark_results::text::bytes;
 use tidemark_supervisor::management::{MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES};
+use tidemark_supervisor::requests::{Door, Speech};
 use tidemark_supervisor::{host, program, swap};
 
 use super::{Arguments, Malloc};
@@ -28,7 +29,7 @@ pub struct Plan {
     pub command: Command,
     /// The policy's name.
     pub policy: &'static str,
-    /// The memory all processes may use together.
+    /// The memory all processes may use together at first.
     pub memory_bytes: u64,
     /// The means to manage them; `None` if the program is to run unmanaged.
     pub management: Option<Management>,
@@ -41,7 +42,7 @@ pub struct Plan {
 impl Plan {
     /// Plans the run that `arguments` ask for.
     pub fn new(arguments: &Arguments) -> Result<Plan, Refusal> {
-        let memory_bytes = plan_memory(&arguments.memory)?;
+        let memory_bytes = plan_memory("--memory", &arguments.memory)?;
         let parse_swap = |text: &String| quantity::parse("--swap-size", text);
         let swap_bytes = arguments.swap_size.as_ref().map(parse_swap).transpose()?;
         let policy = find_live_policy(arguments.policy())
@@ -87,7 +88,14 @@ fn manage(
     memory_bytes: u64,
     swap_bytes: Option<u64>,
 ) -> Result<Management, Refusal> {
-    let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes)?;
+    let memory_bytes_max = plan_memory_max(arguments, memory_bytes)?;
+    let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes_max)?;
+    let control = arguments.control.as_deref();
+    let control = control.map(|path| Door::open("--control", path, Speech::Lines));
+    let metrics = arguments.metrics.as_deref();
+    let metrics = metrics.map(|place| Door::open_at_place("--metrics", place, Speech::Http));
+    let doors = [control.transpose()?, metrics.transpose()?];
+    let doors = doors.into_iter().flatten().collect();
     let log = arguments.log_decisions.as_deref().map(OutputFile::new);
     let log = log.transpose()?;
     let shim = host::find_shim()?;
@@ -107,7 +115,7 @@ fn manage(
         libraries.push(host::find_pool(&shim)?);
         let pool_bytes = match arguments.in_step {
             true => STEP_POOL_BYTES,
-            false => memory_bytes + swap.size_bytes,
+            false => memory_bytes_max + swap.size_bytes,
         };
         environment.push((control::POOL, pool_bytes.to_string().into()));
     }
@@ -116,6 +124,10 @@ fn manage(
     let decisions = log.map(OutputFile::into_log).transpose()?;
     Ok(Management {
         memory_bytes,
+        memory_bytes_max,
+        policy: policy.into(),
+        store: arguments.store(),
+        doors,
         swap,
         decisions: decisions.map(OwnedFd::from),
         environment,
@@ -125,17 +137,31 @@ fn manage(
     })
 }
 
-fn plan_memory(text: &str) -> Result<u64, Refusal> {
-    let memory_bytes = quantity::parse("--memory", text)?;
+fn plan_memory_max(arguments: &Arguments, memory_bytes: u64) -> Result<u64, Refusal> {
+    let Some(text) = &arguments.memory_max else {
+        return Ok(memory_bytes);
+    };
+    let memory_bytes_max = plan_memory("--memory-max", text)?;
+    if memory_bytes_max < memory_bytes {
+        refuse!(
+            "`--memory-max {text}`: less than `--memory {}`",
+            arguments.memory
+        );
+    }
+    Ok(memory_bytes_max)
+}
+
+fn plan_memory(option: &str, text: &str) -> Result<u64, Refusal> {
+    let memory_bytes = quantity::parse(option, text)?;
     if memory_bytes < MEMORY_BYTES_MIN {
         refuse!(
-            "`--memory {text}`: too small; the least that works is {}M",
+            "`{option} {text}`: too small; the least that works is {}M",
             MEMORY_BYTES_MIN >> 20
         );
     }
     if memory_bytes / PAGE_BYTES > u64::from(u32::MAX) {
         let most = bytes(u64::from(u32::MAX) * PAGE_BYTES);
-        refuse!("`--memory {text}`: too large; the most is {most}");
+        refuse!("`{option} {text}`: too large; the most is {most}");
     }
     Ok(memory_bytes - memory_bytes % PAGE_BYTES)
 }
@@ -151,13 +177,14 @@ mod tests {
 
     #[test]
     fn too_little_memory_is_refused_with_the_least_that_works() {
-        let told = plan_memory("4K").unwrap_err().to_string();
+        let told = plan_memory("--memory", "4K").unwrap_err().to_string();
         assert_eq!(told, "`--memory 4K`: too small; the least that works is 4M");
-        assert_eq!(plan_memory("4M"), Ok(4 << 20));
+        assert_eq!(plan_memory("--memory", "4M"), Ok(4 << 20));
     }
 
     #[test]
     fn memory_is_whole_pages() {
-        assert_eq!(plan_memory("5000000"), Ok(5_000_000 / 4096 * 4096));
+        let memory_bytes = plan_memory("--memory", "5000000");
+        assert_eq!(memory_bytes, Ok(5_000_000 / 4096 * 4096));
     }
 }

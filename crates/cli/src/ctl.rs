@@ -1,0 +1,97 @@
+//! `tidemark ctl`: asks a run something while it runs, over its control socket.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use tidemark_results::control::{Reply, Request};
+use tidemark_results::{quantity, text};
+use tidemark_supervisor::remote::Remote;
+
+use crate::exit::{Exit, Refusal};
+use crate::files::Files;
+use crate::output;
+
+/// Asks a run that goes on how it stands, or to change something
+///
+/// Exit status: 0 if it is done, 2 if not.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The process id of the `tidemark run`; not needed if there is only one
+    #[arg(value_name = "PID")]
+    run: Option<u32>,
+    /// The control socket, if `run --control` named one
+    #[arg(long, value_name = "PATH", conflicts_with = "run")]
+    socket: Option<PathBuf>,
+    /// Print the reply as it is, in JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// The request
+    #[command(subcommand)]
+    request: Order,
+}
+
+/// A request, as people write it.
+#[derive(Debug, Subcommand)]
+enum Order {
+    /// Shows what each task has, does and waits for
+    Stats,
+    /// Shows the same in the OpenMetrics format
+    Metrics,
+    /// Changes the memory that all tasks may use together
+    Budget {
+        /// Its size: `512M`, `1.5G`
+        size: String,
+    },
+    /// Stops a task
+    Suspend {
+        /// The process id of the task
+        task: u32,
+    },
+    /// Lets a suspended task go on
+    Resume {
+        /// The process id of the task
+        task: u32,
+    },
+    /// Pages a task out as a whole, and lets it grow again
+    Evict {
+        /// The process id of the task
+        task: u32,
+    },
+    /// Reports the replacement policy, which can't be changed
+    Policy {
+        /// Another
+        name: Option<String>,
+    },
+}
+
+impl Files for Arguments {}
+
+impl Order {
+    fn request(self) -> Result<Request, Refusal> {
+        Ok(match self {
+            Order::Stats => Request::Stats,
+            Order::Metrics => Request::Metrics,
+            Order::Budget { size } => Request::Budget {
+                bytes: quantity::parse("budget", &size)?,
+            },
+            Order::Suspend { task } => Request::Suspend { pid: task },
+            Order::Resume { task } => Request::Resume { pid: task },
+            Order::Evict { task } => Request::Evict { pid: task },
+            Order::Policy { name } => Request::Policy { name },
+        })
+    }
+}
+
+/// Asks, and shows the reply.
+pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let request = arguments.request.request()?;
+    let mut remote = Remote::find(arguments.socket.as_deref(), arguments.run)?;
+    let reply = remote.ask(&request)?;
+    output::print(&match reply {
+        reply if arguments.json => reply.to_line(),
+        Reply::Stats(state) => text::state(&state, output::terminal_width()),
+        Reply::Metrics(text) => text,
+        Reply::Policy(line) | Reply::Done(line) | Reply::Refused(line) => format!("{line}\n"),
+    });
+    Ok(Exit::Fine)
+}

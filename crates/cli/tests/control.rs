@@ -1,0 +1,484 @@
+//! A run that is asked while it goes on: `tidemark ctl`, and its control socket.
+//!
+//! Engines are the real ones. Signals go to processes that a test has started, by their numbers.
+
+#[path = "programs/needs.rs"]
+#[allow(dead_code)]
+mod needs;
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::Folder;
+
+/// The longest time that anything here may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Writes its number and its parent's to `NAME`, then touches so many MiB again and again, says
+/// each turn in `NAME.turns`, and ends when `stop` is there. What it has written must be there.
+const TOUCHER: &str = "
+import mmap, os, sys, time
+name, pages = sys.argv[1], int(sys.argv[2]) * 256
+memory = mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+with open(name + '.new', 'w') as file:
+    file.write(str(os.getpid()))
+os.rename(name + '.new', name)
+turn = 0
+while not os.path.exists('stop'):
+    for page in range(pages):
+        if memory[page * 4096] != turn & 255:
+            sys.exit(9)
+        memory[page * 4096] = turn + 1 & 255
+    turn += 1
+    with open(name + '.turns', 'w') as file:
+        file.write(str(turn))
+    time.sleep(0.01)
+";
+
+/// Two programs of 12 MiB each in one run, begun with these options, that are there by now.
+struct Run {
+    folder: Folder,
+    child: Child,
+    socket: String,
+}
+
+impl Run {
+    fn start(name: &str, options: &[&str]) -> Run {
+        let folder = Folder::new(name);
+        let socket = folder.path("socket");
+        folder.program("toucher.py", TOUCHER.as_bytes());
+        let script = "python3 toucher.py a 12 & a=$!; python3 toucher.py b 12; s=$?
+                      wait $a && exit $s";
+        let child = Command::new(needs::tidemark())
+            .args(["run", "--swap-size", "256M", "--control", &socket])
+            .args(options)
+            .args(["--", "sh", "-c", script])
+            .current_dir(&folder.0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let run = Run {
+            folder,
+            child,
+            socket,
+        };
+        wait_until("both programs turn", || {
+            run.turns("a") > 0 && run.turns("b") > 0
+        });
+        run
+    }
+
+    /// The number of turns that a program has said.
+    fn turns(&self, name: &str) -> u64 {
+        let text = std::fs::read_to_string(self.folder.path(&format!("{name}.turns")));
+        text.ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    fn pid(&self, name: &str) -> u32 {
+        let text = std::fs::read_to_string(self.folder.path(name)).unwrap();
+        text.parse().unwrap()
+    }
+
+    fn ctl(&self, arguments: &[&str]) -> Output {
+        ctl(&[&["--socket", &self.socket], arguments].concat())
+    }
+
+    /// The line that a request is answered by.
+    fn done(&self, arguments: &[&str]) -> String {
+        let output = self.ctl(arguments);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn refused(&self, arguments: &[&str]) -> String {
+        refused(&self.ctl(arguments))
+    }
+
+    fn state(&self) -> Value {
+        let text = self.done(&["--json", "stats"]);
+        serde_json::from_str::<Value>(&text).unwrap()["stats"].take()
+    }
+
+    /// The state of the task that a program is.
+    fn task(&self, name: &str) -> Value {
+        let pid = self.pid(name);
+        let state = self.state();
+        let tasks = state["tasks"].as_array().unwrap();
+        let task = tasks.iter().find(|task| task["pid"] == pid);
+        task.unwrap_or_else(|| panic!("{name}: {state}")).clone()
+    }
+
+    /// Ends both programs, and waits for the end of the run.
+    fn end(mut self) -> Output {
+        std::fs::write(self.folder.path("stop"), "").unwrap();
+        let start = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < LIMIT, "the run does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut output = Output {
+            status: self.child.wait().unwrap(),
+            stdout: vec![],
+            stderr: vec![],
+        };
+        use std::io::Read;
+        let (out, err) = (self.child.stdout.take(), self.child.stderr.take());
+        out.unwrap().read_to_end(&mut output.stdout).unwrap();
+        err.unwrap().read_to_end(&mut output.stderr).unwrap();
+        output
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // A test that fails leaves nothing behind: the programs see the file, or are ended.
+        let _ = std::fs::write(self.folder.path("stop"), "");
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            let _ = self.ctl(&["resume", &self.pid("b").to_string()]);
+            signal("TERM", self.child.id());
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn ctl(arguments: &[&str]) -> Output {
+    let mut command = Command::new(needs::tidemark());
+    command.arg("ctl").args(arguments).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+/// The one line of a command that was refused.
+fn refused(output: &Output) -> String {
+    let told = support::stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    told
+}
+
+fn signal(name: &str, pid: u32) {
+    let mut kill = Command::new("kill");
+    kill.args(["-s", name, &pid.to_string()]);
+    assert!(kill.status().unwrap().success());
+}
+
+/// Returns true if a process is stopped.
+fn is_stopped(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:\tT"))
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn bytes(value: &Value) -> u64 {
+    value.as_u64().unwrap()
+}
+
+#[test]
+fn a_budget_that_changes_is_kept_and_comes_back() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = Run::start("budget", &["--memory", "32M", "--memory-max", "48M"]);
+    let in_use = || bytes(&run.state()["memory"]["resident_bytes"]);
+    wait_until("all of it is in memory", || in_use() > 22 << 20);
+    assert!(
+        run.done(&["budget", "12M"])
+            .starts_with("the budget is 12 MiB")
+    );
+    wait_until("it is kept", || in_use() <= 12 << 20);
+    let state = run.state();
+    let tasks = state["tasks"].as_array().unwrap();
+    let given: u64 = tasks.iter().map(|task| bytes(&task["budget_bytes"])).sum();
+    let memory = &state["memory"];
+    assert!(
+        given + bytes(&memory["unassigned_bytes"]) <= 12 << 20,
+        "{state}"
+    );
+    assert_eq!(bytes(&memory["budget_bytes_max"]), 48 << 20);
+    let turns = run.turns("b");
+    wait_until("they go on", || run.turns("b") > turns + 1);
+    assert!(bytes(&run.state()["counts"]["page_outs"]) > 0);
+    assert_eq!(run.done(&["budget", "48M"]), "the budget is 48 MiB\n");
+    wait_until("it grows again", || in_use() > 22 << 20);
+    let told = run.refused(&["budget", "1M"]);
+    assert!(
+        told.contains("1 MiB is too small; the least for 3 tasks is 4 MiB"),
+        "{told}"
+    );
+    let told = run.refused(&["budget", "1G"]);
+    assert!(
+        told.contains("1 GiB is too large; the most is 48 MiB"),
+        "{told}"
+    );
+    assert_eq!(bytes(&run.state()["memory"]["budget_bytes"]), 48 << 20);
+    let output = run.end();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn a_suspended_task_stands_still_until_it_is_resumed() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = Run::start("suspend", &["--memory", "64M"]);
+    let pid = run.pid("a");
+    let number = pid.to_string();
+    let told = run.refused(&["resume", &number]);
+    assert!(told.contains("is not suspended"), "{told}");
+    assert_eq!(
+        run.done(&["suspend", &number]),
+        format!("task {pid} is suspended\n")
+    );
+    wait_until("it is stopped", || is_stopped(pid));
+    let task = run.task("a");
+    assert_eq!(task["state"], "suspended");
+    assert_eq!(task["waits_for"], "resume");
+    let told = run.refused(&["evict", &number]);
+    assert!(
+        told.contains("is suspended, and can't be paged out"),
+        "{told}"
+    );
+    let (still, others) = (run.turns("a"), run.turns("b"));
+    wait_until("the other goes on", || run.turns("b") > others + 2);
+    assert_eq!(run.turns("a"), still);
+    assert_eq!(
+        run.done(&["resume", &number]),
+        format!("task {pid} goes on\n")
+    );
+    wait_until("it goes on", || run.turns("a") > still + 2);
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
+#[test]
+fn an_evicted_task_is_out_and_comes_back() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = Run::start("evict", &["--memory", "64M"]);
+    let number = run.pid("a").to_string();
+    let resident = || bytes(&run.task("a")["resident_bytes"]);
+    wait_until("it is in memory", || resident() > 11 << 20);
+    run.done(&["evict", &number]);
+    let told = run.done(&["suspend", &number]);
+    assert!(told.contains("suspended"), "{told}");
+    wait_until("it is out and suspended", || {
+        run.task("a")["state"] == "suspended"
+    });
+    assert!(resident() <= 1 << 20, "{}", run.task("a"));
+    run.done(&["resume", &number]);
+    wait_until("it is back", || resident() > 11 << 20);
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
+#[test]
+fn whatever_ends_the_supervisor_no_task_stays_suspended() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let mut run = Run::start("ended", &["--memory", "64M"]);
+    let pid = run.pid("b");
+    run.done(&["suspend", &pid.to_string()]);
+    wait_until("it is stopped", || is_stopped(pid));
+    run.child.kill().unwrap();
+    run.child.wait().unwrap();
+    wait_until("it goes on", || !is_stopped(pid));
+    let turns = run.turns("b");
+    wait_until("it turns", || run.turns("b") > turns + 1);
+    let told = run.refused(&["stats"]);
+    assert!(told.contains("is the run over?"), "{told}");
+    std::fs::write(run.folder.path("stop"), "").unwrap();
+    wait_until("it ends", || !Path::new(&format!("/proc/{pid}")).exists());
+}
+
+#[test]
+fn a_signal_that_ends_the_run_reaches_what_is_suspended() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let mut run = Run::start("signalled", &["--memory", "64M"]);
+    let state = run.state();
+    let program = state["program_pid"].as_u64().unwrap() as u32;
+    run.done(&["suspend", &program.to_string()]);
+    wait_until("it is stopped", || is_stopped(program));
+    signal("TERM", run.child.id());
+    let start = Instant::now();
+    while run.child.try_wait().unwrap().is_none() {
+        assert!(start.elapsed() < LIMIT, "the run does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::fs::write(run.folder.path("stop"), "").unwrap();
+    for name in ["a", "b"] {
+        let path = format!("/proc/{}", run.pid(name));
+        wait_until("what it left behind ends", || !Path::new(&path).exists());
+    }
+}
+
+#[test]
+fn bad_input_is_one_line() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = Run::start("bad-requests", &["--memory", "64M", "--policy", "clock"]);
+    let own = std::process::id().to_string();
+    for (arguments, told) in [
+        (&["suspend", own.as_str()][..], "there is no task"),
+        (&["evict", "4000000000"], "there is no task"),
+        (&["budget", "lots"], "`budget lots`"),
+        (&["budget", "50%"], "a percentage is of what"),
+        (&["policy", "lru"], "it is `clock`"),
+        (&["suspend", "-1"], "unexpected argument"),
+        (&["suspend"], "required arguments were not provided"),
+        (&["explode"], "invalid value 'explode'"),
+    ] {
+        let line = run.refused(arguments);
+        assert!(line.contains(told), "{arguments:?}: {line}");
+    }
+    assert_eq!(run.done(&["policy"]), "clock\n");
+    let told = refused(&ctl(&["--socket", "/nowhere", "stats"]));
+    assert!(
+        told.contains("`/nowhere`: no such file or directory"),
+        "{told}"
+    );
+    let told = refused(&ctl(&[&own, "stats"]));
+    assert!(told.contains("is no `tidemark run` of this user"), "{told}");
+    // By its number, and as a table.
+    let output = ctl(&[&run.child.id().to_string(), "stats"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.starts_with(&format!("run {}: ", run.child.id())),
+        "{text}"
+    );
+    assert!(text.contains("python3"), "{text}");
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
+#[test]
+fn clients_that_stall_or_talk_nonsense_hold_nobody_up() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = Run::start("clients", &["--memory", "64M"]);
+    let connect = || UnixStream::connect(&run.socket).unwrap();
+    let mut silent = vec![connect()];
+    let mut half = connect();
+    half.write_all(b"{\"command\":").unwrap();
+    let mut greedy = connect();
+    greedy.set_nonblocking(true).unwrap();
+    // Asks until nothing more is taken, and takes no reply.
+    while greedy.write(b"{\"command\":\"stats\"}\n").is_ok() {}
+    let mut noisy = connect();
+    noisy.write_all(&[0xff; 100]).unwrap();
+    noisy.write_all(b"\n{\"command\":\"stats\"}\n").unwrap();
+    let mut lines = BufReader::new(noisy).lines();
+    assert!(lines.next().unwrap().unwrap().contains("not a request"));
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .unwrap()
+            .contains("tidemark.control.v1")
+    );
+    // More than there is room for.
+    silent.extend((0..40).map(|_| connect()));
+    let turns = run.turns("a");
+    wait_until("the programs go on", || run.turns("a") > turns + 2);
+    drop(silent);
+    wait_until("there is room again", || {
+        run.ctl(&["stats"]).status.success()
+    });
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
+/// Checks text against the rules of the OpenMetrics format, and prints the samples it has.
+const CHECKER: &str = r##"
+import re, sys
+text = sys.stdin.read()
+assert text.endswith('# EOF\n') and text.count('# EOF') == 1
+families, seen, current, count = {}, set(), None, 0
+name = r'[a-zA-Z_:][a-zA-Z0-9_:]*'
+label = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
+sample = re.compile(rf'({name})(?:\{{({label}(?:,{label})*)\}})? (-?[0-9]+(?:\.[0-9]+)?)$')
+for line in text.splitlines()[:-1]:
+    meta = re.match(rf'# (TYPE|UNIT|HELP) ({name}) (.*)$', line)
+    if meta:
+        kind, family, rest = meta.groups()
+        if kind == 'TYPE':
+            assert family not in families, line
+            assert rest in ('counter', 'gauge', 'info'), line
+            families[family], current = rest, family
+        assert family == current, line
+        assert kind != 'UNIT' or family.endswith('_' + rest), line
+        continue
+    match = sample.match(line)
+    assert match, line
+    suffix = {'counter': '_total', 'info': '_info', 'gauge': ''}[families[current]]
+    assert match.group(1) == current + suffix, line
+    key = (match.group(1), match.group(2))
+    assert key not in seen, line
+    seen.add(key)
+    assert float(match.group(3)) >= 0, line
+    count += 1
+print(count)
+"##;
+
+/// The number of samples in a text that is in the OpenMetrics format.
+fn checked(text: &[u8]) -> u64 {
+    let mut python = Command::new("python3");
+    python.args(["-c", CHECKER]);
+    let mut child = python
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(text).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(text));
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap()
+}
+
+#[test]
+fn metrics_are_in_the_open_metrics_format_wherever_they_are_asked_for() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    // Free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let run = Run::start("metrics", &["--memory", "16M", "--metrics", &address]);
+    let text = run.done(&["metrics"]);
+    let samples = checked(text.as_bytes());
+    assert!(samples > 3 * 18, "{text}");
+    let number = run.pid("a");
+    let line = format!("tidemark_task_resident_bytes{{pid=\"{number}\",program=\"python3\"}} ");
+    assert!(text.contains(&line), "{text}");
+    let mut stream = std::net::TcpStream::connect(&address).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut page = vec![];
+    std::io::Read::read_to_end(&mut stream, &mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    let (head, body) = page.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
+    assert_eq!(checked(body.as_bytes()), samples);
+    assert_eq!(run.end().status.code(), Some(0));
+}

@@ -1,0 +1,117 @@
+//! The other end of a control socket: finding a run, and asking it.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tidemark_results::control::{Reply, Request};
+use tidemark_results::{Refusal, refuse};
+
+use crate::folder;
+use crate::program::plain;
+
+/// The time that a run has to take a request, and then to reply.
+const LIMIT: Duration = Duration::from_secs(10);
+/// The longest reply: a run has 1024 tasks at most.
+const REPLY_BYTES_MAX: u64 = 16 << 20;
+
+/// A run that can be asked.
+#[derive(Debug)]
+pub struct Remote {
+    path: PathBuf,
+    stream: UnixStream,
+    /// The part of the next reply that has come.
+    input: Vec<u8>,
+}
+
+impl Remote {
+    /// Connects to the run at `socket`; to that of the `tidemark run` with process id `run`; or to
+    /// the only one there is.
+    pub fn find(socket: Option<&Path>, run: Option<u32>) -> Result<Remote, Refusal> {
+        if let Some(path) = socket {
+            return Remote::connect(path);
+        }
+        let runs = folder::find_runs();
+        let pids = || {
+            let pids: Vec<String> = runs.iter().map(|(pid, _)| pid.to_string()).collect();
+            pids.join(", ")
+        };
+        match (run, &*runs) {
+            (Some(wanted), runs) => match runs.iter().find(|(pid, _)| *pid == wanted) {
+                Some((_, path)) => Remote::connect(path),
+                None if runs.is_empty() => refuse!("no `tidemark run` of this user takes requests"),
+                None => refuse!(
+                    "{wanted} is no `tidemark run` of this user that takes requests; there are: {}",
+                    pids()
+                ),
+            },
+            (None, []) => refuse!("no `tidemark run` of this user takes requests"),
+            (None, [(_, path)]) => Remote::connect(path),
+            (None, _) => refuse!("several runs take requests; name one: {}", pids()),
+        }
+    }
+
+    fn connect(path: &Path) -> Result<Remote, Refusal> {
+        let connected = UnixStream::connect(path).and_then(|stream| {
+            stream.set_read_timeout(Some(LIMIT))?;
+            stream.set_write_timeout(Some(LIMIT))?;
+            Ok(stream)
+        });
+        match connected {
+            Ok(stream) => Ok(Remote {
+                path: path.to_path_buf(),
+                stream,
+                input: vec![],
+            }),
+            Err(error) => refuse!("`{}`: {}; is the run over?", path.display(), plain(&error)),
+        }
+    }
+
+    /// Asks, and waits for the reply.
+    ///
+    /// # Errors
+    /// The run is gone, does not reply within ten seconds, or refuses.
+    pub fn ask(&mut self, request: &Request) -> Result<Reply, Refusal> {
+        match self.exchange(request)? {
+            Reply::Refused(line) => Err(Refusal::new(line)),
+            reply => Ok(reply),
+        }
+    }
+
+    /// The same, where a request that is refused has a reply like any other.
+    pub fn exchange(&mut self, request: &Request) -> Result<Reply, Refusal> {
+        let line = self.exchange_lines(request.to_line().as_bytes());
+        Reply::parse(&line.map_err(|error| self.complain(&error))?)
+    }
+
+    fn exchange_lines(&mut self, line: &[u8]) -> std::io::Result<Vec<u8>> {
+        self.stream.write_all(line)?;
+        let mut bytes = [0; 1 << 16];
+        loop {
+            if let Some(end) = self.input.iter().position(|&byte| byte == b'\n') {
+                return Ok(self.input.drain(..=end).collect());
+            }
+            if self.input.len() as u64 > REPLY_BYTES_MAX {
+                return Err(std::io::ErrorKind::InvalidData.into());
+            }
+            match self.stream.read(&mut bytes)? {
+                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+                read => self.input.extend_from_slice(&bytes[..read]),
+            }
+        }
+    }
+
+    fn complain(&self, error: &std::io::Error) -> Refusal {
+        use std::io::ErrorKind as Kind;
+        let path = self.path.display();
+        let told = match error.kind() {
+            Kind::WouldBlock | Kind::TimedOut => "no reply within 10 seconds".to_owned(),
+            Kind::UnexpectedEof | Kind::BrokenPipe | Kind::ConnectionReset => {
+                "the run is over".to_owned()
+            }
+            _ => plain(error),
+        };
+        Refusal::new(format!("`{path}`: {told}"))
+    }
+}

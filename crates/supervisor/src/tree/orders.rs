@@ -1,0 +1,142 @@
+//! Orders: what is asked of a run at its control socket, carried out.
+
+use tidemark_core::id::PAGE_BYTES;
+use tidemark_partition::{FRAMES_MIN, Occasion};
+use tidemark_results::control::{Reply, Request};
+use tidemark_results::text::bytes;
+use tidemark_results::{Refusal, metrics, refuse};
+
+use super::evictions::Eviction;
+use super::{Settings, Tree};
+use crate::management::MEMORY_BYTES_MIN;
+use crate::requests::Requests;
+
+impl Tree {
+    /// Takes requests from here on, for a run that was begun with these `settings`.
+    pub fn take_requests(&mut self, requests: Requests, settings: Settings) {
+        self.requests = requests;
+        self.settings = settings;
+    }
+
+    /// Lets every task go on that is suspended, or was to be.
+    pub fn resume_all(&mut self) {
+        self.suspensions.resume_all();
+        let evictions = self.members.iter_mut();
+        let evictions = evictions.filter_map(|member| member.eviction.as_mut());
+        evictions.for_each(|eviction| eviction.is_suspended_after = false);
+    }
+
+    /// Takes no more requests, and undoes what lasts of those that were carried out.
+    pub(super) fn end_requests(&mut self) {
+        self.requests = Requests::default();
+        self.resume_all();
+    }
+
+    /// Carries out what is asked for, and moves replies along.
+    pub(super) fn serve_requests(&mut self) {
+        let mut requests = std::mem::take(&mut self.requests);
+        requests.step(&mut |request| self.carry_out(request));
+        self.requests = requests;
+    }
+
+    fn carry_out(&mut self, request: Request) -> Reply {
+        match request {
+            Request::Stats => Reply::Stats(Box::new(self.observe())),
+            Request::Metrics => Reply::Metrics(metrics::open_metrics(&self.observe())),
+            Request::Budget { bytes } => self.change_budget(bytes).into(),
+            Request::Suspend { pid } => self.suspend(pid).into(),
+            Request::Resume { pid } => self.resume(pid).into(),
+            Request::Evict { pid } => self.evict(pid).into(),
+            Request::Policy { name: None } => Reply::Policy(self.settings.policy.clone()),
+            Request::Policy { name: Some(name) } => Reply::Refused(format!(
+                "`policy {name}`: the policy can't be changed while tasks run; it is `{}`, and \
+                 `run --policy` names another",
+                self.settings.policy
+            )),
+        }
+    }
+
+    /// Changes the memory of all tasks together, and divides it anew.
+    fn change_budget(&mut self, budget_bytes: u64) -> Result<String, Refusal> {
+        let tasks = (self.members.len() + self.awaited.len()) as u64;
+        let least = MEMORY_BYTES_MIN.max(tasks * FRAMES_MIN * PAGE_BYTES);
+        let most = self.shared.frames_max() * PAGE_BYTES;
+        let asked = bytes(budget_bytes);
+        if budget_bytes < least {
+            let least = bytes(least);
+            refuse!("a budget of {asked} is too small; the least for {tasks} tasks is {least}");
+        }
+        if budget_bytes > most {
+            let most = bytes(most);
+            refuse!("a budget of {asked} is too large; the most is {most}: `run --memory-max`");
+        }
+        self.shared.set_frames_total(budget_bytes / PAGE_BYTES);
+        self.divide(Occasion::Change);
+        let resident = self.shared.frames_resident() * PAGE_BYTES;
+        let now = bytes(budget_bytes / PAGE_BYTES * PAGE_BYTES);
+        Ok(match resident > budget_bytes {
+            true => {
+                let resident = bytes(resident);
+                format!("the budget is {now}; {resident} are in use, and the rest is on its way")
+            }
+            false => format!("the budget is {now}"),
+        })
+    }
+
+    fn suspend(&mut self, pid: u32) -> Result<String, Refusal> {
+        let place = self.find_task(pid)?;
+        if let Some(eviction) = &mut self.members[place].eviction {
+            eviction.is_suspended_after = true;
+            return Ok(format!(
+                "task {pid} is suspended as soon as it is paged out"
+            ));
+        }
+        self.stop(place)?;
+        Ok(format!("task {pid} is suspended"))
+    }
+
+    fn resume(&mut self, pid: u32) -> Result<String, Refusal> {
+        let place = self.find_task(pid)?;
+        let eviction = self.members[place].eviction.as_mut();
+        let was_due = eviction.is_some_and(|it| std::mem::take(&mut it.is_suspended_after));
+        match self.suspensions.resume(pid) || was_due {
+            true => Ok(format!("task {pid} goes on")),
+            false => refuse!("task {pid} is not suspended"),
+        }
+    }
+
+    fn evict(&mut self, pid: u32) -> Result<String, Refusal> {
+        let place = self.find_task(pid)?;
+        if self.suspensions.is_suspended(pid) {
+            refuse!(
+                "task {pid} is suspended, and can't be paged out: its engine is stopped along; \
+                 resume it, evict it, and then suspend it"
+            );
+        }
+        let member = &mut self.members[place];
+        if !member.is_answered() {
+            refuse!("task {pid} has no memory yet");
+        }
+        member.eviction.get_or_insert_with(Eviction::begin);
+        self.divide(Occasion::Change);
+        Ok(format!("task {pid} is being paged out"))
+    }
+
+    /// Stops the task at `place` in the table.
+    pub(super) fn stop(&mut self, place: usize) -> Result<(), Refusal> {
+        let member = &self.members[place];
+        let pid = member.hello.pid;
+        match &member.peer.life {
+            Some(life) => self.suspensions.suspend(pid, life),
+            None => refuse!("task {pid} can't be suspended: it has ended"),
+        }
+    }
+
+    fn find_task(&self, pid: u32) -> Result<usize, Refusal> {
+        let place = self.members.iter().position(|it| it.hello.pid == pid);
+        match place {
+            Some(place) => Ok(place),
+            None => refuse!("there is no task {pid}; `stats` names those that there are"),
+        }
+    }
+}

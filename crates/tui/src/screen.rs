@@ -1,0 +1,287 @@
+//! The screen as lines of text: a pure function of the state of a run and of a view.
+//!
+//! # Invariants
+//! 1. No line is wider than the screen, and there are no more than it has rows.
+
+use tidemark_results::control::{Counter, RunState, Task, TaskState, Wait};
+use tidemark_results::text::bytes;
+
+use crate::view::{OTHER_ROWS, View};
+
+/// The size of a screen, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// The width.
+    pub columns: usize,
+    /// The height.
+    pub rows: usize,
+}
+
+/// The means to set lines apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paint {
+    /// Text alone.
+    Plain,
+    /// Colours, too.
+    Colours,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its text.
+    pub text: String,
+    tone: Tone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tone {
+    Usual,
+    Head,
+    Chosen,
+    Still,
+    Waiting,
+}
+
+/// A column: its title, its width, whether it is set to the left, and its text for a task.
+type Column = (&'static str, usize, bool, fn(&Task) -> String);
+
+/// The columns, the most important first: as many as there is room for are shown.
+const COLUMNS: [Column; 16] = [
+    ("PID", 7, false, |task| task.pid.to_string()),
+    ("PROGRAM", 9, true, |task| clean(&task.program)),
+    ("STATE", 9, true, |task| task.state.name().into()),
+    ("WAITS FOR", 9, true, |task| {
+        task.waits_for.map_or("", |wait| wait.name()).into()
+    }),
+    ("MEM", 6, false, |task| short(task.resident_bytes)),
+    ("BUDGET", 6, false, |task| short(task.budget_bytes)),
+    ("UNMAN", 6, false, |task| short(task.unmanaged_bytes)),
+    ("FLT/S", 6, false, |task| rate(task.rates.faults())),
+    ("IN/S", 6, false, |task| {
+        rate(task.rates.get(Counter::PageIns))
+    }),
+    ("OUT/S", 6, false, |task| {
+        rate(task.rates.get(Counter::PageOuts))
+    }),
+    ("WAITED", 6, false, |task| {
+        format!("{:.0}%", task.rates.get(Counter::StallNs) * 100.0)
+    }),
+    ("AHEAD", 5, false, |task| {
+        let (used, wasted) = (Counter::ReadAheadUsed, Counter::ReadAheadWasted);
+        let used = task.counts.get(used);
+        part(used, used + task.counts.get(wasted))
+    }),
+    ("COMPR", 5, false, |task| {
+        let outs = task.counts.get(Counter::PageOuts);
+        part(task.counts.get(Counter::CompressedPages).min(outs), outs)
+    }),
+    ("QUEUE", 5, false, |task| task.stores_under_way.to_string()),
+    ("ENGINE", 6, false, |task| short(task.engine_bytes)),
+    ("PAGE-INS", 10, false, |task| {
+        task.counts.get(Counter::PageIns).to_string()
+    }),
+];
+
+/// The help at the bottom.
+const HELP: &str = "q quit · ↑↓ choose · s sort · z suspend · r resume · e evict · b budget";
+
+/// The screen.
+pub fn draw(state: &RunState, view: &View, size: Size, paint: Paint) -> Vec<Line> {
+    let tasks = view.tasks(state);
+    let shown = size.rows.saturating_sub(OTHER_ROWS).max(1);
+    let columns = fitting(size.columns);
+    let mut lines = overview(state, view, size.columns);
+    lines.push(Line::new(titles(columns), Tone::Head));
+    for task in tasks.iter().skip(view.skipped).take(shown) {
+        let is_chosen = Some(task.pid) == view.chosen;
+        let mark = if is_chosen { '>' } else { ' ' };
+        let text = format!("{mark}{}", row(columns, |column| (column.3)(task)));
+        lines.push(Line::new(text, tone(task, is_chosen)));
+    }
+    let last = foot(view);
+    lines.truncate(size.rows.saturating_sub(1));
+    if size.rows > 0 {
+        lines.resize(size.rows - 1, Line::new(String::new(), Tone::Usual));
+        lines.push(Line::new(last, Tone::Usual));
+    }
+    for line in &mut lines {
+        line.text = line.text.chars().take(size.columns).collect();
+        if line.tone == Tone::Head && paint == Paint::Colours {
+            line.text = format!("{:1$}", line.text, size.columns);
+        }
+    }
+    lines
+}
+
+/// One screen with all tasks, for a file or a pipe, `columns` wide.
+pub fn once(state: &RunState, columns: usize) -> String {
+    let view = View::default();
+    let rows = state.tasks.len().max(1) + OTHER_ROWS;
+    let lines = draw(state, &view, Size { columns, rows }, Paint::Plain);
+    // The last line is for who has keys.
+    let lines = lines[..lines.len() - 1].iter();
+    let lines = lines.map(|line| line.text.trim_end());
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    format!("{}\n", text.trim_end())
+}
+
+impl Paint {
+    /// Colours, unless the variable `NO_COLOR` is set to something.
+    pub fn of_environment() -> Paint {
+        match std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+            true => Paint::Plain,
+            false => Paint::Colours,
+        }
+    }
+}
+
+impl Line {
+    fn new(text: String, tone: Tone) -> Line {
+        Line { text, tone }
+    }
+
+    /// The line as a terminal takes it.
+    pub fn painted(&self, paint: Paint) -> String {
+        let code = match (paint, self.tone) {
+            (Paint::Plain, _) | (_, Tone::Usual) => return self.text.clone(),
+            (_, Tone::Head) => "7",
+            (_, Tone::Chosen) => "1",
+            (_, Tone::Still) => "36",
+            (_, Tone::Waiting) => "33",
+        };
+        format!("\x1b[{code}m{}\x1b[0m", self.text)
+    }
+}
+
+/// The lines about the run as a whole.
+fn overview(state: &RunState, view: &View, columns: usize) -> Vec<Line> {
+    let (memory, rates) = (&state.memory, &state.rates);
+    let run = format!(
+        "run {} · policy {} · store {} · {:.0} s",
+        state.pid,
+        clean(&state.policy),
+        clean(&state.store),
+        state.elapsed_s
+    );
+    let used = format!(
+        "memory {} of {} · peak {} · unmanaged {} · engines {}",
+        bytes(memory.resident_bytes),
+        bytes(memory.budget_bytes),
+        bytes(memory.resident_bytes_peak),
+        bytes(memory.unmanaged_bytes),
+        bytes(memory.engine_bytes),
+    );
+    let moved = format!(
+        "{} faults/s · {} page-ins/s · {} page-outs/s · swap {} of {}",
+        rate(rates.faults()),
+        rate(rates.get(Counter::PageIns)),
+        rate(rates.get(Counter::PageOuts)),
+        bytes(state.swap.used_bytes),
+        bytes(state.swap.bytes),
+    );
+    let count = |state_of: TaskState| {
+        let tasks = state.tasks.iter();
+        tasks.filter(|task| task.state == state_of).count()
+    };
+    let tasks = format!(
+        "{} tasks, {} suspended, {} evicting · by {} {}",
+        state.tasks.len(),
+        count(TaskState::Suspended),
+        count(TaskState::Evicting),
+        view.sort.name(),
+        gauge(memory.resident_bytes, memory.budget_bytes, columns / 4),
+    );
+    let lines = [run, used, moved, tasks].into_iter();
+    lines.map(|text| Line::new(text, Tone::Usual)).collect()
+}
+
+fn foot(view: &View) -> String {
+    match (&view.entry, &view.told) {
+        (Some(entry), _) => format!("budget of all tasks: {entry}_ (Enter, or Esc)"),
+        (None, Some(told)) => clean(told),
+        (None, None) => HELP.into(),
+    }
+}
+
+/// The columns for which there is room, with one character before each.
+fn fitting(columns: usize) -> &'static [Column] {
+    let mut width = 0;
+    let fits = |column: &&Column| {
+        width += column.1 + 1;
+        width <= columns
+    };
+    let count = COLUMNS.iter().take_while(fits).count();
+    &COLUMNS[..count]
+}
+
+fn titles(columns: &[Column]) -> String {
+    format!(" {}", row(columns, |column| column.0.into()))
+}
+
+fn row(columns: &[Column], text: impl Fn(&Column) -> String) -> String {
+    let cells = columns.iter().map(|column| {
+        let (width, text) = (column.1, text(column));
+        let text: String = text.chars().take(width).collect();
+        match column.2 {
+            true => format!("{text:<width$}"),
+            false => format!("{text:>width$}"),
+        }
+    });
+    cells.collect::<Vec<_>>().join(" ")
+}
+
+fn tone(task: &Task, is_chosen: bool) -> Tone {
+    match (is_chosen, task.state, task.waits_for) {
+        (true, _, _) => Tone::Chosen,
+        (_, TaskState::Suspended | TaskState::Evicting | TaskState::Coming, _) => Tone::Still,
+        (_, TaskState::Running, Some(Wait::Store)) => Tone::Waiting,
+        (_, TaskState::Running, _) => Tone::Usual,
+    }
+}
+
+/// A gauge of so many characters, and what brackets take.
+fn gauge(used: u64, whole: u64, width: usize) -> String {
+    let filled = u128::from(used.min(whole)) * width as u128 / u128::from(whole.max(1));
+    let filled = filled as usize;
+    format!("[{}{}]", "#".repeat(filled), "-".repeat(width - filled))
+}
+
+/// A size in five characters at most: `12.3M`.
+fn short(size: u64) -> String {
+    let (mut value, mut unit) = (size as f64 / 1024.0, 0);
+    while value >= 999.5 && unit < 3 {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = usize::from(value < 99.95 && value.fract() != 0.0);
+    format!("{value:.digits$}{}", ["K", "M", "G", "T"][unit])
+}
+
+/// A rate in six characters at most.
+fn rate(rate: f64) -> String {
+    match rate {
+        rate if rate < 99_999.5 => format!("{rate:.0}"),
+        rate if rate < 9_999_500.0 => format!("{:.0}k", rate / 1e3),
+        rate => format!("{:.0}M", rate / 1e6),
+    }
+}
+
+fn part(some: u64, all: u64) -> String {
+    match all {
+        0 => "-".into(),
+        all => format!("{:.0}%", some as f64 * 100.0 / all as f64),
+    }
+}
+
+/// A text in which each character takes one place: a program may be called anything.
+fn clean(text: &str) -> String {
+    let shown = |character: char| match character {
+        ' '..='~' => character,
+        _ => '?',
+    };
+    text.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests;
