@@ -69,6 +69,9 @@ pub struct Arguments {
     /// this machine alone, 127.0.0.1:9100
     #[arg(long, value_name = "PLACE")]
     metrics: Option<PathBuf>,
+    /// Write rates and memory of each task over time to FILE, in Chrome's trace event format
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
     /// Let the faulting thread serve its faults: faster, but system calls handed memory that is
     /// not resident fail
     #[arg(long)]
@@ -118,7 +121,9 @@ impl Files for Arguments {
     fn writes(&self) -> Vec<(&'static str, PathBuf)> {
         let stats = self.stats.iter().map(|path| ("--stats", path.clone()));
         let log = self.log_decisions.iter();
+        let timeline = self.timeline.iter();
         stats
+            .chain(timeline.map(|path| ("--timeline", path.clone())))
             .chain(log.map(|path| ("--log-decisions", path.clone())))
             .collect()
     }

@@ -482,3 +482,74 @@ fn metrics_are_in_the_open_metrics_format_wherever_they_are_asked_for() {
     assert_eq!(checked(body.as_bytes()), samples);
     assert_eq!(run.end().status.code(), Some(0));
 }
+
+#[test]
+fn a_timeline_has_rates_and_what_was_asked_for() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = Run::start(
+        "timeline",
+        &["--memory", "16M", "--timeline", "timeline.json"],
+    );
+    let pid = run.pid("a");
+    let number = pid.to_string();
+    run.done(&["suspend", &number]);
+    run.done(&["resume", &number]);
+    run.done(&["budget", "12M"]);
+    wait_until("it pages", || bytes(&run.state()["counts"]["page_ins"]) > 0);
+    let turns = run.turns("b");
+    wait_until("it goes on", || run.turns("b") > turns + 2);
+    let path = run.folder.path("timeline.json");
+    let is_there = |name: &str| std::fs::read_to_string(&path).unwrap().contains(name);
+    wait_until("rates are written", || is_there("pages per second"));
+    let copy = Folder::new("timeline-copy");
+    let kept = copy.path("timeline.json");
+    std::fs::hard_link(&path, &kept).unwrap();
+    assert_eq!(run.end().status.code(), Some(0));
+    let text = std::fs::read_to_string(&kept).unwrap();
+    let events: Value = serde_json::from_str(&text).unwrap();
+    let events = events.as_array().unwrap();
+    let of_task = |name: &str| {
+        let events = events.iter();
+        let found = events.filter(|it| it["name"] == name && it["pid"] == pid);
+        found.collect::<Vec<&Value>>()
+    };
+    // The shell's name, perhaps, and then the program's.
+    let names = of_task("process_name");
+    assert_eq!(names.last().unwrap()["args"]["name"], "python3");
+    let (suspended, resumed) = (of_task("suspend"), of_task("resume"));
+    assert_eq!((suspended.len(), resumed.len()), (1, 1));
+    assert_eq!(suspended[0]["ph"], "i");
+    assert!(bytes(&suspended[0]["ts"]) <= bytes(&resumed[0]["ts"]));
+    let rates = of_task("faults per second");
+    assert!(!rates.is_empty(), "{text}");
+    let times: Vec<u64> = rates.iter().map(|event| bytes(&event["ts"])).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    let had = |kind: &str| rates.iter().any(|event| bytes(&event["args"][kind]) > 0);
+    assert!(had("major") || had("minor") || had("zero fill"), "{text}");
+    assert!(
+        events
+            .iter()
+            .any(|it| it["name"] == "budget 12 MiB" && it["s"] == "g")
+    );
+}
+
+#[test]
+fn a_timeline_that_is_no_plain_file_is_refused() {
+    if !needs::are_met(&[]) {
+        return;
+    }
+    let mut command = Command::new(needs::tidemark());
+    command.args([
+        "run",
+        "--memory",
+        "16M",
+        "--timeline",
+        "/dev/null",
+        "--",
+        "true",
+    ]);
+    let told = refused(&command.output().unwrap());
+    assert!(told.contains("`--timeline`: not a plain file"), "{told}");
+}

@@ -4,8 +4,9 @@
 //! [`management`] runs a program to its end: [`supervise`](mod@supervise) starts it and waits while
 //! [`tree`] serves its processes by the rules of [`tidemark_partition`], and [`hand_over`] gives
 //! those that outlive it to another supervisor. [`requests`] takes what people and programs ask of
-//! a run, [`remote`] asks it, and [`suspensions`] stop tasks. [`swap`] makes the file that pages go
-//! to, [`folder`] the place of the socket, [`loading`] the list of libraries that programs load.
+//! a run, [`remote`] asks it, and [`suspensions`] stop tasks; [`timeline`] writes what came of it.
+//! [`swap`] makes the file that pages go to, [`folder`] the place of the socket, [`loading`] the
+//! list of libraries that programs load.
 //! [`signals`] passes on signals, with the help of a [`witness`]. [`departures`], [`peers`] and
 //! [`strangers`] know the processes that end, that connect, and that never do. [`recorded`] serves
 //! processes that are recorded, [`recorder`] starts them under Valgrind, [`speed`] times a program
@@ -39,5 +40,6 @@ pub mod supervise;
 mod suspensions;
 pub mod swap;
 mod time;
+pub mod timeline;
 pub mod tree;
 pub mod witness;

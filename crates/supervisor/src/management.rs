@@ -16,6 +16,7 @@ use crate::requests::{Door, Requests};
 use crate::supervise::{End, ending_of, supervise};
 use crate::swap::Swap;
 use crate::time::now_ns;
+use crate::timeline::Timeline;
 use crate::tree::{Books, Settings, Tree};
 use crate::{hand_over, loading};
 
@@ -44,6 +45,8 @@ pub struct Management {
     pub swap: Swap,
     /// The file to which decisions are written.
     pub decisions: Option<OwnedFd>,
+    /// The file to which the timeline is written.
+    pub timeline: Option<OwnedFd>,
     /// The variables that tell engines what to do.
     pub environment: Vec<(&'static str, OsString)>,
     /// The libraries loaded into programs, the first one first.
@@ -112,11 +115,14 @@ impl Management {
             command.env(control::POLICY_FILE, folder.put("policy.wasm", module)?);
         }
         let mut tree = Tree::new(shared, self.swap.file, self.decisions, listener);
+        let began_ns = now_ns();
         let settings = Settings {
             policy: self.policy,
             store: self.store.into(),
-            began_ns: now_ns(),
+            began_ns,
         };
+        let timeline = self.timeline.map(|file| Timeline::begin(file, began_ns));
+        tree.keep_timeline(timeline.transpose()?);
         tree.take_requests(requests, settings);
         Ok((tree, folder))
     }

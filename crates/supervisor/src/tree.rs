@@ -32,6 +32,7 @@ use crate::requests::Requests;
 use crate::strangers::Strangers;
 use crate::suspensions::Suspensions;
 use crate::time::{now_ns, timespec};
+use crate::timeline::Timeline;
 use crate::witness::Line;
 use crate::{record, swap};
 
@@ -87,6 +88,7 @@ pub struct Tree {
     requests: Requests,
     settings: Settings,
     suspensions: Suspensions,
+    timeline: Option<Timeline>,
     /// The counts of processes that have ended.
     counts_ended: Counts,
 }
@@ -164,6 +166,7 @@ impl Tree {
             requests: Requests::default(),
             settings: Settings::default(),
             suspensions: Suspensions::default(),
+            timeline: None,
             counts_ended: Counts::default(),
         }
     }
@@ -257,6 +260,7 @@ impl Tree {
         }
         self.next_interval = Instant::now() + DIVISION_INTERVAL;
         self.note_levels();
+        self.note_timeline();
         self.departures.settle(&mut self.ended);
         self.find_children();
         self.release_orphans();
@@ -328,6 +332,7 @@ impl Tree {
     /// Closes the books. The process that was started has ended as `ending` says.
     pub fn finish(&mut self, ending: Ending) -> Books {
         let now_ns = now_ns();
+        self.end_timeline();
         self.end_requests();
         // The kernel is slow to close what asynchronous transfers had to do with.
         for place in (0..self.members.len()).rev() {

@@ -98,6 +98,8 @@ fn manage(
     let doors = doors.into_iter().flatten().collect();
     let log = arguments.log_decisions.as_deref().map(OutputFile::new);
     let log = log.transpose()?;
+    let timeline = arguments.timeline.as_deref().map(OutputFile::new);
+    let timeline = timeline.transpose()?;
     let shim = host::find_shim()?;
     let mut libraries = vec![];
     let mut environment: Vec<(&'static str, OsString)> = vec![
@@ -122,6 +124,7 @@ fn manage(
     libraries.push(shim);
     // The old log goes now: nothing is refused from here on.
     let decisions = log.map(OutputFile::into_log).transpose()?;
+    let timeline = timeline.map(OutputFile::into_log).transpose()?;
     Ok(Management {
         memory_bytes,
         memory_bytes_max,
@@ -130,6 +133,7 @@ fn manage(
         doors,
         swap,
         decisions: decisions.map(OwnedFd::from),
+        timeline: timeline.map(OwnedFd::from),
         environment,
         libraries,
         is_spread: !arguments.in_step,

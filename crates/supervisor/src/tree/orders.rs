@@ -10,12 +10,40 @@ use super::evictions::Eviction;
 use super::{Settings, Tree};
 use crate::management::MEMORY_BYTES_MIN;
 use crate::requests::Requests;
+use crate::time::now_ns;
+use crate::timeline::Timeline;
 
 impl Tree {
     /// Takes requests from here on, for a run that was begun with these `settings`.
     pub fn take_requests(&mut self, requests: Requests, settings: Settings) {
         self.requests = requests;
         self.settings = settings;
+    }
+
+    /// Writes a timeline from here on.
+    pub fn keep_timeline(&mut self, timeline: Option<Timeline>) {
+        self.timeline = timeline;
+    }
+
+    /// Writes down how tasks stand, if that is asked for.
+    pub(super) fn note_timeline(&mut self) {
+        if let Some(mut timeline) = self.timeline.take() {
+            timeline.note(&self.observe(), now_ns());
+            self.timeline = Some(timeline);
+        }
+    }
+
+    pub(super) fn end_timeline(&mut self) {
+        self.note_timeline();
+        let timeline = self.timeline.take();
+        self.notes.extend(timeline.and_then(Timeline::end));
+    }
+
+    /// Has the timeline show that something was done to a task, or to the run.
+    fn mark(&mut self, name: &str, pid: Option<u32>) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.mark(name, pid, now_ns());
+        }
     }
 
     /// Lets every task go on that is suspended, or was to be.
@@ -71,6 +99,7 @@ impl Tree {
             refuse!("a budget of {asked} is too large; the most is {most}: `run --memory-max`");
         }
         self.shared.set_frames_total(budget_bytes / PAGE_BYTES);
+        self.mark(&format!("budget {asked}"), None);
         self.divide(Occasion::Change);
         let resident = self.shared.frames_resident() * PAGE_BYTES;
         let now = bytes(budget_bytes / PAGE_BYTES * PAGE_BYTES);
@@ -100,7 +129,10 @@ impl Tree {
         let eviction = self.members[place].eviction.as_mut();
         let was_due = eviction.is_some_and(|it| std::mem::take(&mut it.is_suspended_after));
         match self.suspensions.resume(pid) || was_due {
-            true => Ok(format!("task {pid} goes on")),
+            true => {
+                self.mark("resume", Some(pid));
+                Ok(format!("task {pid} goes on"))
+            }
             false => refuse!("task {pid} is not suspended"),
         }
     }
@@ -118,6 +150,7 @@ impl Tree {
             refuse!("task {pid} has no memory yet");
         }
         member.eviction.get_or_insert_with(Eviction::begin);
+        self.mark("evict", Some(pid));
         self.divide(Occasion::Change);
         Ok(format!("task {pid} is being paged out"))
     }
@@ -127,9 +160,11 @@ impl Tree {
         let member = &self.members[place];
         let pid = member.hello.pid;
         match &member.peer.life {
-            Some(life) => self.suspensions.suspend(pid, life),
+            Some(life) => self.suspensions.suspend(pid, life)?,
             None => refuse!("task {pid} can't be suspended: it has ended"),
         }
+        self.mark("suspend", Some(pid));
+        Ok(())
     }
 
     fn find_task(&self, pid: u32) -> Result<usize, Refusal> {
