@@ -1,6 +1,6 @@
 //! The part of a summary that says where a run's time went and what would shorten it.
 
-use super::count;
+use super::amounts::count;
 use crate::record::{RunRecord, Statistics};
 
 /// A run that waits for less than this part of its time is told that memory is hardly short.
