@@ -530,7 +530,7 @@ impl SwapStore {
         for (slot, frame) in (first.0 as usize..).zip(frames) {
             if let Some(compressed) = &mut self.compressed {
                 let id = SlotId(slot as u32);
-                compressed.remove(id);
+                compressed.tier().remove(id);
                 if !machine.is_zero(*frame) && compressed.put(id, machine.pool().bytes_of(*frame)) {
                     self.clear_sum(slot);
                     // Should the page stay, it is stored again: it has no sum to compare.

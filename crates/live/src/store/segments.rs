@@ -46,7 +46,7 @@ impl SwapStore {
     pub fn forget_released(&mut self, slots: &mut dyn Slots) {
         if let Some(compressed) = &mut self.compressed {
             while let Some(slot) = slots.take_released() {
-                compressed.remove(slot);
+                compressed.tier().remove(slot);
             }
         }
     }
@@ -54,13 +54,15 @@ impl SwapStore {
     /// Forgets the compressed page of a slot that was let go of.
     #[cfg(test)]
     pub(super) fn forget(&mut self, slot: SlotId) {
-        self.compressed.iter_mut().for_each(|it| it.remove(slot));
+        self.compressed
+            .iter_mut()
+            .for_each(|it| it.tier().remove(slot));
     }
 
     /// Learns how many pages of memory no frame has, which compressed pages may take.
     pub fn allow(&mut self, pages: u32) {
         if let Some(compressed) = &mut self.compressed {
-            compressed.allow(pages);
+            compressed.tier().allow(pages);
         }
     }
 
@@ -70,7 +72,7 @@ impl SwapStore {
         let Some(compressed) = &mut self.compressed else {
             return false;
         };
-        compressed.set_budget(pages);
+        compressed.tier().set_budget(pages);
         let mut has_started = false;
         while let Some((segment, room, bytes)) = self
             .compressed
@@ -127,7 +129,7 @@ impl SwapStore {
     /// Notes that `pages` are read that were never compressed.
     pub(super) fn note_plain(&mut self, pages: usize) {
         if let Some(compressed) = &mut self.compressed {
-            compressed.note_plain(pages);
+            compressed.tier().note_plain(pages as u32);
         }
     }
 
@@ -146,7 +148,7 @@ impl SwapStore {
             slot,
         };
         let compressed = self.compressed.as_mut().expect("the page is compressed");
-        match compressed.seek(slot) {
+        match compressed.tier().seek(slot) {
             Way::Here(found) => {
                 let injected = self.faults.next(Direction::Fetch);
                 if injected == Injected::Flip {
@@ -160,19 +162,19 @@ impl SwapStore {
                 self.note_taken(waiter, failure);
             }
             Way::Coming(segment) => {
-                compressed.wait_for(segment, waiter);
+                compressed.tier().wait_for(segment, waiter);
                 self.transfers[transfer as usize].parts_left += 1;
             }
             Way::Later => {
-                compressed.put_off(waiter);
+                compressed.tier().put_off(waiter);
                 self.transfers[transfer as usize].parts_left += 1;
             }
             Way::Segment(segment, room, bytes) => {
                 if let Err(error) = compressed.open(room) {
-                    compressed.end_read(segment, false);
+                    compressed.tier().end_read(segment, false);
                     return self.note_taken(waiter, Some(Cause::Memory(error)));
                 }
-                compressed.wait_for(segment, waiter);
+                compressed.tier().wait_for(segment, waiter);
                 self.transfers[transfer as usize].parts_left += 1;
                 self.start_blocks(Direction::Fetch, Work::Segment(segment, room), bytes);
             }
@@ -217,13 +219,13 @@ impl SwapStore {
         let compressed = self.compressed.as_mut().expect("it has segments");
         if direction == Direction::Store {
             self.is_segment_refused |= failure.is_some();
-            return compressed.end_write(segment, failure.is_none());
+            return compressed.tier().end_write(segment, failure.is_none());
         }
-        compressed.end_read(segment, failure.is_none());
+        compressed.tier().end_read(segment, failure.is_none());
         while let Some(waiter) = self
             .compressed
             .as_mut()
-            .and_then(|it| it.take_waiter(segment))
+            .and_then(|it| it.tier().take_waiter(segment))
         {
             let failure = failure.or_else(|| self.take_waited(waiter, machine).err());
             self.end_waiting(waiter, failure, machine);
@@ -232,7 +234,11 @@ impl SwapStore {
 
     /// Fetches pages that were put off, as many as there are places for.
     fn fetch_put_off(&mut self, machine: &mut LiveMachine) {
-        while let Some(waiter) = self.compressed.as_mut().and_then(Compressed::take_put_off) {
+        while let Some(waiter) = self
+            .compressed
+            .as_mut()
+            .and_then(|it| it.tier().take_put_off())
+        {
             self.fetch_compressed(waiter.transfer, waiter.page, machine);
             self.end_part(waiter.transfer, machine);
         }
@@ -261,7 +267,7 @@ impl SwapStore {
             let taken = compressed.take_single(waiter.slot, found, place, into);
             taken.err().map(Cause::from)
         });
-        compressed.leave_single(place);
+        compressed.tier().leave_single(place);
         self.end_waiting(waiter, failure, machine);
         self.fetch_put_off(machine);
     }
