@@ -16,7 +16,7 @@ use tidemark_supervisor::management::MEMORY_BYTES_MIN;
 use tidemark_supervisor::{host, program};
 use tidemark_trace::private::{Extent, LARGE_BYTES_LEAST};
 
-use crate::Order;
+use crate::{Order, Store};
 
 /// The disk that is measured where live runs swap.
 pub const MEASURED: &str = "measured";
@@ -127,7 +127,17 @@ impl<'a> Plan<'a> {
                  what it held, or with zeros, is paged out in the lab alone",
             ],
         };
-        told.iter().map(|note| (*note).to_owned()).collect()
+        let sizes: &[&str] = match self.order.store {
+            Store::Compressed => &[
+                "compressed sizes are drawn from those that a live run in half of the memory had; \
+                 each page keeps about its size",
+            ],
+            Store::File => &[],
+        };
+        told.iter()
+            .chain(sizes)
+            .map(|note| (*note).to_owned())
+            .collect()
     }
 
     /// The sizes, where the program's managed memory is `whole_bytes`; `None`: it is not known yet.

@@ -531,7 +531,7 @@ impl SwapStore {
             if let Some(compressed) = &mut self.compressed {
                 let id = SlotId(slot as u32);
                 compressed.tier().remove(id);
-                if !machine.is_zero(*frame) && compressed.put(id, machine.pool().bytes_of(*frame)) {
+                if compressed.put_unless_zero(id, *frame, machine) {
                     self.clear_sum(slot);
                     // Should the page stay, it is stored again: it has no sum to compare.
                     machine.forget_sum(*frame);

@@ -105,6 +105,7 @@ impl Machine {
                 Some(name) => Some(find_disk("file_disk", name)?),
                 None => None,
             },
+            compression: None,
             seed: self.seed,
             policy: self.policy.as_ref().map(|name| PolicyChoice {
                 name: name.clone(),
@@ -150,6 +151,9 @@ fn told(error: &Unrunnable) -> String {
         } => (system, memory_pages, error),
         Unrunnable::TooManyPages { pages, pages_max } => {
             return format!("`sources` use {pages} pages; the most is {pages_max}");
+        }
+        Unrunnable::Incompressible { page_bytes } => {
+            return format!("`sources` have pages of {page_bytes} bytes; `compressed` needs 4096");
         }
         Unrunnable::NoMappings { system, trace } => {
             return format!(

@@ -232,12 +232,14 @@ pub fn machine(record: &ReplayRecord) -> String {
     let processors = text::processors(machine.processors as usize);
     let files = machine.file_disk.as_ref();
     let files = files.map_or_else(String::new, |disk| format!(", files on {disk}"));
+    let compressed = machine.compressed.as_ref();
+    let compressed = compressed.map_or_else(String::new, |it| format!(", compressed first: {it}"));
     let wired = match machine.wired_bytes {
         0 => String::new(),
         wired => format!(" · {} wired", text::bytes(wired)),
     };
     format!(
-        "{processors}, {} by {} ms · swap on {}{files}{wired} · seed {}",
+        "{processors}, {} by {} ms · swap on {}{compressed}{files}{wired} · seed {}",
         machine.scheduler, machine.quantum_ms, machine.swap_disk, machine.seed
     )
 }

@@ -58,6 +58,16 @@ pub struct Tally {
     pub refused: u64,
 }
 
+impl Tally {
+    /// Adds the work of another tier.
+    pub fn add(&mut self, other: Tally) {
+        self.compressed += other.compressed;
+        self.compressed_bytes += other.compressed_bytes;
+        self.decompressed += other.decompressed;
+        self.refused += other.refused;
+    }
+}
+
 /// The keeper of compressed bytes in memory.
 pub trait Bytes {
     /// The reason for which there is no memory.

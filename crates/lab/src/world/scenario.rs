@@ -8,6 +8,7 @@ use tidemark_core::vm::Config;
 
 use super::disk::DiskModel;
 use super::script::Script;
+use super::sizes::PageSizes;
 
 /// Programs on a machine of a given size.
 #[derive(Clone, Debug)]
@@ -24,6 +25,9 @@ pub struct Scenario {
     pub scheduler: Scheduler,
     /// The disks on which pages are kept.
     pub disks: Disks,
+    /// The sizes to which pages compress, if those that leave are compressed first, in memory;
+    /// `None`: they go to the swap disk as they are.
+    pub compressed: Option<Arc<PageSizes>>,
     /// The seed of random numbers: the policy's, and the disks'.
     pub seed: u64,
     /// A policy in place of the system's own.
@@ -71,6 +75,7 @@ impl Scenario {
                 },
                 files: None,
             },
+            compressed: None,
             seed: 1,
             policy: None,
             load: None,

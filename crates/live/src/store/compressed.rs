@@ -17,8 +17,10 @@ use tidemark_core::compressed::log::{Found, Room, SEGMENT_BYTES, SegmentId};
 use tidemark_core::compressed::tier::{
     BLOCKS_MAX, BYTES_MAX, Bytes, SINGLES_MAX, Tier, rooms_most,
 };
-use tidemark_core::id::SlotId;
+use tidemark_core::id::{FrameId, SlotId};
 
+use crate::machine::LiveMachine;
+use crate::shared::{SIZE_BUCKET_BYTES, SIZE_BUCKETS};
 use crate::sys::memory::{Mapping, Table};
 use crate::sys::ring::Buffers;
 use crate::sys::{Errno, PAGE};
@@ -41,6 +43,8 @@ pub struct Compressed {
     coder: CompressTable,
     /// The memory that single pages are read to.
     singles: Mapping,
+    /// The number of pages in each bucket of sizes since this was last taken.
+    sizes: [u32; SIZE_BUCKETS],
 }
 
 /// The memory of rooms.
@@ -80,6 +84,7 @@ impl Compressed {
             scratch: vec![0; SCRATCH_BYTES],
             coder: CompressTable::small(),
             singles: Mapping::anonymous(SINGLES_MAX * BLOCKS_MAX * PAGE)?,
+            sizes: [0; SIZE_BUCKETS],
         })
     }
 
@@ -103,6 +108,27 @@ impl Compressed {
         self.tier.leaving()
     }
 
+    /// Puts the page in `frame`, if it is not of zeros, which take no memory.
+    pub(super) fn put_unless_zero(
+        &mut self,
+        slot: SlotId,
+        frame: FrameId,
+        machine: &mut LiveMachine,
+    ) -> bool {
+        if machine.is_zero(frame) {
+            self.sizes[0] += 1;
+            return false;
+        }
+        self.put(slot, machine.pool().bytes_of(frame))
+    }
+
+    /// Takes the numbers of pages by compressed size, for [`record_sizes`].
+    ///
+    /// [`record_sizes`]: crate::shared::Process::record_sizes
+    pub fn take_sizes(&mut self) -> [u32; SIZE_BUCKETS] {
+        std::mem::take(&mut self.sizes)
+    }
+
     /// The range of compressed pages: the first address, and the one past the last.
     pub fn range(&self) -> (usize, usize) {
         let mapping = &self.area.mapping;
@@ -120,10 +146,11 @@ impl Compressed {
     }
 
     /// Compresses a page into memory. False if that gains too little, or there is no room.
-    pub(super) fn put(&mut self, slot: SlotId, page: &[u8]) -> bool {
+    fn put(&mut self, slot: SlotId, page: &[u8]) -> bool {
         let into = &mut self.scratch[SUM_BYTES..];
         let packed = compress_into_with_table(page, into, &mut self.coder);
         let bytes = SUM_BYTES + packed.expect("there is room for what can't be compressed");
+        self.sizes[(1 + bytes / SIZE_BUCKET_BYTES).min(SIZE_BUCKETS - 1)] += 1;
         let Some((room, offset)) = self.tier.put(slot, bytes as u32, &mut self.area) else {
             return false;
         };

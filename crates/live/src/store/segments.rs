@@ -24,6 +24,11 @@ impl SwapStore {
         self.compressed.as_ref()
     }
 
+    /// The same, to take what it has counted.
+    pub fn compressed_mut(&mut self) -> Option<&mut Compressed> {
+        self.compressed.as_mut()
+    }
+
     /// The number of segments on their way to the swap file.
     pub fn segments_leaving(&self) -> u32 {
         self.compressed.as_ref().map_or(0, Compressed::leaving)
