@@ -754,7 +754,7 @@ impl SwapStore {
             if machine.sum(*frame) != stored {
                 wrong = wrong.or(Some((SlotId(slot), Cause::Differs)));
             } else {
-                machine.set_sum(*frame, stored);
+                self.keep_sum(SlotId(slot), *frame, machine);
             }
         }
         wrong

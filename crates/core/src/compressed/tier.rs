@@ -221,6 +221,8 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
     ) -> Option<(Room, u32)> {
         if bytes > BYTES_MAX {
             self.tally.refused += 1;
+            self.log.remove(slot);
+            self.log.note_refused(slot);
             return None;
         }
         let rooms_max = self.division.rooms_max().min(self.rooms_max());
@@ -442,6 +444,13 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         }
     }
 
+    /// Returns true if the page of `slot`, which was stored as it is, is to be compressed the next
+    /// time it leaves, whether it is modified or not: there was no room for it. Else it would be
+    /// read from disk each time it is wanted.
+    pub fn wants(&self, slot: SlotId) -> bool {
+        !self.log.is_refused(slot)
+    }
+
     /// Finds the page of `slot`, if it is in the log.
     pub fn find(&self, slot: SlotId) -> Option<Found> {
         self.log.find(slot)
@@ -552,6 +561,9 @@ mod tests {
         let (mut tier, _, mut rooms) = full(4096, 1);
         assert_eq!(tier.put(SlotId(1), BYTES_MAX + 1, &mut rooms), None);
         assert!(tier.put(SlotId(2), BYTES_MAX, &mut rooms).is_some());
+        assert!(!tier.wants(SlotId(1)) && tier.find(SlotId(1)).is_none());
+        tier.remove(SlotId(1));
+        assert!(tier.wants(SlotId(1)));
         let tally = tier.tally();
         assert_eq!((tally.compressed, tally.refused), (2, 1));
         assert_eq!(tally.compressed_bytes, 1000 + u64::from(BYTES_MAX));

@@ -364,8 +364,11 @@ impl Compressed {
 
     fn answer(&mut self, transfer: &Transfer, tables: &mut Tables) {
         if transfer.direction == Direction::Fetch {
-            for (page, frame) in transfer.frames.iter().enumerate() {
-                tables.mark_unsaved(*frame, transfer.moved.contains(&page));
+            let slots = (transfer.first.0..).map(SlotId);
+            for ((page, frame), slot) in transfer.frames.iter().enumerate().zip(slots) {
+                let is_plain = self.tier.find(slot).is_none() && !self.is_zero[slot.0 as usize];
+                let is_unsaved = is_plain && self.tier.wants(slot);
+                tables.mark_unsaved(*frame, transfer.moved.contains(&page) || is_unsaved);
             }
         }
         self.replies.push_back(Reply {

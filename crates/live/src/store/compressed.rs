@@ -145,6 +145,11 @@ impl Compressed {
         self.tier.find(slot).is_some()
     }
 
+    /// Returns true if the page of `slot` is to be compressed the next time it leaves.
+    pub(super) fn wants(&self, slot: SlotId) -> bool {
+        self.tier.wants(slot)
+    }
+
     /// Compresses a page into memory. False if that gains too little, or there is no room.
     fn put(&mut self, slot: SlotId, page: &[u8]) -> bool {
         let into = &mut self.scratch[SUM_BYTES..];

@@ -1,13 +1,13 @@
 //! The store's part in compressed memory: what goes there, and what comes from its segments.
 
 use tidemark_core::backing::Slots;
-use tidemark_core::id::{SlotId, Ticket};
+use tidemark_core::id::{FrameId, SlotId, Ticket};
 use tidemark_core::pager::Direction;
 
 use super::compressed::{Compressed, Damaged, Waiter, Way, blocks_of};
 use super::faults::Injected;
 use super::{Cause, SwapStore, Transfer, Work};
-use crate::machine::LiveMachine;
+use crate::machine::{LiveMachine, ZERO_SUM};
 use crate::sys::{Errno, PAGE};
 use tidemark_core::compressed::log::{Found, SegmentId};
 
@@ -128,6 +128,17 @@ impl SwapStore {
     pub(super) fn clear_sum(&mut self, slot: usize) {
         if self.sums[slot] != 0 {
             self.sums[slot] = 0;
+        }
+    }
+
+    /// Has the machine know the sum of a page that was read as it is, unless that is to be
+    /// compressed the next time it leaves.
+    pub(super) fn keep_sum(&self, slot: SlotId, frame: FrameId, machine: &mut LiveMachine) {
+        let sum = self.sums[slot.0 as usize];
+        machine.set_sum(frame, sum);
+        let compressed = self.compressed.as_ref().filter(|_| sum != ZERO_SUM);
+        if compressed.is_some_and(|it| it.wants(slot)) {
+            machine.forget_sum(frame);
         }
     }
 
