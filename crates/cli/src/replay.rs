@@ -52,7 +52,7 @@ pub struct Arguments {
     /// Compress pages that leave, in memory, and keep on disk what does not fit, as `tidemark run`
     /// does: with so many pages in one (`3`), or as they were in a run of which FILE has the
     /// `--stats`; the policy is then mach86 if none is named
-    #[arg(long, value_name = "RATIO|FILE")]
+    #[arg(long, value_name = "RATIO|FILE", conflicts_with = "in_step")]
     compressed: Option<String>,
     /// Run so many copies of each program
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -48,6 +48,13 @@ impl<'a> Plan<'a> {
         if !(1..=RUNS_MAX).contains(&order.runs) {
             refuse!("`--runs {}`: takes 1 to {RUNS_MAX}", order.runs);
         }
+        if order.is_in_step && order.store == Store::Compressed {
+            refuse!(
+                "`--store {}`: in step decisions must not hang on how well pages compress; compare \
+                 with `--store file`, or without `--in-step`",
+                order.store.name()
+            );
+        }
         let mut policies = vec![];
         for name in order.policies.iter().map(|name| name.trim()) {
             let found = find_live_policy(name)

@@ -157,12 +157,8 @@ impl<'a> Steps<'a> {
         self.push_run(&mut command, half.max(MEMORY_BYTES_MIN));
         command.extend(["--store", control::STORE_COMPRESSED].map(OsString::from));
         command.extend(["--stats".into(), statistics.clone().into()]);
-        if self.plan.is_in_step {
-            command.extend(IN_STEP.map(OsString::from));
-        }
         self.run(command, "for the sizes of its pages")?;
-        let sizes = read_record(&statistics)?.total.compressed_page_bytes;
-        let sampled = Compression::of_sizes("as sampled".into(), &sizes);
+        let sampled = Compression::of_run("as sampled".into(), &read_record(&statistics)?);
         // Where nothing has left, nothing will be compressed that matters.
         Ok(sampled.unwrap_or_else(|| Compression::of_ratio(RATIO_USUAL)))
     }

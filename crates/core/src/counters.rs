@@ -107,7 +107,7 @@ macro_rules! counters {
       engine frames_resident FramesResident Frames MeasuredLevel _ _ }
     { /// As many frames as are not used because the process has other memory: the engine's own,
       /// and what is not managed.
-      engine frames_beside FramesBeside Frames MeasuredLevel _ _ }
+      engine frames_beside FramesBeside Frames MeasuredLevel "frames_beside" _ }
     { /// Resident memory, anonymous or shared, that is neither in frames nor the engine's own:
       /// stacks, shared memory, what a program wrote to of its files' private mappings.
       engine unmanaged_bytes_now UnmanagedBytesNow Bytes MeasuredLevel _ _ }

@@ -127,8 +127,9 @@ fn run_assumption(run: &RunNeeds, trace: &TraceFacts) -> String {
         name => name,
     };
     format!(
-        "Simulated for `tidemark run`: the program takes {} by itself ({}), and {least} longer \
-         with room for all the {} that are managed; the disk is {disk}, a fault takes {}.",
+        "Simulated for `tidemark run --store file`: the program takes {} by itself ({}), and \
+         {least} longer with room for all the {} that are managed; the disk is {disk}, a fault \
+         takes {}.",
         numbers::seconds(run.native_ns as f64 / 1e9),
         unit_words(run.time_unit_ns, run.time_unit_source, trace),
         text::bytes(trace.bytes(run.footprint_pages)),

@@ -151,6 +151,15 @@ fn in_step_a_program_that_executes_another_is_followed_to_its_end() {
 }
 
 #[test]
+fn in_step_pages_are_not_compressed() {
+    let store = ["--in-step", "--store", "compressed+file", "--memory", "4M"];
+    let output = compare(Path::new("/"), &[&store[..], &["--", "true"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    assert!(told.contains("--store file"), "{told}");
+}
+
+#[test]
 fn found_n10_a_program_that_fails_is_named() {
     let Some(recorder) = tool::recorder() else {
         return;

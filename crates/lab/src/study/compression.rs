@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidemark_results::refusal::plain;
-use tidemark_results::{Histogram, Refusal, RunRecord, refuse};
+use tidemark_results::{Refusal, RunRecord, refuse};
 
 use crate::world::PageSizes;
 
@@ -17,6 +17,8 @@ pub struct Compression {
     pub name: String,
     /// The sizes.
     pub sizes: Arc<PageSizes>,
+    /// The memory that a process has beside frames and compressed pages and that counts, in pages.
+    pub beside_pages: u32,
 }
 
 impl Compression {
@@ -28,15 +30,21 @@ impl Compression {
         Compression {
             name: format!("ratio {ratio}"),
             sizes: Arc::new(PageSizes::of_ratio((ratio * 1000.0) as u32)),
+            beside_pages: 0,
         }
     }
 
     /// Pages as they were compressed in a run; nothing if none was.
-    pub fn of_sizes(name: String, page_bytes: &Histogram) -> Option<Compression> {
-        let buckets = page_bytes.buckets().iter();
+    pub fn of_run(name: String, run: &RunRecord) -> Option<Compression> {
+        let buckets = run.total.compressed_page_bytes.buckets().iter();
         let counts = buckets.map(|it| (it.from as u32, it.below as u32, it.count));
         let sizes = Arc::new(PageSizes::new(counts)?);
-        Some(Compression { name, sizes })
+        let beside = run.processes.iter().map(|it| it.statistics.frames_beside);
+        Some(Compression {
+            name,
+            sizes,
+            beside_pages: beside.max().unwrap_or(0) as u32,
+        })
     }
 
     /// The compression that `text` names, a ratio or the file with the statistics of a run, as
@@ -60,7 +68,7 @@ impl Compression {
             Ok(record) => record,
             Err(error) => refuse!("`{option} {text}`: not the statistics of a run: {error}"),
         };
-        match Compression::of_sizes(text.into(), &record.total.compressed_page_bytes) {
+        match Compression::of_run(text.into(), &record) {
             Some(compression) => Ok(compression),
             None => refuse!(
                 "`{option} {text}`: no page was compressed in that run; run it in less memory, \
@@ -89,6 +97,5 @@ mod tests {
                 .to_string();
             assert!(refused.contains(told), "{refused}");
         }
-        assert!(Compression::of_sizes(String::new(), &Histogram::default()).is_none());
     }
 }

@@ -422,6 +422,7 @@ impl Replay {
             scheduler: order.scheduler,
             disks,
             compressed: order.compression.as_ref().map(|it| it.sizes.clone()),
+            beside_pages: order.compression.as_ref().map_or(0, |it| it.beside_pages),
             seed: order.seed,
             policy: order.policy.clone(),
             load: order.load.clone(),

@@ -19,6 +19,8 @@ use super::tables::Tables;
 
 /// More slots than pages, so that a page can be written anew before its old slot is free.
 const SLOTS_SPARE: u64 = 1 << 16;
+/// The part of what it is given, as a divisor, up to which memory beside that counts.
+const BESIDE_PART: u32 = 4;
 /// The slots of the smallest swap file that a live run is given without being told otherwise.
 const SLOTS_IN_STEP: u64 = 1 << 20;
 
@@ -42,6 +44,8 @@ pub(super) struct Memory {
     pub(super) is_managed: bool,
     /// The number of frames it was given.
     given: u32,
+    /// The pages beside them that count, as far as they do.
+    beside: u32,
     /// The frames it asks to have in all; zero if it does not.
     asked: u64,
     /// It has used an equal share.
@@ -97,6 +101,7 @@ impl Memory {
             questions: 0,
             is_managed: true,
             given: frames,
+            beside: scenario.beside_pages,
             asked: 0,
             is_served: false,
             voice: Voice::default(),
@@ -151,9 +156,14 @@ impl Memory {
         self.vm.frames().in_use() + self.compressed.as_ref().map_or(0, Compressed::pages_held)
     }
 
+    /// The number of pages that frames and compressed pages may have together.
+    fn shared_pages(&self) -> u32 {
+        self.given - self.beside.min(self.given / BESIDE_PART)
+    }
+
     /// The number of frames, of those it was given, that the core may use.
     pub(super) fn limit(&self) -> u32 {
-        let left = self.given.saturating_sub(self.ceded.pages());
+        let left = self.shared_pages().saturating_sub(self.ceded.pages());
         left.max(self.vm.config().reserve + 1)
     }
 
@@ -165,7 +175,8 @@ impl Memory {
 
     /// Lets compressed pages take what no frame has, and forgets those of slots let go of.
     pub(super) fn prepare_compressed(&mut self) {
-        let free = self.given.saturating_sub(self.vm.frames().in_use());
+        let free = self.shared_pages();
+        let free = free.saturating_sub(self.vm.frames().in_use());
         if let Some(compressed) = &mut self.compressed {
             compressed.prepare(&mut self.vm, free);
         }
@@ -175,13 +186,14 @@ impl Memory {
     /// whether the core is to be told of another [limit](Self::limit).
     pub(super) fn tend_compressed(&mut self) -> (bool, bool) {
         self.prepare_compressed();
+        let shared = self.shared_pages();
         let Some(compressed) = &mut self.compressed else {
             return (false, false);
         };
-        let has_started = compressed.tend(&mut self.vm, self.given);
+        let has_started = compressed.tend(&mut self.vm, shared);
         let has_stored = self.vm.counters().page_outs > 0;
         let held = compressed.pages_held();
-        (has_started, self.ceded.follow(held, self.given, has_stored))
+        (has_started, self.ceded.follow(held, shared, has_stored))
     }
 
     /// The time at which its page daemon wants to go on.

@@ -28,6 +28,9 @@ pub struct Scenario {
     /// The sizes to which pages compress, if those that leave are compressed first, in memory;
     /// `None`: they go to the swap disk as they are.
     pub compressed: Option<Arc<PageSizes>>,
+    /// Pages that each process has beside what it is given and that count, up to a quarter of that:
+    /// frames and compressed pages make do with the rest.
+    pub beside_pages: u32,
     /// The seed of random numbers: the policy's, and the disks'.
     pub seed: u64,
     /// A policy in place of the system's own.
@@ -76,6 +79,7 @@ impl Scenario {
                 files: None,
             },
             compressed: None,
+            beside_pages: 0,
             seed: 1,
             policy: None,
             load: None,

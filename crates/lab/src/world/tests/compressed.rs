@@ -10,10 +10,21 @@ use Deed::{Load, Store};
 
 /// Programs in `frames` of memory, which compress to a third, or by `sizes`, or not at all.
 fn outcome_of(frames: u32, scripts: &[Arc<Script>], sizes: Option<PageSizes>) -> Outcome {
+    outcome_beside(0, frames, scripts, sizes)
+}
+
+/// The same, of processes that have so many pages beside.
+fn outcome_beside(
+    beside_pages: u32,
+    frames: u32,
+    scripts: &[Arc<Script>],
+    sizes: Option<PageSizes>,
+) -> Outcome {
     let programs = scripts.iter().map(|s| Program::new("test", Arc::clone(s)));
     let scenario = Scenario {
         is_divided: true,
         compressed: sizes.map(Arc::new),
+        beside_pages,
         disks: Disks {
             swap: DiskModel::Fixed {
                 request_ns: 80_000,
@@ -101,6 +112,19 @@ fn what_hardly_compresses_goes_to_the_disk_as_it_is() {
     let zeros = outcome_of(2000, &scripts, PageSizes::new([(0, 1, 1)]));
     assert_eq!(zeros.swap_pages_read + zeros.swap_pages_written, 0);
     assert_eq!(zeros.compressed_memory_peak, 0);
+}
+
+#[test]
+fn what_a_process_has_beside_is_taken_from_frames_and_compressed_pages() {
+    let scripts = [at_random(20_000)];
+    let sizes = PageSizes::of_ratio(2500);
+    let without = outcome_of(1200, &scripts, Some(sizes.clone()));
+    let with = outcome_beside(240, 1200, &scripts, Some(sizes.clone()));
+    assert!(with.counters.page_ins > without.counters.page_ins);
+    assert!(with.swap_pages_read > without.swap_pages_read);
+    // It is not more than a quarter.
+    let most = outcome_beside(300, 1200, &scripts, Some(sizes.clone()));
+    assert_eq!(outcome_beside(900, 1200, &scripts, Some(sizes)), most);
 }
 
 #[test]
