@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares what the lab predicts of five real programs with what live runs come to.
 
-    python3 bench/compare-predictions.py [--runs 3] [--shares 75,50,25] [--only NAME,…] FOLDER
+    python3 bench/compare-predictions.py [--store KIND] [--runs 3] [--shares 75,50,25] [--only …] FOLDER
     python3 bench/compare-predictions.py --in-step [--policy NAME,…] [--shares …] [--only …] FOLDER
 
 FOLDER is where the programs' inputs and recordings are put, about 300 MB; what is there already is
@@ -9,6 +9,9 @@ taken again. Each program is recorded, replayed and run live by `tidemark compar
 of the memory it uses, so often each, which takes tens of minutes. Needs `tidemark` as it was built for
 release, or the one that TIDEMARK names, what `tidemark record` and `tidemark run` need, and `sort`,
 `sqlite3`, `python3` and `g++`.
+
+The store is `file`, or the one that `--store compressed+file` names. With that there are two lines
+for each program: pages that came back compressed, and pages that were read from disk; the bound is 10 %.
 
 Prints a table of page-ins: predicted, over the median of the live runs, in percent, and in
 brackets how far the live runs are apart, in percent of that median. Bounds are 5 % for programs of
@@ -126,6 +129,11 @@ IN_STEP = [
 ]
 
 
+# What is compared, by what is added to the name of the program: without compressed memory, and with.
+PLAIN = {"": "page_ins"}
+COMPRESSED = {", decompressed": "decompressed_pages", ", read from disk": "bytes_read"}
+
+
 def write_inputs(folder):
     def line(number):
         return hashlib.sha1(str(number).encode()).hexdigest() + "." * 48 + "\n"
@@ -170,11 +178,11 @@ def managed(record):
     return f"{record['footprint_pages'] * record['page_bytes'] / (1 << 20):.1f} MiB"
 
 
-def judge(case, bound):
+def judge(case, count, bound):
     """The cell of a case: how far the prediction is off, the spread, and what that means."""
-    live = sorted(counts["page_ins"] for counts in case["live"])
+    live = sorted(counts[count] for counts in case["live"])
     median = live[(len(live) - 1) // 2] or 1
-    off = 100 * (case["predicted"]["page_ins"] - median) / median
+    off = 100 * (case["predicted"][count] - median) / median
     spread = 100 * (live[-1] - live[0]) / median
     word = "ok" if abs(off) <= bound else "wide" if spread > bound else "off"
     return off, spread, word
@@ -190,12 +198,16 @@ def print_predictions(arguments):
         if name not in arguments.only:
             continue
         options = ["--runs", str(arguments.runs), "--trace", f"{name}.tide"]
+        options += ["--store", arguments.store]
         record = compare(arguments, name, words, options)
         (arguments.folder / f"{name}.json").write_text(json.dumps(record))
-        cells = [judge(case, bound) for case in reversed(record["cases"])]
-        are_well &= all(word != "off" for _, _, word in cells)
-        told = " | ".join(f"{off:+.1f} ({spread:.0f}) {word}" for off, spread, word in cells)
-        print(f"| {name} | {managed(record)} | {bound} % | {told} |", flush=True)
+        is_plain = arguments.store == "file"
+        bound = bound if is_plain else max(bound, 10)
+        for what, count in (PLAIN if is_plain else COMPRESSED).items():
+            cells = [judge(case, count, bound) for case in reversed(record["cases"])]
+            are_well &= all(word != "off" for _, _, word in cells)
+            told = " | ".join(f"{off:+.1f} ({spread:.0f}) {word}" for off, spread, word in cells)
+            print(f"| {name}{what} | {managed(record)} | {bound} % | {told} |", flush=True)
     return are_well
 
 
@@ -240,6 +252,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--in-step", action="store_true", help="compare decisions one by one")
     parser.add_argument("--policy", default="tidemark", help="of those that can run live, in step")
+    parser.add_argument("--store", choices=["file", "compressed+file"], default="file")
     parser.add_argument("--runs", type=int, default=3, help="live runs of each case, out of step")
     parser.add_argument("--shares", type=shares_of, default="75,50,25", help="in percent")
     parser.add_argument("--only", type=lambda text: text.split(","))

@@ -114,8 +114,9 @@ def record(
 def compare(
     command: Words,
     memory: float | int | str | Sequence[float | int | str],
-    policies: str | Sequence[str] = "tidemark",
+    policies: str | Sequence[str] | None = None,
     *,
+    store: str | None = None,
     runs: int = 1,
     in_step: bool = False,
     exact: bool = False,
@@ -128,7 +129,9 @@ def compare(
     side, by the installed `tidemark compare`.
 
     `memory` is in pages (`int`), a share of the managed memory that the program uses (`float`), or
-    as for the command (`"16M"`); one or several. Each live run is made `runs` times. If `in_step`,
+    as for the command (`"16M"`); one or several. `store` is `"compressed+file"` or `"file"`; without
+    it, and without `policies`, they are those of `tidemark run`. Each live run is made `runs` times.
+    If `in_step`,
     decisions are compared one by one. `trace` keeps the recording, and is taken in place of a new
     one if it is there. `disk`, `swap` and `swap_size` are as for the command.
 
@@ -138,9 +141,11 @@ def compare(
     if the comparison can't be made.
     """
     sizes = [memory] if isinstance(memory, (int, float, str, np.generic)) else list(memory)
-    names = [policies] if isinstance(policies, str) else list(policies)
+    names = [policies] if isinstance(policies, str) else list(policies or [])
     words = ["compare", "--json", "--memory", ",".join(map(_size, sizes))]
-    words += ["--policy", ",".join(names), "--runs", str(runs)]
+    words += ["--policy", ",".join(names)] if names else []
+    words += ["--store", store] if store is not None else []
+    words += ["--runs", str(runs)]
     words += ["--in-step"] if in_step else []
     words += ["--exact"] if exact else []
     options = {"--trace": trace, "--disk": disk, "--swap": swap, "--swap-size": swap_size}

@@ -64,6 +64,7 @@ def replay(
     system: str | Sequence[str] = "tidemark",
     *,
     policy: str | None = None,
+    compressed: float | None = None,
     managed: bool = False,
     disk: str = "ssd",
     file_disk: str | None = None,
@@ -76,7 +77,9 @@ def replay(
     """Runs the programs recorded in the traces at `sources`, all at the same time, on each `system`
     in each amount of `memory`: in pages (`int`), or as a share of what they use (`float`).
 
-    `tidemark.systems()` lists the systems; `policy` takes the place of theirs. If `managed`, only
+    `tidemark.systems()` lists the systems; `policy` takes the place of theirs. With `compressed`
+    pages that leave are compressed in memory first, so many to one page, as `tidemark run` does: on
+    the system `tidemark`, by the policy `mach86` if none is named. If `managed`, only
     the private anonymous memory counts that a live run manages: all of a trace that does not say
     what is mapped, which systems that treat files' pages apart take in no other way. Swap is on
     `disk`, files are on `file_disk` or the same: `hdd`, `ssd`, `nvme`, `instant` and others.
@@ -103,6 +106,7 @@ def replay(
     machine = {
         "systems": [system] if isinstance(system, str) else list(system),
         "policy": policy,
+        "compressed": compressed,
         "is_managed": managed,
         "disk": disk,
         "file_disk": file_disk,

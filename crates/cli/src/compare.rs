@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use tidemark_comparison::{MEASURED, Order, compare};
+use tidemark_comparison::{MEASURED, Order, Store, compare};
 use tidemark_report::terminal;
 use tidemark_results::compare::CompareRecord;
 
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::output::{self, say};
+use crate::run;
 
 /// Simulates a program under memory limits, runs it under them, compares the counts
 ///
@@ -26,14 +27,13 @@ pub struct Arguments {
     /// managed memory that the program uses (`50%`)
     #[arg(short, long, value_name = "SIZE,…")]
     memory: String,
-    /// The policies, of those that can run live
-    #[arg(
-        long,
-        value_name = "NAME,…",
-        value_delimiter = ',',
-        default_value = crate::run::plan::POLICY_DEFAULT
-    )]
+    /// The policies, of those that can run live [default: that of `tidemark run` with the store]
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     policy: Vec<String>,
+    /// The store of pages that leave, as for `tidemark run` [default: compressed+file; in step:
+    /// file]
+    #[arg(long, value_name = "KIND")]
+    store: Option<run::Store>,
     /// Keep the trace in FILE; if it is there already, it is taken in place of a recording
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -70,10 +70,19 @@ impl Files for Arguments {}
 
 /// Records, predicts, runs and compares.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    let store = run::Store::or_usual(arguments.store, arguments.in_step);
+    let policies = match arguments.policy {
+        named if named.is_empty() => vec![store.policy().into()],
+        named => named,
+    };
     let order = Order {
         program: arguments.program,
         memory: arguments.memory,
-        policies: arguments.policy,
+        policies,
+        store: match store {
+            run::Store::Compressed => Store::Compressed,
+            run::Store::File => Store::File,
+        },
         trace: arguments.trace,
         is_exact: arguments.exact,
         is_in_step: arguments.in_step,

@@ -49,6 +49,11 @@ pub struct Arguments {
     /// Another disk for files (default: the same as for swap)
     #[arg(long, value_name = "DISK")]
     file_disk: Option<String>,
+    /// Compress pages that leave, in memory, and keep on disk what does not fit, as `tidemark run`
+    /// does: with so many pages in one (`3`), or as they were in a run of which FILE has the
+    /// `--stats`; the policy is then mach86 if none is named
+    #[arg(long, value_name = "RATIO|FILE", conflicts_with = "in_step")]
+    compressed: Option<String>,
     /// Run so many copies of each program
     #[arg(long, value_name = "N", default_value_t = 1)]
     procs: u32,
@@ -115,6 +120,8 @@ impl Files for Arguments {
         let tables = tables.into_iter().flatten();
         let tables = tables.filter_map(|disk| disk.strip_prefix("table:"));
         let words = tables.chain(self.policy.as_deref()).map(PathBuf::from);
+        let sizes = self.compressed.as_deref().map(PathBuf::from);
+        let words = words.chain(sizes);
         self.traces.iter().cloned().chain(words).collect()
     }
 

@@ -93,12 +93,33 @@ pub struct Arguments {
 
 /// The store of pages that leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Store {
+pub enum Store {
     /// Compressed memory first, and the swap file when that is full
     #[value(name = "compressed+file")]
     Compressed,
     /// The swap file
     File,
+}
+
+impl Store {
+    /// The store that is asked for, or the usual one. In step the lab is to know when a page comes
+    /// from where: from the file.
+    pub fn or_usual(asked: Option<Store>, is_in_step: bool) -> Store {
+        match (asked, is_in_step) {
+            (Some(store), _) => store,
+            (None, true) => Store::File,
+            (None, false) => Store::Compressed,
+        }
+    }
+
+    /// The policy where none is named. Where a page that was sent away wrongly comes back in
+    /// microseconds, it does not pay to ask about each which of them are in use.
+    pub fn policy(self) -> &'static str {
+        match self {
+            Store::Compressed => plan::POLICY_COMPRESSED,
+            Store::File => plan::POLICY_DEFAULT,
+        }
+    }
 }
 
 /// An allocator to use in place of the program's.
@@ -130,24 +151,18 @@ impl Files for Arguments {
 }
 
 impl Arguments {
-    /// The store's name. In step the lab is to know when a page comes from where: from the file.
+    /// The store's name.
     fn store(&self) -> &'static str {
-        match self.store {
-            Some(Store::Compressed) => control::STORE_COMPRESSED,
-            Some(Store::File) => control::STORE_FILE,
-            None if self.in_step => control::STORE_FILE,
-            None => control::STORE_COMPRESSED,
+        match Store::or_usual(self.store, self.in_step) {
+            Store::Compressed => control::STORE_COMPRESSED,
+            Store::File => control::STORE_FILE,
         }
     }
 
-    /// The policy's name. Where a page that was sent away wrongly comes back in microseconds, it
-    /// does not pay to ask about each which of them are in use.
+    /// The policy's name.
     fn policy(&self) -> &str {
-        match &self.policy {
-            Some(policy) => policy,
-            None if self.store() == control::STORE_COMPRESSED => plan::POLICY_COMPRESSED,
-            None => plan::POLICY_DEFAULT,
-        }
+        let usual = Store::or_usual(self.store, self.in_step).policy();
+        self.policy.as_deref().unwrap_or(usual)
     }
 }
 

@@ -208,6 +208,70 @@ fn policies_and_disks_can_be_exchanged() {
 }
 
 #[test]
+fn compressed_memory_is_simulated_by_ratio_or_by_the_sizes_of_a_run() {
+    let folder = Folder::new("replay-compressed");
+    let trace = folder.path("made.tide");
+    let made = [
+        "generate",
+        "skewed",
+        "--pages",
+        "4k",
+        "--references",
+        "40k",
+        "-o",
+        &trace,
+    ];
+    assert_eq!(tidemark(&made).status.code(), Some(0));
+    let options = ["--memory", "50%", "--managed", "anonymous", &trace];
+    let plain = replayed(&options);
+    let by_ratio = replayed(&[&["--compressed", "3"], &options[..]].concat());
+    assert_eq!(by_ratio["machine"]["compressed"], "ratio 3");
+    assert_eq!(by_ratio["runs"][0]["policy"], "mach86");
+    assert!(
+        counts(&by_ratio, "decompressed_pages")[0] > 100,
+        "{by_ratio}"
+    );
+    let peak = counts(&by_ratio, "compressed_memory_peak")[0];
+    let memory = counts(&by_ratio, "memory_bytes")[0] / 4096;
+    assert!(peak > 0 && peak < memory);
+    assert!(counts(&by_ratio, "frames_peak")[0] <= memory);
+    assert!(counts(&by_ratio, "bytes_read") < counts(&plain, "bytes_read"));
+    // What hardly compresses goes to disk as it is.
+    let sizes = folder.path("run.json");
+    let run = serde_json::json!({
+        "schema": "tidemark.run.v1", "tidemark": "0", "command": [], "policy": "", "mode": "",
+        "memory_bytes": 0, "swap_bytes": 0, "ending": { "status": 0 }, "notes": [],
+        "total": { "compressed_page_bytes": [{ "from": 3584, "below": 4096, "count": 5 }] },
+        "processes": [],
+    });
+    std::fs::write(&sizes, run.to_string()).unwrap();
+    let by_run = replayed(&[&["--compressed", &sizes], &options[..]].concat());
+    assert_eq!(by_run["machine"]["compressed"], sizes.as_str());
+    assert_eq!(counts(&by_run, "decompressed_pages"), [0]);
+    assert_eq!(
+        counts(&by_run, "incompressible_pages"),
+        counts(&by_run, "page_outs")
+    );
+    for (words, told) in [
+        (&["--compressed", "0.5"][..], "1 to 100"),
+        (&["--compressed", "/no/such"], "a ratio like `3`"),
+        (
+            &["--compressed", "3", "--system", "clock"],
+            "--system tidemark",
+        ),
+    ] {
+        let output = tidemark(&[&["replay"], words, &options[..]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    }
+    let table = text(&[&["replay", "--compressed", "3"], &options[..]].concat());
+    assert!(
+        table.contains("compressed first: ratio 3") && table.contains("from disk"),
+        "{table}"
+    );
+}
+
+#[test]
 fn a_page_has_the_runs_over_time() {
     let folder = Folder::new("replay-page");
     let page = folder.path("replay.html");

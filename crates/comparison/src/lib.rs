@@ -4,6 +4,9 @@
 //! live engine is, and run live; [`steps`] starts the commands that do so. What they come to makes
 //! a record.
 //!
+//! Where pages are compressed first, as they are unless told otherwise, the prediction takes the
+//! sizes to which they are from a live run in half of the program's memory.
+//!
 //! In step ([`Order::is_in_step`]) lab and live see the same: the program has the same allocator in
 //! the recording and live, its C library uses the instructions that Valgrind knows, and both
 //! sides take one decision after the other. Their logs must be the same then.
@@ -19,6 +22,7 @@ use std::path::PathBuf;
 use tidemark_lab::names::{unreadable, unrunnable};
 use tidemark_lab::study::Replay;
 use tidemark_lab::study::prediction::{INSTRUCTION_PS, Prediction, case_of, instruction_ps};
+use tidemark_live::control;
 use tidemark_results::Refusal;
 use tidemark_results::compare::{Case, CompareRecord, Decisions, SCHEMA};
 use tidemark_supervisor::host;
@@ -38,6 +42,8 @@ pub struct Order {
     pub memory: String,
     /// The policies, of those that can run live.
     pub policies: Vec<String>,
+    /// The store of pages that leave.
+    pub store: Store,
     /// The path at which the recording is kept; if it is there already, it is taken in place of a
     /// new one.
     pub trace: Option<PathBuf>,
@@ -53,6 +59,25 @@ pub struct Order {
     pub swap: Option<PathBuf>,
     /// The size of that file.
     pub swap_size: Option<String>,
+}
+
+/// The store of pages that leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// Compressed memory, and the swap file when that is full.
+    Compressed,
+    /// The swap file.
+    File,
+}
+
+impl Store {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Store::Compressed => control::STORE_COMPRESSED,
+            Store::File => control::STORE_FILE,
+        }
+    }
 }
 
 /// Records, predicts, runs and compares. `say` is told what is being done.
@@ -76,8 +101,13 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
         true => INSTRUCTION_PS,
         false => instruction_ps(&read, steps.time_native()?),
     };
+    let compression = match order.store {
+        Store::Compressed => Some(steps.sample_sizes(&read)?),
+        Store::File => None,
+    };
     let prediction = Prediction {
         disk: plan.disk.clone(),
+        compression,
         processors: host::processors() as u32,
         instruction_ps,
         is_in_step: plan.is_in_step,
@@ -106,6 +136,7 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
         footprint_pages: facts.footprint_pages,
         processes: trace.processes,
         disk: plan.disk.name.clone(),
+        store: order.store.name().into(),
         instruction_ps,
         is_in_step: plan.is_in_step,
         cases,

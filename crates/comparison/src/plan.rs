@@ -16,7 +16,7 @@ use tidemark_supervisor::management::MEMORY_BYTES_MIN;
 use tidemark_supervisor::{host, program};
 use tidemark_trace::private::{Extent, LARGE_BYTES_LEAST};
 
-use crate::Order;
+use crate::{Order, Store};
 
 /// The disk that is measured where live runs swap.
 pub const MEASURED: &str = "measured";
@@ -47,6 +47,13 @@ impl<'a> Plan<'a> {
     pub fn new(order: &'a Order) -> Result<Plan<'a>, Refusal> {
         if !(1..=RUNS_MAX).contains(&order.runs) {
             refuse!("`--runs {}`: takes 1 to {RUNS_MAX}", order.runs);
+        }
+        if order.is_in_step && order.store == Store::Compressed {
+            refuse!(
+                "`--store {}`: in step decisions must not hang on how well pages compress; compare \
+                 with `--store file`, or without `--in-step`",
+                order.store.name()
+            );
         }
         let mut policies = vec![];
         for name in order.policies.iter().map(|name| name.trim()) {
@@ -127,7 +134,17 @@ impl<'a> Plan<'a> {
                  what it held, or with zeros, is paged out in the lab alone",
             ],
         };
-        told.iter().map(|note| (*note).to_owned()).collect()
+        let sizes: &[&str] = match self.order.store {
+            Store::Compressed => &[
+                "compressed sizes are drawn from those that a live run in half of the memory had; \
+                 each page keeps about its size",
+            ],
+            Store::File => &[],
+        };
+        told.iter()
+            .chain(sizes)
+            .map(|note| (*note).to_owned())
+            .collect()
     }
 
     /// The sizes, where the program's managed memory is `whole_bytes`; `None`: it is not known yet.

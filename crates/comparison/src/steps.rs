@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidemark_hostbench::child;
+use tidemark_lab::study::{Compression, Replay};
 use tidemark_live::control;
 use tidemark_live::sys::measure;
 use tidemark_results::compare::Counts;
@@ -12,7 +13,7 @@ use tidemark_results::{Refusal, RunRecord, refuse};
 use tidemark_supervisor::host;
 use tidemark_supervisor::interrupt::Interrupt;
 use tidemark_supervisor::loading::preload;
-use tidemark_supervisor::management::STEP_POOL_BYTES;
+use tidemark_supervisor::management::{MEMORY_BYTES_MIN, STEP_POOL_BYTES};
 use tidemark_supervisor::program::plain;
 
 use crate::plan::Plan;
@@ -30,6 +31,8 @@ const TUNABLES: &str = "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX5
     -AVX512DQ,-ERMS,-FSRM";
 /// The options common to live runs in step.
 const IN_STEP: [&str; 3] = ["--in-step", "--malloc", "pool"];
+/// The number of pages of programs that compress to one, where nothing tells.
+const RATIO_USUAL: f64 = 3.0;
 /// Memory in which a program's layout is learned: more than is used of it costs nothing.
 const AMPLE_BYTES: u64 = 1 << 30;
 /// Hash tables of Python and Perl then have the same order in both, and Python's memory is the
@@ -145,6 +148,21 @@ impl<'a> Steps<'a> {
         Ok(None)
     }
 
+    /// Runs the program live in half of what it uses, for the sizes to which its pages compress.
+    pub fn sample_sizes(&self, read: &Replay) -> Result<Compression, Refusal> {
+        self.say("learning how well its pages compress");
+        let half = read.footprint_pages(1) * read.page_bytes() / 2;
+        let statistics = self.folder.join("sizes.json");
+        let mut command = self.begin();
+        self.push_run(&mut command, half.max(MEMORY_BYTES_MIN));
+        command.extend(["--store", control::STORE_COMPRESSED].map(OsString::from));
+        command.extend(["--stats".into(), statistics.clone().into()]);
+        self.run(command, "for the sizes of its pages")?;
+        let sampled = Compression::of_run("as sampled".into(), &read_record(&statistics)?);
+        // Where nothing has left, nothing will be compressed that matters.
+        Ok(sampled.unwrap_or_else(|| Compression::of_ratio(RATIO_USUAL)))
+    }
+
     /// Runs the program live. Answers what it came to, and in step its log of decisions.
     pub fn run_live(
         &self,
@@ -161,8 +179,8 @@ impl<'a> Steps<'a> {
         let (statistics, log) = (self.folder.join("run.json"), self.folder.join("log"));
         let mut command = self.begin();
         self.push_run(&mut command, memory_bytes);
-        // Simulated is what goes to disk as it is.
-        command.extend(["--store", "file"].map(OsString::from));
+        let store = self.plan.order.store.name();
+        command.extend(["--store", store].map(OsString::from));
         command.extend(["--policy", policy].map(OsString::from));
         command.extend(["--stats".into(), statistics.clone().into()]);
         if self.plan.is_in_step {
@@ -237,11 +255,15 @@ fn read(path: &Path) -> Result<String, Refusal> {
     }
 }
 
-fn read_counts(path: &Path) -> Result<Counts, Refusal> {
-    let record: RunRecord = match serde_json::from_str(&read(path)?) {
-        Ok(record) => record,
+fn read_record(path: &Path) -> Result<RunRecord, Refusal> {
+    match serde_json::from_str(&read(path)?) {
+        Ok(record) => Ok(record),
         Err(error) => refuse!("`{}`: {error}", path.display()),
-    };
+    }
+}
+
+fn read_counts(path: &Path) -> Result<Counts, Refusal> {
+    let record = read_record(path)?;
     let page_bytes = tidemark_core::id::PAGE_BYTES;
     // Several processes need not have been at their peaks at the same time.
     let peaks = record

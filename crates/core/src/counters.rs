@@ -107,7 +107,7 @@ macro_rules! counters {
       engine frames_resident FramesResident Frames MeasuredLevel _ _ }
     { /// As many frames as are not used because the process has other memory: the engine's own,
       /// and what is not managed.
-      engine frames_beside FramesBeside Frames MeasuredLevel _ _ }
+      engine frames_beside FramesBeside Frames MeasuredLevel "frames_beside" _ }
     { /// Resident memory, anonymous or shared, that is neither in frames nor the engine's own:
       /// stacks, shared memory, what a program wrote to of its files' private mappings.
       engine unmanaged_bytes_now UnmanagedBytesNow Bytes MeasuredLevel _ _ }
@@ -120,19 +120,22 @@ macro_rules! counters {
     { /// The most memory that the engine itself had: its tables, stacks and buffers.
       engine engine_bytes EngineBytes Bytes MeasuredPeak "engine_bytes" _ }
     { /// Pages that were compressed as they left, and kept in memory.
-      engine compressed_pages CompressedPages Pages Sum "compressed_pages" _ }
+      engine compressed_pages CompressedPages Pages Sum "compressed_pages" "compressed_pages" }
     { /// The bytes they were compressed to.
-      engine compressed_bytes CompressedBytes Bytes Sum "compressed_bytes" _ }
+      engine compressed_bytes CompressedBytes Bytes Sum "compressed_bytes" "compressed_bytes" }
     { /// Pages that hardly compress, and went to the swap file as they are.
-      engine incompressible_pages IncompressiblePages Pages Sum "incompressible_pages" _ }
+      engine incompressible_pages IncompressiblePages Pages Sum
+      "incompressible_pages" "incompressible_pages" }
     { /// Of the pages read from the store, those that were compressed, in memory or on disk.
-      engine decompressed_pages DecompressedPages Pages Sum "decompressed_pages" _ }
+      engine decompressed_pages DecompressedPages Pages Sum
+      "decompressed_pages" "decompressed_pages" }
     { /// The most memory that compressed pages had. It counts as frames in use.
-      engine compressed_memory_peak CompressedMemoryPeak Pages Peak "compressed_memory_peak" _ }
+      engine compressed_memory_peak CompressedMemoryPeak Pages Peak
+      "compressed_memory_peak" "compressed_memory_peak" }
     { /// Bytes read from the store.
-      engine bytes_read BytesRead Bytes Sum "bytes_read" _ }
+      engine bytes_read BytesRead Bytes Sum "bytes_read" "bytes_read" }
     { /// Bytes written to the store.
-      engine bytes_written BytesWritten Bytes Sum "bytes_written" _ }
+      engine bytes_written BytesWritten Bytes Sum "bytes_written" "bytes_written" }
     { /// Time that threads waited for their faults, added up over threads.
       engine stall_ns StallNs Nanoseconds Sum "stall_s" _ }
     { /// Time that the engine worked.

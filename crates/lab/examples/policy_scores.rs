@@ -355,6 +355,7 @@ fn run_world(
             model: DiskModel::INSTANT,
         },
         file_disk: None,
+        compression: None,
         seed: 1,
         policy,
         load: None,

@@ -140,6 +140,11 @@ pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
             let told = format!("the programs use {pages} pages; the most is {most}: run fewer");
             return Refusal::new(told);
         }
+        Unrunnable::Incompressible { page_bytes } => {
+            return Refusal::new(format!(
+                "`--compressed`: the traces have pages of {page_bytes} bytes; it takes pages of 4K"
+            ));
+        }
         Unrunnable::NoMappings { system, trace } => {
             return Refusal::new(format!(
                 "`{system}` treats files' pages apart, and `{trace}` does not say what is mapped; \

@@ -8,6 +8,7 @@
 mod ample;
 mod chosen;
 pub mod claims;
+mod compression;
 mod curves;
 mod extent;
 pub mod lifetimes;
@@ -48,6 +49,7 @@ use extent::Extent;
 use passing::{Passed, Passer};
 
 pub use chosen::{Known, Unchosen};
+pub use compression::Compression;
 pub use opened::Opened;
 pub use order::{Assumed, CurveOrder, Sizes};
 pub use paging_costs::{NamedDisk, PagingCosts};

@@ -55,6 +55,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+use tidemark_core::compressed::division::Ceded;
 use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
@@ -132,8 +133,8 @@ pub struct Engine {
     budget: u32,
     /// The number of frames of that of which the core is not told: see [`budget`].
     beside: u32,
-    /// The number of pages that are compressed memory's, as the core was last told.
-    compressed: u32,
+    /// The pages that are compressed memory's, as the core was last told.
+    ceded: Ceded,
     asking: Asking,
 }
 

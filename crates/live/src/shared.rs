@@ -55,12 +55,20 @@ pub const LATENCY_BUCKETS: usize = 128;
 /// The number of buckets a histogram of cluster sizes has: the last takes in 128 pages and more.
 pub const CLUSTER_BUCKETS: usize = 8;
 
+/// The number of buckets of the histogram of compressed sizes: one for pages of zeros, and others
+/// of [`SIZE_BUCKET_BYTES`] each.
+pub const SIZE_BUCKETS: usize = 18;
+/// The width of one of them.
+pub const SIZE_BUCKET_BYTES: usize = 256;
+
 const HEADER_BYTES: usize = 4096;
 const PROCESS_BYTES: usize = 4096;
 const COUNTERS_AT: usize = Field::Name as usize + NAME_WORDS;
 const LATENCIES_AT: usize = COUNTERS_AT + Counter::ALL.len();
 const CLUSTERS_AT: usize = LATENCIES_AT + Latency::ALL.len() * LATENCY_BUCKETS;
+const SIZES_AT: usize = CLUSTERS_AT + 2 * CLUSTER_BUCKETS;
 const NAME_WORDS: usize = 2;
+const _: () = assert!((SIZES_AT + SIZE_BUCKETS) * 8 <= PROCESS_BYTES);
 
 /// The fields of the header, by word.
 #[derive(Clone, Copy)]
@@ -558,6 +566,12 @@ impl<'a> Process<'a> {
         bucket.store(bucket.load(Relaxed) + 1, Relaxed);
     }
 
+    /// Adds to the number of pages whose compressed sizes are in a bucket. Engine only.
+    pub fn record_sizes(&self, bucket: usize, pages: u32) {
+        let bucket = &self.sizes()[bucket];
+        bucket.store(bucket.load(Relaxed) + u64::from(pages), Relaxed);
+    }
+
     /// The stage of the record in its life.
     pub fn state(&self) -> State {
         match self.field(Field::State).load(Acquire) {
@@ -650,6 +664,12 @@ impl<'a> Process<'a> {
     /// The number of requests of one page, of two or three, of four to seven, and so on.
     pub fn clusters(&self, kind: Cluster) -> &'a [AtomicU64] {
         &self.words[CLUSTERS_AT + kind as usize * CLUSTER_BUCKETS..][..CLUSTER_BUCKETS]
+    }
+
+    /// The number of pages of zeros that were stored, and of those whose compressed sizes are
+    /// below [`SIZE_BUCKET_BYTES`], below twice that, and so on.
+    pub fn sizes(&self) -> &'a [AtomicU64] {
+        &self.words[SIZES_AT..][..SIZE_BUCKETS]
     }
 
     pub(crate) fn set_state(&self, state: State) {

@@ -9,15 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use tidemark_core::backing::Slots;
+use tidemark_core::backing::{Slots, spread};
 use tidemark_core::id::SlotId;
 
 use crate::shared::{Owned, ProcessIndex, Shared};
-
-/// Slots are looked for among so many times those in use, so that there are runs of free ones, ...
-const SPREAD: u64 = 4;
-/// ... and so many more.
-const SPREAD_LEAST: u64 = 16 << 10;
 
 /// Slots in shared memory, taken and given back by one process.
 pub struct SharedSlots {
@@ -75,7 +70,7 @@ impl SharedSlots {
     /// that was ever used costs memory in tables; compressed pages take and leave slots so often
     /// that it would soon be all of them.
     fn turn_back(&mut self) {
-        let room = self.shared.slots_used() * SPREAD + SPREAD_LEAST;
+        let room = spread(self.shared.slots_used());
         // Past the last slot the search goes on at the first one.
         let slots = u64::from(self.shared.swap_slots());
         let has_come = (u64::from(self.next) + slots - u64::from(self.base)) % slots;

@@ -530,8 +530,8 @@ impl SwapStore {
         for (slot, frame) in (first.0 as usize..).zip(frames) {
             if let Some(compressed) = &mut self.compressed {
                 let id = SlotId(slot as u32);
-                compressed.remove(id);
-                if !machine.is_zero(*frame) && compressed.put(id, machine.pool().bytes_of(*frame)) {
+                compressed.tier().remove(id);
+                if compressed.put_unless_zero(id, *frame, machine) {
                     self.clear_sum(slot);
                     // Should the page stay, it is stored again: it has no sum to compare.
                     machine.forget_sum(*frame);
@@ -754,7 +754,7 @@ impl SwapStore {
             if machine.sum(*frame) != stored {
                 wrong = wrong.or(Some((SlotId(slot), Cause::Differs)));
             } else {
-                self.keep_sum(*frame, SlotId(slot), machine);
+                self.keep_sum(SlotId(slot), *frame, machine);
             }
         }
         wrong

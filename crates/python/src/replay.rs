@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder, Unreadable, Unrunnable};
+use tidemark_lab::study::{Compression, NamedDisk, Replay, ReplayOrder, Unreadable, Unrunnable};
 use tidemark_lab::systems;
 use tidemark_lab::world::disk::presets;
 use tidemark_lab::world::{PolicyChoice, Scheduler, System, Watch, WorldError};
@@ -13,6 +13,8 @@ use tidemark_trace::private::Extent;
 use crate::exceptions::{no_policy, of_argument, of_trace};
 use crate::pool;
 
+/// The policy of live runs with compressed memory.
+const POLICY_COMPRESSED: &str = "mach86";
 /// The longest turn while others wait.
 const QUANTUM_NS: u64 = 10_000_000;
 /// The first distance between samples; they are thinned out as a run goes on.
@@ -24,6 +26,7 @@ const SAMPLE_NS: u64 = 10_000;
 pub struct Machine {
     systems: Vec<String>,
     policy: Option<String>,
+    compressed: Option<f64>,
     is_managed: bool,
     disk: String,
     file_disk: Option<String>,
@@ -91,8 +94,22 @@ impl Machine {
             return Err(of_argument("copies", 0, "at least 1"));
         }
         let systems: PyResult<Vec<System>> = self.systems.iter().map(|name| find(name)).collect();
+        let systems = systems?;
+        if let Some(ratio) = self.compressed {
+            if !(1.0..=100.0).contains(&ratio) {
+                return Err(of_argument("compressed", ratio, "1 to 100"));
+            }
+            if let Some(other) = systems.iter().find(|system| !system.is_divided) {
+                return Err(of_argument(
+                    "system",
+                    other.name,
+                    "`tidemark` with `compressed`",
+                ));
+            }
+        }
+        let of_run = self.compressed.map(|_| POLICY_COMPRESSED.to_owned());
         Ok(ReplayOrder {
-            systems: systems?,
+            systems,
             memory_pages: vec![],
             wired_pages: self.wired_pages,
             copies: self.copies,
@@ -105,9 +122,10 @@ impl Machine {
                 Some(name) => Some(find_disk("file_disk", name)?),
                 None => None,
             },
+            compression: self.compressed.map(Compression::of_ratio),
             seed: self.seed,
-            policy: self.policy.as_ref().map(|name| PolicyChoice {
-                name: name.clone(),
+            policy: self.policy.clone().or(of_run).map(|name| PolicyChoice {
+                name,
                 knobs: vec![],
             }),
             load: None,
@@ -150,6 +168,9 @@ fn told(error: &Unrunnable) -> String {
         } => (system, memory_pages, error),
         Unrunnable::TooManyPages { pages, pages_max } => {
             return format!("`sources` use {pages} pages; the most is {pages_max}");
+        }
+        Unrunnable::Incompressible { page_bytes } => {
+            return format!("`sources` have pages of {page_bytes} bytes; `compressed` needs 4096");
         }
         Unrunnable::NoMappings { system, trace } => {
             return format!(

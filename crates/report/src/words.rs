@@ -127,8 +127,9 @@ fn run_assumption(run: &RunNeeds, trace: &TraceFacts) -> String {
         name => name,
     };
     format!(
-        "Simulated for `tidemark run`: the program takes {} by itself ({}), and {least} longer \
-         with room for all the {} that are managed; the disk is {disk}, a fault takes {}.",
+        "Simulated for `tidemark run --store file`: the program takes {} by itself ({}), and \
+         {least} longer with room for all the {} that are managed; the disk is {disk}, a fault \
+         takes {}.",
         numbers::seconds(run.native_ns as f64 / 1e9),
         unit_words(run.time_unit_ns, run.time_unit_source, trace),
         text::bytes(trace.bytes(run.footprint_pages)),
@@ -232,12 +233,14 @@ pub fn machine(record: &ReplayRecord) -> String {
     let processors = text::processors(machine.processors as usize);
     let files = machine.file_disk.as_ref();
     let files = files.map_or_else(String::new, |disk| format!(", files on {disk}"));
+    let compressed = machine.compressed.as_ref();
+    let compressed = compressed.map_or_else(String::new, |it| format!(", compressed first: {it}"));
     let wired = match machine.wired_bytes {
         0 => String::new(),
         wired => format!(" · {} wired", text::bytes(wired)),
     };
     format!(
-        "{processors}, {} by {} ms · swap on {}{files}{wired} · seed {}",
+        "{processors}, {} by {} ms · swap on {}{compressed}{files}{wired} · seed {}",
         machine.scheduler, machine.quantum_ms, machine.swap_disk, machine.seed
     )
 }

@@ -33,6 +33,9 @@ pub struct CompareRecord {
     pub processes: u64,
     /// The disk that the prediction assumes.
     pub disk: String,
+    /// The store of pages that leave: `compressed+file` or `file`, as older records have it.
+    #[serde(default = "store_before")]
+    pub store: String,
     /// The time of an instruction in the prediction, in picoseconds; 0 in older records.
     #[serde(default)]
     pub instruction_ps: u64,
@@ -42,6 +45,11 @@ pub struct CompareRecord {
     pub cases: Vec<Case>,
     /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
+}
+
+/// The store of records that do not tell.
+fn store_before() -> String {
+    "file".into()
 }
 
 /// A policy in one size of memory.
@@ -69,6 +77,7 @@ macro_rules! define_counts {
     ($($name:ident $variant:ident $label:literal)*) => {
         /// The paging counts of one run. Counters are those of the record of a run.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
         pub struct Counts {
             $(#[doc = concat!("The counter `", stringify!($name), "`.")] pub $name: u64,)*
             /// The most memory that was resident of what is managed.
@@ -109,6 +118,9 @@ macro_rules! define_counts {
 define_counts! {
     page_ins PageIns "page-ins"
     page_in_requests PageInRequests "page-in requests"
+    decompressed_pages DecompressedPages "decompressed"
+    bytes_read BytesRead "read from disk"
+    bytes_written BytesWritten "written to disk"
     page_outs PageOuts "page-outs"
     page_out_requests PageOutRequests "page-out requests"
     soft_faults SoftFaults "soft faults"
@@ -297,6 +309,7 @@ mod tests {
             footprint_pages: 3,
             processes: 1,
             disk: "ssd".into(),
+            store: "compressed+file".into(),
             instruction_ps: 284,
             is_in_step: true,
             cases: vec![case(1, &[1])],

@@ -96,6 +96,9 @@ macro_rules! define_statistics {
             pub page_in_cluster_pages: Histogram,
             /// The number of pages that a write moved.
             pub page_out_cluster_pages: Histogram,
+            /// The bytes to which pages that left were compressed, those included that were stored
+            /// as they are because it was hardly less; pages of zeros have none.
+            pub compressed_page_bytes: Histogram,
         }
 
         impl Statistics {
@@ -130,6 +133,7 @@ macro_rules! define_statistics {
                 self.page_in_cluster_pages.add(&other.page_in_cluster_pages);
                 self.page_out_cluster_pages
                     .add(&other.page_out_cluster_pages);
+                self.compressed_page_bytes.add(&other.compressed_page_bytes);
             }
         }
     };

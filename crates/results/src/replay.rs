@@ -67,6 +67,9 @@ pub struct ReplayMachine {
     pub swap_disk: String,
     /// The disk that files are on; `None`: the same.
     pub file_disk: Option<String>,
+    /// The sizes to which pages that leave are compressed, in memory; `None`: they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compressed: Option<String>,
     /// Memory that programs can't have, in bytes.
     pub wired_bytes: u64,
     /// The seed of random numbers.
@@ -132,7 +135,17 @@ macro_rules! define_run {
 tidemark_core::counters! { replay define_run }
 
 /// Counters that are no columns of the table: it was settled without them.
-const NO_COLUMNS: [Counter; 2] = [Counter::FramesPeak, Counter::DoublePaged];
+const NO_COLUMNS: [Counter; 9] = [
+    Counter::FramesPeak,
+    Counter::DoublePaged,
+    Counter::CompressedPages,
+    Counter::CompressedBytes,
+    Counter::IncompressiblePages,
+    Counter::DecompressedPages,
+    Counter::CompressedMemoryPeak,
+    Counter::BytesRead,
+    Counter::BytesWritten,
+];
 
 /// The counters that are columns of the table, in its order.
 fn columns() -> impl Iterator<Item = Counter> {
@@ -315,6 +328,7 @@ mod tests {
                 quantum_ms: 10,
                 swap_disk: "hdd".into(),
                 file_disk: None,
+                compressed: None,
                 wired_bytes: 0,
                 seed: 1,
             },

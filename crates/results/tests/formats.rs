@@ -87,6 +87,7 @@ fn the_page_of_replays_has_every_counter_and_column() {
             quantum_ms: 10,
             swap_disk: String::new(),
             file_disk: None,
+            compressed: None,
             wired_bytes: 0,
             seed: 1,
         },

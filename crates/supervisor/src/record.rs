@@ -50,6 +50,7 @@ fn statistics(process: &Process<'_>, now_ns: u64) -> Statistics {
         },
         page_in_cluster_pages: clusters(process, shared::Cluster::In),
         page_out_cluster_pages: clusters(process, shared::Cluster::Out),
+        compressed_page_bytes: sizes(process),
         ..Statistics::of_counts(count)
     }
 }
@@ -77,6 +78,20 @@ fn clusters(process: &Process<'_>, kind: shared::Cluster) -> Histogram {
     }))
 }
 
+fn sizes(process: &Process<'_>) -> Histogram {
+    const WIDTH: u64 = shared::SIZE_BUCKET_BYTES as u64;
+    let counts = (0..).zip(process.sizes());
+    // The first bucket is of pages of zeros, and others take up no less than a byte.
+    let bounds = |bucket: u64| match bucket {
+        0 => (0, 1),
+        other => (((other - 1) * WIDTH).max(1), other * WIDTH),
+    };
+    Histogram::new(counts.map(|(bucket, count)| {
+        let ((from, below), count) = (bounds(bucket), count.load(Relaxed));
+        Bucket { from, below, count }
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +110,9 @@ mod tests {
         }
         process.record_latency(shared::Latency::Soft, 3_000);
         process.record_cluster(shared::Cluster::In, 64);
+        for (bucket, pages) in [(0, 2), (1, 3), (5, 4)] {
+            process.record_sizes(bucket, pages);
+        }
         let record = of_process(&process, Ending::Gone, 3_500_000_000);
         assert_eq!(
             (record.pid, record.parent, record.program.as_str()),
@@ -120,6 +138,14 @@ mod tests {
             }]
         );
         assert!(statistics.page_out_cluster_pages.buckets().is_empty());
+        assert_eq!(
+            statistics.compressed_page_bytes.buckets(),
+            [(0, 1, 2), (1, 256, 3), (1024, 1280, 4)].map(|(from, below, count)| Bucket {
+                from,
+                below,
+                count
+            })
+        );
         let p50 = statistics.latency.soft.percentiles_us.p50;
         assert!((2.0..4.0).contains(&p50), "{p50}");
     }

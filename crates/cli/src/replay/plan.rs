@@ -2,12 +2,13 @@
 
 use tidemark_lab::amounts::{parse_memories, parse_memory};
 use tidemark_lab::names::{check_load, find_policy, find_system, parse_disk, parse_scheduler};
-use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
+use tidemark_lab::study::{Compression, NamedDisk, Replay, ReplayOrder};
 use tidemark_lab::systems;
 use tidemark_lab::world::{PolicyChoice, Scheduler, System, Watch};
 
 use super::{Arguments, check_count};
 use crate::exit::{Refusal, refuse};
+use crate::run::plan::POLICY_COMPRESSED;
 
 /// The first distance between samples; they are thinned out as a run goes on.
 const SAMPLE_NS: u64 = 10_000;
@@ -21,6 +22,7 @@ pub struct Plan<'a> {
     scheduler: Scheduler,
     swap_disk: NamedDisk,
     file_disk: Option<NamedDisk>,
+    compression: Option<Compression>,
 }
 
 impl<'a> Plan<'a> {
@@ -48,12 +50,22 @@ impl<'a> Plan<'a> {
         let swap_disk = parse_disk("--disk", &arguments.disk)?;
         let file_disk = arguments.file_disk.as_deref();
         let file_disk = file_disk.map(|text| parse_disk("--file-disk", text));
+        let compressed = arguments.compressed.as_deref();
+        let compression = compressed.map(|text| Compression::parse("--compressed", text));
+        let is_ours = |system: &System| system.is_divided;
+        if let (Some(text), Some(other)) = (compressed, systems.iter().find(|it| !is_ours(it))) {
+            refuse!(
+                "`--compressed {text}`: `{}` has no compressed memory; `--system tidemark` has",
+                other.name
+            );
+        }
         let plan = Plan {
             arguments,
             systems,
             scheduler,
             swap_disk,
             file_disk: file_disk.transpose()?,
+            compression: compression.transpose()?,
         };
         // Whatever the programs use, these must be sizes.
         let sizes = plan.parse_memory(1 << 20, 4096)?;
@@ -83,9 +95,10 @@ impl<'a> Plan<'a> {
             scheduler: self.scheduler,
             swap_disk: self.swap_disk.clone(),
             file_disk: self.file_disk.clone(),
+            compression: self.compression.clone(),
             seed: arguments.seed,
-            policy: arguments.policy.as_ref().map(|name| PolicyChoice {
-                name: name.clone(),
+            policy: self.policy().map(|name| PolicyChoice {
+                name: name.into(),
                 knobs: vec![],
             }),
             load: arguments.load.clone(),
@@ -94,6 +107,12 @@ impl<'a> Plan<'a> {
                 is_logging: arguments.log_decisions.is_some(),
             },
         })
+    }
+
+    /// The policy in place of the systems' own: with compressed memory that of `tidemark run`.
+    fn policy(&self) -> Option<&str> {
+        let of_run = self.compression.as_ref().map(|_| POLICY_COMPRESSED);
+        self.arguments.policy.as_deref().or(of_run)
     }
 
     /// The sizes of memory, each once, rising.

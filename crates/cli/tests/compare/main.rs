@@ -151,6 +151,15 @@ fn in_step_a_program_that_executes_another_is_followed_to_its_end() {
 }
 
 #[test]
+fn in_step_pages_are_not_compressed() {
+    let store = ["--in-step", "--store", "compressed+file", "--memory", "4M"];
+    let output = compare(Path::new("/"), &[&store[..], &["--", "true"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    assert!(told.contains("--store file"), "{told}");
+}
+
+#[test]
 fn found_n10_a_program_that_fails_is_named() {
     let Some(recorder) = tool::recorder() else {
         return;
@@ -172,7 +181,9 @@ fn out_of_step_a_prediction_is_near() {
         return;
     };
     let trace = folder.path("kept.tide");
-    let options = ["--memory", "60%", "--runs", "3", "--trace", &trace];
+    let options = [
+        "--store", "file", "--memory", "60%", "--runs", "3", "--trace", &trace,
+    ];
     let arguments = [&options[..], &["--json", "--", &program, PAGES, "map"]].concat();
     let record = record_of(&compare(recorder, &arguments));
     let case = &record["cases"][0];
@@ -202,6 +213,31 @@ fn out_of_step_a_prediction_is_near() {
     for part in ["page-ins", "difference", "optimum", "note: "] {
         assert!(text.contains(part), "`{part}` is not in: {text}");
     }
+}
+
+#[test]
+fn what_comes_back_compressed_is_foreseen_with_the_store_of_run() {
+    let folder = Folder::new("compare-compressed");
+    let Some((recorder, program)) = program(&folder) else {
+        return;
+    };
+    let arguments = ["--memory", "60%", "--json", "--", &program, PAGES, "map"];
+    let output = compare(recorder, &arguments);
+    let record = record_of(&output);
+    assert!(stderr(&output).contains("learning how well its pages compress"));
+    assert_eq!(record["store"], "compressed+file");
+    let case = &record["cases"][0];
+    assert_eq!(case["policy"], "mach86");
+    let count = |side: &Value, name: &str| side[name].as_u64().unwrap();
+    for side in [&case["predicted"], &case["live"][0]] {
+        assert!(count(side, "decompressed_pages") > 1000, "{case}");
+        // Its pages compress to next to nothing, and all of them fit.
+        let from_disk = count(side, "bytes_read") / 4096;
+        assert!(from_disk * 4 < count(side, "decompressed_pages"), "{case}");
+    }
+    let share = count(&case["predicted"], "decompressed_pages") as f64
+        / count(&case["live"][0], "decompressed_pages") as f64;
+    assert!((0.5..2.0).contains(&share), "{case}");
 }
 
 #[test]

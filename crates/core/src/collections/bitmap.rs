@@ -68,6 +68,15 @@ impl Bitmap {
         Some((first, length))
     }
 
+    /// Takes out the first member from `at` on, or else the first of all, and those right behind
+    /// it: at most `want`. Says where they start and how many they are.
+    pub fn take_from(&mut self, at: usize, want: usize) -> Option<(usize, usize)> {
+        let first = self.find_from(at).or_else(|| self.find_from(0))?;
+        let length = self.length_at(first, want);
+        (first..first + length).for_each(|number| self.remove(number));
+        Some((first, length))
+    }
+
     /// Returns true if [`take_run`](Self::take_run) would find a run of full length.
     pub fn has_run(&self, want: usize) -> bool {
         self.count >= want

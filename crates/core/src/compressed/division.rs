@@ -25,6 +25,13 @@ const READS_IGNORED: u128 = 4;
 /// The part of its size by which the log grows or shrinks in one step.
 const STEP_PART: u32 = 16;
 
+/// Compressed pages have at least this part of memory to take, ...
+const CEDED_PART: u32 = 64;
+/// ... and at least so many pages ...
+const CEDED_STEP_LEAST: u32 = 16;
+/// ... and no more than a round of reclaim fills.
+const CEDED_STEP_MOST: u32 = 128;
+
 /// The number of origins.
 pub const ORIGINS: usize = 5;
 
@@ -53,6 +60,36 @@ pub struct Division {
     counts: [u32; ORIGINS],
     /// Pages read in that time that were never compressed.
     plain: u32,
+}
+
+/// The pages that the core leaves to compressed ones, of those that it and they have together. The
+/// core has work with each change, so that it is told of them in steps.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Ceded {
+    pages: u32,
+}
+
+impl Ceded {
+    /// The pages left, as the core was last told.
+    pub fn pages(self) -> u32 {
+        self.pages
+    }
+
+    /// Follows what compressed pages have, `held` of `budget` pages. Answers whether the core is to
+    /// be told: it leaves room for what is stored next, too, once something has left
+    /// (`has_stored`).
+    pub fn follow(&mut self, held: u32, budget: u32, has_stored: bool) -> bool {
+        // A process that has sent nothing away needs no room for it.
+        if held == 0 && !has_stored {
+            return false;
+        }
+        let step = (budget / CEDED_PART).clamp(CEDED_STEP_LEAST, CEDED_STEP_MOST);
+        if (held + step..=held + 3 * step).contains(&self.pages) {
+            return false;
+        }
+        self.pages = held + 2 * step;
+        true
+    }
 }
 
 /// The use of reads from disk: `pages` wanted of those that came with `reads`.
@@ -171,6 +208,19 @@ mod tests {
         assert!(division.is_due());
         division.adapt(rooms, pages(rooms, 3), ONE_BY_ONE);
         assert!(!division.is_due());
+    }
+
+    #[test]
+    fn what_is_ceded_follows_what_is_held_in_steps() {
+        let mut ceded = Ceded::default();
+        assert!(!ceded.follow(0, 4096, false));
+        assert!(ceded.follow(0, 4096, true));
+        assert_eq!(ceded.pages(), 128);
+        assert!(!ceded.follow(64, 4096, true));
+        assert!(ceded.follow(65, 4096, true));
+        assert_eq!(ceded.pages(), 193);
+        assert!(ceded.follow(0, 4096, true));
+        assert_eq!(ceded.pages(), 128);
     }
 
     #[test]

@@ -237,12 +237,28 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         Some((room, offset))
     }
 
+    /// Notes of the page of `slot`, which is not in the log, that it hardly compresses. Until the
+    /// slot is [put to](Self::append) or [removed](Self::remove).
+    pub fn note_refused(&mut self, slot: SlotId) {
+        assert!(self.find(slot).is_none());
+        self.entries[slot.0 as usize] = REFUSED;
+    }
+
+    /// Returns true if that was noted.
+    pub fn is_refused(&self, slot: SlotId) -> bool {
+        self.entries[slot.0 as usize] == REFUSED
+    }
+
     /// Takes the page of `slot` out of the log, if it is there.
     pub fn remove(&mut self, slot: SlotId) -> bool {
-        let Some(entry) = Entry::unpack(self.entries[slot.0 as usize]) else {
+        let bits = self.entries[slot.0 as usize];
+        if bits == 0 {
+            return false;
+        }
+        self.entries[slot.0 as usize] = 0;
+        let Some(entry) = Entry::unpack(bits) else {
             return false;
         };
-        self.entries[slot.0 as usize] = 0;
         let length = entry.bytes.next_multiple_of(ALIGNMENT);
         let segment = &mut self.segments[entry.segment as usize];
         segment.live -= length;
@@ -589,7 +605,10 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
     }
 }
 
-/// The place of a page, as it is kept: in one number, zero if nowhere.
+/// The entry of a page that is not in the log, as it hardly compresses: one of no bytes.
+const REFUSED: u64 = 1 << 63;
+
+/// The place of a page, as it is kept: in one number, of no bytes if nowhere.
 #[derive(Clone, Copy)]
 struct Entry {
     segment: u32,

@@ -46,10 +46,26 @@ pub trait Slots: Send {
     }
 }
 
+/// Slots that compressed pages take and leave all the time are looked for among so many times those
+/// in use, so that there are runs of free ones, ...
+const SPREAD: u64 = 4;
+/// ... and so many more.
+const SPREAD_LEAST: u64 = 16 << 10;
+
+/// The number of slots among which free ones are looked for, if so many are in use: each that was
+/// ever used costs memory in tables.
+pub fn spread(used: u64) -> u64 {
+    used * SPREAD + SPREAD_LEAST
+}
+
 /// Slots that only this memory uses.
 pub struct LocalSlots {
     free: Bitmap,
     owners: Vec<u16>,
+    /// Slots that were let go of, if that is noted.
+    released: Option<Vec<SlotId>>,
+    /// The slot at which the search goes on in that case.
+    next: u32,
     /// The size of the block looked for last, and a slot before which no block of that size is
     /// free.
     searched: (u32, u32),
@@ -63,14 +79,37 @@ impl LocalSlots {
         LocalSlots {
             free,
             owners: vec![0; slots as usize],
+            released: None,
+            next: 0,
             searched: (0, 0),
         }
+    }
+
+    /// Notes from now on which slots are let go of: for [`take_released`](Slots::take_released),
+    /// which must be called then. What is free next is taken, however little lies side by side.
+    pub fn note_released(mut self) -> LocalSlots {
+        self.released = Some(Vec::new());
+        self
+    }
+
+    /// Takes what is free next.
+    fn take_next(&mut self, want: u32) -> Option<(usize, usize)> {
+        let used = self.owners.len() as u64 - self.free.len() as u64;
+        if u64::from(self.next) > spread(used) {
+            self.next = 0;
+        }
+        let (first, length) = self.free.take_from(self.next as usize, want as usize)?;
+        self.next = ((first + length) % self.owners.len()) as u32;
+        Some((first, length))
     }
 }
 
 impl Slots for LocalSlots {
     fn allocate(&mut self, want: u32) -> Option<(SlotId, u32)> {
-        let (first, length) = self.free.take_run(want as usize)?;
+        let (first, length) = match self.released {
+            None => self.free.take_run(want as usize)?,
+            Some(_) => self.take_next(want)?,
+        };
         self.owners[first..first + length].fill(1);
         Some((SlotId(first as u32), length as u32))
     }
@@ -88,7 +127,13 @@ impl Slots for LocalSlots {
             self.free.insert(slot.0 as usize);
             let (pages, before) = self.searched;
             self.searched.1 = before.min(slot.0 - slot.0 % pages.max(1));
+            let released = self.released.iter_mut();
+            released.for_each(|released| released.push(slot));
         }
+    }
+
+    fn take_released(&mut self) -> Option<SlotId> {
+        self.released.as_mut()?.pop()
     }
 
     fn free(&self) -> u32 {
@@ -134,6 +179,25 @@ mod tests {
         assert_eq!(slots.free(), 1);
         slots.release(slot);
         assert_eq!(slots.free(), 2);
+    }
+
+    #[test]
+    fn slots_that_are_let_go_of_are_told_where_that_is_noted() {
+        let mut slots = LocalSlots::new(1 << 20).note_released();
+        assert_eq!(slots.allocate(3), Some((SlotId(0), 3)));
+        slots.release(SlotId(1));
+        assert_eq!(slots.take_released(), Some(SlotId(1)));
+        assert_eq!(slots.take_released(), None);
+        // The search goes on behind the last, and begins anew when it has come far.
+        assert_eq!(slots.allocate(3), Some((SlotId(3), 3)));
+        while let Some((first, count)) = slots.allocate(64) {
+            if first == SlotId(1) {
+                assert_eq!(count, 1);
+                return;
+            }
+            (first.0..first.0 + count).for_each(|slot| slots.release(SlotId(slot)));
+        }
+        panic!("there are free slots");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use tidemark_results::compare::{Case, Counts};
 
-use super::{NamedDisk, Replay, ReplayOrder, Replayed, Unrunnable};
+use super::{Compression, NamedDisk, Replay, ReplayOrder, Replayed, Unrunnable};
 use crate::systems::plain::TIDEMARK;
 use crate::world::{PolicyChoice, Scheduler, Watch};
 
@@ -18,6 +18,8 @@ const DRAWS: u64 = 5;
 pub struct Prediction {
     /// The disk that is swapped to.
     pub disk: NamedDisk,
+    /// The sizes to which pages compress, if those that leave are compressed first.
+    pub compression: Option<Compression>,
     /// The number of processors.
     pub processors: u32,
     /// The time that an instruction takes, in picoseconds.
@@ -65,6 +67,7 @@ impl Prediction {
             scheduler: Scheduler::default(),
             swap_disk: self.disk.clone(),
             file_disk: None,
+            compression: self.compression.clone(),
             seed,
             policy: Some(PolicyChoice {
                 name: policy.into(),

@@ -1,10 +1,11 @@
 //! Rehearsals: a recorded program as `tidemark run` would run it, for the least memory that it
 //! needs there.
 //!
-//! The program is replayed on our own live system, with the memory that this manages, in one size
-//! of memory after the other, and what it takes longer is set against its own time. Elapsed time
-//! is what counts: waits for the disk, faults and their kinds, page-outs that hold frames, zeros,
-//! and what it costs to start. A replay is given up as soon as it is slower than anybody asked for.
+//! The program is replayed on our own live system, with the memory that this manages and without
+//! compressing it (how well that goes is not on record), in one size of memory after the other, and
+//! what it takes longer is set against its own time. Elapsed time is what counts: waits for the
+//! disk, faults and their kinds, page-outs that hold frames, zeros, and what it costs to start. A
+//! replay is given up as soon as it is slower than anybody asked for.
 //!
 //! What an instruction, a fault and the disk take is known only so well. How far off an answer may
 //! be is told by two more: the least memory if what it takes longer were as much less, or as much

@@ -13,12 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
+use tidemark_core::id::PAGE_BYTES;
 use tidemark_results::replay::{ReplayMachine, ReplayRecord, ReplayTrace, SCHEMA};
 use tidemark_trace::container::Ending;
 use tidemark_trace::private::{Extent, PrivateMemory};
 use tidemark_trace::{Block, Error, Header, Reader, TimeUnit};
 
 use super::ample;
+use super::compression::Compression;
 use super::order::Assumed;
 use super::paging_costs::NamedDisk;
 use super::runs::{Terms, run_record};
@@ -74,6 +76,8 @@ pub struct ReplayOrder {
     pub swap_disk: NamedDisk,
     /// The disk for files, if that is another.
     pub file_disk: Option<NamedDisk>,
+    /// The sizes to which pages compress, if those that leave are compressed first, in memory.
+    pub compression: Option<Compression>,
     /// The seed of random numbers.
     pub seed: u64,
     /// A policy in place of the systems' own.
@@ -130,6 +134,11 @@ pub enum Unrunnable {
         pages: u64,
         /// The most there may be.
         pages_max: u64,
+    },
+    /// Pages have another size than those that are compressed.
+    Incompressible {
+        /// The size of a page, in bytes.
+        page_bytes: u64,
     },
     /// A system treats files' pages apart, and a trace does not say which are files'.
     NoMappings {
@@ -231,6 +240,10 @@ impl Replay {
         if pages > PAGES_MAX {
             let pages_max = PAGES_MAX;
             return Err(Unrunnable::TooManyPages { pages, pages_max });
+        }
+        if order.compression.is_some() && self.page_bytes != PAGE_BYTES {
+            let page_bytes = self.page_bytes;
+            return Err(Unrunnable::Incompressible { page_bytes });
         }
         self.check_mappings(order)?;
         let outcomes = self.run_all(order, progress)?;
@@ -400,6 +413,8 @@ impl Replay {
             processors: order.processors,
             scheduler: order.scheduler,
             disks,
+            compressed: order.compression.as_ref().map(|it| it.sizes.clone()),
+            beside_pages: order.compression.as_ref().map_or(0, |it| it.beside_pages),
             seed: order.seed,
             policy: order.policy.clone(),
             load: order.load.clone(),
@@ -511,6 +526,7 @@ impl ReplayOrder {
             quantum_ms: quantum_ns / 1_000_000,
             swap_disk: self.swap_disk.name.clone(),
             file_disk: self.file_disk.as_ref().map(|disk| disk.name.clone()),
+            compressed: self.compression.as_ref().map(|it| it.name.clone()),
             wired_bytes: u64::from(self.wired_pages) * page_bytes,
             seed: self.seed,
         }

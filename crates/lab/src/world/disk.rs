@@ -68,13 +68,22 @@ pub struct DiskUse {
     pub queue_max: u32,
 }
 
+/// A memory's name for what it asks of a disk.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Errand {
+    /// A request of the core.
+    Request(Ticket),
+    /// A part of a transfer of [compressed memory](super::compressed), and which one of all.
+    Part { transfer: u64, number: u64 },
+}
+
 /// A request, as a disk sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DiskRequest {
     /// The number of the memory that asks.
     pub(crate) memory: u32,
     /// The memory's name for it.
-    pub(crate) ticket: Ticket,
+    pub(crate) errand: Errand,
     pub(crate) direction: Direction,
     /// The first page's place on the disk, in pages.
     pub(crate) address: u64,
@@ -83,7 +92,7 @@ pub(crate) struct DiskRequest {
 
 impl DiskRequest {
     fn asker(&self) -> Asker {
-        (self.memory, self.ticket)
+        (self.memory, self.errand)
     }
 
     pub(crate) fn end(&self) -> u64 {
@@ -104,8 +113,8 @@ struct Waiting {
 /// one.
 type Serving = (u64, u64, Option<Asker>);
 
-/// The waiter for a request: a memory by number, and its ticket.
-type Asker = (u32, Ticket);
+/// The waiter for a request: a memory by number, and its name for it.
+type Asker = (u32, Errand);
 
 /// A disk at work.
 pub(crate) struct Disk {
@@ -207,7 +216,7 @@ impl Disk {
         }
         self.cached += request.pages;
         let done = now + hdd.overhead_ns + hdd.cache_page_ns * u64::from(request.pages);
-        // Number 0 marks what occupies no channel; the ticket keeps such entries apart.
+        // Number 0 marks what occupies no channel; the errand keeps such entries apart.
         self.serving.insert((done, 0, Some(request.asker())));
         true
     }

@@ -17,7 +17,7 @@ use tidemark_core::id::SpaceId;
 use tidemark_core::policy::Sees;
 use tidemark_core::random::SplitMix64;
 
-use super::disk::Disk;
+use super::disk::{Disk, Errand};
 use super::error::WorldError;
 use super::files::Files;
 use super::memory::{self, Memory};
@@ -284,10 +284,13 @@ impl<'a> World<'a> {
         let done = |disk: &Disk| disk.next_done() == Some(at);
         if let Some(number) = self.disks.iter().position(done) {
             self.moved_ns = at;
-            if let Some((memory, ticket)) = self.disks[number].finish(at)
+            if let Some((memory, errand)) = self.disks[number].finish(at)
                 && self.turn_to(memory)
             {
-                self.take_reply(at, ticket);
+                match errand {
+                    Errand::Request(ticket) => self.take_reply(at, ticket),
+                    Errand::Part { transfer, .. } => self.end_part(at, transfer),
+                }
             }
             return Ok(());
         }

@@ -12,9 +12,11 @@ use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 
-use super::disk::{Disk, DiskRequest};
+use super::compressed::{Compressed, Effort};
+use super::disk::{Disk, DiskRequest, Errand};
 use super::engine::World;
 use super::files::Files;
+use super::memory::Memory;
 use super::scenario::Scenario;
 use super::thread::State;
 
@@ -83,6 +85,19 @@ impl<'a> World<'a> {
             .vm
             .handle_reply(Time(now), &mut self.memory.tables, reply);
         let cost_ns = self.conclude(now);
+        self.charge_nobody(now, cost_ns);
+    }
+
+    /// Takes in the end of a part of a transfer of compressed memory.
+    pub(super) fn end_part(&mut self, now: u64, transfer: u64) {
+        let memory = &mut self.memory;
+        let compressed = memory.compressed.as_mut();
+        let compressed = compressed.expect("it has asked for that");
+        compressed.end_part(transfer, &mut memory.vm, &mut memory.tables);
+        let mut kernel = self.at(now);
+        kernel.take_replies();
+        kernel.conclude();
+        let cost_ns = kernel.cost_ns;
         self.charge_nobody(now, cost_ns);
     }
 
@@ -216,6 +231,16 @@ impl<'a> World<'a> {
                     Direction::Fetch => tally.swap_ins += pages,
                     Direction::Store => tally.swap_outs += pages,
                 }
+                let memory = &mut self.memory;
+                if let Some(compressed) = &mut memory.compressed {
+                    let what = (request.ticket, request.direction);
+                    compressed.start(what, first, &mut memory.vm, &mut memory.tables);
+                    return self.submit_parts(now);
+                }
+                match request.direction {
+                    Direction::Fetch => tally.swap_pages_read += pages,
+                    Direction::Store => tally.swap_pages_written += pages,
+                }
                 let messages = costs.messages_per_swap_request;
                 (u64::from(first.0), SWAP, messages, costs.swap_request_ns)
             }
@@ -234,13 +259,60 @@ impl<'a> World<'a> {
         tally.messages += u64::from(messages);
         let request = DiskRequest {
             memory: self.memory.number,
-            ticket: request.ticket,
+            errand: Errand::Request(request.ticket),
             direction: request.direction,
             address,
             pages: request.pages,
         };
         self.disks[disk].submit(now, request);
         cost_ns + u64::from(messages) * costs.message_ns
+    }
+
+    /// Hands what compressed memory asks for to the swap disk. Answers what that costs, and what
+    /// compressed memory has done.
+    fn submit_parts(&mut self, now: u64) -> u64 {
+        let costs = &self.system.costs;
+        let Some(compressed) = &mut self.memory.compressed else {
+            return 0;
+        };
+        let Effort {
+            compressed: packed,
+            decompressed,
+        } = compressed.take_effort();
+        let mut cost_ns = packed * costs.compress_ns + decompressed * costs.decompress_ns;
+        while let Some(part) = compressed.take_part() {
+            let tally = &mut self.tally;
+            match part.direction {
+                Direction::Fetch => tally.swap_pages_read += u64::from(part.pages),
+                Direction::Store => tally.swap_pages_written += u64::from(part.pages),
+            }
+            tally.parts += 1;
+            let request = DiskRequest {
+                memory: self.memory.number,
+                errand: Errand::Part {
+                    transfer: part.transfer,
+                    number: tally.parts,
+                },
+                direction: part.direction,
+                address: u64::from(part.first.0),
+                pages: part.pages,
+            };
+            self.disks[SWAP].submit(now, request);
+            cost_ns += costs.swap_request_ns;
+        }
+        cost_ns
+    }
+
+    /// Keeps house in compressed memory, and has the core use what that leaves. Answers whether
+    /// anything follows from it, and what it cost.
+    fn tend_compressed(&mut self, now: u64) -> (bool, u64) {
+        let (has_started, is_told) = self.memory.tend_compressed();
+        let mut cost_ns = self.submit_parts(now);
+        if is_told {
+            self.memory.tell_limit(Time(now));
+            cost_ns += self.take_kernel_ns();
+        }
+        (has_started || is_told, cost_ns)
     }
 
     /// Lets a use of a page pass that the trace doesn't say is mapped, or mapped so.
@@ -297,11 +369,32 @@ struct Kernel<'w, 'a> {
 impl Driver for Kernel<'_, '_> {
     fn start_requests(&mut self) -> bool {
         let mut has_started = false;
+        self.world.memory.prepare_compressed();
         while let Some(request) = self.world.memory.vm.poll_request() {
             self.cost_ns += self.world.submit(self.now, request);
             has_started = true;
         }
+        if self.world.memory.compressed.is_some() {
+            let (follows, cost_ns) = self.world.tend_compressed(self.now);
+            self.cost_ns += cost_ns;
+            has_started |= follows;
+        }
         has_started
+    }
+
+    /// Pages that are compressed in memory are there at once.
+    fn take_replies(&mut self) -> bool {
+        let mut has_taken = false;
+        loop {
+            let memory = &mut self.world.memory;
+            let reply = memory.compressed.as_mut().and_then(Compressed::take_reply);
+            let Some(reply) = reply else { break };
+            let now = Time(self.now);
+            memory.vm.handle_reply(now, &mut memory.tables, reply);
+            self.cost_ns += self.world.take_kernel_ns();
+            has_taken = true;
+        }
+        has_taken
     }
 
     fn pass_event(&mut self) -> bool {
@@ -315,7 +408,7 @@ impl Driver for Kernel<'_, '_> {
         let memory = &mut self.world.memory;
         memory.vm.handle_idle(Time(self.now), &mut memory.tables);
         let managed = self.world.memories().filter(|memory| memory.is_managed);
-        let used = managed.map(|memory| memory.vm.frames().in_use()).sum();
+        let used = managed.map(Memory::in_use).sum();
         let most = &mut self.world.tally.frames_used_max;
         *most = (*most).max(used);
         self.world.look_for_shortage(self.now);

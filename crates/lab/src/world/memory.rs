@@ -1,12 +1,16 @@
 //! One memory of a world: a core, and the page tables under it.
 
 use tidemark_core::backing::LocalSlots;
+use tidemark_core::compressed::division::Ceded;
+use tidemark_core::compressed::tier::Tally;
 use tidemark_core::load::{self, LoadControl};
 use tidemark_core::policy::Policy;
 use tidemark_core::policy::registry::BuildError;
+use tidemark_core::time::Time;
 use tidemark_core::vm::{Counters, Vm};
 use tidemark_partition::{self as share, Holder, Voice};
 
+use super::compressed::Compressed;
 use super::disk::DiskModel;
 use super::error::WorldError;
 use super::scenario::Scenario;
@@ -15,6 +19,8 @@ use super::tables::Tables;
 
 /// More slots than pages, so that a page can be written anew before its old slot is free.
 const SLOTS_SPARE: u64 = 1 << 16;
+/// The part of what it is given, as a divisor, up to which memory beside that counts.
+const BESIDE_PART: u32 = 4;
 /// The slots of the smallest swap file that a live run is given without being told otherwise.
 const SLOTS_IN_STEP: u64 = 1 << 20;
 
@@ -24,6 +30,10 @@ pub(super) struct Memory {
     pub(super) number: u32,
     pub(super) vm: Vm,
     pub(super) tables: Tables,
+    /// Compressed memory, if pages that leave go there first.
+    pub(super) compressed: Option<Compressed>,
+    /// The pages that are compressed memory's, as the core was last told.
+    pub(super) ceded: Ceded,
     /// The process to which each space belongs.
     pub(super) owners: Vec<Option<usize>>,
     /// The number of processes that use it.
@@ -34,6 +44,8 @@ pub(super) struct Memory {
     pub(super) is_managed: bool,
     /// The number of frames it was given.
     given: u32,
+    /// The pages beside them that count, as far as they do.
+    beside: u32,
     /// The frames it asks to have in all; zero if it does not.
     asked: u64,
     /// It has used an equal share.
@@ -67,18 +79,29 @@ impl Memory {
         let config = config.limited(frames);
         let (most, limit) = (config.frames_max, config.frames_limit);
         let policy = build_policy(system, scenario, most, limit)?;
-        let slots = LocalSlots::new(count_slots(scenario));
+        let slot_count = count_slots(scenario);
+        let slots = LocalSlots::new(slot_count);
+        let (slots, compressed) = match &scenario.compressed {
+            None => (slots, None),
+            Some(sizes) => {
+                let compressed = Compressed::new(sizes.clone(), slot_count, frames_max);
+                (slots.note_released(), Some(compressed))
+            }
+        };
         let mut vm = Vm::new(config, policy, Box::new(slots));
         vm.set_load_control(build_load(system, scenario)?);
         Ok(Memory {
             number: 0,
             vm,
             tables: Tables::new(system.eyes, most, scenario.is_in_step),
+            compressed,
+            ceded: Ceded::default(),
             owners: Vec::new(),
             processes: 0,
             questions: 0,
             is_managed: true,
             given: frames,
+            beside: scenario.beside_pages,
             asked: 0,
             is_served: false,
             voice: Voice::default(),
@@ -100,7 +123,7 @@ impl Memory {
     /// Returns true if there is a report to the part that divides frames. That it is short is said
     /// once.
     pub(super) fn has_news(&mut self) -> bool {
-        let resident = self.vm.frames().in_use();
+        let resident = self.in_use();
         let arrivals = self.vm.counters().arrivals();
         let news = self
             .voice
@@ -112,7 +135,7 @@ impl Memory {
 
     /// Notes whether it uses what is an equal share now.
     pub(super) fn note_share(&mut self, fair: u64) {
-        self.is_served |= share::uses_share(self.vm.frames().in_use().into(), fair);
+        self.is_served |= share::uses_share(self.in_use().into(), fair);
     }
 
     /// Has it ask anew, if it is still short.
@@ -128,6 +151,51 @@ impl Memory {
         self.moved_pages = moved;
     }
 
+    /// The pages that frames and compressed pages have.
+    pub(super) fn in_use(&self) -> u32 {
+        self.vm.frames().in_use() + self.compressed.as_ref().map_or(0, Compressed::pages_held)
+    }
+
+    /// The number of pages that frames and compressed pages may have together.
+    fn shared_pages(&self) -> u32 {
+        self.given - self.beside.min(self.given / BESIDE_PART)
+    }
+
+    /// The number of frames, of those it was given, that the core may use.
+    pub(super) fn limit(&self) -> u32 {
+        let left = self.shared_pages().saturating_sub(self.ceded.pages());
+        left.max(self.vm.config().reserve + 1)
+    }
+
+    /// Tells the core how many frames it may use.
+    pub(super) fn tell_limit(&mut self, now: Time) {
+        let limit = self.limit();
+        self.vm.handle_limit(now, &mut self.tables, limit);
+    }
+
+    /// Lets compressed pages take what no frame has, and forgets those of slots let go of.
+    pub(super) fn prepare_compressed(&mut self) {
+        let free = self.shared_pages();
+        let free = free.saturating_sub(self.vm.frames().in_use());
+        if let Some(compressed) = &mut self.compressed {
+            compressed.prepare(&mut self.vm, free);
+        }
+    }
+
+    /// Keeps house in compressed memory. Answers whether there is something for the disk, and
+    /// whether the core is to be told of another [limit](Self::limit).
+    pub(super) fn tend_compressed(&mut self) -> (bool, bool) {
+        self.prepare_compressed();
+        let shared = self.shared_pages();
+        let Some(compressed) = &mut self.compressed else {
+            return (false, false);
+        };
+        let has_started = compressed.tend(&mut self.vm, shared);
+        let has_stored = self.vm.counters().page_outs > 0;
+        let held = compressed.pages_held();
+        (has_started, self.ceded.follow(held, shared, has_stored))
+    }
+
     /// The time at which its page daemon wants to go on.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.vm.poll_deadline().map(|due| due.0)
@@ -138,7 +206,7 @@ impl Memory {
         Holder {
             given: u64::from(self.given),
             understood: u64::from(self.given),
-            resident: u64::from(self.vm.frames().in_use()),
+            resident: u64::from(self.in_use()),
             pressure: self.pressure,
             asked: self.asked,
             is_served: self.is_served,
@@ -149,6 +217,7 @@ impl Memory {
     pub(super) fn check(&self) {
         self.vm.check();
         self.tables.check();
+        self.compressed.iter().for_each(Compressed::check);
     }
 }
 
@@ -159,6 +228,8 @@ pub(super) struct Sums {
     /// The most that any of them had at one time.
     pub(super) mappings_max: u64,
     pub(super) reverse_map_bytes_max: u64,
+    pub(super) compressed: Tally,
+    pub(super) compressed_peak: u32,
 }
 
 impl Sums {
@@ -168,6 +239,10 @@ impl Sums {
             return;
         }
         self.counters.add(memory.vm.counters());
+        if let Some(compressed) = &memory.compressed {
+            self.compressed.add(compressed.tally());
+            self.compressed_peak += compressed.pages_held_peak();
+        }
         self.mappings_max = self.mappings_max.max(memory.tables.mapped_max());
         let (_, bytes_max) = memory.vm.reverse_map_bytes();
         self.reverse_map_bytes_max = self.reverse_map_bytes_max.max(bytes_max);

@@ -18,9 +18,11 @@
 //!   processor, whatever it was doing.
 //! - All processes share one memory, or each program that is started has its own, and frames are
 //!   divided among them.
+//! - Pages that leave may be compressed first, as live: see [`sizes`].
 //! - In a memory of its own, a heap is found late, as live: see [`finding`].
 //! - Several processors see each other's work within 20 microseconds.
 
+mod compressed;
 mod copies;
 pub mod disk;
 mod engine;
@@ -37,6 +39,7 @@ mod ready;
 pub mod scenario;
 pub mod script;
 mod shares;
+pub mod sizes;
 pub mod system;
 mod tables;
 #[cfg(test)]
@@ -50,6 +53,7 @@ pub use error::WorldError;
 pub use outcome::{Outcome, ProcessOutcome, ProgramOutcome, Sample};
 pub use scenario::{Clusters, Disks, PolicyChoice, Program, Scenario, Scheduler, Watch};
 pub use script::{Script, Writing};
+pub use sizes::PageSizes;
 pub use system::{Costs, System};
 
 /// Runs a scenario on a system until its last program has ended, or until its limit.

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use tidemark_core::compressed::tier::Tally;
 use tidemark_core::counters::{Counter, Counters};
 use tidemark_core::decision::Decision;
+use tidemark_core::id::PAGE_BYTES;
 
 use super::disk::DiskUse;
 
@@ -36,6 +38,16 @@ pub struct Outcome {
     pub swap_ins: u64,
     /// Pages written to the swap store.
     pub swap_outs: u64,
+    /// Pages that the swap disk read: of what is compressed, as many as its blocks have.
+    pub swap_pages_read: u64,
+    /// Pages that it wrote.
+    pub swap_pages_written: u64,
+    /// True if pages that leave are compressed first, in memory.
+    pub is_compressing: bool,
+    /// The work of compressed memory.
+    pub compressed: Tally,
+    /// The most memory that compressed pages had, in pages.
+    pub compressed_memory_peak: u32,
     /// Pages read from files.
     pub file_ins: u64,
     /// Pages written to files.
@@ -78,6 +90,15 @@ impl Outcome {
             Counter::Switches => self.switches,
             Counter::ReverseMapBytesMax => self.reverse_map_bytes_max,
             Counter::Irregular => self.irregular,
+            Counter::CompressedPages => self.compressed.compressed,
+            Counter::CompressedBytes => self.compressed.compressed_bytes,
+            Counter::IncompressiblePages => self.compressed.refused,
+            Counter::DecompressedPages => self.compressed.decompressed,
+            Counter::CompressedMemoryPeak => u64::from(self.compressed_memory_peak),
+            Counter::BytesRead => self.swap_pages_read * PAGE_BYTES,
+            Counter::BytesWritten => self.swap_pages_written * PAGE_BYTES,
+            // What is compressed counts as in use.
+            Counter::FramesPeak if self.is_compressing => u64::from(self.frames_used_max),
             of_the_core => self.counters.get(of_the_core).unwrap_or(0),
         }
     }

@@ -9,6 +9,7 @@ use tidemark_core::vm::Config;
 
 use super::disk::DiskModel;
 use super::script::Script;
+use super::sizes::PageSizes;
 
 /// Programs on a machine of a given size.
 #[derive(Clone, Debug)]
@@ -25,6 +26,12 @@ pub struct Scenario {
     pub scheduler: Scheduler,
     /// The disks on which pages are kept.
     pub disks: Disks,
+    /// The sizes to which pages compress, if those that leave are compressed first, in memory;
+    /// `None`: they go to the swap disk as they are.
+    pub compressed: Option<Arc<PageSizes>>,
+    /// Pages that each process has beside what it is given and that count, up to a quarter of that:
+    /// frames and compressed pages make do with the rest.
+    pub beside_pages: u32,
     /// The seed of random numbers: the policy's, and the disks'.
     pub seed: u64,
     /// A policy in place of the system's own.
@@ -72,6 +79,8 @@ impl Scenario {
                 },
                 files: None,
             },
+            compressed: None,
+            beside_pages: 0,
             seed: 1,
             policy: None,
             load: None,

@@ -237,9 +237,7 @@ impl World<'_> {
         if !self.memory.give(frames) {
             return;
         }
-        let memory = &mut self.memory;
-        let limit = frames.max(memory.vm.config().reserve + 1);
-        memory.vm.handle_limit(Time(now), &mut memory.tables, limit);
+        self.memory.tell_limit(Time(now));
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.charge_nobody(now, cost_ns);
         self.look_for_shortage(now);

@@ -88,6 +88,10 @@ pub struct Costs {
     pub swap_request_ns: u64,
     /// Starting and ending a request to a file.
     pub file_request_ns: u64,
+    /// Compressing a page, or trying to.
+    pub compress_ns: u64,
+    /// Decompressing one.
+    pub decompress_ns: u64,
     /// Sending a message and receiving it.
     pub message_ns: u64,
     /// Messages that a request to the swap store takes: none where that is inside the kernel.
@@ -114,6 +118,8 @@ impl Costs {
         question_ns: 0,
         swap_request_ns: 0,
         file_request_ns: 0,
+        compress_ns: 0,
+        decompress_ns: 0,
         message_ns: 0,
         messages_per_swap_request: 0,
         messages_per_file_request: 0,

@@ -198,6 +198,8 @@ pub(super) struct Tables {
     /// The reference bits of mappings that are gone, by frame.
     was_referenced: Vec<bool>,
     was_modified: Vec<bool>,
+    /// Pages that no slot holds any more, though they are not modified, by frame.
+    is_unsaved: Vec<bool>,
     /// True if pages mapped for writing count as modified.
     is_suspicious: bool,
     setbacks: VecDeque<(FrameId, Setback)>,
@@ -219,6 +221,7 @@ impl Tables {
             spare: NONE,
             was_referenced: vec![false; frames],
             was_modified: vec![false; frames],
+            is_unsaved: vec![false; frames],
             is_suspicious,
             setbacks: VecDeque::new(),
             work: Work::default(),
@@ -286,6 +289,11 @@ impl Tables {
             let mapped = table.entries.iter().filter(is_mapped);
             assert_eq!((table.mapped, mapped.count()), (linked, linked as usize));
         }
+    }
+
+    /// Notes of the page in `frame` whether it is nowhere else.
+    pub(super) fn mark_unsaved(&mut self, frame: FrameId, is_unsaved: bool) {
+        self.is_unsaved[frame.index()] = is_unsaved;
     }
 
     /// Lets a page stand that the host has filled, and the core knows nothing of.
@@ -442,11 +450,13 @@ impl Machine for Tables {
 
     fn zero(&mut self, frame: FrameId) {
         self.forget_page(frame);
+        self.is_unsaved[frame.index()] = false;
         self.work.zeros += 1;
     }
 
     fn copy(&mut self, _from: FrameId, to: FrameId) {
         self.forget_page(to);
+        self.is_unsaved[to.index()] = false;
         self.work.copies += 1;
     }
 
@@ -455,6 +465,7 @@ impl Machine for Tables {
         let entry = self.entry(space.0, place);
         assert!(*entry & PRESENT != 0 && *entry & FRAME == STANDING);
         *entry = PRESENT | WRITABLE | REFERENCED | MODIFIED | frame.0;
+        self.is_unsaved[frame.index()] = false;
         self.count_entry(space);
         self.link(frame, space.0, place);
     }
@@ -520,14 +531,14 @@ impl PageBits for Tables {
 
     fn take_modified(&mut self, frame: FrameId) -> bool {
         assert_eq!(self.heads[frame.index()], NONE, "asked of unmapped frames");
-        let was_modified = self.was_modified[frame.index()];
+        let was_modified = self.was_modified[frame.index()] || self.is_unsaved[frame.index()];
         self.forget_page(frame);
         was_modified
     }
 
     fn may_be_modified(&self, frame: FrameId) -> bool {
         let mut at = self.heads[frame.index()];
-        let mut found = self.was_modified[frame.index()];
+        let mut found = self.was_modified[frame.index()] || self.is_unsaved[frame.index()];
         while at != NONE {
             let Link { space, place, next } = self.links[at as usize];
             let table = self.tables[space as usize].as_ref();

@@ -11,6 +11,7 @@ use super::*;
 use crate::analysis::References;
 use crate::analysis::simulate::{Job, simulate_all};
 
+mod compressed;
 mod copies;
 mod lives;
 mod shares;
@@ -100,6 +101,10 @@ fn check_sums(outcome: &Outcome, processors: u64) {
     assert_eq!(counters.page_ins, outcome.swap_ins + outcome.file_ins);
     assert_eq!(counters.page_outs, outcome.swap_outs + outcome.file_outs);
     let read: u64 = outcome.disks.iter().map(|disk| disk.pages_read).sum();
+    assert_eq!(read, outcome.swap_pages_read + outcome.file_ins);
+    if outcome.is_compressing {
+        return;
+    }
     assert_eq!(read, counters.page_ins);
     let requests: u64 = outcome.disks.iter().map(|d| d.reads + d.writes).sum();
     assert_eq!(

@@ -18,6 +18,11 @@ pub(super) struct Tally {
     pub(super) policy_ns: u64,
     pub(super) swap_ins: u64,
     pub(super) swap_outs: u64,
+    /// Pages that the swap disk read and wrote: those of segments, too.
+    pub(super) swap_pages_read: u64,
+    pub(super) swap_pages_written: u64,
+    /// Requests to it for parts of transfers of compressed memory.
+    pub(super) parts: u64,
     pub(super) file_ins: u64,
     pub(super) file_outs: u64,
     pub(super) messages: u64,
@@ -132,6 +137,11 @@ impl World<'_> {
             counters: sums.counters,
             swap_ins: tally.swap_ins,
             swap_outs: tally.swap_outs,
+            swap_pages_read: tally.swap_pages_read,
+            swap_pages_written: tally.swap_pages_written,
+            is_compressing: self.scenario.compressed.is_some(),
+            compressed: sums.compressed,
+            compressed_memory_peak: sums.compressed_peak,
             file_ins: tally.file_ins,
             file_outs: tally.file_outs,
             messages: tally.messages,

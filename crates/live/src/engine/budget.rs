@@ -36,13 +36,6 @@ const BESIDE_FREE: u64 = 512;
 const BESIDE_PART: u32 = 4;
 /// ... in steps of so many frames.
 const BESIDE_STEP: u64 = 64;
-/// Compressed pages have at least this part of memory to take, ...
-const COMPRESSED_PART: u32 = 64;
-/// ... and at least so many pages ...
-const COMPRESSED_STEP_LEAST: u32 = 16;
-/// ... and no more than a round of reclaim fills.
-const COMPRESSED_STEP_MOST: u32 = 128;
-
 /// The requests to the supervisor that are due.
 #[derive(Default)]
 pub(super) struct Asking {
@@ -97,7 +90,7 @@ impl Engine {
 
     /// The number of frames, of those this process may use, that the core may use.
     pub(super) fn limit(&self) -> u32 {
-        let left = self.shared_pages().saturating_sub(self.compressed);
+        let left = self.shared_pages().saturating_sub(self.ceded.pages());
         left.max(self.vm.config().reserve + 1)
     }
 
@@ -133,18 +126,13 @@ impl Engine {
         let pages = self.shared_pages();
         self.allow_compressed();
         let has_started = self.store.tend(self.vm.slots_mut(), pages);
-        // The core leaves room for what is stored next, and is told in steps: it has work with
-        // each.
-        let step = (pages / COMPRESSED_PART).clamp(COMPRESSED_STEP_LEAST, COMPRESSED_STEP_MOST);
-        let held = self.store.pages_held();
-        // A process that has sent nothing away needs no room for it.
-        if held == 0 && self.vm.counters().page_outs == 0 {
+        let has_stored = self.vm.counters().page_outs > 0;
+        if !self
+            .ceded
+            .follow(self.store.pages_held(), pages, has_stored)
+        {
             return has_started;
         }
-        if (held + step..=held + 3 * step).contains(&self.compressed) {
-            return has_started;
-        }
-        self.compressed = held + 2 * step;
         self.tell_limit();
         true
     }

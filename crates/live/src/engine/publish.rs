@@ -65,6 +65,7 @@ impl Engine {
         self.freeze.note_in_use(self.in_use(), self.shared_pages());
         self.copy_counters();
         self.count_pinned();
+        self.publish_sizes();
         let record = self.shared.process(self.record());
         for counter in Counter::ALL {
             if !matches!(counter, Counter::FramesResident | Counter::FramesBudget) {
@@ -84,6 +85,20 @@ impl Engine {
     /// The writes to the store under way: pages, and segments of compressed ones.
     pub(super) fn stores_under_way(&self) -> u64 {
         u64::from(self.vm.laundry()) + u64::from(self.store.segments_leaving())
+    }
+
+    /// Adds to the histogram of the sizes to which pages were compressed.
+    fn publish_sizes(&mut self) {
+        let compressed = self.store.compressed_mut();
+        let Some(sizes) = compressed.map(Compressed::take_sizes) else {
+            return;
+        };
+        let record = self.shared.process(self.record());
+        for (bucket, pages) in sizes.into_iter().enumerate() {
+            if pages > 0 {
+                record.record_sizes(bucket, pages);
+            }
+        }
     }
 
     fn copy_counters(&mut self) {

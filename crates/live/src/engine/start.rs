@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+use tidemark_core::compressed::division::Ceded;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::policy::{Description, Sees};
 use tidemark_core::time::{STEP_TICK_NS, Time};
@@ -311,7 +312,7 @@ impl Engine {
             turns_in_vain: 0,
             budget,
             beside: 0,
-            compressed: 0,
+            ceded: Ceded::default(),
             asking: Default::default(),
             setup,
         };

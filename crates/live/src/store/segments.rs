@@ -6,8 +6,8 @@ use tidemark_core::pager::Direction;
 
 use super::compressed::{Compressed, Damaged, Waiter, Way, blocks_of};
 use super::faults::Injected;
-use super::{Cause, SwapStore, Transfer, Work, ZERO_SUM};
-use crate::machine::LiveMachine;
+use super::{Cause, SwapStore, Transfer, Work};
+use crate::machine::{LiveMachine, ZERO_SUM};
 use crate::sys::{Errno, PAGE};
 use tidemark_core::compressed::log::{Found, SegmentId};
 
@@ -22,6 +22,11 @@ impl SwapStore {
     /// Compressed memory, if there is any.
     pub fn compressed(&self) -> Option<&Compressed> {
         self.compressed.as_ref()
+    }
+
+    /// The same, to take what it has counted.
+    pub fn compressed_mut(&mut self) -> Option<&mut Compressed> {
+        self.compressed.as_mut()
     }
 
     /// The number of segments on their way to the swap file.
@@ -46,7 +51,7 @@ impl SwapStore {
     pub fn forget_released(&mut self, slots: &mut dyn Slots) {
         if let Some(compressed) = &mut self.compressed {
             while let Some(slot) = slots.take_released() {
-                compressed.remove(slot);
+                compressed.tier().remove(slot);
             }
         }
     }
@@ -54,13 +59,15 @@ impl SwapStore {
     /// Forgets the compressed page of a slot that was let go of.
     #[cfg(test)]
     pub(super) fn forget(&mut self, slot: SlotId) {
-        self.compressed.iter_mut().for_each(|it| it.remove(slot));
+        self.compressed
+            .iter_mut()
+            .for_each(|it| it.tier().remove(slot));
     }
 
     /// Learns how many pages of memory no frame has, which compressed pages may take.
     pub fn allow(&mut self, pages: u32) {
         if let Some(compressed) = &mut self.compressed {
-            compressed.allow(pages);
+            compressed.tier().allow(pages);
         }
     }
 
@@ -70,7 +77,7 @@ impl SwapStore {
         let Some(compressed) = &mut self.compressed else {
             return false;
         };
-        compressed.set_budget(pages);
+        compressed.tier().set_budget(pages);
         let mut has_started = false;
         while let Some((segment, room, bytes)) = self
             .compressed
@@ -124,23 +131,21 @@ impl SwapStore {
         }
     }
 
-    /// Notes that `pages` are read that were never compressed.
-    pub(super) fn note_plain(&mut self, pages: usize) {
-        if let Some(compressed) = &mut self.compressed {
-            compressed.note_plain(pages);
+    /// Has the machine know the sum of a page that was read as it is, unless that is to be
+    /// compressed the next time it leaves.
+    pub(super) fn keep_sum(&self, slot: SlotId, frame: FrameId, machine: &mut LiveMachine) {
+        let sum = self.sums[slot.0 as usize];
+        machine.set_sum(frame, sum);
+        let compressed = self.compressed.as_ref().filter(|_| sum != ZERO_SUM);
+        if compressed.is_some_and(|it| it.wants(slot)) {
+            machine.forget_sum(frame);
         }
     }
 
-    /// Has a page count as not modified that was read as it was stored. One that compresses is to
-    /// go to compressed memory when it leaves: there was no room for it when it was stored, and for
-    /// its copy on disk it would be read again and again.
-    pub(super) fn keep_sum(&self, frame: FrameId, slot: SlotId, machine: &mut LiveMachine) {
-        let stored = self.sums[slot.0 as usize];
-        let compressed = self.compressed.as_ref();
-        if stored != ZERO_SUM && compressed.is_some_and(|it| !it.is_refused(slot)) {
-            machine.forget_sum(frame);
-        } else {
-            machine.set_sum(frame, stored);
+    /// Notes that `pages` are read that were never compressed.
+    pub(super) fn note_plain(&mut self, pages: usize) {
+        if let Some(compressed) = &mut self.compressed {
+            compressed.tier().note_plain(pages as u32);
         }
     }
 
@@ -159,7 +164,7 @@ impl SwapStore {
             slot,
         };
         let compressed = self.compressed.as_mut().expect("the page is compressed");
-        match compressed.seek(slot) {
+        match compressed.tier().seek(slot) {
             Way::Here(found) => {
                 let injected = self.faults.next(Direction::Fetch);
                 if injected == Injected::Flip {
@@ -173,19 +178,19 @@ impl SwapStore {
                 self.note_taken(waiter, failure);
             }
             Way::Coming(segment) => {
-                compressed.wait_for(segment, waiter);
+                compressed.tier().wait_for(segment, waiter);
                 self.transfers[transfer as usize].parts_left += 1;
             }
             Way::Later => {
-                compressed.put_off(waiter);
+                compressed.tier().put_off(waiter);
                 self.transfers[transfer as usize].parts_left += 1;
             }
             Way::Segment(segment, room, bytes) => {
                 if let Err(error) = compressed.open(room) {
-                    compressed.end_read(segment, false);
+                    compressed.tier().end_read(segment, false);
                     return self.note_taken(waiter, Some(Cause::Memory(error)));
                 }
-                compressed.wait_for(segment, waiter);
+                compressed.tier().wait_for(segment, waiter);
                 self.transfers[transfer as usize].parts_left += 1;
                 self.start_blocks(Direction::Fetch, Work::Segment(segment, room), bytes);
             }
@@ -230,13 +235,13 @@ impl SwapStore {
         let compressed = self.compressed.as_mut().expect("it has segments");
         if direction == Direction::Store {
             self.is_segment_refused |= failure.is_some();
-            return compressed.end_write(segment, failure.is_none());
+            return compressed.tier().end_write(segment, failure.is_none());
         }
-        compressed.end_read(segment, failure.is_none());
+        compressed.tier().end_read(segment, failure.is_none());
         while let Some(waiter) = self
             .compressed
             .as_mut()
-            .and_then(|it| it.take_waiter(segment))
+            .and_then(|it| it.tier().take_waiter(segment))
         {
             let failure = failure.or_else(|| self.take_waited(waiter, machine).err());
             self.end_waiting(waiter, failure, machine);
@@ -245,7 +250,11 @@ impl SwapStore {
 
     /// Fetches pages that were put off, as many as there are places for.
     fn fetch_put_off(&mut self, machine: &mut LiveMachine) {
-        while let Some(waiter) = self.compressed.as_mut().and_then(Compressed::take_put_off) {
+        while let Some(waiter) = self
+            .compressed
+            .as_mut()
+            .and_then(|it| it.tier().take_put_off())
+        {
             self.fetch_compressed(waiter.transfer, waiter.page, machine);
             self.end_part(waiter.transfer, machine);
         }
@@ -274,7 +283,7 @@ impl SwapStore {
             let taken = compressed.take_single(waiter.slot, found, place, into);
             taken.err().map(Cause::from)
         });
-        compressed.leave_single(place);
+        compressed.tier().leave_single(place);
         self.end_waiting(waiter, failure, machine);
         self.fetch_put_off(machine);
     }

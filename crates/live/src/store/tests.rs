@@ -536,6 +536,27 @@ fn what_does_not_compress_goes_to_the_file_as_it_is() {
     );
     assert_eq!(swapping.world.machine.pool().bytes_of(FrameId(1)), noise);
     assert_eq!(swapping.store.pages_held(), 0);
+    // It is there still, and need not be tried again.
+    assert!(!swapping.world.machine.take_modified(FrameId(1)));
+}
+
+#[test]
+fn what_goes_to_the_file_for_want_of_room_is_compressed_the_next_time() {
+    let Some(mut swapping) = Swapping::compressed(2, "", 4096) else {
+        return;
+    };
+    let one = frames([0]);
+    swapping.fill_with_words(&one);
+    swapping.store.allow(0);
+    assert_eq!(swapping.transfer(Direction::Store, 7, &one), Outcome::Done);
+    assert_eq!(swapping.store.tally().written, 1);
+    let other = frames([1]);
+    assert_eq!(
+        swapping.transfer(Direction::Fetch, 7, &other),
+        Outcome::Done
+    );
+    assert!(swapping.world.machine.pool().bytes_of(FrameId(1)) == words_of(FrameId(0)));
+    assert!(swapping.world.machine.take_modified(FrameId(1)));
 }
 
 /// Stores 64 pages, and has all that is compressed leave for the file.

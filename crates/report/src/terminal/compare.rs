@@ -31,13 +31,19 @@ fn tell_case(case: &Case, record: &CompareRecord) -> String {
     let mut table = text::table(&columns(case), 1);
     for &row in ROWS {
         // Time in step is of no length that could be compared.
-        if !(record.is_in_step && row.0 == "elapsed") {
+        let is_meant = match row.0 {
+            "elapsed" => !record.is_in_step,
+            "decompressed" => record.store != "file",
+            _ => true,
+        };
+        if is_meant {
             table.add_row(cells(case, row));
         }
     }
     let mut told = format!(
-        "\n{} in {} ({:.0} %) · optimum {} page-ins\n{table}\n",
+        "\n{}, store {}, in {} ({:.0} %) · optimum {} page-ins\n{table}\n",
         case.policy,
+        record.store,
         text::bytes(case.memory_bytes),
         case.memory_bytes as f64 / whole_bytes as f64 * 100.0,
         text::count(case.optimal_page_ins),
@@ -68,7 +74,7 @@ fn columns(case: &Case) -> Vec<&'static str> {
 fn cells(case: &Case, (name, part): Row) -> Vec<String> {
     let told = |value: f64| match name {
         "elapsed" => numbers::seconds(value),
-        "peak resident" => text::bytes(value as u64),
+        "peak resident" | "read from disk" | "written to disk" => text::bytes(value as u64),
         _ => text::count(value as u64),
     };
     let mut cells = vec![
@@ -135,6 +141,7 @@ mod tests {
             footprint_pages: 2048,
             processes: 1,
             disk: "ssd".into(),
+            store: "file".into(),
             instruction_ps: 284,
             is_in_step: decisions.is_some(),
             cases: vec![Case {
@@ -155,7 +162,7 @@ mod tests {
         let told = compare(&record(&[100, 110, 90], None));
         for part in [
             "sort x · 8 MiB of managed memory · 0.28 ns an instruction\n",
-            "clock in 4 MiB (50 %) · optimum 50 page-ins",
+            "clock, store file, in 4 MiB (50 %) · optimum 50 page-ins",
             "-5.0 %",
             "page-ins of 3 predictions, each with other delays of the disk: 92 to 99\n",
             "least",

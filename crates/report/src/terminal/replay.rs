@@ -38,6 +38,9 @@ fn columns(record: &ReplayRecord) -> Vec<&'static str> {
         "wasted",
         "rejected",
     ];
+    if record.machine.compressed.is_some() {
+        columns.extend(["decompressed", "from disk"]);
+    }
     if has_several(record) {
         columns.push("fairness");
     }
@@ -61,6 +64,10 @@ fn row(run: &Run, record: &ReplayRecord) -> Vec<String> {
         text::count(run.read_ahead_wasted),
         text::count(run.refusals),
     ];
+    if record.machine.compressed.is_some() {
+        row.push(text::count(run.decompressed_pages));
+        row.push(text::count(run.bytes_read / record.page_bytes.max(1)));
+    }
     if has_several(record) {
         row.push(format!("{:.2}", run.fairness));
     }

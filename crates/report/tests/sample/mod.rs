@@ -459,6 +459,7 @@ pub fn replays() -> ReplayRecord {
             scheduler: "round-robin".into(),
             quantum_ms: 10,
             swap_disk: "ssd".into(),
+            compressed: None,
             file_disk: None,
             wired_bytes: 0,
             seed: 1,

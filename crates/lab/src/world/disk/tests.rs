@@ -3,7 +3,7 @@ use super::*;
 fn request(ticket: u64, direction: Direction, address: u64, pages: u32) -> DiskRequest {
     DiskRequest {
         memory: 0,
-        ticket: Ticket(ticket),
+        errand: Errand::Request(Ticket(ticket)),
         direction,
         address,
         pages,
@@ -19,7 +19,7 @@ fn named(name: &str) -> Disk {
 fn run(disk: &mut Disk) -> Vec<(u64, u64)> {
     let mut done = Vec::new();
     while let Some(at) = disk.next_done() {
-        if let Some((_, ticket)) = disk.finish(at) {
+        if let Some((_, Errand::Request(ticket))) = disk.finish(at) {
             done.push((ticket.0, at));
         }
     }

@@ -1,0 +1,623 @@
+//! The compressed tier: which pages go to the log, how one comes back, and when segments leave.
+//!
+//! A store drives it, live or simulated: it asks, moves bytes or lets time pass as it is told, and
+//! reports what is over. What the tier is not told of are the pages' contents; of them it knows
+//! their compressed sizes.
+//!
+//! Segments go to the disk whole, in space made of slots that are taken for it, and come back whole
+//! where that has paid of late. Where it has not, the blocks of one page are read alone.
+//!
+//! # Invariants
+//! 1. A room that is read or written is not touched: its segment is under way.
+//! 2. The space of a segment on disk is given back when the log says so, and not before.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::{DerefMut, Range};
+
+use super::division::{Division, Origin, Yield};
+use super::log::{Found, Freed, Room, SEGMENT_PAGES, SegmentId, SegmentLog};
+use crate::id::{PAGE_BYTES, SlotId};
+use crate::memory::swap_slots::Slots;
+
+/// The largest a compressed page may be: of what is larger little would be gained.
+pub const BYTES_MAX: u32 = (PAGE_BYTES - PAGE_BYTES / 4) as u32;
+/// The number of rooms that nothing lies in and that keep their memory, which counts as in use.
+const ROOMS_SPARE: u32 = 4;
+/// The number of segments written at one time.
+const WRITES_MAX: u32 = 8;
+/// The number of segments read at one time; of others single pages are.
+const READS_MAX: u32 = 8;
+/// The number of rooms beyond what the log may have, for those that are yet to be given back.
+const ROOMS_BEYOND: u32 = 64;
+/// The blocks that a compressed page can lie in.
+pub const BLOCKS_MAX: usize = 2;
+/// The number of pages that can be read by themselves at one time.
+pub const SINGLES_MAX: usize = 64;
+/// The least that a segment must have brought, in pages, for others to be read whole.
+const WORTH_PAGES: u32 = 3;
+/// After how many whole reads their use is halved, so that the last ones count most.
+const READS_COUNTED: u32 = 64;
+/// After how many it is known what they bring.
+const READS_KNOWN: u32 = 16;
+/// Of the reads of single pages one in so many is of a whole segment, to see whether that pays.
+const READS_TRIED: u32 = 32;
+/// The number of blocks of a segment.
+const BLOCKS: usize = SEGMENT_PAGES as usize;
+
+/// The work done so far, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Tally {
+    /// Compressed and put into memory.
+    pub compressed: u64,
+    /// Their size, in bytes.
+    pub compressed_bytes: u64,
+    /// Brought back from compressed memory, or from a segment that was read.
+    pub decompressed: u64,
+    /// Found to be hardly smaller, and stored as they are.
+    pub refused: u64,
+}
+
+impl Tally {
+    /// Adds the work of another tier.
+    pub fn add(&mut self, other: Tally) {
+        self.compressed += other.compressed;
+        self.compressed_bytes += other.compressed_bytes;
+        self.decompressed += other.decompressed;
+        self.refused += other.refused;
+    }
+}
+
+/// The keeper of compressed bytes in memory.
+pub trait Bytes {
+    /// The reason for which there is no memory.
+    type Error;
+
+    /// Prepares a room to be written to.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    fn open(&mut self, room: Room) -> Result<(), Self::Error>;
+
+    /// Copies bytes from one room to another: each with the offset there.
+    fn copy(&mut self, from: (Room, u32), to: (Room, u32), bytes: u32);
+
+    /// Gives back the memory of a room.
+    fn close(&mut self, room: Room);
+}
+
+/// The way to have a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// It is in memory, at this place.
+    Here(Found),
+    /// Its segment is under way already.
+    Coming(SegmentId),
+    /// Its segment is to be read, so many bytes, to a room that is to be
+    /// [opened](Tier::open) first.
+    Segment(SegmentId, Room, u32),
+    /// Its blocks are to be read to this place.
+    Single(Found, u8),
+    /// There is no place to read it to: it is to be asked for again when there is.
+    Later,
+}
+
+/// A segment on disk.
+#[derive(Clone, Copy)]
+struct OnDisk {
+    /// The slots whose space it has.
+    homes: [SlotId; BLOCKS],
+    /// True if it was read whole: its pages are counted as they are fetched.
+    is_loaded: bool,
+}
+
+/// The note of a segment that is not on disk.
+const NOT_ON_DISK: OnDisk = OnDisk {
+    homes: [SlotId(0); BLOCKS],
+    is_loaded: false,
+};
+
+/// The tier. `Entries` has a number for each slot, all zero at first; a `Waiter` is a page that
+/// somebody waits for.
+pub struct Tier<Entries, Waiter> {
+    log: SegmentLog<Entries>,
+    division: Division,
+    /// The number of rooms for which there is memory that no frame has.
+    rooms_allowed: u32,
+    rooms_most: u32,
+    /// The rooms that have memory, and their number.
+    is_backed: Vec<bool>,
+    rooms_backed: u32,
+    rooms_backed_peak: u32,
+    /// The segments on disk, or on their way there, by number.
+    on_disk: Vec<OnDisk>,
+    /// Pages that wait for a segment.
+    waiting: Vec<(SegmentId, Waiter)>,
+    /// Pages that are to be asked for again, the first one first.
+    put_off: VecDeque<Waiter>,
+    /// The places not in use that single pages are read to.
+    singles_unused: Vec<u8>,
+    writes: u32,
+    reads: u32,
+    /// Of the segments read whole of late: how many, and how many of their pages were wanted.
+    locality: (u32, u32),
+    reads_since_tried: u32,
+    live: Vec<(SlotId, Found)>,
+    tally: Tally,
+}
+
+/// The most rooms there ever are where frames and compressed pages have `pages` together.
+pub fn rooms_most(pages: u32) -> u32 {
+    (pages - pages / 8).div_ceil(SEGMENT_PAGES) + ROOMS_BEYOND
+}
+
+/// The blocks of its segment that a page lies in.
+pub fn blocks_of(found: Found) -> Range<usize> {
+    let end = u64::from(found.offset + found.bytes).div_ceil(PAGE_BYTES);
+    (u64::from(found.offset) / PAGE_BYTES) as usize..end as usize
+}
+
+impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
+    /// An empty tier for the pages of as many slots as `entries` has numbers. Frames and compressed
+    /// pages have at most `pages` together.
+    pub fn new(entries: Entries, pages: u32) -> Tier<Entries, Waiter> {
+        Tier {
+            log: SegmentLog::new(entries),
+            division: Division::new(pages),
+            rooms_allowed: 0,
+            rooms_most: rooms_most(pages),
+            is_backed: Vec::new(),
+            rooms_backed: 0,
+            rooms_backed_peak: 0,
+            on_disk: Vec::new(),
+            waiting: Vec::with_capacity(64),
+            put_off: VecDeque::with_capacity(64),
+            singles_unused: (0..SINGLES_MAX as u8).rev().collect(),
+            writes: 0,
+            reads: 0,
+            locality: (1, 8),
+            reads_since_tried: 0,
+            live: Vec::with_capacity(256),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Learns how much memory there is for frames and compressed pages together, in pages.
+    pub fn set_budget(&mut self, pages: u32) {
+        self.division.set_budget(pages);
+    }
+
+    /// Learns that `pages` are read that are not compressed.
+    pub fn note_plain(&mut self, pages: u32) {
+        self.division.note_plain(pages);
+    }
+
+    /// Learns how much memory no frame has: compressed pages may take so many pages of it.
+    pub fn allow(&mut self, pages: u32) {
+        self.rooms_allowed = pages / SEGMENT_PAGES;
+    }
+
+    /// The number of rooms that may be in use. Those that are backed and not in use have their
+    /// memory.
+    fn rooms_max(&self) -> u32 {
+        let spare = self.rooms_backed - self.log.rooms().min(self.rooms_backed);
+        self.rooms_allowed
+            .saturating_sub(spare)
+            .min(self.rooms_most)
+    }
+
+    /// Forgets the page of `slot`.
+    pub fn remove(&mut self, slot: SlotId) {
+        self.log.remove(slot);
+    }
+
+    /// Finds a place in memory for the page of `slot`, compressed to so many `bytes`. Nothing if
+    /// that gains too little, or there is no room.
+    pub fn put(
+        &mut self,
+        slot: SlotId,
+        bytes: u32,
+        memory: &mut impl Bytes,
+    ) -> Option<(Room, u32)> {
+        if bytes > BYTES_MAX {
+            self.tally.refused += 1;
+            self.log.remove(slot);
+            self.log.note_refused(slot);
+            return None;
+        }
+        let rooms_max = self.division.rooms_max().min(self.rooms_max());
+        let (room, offset) = self.log.append(slot, bytes, rooms_max)?;
+        if self.open(room, memory).is_err() {
+            self.log.remove(slot);
+            return None;
+        }
+        self.tally.compressed += 1;
+        self.tally.compressed_bytes += u64::from(bytes);
+        Some((room, offset))
+    }
+
+    /// Says what is to be done to have the page of `slot`, which is in the log.
+    pub fn seek(&mut self, slot: SlotId) -> Way {
+        let found = self.log.find(slot).expect("the caller has asked");
+        let segment = found.segment;
+        if found.room.is_some() {
+            // What has come along from disk would not have been touched there and then by itself.
+            let is_loaded = self.is_loaded(segment);
+            let origin = match is_loaded {
+                true => Origin::Middle,
+                false => self.log.origin_of(segment),
+            };
+            self.division.note(origin);
+            self.locality.1 += u32::from(is_loaded);
+            return Way::Here(found);
+        }
+        if self.log.is_being_read(segment) {
+            self.locality.1 += 1;
+            return Way::Coming(segment);
+        }
+        if !self.is_worth_reading(segment) {
+            let Some(place) = self.singles_unused.pop() else {
+                return Way::Later;
+            };
+            self.division.note(self.log.origin_of(segment));
+            return Way::Single(found, place);
+        }
+        self.division.note(self.log.origin_of(segment));
+        let (room, bytes) = self.log.begin_read(segment);
+        self.reads += 1;
+        self.locality.0 += 1;
+        self.locality.1 += 1;
+        if self.locality.0 >= READS_COUNTED {
+            self.locality = (self.locality.0 / 2, self.locality.1 / 2);
+        }
+        self.on_disk[segment.0 as usize].is_loaded = true;
+        Way::Segment(segment, room, bytes)
+    }
+
+    /// Returns true if a segment is better read whole than for one page: it is live for the most
+    /// part, and those that were read whole of late have brought what was wanted soon.
+    fn is_worth_reading(&mut self, segment: SegmentId) -> bool {
+        let has_room = self.log.rooms() < self.rooms_max() && self.reads < READS_MAX;
+        if !has_room || self.log.sixteenths_live(segment) < 4 {
+            return false;
+        }
+        let (segments, pages) = self.locality;
+        self.reads_since_tried += 1;
+        if pages >= segments * WORTH_PAGES || self.reads_since_tried >= READS_TRIED {
+            self.reads_since_tried = 0;
+            return true;
+        }
+        false
+    }
+
+    fn is_loaded(&self, segment: SegmentId) -> bool {
+        let known = self.on_disk.get(segment.0 as usize);
+        known.is_some_and(|it| it.is_loaded)
+    }
+
+    /// Has a page asked for again when there is a place to read a single one to.
+    pub fn put_off(&mut self, waiter: Waiter) {
+        self.put_off.push_back(waiter);
+    }
+
+    /// Hands over the next page that is to be asked for again, if there is a place for it.
+    pub fn take_put_off(&mut self) -> Option<Waiter> {
+        let has_place = !self.singles_unused.is_empty();
+        has_place.then(|| self.put_off.pop_front()).flatten()
+    }
+
+    /// Has a page wait for a segment that is being read.
+    pub fn wait_for(&mut self, segment: SegmentId, waiter: Waiter) {
+        self.waiting.push((segment, waiter));
+    }
+
+    /// Hands over the next page that waits for a segment.
+    pub fn take_waiter(&mut self, segment: SegmentId) -> Option<Waiter> {
+        let at = self.waiting.iter().position(|(it, _)| *it == segment)?;
+        Some(self.waiting.swap_remove(at).1)
+    }
+
+    /// Takes out the page of `slot`, which has been decompressed to where it is wanted.
+    pub fn note_taken(&mut self, slot: SlotId) {
+        self.log.remove(slot);
+        self.tally.decompressed += 1;
+    }
+
+    /// Learns that a page has been decompressed for one of several that have it: it stays.
+    pub fn note_copied(&mut self) {
+        self.tally.decompressed += 1;
+    }
+
+    /// Gives the place of a single page back.
+    pub fn leave_single(&mut self, place: u8) {
+        self.singles_unused.push(place);
+    }
+
+    /// Prepares a room to be written to.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn open<B: Bytes>(&mut self, room: Room, memory: &mut B) -> Result<(), B::Error> {
+        memory.open(room)?;
+        let index = room.0 as usize;
+        if self.is_backed.len() <= index {
+            self.is_backed.resize(index + 1, false);
+        }
+        if !core::mem::replace(&mut self.is_backed[index], true) {
+            self.rooms_backed += 1;
+            self.rooms_backed_peak = self.rooms_backed_peak.max(self.rooms_backed);
+        }
+        Ok(())
+    }
+
+    /// Learns that a segment has been read, or could not be.
+    pub fn end_read(&mut self, segment: SegmentId, is_read: bool) {
+        self.reads -= 1;
+        self.log.end_read(segment, is_read);
+    }
+
+    /// Learns that a segment has been written, or could not be.
+    pub fn end_write(&mut self, segment: SegmentId, is_written: bool) {
+        self.writes -= 1;
+        self.log.end_write(segment, is_written);
+    }
+
+    /// Keeps house: fills in holes, makes room, and gives back what is free. Answers the next
+    /// segment that is to be written, if there is one.
+    pub fn tend(
+        &mut self,
+        slots: &mut dyn Slots,
+        memory: &mut impl Bytes,
+        may_write: bool,
+    ) -> Option<(SegmentId, Room, u32)> {
+        if self.division.is_due() {
+            let pages = self.log.mark_parts();
+            let whole = match self.locality {
+                (reads, pages) if reads >= READS_KNOWN => Yield { reads, pages },
+                _ => Yield { reads: 1, pages: 1 },
+            };
+            self.division.adapt(self.log.rooms(), pages, whole);
+        }
+        self.fill_holes(slots, memory);
+        let most = self.division.rooms_max();
+        // So much room is kept for what comes next.
+        let wanted = most.saturating_sub((most / 16).clamp(1, 8));
+        while self.log.rooms() > wanted && self.log.drop_clean() {}
+        self.give_back(slots, memory);
+        let leaving = self.writes + self.log.rooms_clean();
+        if !may_write || self.writes >= WRITES_MAX || self.log.rooms() <= wanted + leaving {
+            return None;
+        }
+        let homes = take_homes(slots)?;
+        let Some((segment, room, bytes)) = self.log.begin_write() else {
+            homes.into_iter().for_each(|slot| slots.release(slot));
+            return None;
+        };
+        let index = segment.0 as usize;
+        if self.on_disk.len() <= index {
+            self.on_disk.resize(index + 1, NOT_ON_DISK);
+        }
+        self.on_disk[index].homes = homes;
+        self.writes += 1;
+        Some((segment, room, bytes))
+    }
+
+    fn fill_holes(&mut self, slots: &mut dyn Slots, memory: &mut impl Bytes) {
+        let mut live = core::mem::take(&mut self.live);
+        while self.log.rooms() < self.rooms_max() && self.log.choose_to_clean(&mut live) {
+            for &(slot, found) in &live {
+                let from = found.room.expect("it is in memory");
+                let Some((room, offset)) = self.log.relocate(slot, found) else {
+                    break;
+                };
+                let opened = self.open(room, memory);
+                assert!(opened.is_ok(), "there are rooms to spare");
+                // Nothing is put in the place of a page that has left before what is free has been
+                // handed over.
+                memory.copy((from, found.offset), (room, offset), found.bytes);
+            }
+            // So that the next one finds its room.
+            self.give_back(slots, memory);
+        }
+        self.live = live;
+    }
+
+    /// Gives back what nothing lies in any more.
+    fn give_back(&mut self, slots: &mut dyn Slots, memory: &mut impl Bytes) {
+        while let Some(freed) = self.log.take_freed() {
+            match freed {
+                Freed::Room(_) if self.rooms_backed <= self.log.rooms() + ROOMS_SPARE => {}
+                Freed::Room(room) => {
+                    let backed = self.is_backed.get_mut(room.0 as usize);
+                    if backed.is_some_and(core::mem::take) {
+                        self.rooms_backed -= 1;
+                        memory.close(room);
+                    }
+                    self.log.use_last(room);
+                }
+                Freed::Disk(segment) => {
+                    let known = &mut self.on_disk[segment.0 as usize];
+                    let gone = core::mem::replace(known, NOT_ON_DISK);
+                    gone.homes.into_iter().for_each(|slot| slots.release(slot));
+                }
+            }
+        }
+    }
+
+    /// Returns true if the page of `slot`, which was stored as it is, is to be compressed the next
+    /// time it leaves, whether it is modified or not: there was no room for it. Else it would be
+    /// read from disk each time it is wanted.
+    pub fn wants(&self, slot: SlotId) -> bool {
+        !self.log.is_refused(slot)
+    }
+
+    /// Finds the page of `slot`, if it is in the log.
+    pub fn find(&self, slot: SlotId) -> Option<Found> {
+        self.log.find(slot)
+    }
+
+    /// The slot whose space block `block` of a segment has.
+    pub fn home(&self, segment: SegmentId, block: usize) -> SlotId {
+        self.on_disk[segment.0 as usize].homes[block]
+    }
+
+    /// The memory that compressed pages have, in pages.
+    pub fn pages_held(&self) -> u32 {
+        self.rooms_backed * SEGMENT_PAGES
+    }
+
+    /// The most that ever was.
+    pub fn pages_held_peak(&self) -> u32 {
+        self.rooms_backed_peak * SEGMENT_PAGES
+    }
+
+    /// The number of segments on their way to disk.
+    pub fn leaving(&self) -> u32 {
+        self.writes
+    }
+
+    /// The work done so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Panics if the tables contradict each other.
+    pub fn check(&self) {
+        self.log.check();
+        let backed = self.is_backed.iter().filter(|is_backed| **is_backed);
+        assert_eq!(backed.count(), self.rooms_backed as usize);
+        assert!(self.log.rooms() <= self.rooms_backed);
+    }
+}
+
+/// Takes the space for a segment on disk; nothing if there is too little.
+fn take_homes(slots: &mut dyn Slots) -> Option<[SlotId; BLOCKS]> {
+    let mut homes = [SlotId(0); BLOCKS];
+    let mut taken = 0;
+    while taken < BLOCKS {
+        let Some((first, count)) = slots.allocate((BLOCKS - taken) as u32) else {
+            homes[..taken].iter().for_each(|slot| slots.release(*slot));
+            return None;
+        };
+        for slot in first.0..first.0 + count {
+            homes[taken] = SlotId(slot);
+            taken += 1;
+        }
+    }
+    Some(homes)
+}
+
+#[cfg(test)]
+mod tests {
+    use core::convert::Infallible;
+
+    use super::*;
+    use crate::memory::swap_slots::LocalSlots;
+    use alloc::vec;
+
+    /// Memory of which nothing is known but which rooms are open.
+    #[derive(Default)]
+    struct Rooms(Vec<bool>);
+
+    impl Bytes for Rooms {
+        type Error = Infallible;
+
+        fn open(&mut self, room: Room) -> Result<(), Infallible> {
+            let index = room.0 as usize;
+            self.0.resize(self.0.len().max(index + 1), false);
+            self.0[index] = true;
+            Ok(())
+        }
+
+        fn copy(&mut self, from: (Room, u32), to: (Room, u32), bytes: u32) {
+            assert!(bytes > 0 && self.0[from.0.0 as usize] && self.0[to.0.0 as usize]);
+        }
+
+        fn close(&mut self, room: Room) {
+            assert!(core::mem::take(&mut self.0[room.0 as usize]));
+        }
+    }
+
+    type Plain = Tier<Vec<u64>, u32>;
+
+    /// A tier in `pages` of memory that is full, with segments on disk, and its slots.
+    fn full(pages: u32, stored: u32) -> (Plain, LocalSlots, Rooms) {
+        let mut tier = Plain::new(vec![0; 4096], pages);
+        let (mut slots, mut rooms) = (LocalSlots::new(4096), Rooms::default());
+        (0..stored).for_each(|slot| assert!(slots.claim(SlotId(slot))));
+        tier.allow(pages);
+        for slot in 0..stored {
+            assert!(tier.put(SlotId(slot), 1000, &mut rooms).is_some());
+            while let Some((segment, _, _)) = tier.tend(&mut slots, &mut rooms, true) {
+                tier.end_write(segment, true);
+            }
+            tier.check();
+        }
+        (tier, slots, rooms)
+    }
+
+    #[test]
+    fn what_hardly_compresses_is_refused_and_counted() {
+        let (mut tier, _, mut rooms) = full(4096, 1);
+        assert_eq!(tier.put(SlotId(1), BYTES_MAX + 1, &mut rooms), None);
+        assert!(tier.put(SlotId(2), BYTES_MAX, &mut rooms).is_some());
+        assert!(!tier.wants(SlotId(1)) && tier.find(SlotId(1)).is_none());
+        tier.remove(SlotId(1));
+        assert!(tier.wants(SlotId(1)));
+        let tally = tier.tally();
+        assert_eq!((tally.compressed, tally.refused), (2, 1));
+        assert_eq!(tally.compressed_bytes, 1000 + u64::from(BYTES_MAX));
+    }
+
+    #[test]
+    fn memory_is_bounded_by_what_no_frame_has() {
+        let (mut tier, _, mut rooms) = full(4096, 1);
+        tier.allow(2 * SEGMENT_PAGES);
+        let placed =
+            (1..4000).take_while(|slot| tier.put(SlotId(*slot), 1000, &mut rooms).is_some());
+        assert!(placed.count() < 2 * 65);
+        assert_eq!(tier.pages_held(), 2 * SEGMENT_PAGES);
+    }
+
+    #[test]
+    fn the_oldest_segments_leave_and_come_back_whole_where_that_pays() {
+        let (mut tier, mut slots, mut rooms) = full(256, 1000);
+        let held = tier.pages_held();
+        assert!(held <= 128 && tier.leaving() == 0, "{held}");
+        let Way::Segment(segment, room, _) = tier.seek(SlotId(0)) else {
+            panic!("the first one is on disk");
+        };
+        assert_eq!(tier.open(room, &mut rooms), Ok(()));
+        tier.wait_for(segment, 0);
+        assert_eq!(tier.seek(SlotId(1)), Way::Coming(segment));
+        tier.end_read(segment, true);
+        assert_eq!(tier.take_waiter(segment), Some(0));
+        assert_eq!(tier.take_waiter(segment), None);
+        tier.note_taken(SlotId(0));
+        assert!(tier.find(SlotId(0)).is_none());
+        let found = tier.find(SlotId(1)).expect("it stays until it is taken");
+        assert_eq!(tier.seek(SlotId(1)), Way::Here(found));
+        // The last of it gives its space on disk back.
+        let before = slots.free();
+        (1..1000).for_each(|slot| tier.remove(SlotId(slot)));
+        while tier.tend(&mut slots, &mut rooms, true).is_some() {}
+        assert!(slots.free() > before);
+        tier.check();
+    }
+
+    #[test]
+    fn single_pages_have_their_places_and_wait_for_one() {
+        let (mut tier, _, _) = full(256, 1000);
+        tier.allow(0);
+        for slot in 0..SINGLES_MAX as u32 {
+            let way = tier.seek(SlotId(slot));
+            assert!(matches!(way, Way::Single(found, _) if blocks_of(found).len() <= BLOCKS_MAX));
+        }
+        assert_eq!(tier.seek(SlotId(64)), Way::Later);
+        tier.put_off(64);
+        assert_eq!(tier.take_put_off(), None);
+        tier.leave_single(7);
+        assert_eq!(tier.take_put_off(), Some(64));
+        assert!(matches!(tier.seek(SlotId(64)), Way::Single(_, 7)));
+    }
+}
