@@ -17,7 +17,7 @@ use crate::output;
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The process id of the `tidemark run`; not needed if there is only one
-    #[arg(value_name = "PID")]
+    #[arg(value_name = "PID", value_parser = process_id)]
     run: Option<u32>,
     /// The control socket, if `run --control` named one
     #[arg(long, value_name = "PATH", conflicts_with = "run")]
@@ -65,6 +65,12 @@ enum Order {
 }
 
 impl Files for Arguments {}
+
+/// Reads the first argument, which is a process id unless it is a request.
+fn process_id(text: &str) -> Result<u32, String> {
+    let pid = text.parse();
+    pid.map_err(|_| "neither a request nor the process id of a run".to_owned())
+}
 
 impl Order {
     fn request(self) -> Result<Request, Refusal> {

@@ -92,7 +92,7 @@ impl Tree {
         let asked = bytes(budget_bytes);
         if budget_bytes < least {
             let least = bytes(least);
-            refuse!("a budget of {asked} is too small; the least for {tasks} tasks is {least}");
+            refuse!("a budget of {asked} is too small; the least is {least}");
         }
         if budget_bytes > most {
             let most = bytes(most);
