@@ -1,9 +1,9 @@
 //! The map of a program's memory: the events of a trace as an address space for each process.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use tidemark_trace::Event;
-use tidemark_trace::regions::name_of;
+use tidemark_trace::regions::{self, Regions};
 
 /// The owner of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,14 +29,11 @@ pub struct Places {
 /// One address space.
 #[derive(Clone, Default)]
 struct Space {
-    /// The end and the label of each mapping, by its first page. They do not overlap.
-    mappings: BTreeMap<u64, (u64, u32)>,
+    regions: Regions,
     programs: Vec<String>,
 }
 
 const ANONYMOUS: &str = "anonymous";
-const HEAP: &str = "[heap]";
-const STACK: &str = "[stack]";
 
 impl Places {
     /// A number that changes whenever a page may belong to another place than before.
@@ -53,12 +50,12 @@ impl Places {
     /// The place of a page.
     pub fn place(&mut self, process: u32, page: u64) -> Place {
         let space = self.space(process);
-        let before = space.mappings.range(..=page).next_back();
-        let label = before.and_then(|(_, (end, label))| (page < *end).then_some(*label));
+        let program = space.programs.len().saturating_sub(1) as u32;
+        let name = space.regions.find(page).map(|region| region.name.clone());
         Place {
             process,
-            program: space.programs.len().saturating_sub(1) as u32,
-            label,
+            program,
+            label: name.map(|name| self.label(&name)),
         }
     }
 
@@ -80,26 +77,14 @@ impl Places {
                 parent,
                 program,
             } => self.start(process, *pid, *parent, program),
-            Event::Map {
-                start, pages, file, ..
-            } => self.map(process, *start, *pages, file),
-            Event::Unmap { start, pages } => self.unmap(process, *start, *pages),
-            Event::Remap {
-                from,
-                from_pages,
-                to,
-                to_pages,
-            } => self.remap(process, (*from, *from_pages), (*to, *to_pages)),
-            Event::Break { end } => self.set_break(process, *end),
-            Event::StackGrowth { start, pages } => self.map(process, *start, *pages, STACK),
-            Event::Exec { program } => {
-                let space = self.space(process);
-                space.mappings.clear();
-                space.programs.push(program.clone());
-                self.generation += 1;
-            }
+            Event::Exec { program } => self.space(process).programs.push(program.clone()),
             Event::Mark { name } => return Some(name.clone()),
-            Event::Protect { .. }
+            Event::Map { .. }
+            | Event::Unmap { .. }
+            | Event::Remap { .. }
+            | Event::Protect { .. }
+            | Event::Break { .. }
+            | Event::StackGrowth { .. }
             | Event::ThreadStart { .. }
             | Event::ThreadExit { .. }
             | Event::ThreadSwitch { .. }
@@ -111,6 +96,9 @@ impl Places {
             | Event::FileWrite { .. }
             | Event::FileCut { .. }
             | Event::Windows { .. } => {}
+        }
+        if self.space(process).regions.apply(event) {
+            self.generation += 1;
         }
         None
     }
@@ -126,73 +114,23 @@ impl Places {
     /// A process begins; what its parent has mapped, it has.
     fn start(&mut self, process: u32, pid: u32, parent: u32, program: &str) {
         let inherited = self.space_of_pid.get(&parent).copied();
-        let inherited = inherited.map(|parent| self.space(parent).mappings.clone());
+        let inherited = inherited.map(|parent| self.space(parent).regions.clone());
         let space = self.space(process);
-        if let Some(mappings) = inherited
-            && space.mappings.is_empty()
+        if let Some(regions) = inherited
+            && space.regions.count() == 0
         {
-            space.mappings = mappings;
+            space.regions = regions;
         }
         space.programs.push(program.to_owned());
         self.space_of_pid.insert(pid, process);
         self.generation += 1;
     }
 
-    fn map(&mut self, process: u32, start: u64, pages: u64, file: &str) {
-        let label = self.label(name_of(file, ANONYMOUS));
-        self.unmap(process, start, pages);
-        if pages > 0 {
-            let end = start.saturating_add(pages);
-            self.space(process).mappings.insert(start, (end, label));
-        }
-    }
-
-    fn unmap(&mut self, process: u32, start: u64, pages: u64) {
-        self.generation += 1;
-        let end = start.saturating_add(pages);
-        let mappings = &mut self.space(process).mappings;
-        let overlapping: Vec<u64> = mappings
-            .range(..end)
-            .rev()
-            .take_while(|(_, (mapping_end, _))| *mapping_end > start)
-            .map(|(mapping_start, _)| *mapping_start)
-            .collect();
-        for mapping_start in overlapping {
-            let (mapping_end, label) = mappings[&mapping_start];
-            mappings.remove(&mapping_start);
-            if mapping_start < start {
-                mappings.insert(mapping_start, (start, label));
-            }
-            if mapping_end > end {
-                mappings.insert(end, (mapping_end, label));
-            }
-        }
-    }
-
-    fn remap(&mut self, process: u32, from: (u64, u64), to: (u64, u64)) {
-        let label = self.place(process, from.0).label;
-        let name = label.map_or(ANONYMOUS, |label| self.labels[label as usize].as_str());
-        let name = name.to_owned();
-        self.unmap(process, from.0, from.1);
-        self.map(process, to.0, to.1, &name);
-    }
-
-    /// The heap ends elsewhere: its mapping grows or shrinks.
-    fn set_break(&mut self, process: u32, end: u64) {
-        let label = self.label(HEAP);
-        let heap = self.space(process).mappings.iter().rev();
-        let heap = heap
-            .filter(|(_, (_, known))| *known == label)
-            .map(|(start, (until, _))| (*start, *until))
-            .next();
-        match heap {
-            Some((start, until)) if end > until => self.map(process, start, end - start, HEAP),
-            Some((start, until)) if end > start => self.unmap(process, end, until - end),
-            Some(_) | None => {}
-        }
-    }
-
     fn label(&mut self, name: &str) -> u32 {
+        let name = match name {
+            regions::ANONYMOUS => ANONYMOUS,
+            name => name,
+        };
         if let Some(number) = self.label_numbers.get(name) {
             return *number;
         }
