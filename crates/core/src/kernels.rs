@@ -60,7 +60,7 @@ pub struct Passes {
     /// [`free_high`](crate::config::Config::free_high) are free.
     pub is_pausing: bool,
     /// True if modified pages of external objects go to the swap store while they wait: see
-    /// [`double_paging`](crate::vm::kernels::double_paging).
+    /// `vm::kernels::double_paging`.
     pub is_double_paging: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Real programs in a share of the memory they take by themselves, under contenders in turn.
 //!
-//! A [`Plan`] says what is run; a [`file`] holds a suite of which one is made. [`measure`] runs
+//! A [`Plan`] says what is run; a [`mod@file`] holds a suite of which one is made. [`measure`] runs
 //! each program natively first, which tells how much private memory it takes, then each [`Entrant`]
 //! in each share of that. [`turn`](self) makes one run, `footprint` measures the native one;
 //! [`record`] is what comes out, of which [`ratios`] makes tables.

@@ -1,6 +1,6 @@
 //! Backing: which slots of the swap store are in use, and by how many owners.
 //!
-//! Which slot a page gets is for [`placement`](crate::vm::kernels::in_place) to say; where each
+//! Which slot a page gets is for `vm::kernels::in_place` to say; where each
 //! page's slot is stands in its object's page table ([`object`](crate::memory::object)).
 
 use alloc::vec;

@@ -4,7 +4,7 @@
 //! transfer, or for a free frame, and is served again when that has come. Serving again is always
 //! right: nothing about a waiting fault is remembered but the fault itself.
 //!
-//! What system calls copy through windows is in [`window`](crate::vm::kernels::buffered_io);
+//! What system calls copy through windows is in `kernels::buffered_io`;
 //! [`fetch`](crate::vm::page_in) says which pages come along,
 //! [`reclaim`](crate::vm::reclaim) makes room, [`transfer`](crate::vm::transfer) ends what
 //! is started here.
