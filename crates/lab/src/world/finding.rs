@@ -214,10 +214,12 @@ impl World<'_> {
             return false;
         }
         let space = process.space.expect("a running process has a space");
-        process.finding.standing.insert(page);
         (thread.is_faulting, thread.after_fault) = (false, Some(false));
-        self.memory.tables.let_stand(space, VirtPage(page));
-        self.charge(number, HOST_FILL_NS);
+        // Of two threads that fault on a page at a time, one finds it filled.
+        if process.finding.standing.insert(page) {
+            self.memory.tables.let_stand(space, VirtPage(page));
+            self.charge(number, HOST_FILL_NS);
+        }
         true
     }
 

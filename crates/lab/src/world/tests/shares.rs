@@ -192,6 +192,31 @@ fn found_h6_what_a_library_maps_for_itself_is_found_late_and_moves_with_what_sta
 }
 
 #[test]
+fn of_two_threads_that_touch_unfound_memory_at_a_time_one_finds_it_filled() {
+    let switch = |thread| Deed::Event(Event::ThreadSwitch { thread });
+    let mut deeds = vec![start(1, 0), switch(1), map(10, 1, WRITE, "")];
+    deeds.push(Deed::Event(Event::ThreadStart { thread: 2 }));
+    deeds.push(map(1000, 20, WRITE, INNER));
+    for page in 1000..1020 {
+        deeds.extend([switch(1), Store(page), switch(2), Store(page)]);
+    }
+    deeds.push(exit());
+    let script = script(vec![deeds]);
+    let scenario = Scenario {
+        is_divided: true,
+        processors: 2,
+        are_threads_overlapping: true,
+        ..Scenario::new(900, vec![Program::new("test", Arc::clone(&script))])
+    };
+    let outcome = run(&clustered(), &scenario).unwrap();
+    assert_eq!(
+        outcome.programs[0].processes[0].records,
+        script.len() as u64
+    );
+    assert_eq!(outcome.irregular, 0);
+}
+
+#[test]
 fn found_h6_a_piece_in_place_of_more_heap_is_found_as_far_as_it_is_touched() {
     let wait = || {
         Deed::Event(Event::Wait {
