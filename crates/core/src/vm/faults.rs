@@ -305,7 +305,9 @@ impl Vm {
             self.advance_stream(machine, scene);
             self.memory.frames_mut().unwire(frame);
         }
-        self.counters.read_ahead_used += u64::from(was_ahead);
+        if was_ahead {
+            self.note_ahead_used();
+        }
         was_ahead
     }
 
