@@ -26,9 +26,9 @@ const READS_IGNORED: u128 = 4;
 const STEP_PART: u32 = 16;
 
 /// Compressed pages have at least this part of memory to take, ...
-const CEDED_PART: u32 = 64;
+const CEDED_PART: u32 = 256;
 /// ... and at least so many pages ...
-const CEDED_STEP_LEAST: u32 = 16;
+const CEDED_STEP_LEAST: u32 = 8;
 /// ... and no more than a round of reclaim fills.
 const CEDED_STEP_MOST: u32 = 128;
 

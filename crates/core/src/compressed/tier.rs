@@ -23,7 +23,7 @@ use crate::memory::swap_slots::Slots;
 /// The largest a compressed page may be: of what is larger little would be gained.
 pub const BYTES_MAX: u32 = (PAGE_BYTES - PAGE_BYTES / 4) as u32;
 /// The number of rooms that nothing lies in and that keep their memory, which counts as in use.
-const ROOMS_SPARE: u32 = 4;
+const ROOMS_SPARE: u32 = 2;
 /// The number of segments written at one time.
 const WRITES_MAX: u32 = 8;
 /// The number of segments read at one time; of others single pages are.
