@@ -88,11 +88,11 @@ impl Config {
                 ..self
             };
         }
-        let free_low = (frames_limit / 128).clamp(8, 512);
+        let free_low = (frames_limit / 256).clamp(8, 512);
         Config {
             frames_limit,
             free_low,
-            free_high: free_low + (frames_limit / 256).clamp(32, 256),
+            free_high: free_low + (frames_limit / 512).clamp(16, 256),
             laundry_max: (frames_limit / 8).clamp(64, 2048),
             ..self
         }

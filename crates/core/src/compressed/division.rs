@@ -215,12 +215,12 @@ mod tests {
         let mut ceded = Ceded::default();
         assert!(!ceded.follow(0, 4096, false));
         assert!(ceded.follow(0, 4096, true));
-        assert_eq!(ceded.pages(), 128);
-        assert!(!ceded.follow(64, 4096, true));
-        assert!(ceded.follow(65, 4096, true));
-        assert_eq!(ceded.pages(), 193);
+        assert_eq!(ceded.pages(), 32);
+        assert!(!ceded.follow(16, 4096, true));
+        assert!(ceded.follow(17, 4096, true));
+        assert_eq!(ceded.pages(), 49);
         assert!(ceded.follow(0, 4096, true));
-        assert_eq!(ceded.pages(), 128);
+        assert_eq!(ceded.pages(), 32);
     }
 
     #[test]
