@@ -171,11 +171,13 @@ impl Cache {
             let is_modified = self.machine.is_modified(frame) || self.frames.is_dirty(frame);
             let page = self.drop_frame(frame, Departure::Evicted);
             self.frames.force(frame, State::Leaving, false);
+            self.frames.force_cleaning(frame, true);
             washing.push((is_modified.then_some(page), page, frame));
         }
         washing.sort_by_key(|&(written, _, _)| written);
         for (_, page, frame) in washing {
             self.free.retain(|&free| free != frame.0);
+            self.frames.force_cleaning(frame, false);
             self.load_at(frame, page, Cause::Cleaned);
         }
     }

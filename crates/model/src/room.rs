@@ -133,9 +133,16 @@ impl Room {
         while let Some(frame) = self.ask(|policy, probe| policy.trim(probe)) {
             left.push(self.drop_frame(frame));
         }
-        let mut unclean = Vec::new();
+        let (mut unclean, mut written) = (Vec::new(), Vec::new());
         while let Some(frame) = self.ask(|policy, probe| policy.clean(probe)) {
             unclean.push(self.drop_frame(frame));
+            self.frames.force(frame, State::Leaving, false);
+            self.frames.force_cleaning(frame, true);
+            written.push(frame);
+        }
+        // They come back to the same frames, in another order.
+        for frame in written {
+            self.frames.force_cleaning(frame, false);
         }
         // What is written together is written in order.
         unclean.sort_unstable();

@@ -570,6 +570,17 @@ impl Frames {
         self.opened += count;
     }
 
+    /// Marks the page in `frame`, which is leaving, as one that is written and stays, or no longer:
+    /// for whoever drives a policy without a [`Vm`](crate::vm::Vm).
+    #[doc(hidden)]
+    pub fn force_cleaning(&mut self, frame: FrameId, is_cleaning: bool) {
+        if is_cleaning {
+            self.set_cleaning(frame, Cause::Cleaned);
+        } else {
+            self.end_cleaning(frame);
+        }
+    }
+
     fn end_cleaning(&mut self, frame: FrameId) {
         let was_cleaning = self.held[frame.index()].cleaning.take();
         self.cleaning -= u32::from(was_cleaning.is_some());

@@ -179,6 +179,13 @@ impl Probe<'_> {
         self.frames.count(State::Free)
     }
 
+    /// The number of pages that are being written and stay: those that the policy wanted
+    /// [clean](super::policy::Policy::clean), or that are written along with one beside them. A
+    /// page that its owner gives up meanwhile does not come back, and counts until its write ends.
+    pub fn cleaning(&self) -> u32 {
+        self.frames.cleaning()
+    }
+
     /// The number of pages that are being written to their pagers at this moment.
     pub fn laundry(&self) -> u32 {
         self.laundry

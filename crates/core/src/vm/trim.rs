@@ -27,16 +27,15 @@ impl Vm {
             return;
         }
         let asked = self.counters.questions;
-        let unwanted = self.collect_answers(machine, |policy, probe| policy.trim(probe));
+        let unwanted = self.collect_answers(machine, None, |policy, probe| policy.trim(probe));
         let has_sent = !unwanted.is_empty();
         if has_sent {
             self.send_out(machine, unwanted);
         }
-        let unclean = self.collect_answers(machine, |policy, probe| policy.clean(probe));
+        let back = Some(Cause::Cleaned);
+        let unclean = self.collect_answers(machine, back, |policy, probe| policy.clean(probe));
         let is_cleaning = !unclean.is_empty();
         if is_cleaning {
-            let frames = unclean.iter();
-            frames.for_each(|&frame| self.memory.frames_mut().set_cleaning(frame, Cause::Cleaned));
             self.send_out(machine, unclean);
         }
         if has_sent || is_cleaning || self.counters.questions != asked {
@@ -74,10 +73,12 @@ impl Vm {
         room.min(ROUND_MAX) as usize
     }
 
-    /// Asks until there is no more answer, and takes each frame that is named from its page.
+    /// Asks until there is no more answer, and takes each frame that is named from its page: for
+    /// good, or until the page has been written and comes `back`.
     fn collect_answers(
         &mut self,
         machine: &mut dyn Machine,
+        back: Option<Cause>,
         ask: fn(&mut dyn Policy, &mut Probe<'_>) -> Option<FrameId>,
     ) -> Vec<FrameId> {
         let most = self.trim_max();
@@ -91,6 +92,9 @@ impl Vm {
                 break;
             }
             self.begin_leaving(machine, frame);
+            if let Some(back) = back {
+                self.memory.frames_mut().set_cleaning(frame, back);
+            }
             named.push(frame);
         }
         named

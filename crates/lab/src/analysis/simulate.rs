@@ -449,11 +449,13 @@ impl<P: Policy> Memory<'_, P> {
                 ready.push((id, frame));
             }
             self.frames.force(frame, State::Leaving, false);
+            self.frames.force_cleaning(frame, true);
             self.translation.part(frame);
             self.leave(frame, id, Departure::Evicted);
         }
         written.sort_unstable_by_key(|&(id, _)| id);
         for (id, frame) in ready.into_iter().chain(written) {
+            self.frames.force_cleaning(frame, false);
             self.enter(frame, id, Cause::Cleaned);
         }
     }

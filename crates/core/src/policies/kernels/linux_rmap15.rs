@@ -96,9 +96,6 @@ struct Limits {
 struct Rmap15 {
     queues: Queues,
     kinds: Column<usize>,
-    /// Pages that are being written because they are to be clean, and how many.
-    is_washing: Column<bool>,
-    washing: u64,
     /// The list of each kind that has age 0 now.
     zeros: [u8; 2],
     limits: Limits,
@@ -120,8 +117,6 @@ impl Rmap15 {
         Rmap15 {
             queues: Queues::new(LISTS, settings.frames_max),
             kinds: Column::new(ANON, settings.frames_max as usize),
-            is_washing: Column::new(false, settings.frames_max as usize),
-            washing: 0,
             zeros: [0; 2],
             limits: Limits {
                 min: settings.knobs[0],
@@ -144,9 +139,6 @@ impl Policy for Rmap15 {
 
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
         self.kinds[frame.index()] = usize::from(arrival.is_external);
-        // Whatever comes to the frame, the write is over.
-        let was_washing = core::mem::take(&mut self.is_washing[frame.index()]);
-        self.washing -= u64::from(was_washing);
         match arrival.cause {
             Cause::Cleaned => self.queues.push_back(CLEAN, frame.0),
             Cause::ZeroFill
@@ -172,15 +164,13 @@ impl Policy for Rmap15 {
 
     fn clean(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
         let clean = self.length(CLEAN);
-        let is_short = self.length(INACTIVE) * CLEAN_PERCENT / 100 > self.washing + clean;
-        let ready = self.washing / 2 + clean + u64::from(probe.frames_free());
+        let washing = u64::from(probe.cleaning());
+        let is_short = self.length(INACTIVE) * CLEAN_PERCENT / 100 > washing + clean;
+        let ready = washing / 2 + clean + u64::from(probe.frames_free());
         if !is_short && ready >= high_mark(self.frames) {
             return None;
         }
-        let frame = self.find_inactive(probe)?;
-        self.is_washing[frame.index()] = true;
-        self.washing += 1;
-        Some(frame)
+        self.find_inactive(probe)
     }
 
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId> {
@@ -413,6 +403,26 @@ mod tests {
             (policy.count_active(ANON), policy.count_active(CACHE)),
             (56, 24)
         );
+    }
+
+    #[test]
+    fn pages_given_up_while_they_are_written_count_no_more() {
+        let (mut policy, mut bench) = policy(100, 0);
+        (0..40).for_each(|number| policy.queues.move_to_back(INACTIVE, number));
+        let launder = |policy: &mut Rmap15, bench: &mut Bench| -> Vec<u32> {
+            core::iter::from_fn(|| {
+                let FrameId(number) = policy.clean(&mut bench.probe())?;
+                bench.start_cleaning(policy, number);
+                Some(number)
+            })
+            .collect()
+        };
+        // Half of those that are being written count as free, of which there should be twelve.
+        let written = launder(&mut policy, &mut bench);
+        assert_eq!(written.len(), 24);
+        written.iter().for_each(|&number| bench.give_up(number));
+        // Of the 16 that are left, 30 in a hundred.
+        assert_eq!(launder(&mut policy, &mut bench).len(), 3);
     }
 
     #[test]

@@ -80,6 +80,7 @@ impl Bench {
         cause: Cause,
         is_external: bool,
     ) {
+        self.frames.force_cleaning(FrameId(number), false);
         self.frames.force(FrameId(number), State::Resident, false);
         let arrival = Arrival {
             page: page(number),
@@ -109,7 +110,14 @@ impl Bench {
     /// Takes the page in the frame of that number away for as long as it is being written.
     pub fn start_cleaning(&mut self, policy: &mut dyn Policy, number: u32) {
         self.frames.force(FrameId(number), State::Leaving, false);
+        self.frames.force_cleaning(FrameId(number), true);
         policy.page_left(FrameId(number), page(number), Departure::Evicted);
+    }
+
+    /// Frees the frame of that number, whose page was given up while it was being written.
+    pub fn give_up(&mut self, number: u32) {
+        self.frames.force_cleaning(FrameId(number), false);
+        self.frames.force(FrameId(number), State::Free, false);
     }
 
     /// Marks the frames as used.
