@@ -239,28 +239,69 @@ fn a_suspended_task_stands_still_until_it_is_resumed() {
     let number = pid.to_string();
     let told = run.refused(&["resume", &number]);
     assert!(told.contains("is not suspended"), "{told}");
+    let resident = || bytes(&run.task("a")["resident_bytes"]);
+    wait_until("it is in memory", || resident() > 11 << 20);
     assert_eq!(
         run.done(&["suspend", &number]),
         format!("task {pid} is suspended\n")
     );
-    wait_until("it is stopped", || is_stopped(pid));
     let task = run.task("a");
     assert_eq!(task["state"], "suspended");
     assert_eq!(task["waits_for"], "resume");
-    let told = run.refused(&["evict", &number]);
-    assert!(
-        told.contains("is suspended, and can't be paged out"),
-        "{told}"
-    );
+    wait_until("its memory has left", || resident() <= 1 << 20);
+    let told = run.done(&["evict", &number]);
+    assert!(told.contains("is suspended, and paged out"), "{told}");
     let (still, others) = (run.turns("a"), run.turns("b"));
     wait_until("the other goes on", || run.turns("b") > others + 2);
     assert_eq!(run.turns("a"), still);
+    // It is no stopped process: to its parent it is merely slow.
+    assert!(!is_stopped(pid));
     assert_eq!(
         run.done(&["resume", &number]),
         format!("task {pid} goes on\n")
     );
     wait_until("it goes on", || run.turns("a") > still + 2);
+    assert!(resident() > 11 << 20, "what it had has come back");
     assert_eq!(run.end().status.code(), Some(0));
+}
+
+#[test]
+fn what_a_suspended_task_had_goes_to_others() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    // Neither has room for all it touches while the other is there.
+    let run = Run::start("others", &["--memory", "20M"]);
+    run.done(&["suspend", &run.pid("a").to_string()]);
+    let resident = |name: &str| bytes(&run.task(name)["resident_bytes"]);
+    wait_until("the other has it", || resident("b") > 11 << 20);
+    let page_ins = || bytes(&run.task("b")["counts"]["page_ins"]);
+    let (before, turns) = (page_ins(), run.turns("b"));
+    wait_until("the other turns", || run.turns("b") > turns + 5);
+    assert!(page_ins() - before < 5 * 256, "it still pages");
+    run.done(&["resume", &run.pid("a").to_string()]);
+    let turns = run.turns("a");
+    wait_until("it goes on", || run.turns("a") > turns + 2);
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
+#[test]
+fn a_suspended_task_that_is_killed_is_gone_at_once() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = Run::start("killed", &["--memory", "64M"]);
+    let pid = run.pid("b");
+    run.done(&["suspend", &pid.to_string()]);
+    let turns = run.turns("b");
+    signal("KILL", pid);
+    wait_until("it is gone", || {
+        let state = run.state();
+        let tasks = state["tasks"].as_array().unwrap();
+        tasks.iter().all(|task| task["pid"] != pid)
+    });
+    assert!(run.turns("b") <= turns + 1);
+    assert_eq!(run.end().status.code(), Some(137));
 }
 
 #[test]
@@ -273,12 +314,14 @@ fn an_evicted_task_is_out_and_comes_back() {
     let resident = || bytes(&run.task("a")["resident_bytes"]);
     wait_until("it is in memory", || resident() > 11 << 20);
     run.done(&["evict", &number]);
-    let told = run.done(&["suspend", &number]);
-    assert!(told.contains("suspended"), "{told}");
-    wait_until("it is out and suspended", || {
-        run.task("a")["state"] == "suspended"
-    });
-    assert!(resident() <= 1 << 20, "{}", run.task("a"));
+    let out = || bytes(&run.task("a")["counts"]["page_outs"]) >= 11 << 8;
+    wait_until("it has been out", out);
+    wait_until("it is back", || resident() > 11 << 20);
+    // One that is being paged out is so, all the more, when it is suspended.
+    run.done(&["evict", &number]);
+    run.done(&["suspend", &number]);
+    assert_eq!(run.task("a")["state"], "suspended");
+    wait_until("it is out", || resident() <= 1 << 20);
     run.done(&["resume", &number]);
     wait_until("it is back", || resident() > 11 << 20);
     assert_eq!(run.end().status.code(), Some(0));
@@ -292,11 +335,11 @@ fn whatever_ends_the_supervisor_no_task_stays_suspended() {
     let mut run = Run::start("ended", &["--memory", "64M"]);
     let pid = run.pid("b");
     run.done(&["suspend", &pid.to_string()]);
-    wait_until("it is stopped", || is_stopped(pid));
+    let out = || bytes(&run.task("b")["resident_bytes"]) <= 1 << 20;
+    wait_until("it is out", out);
+    let turns = run.turns("b");
     run.child.kill().unwrap();
     run.child.wait().unwrap();
-    wait_until("it goes on", || !is_stopped(pid));
-    let turns = run.turns("b");
     wait_until("it turns", || run.turns("b") > turns + 1);
     let told = run.refused(&["stats"]);
     assert!(told.contains("is the run over?"), "{told}");
@@ -313,7 +356,6 @@ fn a_signal_that_ends_the_run_reaches_what_is_suspended() {
     let state = run.state();
     let program = state["program_pid"].as_u64().unwrap() as u32;
     run.done(&["suspend", &program.to_string()]);
-    wait_until("it is stopped", || is_stopped(program));
     signal("TERM", run.child.id());
     let start = Instant::now();
     while run.child.try_wait().unwrap().is_none() {

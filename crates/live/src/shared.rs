@@ -46,7 +46,7 @@ mod owned;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other. The number of counters is a part of it:
 /// each new one moves what lies behind.
-pub const VERSION: u64 = 6 | (Counter::ALL.len() as u64) << 32;
+pub const VERSION: u64 = 7 | (Counter::ALL.len() as u64) << 32;
 /// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// The number of buckets a latency histogram has. See [`bucket_of`].
@@ -105,6 +105,8 @@ enum Field {
     Confined,
     /// ... and the processors that they may use otherwise, a bit each.
     ConfinedFrom,
+    /// One while the process is to be out of memory, and its program to wait.
+    Suspended,
     Name,
 }
 
@@ -512,6 +514,18 @@ impl<'a> Process<'a> {
             budget = again;
         }
         budget
+    }
+
+    /// Says that the process is to leave memory and that its program is to wait, or that it may go
+    /// on. Its engine follows within its next step. Supervisor only.
+    pub fn set_suspended(&self, is_suspended: bool) {
+        let word = u64::from(is_suspended);
+        self.field(Field::Suspended).store(word, Release);
+    }
+
+    /// Returns true if the process is to be out of memory.
+    pub fn is_suspended(&self) -> bool {
+        self.field(Field::Suspended).load(Acquire) == 1
     }
 
     /// Says what the engine goes by. After what is in use, if that is less than before.

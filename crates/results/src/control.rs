@@ -173,7 +173,7 @@ pub enum TaskState {
     Running,
     /// It is being paged out.
     Evicting,
-    /// It is stopped on request.
+    /// It waits, out of memory: somebody has asked for that, or load control wants it.
     Suspended,
 }
 
@@ -189,6 +189,8 @@ pub enum Wait {
     Store,
     /// A request to resume it.
     Resume,
+    /// Its turn: load control lets it go on.
+    Turn,
 }
 
 impl Request {
@@ -251,6 +253,7 @@ impl Wait {
             Wait::Memory => "memory",
             Wait::Store => "store",
             Wait::Resume => "resume",
+            Wait::Turn => "turn",
         }
     }
 }

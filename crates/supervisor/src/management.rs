@@ -47,6 +47,8 @@ pub struct Management {
     pub decisions: Option<OwnedFd>,
     /// The file to which the timeline is written.
     pub timeline: Option<OwnedFd>,
+    /// The reason for which tasks can't be suspended, if there is one.
+    pub unsuspendable: Option<&'static str>,
     /// The variables that tell engines what to do.
     pub environment: Vec<(&'static str, OsString)>,
     /// The libraries loaded into programs, the first one first.
@@ -120,6 +122,7 @@ impl Management {
             policy: self.policy,
             store: self.store.into(),
             began_ns,
+            unsuspendable: self.unsuspendable,
         };
         let timeline = self.timeline.map(|file| Timeline::begin(file, began_ns));
         tree.keep_timeline(timeline.transpose()?);

@@ -6,7 +6,7 @@
 //! engine asks for frames, or has given up what was taken from it: see [`tidemark_partition`].
 //!
 //! People and programs ask, too, at the [control socket](crate::requests): `orders` carries out
-//! what they ask for, `observation` tells how things stand, and `evictions` pages tasks out.
+//! what they ask for, `observation` tells how things stand, and `suspensions` pages tasks out.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -23,24 +23,23 @@ use tidemark_partition::{
 use tidemark_results::control::Counts;
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
-use self::evictions::Eviction;
 pub use self::observation::Settings;
+use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
 use crate::departures::{Departures, is_over};
 use crate::peers::{self, Peer};
 use crate::requests::Requests;
 use crate::strangers::Strangers;
-use crate::suspensions::Suspensions;
 use crate::time::{now_ns, timespec};
 use crate::timeline::Timeline;
-use crate::witness::Line;
 use crate::{record, swap};
 
 mod children;
-mod evictions;
 mod observation;
 mod orders;
+mod outage;
 mod pace;
+mod suspensions;
 
 /// The time that a newcomer waits for the frames of others before it is turned away.
 const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
@@ -87,7 +86,6 @@ pub struct Tree {
     engine_bytes_peak: u64,
     requests: Requests,
     settings: Settings,
-    suspensions: Suspensions,
     timeline: Option<Timeline>,
     /// The counts of processes that have ended.
     counts_ended: Counts,
@@ -109,6 +107,7 @@ struct Member {
     is_served: bool,
     pace: Pace,
     eviction: Option<Eviction>,
+    suspension: Suspension,
 }
 
 /// The totals that a run leaves behind.
@@ -165,7 +164,6 @@ impl Tree {
             engine_bytes_peak: 0,
             requests: Requests::default(),
             settings: Settings::default(),
-            suspensions: Suspensions::default(),
             timeline: None,
             counts_ended: Counts::default(),
         }
@@ -218,11 +216,9 @@ impl Tree {
         Ok((states, files))
     }
 
-    /// Learns the number of the process that was started, and who resumes what is suspended if
-    /// this process is killed.
-    pub fn begin(&mut self, main: u32, witness: Option<Line>) {
+    /// Learns the number of the process that was started.
+    pub fn begin(&mut self, main: u32) {
         self.strangers.begin(main);
-        self.suspensions.set_witness(witness);
     }
 
     /// Takes in who has come and lets go of who has ended. `ready` says which of
@@ -438,13 +434,12 @@ impl Tree {
         self.shared.hold_unassigned();
         let holders = self.collect_holders();
         let Division {
-            mut given,
+            given,
             fair,
             floor,
             mut is_settled,
         } = share::divide(total, &holders, occasion);
-        let is_evicting = self.hold_down_evicted(&mut given, floor);
-        is_settled &= !is_evicting;
+        is_settled &= !self.is_paging_out();
         for (member, holder) in self.members.iter_mut().zip(&holders) {
             member.is_served |= share::uses_share(holder.resident, fair);
         }
@@ -452,7 +447,7 @@ impl Tree {
             return self.plan_division(false);
         }
         // A task that is being paged out would take what nobody has.
-        let left = match is_evicting {
+        let left = match self.is_evicting() {
             true => 0,
             false => share::unassigned(total, &holders, &given),
         };
@@ -583,7 +578,6 @@ impl Tree {
         let Some(index) = member.record.or(member.hello.record) else {
             return;
         };
-        self.suspensions.forget(member.peer.pid);
         let process = self.shared.process(index);
         if process.state() == State::Running {
             process.end(now_ns());
@@ -621,6 +615,7 @@ impl Member {
             is_served: false,
             pace: Pace::default(),
             eviction: None,
+            suspension: Suspension::default(),
         }
     }
 
@@ -744,11 +739,9 @@ impl Member {
             understood: process.understood(),
             resident: count(Counter::FramesResident) + count(Counter::FramesBeside),
             pressure: self.pressure,
-            asked: match self.eviction {
-                Some(_) => 0,
-                None => process.asked(),
-            },
+            asked: self.asked(&process),
             is_served: self.is_served,
+            most: self.most(&process),
         }
     }
 }

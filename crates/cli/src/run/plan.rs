@@ -134,6 +134,7 @@ fn manage(
         swap,
         decisions: decisions.map(OwnedFd::from),
         timeline: timeline.map(OwnedFd::from),
+        unsuspendable: find_suspension_obstacle(arguments),
         environment,
         libraries,
         is_spread: !arguments.in_step,
@@ -168,6 +169,17 @@ fn plan_memory(option: &str, text: &str) -> Result<u64, Refusal> {
         refuse!("`{option} {text}`: too large; the most is {most}");
     }
     Ok(memory_bytes - memory_bytes % PAGE_BYTES)
+}
+
+/// Finds the reason why the run's processes can't be suspended.
+fn find_suspension_obstacle(arguments: &Arguments) -> Option<&'static str> {
+    match (arguments.in_thread, arguments.in_step) {
+        (true, _) => {
+            Some("with `--in-thread` its system calls would fail while it is out of memory")
+        }
+        (_, true) => Some("with `--in-step` it waits for nothing but its own faults"),
+        (false, false) => None,
+    }
 }
 
 /// Finds the reason why no program can be managed on this host, in one line.

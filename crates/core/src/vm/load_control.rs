@@ -7,7 +7,9 @@ use crate::id::{FrameId, SpaceId};
 use crate::memory::frame::State;
 use crate::seams::load_control::{LoadControl, LoadView, SpaceLoad, Turn, Verdict};
 use crate::seams::machine::Machine;
+use crate::time::Time;
 use crate::vm::Vm;
+use crate::vm::served::Served;
 
 impl Vm {
     /// Learns how far the programs of `space` have come in their own time: see
@@ -39,6 +41,24 @@ impl Vm {
             .spaces()
             .get(space)
             .is_some_and(|s| s.is_suspended)
+    }
+
+    /// Takes `space` out of memory as a whole, for a driver that holds its programs up: what is
+    /// mapped is unmapped now, and its pages leave as fast as they can be written. To be called
+    /// again for what has come since.
+    ///
+    /// Work: one step a frame.
+    pub fn handle_suspend(&mut self, now: Time, machine: &mut dyn Machine, space: SpaceId) {
+        self.handle(now, Served::Released, machine, |vm, machine| {
+            vm.carry_out(machine, &[Verdict::SwapOut(space), Verdict::Age(space)]);
+        });
+    }
+
+    /// Lets the pages of `space` stay again.
+    pub fn handle_resume(&mut self, now: Time, machine: &mut dyn Machine, space: SpaceId) {
+        self.handle(now, Served::Kept, machine, |vm, machine| {
+            vm.carry_out(machine, &[Verdict::Resume(space)]);
+        });
     }
 
     /// The load control in force.
