@@ -86,6 +86,7 @@ impl Vm {
     }
 
     pub(crate) fn tick_load(&mut self, machine: &mut dyn Machine) {
+        self.note_waits();
         let spaces: Vec<SpaceLoad> = self
             .memory
             .spaces()
@@ -94,6 +95,7 @@ impl Vm {
                 space,
                 faults: s.faults,
                 page_ins: s.page_ins,
+                waited_ns: s.waited_ns,
                 resident: self.memory.frames().resident_of(space),
                 demand: self.policy.demand(space),
                 turn: s.turn,
@@ -115,6 +117,23 @@ impl Vm {
         let mut verdicts = Vec::new();
         self.load.tick(&view, &mut verdicts);
         self.carry_out(machine, &verdicts);
+    }
+
+    /// Adds the time since the last tick to what spaces have waited, once for each fault that waits
+    /// now: ticks are many, and find waits as often as they are long.
+    fn note_waits(&mut self) {
+        let passed_ns = self.now.since_ns(self.load_ticked);
+        self.load_ticked = self.now;
+        let faults = self.transfers.iter().flat_map(|it| it.waiters());
+        let waiting: Vec<SpaceId> = faults
+            .chain(self.waiting.stalled())
+            .map(|fault| fault.space)
+            .collect();
+        for space in waiting {
+            if let Some(found) = self.memory.space_mut(space) {
+                found.waited_ns += passed_ns;
+            }
+        }
     }
 
     /// Tells load control of the fetches that faults of this event have begun.
