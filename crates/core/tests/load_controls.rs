@@ -16,6 +16,9 @@ const SECOND: u64 = 1_000_000_000;
 struct Sight {
     load: Box<dyn LoadControl>,
     seconds: u64,
+    now_ns: u64,
+    /// The time between two ticks.
+    step_ns: u64,
     frames_free: u32,
     requests: u64,
     spaces: Vec<SpaceLoad>,
@@ -42,6 +45,8 @@ impl Sight {
         Sight {
             load: find(name).expect("it is known").build(knobs).unwrap(),
             seconds: 0,
+            now_ns: 0,
+            step_ns: SECOND,
             frames_free: 0,
             requests: 0,
             spaces: resident.iter().enumerate().map(space).collect(),
@@ -51,19 +56,20 @@ impl Sight {
         }
     }
 
-    /// Lets seconds pass with so many page-out requests in each.
-    fn run(&mut self, seconds: u64, requests: u64) -> &mut Sight {
-        for _ in 0..seconds {
-            self.seconds += 1;
+    /// Lets so many ticks pass, of a second each, with so many page-out requests in each.
+    fn run(&mut self, ticks: u64, requests: u64) -> &mut Sight {
+        for _ in 0..ticks {
+            self.now_ns += self.step_ns;
+            self.seconds = self.now_ns / SECOND;
             self.requests += requests;
             for space in self.spaces.iter_mut().filter(|it| !it.is_suspended) {
                 let percent = self.waits.get(&space.space).copied().unwrap_or(0);
-                space.waited_ns += percent * SECOND / 100;
+                space.waited_ns += percent * self.step_ns / 100;
                 space.page_ins += self.fetches;
             }
             let mut verdicts = Vec::new();
             let view = LoadView {
-                now: Time(self.seconds * SECOND),
+                now: Time(self.now_ns),
                 frames: 1000,
                 frames_free: self.frames_free,
                 frames_spare: 0,
@@ -366,6 +372,28 @@ mod working_set {
                 at(14, back(0)),
             ]
         );
+    }
+
+    #[test]
+    fn one_stopped_before_it_has_shown_what_it_needs_is_taken_to_need_as_much_as_others() {
+        let mut sight = sight(&[(450, 0), (450, 0)]);
+        sight.run(3, 0);
+        let space = SpaceId(2);
+        let waited_ns = 0;
+        sight.spaces.push(SpaceLoad {
+            space,
+            waited_ns,
+            ..sight.spaces[0]
+        });
+        sight.step_ns = SECOND / 4;
+        sight.run(1, 0);
+        set(&mut sight, &[(450, 90), (450, 90), (150, 90)]);
+        sight.run(1, 0);
+        assert_eq!(sight.take_verdicts(), [out(2)]);
+        set(&mut sight, &[(450, 0), (450, 0), (20, 0)]);
+        // So much that it has room is made for it.
+        sight.run(1, 0);
+        assert_eq!(sight.take_verdicts(), [out(0), back(2)]);
     }
 
     #[test]

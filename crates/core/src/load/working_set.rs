@@ -85,12 +85,16 @@ struct Program {
     waited_ns: Option<u64>,
     /// The frames that it needed when that was last known.
     known: u32,
+    /// It has not run for long enough to show that.
+    is_guess: bool,
     history: History,
 }
 
 struct Waiting {
     space: SpaceId,
     demand: u32,
+    /// It was stopped before it had run for long enough to show what it needs.
+    is_guess: bool,
 }
 
 struct WorkingSet {
@@ -153,6 +157,7 @@ impl WorkingSet {
             if let Some(load) = load_of(view, program.space) {
                 program.history.note(view.now, load);
                 program.waited_ns.get_or_insert(load.waited_ns);
+                program.is_guess &= !program.history.is_whole();
             }
         }
     }
@@ -204,7 +209,21 @@ impl WorkingSet {
             return false;
         };
         let needed = self.needed(view);
-        needed == 0 || needed + u64::from(next.demand) <= u64::from(view.frames)
+        needed == 0 || needed + self.expected(next, view) <= u64::from(view.frames)
+    }
+
+    /// The frames that one needs that waits: if that is a guess, as many as those that run need on
+    /// the average, or it would be let in to be stopped again.
+    fn expected(&self, next: &Waiting, view: &LoadView<'_>) -> u64 {
+        let demand = u64::from(next.demand);
+        let running = self.running.iter().filter(|it| !it.is_small(view));
+        let (sum, count) = running.fold((0, 0), |(sum, count), it| {
+            (sum + u64::from(it.demand(view)), count + 1)
+        });
+        match next.is_guess && count > 0 {
+            true => demand.max(sum / count),
+            false => demand,
+        }
     }
 
     /// Puts the next one that waits in the place of those that have had their slices, the longest
@@ -213,7 +232,7 @@ impl WorkingSet {
         let Some(next) = self.waiting.front() else {
             return;
         };
-        let mut needed = self.needed(view) + u64::from(next.demand);
+        let mut needed = self.needed(view) + self.expected(next, view);
         let is_eligible = |it: &Program| it.is_active(view) && !it.is_small(view);
         let eligible = self.running.iter().enumerate();
         let eligible: Vec<(usize, &Program)> = eligible.filter(|(_, it)| is_eligible(it)).collect();
@@ -249,18 +268,25 @@ impl WorkingSet {
     }
 
     fn stop(&mut self, view: &LoadView<'_>, place: usize, verdicts: &mut Vec<Verdict>) -> Waiting {
-        let demand = self.running[place].demand(view);
-        let space = self.running.remove(place).space;
+        let program = self.running.remove(place);
+        let (space, demand) = (program.space, program.demand(view));
+        let is_guess = program.is_guess;
         let resident = load_of(view, space).map_or(0, |load| load.resident);
         self.settle(view, resident);
         verdicts.push(Verdict::SwapOut(space));
-        Waiting { space, demand }
+        Waiting {
+            space,
+            demand,
+            is_guess,
+        }
     }
 
     fn resume(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
         let next = self.waiting.pop_front().expect("one waits");
-        let program = Program::new(next.space, view.now, next.demand);
-        self.running.push(program);
+        self.running.push(Program {
+            is_guess: next.is_guess,
+            ..Program::new(next.space, view.now, next.demand)
+        });
         self.settle(view, next.demand);
         verdicts.push(Verdict::Resume(next.space));
     }
@@ -279,6 +305,7 @@ impl Program {
             since,
             waited_ns: None,
             known,
+            is_guess: true,
             history: History::default(),
         }
     }
