@@ -49,11 +49,20 @@ struct Run {
 
 impl Run {
     fn start(name: &str, options: &[&str]) -> Run {
+        let script = "python3 program.py a 12 & a=$!; python3 program.py b 12; s=$?
+                      wait $a && exit $s";
+        let run = Run::of(name, options, TOUCHER, script);
+        wait_until("both programs turn", || {
+            run.turns("a") > 0 && run.turns("b") > 0
+        });
+        run
+    }
+
+    /// A script that runs a Python program of this text, begun with these options.
+    fn of(name: &str, options: &[&str], program: &str, script: &str) -> Run {
         let folder = Folder::new(name);
         let socket = folder.path("socket");
-        folder.program("toucher.py", TOUCHER.as_bytes());
-        let script = "python3 toucher.py a 12 & a=$!; python3 toucher.py b 12; s=$?
-                      wait $a && exit $s";
+        folder.program("program.py", program.as_bytes());
         let child = Command::new(needs::tidemark())
             .args(["run", "--swap-size", "256M", "--control", &socket])
             .args(options)
@@ -64,15 +73,11 @@ impl Run {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let run = Run {
+        Run {
             folder,
             child,
             socket,
-        };
-        wait_until("both programs turn", || {
-            run.turns("a") > 0 && run.turns("b") > 0
-        });
-        run
+        }
     }
 
     /// The number of turns that a program has said.
@@ -141,7 +146,6 @@ impl Drop for Run {
         // A test that fails leaves nothing behind: the programs see the file, or are ended.
         let _ = std::fs::write(self.folder.path("stop"), "");
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            let _ = self.ctl(&["resume", &self.pid("b").to_string()]);
             signal("TERM", self.child.id());
             let _ = self.child.wait();
         }
@@ -325,6 +329,117 @@ fn an_evicted_task_is_out_and_comes_back() {
     run.done(&["resume", &number]);
     wait_until("it is back", || resident() > 11 << 20);
     assert_eq!(run.end().status.code(), Some(0));
+}
+
+/// Writes to pages of so many MiB in no order, says every hundred in `NAME.turns`, and ends when
+/// `stop` is there. What it has written must be there. Its contents do not compress.
+const SCATTERER: &str = "
+import mmap, os, random, sys
+name, pages = sys.argv[1], int(sys.argv[2]) * 256
+memory = mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+written = [0] * pages
+draw = random.Random(name)
+for page in range(pages):
+    memory[page * 4096:page * 4096 + 4096] = draw.randbytes(4096)
+    memory[page * 4096] = 0
+turn = 0
+with open(name + '.new', 'w') as file:
+    file.write(str(os.getpid()))
+os.rename(name + '.new', name)
+while not os.path.exists('stop'):
+    for _ in range(100):
+        page = draw.randrange(pages)
+        if memory[page * 4096] != written[page]:
+            sys.exit(9)
+        written[page] = turn & 255
+        memory[page * 4096] = turn & 255
+    turn += 1
+    with open(name + '.turns', 'w') as file:
+        file.write(str(turn))
+";
+
+/// Four programs that have no room beside each other, under load control.
+fn controlled(name: &str) -> Run {
+    let script = "for name in a b c d; do python3 program.py $name 12 & all=\"$all $!\"; done
+                  for one in $all; do wait $one || exit; done";
+    let options = [
+        "--memory",
+        "32M",
+        "--store",
+        "file",
+        "--load-control",
+        "working-set",
+    ];
+    let run = Run::of(name, &options, SCATTERER, script);
+    wait_until("it takes requests", || run.ctl(&["stats"]).status.success());
+    run
+}
+
+/// The numbers of the tasks that load control holds up now.
+fn held(run: &Run) -> Vec<u64> {
+    let state = run.state();
+    let tasks = state["tasks"].as_array().unwrap().iter();
+    let held = tasks.filter(|task| task["waits_for"] == "turn");
+    held.map(|task| bytes(&task["pid"])).collect()
+}
+
+#[test]
+fn tasks_that_load_control_holds_up_have_their_turn_and_lose_nothing() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = controlled("turns");
+    wait_until("all are there", || {
+        run.folder.0.join("a").exists()
+            && run.folder.0.join("b").exists()
+            && run.folder.0.join("c").exists()
+            && run.folder.0.join("d").exists()
+    });
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        let pid = u64::from(run.pid(name));
+        wait_until("each is held up at some time", || held(&run).contains(&pid));
+        assert_eq!(run.task(name)["pid"], pid);
+        let turns = run.turns(name);
+        wait_until("it goes on", || run.turns(name) > turns + 2);
+    }
+    wait_until("a request does not let one go on", || {
+        let output = run.ctl(&["resume", &held_one(&run).to_string()]);
+        support::stderr(&output).contains("suspended by load control")
+    });
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
+/// A task that load control holds up.
+fn held_one(run: &Run) -> u64 {
+    let mut found = None;
+    wait_until("one is held up", || {
+        found = held(run).first().copied();
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+#[test]
+fn tasks_that_load_control_holds_up_go_on_without_a_supervisor() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let mut run = controlled("alone");
+    held_one(&run);
+    run.child.kill().unwrap();
+    run.child.wait().unwrap();
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        wait_until("it is there", || run.folder.0.join(name).exists());
+        let turns = run.turns(name);
+        wait_until("it goes on", || run.turns(name) > turns + 1);
+    }
+    std::fs::write(run.folder.path("stop"), "").unwrap();
+    for name in names {
+        let path = format!("/proc/{}", run.pid(name));
+        wait_until("it ends", || !Path::new(&path).exists());
+    }
 }
 
 #[test]

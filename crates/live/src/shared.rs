@@ -107,6 +107,8 @@ enum Field {
     ConfinedFrom,
     /// One while the process is to be out of memory, and its program to wait.
     Suspended,
+    /// The frames that it needs when it goes on, as far as that is known.
+    Needed,
     Name,
 }
 
@@ -289,6 +291,14 @@ impl Shared {
     /// The number of slots in use, by all processes.
     pub fn slots_used(&self) -> u64 {
         self.header(Header::SlotsUsed).load(Relaxed)
+    }
+
+    /// The number of slots in use by one process, those of pages that are in memory as well
+    /// included. Supervisor only.
+    pub fn slots_of(&self, index: ProcessIndex) -> u64 {
+        let owned = self.owned(index);
+        let bits = |word: usize| u64::from(owned.words[word].load(Relaxed).count_ones());
+        owned.words_used().map(bits).sum()
     }
 
     /// The number of frames that all processes together may use.
@@ -521,6 +531,17 @@ impl<'a> Process<'a> {
     pub fn set_suspended(&self, is_suspended: bool) {
         let word = u64::from(is_suspended);
         self.field(Field::Suspended).store(word, Release);
+    }
+
+    /// Says how many frames the process needs when it goes on. Supervisor only, before
+    /// [`set_suspended`](Self::set_suspended).
+    pub fn set_needed(&self, frames: u64) {
+        self.field(Field::Needed).store(frames, Relaxed);
+    }
+
+    /// The number of frames that the process needs when it goes on.
+    pub fn needed(&self) -> u64 {
+        self.field(Field::Needed).load(Relaxed)
     }
 
     /// Returns true if the process is to be out of memory.

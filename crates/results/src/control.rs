@@ -84,6 +84,9 @@ pub struct RunState {
     pub policy: String,
     /// The store of pages that leave.
     pub store: String,
+    /// The load control.
+    #[serde(default)]
+    pub load_control: String,
     /// The memory of all tasks together.
     pub memory: MemoryState,
     /// The swap file.

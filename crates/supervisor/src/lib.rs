@@ -26,6 +26,7 @@ pub mod interrupt;
 pub mod loading;
 pub mod management;
 mod peers;
+mod processor_time;
 pub mod program;
 mod record;
 pub mod recorded;

@@ -23,6 +23,7 @@ use tidemark_partition::{
 use tidemark_results::control::Counts;
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
+use self::load::Control;
 pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
@@ -35,6 +36,7 @@ use crate::timeline::Timeline;
 use crate::{record, swap};
 
 mod children;
+mod load;
 mod observation;
 mod orders;
 mod outage;
@@ -86,6 +88,7 @@ pub struct Tree {
     engine_bytes_peak: u64,
     requests: Requests,
     settings: Settings,
+    control: Option<Control>,
     timeline: Option<Timeline>,
     /// The counts of processes that have ended.
     counts_ended: Counts,
@@ -164,6 +167,7 @@ impl Tree {
             engine_bytes_peak: 0,
             requests: Requests::default(),
             settings: Settings::default(),
+            control: None,
             timeline: None,
             counts_ended: Counts::default(),
         }
@@ -227,11 +231,15 @@ impl Tree {
         if !ready.contains(&true) {
             return;
         }
+        let members = self.members.len();
         // From the last to the first, as one that is removed moves those after it.
         for place in (0..self.members.len()).rev() {
             if ready.get(place + 1) == Some(&true) && self.members[place].hear() {
                 self.remove(place, Ending::Gone);
             }
+        }
+        if self.members.len() < members {
+            self.control_load();
         }
         if ready.first() == Some(&true) {
             self.handle_connection();
@@ -262,6 +270,7 @@ impl Tree {
         self.release_orphans();
         let (shared, members) = (&self.shared, &mut self.members);
         members.iter_mut().for_each(|member| member.measure(shared));
+        self.control_load();
         self.divide(Occasion::Interval);
         // Who still wants more says so again.
         let records = self.members.iter().filter_map(|member| member.record);
@@ -579,6 +588,9 @@ impl Tree {
             return;
         };
         let process = self.shared.process(index);
+        if let Some(control) = &mut self.control {
+            control.note_end(index, &process);
+        }
         if process.state() == State::Running {
             process.end(now_ns());
             self.counts_ended.add(&observation::counts_of(&process));

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_lab::names::find_live_policy;
+use tidemark_lab::names::{find_live_load, find_live_policy};
 use tidemark_live::control;
 use tidemark_results::quantity;
 use tidemark_results::text::bytes;
@@ -100,6 +100,8 @@ fn manage(
     let log = log.transpose()?;
     let timeline = arguments.timeline.as_deref().map(OutputFile::new);
     let timeline = timeline.transpose()?;
+    let load_control = find_live_load(&arguments.load_control)
+        .map_err(|refusal| Refusal::new(format!("`--load-control`: {refusal}")))?;
     let shim = host::find_shim()?;
     let mut libraries = vec![];
     let mut environment: Vec<(&'static str, OsString)> = vec![
@@ -134,6 +136,7 @@ fn manage(
         swap,
         decisions: decisions.map(OwnedFd::from),
         timeline: timeline.map(OwnedFd::from),
+        load_control,
         unsuspendable: find_suspension_obstacle(arguments),
         environment,
         libraries,

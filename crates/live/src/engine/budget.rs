@@ -387,6 +387,7 @@ impl Engine {
         };
         self.vm.visit_pages(self.space, &mut note);
         remembered.extend(self.park.due.drain(..).map(|(_, at)| at));
+        remembered.sort_unstable();
         self.park.remembered = remembered;
         self.park.is_parked = true;
         self.park.held.clear();
@@ -409,12 +410,28 @@ impl Engine {
         // The time for which they were held is nobody's wait for the store.
         self.park.held.clear();
         self.waiting.renew(now());
-        let remembered = std::mem::take(&mut self.park.remembered);
-        let place = |at| Some((self.vm.slot_at(self.space, at)?, at));
-        let mut due: Vec<(SlotId, VirtPage)> = remembered.into_iter().filter_map(place).collect();
-        due.sort_unstable_by_key(|&(slot, _)| std::cmp::Reverse(slot.0));
-        self.park.due = due;
+        self.park.due = self.collect_due();
         self.park.due_until = self.now.after_ns(RECALL_NS_MAX);
+    }
+
+    /// The pages to be brought back, each with its slot, the last one first: what was in memory
+    /// when the program was parked, or all that it has, if it needs half of that. What was in
+    /// memory among others that needed it as well may be little of that.
+    fn collect_due(&mut self) -> Vec<(SlotId, VirtPage)> {
+        let mut stored = Vec::new();
+        let mut note = |at, contents| {
+            if let Contents::Slot(slot) = contents {
+                stored.push((slot, at));
+            }
+        };
+        self.vm.visit_pages(self.space, &mut note);
+        let remembered = std::mem::take(&mut self.park.remembered);
+        let needed = self.shared.process(self.record()).needed();
+        if stored.len() as u64 > needed.saturating_mul(2) {
+            stored.retain(|(_, at)| remembered.binary_search(at).is_ok());
+        }
+        stored.sort_unstable_by_key(|&(slot, _)| std::cmp::Reverse(slot.0));
+        stored
     }
 
     /// Without a supervisor nobody gives this program more than the least that it was left with.

@@ -22,6 +22,8 @@ pub struct Settings {
     pub policy: String,
     /// The store of pages that leave.
     pub store: String,
+    /// The name of the load control.
+    pub load_control: &'static str,
     /// The time of the beginning, on the monotonic clock.
     pub began_ns: u64,
     /// The reason for which tasks can't be suspended, if there is one.
@@ -57,6 +59,7 @@ impl Tree {
             elapsed_s: seconds(now_ns, self.settings.began_ns),
             policy: self.settings.policy.clone(),
             store: self.settings.store.clone(),
+            load_control: self.settings.load_control.into(),
             memory: MemoryState {
                 budget_bytes: self.shared.frames_total() * PAGE_BYTES,
                 budget_bytes_max: self.shared.frames_max() * PAGE_BYTES,

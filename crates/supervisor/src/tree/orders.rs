@@ -122,6 +122,10 @@ impl Tree {
     fn resume(&mut self, pid: u32) -> Result<String, Refusal> {
         let place = self.find_task(pid)?;
         let suspension = self.members[place].suspension;
+        if suspension.is_by(By::Control) && !suspension.is_by(By::Request) {
+            let name = self.settings.load_control;
+            refuse!("task {pid} is suspended by load control `{name}`, and has its turn by itself");
+        }
         if !suspension.is_by(By::Request) {
             refuse!("task {pid} is not suspended by anybody's request");
         }

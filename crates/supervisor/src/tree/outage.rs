@@ -22,7 +22,7 @@ pub(super) enum By {
 pub(super) struct Suspension {
     is_requested: bool,
     is_controlled: bool,
-    /// The frames it had before.
+    /// The frames it had before, or needed, if that is more.
     pub(super) frames: u64,
     /// The time until which it is given as many again, once it goes on.
     pub(super) returns_until: Option<Instant>,

@@ -46,8 +46,12 @@ impl Tree {
         let process = self.shared.process(index);
         if is_suspended {
             member.eviction = None;
-            member.suspension.frames = resident(&process);
+            let control = self.control.as_ref();
+            let demand = control.map_or(0, |control| control.demand(index));
+            let needed = resident(&process).max(demand);
+            member.suspension.frames = needed;
             member.suspension.returns_until = None;
+            process.set_needed(needed);
         } else {
             member.is_served = false;
             member.suspension.returns_until = Some(Instant::now() + RETURN_LIMIT);
@@ -61,8 +65,9 @@ impl Tree {
         self.mark(name, Some(pid));
     }
 
-    /// Lets every task go on that is suspended.
+    /// Lets every task go on that is suspended, and suspends none from here on.
     pub fn resume_all(&mut self) {
+        self.control = None;
         for place in 0..self.members.len() {
             self.set_suspended(place, By::Request, false);
             self.set_suspended(place, By::Control, false);

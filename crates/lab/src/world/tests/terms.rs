@@ -119,7 +119,7 @@ fn programs_that_do_not_fit_together_get_on_faster_in_turns() {
             scheduler: Scheduler::RoundRobin {
                 quantum_ns: 1_000_000,
             },
-            ..Scenario::new(900, vec![(); 8].iter().map(|()| in_no_order(20)).collect())
+            ..Scenario::new(900, (0..8).map(|_| in_no_order(20)).collect())
         };
         let system = System {
             tick_ns: 10_000_000,
