@@ -35,8 +35,9 @@ type Known = (&'static str, &'static str, fn() -> Vec<&'static str>);
 
 /// The kinds of values with known names: policies, systems, disks and others. All of these take
 /// more than their names alone, like files, so that the command itself does not hold to them.
-const NAMED: [Known; 13] = [
+const NAMED: [Known; 14] = [
     ("run", "policy", live_policies),
+    ("run", "load_control", live_loads),
     ("bench", "policy", live_policies),
     ("compare", "policy", live_policies),
     ("compare", "disk", measured_disks),
@@ -103,6 +104,12 @@ fn measured_disks() -> Vec<&'static str> {
 fn loads() -> Vec<&'static str> {
     let entries = load::registry::entries().iter();
     entries.map(|entry| entry.description.name).collect()
+}
+
+fn live_loads() -> Vec<&'static str> {
+    let entries = load::registry::entries().iter();
+    let live = entries.filter(|entry| entry.description.is_live);
+    live.map(|entry| entry.description.name).collect()
 }
 
 fn schedulers() -> Vec<&'static str> {

@@ -53,6 +53,15 @@ pub struct Arguments {
     /// to the swap file, or to the swap file alone [default: compressed+file; in step: file]
     #[arg(long, value_name = "KIND")]
     store: Option<Store>,
+    /// The load control, which suspends some of several processes when they don't fit in memory
+    /// together: none, working-set, medium-term, vms-swapper or task-swapper
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "none",
+        conflicts_with_all = ["in_thread", "in_step"]
+    )]
+    load_control: String,
     /// Write statistics to FILE, in JSON
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,

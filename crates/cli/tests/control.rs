@@ -49,11 +49,20 @@ struct Run {
 
 impl Run {
     fn start(name: &str, options: &[&str]) -> Run {
+        let script = "python3 program.py a 12 & a=$!; python3 program.py b 12; s=$?
+                      wait $a && exit $s";
+        let run = Run::of(name, options, TOUCHER, script);
+        wait_until("both programs turn", || {
+            run.turns("a") > 0 && run.turns("b") > 0
+        });
+        run
+    }
+
+    /// A script that runs a Python program of this text, begun with these options.
+    fn of(name: &str, options: &[&str], program: &str, script: &str) -> Run {
         let folder = Folder::new(name);
         let socket = folder.path("socket");
-        folder.program("toucher.py", TOUCHER.as_bytes());
-        let script = "python3 toucher.py a 12 & a=$!; python3 toucher.py b 12; s=$?
-                      wait $a && exit $s";
+        folder.program("program.py", program.as_bytes());
         let child = Command::new(needs::tidemark())
             .args(["run", "--swap-size", "256M", "--control", &socket])
             .args(options)
@@ -64,15 +73,11 @@ impl Run {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let run = Run {
+        Run {
             folder,
             child,
             socket,
-        };
-        wait_until("both programs turn", || {
-            run.turns("a") > 0 && run.turns("b") > 0
-        });
-        run
+        }
     }
 
     /// The number of turns that a program has said.
@@ -141,7 +146,6 @@ impl Drop for Run {
         // A test that fails leaves nothing behind: the programs see the file, or are ended.
         let _ = std::fs::write(self.folder.path("stop"), "");
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            let _ = self.ctl(&["resume", &self.pid("b").to_string()]);
             signal("TERM", self.child.id());
             let _ = self.child.wait();
         }
@@ -239,28 +243,69 @@ fn a_suspended_task_stands_still_until_it_is_resumed() {
     let number = pid.to_string();
     let told = run.refused(&["resume", &number]);
     assert!(told.contains("is not suspended"), "{told}");
+    let resident = || bytes(&run.task("a")["resident_bytes"]);
+    wait_until("it is in memory", || resident() > 11 << 20);
     assert_eq!(
         run.done(&["suspend", &number]),
         format!("task {pid} is suspended\n")
     );
-    wait_until("it is stopped", || is_stopped(pid));
     let task = run.task("a");
     assert_eq!(task["state"], "suspended");
     assert_eq!(task["waits_for"], "resume");
-    let told = run.refused(&["evict", &number]);
-    assert!(
-        told.contains("is suspended, and can't be paged out"),
-        "{told}"
-    );
+    wait_until("its memory has left", || resident() <= 1 << 20);
+    let told = run.done(&["evict", &number]);
+    assert!(told.contains("is suspended, and paged out"), "{told}");
     let (still, others) = (run.turns("a"), run.turns("b"));
     wait_until("the other goes on", || run.turns("b") > others + 2);
     assert_eq!(run.turns("a"), still);
+    // It is no stopped process: to its parent it is merely slow.
+    assert!(!is_stopped(pid));
     assert_eq!(
         run.done(&["resume", &number]),
         format!("task {pid} goes on\n")
     );
     wait_until("it goes on", || run.turns("a") > still + 2);
+    assert!(resident() > 11 << 20, "what it had has come back");
     assert_eq!(run.end().status.code(), Some(0));
+}
+
+#[test]
+fn what_a_suspended_task_had_goes_to_others() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    // Neither has room for all it touches while the other is there.
+    let run = Run::start("others", &["--memory", "20M"]);
+    run.done(&["suspend", &run.pid("a").to_string()]);
+    let resident = |name: &str| bytes(&run.task(name)["resident_bytes"]);
+    wait_until("the other has it", || resident("b") > 11 << 20);
+    let page_ins = || bytes(&run.task("b")["counts"]["page_ins"]);
+    let (before, turns) = (page_ins(), run.turns("b"));
+    wait_until("the other turns", || run.turns("b") > turns + 5);
+    assert!(page_ins() - before < 5 * 256, "it still pages");
+    run.done(&["resume", &run.pid("a").to_string()]);
+    let turns = run.turns("a");
+    wait_until("it goes on", || run.turns("a") > turns + 2);
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
+#[test]
+fn a_suspended_task_that_is_killed_is_gone_at_once() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = Run::start("killed", &["--memory", "64M"]);
+    let pid = run.pid("b");
+    run.done(&["suspend", &pid.to_string()]);
+    let turns = run.turns("b");
+    signal("KILL", pid);
+    wait_until("it is gone", || {
+        let state = run.state();
+        let tasks = state["tasks"].as_array().unwrap();
+        tasks.iter().all(|task| task["pid"] != pid)
+    });
+    assert!(run.turns("b") <= turns + 1);
+    assert_eq!(run.end().status.code(), Some(137));
 }
 
 #[test]
@@ -273,15 +318,128 @@ fn an_evicted_task_is_out_and_comes_back() {
     let resident = || bytes(&run.task("a")["resident_bytes"]);
     wait_until("it is in memory", || resident() > 11 << 20);
     run.done(&["evict", &number]);
-    let told = run.done(&["suspend", &number]);
-    assert!(told.contains("suspended"), "{told}");
-    wait_until("it is out and suspended", || {
-        run.task("a")["state"] == "suspended"
-    });
-    assert!(resident() <= 1 << 20, "{}", run.task("a"));
+    let out = || bytes(&run.task("a")["counts"]["page_outs"]) >= 11 << 8;
+    wait_until("it has been out", out);
+    wait_until("it is back", || resident() > 11 << 20);
+    // One that is being paged out is so, all the more, when it is suspended.
+    run.done(&["evict", &number]);
+    run.done(&["suspend", &number]);
+    assert_eq!(run.task("a")["state"], "suspended");
+    wait_until("it is out", || resident() <= 1 << 20);
     run.done(&["resume", &number]);
     wait_until("it is back", || resident() > 11 << 20);
     assert_eq!(run.end().status.code(), Some(0));
+}
+
+/// Writes to pages of so many MiB in no order, says every hundred in `NAME.turns`, and ends when
+/// `stop` is there. What it has written must be there. Its contents do not compress.
+const SCATTERER: &str = "
+import mmap, os, random, sys
+name, pages = sys.argv[1], int(sys.argv[2]) * 256
+memory = mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+written = [0] * pages
+draw = random.Random(name)
+for page in range(pages):
+    memory[page * 4096:page * 4096 + 4096] = draw.randbytes(4096)
+    memory[page * 4096] = 0
+turn = 0
+with open(name + '.new', 'w') as file:
+    file.write(str(os.getpid()))
+os.rename(name + '.new', name)
+while not os.path.exists('stop'):
+    for _ in range(100):
+        page = draw.randrange(pages)
+        if memory[page * 4096] != written[page]:
+            sys.exit(9)
+        written[page] = turn & 255
+        memory[page * 4096] = turn & 255
+    turn += 1
+    with open(name + '.turns', 'w') as file:
+        file.write(str(turn))
+";
+
+/// Four programs that have no room beside each other, under load control.
+fn controlled(name: &str) -> Run {
+    let script = "for name in a b c d; do python3 program.py $name 12 & all=\"$all $!\"; done
+                  for one in $all; do wait $one || exit; done";
+    let options = [
+        "--memory",
+        "32M",
+        "--store",
+        "file",
+        "--load-control",
+        "working-set",
+    ];
+    let run = Run::of(name, &options, SCATTERER, script);
+    wait_until("it takes requests", || run.ctl(&["stats"]).status.success());
+    run
+}
+
+/// The numbers of the tasks that load control holds up now.
+fn held(run: &Run) -> Vec<u64> {
+    let state = run.state();
+    let tasks = state["tasks"].as_array().unwrap().iter();
+    let held = tasks.filter(|task| task["waits_for"] == "turn");
+    held.map(|task| bytes(&task["pid"])).collect()
+}
+
+#[test]
+fn tasks_that_load_control_holds_up_have_their_turn_and_lose_nothing() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = controlled("turns");
+    wait_until("all are there", || {
+        run.folder.0.join("a").exists()
+            && run.folder.0.join("b").exists()
+            && run.folder.0.join("c").exists()
+            && run.folder.0.join("d").exists()
+    });
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        let pid = u64::from(run.pid(name));
+        wait_until("each is held up at some time", || held(&run).contains(&pid));
+        assert_eq!(run.task(name)["pid"], pid);
+        let turns = run.turns(name);
+        wait_until("it goes on", || run.turns(name) > turns + 2);
+    }
+    wait_until("a request does not let one go on", || {
+        let output = run.ctl(&["resume", &held_one(&run).to_string()]);
+        support::stderr(&output).contains("suspended by load control")
+    });
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
+/// A task that load control holds up.
+fn held_one(run: &Run) -> u64 {
+    let mut found = None;
+    wait_until("one is held up", || {
+        found = held(run).first().copied();
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+#[test]
+fn tasks_that_load_control_holds_up_go_on_without_a_supervisor() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let mut run = controlled("alone");
+    held_one(&run);
+    run.child.kill().unwrap();
+    run.child.wait().unwrap();
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        wait_until("it is there", || run.folder.0.join(name).exists());
+        let turns = run.turns(name);
+        wait_until("it goes on", || run.turns(name) > turns + 1);
+    }
+    std::fs::write(run.folder.path("stop"), "").unwrap();
+    for name in names {
+        let path = format!("/proc/{}", run.pid(name));
+        wait_until("it ends", || !Path::new(&path).exists());
+    }
 }
 
 #[test]
@@ -292,11 +450,11 @@ fn whatever_ends_the_supervisor_no_task_stays_suspended() {
     let mut run = Run::start("ended", &["--memory", "64M"]);
     let pid = run.pid("b");
     run.done(&["suspend", &pid.to_string()]);
-    wait_until("it is stopped", || is_stopped(pid));
+    let out = || bytes(&run.task("b")["resident_bytes"]) <= 1 << 20;
+    wait_until("it is out", out);
+    let turns = run.turns("b");
     run.child.kill().unwrap();
     run.child.wait().unwrap();
-    wait_until("it goes on", || !is_stopped(pid));
-    let turns = run.turns("b");
     wait_until("it turns", || run.turns("b") > turns + 1);
     let told = run.refused(&["stats"]);
     assert!(told.contains("is the run over?"), "{told}");
@@ -313,7 +471,6 @@ fn a_signal_that_ends_the_run_reaches_what_is_suspended() {
     let state = run.state();
     let program = state["program_pid"].as_u64().unwrap() as u32;
     run.done(&["suspend", &program.to_string()]);
-    wait_until("it is stopped", || is_stopped(program));
     signal("TERM", run.child.id());
     let start = Instant::now();
     while run.child.try_wait().unwrap().is_none() {

@@ -1,11 +1,13 @@
 //! The load controls there are, and what the core does about them.
 
 pub mod clock_pressure;
+pub mod history;
 pub mod medium_term;
 pub mod registry;
 pub mod swap_token;
 pub mod task_swapper;
 pub mod unlimited;
+pub mod working_set;
 
 pub use crate::seams::load_control::{
     Description, LoadControl, LoadView, SpaceLoad, Turn, Verdict,

@@ -50,6 +50,7 @@ pub(crate) mod load_control;
 pub(crate) mod mapping;
 pub(crate) mod page_in;
 pub(crate) mod pinned;
+pub(crate) mod recall;
 pub(crate) mod reclaim;
 pub(crate) mod served;
 pub(crate) mod transfer;
@@ -73,6 +74,8 @@ pub struct Vm {
     load: Box<dyn LoadControl>,
     /// The space whose pages load control spares while others may go.
     protected: Option<SpaceId>,
+    /// The time at which load control was last asked.
+    load_ticked: Time,
     /// The spaces that load control has told to stop.
     suspended: Vec<SpaceId>,
     /// Spaces for which a page is being fetched that load control has not been told of.
@@ -114,6 +117,7 @@ impl Vm {
             policy,
             load: Box::new(Unlimited),
             protected: None,
+            load_ticked: Time(0),
             suspended: Vec::new(),
             paging_in: Vec::new(),
             streams: Streams::new(),

@@ -1,11 +1,12 @@
 //! Load controls: what each decides, and what the core does about it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidemark_core::frame::State;
 use tidemark_core::id::SpaceId;
 use tidemark_core::load::registry::{entries, find, near};
 use tidemark_core::load::{LoadControl, LoadView, SpaceLoad, Turn, Verdict};
+use tidemark_core::random::SplitMix64;
 use tidemark_core::time::Time;
 use tidemark_model::world::World;
 
@@ -15,9 +16,16 @@ const SECOND: u64 = 1_000_000_000;
 struct Sight {
     load: Box<dyn LoadControl>,
     seconds: u64,
+    now_ns: u64,
+    /// The time between two ticks.
+    step_ns: u64,
     frames_free: u32,
     requests: u64,
     spaces: Vec<SpaceLoad>,
+    /// The hundredths of its time that each waits for pages.
+    waits: BTreeMap<SpaceId, u64>,
+    /// The pages that each has to fetch in a second.
+    fetches: u64,
     verdicts: Vec<(u64, Verdict)>,
 }
 
@@ -28,6 +36,7 @@ impl Sight {
             space: SpaceId(number as u32),
             faults: 0,
             page_ins: 0,
+            waited_ns: 0,
             resident,
             demand: None,
             turn: Turn::default(),
@@ -36,21 +45,31 @@ impl Sight {
         Sight {
             load: find(name).expect("it is known").build(knobs).unwrap(),
             seconds: 0,
+            now_ns: 0,
+            step_ns: SECOND,
             frames_free: 0,
             requests: 0,
             spaces: resident.iter().enumerate().map(space).collect(),
+            waits: BTreeMap::new(),
+            fetches: 0,
             verdicts: Vec::new(),
         }
     }
 
-    /// Lets seconds pass with so many page-out requests in each.
-    fn run(&mut self, seconds: u64, requests: u64) -> &mut Sight {
-        for _ in 0..seconds {
-            self.seconds += 1;
+    /// Lets so many ticks pass, of a second each, with so many page-out requests in each.
+    fn run(&mut self, ticks: u64, requests: u64) -> &mut Sight {
+        for _ in 0..ticks {
+            self.now_ns += self.step_ns;
+            self.seconds = self.now_ns / SECOND;
             self.requests += requests;
+            for space in self.spaces.iter_mut().filter(|it| !it.is_suspended) {
+                let percent = self.waits.get(&space.space).copied().unwrap_or(0);
+                space.waited_ns += percent * self.step_ns / 100;
+                space.page_ins += self.fetches;
+            }
             let mut verdicts = Vec::new();
             let view = LoadView {
-                now: Time(self.seconds * SECOND),
+                now: Time(self.now_ns),
                 frames: 1000,
                 frames_free: self.frames_free,
                 frames_spare: 0,
@@ -62,12 +81,15 @@ impl Sight {
             };
             self.load.tick(&view, &mut verdicts);
             for verdict in verdicts {
-                if let Verdict::Suspend(space) | Verdict::SwapOut(space) = verdict {
-                    self.spaces[space.0 as usize].is_suspended = true;
-                }
-                if let Verdict::Resume(space) = verdict {
-                    self.spaces[space.0 as usize].is_suspended = false;
-                }
+                let (named, is_suspended) = match verdict {
+                    Verdict::Suspend(space) | Verdict::SwapOut(space) => (Some(space), true),
+                    Verdict::Resume(space) => (Some(space), false),
+                    _ => (None, false),
+                };
+                let found = self.spaces.iter_mut().find(|it| Some(it.space) == named);
+                found
+                    .into_iter()
+                    .for_each(|it| it.is_suspended = is_suspended);
                 self.verdicts.push((self.seconds, verdict));
             }
         }
@@ -271,6 +293,166 @@ mod medium_term {
         world.in_space(1).expect_resident([]);
         world.in_space(0).touch_all(0..6);
         world.close();
+    }
+}
+
+mod working_set {
+    use super::*;
+
+    /// Spaces that need so much, and wait for pages for so many hundredths of their time.
+    fn set(sight: &mut Sight, needs: &[(u32, u64)]) {
+        for (space, &(demand, percent)) in sight.spaces.iter_mut().zip(needs) {
+            space.demand = Some(demand);
+            sight.waits.insert(space.space, percent);
+        }
+    }
+
+    fn sight(needs: &[(u32, u64)]) -> Sight {
+        let mut sight = Sight::new("working-set", &[], &vec![0; needs.len()]);
+        set(&mut sight, needs);
+        sight
+    }
+
+    fn out(space: u32) -> Verdict {
+        Verdict::SwapOut(SpaceId(space))
+    }
+
+    fn back(space: u32) -> Verdict {
+        Verdict::Resume(SpaceId(space))
+    }
+
+    #[test]
+    fn those_that_came_last_wait_until_the_others_fit() {
+        let mut sight = sight(&[(600, 90), (500, 90), (300, 90), (300, 90)]);
+        sight.run(2, 0);
+        // The third fits where the second does not. They come back in the order they came in.
+        assert_eq!(sight.take_verdicts(), [out(3), out(1)]);
+        set(&mut sight, &[(500, 0), (500, 0), (300, 0), (300, 0)]);
+        sight.spaces[2].turn.is_active = false;
+        sight.spaces.remove(0);
+        sight.load.space_ended(SpaceId(0));
+        assert_eq!(sight.run(1, 0).take_verdicts(), [back(1), back(3)]);
+    }
+
+    #[test]
+    fn whoever_does_not_wait_for_pages_runs_whatever_it_needs() {
+        let mut sight = sight(&[(900, 0), (900, 5), (900, 40)]);
+        assert_eq!(sight.run(20, 0).take_verdicts(), []);
+        // Now there are two that do, and the one that does not is left alone.
+        set(&mut sight, &[(400, 90), (900, 0), (400, 90)]);
+        assert_eq!(sight.run(1, 0).take_verdicts(), [out(2)]);
+    }
+
+    #[test]
+    fn the_idle_and_the_small_are_not_stopped_and_one_alone_runs_on() {
+        let mut sight = sight(&[(2000, 100), (10, 100), (700, 0)]);
+        sight.spaces[2].turn.is_active = false;
+        assert_eq!(sight.run(20, 0).take_verdicts(), []);
+    }
+
+    #[test]
+    fn one_that_has_had_its_slice_makes_room_for_the_next() {
+        let knobs = [("slice-ms", 3000), ("slice-us-page", 1000)];
+        let mut sight = Sight::new("working-set", &knobs, &[0, 0, 0]);
+        set(&mut sight, &[(900, 90), (900, 90), (900, 90)]);
+        sight.run(2, 0);
+        set(&mut sight, &[(900, 0), (900, 0), (900, 0)]);
+        assert_eq!(sight.take_verdicts(), [out(2), out(1)]);
+        sight.run(14, 0);
+        // What the first has waited for in its second second is not counted.
+        let at = |at, verdict| (at, verdict);
+        assert_eq!(
+            sight.verdicts,
+            [
+                at(6, out(0)),
+                at(6, back(1)),
+                at(10, out(1)),
+                at(10, back(2)),
+                at(14, out(2)),
+                at(14, back(0)),
+            ]
+        );
+    }
+
+    #[test]
+    fn one_stopped_before_it_has_shown_what_it_needs_is_taken_to_need_as_much_as_others() {
+        let mut sight = sight(&[(450, 0), (450, 0)]);
+        sight.run(3, 0);
+        let space = SpaceId(2);
+        let waited_ns = 0;
+        sight.spaces.push(SpaceLoad {
+            space,
+            waited_ns,
+            ..sight.spaces[0]
+        });
+        sight.step_ns = SECOND / 4;
+        sight.run(1, 0);
+        set(&mut sight, &[(450, 90), (450, 90), (150, 90)]);
+        sight.run(1, 0);
+        assert_eq!(sight.take_verdicts(), [out(2)]);
+        set(&mut sight, &[(450, 0), (450, 0), (20, 0)]);
+        // So much that it has room is made for it.
+        sight.run(1, 0);
+        assert_eq!(sight.take_verdicts(), [out(0), back(2)]);
+    }
+
+    #[test]
+    fn what_is_not_measured_is_taken_to_be_what_a_space_has_and_had_to_fetch() {
+        let mut sight = Sight::new("working-set", &[], &[450, 450]);
+        let all = [SpaceId(0), SpaceId(1)];
+        sight.waits.extend(all.map(|space| (space, 90)));
+        // A page in a second more than fits.
+        sight.fetches = 51;
+        sight.run(2, 0);
+        assert_eq!(sight.take_verdicts(), [out(1)]);
+    }
+
+    /// Random programs that need more than there is: each waits for pages while those that run do
+    /// not fit together.
+    #[test]
+    fn nobody_waits_for_longer_than_the_slices_of_those_before_it() {
+        for seed in 0..300 {
+            let mut random = SplitMix64::new(seed);
+            let mut draw = |bound: u64| random.draw() % bound;
+            let count = 2 + draw(7) as usize;
+            let mut needs: Vec<u32> = (0..count).map(|_| 20 + draw(1200) as u32).collect();
+            let mut sight = Sight::new("working-set", &[], &vec![0; count]);
+            let mut out_since = vec![None; count];
+            let mut longest = 0;
+            for _ in 0..200 {
+                if draw(10) == 0 {
+                    needs[draw(count as u64) as usize] = 20 + draw(1200) as u32;
+                }
+                let runs = sight.spaces.iter().filter(|space| !space.is_suspended);
+                let needed: u32 = runs.map(|space| needs[space.space.0 as usize]).sum();
+                let percent = if needed > 1000 { 80 } else { 0 };
+                let now: Vec<(u32, u64)> = needs.iter().map(|&need| (need, percent)).collect();
+                set(&mut sight, &now);
+                sight.run(1, 0);
+                for verdict in sight.take_verdicts() {
+                    match verdict {
+                        Verdict::SwapOut(SpaceId(it)) => {
+                            out_since[it as usize] = Some(sight.seconds)
+                        }
+                        Verdict::Resume(SpaceId(it)) => out_since[it as usize] = None,
+                        _ => panic!("{verdict:?}"),
+                    }
+                }
+                let now = sight.seconds;
+                let waits = out_since.iter().flatten().map(|since| now - since);
+                longest = waits.max().unwrap_or(0).max(longest);
+                assert!(
+                    out_since.iter().any(Option::is_none),
+                    "seed {seed}: nobody runs"
+                );
+            }
+            // A slice is 1.1 seconds at most, which is two of these ticks, and one may have to be
+            // waited for by each that waits.
+            assert!(
+                longest <= 3 * count as u64,
+                "seed {seed}: {longest} seconds"
+            );
+        }
     }
 }
 

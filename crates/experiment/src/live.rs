@@ -157,6 +157,7 @@ fn contender(name: &str) -> Result<Named, Refusal> {
     let own = |policy| {
         Named::Own(Contender::Own {
             policy,
+            load_control: None,
             is_in_thread: false,
         })
     };

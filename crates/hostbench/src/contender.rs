@@ -24,6 +24,8 @@ pub enum Contender {
     Own {
         /// The policy asked for, or the default one.
         policy: Option<String>,
+        /// The load control asked for, or none.
+        load_control: Option<String>,
         /// True if the faulting thread serves its own faults.
         is_in_thread: bool,
     },
@@ -47,6 +49,7 @@ impl Contender {
         match self {
             Contender::Own {
                 policy,
+                load_control,
                 is_in_thread,
             } => {
                 let mode = if *is_in_thread {
@@ -54,15 +57,35 @@ impl Contender {
                 } else {
                     "tidemark"
                 };
-                match policy {
-                    Some(policy) => format!("{mode}:{policy}"),
-                    None => mode.to_owned(),
-                }
+                let with = |sign: char, name: &Option<String>| {
+                    let name = name.as_ref();
+                    name.map_or(String::new(), |name| format!("{sign}{name}"))
+                };
+                format!("{mode}{}{}", with(':', policy), with('+', load_control))
             }
             Contender::KernelSwap { page_cluster } => format!("kernel-swap-{page_cluster}"),
             Contender::Mmap => "mmap".to_owned(),
             Contender::Native => "native".to_owned(),
         }
+    }
+
+    /// The options of `tidemark run` that it stands for.
+    pub fn run_options(&self) -> Vec<OsString> {
+        let Contender::Own {
+            policy,
+            load_control,
+            is_in_thread,
+        } = self
+        else {
+            return vec![];
+        };
+        let named = [("--policy", policy), ("--load-control", load_control)];
+        let named = named.into_iter().filter_map(|(option, value)| {
+            let value = value.as_ref()?;
+            Some([OsString::from(option), value.into()])
+        });
+        let mode = is_in_thread.then(|| OsString::from("--in-thread"));
+        named.flatten().chain(mode).collect()
     }
 
     /// Returns true if it runs under a control group that holds it to the memory.
@@ -74,14 +97,14 @@ impl Contender {
     }
 }
 
-/// `program arguments…` under `tidemark run`.
+/// `program arguments…` under `tidemark run`, with these options beside those that every such run
+/// has.
 pub fn under_own(
     tidemark: &Path,
     memory_bytes: u64,
     swap_folder: &Path,
     statistics: &Path,
-    policy: Option<&str>,
-    is_in_thread: bool,
+    options: Vec<OsString>,
 ) -> Vec<OsString> {
     let mut command: Vec<OsString> = vec![tidemark.into(), "run".into(), "--memory".into()];
     command.push(memory_bytes.to_string().into());
@@ -91,12 +114,7 @@ pub fn under_own(
         "--stats".into(),
         statistics.into(),
     ]);
-    if let Some(policy) = policy {
-        command.extend(["--policy".into(), policy.into()]);
-    }
-    if is_in_thread {
-        command.push("--in-thread".into());
-    }
+    command.extend(options);
     command.push("--".into());
     command
 }

@@ -167,18 +167,13 @@ impl<'a> Bench<'a> {
         if let Some(group) = &group {
             command.extend(inside_group(group.path()));
         }
-        if let Contender::Own {
-            policy,
-            is_in_thread,
-        } = contender
-        {
+        if let Contender::Own { .. } = contender {
             command.extend(under_own(
                 &self.tidemark,
                 self.plan.memory_bytes,
                 &self.plan.folder,
                 &statistics,
-                policy.as_deref(),
-                *is_in_thread,
+                contender.run_options(),
             ));
         }
         command.extend(self.program(contender));

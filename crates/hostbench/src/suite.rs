@@ -51,6 +51,9 @@ pub struct Case {
     /// Our policies.
     #[serde(default)]
     pub policy: Vec<String>,
+    /// Our load controls, beside none.
+    #[serde(default)]
+    pub load_control: Vec<String>,
     /// True if faults are served in the thread that faults, too.
     #[serde(default)]
     pub in_thread: bool,

@@ -17,8 +17,8 @@
 //! shows counters, [`place`] keeps engine and program on one processor, [`sampling`] records which
 //! pages are touched, [`neighbours`] finds first touches many at a time, [`outside`] keeps what the
 //! kernel holds and memory has no room for, [`step`] keeps the program in step, [`aside`] leaves it
-//! alone for a moment, [`ending`] sees its last thread go, [`wipe`] has memory read as zeros in
-//! children, [`trouble`] says what went wrong.
+//! alone for a moment, [`ending`] sees its last thread go, [`wipe`] has
+//! memory read as zeros in children, [`trouble`] says what went wrong.
 
 mod adopt;
 mod aside;
@@ -61,6 +61,7 @@ use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 
 use crate::machine::LiveMachine;
+use crate::park::Park;
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
 use crate::shared::{ProcessIndex, Shared};
@@ -96,6 +97,7 @@ pub struct Engine {
     adoption: Adoption,
     locks: Locks,
     outside: Outside,
+    park: Park,
     waiting: Waiting,
     changes: Changes,
     messages: Messages,

@@ -7,6 +7,7 @@
 //! - [`engine`] is the loop that joins them with the core; [`scanner`] finds what it manages, and
 //!   [`requests`] is how program threads talk to it.
 //! - [`shared`] is what the processes of a run share, [`control`] how they meet.
+//! - [`park`] remembers what a suspended program had in memory.
 //! - [`disk`] finds the processor that a disk interrupts.
 //! - [`reference_log`] is what a recorded process writes its references to.
 //!
@@ -65,6 +66,7 @@ pub mod disk;
 pub mod engine;
 pub mod hand;
 pub mod machine;
+pub mod park;
 pub mod ranges;
 pub mod reference_log;
 pub mod requests;

@@ -46,7 +46,7 @@ mod owned;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other. The number of counters is a part of it:
 /// each new one moves what lies behind.
-pub const VERSION: u64 = 6 | (Counter::ALL.len() as u64) << 32;
+pub const VERSION: u64 = 7 | (Counter::ALL.len() as u64) << 32;
 /// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// The number of buckets a latency histogram has. See [`bucket_of`].
@@ -105,6 +105,10 @@ enum Field {
     Confined,
     /// ... and the processors that they may use otherwise, a bit each.
     ConfinedFrom,
+    /// One while the process is to be out of memory, and its program to wait.
+    Suspended,
+    /// The frames that it needs when it goes on, as far as that is known.
+    Needed,
     Name,
 }
 
@@ -287,6 +291,14 @@ impl Shared {
     /// The number of slots in use, by all processes.
     pub fn slots_used(&self) -> u64 {
         self.header(Header::SlotsUsed).load(Relaxed)
+    }
+
+    /// The number of slots in use by one process, those of pages that are in memory as well
+    /// included. Supervisor only.
+    pub fn slots_of(&self, index: ProcessIndex) -> u64 {
+        let owned = self.owned(index);
+        let bits = |word: usize| u64::from(owned.words[word].load(Relaxed).count_ones());
+        owned.words_used().map(bits).sum()
     }
 
     /// The number of frames that all processes together may use.
@@ -512,6 +524,29 @@ impl<'a> Process<'a> {
             budget = again;
         }
         budget
+    }
+
+    /// Says that the process is to leave memory and that its program is to wait, or that it may go
+    /// on. Its engine follows within its next step. Supervisor only.
+    pub fn set_suspended(&self, is_suspended: bool) {
+        let word = u64::from(is_suspended);
+        self.field(Field::Suspended).store(word, Release);
+    }
+
+    /// Says how many frames the process needs when it goes on. Supervisor only, before
+    /// [`set_suspended`](Self::set_suspended).
+    pub fn set_needed(&self, frames: u64) {
+        self.field(Field::Needed).store(frames, Relaxed);
+    }
+
+    /// The number of frames that the process needs when it goes on.
+    pub fn needed(&self) -> u64 {
+        self.field(Field::Needed).load(Relaxed)
+    }
+
+    /// Returns true if the process is to be out of memory.
+    pub fn is_suspended(&self) -> bool {
+        self.field(Field::Suspended).load(Acquire) == 1
     }
 
     /// Says what the engine goes by. After what is in use, if that is less than before.

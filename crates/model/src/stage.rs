@@ -10,6 +10,7 @@
 //! 2. What the machine maps is resident, and mapped with no more than the program's rights.
 //! 3. A resident page holds what was last written to it.
 
+mod load_control;
 mod time;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,7 +19,7 @@ use tidemark_core::driver::Driver;
 use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
 use tidemark_core::frame::State;
 use tidemark_core::id::{FrameId, ObjectId, PagerId, SpaceId, VirtPage, Waiter};
-use tidemark_core::load::{self, LoadControl, Turn};
+use tidemark_core::load;
 use tidemark_core::machine::Rights;
 use tidemark_core::pager::Place;
 use tidemark_core::policy::registry;
@@ -506,21 +507,6 @@ impl Stage {
     /// Hands over what was said of the store since this was last asked.
     pub fn take_store_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.store_events)
-    }
-
-    /// Hands over what load control wanted since this was last asked.
-    pub fn take_load_events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.load_events)
-    }
-
-    /// Puts another load control in place.
-    pub fn set_load_control(&mut self, load: Box<dyn LoadControl>) {
-        self.vm.set_load_control(load);
-    }
-
-    /// Says where a space stands in the scheduler's order.
-    pub fn take_turn(&mut self, space: SpaceId, turn: Turn) {
-        self.vm.handle_turn(space, turn);
     }
 
     /// Sets the time of a space's programs, which else runs on by itself.

@@ -45,6 +45,9 @@ pub const FIRST_FRAMES: u64 = 4096;
 /// For how many forks a process keeps what it was given and does not use.
 const FORKS_AHEAD: u64 = 8;
 
+/// The bound of a process that has none: [`Holder::most`].
+pub const ANY: u64 = u64::MAX;
+
 /// The frames left to a process beyond what it uses, so that it can take a step unhindered.
 const SLACK_FRAMES: u64 = 128;
 
@@ -74,6 +77,9 @@ pub struct Holder {
     /// It has [used](uses_share) an equal share: what it has lost of that since went to those that
     /// page more.
     pub is_served: bool,
+    /// It gets no more than that, and is owed nothing: it is being paged out, or is to stay out.
+    /// Else [`ANY`].
+    pub most: u64,
 }
 
 /// The result of a division.
@@ -99,7 +105,13 @@ impl Holder {
         pressure: 0,
         asked: 0,
         is_served: false,
+        most: ANY,
     };
+
+    /// Returns true if it is to be out of memory.
+    fn is_out(&self) -> bool {
+        self.most != ANY
+    }
 
     /// The most it may be using at this moment or the next.
     fn held(&self) -> u64 {
@@ -108,7 +120,7 @@ impl Holder {
 
     /// The pressure it is under for lack of frames.
     fn hunger(&self) -> u64 {
-        if self.asked > self.given {
+        if self.asked > self.given && !self.is_out() {
             self.pressure
         } else {
             0
@@ -117,6 +129,9 @@ impl Holder {
 
     /// The frames it would have beyond what it was given.
     fn wanted(&self, total: u64, fair: u64, is_alone: bool) -> u64 {
+        if self.is_out() {
+            return 0;
+        }
         let asked = match (self.given, self.asked) {
             (0, 0) => fair,
             (0, asked) => asked.min(fair),
@@ -130,6 +145,9 @@ impl Holder {
 
     /// The frames it can do without at once.
     fn unused(&self, floor: u64) -> u64 {
+        if self.is_out() {
+            return 0;
+        }
         self.given.saturating_sub(kept(self.resident).max(floor))
     }
 }
@@ -232,12 +250,15 @@ pub fn pressure(before: u64, moved: u64) -> u64 {
 
 /// Divides `total` frames among `holders`.
 pub fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
-    let fair = total / holders.len().max(1) as u64;
+    let (out, others): (Vec<&Holder>, Vec<&Holder>) = holders.iter().partition(|it| it.is_out());
+    let left = total.saturating_sub(out.iter().map(|holder| holder.most).sum());
+    let fair = left / others.len().max(1) as u64;
     let floor = FLOOR_FRAMES.min(fair);
-    let is_alone = holders.len() == 1;
+    let is_alone = others.len() == 1;
     let wanted = |holder: &Holder| holder.wanted(total, fair, is_alone);
     let mut wants: Vec<u64> = holders.iter().map(wanted).collect();
-    let mut due: Vec<u64> = holders.iter().map(|holder| holder.given).collect();
+    let due = holders.iter().map(|holder| holder.given.min(holder.most));
+    let mut due: Vec<u64> = due.collect();
     make_room(total, (fair, floor), holders, &wants, &mut due);
     // An equal share comes before what goes beyond it.
     let owed = owed(fair, holders, &wants, &due);
@@ -320,7 +341,7 @@ fn rebalance(total: u64, floor: u64, holders: &[Holder], due: &mut [u64]) {
     // Half the mean: below it, a process gives; above, it gets. In between lies peace.
     let modest = sum / (2 * hunger.iter().filter(|&&hunger| hunger > 0).count() as u64);
     for ((due, holder), &hunger) in due.iter_mut().zip(holders).zip(&hunger) {
-        if holder.given > 0 && hunger < modest.max(1) {
+        if holder.given > 0 && hunger < modest.max(1) && !holder.is_out() {
             *due -= due.saturating_sub(floor) / 16;
         }
     }

@@ -13,6 +13,7 @@ fn settled(given: u64, resident: u64, pressure: u64) -> Holder {
         pressure,
         asked: 0,
         is_served: false,
+        most: ANY,
     }
 }
 
@@ -206,6 +207,7 @@ fn a_newcomer_waits_for_frames_that_are_still_in_use() {
         pressure: 9,
         asked: TOTAL,
         is_served: false,
+        most: ANY,
     };
     let division = divide(TOTAL, &[slow, Holder::NEW], Occasion::Change);
     assert_eq!(division.given, [TOTAL - FLOOR_FRAMES, 100]);
@@ -344,4 +346,36 @@ fn a_total_that_falls_is_kept_as_soon_as_all_have_given_up_and_rises_again() {
         assert!(least >= FLOOR_FRAMES.min(total / 4), "{holders:?}");
         assert!(held(&holders) >= total / 2, "{total}: {holders:?}");
     }
+}
+
+#[test]
+fn what_is_to_be_out_gets_no_more_than_it_may_have_and_is_owed_nothing() {
+    let out = |resident: u64, most| Holder {
+        asked: TOTAL,
+        most,
+        ..settled(resident, resident, 50)
+    };
+    // It still has half of memory, and what it gives up is the other's.
+    let division = divide(
+        TOTAL,
+        &[out(TOTAL / 2, TOTAL / 2), asking(TOTAL / 4, 0)],
+        Occasion::Change,
+    );
+    assert_eq!(division.given, [TOTAL / 2, TOTAL / 2]);
+    assert_eq!(division.fair, TOTAL / 2, "shares are of what is left");
+    let holders = [
+        out(TOTAL / 2, 64),
+        asking(TOTAL / 4, 9),
+        asking(TOTAL / 4, 9),
+    ];
+    let division = divide(TOTAL, &holders, Occasion::Interval);
+    assert_eq!(division.given[0], 64);
+    assert_eq!(division.fair, (TOTAL - 64) / 2);
+    assert_eq!(
+        unassigned(TOTAL, &holders, &division.given),
+        0,
+        "not free yet"
+    );
+    // Nothing is left of it to be moved.
+    assert_eq!(interval(&[out(64, 64), asking(TOTAL - 64, 9)])[0], 64);
 }

@@ -84,6 +84,9 @@ pub struct RunState {
     pub policy: String,
     /// The store of pages that leave.
     pub store: String,
+    /// The load control.
+    #[serde(default)]
+    pub load_control: String,
     /// The memory of all tasks together.
     pub memory: MemoryState,
     /// The swap file.
@@ -173,7 +176,7 @@ pub enum TaskState {
     Running,
     /// It is being paged out.
     Evicting,
-    /// It is stopped on request.
+    /// It waits, out of memory: somebody has asked for that, or load control wants it.
     Suspended,
 }
 
@@ -189,6 +192,8 @@ pub enum Wait {
     Store,
     /// A request to resume it.
     Resume,
+    /// Its turn: load control lets it go on.
+    Turn,
 }
 
 impl Request {
@@ -251,6 +256,7 @@ impl Wait {
             Wait::Memory => "memory",
             Wait::Store => "store",
             Wait::Resume => "resume",
+            Wait::Turn => "turn",
         }
     }
 }

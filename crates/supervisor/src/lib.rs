@@ -4,7 +4,7 @@
 //! [`management`] runs a program to its end: [`supervise`](mod@supervise) starts it and waits while
 //! [`tree`] serves its processes by the rules of [`tidemark_partition`], and [`hand_over`] gives
 //! those that outlive it to another supervisor. [`requests`] takes what people and programs ask of
-//! a run, [`remote`] asks it, and [`suspensions`] stop tasks; [`timeline`] writes what came of it.
+//! a run, [`remote`] asks it; [`timeline`] writes what came of it.
 //! [`swap`] makes the file that pages go to, [`folder`] the place of the socket, [`loading`] the
 //! list of libraries that programs load.
 //! [`signals`] passes on signals, with the help of a [`witness`]. [`departures`], [`peers`] and
@@ -26,6 +26,7 @@ pub mod interrupt;
 pub mod loading;
 pub mod management;
 mod peers;
+mod processor_time;
 pub mod program;
 mod record;
 pub mod recorded;
@@ -37,7 +38,6 @@ pub mod signals;
 pub mod speed;
 mod strangers;
 pub mod supervise;
-mod suspensions;
 pub mod swap;
 mod time;
 pub mod timeline;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
+use tidemark_core::load::registry::Entry;
 use tidemark_live::shared::Shared;
 use tidemark_live::{control, disk};
 use tidemark_results::{Refusal, refuse};
@@ -47,6 +48,10 @@ pub struct Management {
     pub decisions: Option<OwnedFd>,
     /// The file to which the timeline is written.
     pub timeline: Option<OwnedFd>,
+    /// The load control.
+    pub load_control: &'static Entry,
+    /// The reason for which tasks can't be suspended, if there is one.
+    pub unsuspendable: Option<&'static str>,
     /// The variables that tell engines what to do.
     pub environment: Vec<(&'static str, OsString)>,
     /// The libraries loaded into programs, the first one first.
@@ -120,10 +125,13 @@ impl Management {
             policy: self.policy,
             store: self.store.into(),
             began_ns,
+            load_control: self.load_control.description.name,
+            unsuspendable: self.unsuspendable,
         };
         let timeline = self.timeline.map(|file| Timeline::begin(file, began_ns));
         tree.keep_timeline(timeline.transpose()?);
         tree.take_requests(requests, settings);
+        tree.control_load_by(self.load_control);
         Ok((tree, folder))
     }
 }

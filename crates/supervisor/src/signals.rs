@@ -19,7 +19,7 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::low_level::{emulate_default_handler, raise};
 use tidemark_live::sys::signal::SignalSet;
 
-use crate::witness::{Line, Witness};
+use crate::witness::Witness;
 
 /// The signals that are passed on.
 const PASSED_ON: [i32; 9] = [
@@ -66,11 +66,6 @@ impl Signals {
             waiting: SignalSet::NONE,
             due: None,
         })
-    }
-
-    /// A line to the witness.
-    pub fn witness_line(&self) -> std::io::Result<Line> {
-        self.witness.line()
     }
 
     /// Passes on to `program` what has come and is [due](Self::due). Answers whether the run was

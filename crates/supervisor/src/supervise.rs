@@ -49,7 +49,7 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
     let pid = Pid::from_child(&child);
     raise_files_limit();
     if let Some(tree) = tree.as_deref_mut() {
-        tree.begin(child.id(), signals.witness_line().ok());
+        tree.begin(child.id());
     }
     loop {
         if let Some(status) = try_wait(&mut child)? {

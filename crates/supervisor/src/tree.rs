@@ -6,7 +6,7 @@
 //! engine asks for frames, or has given up what was taken from it: see [`tidemark_partition`].
 //!
 //! People and programs ask, too, at the [control socket](crate::requests): `orders` carries out
-//! what they ask for, `observation` tells how things stand, and `evictions` pages tasks out.
+//! what they ask for, `observation` tells how things stand, and `suspensions` pages tasks out.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -23,24 +23,25 @@ use tidemark_partition::{
 use tidemark_results::control::Counts;
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
-use self::evictions::Eviction;
+use self::load::Control;
 pub use self::observation::Settings;
+use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
 use crate::departures::{Departures, is_over};
 use crate::peers::{self, Peer};
 use crate::requests::Requests;
 use crate::strangers::Strangers;
-use crate::suspensions::Suspensions;
 use crate::time::{now_ns, timespec};
 use crate::timeline::Timeline;
-use crate::witness::Line;
 use crate::{record, swap};
 
 mod children;
-mod evictions;
+mod load;
 mod observation;
 mod orders;
+mod outage;
 mod pace;
+mod suspensions;
 
 /// The time that a newcomer waits for the frames of others before it is turned away.
 const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
@@ -87,7 +88,7 @@ pub struct Tree {
     engine_bytes_peak: u64,
     requests: Requests,
     settings: Settings,
-    suspensions: Suspensions,
+    control: Option<Control>,
     timeline: Option<Timeline>,
     /// The counts of processes that have ended.
     counts_ended: Counts,
@@ -109,6 +110,7 @@ struct Member {
     is_served: bool,
     pace: Pace,
     eviction: Option<Eviction>,
+    suspension: Suspension,
 }
 
 /// The totals that a run leaves behind.
@@ -165,7 +167,7 @@ impl Tree {
             engine_bytes_peak: 0,
             requests: Requests::default(),
             settings: Settings::default(),
-            suspensions: Suspensions::default(),
+            control: None,
             timeline: None,
             counts_ended: Counts::default(),
         }
@@ -218,11 +220,9 @@ impl Tree {
         Ok((states, files))
     }
 
-    /// Learns the number of the process that was started, and who resumes what is suspended if
-    /// this process is killed.
-    pub fn begin(&mut self, main: u32, witness: Option<Line>) {
+    /// Learns the number of the process that was started.
+    pub fn begin(&mut self, main: u32) {
         self.strangers.begin(main);
-        self.suspensions.set_witness(witness);
     }
 
     /// Takes in who has come and lets go of who has ended. `ready` says which of
@@ -231,11 +231,15 @@ impl Tree {
         if !ready.contains(&true) {
             return;
         }
+        let members = self.members.len();
         // From the last to the first, as one that is removed moves those after it.
         for place in (0..self.members.len()).rev() {
             if ready.get(place + 1) == Some(&true) && self.members[place].hear() {
                 self.remove(place, Ending::Gone);
             }
+        }
+        if self.members.len() < members {
+            self.control_load();
         }
         if ready.first() == Some(&true) {
             self.handle_connection();
@@ -266,6 +270,7 @@ impl Tree {
         self.release_orphans();
         let (shared, members) = (&self.shared, &mut self.members);
         members.iter_mut().for_each(|member| member.measure(shared));
+        self.control_load();
         self.divide(Occasion::Interval);
         // Who still wants more says so again.
         let records = self.members.iter().filter_map(|member| member.record);
@@ -438,13 +443,12 @@ impl Tree {
         self.shared.hold_unassigned();
         let holders = self.collect_holders();
         let Division {
-            mut given,
+            given,
             fair,
             floor,
             mut is_settled,
         } = share::divide(total, &holders, occasion);
-        let is_evicting = self.hold_down_evicted(&mut given, floor);
-        is_settled &= !is_evicting;
+        is_settled &= !self.is_paging_out();
         for (member, holder) in self.members.iter_mut().zip(&holders) {
             member.is_served |= share::uses_share(holder.resident, fair);
         }
@@ -452,7 +456,7 @@ impl Tree {
             return self.plan_division(false);
         }
         // A task that is being paged out would take what nobody has.
-        let left = match is_evicting {
+        let left = match self.is_evicting() {
             true => 0,
             false => share::unassigned(total, &holders, &given),
         };
@@ -583,8 +587,10 @@ impl Tree {
         let Some(index) = member.record.or(member.hello.record) else {
             return;
         };
-        self.suspensions.forget(member.peer.pid);
         let process = self.shared.process(index);
+        if let Some(control) = &mut self.control {
+            control.note_end(index, &process);
+        }
         if process.state() == State::Running {
             process.end(now_ns());
             self.counts_ended.add(&observation::counts_of(&process));
@@ -621,6 +627,7 @@ impl Member {
             is_served: false,
             pace: Pace::default(),
             eviction: None,
+            suspension: Suspension::default(),
         }
     }
 
@@ -744,11 +751,9 @@ impl Member {
             understood: process.understood(),
             resident: count(Counter::FramesResident) + count(Counter::FramesBeside),
             pressure: self.pressure,
-            asked: match self.eviction {
-                Some(_) => 0,
-                None => process.asked(),
-            },
+            asked: self.asked(&process),
             is_served: self.is_served,
+            most: self.most(&process),
         }
     }
 }

@@ -9,26 +9,16 @@
 //!
 //! The kernel delivers a signal to a whole process group in one go, the youngest process first:
 //! when the supervisor sees it, the witness has it.
-//!
-//! It also knows which processes the supervisor has [suspended](crate::suspensions), and lets them
-//! go on when the supervisor is gone, however it went.
-//!
-//! A message to it is a byte that says what it is, and eight more. Only a question about signals is
-//! answered.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::net::SendFlags;
-use rustix::process::{Pid, Signal, pidfd_send_signal};
 use tidemark_live::sys::signal::{self, SignalSet};
-
-use crate::departures::life_of;
 
 /// Set in the environment of a witness alone.
 const VARIABLE: &str = "TIDEMARK_WITNESS";
@@ -39,24 +29,6 @@ const NAME: &str = "(witness)";
 
 /// The time for which an answer is awaited. Only one that is stopped takes long.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
-
-/// The length of a message.
-const MESSAGE_BYTES: usize = 9;
-
-/// The messages.
-#[derive(Clone, Copy)]
-enum Message {
-    /// Asks which of these signals have come.
-    Take = 0,
-    /// Says that the process of this number is about to be suspended, ...
-    Suspended = 1,
-    /// ... or goes on.
-    Resumed = 2,
-}
-
-/// A line to a witness, for what it is told and does not answer.
-#[derive(Debug)]
-pub struct Line(UnixStream);
 
 /// A witness, from the supervisor's side. It ends with this value, or with the supervisor.
 #[derive(Debug)]
@@ -91,56 +63,11 @@ impl Witness {
     /// if it does not answer.
     pub fn take(&mut self, signals: SignalSet) -> SignalSet {
         let mut answer = [0; 8];
-        let asked = self.line.write_all(&Message::Take.of(signals.0));
+        let asked = self.line.write_all(&signals.0.to_le_bytes());
         match asked.and_then(|()| self.line.read_exact(&mut answer)) {
             Ok(()) => SignalSet(u64::from_le_bytes(answer)),
             Err(_) => SignalSet::NONE,
         }
-    }
-}
-
-impl Witness {
-    /// A line to it, for another part of the supervisor.
-    pub fn line(&self) -> std::io::Result<Line> {
-        self.line.try_clone().map(Line)
-    }
-}
-
-impl Line {
-    /// Says that a process is about to be suspended. Never blocks.
-    ///
-    /// # Errors
-    /// The witness is gone, or does not listen: if the supervisor went, the process would stay
-    /// suspended.
-    pub fn note_suspended(&self, pid: u32) -> std::io::Result<()> {
-        self.send(Message::Suspended, pid)
-    }
-
-    /// Says that a process goes on.
-    pub fn note_resumed(&self, pid: u32) {
-        // Who is told once too often to go on comes to no harm.
-        let _ = self.send(Message::Resumed, pid);
-    }
-
-    fn send(&self, message: Message, pid: u32) -> std::io::Result<()> {
-        send(self.0.as_fd(), &message.of(pid.into()))
-    }
-}
-
-impl Message {
-    fn of(self, value: u64) -> [u8; MESSAGE_BYTES] {
-        let mut bytes = [self as u8; MESSAGE_BYTES];
-        bytes[1..].copy_from_slice(&value.to_le_bytes());
-        bytes
-    }
-}
-
-fn send(line: BorrowedFd<'_>, bytes: &[u8]) -> std::io::Result<()> {
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    match rustix::net::send(line, bytes, flags) {
-        Ok(sent) if sent == bytes.len() => Ok(()),
-        Ok(_) => Err(std::io::ErrorKind::WriteZero.into()),
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -164,32 +91,12 @@ pub fn stand() -> ! {
         std::process::exit(1);
     };
     let mut line = UnixStream::from(line);
-    let mut suspended: Vec<(u32, OwnedFd)> = vec![];
-    let mut message = [0; MESSAGE_BYTES];
+    let mut message = [0; 8];
     while line.read_exact(&mut message).is_ok() {
-        let value = u64::from_le_bytes(message[1..].try_into().expect("eight bytes"));
-        let is_kept = match message[0] {
-            kind if kind == Message::Suspended as u8 => {
-                let pid = Pid::from_raw(value as i32);
-                suspended.extend(pid.and_then(life_of).map(|life| (value as u32, life)));
-                true
-            }
-            kind if kind == Message::Resumed as u8 => {
-                suspended.retain(|(pid, _)| u64::from(*pid) != value);
-                true
-            }
-            _ => {
-                let taken = signal::take_pending(SignalSet(value));
-                line.write_all(&taken.0.to_le_bytes()).is_ok()
-            }
-        };
-        if !is_kept {
+        let taken = signal::take_pending(SignalSet(u64::from_le_bytes(message)));
+        if line.write_all(&taken.0.to_le_bytes()).is_err() {
             break;
         }
-    }
-    for (_, life) in suspended {
-        // It may have ended.
-        let _ = pidfd_send_signal(life, Signal::CONT);
     }
     std::process::exit(0)
 }

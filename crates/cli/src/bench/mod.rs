@@ -15,7 +15,7 @@ use tidemark_hostbench::record::BenchRecord;
 use tidemark_hostbench::suite::Options;
 use tidemark_hostbench::workload::Workload;
 use tidemark_hostbench::{measure, table};
-use tidemark_lab::names::find_live_policy;
+use tidemark_lab::names::{find_live_load, find_live_policy};
 use tidemark_results::quantity;
 use tidemark_supervisor::interrupt::Interrupt;
 
@@ -62,11 +62,14 @@ pub struct Arguments {
     /// Policies, each a contender of its own; without it the default one
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     policy: Vec<String>,
+    /// Load controls, each a contender of its own beside none: for several processes
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    load_control: Vec<String>,
     /// Run ours also with the faulting thread serving its own faults
     #[arg(long)]
     in_thread: bool,
     /// Measure only what `--against` names
-    #[arg(long, requires = "against", conflicts_with_all = ["policy", "in_thread"])]
+    #[arg(long, requires = "against", conflicts_with_all = ["policy", "load_control", "in_thread"])]
     rivals_only: bool,
     /// The longest time that one run may take; a contender that takes longer is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
@@ -214,7 +217,11 @@ fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
         rounds: arguments.rounds.unwrap_or(ROUNDS_DEFAULT),
         own: match arguments.rivals_only {
             true => Vec::new(),
-            false => own_contenders(&arguments.policy, arguments.in_thread)?,
+            false => own_contenders(
+                &arguments.policy,
+                &arguments.load_control,
+                arguments.in_thread,
+            )?,
         },
         rivals: arguments.against.clone(),
         read_ahead: ReadAhead::Best,
@@ -224,30 +231,39 @@ fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
     })
 }
 
-/// Our own contenders: each policy in thread mode, and again in-thread if that is asked for.
-fn own_contenders(policies: &[String], is_in_thread: bool) -> Result<Vec<Contender>, Refusal> {
+/// Our own contenders: each policy in thread mode, without load control and with each, and again
+/// in-thread if that is asked for.
+fn own_contenders(
+    policies: &[String],
+    load_controls: &[String],
+    is_in_thread: bool,
+) -> Result<Vec<Contender>, Refusal> {
     for policy in policies {
         find_live_policy(policy)
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?;
+    }
+    for load_control in load_controls {
+        find_live_load(load_control)
+            .map_err(|refusal| Refusal::new(format!("`--load-control`: {refusal}")))?;
     }
     let policies: Vec<Option<String>> = match policies {
         [] => vec![None],
         policies => policies.iter().cloned().map(Some).collect(),
     };
-    let modes = if is_in_thread {
-        vec![false, true]
-    } else {
-        vec![false]
-    };
-    let contender = |is_in_thread| {
+    let controlled = load_controls.iter().cloned().map(|it| (Some(it), false));
+    let mut ways = vec![(None, false)];
+    ways.extend(controlled);
+    ways.extend(is_in_thread.then_some((None, true)));
+    let contender = |(load_control, is_in_thread): (Option<String>, bool)| {
         move |policy: &Option<String>| Contender::Own {
             policy: policy.clone(),
+            load_control: load_control.clone(),
             is_in_thread,
         }
     };
-    Ok(modes
+    Ok(ways
         .into_iter()
-        .flat_map(|mode| policies.iter().map(contender(mode)))
+        .flat_map(|way| policies.iter().map(contender(way)))
         .collect())
 }
 
@@ -272,7 +288,7 @@ mod tests {
     fn every_policy_is_a_contender_in_every_mode() {
         let names = |policies: &[&str], is_in_thread| -> Vec<String> {
             let policies: Vec<String> = policies.iter().map(|&name| name.to_owned()).collect();
-            own_contenders(&policies, is_in_thread)
+            own_contenders(&policies, &[], is_in_thread)
                 .expect("the policies exist")
                 .iter()
                 .map(Contender::name)
@@ -284,6 +300,11 @@ mod tests {
             names(&["fifo", "clock"], false),
             ["tidemark:fifo", "tidemark:clock"]
         );
-        assert!(own_contenders(&["no-such".to_owned()], false).is_err());
+        let no_such = ["no-such".to_owned()];
+        assert!(own_contenders(&no_such, &[], false).is_err());
+        assert!(own_contenders(&[], &no_such, false).is_err());
+        let contenders = own_contenders(&[], &["working-set".to_owned()], false);
+        let names: Vec<String> = contenders.unwrap().iter().map(Contender::name).collect();
+        assert_eq!(names, ["tidemark", "tidemark+working-set"]);
     }
 }

@@ -42,7 +42,12 @@ pub fn run(
     let cases = read_cases(file, text, |name| options.is_wanted(name))?;
     let plans = cases
         .iter()
-        .map(|case| case.plan(options, own_contenders(&case.policy, case.in_thread)?))
+        .map(|case| {
+            case.plan(
+                options,
+                own_contenders(&case.policy, &case.load_control, case.in_thread)?,
+            )
+        })
         .collect::<Result<Vec<Plan>, Refusal>>()?;
     let mut records = Vec::new();
     let mut is_fine = true;
@@ -131,7 +136,8 @@ mod tests {
         let wanted = |options: &Options| read_cases(file, &text, |name| options.is_wanted(name));
         let cases = wanted(&options).expect("the file is well formed");
         for case in &cases {
-            let own = own_contenders(&case.policy, case.in_thread).expect("the policies exist");
+            let own = own_contenders(&case.policy, &case.load_control, case.in_thread)
+                .expect("the policies exist");
             case.plan(&options, own).expect("the case is possible");
         }
         options.only = vec!["no such case".to_owned()];

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_lab::names::find_live_policy;
+use tidemark_lab::names::{find_live_load, find_live_policy};
 use tidemark_live::control;
 use tidemark_results::quantity;
 use tidemark_results::text::bytes;
@@ -100,6 +100,8 @@ fn manage(
     let log = log.transpose()?;
     let timeline = arguments.timeline.as_deref().map(OutputFile::new);
     let timeline = timeline.transpose()?;
+    let load_control = find_live_load(&arguments.load_control)
+        .map_err(|refusal| Refusal::new(format!("`--load-control`: {refusal}")))?;
     let shim = host::find_shim()?;
     let mut libraries = vec![];
     let mut environment: Vec<(&'static str, OsString)> = vec![
@@ -134,6 +136,8 @@ fn manage(
         swap,
         decisions: decisions.map(OwnedFd::from),
         timeline: timeline.map(OwnedFd::from),
+        load_control,
+        unsuspendable: find_suspension_obstacle(arguments),
         environment,
         libraries,
         is_spread: !arguments.in_step,
@@ -168,6 +172,17 @@ fn plan_memory(option: &str, text: &str) -> Result<u64, Refusal> {
         refuse!("`{option} {text}`: too large; the most is {most}");
     }
     Ok(memory_bytes - memory_bytes % PAGE_BYTES)
+}
+
+/// Finds the reason why the run's processes can't be suspended.
+fn find_suspension_obstacle(arguments: &Arguments) -> Option<&'static str> {
+    match (arguments.in_thread, arguments.in_step) {
+        (true, _) => {
+            Some("with `--in-thread` its system calls would fail while it is out of memory")
+        }
+        (_, true) => Some("with `--in-step` it waits for nothing but its own faults"),
+        (false, false) => None,
+    }
 }
 
 /// Finds the reason why no program can be managed on this host, in one line.

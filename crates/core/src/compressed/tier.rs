@@ -142,6 +142,7 @@ pub struct Tier<Entries, Waiter> {
     /// Of the segments read whole of late: how many, and how many of their pages were wanted.
     locality: (u32, u32),
     reads_since_tried: u32,
+    is_emptying: bool,
     live: Vec<(SlotId, Found)>,
     tally: Tally,
 }
@@ -177,6 +178,7 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
             reads: 0,
             locality: (1, 8),
             reads_since_tried: 0,
+            is_emptying: false,
             live: Vec::with_capacity(256),
             tally: Tally::default(),
         }
@@ -185,6 +187,11 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
     /// Learns how much memory there is for frames and compressed pages together, in pages.
     pub fn set_budget(&mut self, pages: u32) {
         self.division.set_budget(pages);
+    }
+
+    /// Has all that is in memory leave, and nothing more come, until that is taken back.
+    pub fn set_emptying(&mut self, is_emptying: bool) {
+        self.is_emptying = is_emptying;
     }
 
     /// Learns that `pages` are read that are not compressed.
@@ -200,6 +207,9 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
     /// The number of rooms that may be in use. Those that are backed and not in use have their
     /// memory.
     fn rooms_max(&self) -> u32 {
+        if self.is_emptying {
+            return 0;
+        }
         let spare = self.rooms_backed - self.log.rooms().min(self.rooms_backed);
         self.rooms_allowed
             .saturating_sub(spare)
@@ -379,7 +389,10 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
             self.division.adapt(self.log.rooms(), pages, whole);
         }
         self.fill_holes(slots, memory);
-        let most = self.division.rooms_max();
+        let most = match self.is_emptying {
+            true => 0,
+            false => self.division.rooms_max(),
+        };
         // So much room is kept for what comes next.
         let wanted = most.saturating_sub((most / 16).clamp(1, 8));
         while self.log.rooms() > wanted && self.log.drop_clean() {}

@@ -36,6 +36,7 @@ pub static DESCRIPTION: Description = Description {
             default: 0,
         },
     ],
+    is_live: false,
 };
 
 #[derive(Clone, Copy)]

@@ -33,6 +33,7 @@ pub static DESCRIPTION: Description = Description {
         "Denning 1980 (working sets past and present)",
     ],
     knobs: &[SETTLE, PATIENCE],
+    is_live: true,
 };
 
 /// The description of `vms-swapper`.
@@ -58,6 +59,7 @@ pub static VMS: Description = Description {
             default: 24,
         },
     ],
+    is_live: true,
 };
 
 const SETTLE: Knob = Knob {

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::{clock_pressure, medium_term, swap_token, task_swapper, unlimited};
+use super::{clock_pressure, medium_term, swap_token, task_swapper, unlimited, working_set};
 use crate::policies::collect_near;
 use crate::policies::settings::{BuildError, resolve_knobs};
 use crate::seams::load_control::{Description, LoadControl};
@@ -37,6 +37,10 @@ static ENTRIES: &[Entry] = &[
     Entry {
         description: &clock_pressure::DESCRIPTION,
         build: clock_pressure::build,
+    },
+    Entry {
+        description: &working_set::DESCRIPTION,
+        build: working_set::build,
     },
 ];
 

@@ -44,6 +44,7 @@ pub static ORIGINAL: Description = Description {
             default: 300_000,
         },
     ],
+    is_live: false,
 };
 
 /// The description of `swap-token-preempting`.
@@ -55,6 +56,7 @@ pub static PREEMPTING: Description = Description {
         "Linux 2.6.20, 2006",
     ],
     knobs: &[],
+    is_live: false,
 };
 
 const MS_NS: u64 = 1_000_000;

@@ -48,6 +48,7 @@ pub static DESCRIPTION: Description = Description {
             default: 4,
         },
     ],
+    is_live: true,
 };
 
 /// Averages are kept in this fraction.

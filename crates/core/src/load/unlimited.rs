@@ -11,6 +11,7 @@ pub static DESCRIPTION: Description = Description {
     summary: "everything runs, always",
     lineage: &["Mach 1986"],
     knobs: &[],
+    is_live: true,
 };
 
 /// Everything runs, always.

@@ -103,6 +103,8 @@ pub(crate) struct Space {
     pub(crate) faults: u64,
     /// Of those, the ones for which a page was fetched.
     pub(crate) page_ins: u64,
+    /// The time that its faults have waited, as far as ticks have found them waiting.
+    pub(crate) waited_ns: u64,
     /// The virtual time of its programs, if a driver tells it.
     pub(crate) ticks: Option<u64>,
     /// Its place in the scheduler's order.
@@ -155,6 +157,7 @@ impl Spaces {
             regions: BTreeMap::new(),
             faults: 0,
             page_ins: 0,
+            waited_ns: 0,
             ticks: None,
             turn: Turn::default(),
             is_suspended: false,

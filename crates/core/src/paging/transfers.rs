@@ -32,6 +32,8 @@ pub(crate) struct Transfer {
     origin: Option<Origin>,
     /// It brings a page from the swap store to its own pager.
     is_return: bool,
+    /// It brings back pages that were in use when their space was suspended.
+    is_recall: bool,
     /// The slots of pages that were given up meanwhile, and that this transfer frees at its end.
     orphaned_slots: Vec<SlotId>,
 }
@@ -97,6 +99,10 @@ impl Transfer {
         self.is_return
     }
 
+    pub(crate) fn is_recall(&self) -> bool {
+        self.is_recall
+    }
+
     pub(crate) fn orphaned_slots(&self) -> &[SlotId] {
         &self.orphaned_slots
     }
@@ -141,6 +147,7 @@ impl Transfers {
             wanted,
             origin: Some(origin),
             is_return: false,
+            is_recall: false,
             orphaned_slots: Vec::new(),
         })
     }
@@ -163,6 +170,7 @@ impl Transfers {
             wanted: None,
             origin: None,
             is_return: false,
+            is_recall: false,
             orphaned_slots: Vec::new(),
         })
     }
@@ -170,6 +178,11 @@ impl Transfers {
     /// Has a fetch bring its page from the swap store to its own pager.
     pub(crate) fn mark_return(&mut self, ticket: Ticket) {
         self.get_mut(ticket).is_return = true;
+    }
+
+    /// Has a fetch bring back pages that were in use when their space was suspended.
+    pub(crate) fn mark_recall(&mut self, ticket: Ticket) {
+        self.get_mut(ticket).is_recall = true;
     }
 
     /// Has `fault` wait for a transfer.

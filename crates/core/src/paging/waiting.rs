@@ -103,6 +103,11 @@ impl Waiting {
         !self.stalled.is_empty()
     }
 
+    /// The faults that wait for a frame.
+    pub(crate) fn stalled(&self) -> impl Iterator<Item = &Fault> {
+        self.stalled.iter()
+    }
+
     pub(crate) fn stalled_count(&self) -> usize {
         self.stalled.len()
     }

@@ -49,6 +49,9 @@ pub struct SpaceLoad {
     pub faults: u64,
     /// Of those, the ones for which a page was fetched.
     pub page_ins: u64,
+    /// Time that its faults have waited for pages since the beginning: of several that wait at a
+    /// time, the sum.
+    pub waited_ns: u64,
     /// Resident pages it owns.
     pub resident: u32,
     /// Frames it needs, if the policy measures that.
@@ -109,6 +112,9 @@ pub struct Description {
     pub lineage: &'static [&'static str],
     /// The knobs: name, meaning, range, default.
     pub knobs: &'static [Knob],
+    /// True if whole programs are all that it acts on, so that a supervisor of processes can carry
+    /// out what it says.
+    pub is_live: bool,
 }
 
 /// Decides which spaces may run, and whose pages are spared.

@@ -7,7 +7,9 @@ use crate::id::{FrameId, SpaceId};
 use crate::memory::frame::State;
 use crate::seams::load_control::{LoadControl, LoadView, SpaceLoad, Turn, Verdict};
 use crate::seams::machine::Machine;
+use crate::time::Time;
 use crate::vm::Vm;
+use crate::vm::served::Served;
 
 impl Vm {
     /// Learns how far the programs of `space` have come in their own time: see
@@ -41,6 +43,24 @@ impl Vm {
             .is_some_and(|s| s.is_suspended)
     }
 
+    /// Takes `space` out of memory as a whole, for a driver that holds its programs up: what is
+    /// mapped is unmapped now, and its pages leave as fast as they can be written. To be called
+    /// again for what has come since.
+    ///
+    /// Work: one step a frame.
+    pub fn handle_suspend(&mut self, now: Time, machine: &mut dyn Machine, space: SpaceId) {
+        self.handle(now, Served::Released, machine, |vm, machine| {
+            vm.carry_out(machine, &[Verdict::SwapOut(space), Verdict::Age(space)]);
+        });
+    }
+
+    /// Lets the pages of `space` stay again.
+    pub fn handle_resume(&mut self, now: Time, machine: &mut dyn Machine, space: SpaceId) {
+        self.handle(now, Served::Kept, machine, |vm, machine| {
+            vm.carry_out(machine, &[Verdict::Resume(space)]);
+        });
+    }
+
     /// The load control in force.
     pub fn load_control(&self) -> &dyn LoadControl {
         &*self.load
@@ -66,6 +86,7 @@ impl Vm {
     }
 
     pub(crate) fn tick_load(&mut self, machine: &mut dyn Machine) {
+        self.note_waits();
         let spaces: Vec<SpaceLoad> = self
             .memory
             .spaces()
@@ -74,6 +95,7 @@ impl Vm {
                 space,
                 faults: s.faults,
                 page_ins: s.page_ins,
+                waited_ns: s.waited_ns,
                 resident: self.memory.frames().resident_of(space),
                 demand: self.policy.demand(space),
                 turn: s.turn,
@@ -95,6 +117,23 @@ impl Vm {
         let mut verdicts = Vec::new();
         self.load.tick(&view, &mut verdicts);
         self.carry_out(machine, &verdicts);
+    }
+
+    /// Adds the time since the last tick to what spaces have waited, once for each fault that waits
+    /// now: ticks are many, and find waits as often as they are long.
+    fn note_waits(&mut self) {
+        let passed_ns = self.now.since_ns(self.load_ticked);
+        self.load_ticked = self.now;
+        let faults = self.transfers.iter().flat_map(|it| it.waiters());
+        let waiting: Vec<SpaceId> = faults
+            .chain(self.waiting.stalled())
+            .map(|fault| fault.space)
+            .collect();
+        for space in waiting {
+            if let Some(found) = self.memory.space_mut(space) {
+                found.waited_ns += passed_ns;
+            }
+        }
     }
 
     /// Tells load control of the fetches that faults of this event have begun.

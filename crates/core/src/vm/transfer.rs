@@ -204,13 +204,17 @@ impl Vm {
             self.reclaim_copy(page, frame);
             self.memory.frames_mut().settle(frame);
             let is_wanted = transfer.wanted() == Some(page);
-            let cause = if is_wanted {
+            let cause = if is_wanted || transfer.is_recall() {
                 Cause::Fetched
             } else {
                 Cause::Prefetched
             };
             self.tell_arrival(frame, cause);
-            if !is_wanted {
+            if transfer.is_recall() {
+                if origin.is_mapped {
+                    self.map_ahead(machine, origin, page, frame);
+                }
+            } else if !is_wanted {
                 self.memory
                     .frames_mut()
                     .set_ahead(frame, marker == Some(page.index));

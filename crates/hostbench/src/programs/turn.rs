@@ -278,7 +278,7 @@ impl<'a> Turns<'a> {
         if let Entrant::Own { command, options } = entrant {
             let command = command.as_ref().unwrap_or(&self.tidemark);
             let folder = &self.plan.folder;
-            let own = under_own(command, memory.bytes, folder, &statistics, None, false);
+            let own = under_own(command, memory.bytes, folder, &statistics, vec![]);
             // The program comes after the last word, `--`.
             let (end, own) = own.split_last().expect("the command is never empty");
             words.extend(own.iter().cloned());

@@ -210,6 +210,7 @@ impl Memory {
             pressure: self.pressure,
             asked: self.asked,
             is_served: self.is_served,
+            most: share::ANY,
         }
     }
 

@@ -43,6 +43,13 @@ impl Waiting {
         !self.again.is_empty()
     }
 
+    /// Has all faults that have arrived begin to wait at `now`.
+    pub(super) fn renew(&mut self, now: Time) {
+        self.arrived
+            .iter_mut()
+            .for_each(|arrival| arrival.since = now);
+    }
+
     /// Has a fault looked at again in the next turn.
     pub(super) fn put_off(&mut self, arrival: Arrival) {
         self.again.push(arrival);
@@ -66,11 +73,12 @@ impl Waiting {
     }
 
     /// Every fault that is not over, and forgets that they were looked at. From then on as many as
-    /// a frozen engine takes in need no memory.
-    pub(super) fn requeue_all(&mut self) {
+    /// a frozen engine takes in need no memory. Answers how many there are.
+    pub(super) fn requeue_all(&mut self) -> usize {
         self.arrived.extend(self.again.drain(..));
         let more = ARRIVED_MAX.saturating_sub(self.arrived.len());
         self.arrived.reserve(more);
+        self.arrived.len()
     }
 
     /// Returns true if the faults of one more read need no memory.
@@ -108,9 +116,8 @@ impl Waiting {
 impl Engine {
     /// Has `serve` see to every fault that has arrived.
     pub(super) fn serve_arrived(&mut self, serve: fn(&mut Engine, Arrival)) {
-        self.waiting.requeue_all();
         // As many as there are now: what must wait is put at the end again.
-        for _ in 0..self.waiting.arrived.len() {
+        for _ in 0..self.waiting.requeue_all() {
             let Some(arrival) = self.waiting.arrived.pop_front() else {
                 break;
             };

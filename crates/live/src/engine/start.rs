@@ -19,6 +19,7 @@ use super::{
 use crate::control::{self, GrantFiles, Hello};
 use crate::hand::Hand;
 use crate::machine::LiveMachine;
+use crate::park::Park;
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
 use crate::shared::{ProcessIndex, Shared};
@@ -254,7 +255,7 @@ impl Engine {
         hand: &'static Hand,
         leader: &'static Lifeline,
     ) -> Result<Option<Engine>, Trouble> {
-        let Some(lent) = Lent::get(&setup)? else {
+        let Some(mut lent) = Lent::get(&setup)? else {
             return Ok(None);
         };
         let frames_max = lent.frames_max;
@@ -263,17 +264,16 @@ impl Engine {
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record))
             .note_released_if(setup.is_compressed);
-        let (decisions, sampling) = setup.begin_log(lent.decisions, lent.control.as_ref())?;
+        let (decisions, sampling) =
+            setup.begin_log(lent.decisions.take(), lent.control.as_ref())?;
         let config = Setup::config((frames_max, budget), decisions.is_some(), &sampling);
         let policy = tidemark_plugin::build(&setup.policy, frames_max, budget, 1, &[]);
         let policy = policy.expect("the name was looked up when the environment was read");
         let mut vm = Vm::new(config, policy, Box::new(slots));
         let space = vm.create_space();
         let swap_file = lent.swap.as_raw_fd();
+        lent.enter(&setup);
         let store = setup.open_store(lent.swap, lent.shared.swap_slots(), frames_max)?;
-        let process = lent.shared.process(lent.record);
-        process.start(pid(), parent_pid(), &setup.name, now().0);
-        super::place::undo_inherited(&lent.shared, pid(), parent_pid());
         let engine = Engine {
             vm,
             space,
@@ -285,6 +285,7 @@ impl Engine {
             adoption: Adoption::new(),
             locks: Locks::default(),
             outside: Outside::new(),
+            park: Park::default(),
             waiting: Waiting::default(),
             changes: Changes::default(),
             messages: Messages::new(),
@@ -498,6 +499,13 @@ impl Lent {
             control: Some(connection),
             decisions: files.decisions,
         }))
+    }
+
+    /// Says in the record who runs here.
+    fn enter(&self, setup: &Setup) {
+        let process = self.shared.process(self.record);
+        process.start(pid(), parent_pid(), &setup.name, now().0);
+        super::place::undo_inherited(&self.shared, pid(), parent_pid());
     }
 
     fn make(setup: &Setup) -> Result<Lent, Trouble> {

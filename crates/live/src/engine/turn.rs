@@ -118,7 +118,8 @@ impl Engine {
         if !self.settle_changes() {
             return self.retry_ns();
         }
-        self.serve_arrived(Engine::serve_near);
+        self.follow_parking();
+        self.serve_unless_parked();
         self.collect_replies();
         self.conclude();
         self.answer_asks(requests);
@@ -129,6 +130,7 @@ impl Engine {
         self.take_unassigned(0);
         self.look_for_memory();
         self.look_outside();
+        self.recall();
         self.machine.retry_deferred();
         if self.now >= self.next_tick {
             self.vm.handle_tick(self.now, &mut self.machine);
@@ -229,7 +231,8 @@ impl Engine {
         due = due.min(self.outside.due());
         due = due.min(self.place.due().unwrap_or(due));
         due = due.min(self.vm.poll_deadline().unwrap_or(due));
-        let is_waited_for = self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0;
+        let is_waited_for =
+            self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0 || self.is_parking();
         if is_waited_for || self.setup.is_in_thread && !self.store.is_still() {
             due = due.min(self.next_tick);
             if self.setup.is_in_thread {

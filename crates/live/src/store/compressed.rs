@@ -93,6 +93,11 @@ impl Compressed {
         &mut self.tier
     }
 
+    /// Has all that is in memory leave, and nothing more come, until that is taken back.
+    pub fn set_emptying(&mut self, is_emptying: bool) {
+        self.tier.set_emptying(is_emptying);
+    }
+
     /// The memory that compressed pages have, in pages.
     pub fn pages_held(&self) -> u32 {
         self.tier.pages_held()

@@ -8,6 +8,7 @@ use tidemark_results::control::{
     Counts, MemoryState, Rates, RunState, SCHEMA, SwapState, Task, TaskState, Wait,
 };
 
+use super::outage::By;
 use super::{Member, Tree};
 use crate::time::now_ns;
 
@@ -21,8 +22,12 @@ pub struct Settings {
     pub policy: String,
     /// The store of pages that leave.
     pub store: String,
+    /// The name of the load control.
+    pub load_control: &'static str,
     /// The time of the beginning, on the monotonic clock.
     pub began_ns: u64,
+    /// The reason for which tasks can't be suspended, if there is one.
+    pub unsuspendable: Option<&'static str>,
 }
 
 /// The counts of a process.
@@ -54,6 +59,7 @@ impl Tree {
             elapsed_s: seconds(now_ns, self.settings.began_ns),
             policy: self.settings.policy.clone(),
             store: self.settings.store.clone(),
+            load_control: self.settings.load_control.into(),
             memory: MemoryState {
                 budget_bytes: self.shared.frames_total() * PAGE_BYTES,
                 budget_bytes_max: self.shared.frames_max() * PAGE_BYTES,
@@ -77,7 +83,7 @@ impl Tree {
         let pid = member.hello.pid;
         let state = match (member.record, member.eviction) {
             (None, _) => TaskState::Coming,
-            _ if self.suspensions.is_suspended(pid) => TaskState::Suspended,
+            _ if member.suspension.is_any() => TaskState::Suspended,
             (_, Some(_)) => TaskState::Evicting,
             _ => TaskState::Running,
         };
@@ -97,7 +103,8 @@ impl Tree {
             parent: (parent != 0).then_some(parent),
             program: process.name(),
             waits_for: match state {
-                TaskState::Suspended => Some(Wait::Resume),
+                TaskState::Suspended if member.suspension.is_by(By::Request) => Some(Wait::Resume),
+                TaskState::Suspended => Some(Wait::Turn),
                 _ if rates.get(Counter::StallNs) >= STORE_BOUND => Some(Wait::Store),
                 _ if asked > budget => Some(Wait::Memory),
                 _ => None,

@@ -1,12 +1,14 @@
 //! Orders: what is asked of a run at its control socket, carried out.
 
+use std::time::Instant;
+
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_partition::{FRAMES_MIN, Occasion};
 use tidemark_results::control::{Reply, Request};
 use tidemark_results::text::bytes;
 use tidemark_results::{Refusal, metrics, refuse};
 
-use super::evictions::Eviction;
+use super::outage::{By, Eviction};
 use super::{Settings, Tree};
 use crate::management::MEMORY_BYTES_MIN;
 use crate::requests::Requests;
@@ -40,18 +42,10 @@ impl Tree {
     }
 
     /// Has the timeline show that something was done to a task, or to the run.
-    fn mark(&mut self, name: &str, pid: Option<u32>) {
+    pub(super) fn mark(&mut self, name: &str, pid: Option<u32>) {
         if let Some(timeline) = &mut self.timeline {
             timeline.mark(name, pid, now_ns());
         }
-    }
-
-    /// Lets every task go on that is suspended, or was to be.
-    pub fn resume_all(&mut self) {
-        self.suspensions.resume_all();
-        let evictions = self.members.iter_mut();
-        let evictions = evictions.filter_map(|member| member.eviction.as_mut());
-        evictions.for_each(|eviction| eviction.is_suspended_after = false);
     }
 
     /// Takes no more requests, and undoes what lasts of those that were carried out.
@@ -114,57 +108,47 @@ impl Tree {
 
     fn suspend(&mut self, pid: u32) -> Result<String, Refusal> {
         let place = self.find_task(pid)?;
-        if let Some(eviction) = &mut self.members[place].eviction {
-            eviction.is_suspended_after = true;
-            return Ok(format!(
-                "task {pid} is suspended as soon as it is paged out"
-            ));
+        if let Some(why) = self.settings.unsuspendable {
+            refuse!("task {pid} can't be suspended: {why}");
         }
-        self.stop(place)?;
+        if !self.members[place].is_answered() {
+            refuse!("task {pid} can't be suspended: it waits for its first memory");
+        }
+        self.set_suspended(place, By::Request, true);
+        self.divide(Occasion::Change);
         Ok(format!("task {pid} is suspended"))
     }
 
     fn resume(&mut self, pid: u32) -> Result<String, Refusal> {
         let place = self.find_task(pid)?;
-        let eviction = self.members[place].eviction.as_mut();
-        let was_due = eviction.is_some_and(|it| std::mem::take(&mut it.is_suspended_after));
-        match self.suspensions.resume(pid) || was_due {
-            true => {
-                self.mark("resume", Some(pid));
-                Ok(format!("task {pid} goes on"))
-            }
-            false => refuse!("task {pid} is not suspended"),
+        let suspension = self.members[place].suspension;
+        if suspension.is_by(By::Control) && !suspension.is_by(By::Request) {
+            let name = self.settings.load_control;
+            refuse!("task {pid} is suspended by load control `{name}`, and has its turn by itself");
         }
+        if !suspension.is_by(By::Request) {
+            refuse!("task {pid} is not suspended by anybody's request");
+        }
+        self.set_suspended(place, By::Request, false);
+        self.divide(Occasion::Change);
+        Ok(format!("task {pid} goes on"))
     }
 
     fn evict(&mut self, pid: u32) -> Result<String, Refusal> {
         let place = self.find_task(pid)?;
-        if self.suspensions.is_suspended(pid) {
-            refuse!(
-                "task {pid} is suspended, and can't be paged out: its engine is stopped along; \
-                 resume it, evict it, and then suspend it"
-            );
-        }
         let member = &mut self.members[place];
         if !member.is_answered() {
             refuse!("task {pid} has no memory yet");
         }
-        member.eviction.get_or_insert_with(Eviction::begin);
+        if member.suspension.is_any() {
+            return Ok(format!("task {pid} is suspended, and paged out as such"));
+        }
+        member.eviction.get_or_insert_with(|| Eviction {
+            since: Instant::now(),
+        });
         self.mark("evict", Some(pid));
         self.divide(Occasion::Change);
         Ok(format!("task {pid} is being paged out"))
-    }
-
-    /// Stops the task at `place` in the table.
-    pub(super) fn stop(&mut self, place: usize) -> Result<(), Refusal> {
-        let member = &self.members[place];
-        let pid = member.hello.pid;
-        match &member.peer.life {
-            Some(life) => self.suspensions.suspend(pid, life)?,
-            None => refuse!("task {pid} can't be suspended: it has ended"),
-        }
-        self.mark("suspend", Some(pid));
-        Ok(())
     }
 
     fn find_task(&self, pid: u32) -> Result<usize, Refusal> {

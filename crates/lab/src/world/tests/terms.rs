@@ -110,6 +110,35 @@ fn a_load_control_takes_its_knobs() {
 }
 
 #[test]
+fn programs_that_do_not_fit_together_get_on_faster_in_turns() {
+    let in_no_order = |laps: u64| program((0..400 * laps).map(|at| at * 7919 % 400).collect());
+    let with = |load: &str| {
+        let scenario = Scenario {
+            load: Some(load.into()),
+            // None of them comes to its end before the others begin.
+            scheduler: Scheduler::RoundRobin {
+                quantum_ns: 1_000_000,
+            },
+            ..Scenario::new(900, (0..8).map(|_| in_no_order(20)).collect())
+        };
+        let system = System {
+            tick_ns: 10_000_000,
+            ..costly("clock")
+        };
+        run(&system, &scenario).unwrap()
+    };
+    let (none, turns) = (with("none"), with("working-set"));
+    assert!(none.is_complete && turns.is_complete);
+    assert!(
+        turns.elapsed_ns * 3 < none.elapsed_ns,
+        "{} and {}",
+        turns.elapsed_ns,
+        none.elapsed_ns
+    );
+    assert!(turns.counters.page_ins * 5 < none.counters.page_ins);
+}
+
+#[test]
 fn the_most_that_was_in_use_is_counted() {
     let outcome = run(
         &plain("fifo", MachineKind::Bits),

@@ -1,0 +1,361 @@
+//! Working sets: only programs whose memory fits run, and the others wait their turn.
+//!
+//! While programs that run spend most of their time waiting for pages, some are stopped: those that
+//! came last, until what the others need fits in memory. One that waits runs again, first in first
+//! out, when what it needs fits beside what those need that run; and when one of these has had its
+//! time slice, in its place. A slice is longer for a program that has more pages to be brought in
+//! and out, and what it waits for them is not counted, but for a fourth of the time.
+//!
+//! Programs that do not wait for pages are not stopped for lack of memory, and idle or small ones
+//! never: others may wait for what they do. What a program needs is told by the policy, where it
+//! measures that, or else by what it has and what it had to fetch within the last second.
+//!
+//! # Invariants
+//! 1. A program waits no longer than four times the longest slice of those that run, for each that
+//!    waits before it and for itself, and a tick.
+//!
+//! Sources: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968, for
+//! admission; P. J. Denning, K. C. Kahn, J. Leroudier, D. Potier and R. Suri, "Optimal
+//! multiprogramming", Acta Informatica 7, 1976, for paging that takes half of the time.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::history::{History, WINDOW_NS};
+use crate::id::SpaceId;
+use crate::seams::description::Knob;
+use crate::seams::load_control::{Description, LoadControl, LoadView, SpaceLoad, Verdict};
+use crate::time::Time;
+
+/// The description of `working-set`.
+pub static DESCRIPTION: Description = Description {
+    name: "working-set",
+    summary: "runs programs while what they need fits, the others wait their turn out of memory",
+    lineage: &["Denning 1968", "Denning et al. 1976 (half of the time)"],
+    knobs: &[
+        Knob {
+            name: "slice-ms",
+            meaning: "milliseconds that a program may run while another waits",
+            min: 1,
+            max: 1_000_000,
+            default: 1000,
+        },
+        Knob {
+            name: "slice-us-page",
+            meaning: "microseconds more for each page that it needs",
+            min: 0,
+            max: 1_000_000,
+            default: 100,
+        },
+        Knob {
+            name: "waits",
+            meaning: "share of the time waited for pages above which some stop, in hundredths",
+            min: 1,
+            max: 100,
+            default: 50,
+        },
+        Knob {
+            name: "settle-ms",
+            meaning: "milliseconds after a change in which nobody stops for lack of memory",
+            min: 0,
+            max: 1_000_000,
+            default: 200,
+        },
+    ],
+    is_live: true,
+};
+
+const MS_NS: u64 = 1_000_000;
+const US_NS: u64 = 1000;
+/// The time over which it is measured how much programs wait.
+const WAIT_NS: u64 = 200 * MS_NS;
+/// A program that waits for less than this, in hundredths, gains nothing by another's memory.
+const WAITS_LITTLE: u64 = 10;
+/// The time that a change takes to show, for each page that is moved by it.
+const MOVE_NS: u64 = 20 * US_NS;
+/// A program that needs less than this part of memory is not worth stopping.
+const SMALL_PART: u32 = 64;
+
+struct Program {
+    space: SpaceId,
+    /// The time at which it came, or was last resumed.
+    since: Time,
+    /// The time that it had waited for pages by then.
+    waited_ns: Option<u64>,
+    /// The frames that it needed when that was last known.
+    known: u32,
+    /// It has not run for long enough to show that.
+    is_guess: bool,
+    history: History,
+}
+
+struct Waiting {
+    space: SpaceId,
+    demand: u32,
+    /// It was stopped before it had run for long enough to show what it needs.
+    is_guess: bool,
+}
+
+struct WorkingSet {
+    slice_ns: u64,
+    slice_page_ns: u64,
+    waits: u64,
+    settle_ns: u64,
+    settled_at: Time,
+    /// Those that run, in the order in which they came or were resumed.
+    running: Vec<Program>,
+    /// Those that wait, the longest first.
+    waiting: VecDeque<Waiting>,
+}
+
+/// Makes a `working-set`.
+pub fn build(knobs: &[u64]) -> Box<dyn LoadControl> {
+    Box::new(WorkingSet {
+        slice_ns: knobs[0] * MS_NS,
+        slice_page_ns: knobs[1] * US_NS,
+        waits: knobs[2],
+        settle_ns: knobs[3] * MS_NS,
+        settled_at: Time(0),
+        running: Vec::new(),
+        waiting: VecDeque::new(),
+    })
+}
+
+impl LoadControl for WorkingSet {
+    fn describe(&self) -> &'static Description {
+        &DESCRIPTION
+    }
+
+    fn tick(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
+        self.meet(view);
+        if view.now >= self.settled_at && self.is_short(view) {
+            return self.stop_excess(view, verdicts);
+        }
+        while self.fits_next(view) {
+            self.resume(view, verdicts);
+        }
+        self.take_turns(view, verdicts);
+    }
+
+    fn space_ended(&mut self, space: SpaceId) {
+        self.running.retain(|program| program.space != space);
+        self.waiting.retain(|waiting| waiting.space != space);
+    }
+}
+
+impl WorkingSet {
+    /// Takes note of spaces that are new, and of what those that run do.
+    fn meet(&mut self, view: &LoadView<'_>) {
+        for load in view.spaces {
+            let is_waiting = self.waiting.iter().any(|it| it.space == load.space);
+            if !is_waiting && !self.running.iter().any(|it| it.space == load.space) {
+                self.running.push(Program::new(load.space, view.now, 0));
+            }
+        }
+        for program in &mut self.running {
+            if let Some(load) = load_of(view, program.space) {
+                program.history.note(view.now, load);
+                program.waited_ns.get_or_insert(load.waited_ns);
+                program.is_guess &= !program.history.is_whole();
+            }
+        }
+    }
+
+    /// Returns true if those that run wait for pages most of the time, and are several.
+    fn is_short(&self, view: &LoadView<'_>) -> bool {
+        let actives = self.running.iter().filter(|it| it.is_active(view));
+        let waits: Vec<u64> = actives.filter_map(Program::waited_percent).collect();
+        let sum: u64 = waits.iter().sum();
+        waits.len() > 1 && sum > self.waits * waits.len() as u64
+    }
+
+    /// Stops those that came last until what the others need fits; if it seems to fit, the last.
+    fn stop_excess(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
+        let frames = u64::from(view.frames);
+        let mut needed = 0;
+        let mut excess: Vec<usize> = Vec::new();
+        let mut last = None;
+        for (place, program) in self.running.iter().enumerate() {
+            if !program.is_active(view) {
+                continue;
+            }
+            let demand = u64::from(program.demand(view));
+            let may_stop = program.waits() && !program.is_small(view);
+            if may_stop && needed > 0 {
+                last = Some(place);
+            }
+            match may_stop && needed > 0 && needed + demand > frames {
+                true => excess.push(place),
+                false => needed += demand,
+            }
+        }
+        if excess.is_empty() {
+            excess.extend(last);
+        }
+        // Who came first is the first to come back, before those that have had a turn.
+        for &place in excess.iter().rev() {
+            let stopped = self.stop(view, place, verdicts);
+            self.waiting.push_front(stopped);
+        }
+        for program in &mut self.running {
+            program.measure_anew(view);
+        }
+    }
+
+    /// Returns true if the next one that waits can run beside those that do.
+    fn fits_next(&self, view: &LoadView<'_>) -> bool {
+        let Some(next) = self.waiting.front() else {
+            return false;
+        };
+        let needed = self.needed(view);
+        needed == 0 || needed + self.expected(next, view) <= u64::from(view.frames)
+    }
+
+    /// The frames that one needs that waits: if that is a guess, as many as those that run need on
+    /// the average, or it would be let in to be stopped again.
+    fn expected(&self, next: &Waiting, view: &LoadView<'_>) -> u64 {
+        let demand = u64::from(next.demand);
+        let running = self.running.iter().filter(|it| !it.is_small(view));
+        let (sum, count) = running.fold((0, 0), |(sum, count), it| {
+            (sum + u64::from(it.demand(view)), count + 1)
+        });
+        match next.is_guess && count > 0 {
+            true => demand.max(sum / count),
+            false => demand,
+        }
+    }
+
+    /// Puts the next one that waits in the place of those that have had their slices, the longest
+    /// first, if there is room for it then, or nothing more to be had.
+    fn take_turns(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
+        let Some(next) = self.waiting.front() else {
+            return;
+        };
+        let mut needed = self.needed(view) + self.expected(next, view);
+        let is_eligible = |it: &Program| it.is_active(view) && !it.is_small(view);
+        let eligible = self.running.iter().enumerate();
+        let eligible: Vec<(usize, &Program)> = eligible.filter(|(_, it)| is_eligible(it)).collect();
+        let mut leaving = Vec::new();
+        for &(place, program) in &eligible {
+            if needed <= u64::from(view.frames) {
+                break;
+            }
+            if program.ran_ns(view) >= self.slice_ns_of(program, view) {
+                leaving.push(place);
+                needed -= u64::from(program.demand(view));
+            }
+        }
+        if needed > u64::from(view.frames) && leaving.len() < eligible.len() {
+            return;
+        }
+        let stopped = leaving.iter().rev();
+        let stopped: Vec<Waiting> = stopped
+            .map(|&place| self.stop(view, place, verdicts))
+            .collect();
+        self.resume(view, verdicts);
+        self.waiting.extend(stopped.into_iter().rev());
+    }
+
+    fn slice_ns_of(&self, program: &Program, view: &LoadView<'_>) -> u64 {
+        self.slice_ns + u64::from(program.demand(view)) * self.slice_page_ns
+    }
+
+    /// The frames needed by the active ones of those that run.
+    fn needed(&self, view: &LoadView<'_>) -> u64 {
+        let actives = self.running.iter().filter(|it| it.is_active(view));
+        actives.map(|it| u64::from(it.demand(view))).sum()
+    }
+
+    fn stop(&mut self, view: &LoadView<'_>, place: usize, verdicts: &mut Vec<Verdict>) -> Waiting {
+        let program = self.running.remove(place);
+        let (space, demand) = (program.space, program.demand(view));
+        let is_guess = program.is_guess;
+        let resident = load_of(view, space).map_or(0, |load| load.resident);
+        self.settle(view, resident);
+        verdicts.push(Verdict::SwapOut(space));
+        Waiting {
+            space,
+            demand,
+            is_guess,
+        }
+    }
+
+    fn resume(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
+        let next = self.waiting.pop_front().expect("one waits");
+        self.running.push(Program {
+            is_guess: next.is_guess,
+            ..Program::new(next.space, view.now, next.demand)
+        });
+        self.settle(view, next.demand);
+        verdicts.push(Verdict::Resume(next.space));
+    }
+
+    /// Leaves time for `pages` to be moved before what follows is judged.
+    fn settle(&mut self, view: &LoadView<'_>, pages: u32) {
+        let from = self.settled_at.max(view.now.after_ns(self.settle_ns));
+        self.settled_at = from.after_ns(u64::from(pages) * MOVE_NS);
+    }
+}
+
+impl Program {
+    fn new(space: SpaceId, since: Time, known: u32) -> Program {
+        Program {
+            space,
+            since,
+            waited_ns: None,
+            known,
+            is_guess: true,
+            history: History::default(),
+        }
+    }
+
+    /// Forgets what was measured while others were there, but for what it needs.
+    fn measure_anew(&mut self, view: &LoadView<'_>) {
+        self.known = self.demand(view);
+        self.history = History::default();
+    }
+
+    /// The frames it needs: no less than was known before, until it has been measured for long
+    /// enough.
+    fn demand(&self, view: &LoadView<'_>) -> u32 {
+        let Some(load) = load_of(view, self.space) else {
+            return self.known;
+        };
+        let demand = load.demand.unwrap_or(self.history.demand(load.resident));
+        match self.history.is_whole() {
+            true => demand.min(view.frames),
+            false => demand.max(self.known).min(view.frames),
+        }
+    }
+
+    /// Returns true if its program does something, or has had no time for that yet.
+    fn is_active(&self, view: &LoadView<'_>) -> bool {
+        let is_new = view.now.since_ns(self.since) < WINDOW_NS;
+        is_new || load_of(view, self.space).is_some_and(|load| load.turn.is_active)
+    }
+
+    /// The time for which it has got on since it came or was resumed: a fourth of all at least.
+    fn ran_ns(&self, view: &LoadView<'_>) -> u64 {
+        let passed = view.now.since_ns(self.since);
+        let before = self.waited_ns.unwrap_or(u64::MAX);
+        let waited = load_of(view, self.space).map_or(0, |it| it.waited_ns.saturating_sub(before));
+        passed - waited.min(passed / 4 * 3)
+    }
+
+    fn waited_percent(&self) -> Option<u64> {
+        self.history.waited_percent(WAIT_NS)
+    }
+
+    fn waits(&self) -> bool {
+        self.waited_percent().is_some_and(|it| it >= WAITS_LITTLE)
+    }
+
+    fn is_small(&self, view: &LoadView<'_>) -> bool {
+        self.demand(view) < view.frames / SMALL_PART
+    }
+}
+
+fn load_of<'a>(view: &LoadView<'a>, space: SpaceId) -> Option<&'a SpaceLoad> {
+    view.spaces.iter().find(|load| load.space == space)
+}

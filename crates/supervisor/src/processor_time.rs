@@ -1,0 +1,34 @@
+//! The processor time that a process has used.
+
+use std::fs;
+
+/// The processor time of a process so far, in the kernel's ticks; zero if it is gone.
+pub fn of(pid: u32) -> u64 {
+    fs::read_to_string(format!("/proc/{pid}/stat")).map_or(0, |text| parse(&text).unwrap_or(0))
+}
+
+/// Reads it from a line of `/proc/PID/stat`: in user mode and in the kernel, its children's left
+/// out. The name, which may hold anything, ends with the last bracket.
+fn parse(text: &str) -> Option<u64> {
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut words = rest.split_ascii_whitespace().skip(11);
+    let (user, system): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(user + system)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_times_are_found_behind_a_strange_name() {
+        let line = "7 (a) b) R 1 7 7 0 -1 4194304 90 0 0 0 12 30 4 5 20 0 1 0 100 0 0";
+        assert_eq!(parse(line), Some(42));
+        assert_eq!(parse("7 (a"), None);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_used_nothing() {
+        assert_eq!(of(u32::MAX), 0);
+    }
+}
