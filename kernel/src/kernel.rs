@@ -93,9 +93,9 @@ impl Kernel {
             swap,
             clock,
         } = board;
-        let volume = volume::open(&mut files).map_err(|error| {
-            say!("kernel: volume: {error:?}");
-            "the first disk holds no tape archive that can be read"
+        let volume = volume::mount(&mut files).map_err(|error| {
+            say!("kernel: the first disk {error}");
+            "it needs a volume there, as `tidemark kernel image` makes it"
         })?;
         let store = Store::new(swap, files, volume, parameters.injected);
         let count = frames.count();
@@ -547,7 +547,7 @@ impl Kernel {
     /// Answers whether the disk took them.
     pub(crate) fn write_back(&mut self) -> bool {
         for &file in &self.written {
-            let bytes = self.store.volume().files()[file].bytes;
+            let bytes = self.store.volume()[file].bytes();
             for index in 0..bytes.div_ceil(PAGE_BYTES) {
                 let at = execute::window_of(file).plus(index);
                 if let Some(frame) = self.vm.frame_at(self.kept, at) {

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use tidemark_emulator::image::{self, Image};
+use tidemark_emulator::image::{self, OnVolume};
 use tidemark_emulator::machine::{End, Machine, Outputs};
 use tidemark_emulator::parameters::{Parameters, SHELL};
 use tidemark_lab::names::{check_load, find_live_policy};
@@ -147,12 +147,12 @@ impl Files for Arguments {
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     match arguments.action {
         Action::Image(making) => {
-            let mut image = Image::with_programs()?;
+            let mut volume = OnVolume::of_programs()?;
             making
                 .files
                 .iter()
-                .try_for_each(|path| image.add_file(path))?;
-            files::write(&making.output, &image.into_bytes())?;
+                .try_for_each(|path| volume.add_file(path))?;
+            files::write(&making.output, &volume.into_volume()?)?;
             Ok(Exit::Fine)
         }
         Action::Run(running) => run_kernel(&running),
@@ -175,7 +175,7 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
     let folder = PrivateFolder::new()?;
     let image = match &running.image {
         Some(path) => path.clone(),
-        None => folder.put("volume", &volume(running)?.into_bytes())?,
+        None => folder.put("volume", &files_of(running)?.into_volume()?)?,
     };
     let machine = Machine {
         memory_bytes,
@@ -224,17 +224,15 @@ fn words(running: &Running) -> Result<Vec<String>, Refusal> {
     Ok(words)
 }
 
-/// The volume of the kernel's programs and what else was named.
-fn volume(running: &Running) -> Result<Image, Refusal> {
-    let mut image = Image::with_programs()?;
+/// The kernel's programs and what else was named.
+fn files_of(running: &Running) -> Result<OnVolume, Refusal> {
+    let mut on_volume = OnVolume::of_programs()?;
     if let Some(path) = &running.script {
-        image.add(SHELL[1], image::read(path)?)?;
+        on_volume.add(SHELL[1], image::read(path)?)?;
     }
-    running
-        .with
-        .iter()
-        .try_for_each(|path| image.add_file(path))?;
-    Ok(image)
+    let mut named = running.with.iter();
+    named.try_for_each(|path| on_volume.add_file(path))?;
+    Ok(on_volume)
 }
 
 /// The kernel's command line.

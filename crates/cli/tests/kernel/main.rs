@@ -18,6 +18,7 @@ mod decisions;
 mod faults;
 mod predictions;
 mod programs;
+mod volumes;
 
 use std::path::Path;
 use std::process::{Command, Output};

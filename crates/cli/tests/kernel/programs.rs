@@ -135,13 +135,15 @@ fn what_can_not_be_run_is_said_in_a_line() {
     let folder = Folder::new("kernel-refusals");
     std::fs::write(folder.path("no-image"), vec![7; 64 << 10]).unwrap();
     std::fs::write(folder.path("text"), "text\n".repeat(2000)).unwrap();
+    std::fs::write(folder.path("a-name-too-long"), "").unwrap();
+    std::fs::write(folder.path("huge"), vec![1; 32 << 20]).unwrap();
     let made = super::support::tidemark(&["kernel", "image", "-o", &folder.path("cut")]);
     assert!(made.status.success());
     let cut = std::fs::OpenOptions::new()
         .write(true)
         .open(folder.path("cut"))
         .unwrap();
-    cut.set_len(20 << 10).unwrap();
+    cut.set_len(200 << 10).unwrap();
     for (words, code, told) in [
         ("-- nothing", 1, "`nothing` is not on the volume"),
         (
@@ -149,8 +151,14 @@ fn what_can_not_be_run_is_said_in_a_line() {
             1,
             "`text` is no program that this kernel runs",
         ),
-        ("no-image -- cat", 2, "no tape archive"),
-        ("cut -- cat", 2, "Truncated"),
+        ("no-image -- cat", 2, "the first disk is 128 blocks long"),
+        ("cut -- cat", 2, "its last block, 399, does not begin with"),
+        (
+            "--with a-name-too-long -- cat",
+            2,
+            "names on a volume are 1 to 12 bytes",
+        ),
+        ("--with huge -- cat", 2, "name fewer or smaller files"),
         ("--memory 4K -- cat", 2, "64K to 512M"),
         ("--policy lifo -- cat", 2, "lifo"),
         ("--policy lru -- cat", 2, "must see every reference"),
@@ -186,84 +194,6 @@ fn a_machine_that_does_not_end_is_ended_with_the_last_lines_of_its_console() {
     assert!(
         told.contains("no end after 10 s; the console's last lines: before"),
         "{told}"
-    );
-}
-
-#[test]
-fn a_volume_is_an_archive_that_other_tools_read() {
-    if !is_ready() {
-        return;
-    }
-    let folder = Folder::new("kernel-image");
-    std::fs::write(folder.path("text"), "some text\n").unwrap();
-    let words = [
-        "kernel",
-        "image",
-        "-o",
-        &folder.path("volume"),
-        &folder.path("text"),
-    ];
-    let made = super::support::tidemark(&words);
-    assert_eq!(made.status.code(), Some(0), "{}", super::stderr(&made));
-    let listed = Command::new("tar")
-        .args(["-t", "-f", &folder.path("volume")])
-        .output()
-        .unwrap();
-    assert!(
-        String::from_utf8_lossy(&listed.stdout)
-            .lines()
-            .any(|line| line == "sheep")
-    );
-    let extracted = Command::new("tar")
-        .args(["-x", "-O", "-f", &folder.path("volume"), "text"])
-        .output()
-        .unwrap();
-    assert_eq!(extracted.stdout, b"some text\n");
-    assert_eq!(console(&folder, "volume -- cat text"), "some text\n");
-    let names = console(&folder, "volume -- ls");
-    assert_eq!(names, String::from_utf8_lossy(&listed.stdout));
-}
-
-#[test]
-fn what_is_written_to_a_mapped_file_is_in_the_file_afterwards() {
-    if !is_ready() {
-        return;
-    }
-    let folder = Folder::new("kernel-upper");
-    let host = host_programs(&folder);
-    let text = text(8000);
-    std::fs::write(folder.path("text"), &text).unwrap();
-    let words = [
-        "kernel",
-        "image",
-        "-o",
-        &folder.path("volume"),
-        &folder.path("text"),
-    ];
-    assert!(super::support::tidemark(&words).status.success());
-    let bytes = text.len().to_string();
-    // The file is larger than memory, so that pages are written when they leave, too.
-    assert!(text.len() > 140 << 10);
-    let seen = console(
-        &folder,
-        &format!("--memory 128K --write volume -- upper text {bytes}"),
-    );
-    let mut native = Command::new(host.join("upper"));
-    let native = native
-        .args(["text", &bytes])
-        .current_dir(&folder.0)
-        .output()
-        .unwrap();
-    assert_eq!(seen, String::from_utf8_lossy(&native.stdout));
-    let extract = ["-x", "-O", "-f", &folder.path("volume"), "text"];
-    let extracted = Command::new("tar").args(extract).output().unwrap().stdout;
-    assert!(
-        extracted == std::fs::read(folder.path("text")).unwrap(),
-        "the file differs"
-    );
-    assert!(
-        extracted == text.to_uppercase().as_bytes(),
-        "the file is not what was written"
     );
 }
 
