@@ -78,10 +78,15 @@ impl Kernel {
         };
         match called {
             Ok(Outcome::Value(value)) => process.registers.rax = value,
-            Ok(Outcome::Again) => process.registers.rip -= CALL_BYTES,
+            // Pages that came for it are still to be used.
+            Ok(Outcome::Again) => {
+                process.registers.rip -= CALL_BYTES;
+                return false;
+            }
             Ok(Outcome::Gone) => {}
             Err(refusal) => process.registers.rax = (-(refusal as i64)) as u64,
         }
+        self.end_step(id);
         registers.rax == 10
     }
 
@@ -427,7 +432,9 @@ impl Kernel {
             } else {
                 Access::Read
             };
-            match self.serve(id, space, at, access) {
+            let served = self.serve(id, space, at, access);
+            self.note_fresh(id, at, served);
+            match served {
                 Served::Now(_) => {}
                 Served::Later => return Ok(None),
                 Served::Invalid => return Err(Refusal::Address),

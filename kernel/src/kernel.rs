@@ -325,10 +325,7 @@ impl Kernel {
                 self.take_fault(id, address, is_write, is_fetch);
             }
             Trap::Stepped => self.end_step(id),
-            Trap::SystemCall => {
-                self.end_step(id);
-                is_turn_over = self.call(id);
-            }
+            Trap::SystemCall => is_turn_over = self.call(id),
             Trap::Interrupt { line } => {
                 // In time of faults the timer says nothing: programs go on until they wait or
                 // yield, so that the same programs take the same turns.
@@ -388,18 +385,28 @@ impl Kernel {
         if served == Served::Invalid {
             return self.end_for(id, Misdeed::Touch { address, is_write });
         }
-        // As in the lab: only the touch of a page that was in memory all along is a reference.
-        let was_resident = served == Served::Now(Service::Minor);
-        if let Some(process) = self.processes.get_mut(&id)
-            && !was_resident
+        if self.note_fresh(id, at, served)
+            && let Some(process) = self.processes.get_mut(&id)
         {
-            process.fresh.push(at);
             process.registers.flags |= FLAG_STEP;
         }
     }
 
-    /// Takes in that the instruction is over for which pages had come.
-    fn end_step(&mut self, id: ProcessId) {
+    /// Notes a page that has come for an instruction or a call that is still to use it. As in the
+    /// lab, only the touch of a page that was in memory all along is a reference. Answers whether
+    /// it came.
+    pub(crate) fn note_fresh(&mut self, id: ProcessId, at: VirtPage, served: Served) -> bool {
+        let has_come = !matches!(served, Served::Now(Service::Minor) | Served::Invalid);
+        if let Some(process) = self.processes.get_mut(&id)
+            && has_come
+        {
+            process.fresh.push(at);
+        }
+        has_come
+    }
+
+    /// Takes in that the instruction or the call is over for which pages had come.
+    pub(crate) fn end_step(&mut self, id: ProcessId) {
         let Some(process) = self.processes.get_mut(&id) else {
             return;
         };

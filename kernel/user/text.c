@@ -1,7 +1,6 @@
 /* Text and numbers. */
 #include "library.h"
 
-
 size_t length_of(const char *text)
 {
     size_t length = 0;
@@ -43,7 +42,6 @@ uint64_t parse_number(const char *text)
     return number;
 }
 
-#ifndef ON_HOST
 void *memcpy(void *to, const void *from, size_t count)
 {
     void *start = to;
@@ -57,4 +55,3 @@ void *memset(void *to, int byte, size_t count)
     __asm__ volatile("rep stosb" : "+D"(to), "+c"(count) : "a"(byte) : "memory");
     return start;
 }
-#endif

@@ -44,7 +44,7 @@ fn is_ready() -> bool {
 fn kernel(folder: &Folder, words: &str) -> Output {
     Command::new(TIDEMARK)
         .args(["kernel", "run", "--limit", LIMIT_S])
-        .args(words.split(' '))
+        .args(words.split_ascii_whitespace())
         .current_dir(&folder.0)
         .output()
         .unwrap()
