@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use serde_json::Value;
 use tidemark_emulator::image::{self, OnVolume};
 use tidemark_emulator::machine::{End, Machine, Outputs};
 use tidemark_emulator::parameters::{Parameters, SHELL};
@@ -54,6 +55,11 @@ struct Running {
     /// The seed of the policy's random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+    /// Have the memory's clock go so many times as fast: policies and load controls that look once
+    /// a second then look often in a short run
+    #[arg(long, value_name = "FACTOR", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pace: u64,
     /// The layout of memory: a page at a time, or in clusters with read-ahead
     #[arg(long, value_name = "LAYOUT", default_value = "clustered")]
     layout: Layout,
@@ -194,19 +200,25 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
         files::write(path, &read(&outputs.decisions)?)?;
     }
     if let Some(path) = &running.stats {
-        let total: Statistics = match serde_json::from_slice(&read(&outputs.statistics)?) {
-            Ok(total) => total,
-            Err(_) => refuse!("`--stats`: the kernel ended before it had counted"),
+        let Some((total, machine)) = counts(&read(&outputs.statistics)?) else {
+            refuse!("`--stats`: the kernel ended before it had counted");
         };
         let record = record(running, &words, end, total, (memory_bytes, swap_bytes));
-        let mut text = serde_json::to_string_pretty(&record).expect("a record is plain");
-        text.push('\n');
-        files::write(path, text.as_bytes())?;
+        let mut record = serde_json::to_value(&record).expect("a record is plain");
+        record["machine"] = machine;
+        files::write(path, format!("{record:#}\n").as_bytes())?;
     }
     match end {
         End::Success => Ok(Exit::Fine),
         End::Failure => Ok(Exit::Found),
     }
+}
+
+/// The kernel's counts: those of every run, and those of its machine.
+fn counts(report: &[u8]) -> Option<(Statistics, Value)> {
+    let mut report: Value = serde_json::from_slice(report).ok()?;
+    let machine = report["machine"].take();
+    Some((serde_json::from_value(report).ok()?, machine))
 }
 
 /// The first program and its arguments.
@@ -246,6 +258,7 @@ fn parameters(running: &Running, memory_bytes: u64, words: &[String]) -> Paramet
         policy: running.policy.clone(),
         load_control: running.load_control.clone(),
         seed: running.seed,
+        pace: running.pace,
         is_in_step: running.in_step,
         is_pinned: running.pinned,
         is_logging: running.log_decisions.is_some(),

@@ -93,7 +93,7 @@ fn a_script_executes_fifty_programs() {
 }
 
 #[test]
-fn every_policy_of_bits_and_every_load_control_runs_sheep() {
+fn every_policy_of_bits_runs_sheep() {
     if !is_ready() {
         return;
     }
@@ -101,12 +101,47 @@ fn every_policy_of_bits_and_every_load_control_runs_sheep() {
     use tidemark_core::policy::{Sees, registry};
     let policies = registry::entries().iter().map(|entry| entry.description);
     let policies = policies.filter(|description| description.sees <= Sees::Bits);
-    let policies = policies.map(|description| format!("--policy {}", description.name));
-    let loads = tidemark_core::load::registry::entries().iter();
-    let loads = loads.map(|entry| format!("--load-control {}", entry.description.name));
-    for choice in policies.chain(loads) {
-        let seen = console(&folder, &format!("--memory 512K {choice} -- sheep 3 640"));
-        assert_eq!(seen, "3 sheep, 0 lost\n", "{choice}");
+    for name in policies.map(|description| description.name) {
+        let words = format!("--memory 512K --policy {name} -- sheep 3 640");
+        assert_eq!(console(&folder, &words), "3 sheep, 0 lost\n", "{name}");
+    }
+}
+
+/// Ten sheep that want six times the memory there is, with this load control. Answers the
+/// decisions, and how often a program was stopped.
+fn graze_with(folder: &Folder, load: &str, policy: &str) -> (Vec<u8>, u64) {
+    let words = format!(
+        "--in-step --pace 1000 --layout demand --memory 1M --policy {policy} --load-control {load} \
+         --log-decisions log --stats record -- sheep 10 640"
+    );
+    assert_eq!(console(folder, &words), "10 sheep, 0 lost\n", "{load}");
+    let record = std::fs::read(folder.path("record")).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let stops = record["machine"]["suspensions"].as_u64().unwrap();
+    (std::fs::read(folder.path("log")).unwrap(), stops)
+}
+
+#[test]
+fn each_load_control_steps_in_between_sheep() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-load");
+    // One policy tells how much each program needs, by which `medium-term` goes; others do not.
+    let [(by_need, _), (by_use, stops)] =
+        ["wsclock", "clock"].map(|policy| graze_with(&folder, "none", policy));
+    assert_eq!(stops, 0);
+    for entry in tidemark_core::load::registry::entries() {
+        let name = entry.description.name;
+        let (policy, without) = match name {
+            "none" => continue,
+            "medium-term" => ("wsclock", &by_need),
+            _ => ("clock", &by_use),
+        };
+        let (log, stops) = graze_with(&folder, name, policy);
+        assert!(log != *without, "{name} has changed nothing");
+        let is_stopping = matches!(name, "medium-term" | "vms-swapper" | "task-swapper");
+        assert_eq!(stops > 0, is_stopping, "{name}: {stops} were stopped");
     }
 }
 
@@ -118,11 +153,14 @@ fn statistics_have_the_form_of_a_run_and_count_this_one() {
     let folder = Folder::new("kernel-statistics");
     console(&folder, "--memory 512K --stats record -- sheep 3 640");
     let record = std::fs::read(folder.path("record")).unwrap();
+    let whole: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let own = &whole["machine"];
     let record: tidemark_results::RunRecord = serde_json::from_slice(&record).unwrap();
     assert_eq!(
         (record.mode.as_str(), record.total.frames_budget),
         ("kernel", 128)
     );
+    assert!(own["translations_forgotten"].as_u64() > Some(100), "{own}");
     assert!(record.total.page_ins > 100 && record.total.page_outs > 100);
     assert!(record.total.cow_faults > 0 && record.total.elapsed_s > 0.0);
 }
