@@ -33,7 +33,7 @@ enum Action {
     /// Boots the kernel and runs a program or a script; needs `qemu-system-x86_64`
     ///
     /// The volume holds the kernel's own programs (sh, cat, ls, sheep, sort, matrix, forks, touch,
-    /// upper, calls, misbehave) and what `--with` and `--script` add; or it is IMAGE.
+    /// upper, words, calls, misbehave) and what `--with` and `--script` add; or it is IMAGE.
     #[command(after_help = "Exit status: 0, 1 if the program failed, 2 if it could not be run.")]
     Run(Box<Running>),
     /// Makes a volume with the kernel's programs and other files

@@ -42,6 +42,8 @@ fn programs_print_what_they_print_on_linux() {
     for (memory, line) in [
         ("8M", "sheep 4 4096"),
         ("512K", "sort text quiet"),
+        ("256K", "words few"),
+        ("4M", "words text"),
         ("128K", "sort few"),
         ("256K", "matrix 96"),
         ("1M", "forks 200"),
