@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 use tidemark_emulator::image::{self, OnVolume};
-use tidemark_emulator::machine::{End, Machine, Outputs};
+use tidemark_emulator::machine::{End, Machine, Outputs, Processor};
 use tidemark_emulator::parameters::{Parameters, SHELL};
 use tidemark_lab::names::{check_load, find_live_policy};
 use tidemark_results::quantity;
@@ -92,6 +92,9 @@ struct Running {
     /// Let what programs write to files stay in IMAGE; without it that goes with the machine
     #[arg(long, requires = "image")]
     write: bool,
+    /// Use this machine's processor, by KVM: faster, and with a clock that is not the same twice
+    #[arg(long)]
+    kvm: bool,
     /// End the machine after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     limit: u64,
@@ -190,6 +193,10 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
         swap: folder.put_blank("swap", swap_bytes.next_multiple_of(4096))?,
         parameters,
         limit_s: running.limit,
+        processor: match running.kvm {
+            true => Processor::Hosts,
+            false => Processor::Emulated,
+        },
     };
     let outputs = Outputs {
         decisions: folder.put("decisions", b"")?,

@@ -218,6 +218,30 @@ fn what_can_not_be_run_is_said_in_a_line() {
 }
 
 #[test]
+fn this_machine_s_own_processor_runs_the_kernel_or_it_is_said_why_not() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-kvm");
+    let mut options = std::fs::OpenOptions::new();
+    if options.read(true).write(true).open("/dev/kvm").is_ok() {
+        assert_eq!(
+            console(&folder, "--kvm -- ls"),
+            console(&folder, "-- ls"),
+            "other files"
+        );
+        return;
+    }
+    let output = kernel(&folder, "--kvm -- ls");
+    let told = super::stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(
+        told.contains("without `--kvm` the processor is emulated"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_machine_that_does_not_end_is_ended_with_the_last_lines_of_its_console() {
     if !is_ready() {
         return;
