@@ -142,10 +142,10 @@ fn the_kernel_decides_as_the_lab_predicts_of_a_recording() {
     };
     let folder = Folder::new("kernel-predictions");
     host_programs(&folder);
-    std::fs::write(folder.path("text"), text(30_000)).unwrap();
-    let matrix = Recorded::new(&folder, recorder, "matrix 240", 200);
+    std::fs::write(folder.path("text"), text(20_000)).unwrap();
+    let matrix = Recorded::new(&folder, recorder, "matrix 200", 150);
     expect_decisions_as_predicted(&matrix, "");
-    let sort = Recorded::new(&folder, recorder, "sort text quiet", 200);
+    let sort = Recorded::new(&folder, recorder, "sort text quiet", 140);
     expect_decisions_as_predicted(&sort, "--with text");
 }
 
