@@ -501,8 +501,13 @@ static void after_call(ThreadId thread, UInt call, UWord* words, UInt count, Sys
    calls[thread].write_start = 0;
    /* While another thread ran, the process was not waiting. */
    ULong waited_ns = log_now_ns() - calls[thread].began_ns;
-   Bool has_waited = is_alone && waited_ns >= WAIT_NS_MIN;
-   if (may_wait(call) && !is_of_cache && has_waited) {
+   Bool has_waited = may_wait(call) && !is_of_cache && waited_ns >= WAIT_NS_MIN;
+   /* Whoever yields waits for its next turn alone, which is for whoever simulates turns to say. */
+   if (call == __NR_sched_yield) {
+      has_waited = True;
+      waited_ns = 0;
+   }
+   if (is_alone && has_waited) {
       ULong* entry = log_entry(LOG_WAIT, call, 1);
       entry[0] = waited_ns;
    }

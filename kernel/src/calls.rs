@@ -17,6 +17,7 @@ use crate::arch::serial;
 use crate::kernel::{Kernel, Served};
 use crate::parameters::Programs;
 use crate::process::{FIRST_FILE, Open, ProcessId, State};
+use crate::volume;
 
 /// The bytes of the instruction that makes a call.
 const CALL_BYTES: u64 = 2;
@@ -77,10 +78,15 @@ impl Kernel {
         };
         match called {
             Ok(Outcome::Value(value)) => process.registers.rax = value,
-            Ok(Outcome::Again) => process.registers.rip -= CALL_BYTES,
+            // Pages that came for it are still to be used.
+            Ok(Outcome::Again) => {
+                process.registers.rip -= CALL_BYTES;
+                return false;
+            }
             Ok(Outcome::Gone) => {}
             Err(refusal) => process.registers.rax = (-(refusal as i64)) as u64,
         }
+        self.end_step(id);
         registers.rax == 10
     }
 
@@ -133,9 +139,9 @@ impl Kernel {
         let process = self.processes.get_mut(&id).expect("who calls exists");
         let open = process.file(file).ok_or(Refusal::Missing)?;
         let (number, at) = (open.file, open.at);
-        let left = self.store.volume().files()[number].bytes.saturating_sub(at);
+        let whole = self.store.volume()[number].bytes();
         let within = PAGE_BYTES - at % PAGE_BYTES;
-        let count = count_in_page(to, bytes.min(left).min(within));
+        let count = count_in_page(to, bytes.min(within).min(whole.saturating_sub(at)));
         if count == 0 {
             return Ok(Outcome::Value(0));
         }
@@ -146,10 +152,13 @@ impl Kernel {
                 let process = self.processes.get_mut(&id).expect("who calls exists");
                 let open = process.file(file).ok_or(Refusal::Missing)?;
                 let contents = open.contents.as_deref().unwrap_or_default();
-                contents[at as usize..at as usize + count].to_vec()
+                read_from(contents, at as usize, count)
             }
             Programs::Paged => match self.read_page(id, number, at / PAGE_BYTES) {
-                Some(Some(page)) => page[start..start + count].to_vec(),
+                Some(Some(page)) => match whole - (at - start as u64) {
+                    rest @ ..=PAGE_BYTES => read_from(&page[..rest as usize], start, count),
+                    _ => page[start..start + count].to_vec(),
+                },
                 Some(None) => return Err(Refusal::Missing),
                 None => return Ok(Outcome::Again),
             },
@@ -157,6 +166,7 @@ impl Kernel {
         // Bringing the file's page may have taken the program's.
         let page = reached!(self.reach(id, to, true));
         let start = (to % PAGE_BYTES) as usize;
+        let count = source.len();
         page[start..start + count].copy_from_slice(&source);
         let process = self.processes.get_mut(&id).expect("who calls exists");
         process.file(file).ok_or(Refusal::Missing)?.at += count as u64;
@@ -165,8 +175,7 @@ impl Kernel {
 
     fn call_open(&mut self, id: ProcessId, name: u64, bytes: u64) -> Called {
         let name = reached!(self.read_bytes(id, name, bytes));
-        let name = core::str::from_utf8(&name).map_err(|_| Refusal::Missing)?;
-        let file = self.store.volume().find(name).ok_or(Refusal::Missing)?;
+        let file = self.store.volume().find(&name).ok_or(Refusal::Missing)?;
         let contents = match self.programs {
             Programs::Pinned => Some(self.store.read_file_now(file)),
             Programs::Paged => None,
@@ -269,8 +278,8 @@ impl Kernel {
         let words = reached!(self.read_bytes(id, words, bytes));
         let words = words.strip_suffix(&[0]).ok_or(Refusal::Invalid)?;
         let words: Vec<Vec<u8>> = words.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect();
-        let name = core::str::from_utf8(&words[0]).map_err(|_| Refusal::Missing)?;
-        self.store.volume().find(name).ok_or(Refusal::Missing)?;
+        let found = self.store.volume().find(&words[0]);
+        found.ok_or(Refusal::Missing)?;
         let process = self.processes.get_mut(&id).expect("who calls exists");
         process.to_execute = Some(words);
         Ok(Outcome::Gone)
@@ -307,12 +316,12 @@ impl Kernel {
 
     /// Writes the name of the volume's file of that number; answers its length.
     fn call_name(&mut self, id: ProcessId, number: u64, to: u64, bytes: u64) -> Called {
-        let files = self.store.volume().files();
+        let files = self.store.volume();
         let file = usize::try_from(number)
             .ok()
             .and_then(|number| files.get(number));
         let name = file.ok_or(Refusal::Missing)?.name.clone();
-        self.hand_over(id, name.as_bytes(), to, bytes)
+        self.hand_over(id, &name, to, bytes)
     }
 
     /// Writes `text` to the program's memory, as much as fits; answers how long it is.
@@ -423,7 +432,9 @@ impl Kernel {
             } else {
                 Access::Read
             };
-            match self.serve(id, space, at, access) {
+            let served = self.serve(id, space, at, access);
+            self.note_fresh(id, at, served);
+            match served {
                 Served::Now(_) => {}
                 Served::Later => return Ok(None),
                 Served::Invalid => return Err(Refusal::Address),
@@ -436,6 +447,14 @@ impl Kernel {
 /// Counts the bytes, of `bytes` from `address` on, that lie in its page.
 fn count_in_page(address: u64, bytes: u64) -> usize {
     bytes.min(PAGE_BYTES - address % PAGE_BYTES) as usize
+}
+
+/// Copies up to `count` bytes from `at` on of what ends with a file: what fills its last block is
+/// not read.
+fn read_from(contents: &[u8], at: usize, count: usize) -> Vec<u8> {
+    let meant = volume::without_filling(contents);
+    let rest = meant.get(at..).unwrap_or_default();
+    rest[..count.min(rest.len())].to_vec()
 }
 
 /// A range of whole pages.

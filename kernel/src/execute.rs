@@ -15,6 +15,7 @@ use crate::parameters::Programs;
 use crate::process::{Process, ProcessId};
 use crate::program::{self, Program, STACK_END, STACK_PAGES};
 use crate::say;
+use crate::volume;
 
 /// The most pages of a file: each has as much room in the space in which they are kept.
 const FILE_PAGES_MAX: u64 = 1 << 20;
@@ -30,11 +31,11 @@ impl Kernel {
             .to_execute
             .clone()
             .expect("there is something to execute");
-        let name = String::from_utf8_lossy(&arguments[0]).into_owned();
-        let Some(file) = self.store.volume().find(&name) else {
+        let name = volume::shown(&arguments[0]);
+        let Some(file) = self.store.volume().find(&arguments[0]) else {
             return self.refuse(id, &name, "is not on the volume");
         };
-        let bytes = self.store.volume().files()[file].bytes;
+        let bytes = self.store.volume()[file].bytes();
         let made = match self.programs {
             Programs::Paged => {
                 let Some(program) = self.read_header(id, file) else {
@@ -61,7 +62,7 @@ impl Kernel {
         if let Some(&object) = self.objects.get(&file) {
             return Some(object);
         }
-        let pages = self.store.volume().files()[file].bytes.div_ceil(PAGE_BYTES);
+        let pages = self.store.volume()[file].bytes().div_ceil(PAGE_BYTES);
         if pages == 0 || pages > FILE_PAGES_MAX {
             return None;
         }

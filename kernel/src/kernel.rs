@@ -9,6 +9,8 @@
 //! 1. A process stands in `ready` exactly once if it is ready and not suspended, unless it is the
 //!    one that runs.
 //! 2. In time of faults no transfer is under way when a program goes on.
+//! 3. Load control knows where each process stands whenever it is asked: before each tick it is
+//!    told. Whom it has suspended stands in no queue until it says otherwise.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -64,6 +66,10 @@ pub struct Kernel {
     clock: Clock,
     pub(crate) programs: Programs,
     time: parameters::Time,
+    pace: u64,
+    /// The time that has passed, in time of faults, while nobody could fault.
+    idle_ns: u64,
+    suspensions: u64,
     is_logging: bool,
     pub(crate) processes: BTreeMap<ProcessId, Process>,
     ready: VecDeque<ProcessId>,
@@ -93,9 +99,9 @@ impl Kernel {
             swap,
             clock,
         } = board;
-        let volume = volume::open(&mut files).map_err(|error| {
-            say!("kernel: volume: {error:?}");
-            "the first disk holds no tape archive that can be read"
+        let volume = volume::mount(&mut files).map_err(|error| {
+            say!("kernel: the first disk {error}");
+            "it needs a volume there, as `tidemark kernel image` makes it"
         })?;
         let store = Store::new(swap, files, volume, parameters.injected);
         let count = frames.count();
@@ -113,18 +119,27 @@ impl Kernel {
         let load = load.build(&[]).map_err(|_| "`load` can't be built")?;
         let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(store.slots())));
         vm.set_load_control(load);
+        let kept = vm.create_space();
+        let idle = Turn {
+            order: u64::MAX,
+            is_active: false,
+        };
+        vm.handle_turn(kept, idle);
         let next_tick = match parameters.time {
-            parameters::Time::Real => Time(clock.now_ns() + MEMORY_TICK_NS),
+            parameters::Time::Real => Time(clock.now_ns() * parameters.pace + MEMORY_TICK_NS),
             parameters::Time::Faults => Time(STEP_TICK_NS),
         };
         Ok(Kernel {
-            kept: vm.create_space(),
+            kept,
             vm,
             machine: PageTables::new(frames, kernel),
             store,
             clock,
             programs: parameters.programs,
             time: parameters.time,
+            pace: parameters.pace,
+            idle_ns: 0,
+            suspensions: 0,
             is_logging: parameters.is_logging,
             processes: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -169,22 +184,25 @@ impl Kernel {
             ("frames_budget", u64::from(self.machine.frames().count())),
             ("bytes_read", traffic.read[0] * PAGE_BYTES),
             ("bytes_written", traffic.written[0] * PAGE_BYTES),
-            ("file_page_outs", traffic.written[1]),
             ("engine_bytes", crate::arch::used_bytes() as u64),
+        ];
+        let own = [
             ("file_page_ins", traffic.read[1]),
+            ("file_page_outs", traffic.written[1]),
             ("requests_at_once", traffic.depth_max as u64),
             ("entries_made", work.entered),
             ("entries_removed", work.removed),
             ("translations_forgotten", work.forgotten_pages),
             ("all_translations_forgotten", work.forgotten_all),
+            ("suspensions", self.suspensions),
         ];
         let of_the_core = Counter::ALL
             .into_iter()
             .filter_map(|counter| Some((counter.run_name()?, counters.get(counter)?)));
-        for (number, (name, count)) in counts.into_iter().chain(of_the_core).enumerate() {
-            let before = if number == 0 { '{' } else { ',' };
-            serial::report(format_args!("{before}\"{name}\":{count}"));
-        }
+        report_counts(counts.into_iter().chain(of_the_core));
+        serial::report(format_args!(",\"machine\":"));
+        report_counts(own.into_iter());
+        serial::report(format_args!("}}"));
         let elapsed_us = self.clock.now_ns() / 1000;
         let (seconds, rest) = (elapsed_us / 1_000_000, elapsed_us % 1_000_000);
         serial::report(format_args!(",\"elapsed_s\":{seconds}.{rest:06}}}\n"));
@@ -193,8 +211,11 @@ impl Kernel {
     /// Nanoseconds since the start, or what stands for them.
     pub(crate) fn now(&self) -> Time {
         match self.time {
-            parameters::Time::Real => Time(self.clock.now_ns()),
-            parameters::Time::Faults => Time(self.vm.counters().faults * STEP_NS),
+            parameters::Time::Real => Time(self.clock.now_ns() * self.pace),
+            parameters::Time::Faults => {
+                let faults = self.vm.counters().faults;
+                Time(faults * STEP_NS * self.pace + self.idle_ns)
+            }
         }
     }
 
@@ -325,10 +346,7 @@ impl Kernel {
                 self.take_fault(id, address, is_write, is_fetch);
             }
             Trap::Stepped => self.end_step(id),
-            Trap::SystemCall => {
-                self.end_step(id);
-                is_turn_over = self.call(id);
-            }
+            Trap::SystemCall => is_turn_over = self.call(id),
             Trap::Interrupt { line } => {
                 // In time of faults the timer says nothing: programs go on until they wait or
                 // yield, so that the same programs take the same turns.
@@ -388,18 +406,28 @@ impl Kernel {
         if served == Served::Invalid {
             return self.end_for(id, Misdeed::Touch { address, is_write });
         }
-        // As in the lab: only the touch of a page that was in memory all along is a reference.
-        let was_resident = served == Served::Now(Service::Minor);
-        if let Some(process) = self.processes.get_mut(&id)
-            && !was_resident
+        if self.note_fresh(id, at, served)
+            && let Some(process) = self.processes.get_mut(&id)
         {
-            process.fresh.push(at);
             process.registers.flags |= FLAG_STEP;
         }
     }
 
-    /// Takes in that the instruction is over for which pages had come.
-    fn end_step(&mut self, id: ProcessId) {
+    /// Notes a page that has come for an instruction or a call that is still to use it. As in the
+    /// lab, only the touch of a page that was in memory all along is a reference. Answers whether
+    /// it came.
+    pub(crate) fn note_fresh(&mut self, id: ProcessId, at: VirtPage, served: Served) -> bool {
+        let has_come = !matches!(served, Served::Now(Service::Minor) | Served::Invalid);
+        if let Some(process) = self.processes.get_mut(&id)
+            && has_come
+        {
+            process.fresh.push(at);
+        }
+        has_come
+    }
+
+    /// Takes in that the instruction or the call is over for which pages had come.
+    pub(crate) fn end_step(&mut self, id: ProcessId) {
         let Some(process) = self.processes.get_mut(&id) else {
             return;
         };
@@ -416,8 +444,25 @@ impl Kernel {
             |process: &Process| matches!(process.state, State::Sleeping(_)) || process.is_suspended;
         let is_alive = self.vm.transfers_pending() > 0 || self.processes.values().any(is_awaiting);
         assert!(is_alive, "every process waits, and for nothing");
+        if self.time == parameters::Time::Faults && self.is_load_controlled() {
+            return self.pass_idle();
+        }
         let lines = trap::wait();
         self.take_interrupts(lines);
+    }
+
+    /// Returns true if who does not run waits for load control alone.
+    fn is_load_controlled(&self) -> bool {
+        let is_sleeping = |process: &Process| matches!(process.state, State::Sleeping(_));
+        !self.processes.values().any(is_sleeping)
+    }
+
+    /// Has time of faults go on to the next tick, though nobody faults: load control may have
+    /// somebody run again then.
+    fn pass_idle(&mut self) {
+        let now = self.now();
+        self.idle_ns += self.next_tick.since_ns(now);
+        self.finish_step(self.now());
     }
 
     /// Takes in interrupts on `lines`, a bit a line.
@@ -475,6 +520,7 @@ impl Kernel {
         self.finish_transfers(now);
         while self.next_tick <= self.now() {
             let now = self.next_tick;
+            self.tell_turns();
             self.vm.handle_tick(now, &mut self.machine);
             self.conclude_at(now);
             self.finish_transfers(now);
@@ -535,6 +581,7 @@ impl Kernel {
             .iter_mut()
             .find(|(_, process)| process.space == space);
         let Some((&id, process)) = found else { return };
+        self.suspensions += u64::from(is_suspended && !process.is_suspended);
         process.is_suspended = is_suspended;
         let is_ready = process.state == State::Ready;
         self.ready.retain(|&other| other != id);
@@ -547,7 +594,7 @@ impl Kernel {
     /// Answers whether the disk took them.
     pub(crate) fn write_back(&mut self) -> bool {
         for &file in &self.written {
-            let bytes = self.store.volume().files()[file].bytes;
+            let bytes = self.store.volume()[file].bytes();
             for index in 0..bytes.div_ceil(PAGE_BYTES) {
                 let at = execute::window_of(file).plus(index);
                 if let Some(frame) = self.vm.frame_at(self.kept, at) {
@@ -593,6 +640,14 @@ impl Kernel {
             self.store.slots(),
             "slots are in use, and nobody is there"
         );
+    }
+}
+
+/// Writes counts as the beginning of an object, which stays open.
+fn report_counts(counts: impl Iterator<Item = (&'static str, u64)>) {
+    for (number, (name, count)) in counts.enumerate() {
+        let before = if number == 0 { '{' } else { ',' };
+        serial::report(format_args!("{before}\"{name}\":{count}"));
     }
 }
 

@@ -2,7 +2,8 @@
 //! programs in user mode and takes their page faults to the core.
 //!
 //! [`arch`] is the machine and holds all unsafe code; [`machine`] is the core's `Machine` on tables
-//! of pages; [`store`] is what stands behind its pagers; [`kernel`] is the loop around both;
+//! of pages; [`store`] is what stands behind its pagers, with the files of [`volume`]; [`kernel`]
+//! is the loop around both;
 //! [`calls`] and [`execute`] are what programs ask for.
 #![no_std]
 #![no_main]

@@ -54,6 +54,8 @@ pub struct Parameters<'a> {
     pub load: &'a str,
     /// The seed of the policy's random numbers.
     pub seed: u64,
+    /// The factor by which the core's clock is faster than that it goes by.
+    pub pace: u64,
     /// The layout of memory.
     pub layout: Layout,
     /// The programs whose pages are paged.
@@ -81,6 +83,7 @@ pub struct Mistake<'a> {
 /// the same time, and some.
 const FRAMES_MIN: u64 = 16;
 const FRAMES_MAX: u64 = 1 << 17;
+const PACE_MAX: u64 = 1000;
 
 /// Reads the command line.
 pub fn parse(line: &str) -> Result<Parameters<'_>, Mistake<'_>> {
@@ -89,6 +92,7 @@ pub fn parse(line: &str) -> Result<Parameters<'_>, Mistake<'_>> {
         policy: "clock",
         load: "none",
         seed: 1,
+        pace: 1,
         layout: Layout::Clustered,
         programs: Programs::Paged,
         time: Time::Real,
@@ -126,6 +130,11 @@ fn set<'a>(parameters: &mut Parameters<'a>, word: &'a str) -> Result<(), Mistake
         "load" => parameters.load = value,
         "run" => parameters.run = value,
         "seed" => parameters.seed = value.parse().map_err(|_| mistake("a number"))?,
+        "pace" => {
+            let pace = value.parse().ok();
+            let pace = pace.filter(|pace| (1..=PACE_MAX).contains(pace));
+            parameters.pace = pace.ok_or(mistake("1 to 1000"))?;
+        }
         "log" => {
             parameters.is_logging =
                 choose(value, &[("no", false), ("yes", true)]).ok_or(mistake("yes or no"))?

@@ -14,19 +14,26 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tidemark_core::id::{FrameId, PageId, SlotId, Ticket};
-use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
+use tidemark_core::pager::{self, Direction, Outcome, Reply, Request};
 
 use crate::arch::frames::Frames;
 use crate::arch::paging::{PAGE_BYTES, Page};
 use crate::arch::virtio::{Disk, Piece, SECTOR_BYTES, Way};
 use crate::parameters::Injected;
 use crate::say;
-use crate::volume::Volume;
+use crate::volume::Files;
 
 const SECTORS_PER_PAGE: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
 
 /// The ticket of writes that the kernel makes by itself: the core gives it to none.
 const WRITTEN_BACK: Ticket = Ticket(0);
+
+/// The most blocks that one request for pages of files moves: the device takes some hundreds of
+/// pieces.
+const PIECES_MAX: usize = 128;
+
+/// A block of a file on the disk, and the place of it in memory: sector, frame, and offset there.
+type Place = (u64, FrameId, usize);
 
 /// A disk and what waits for its queue.
 struct Spindle {
@@ -75,7 +82,7 @@ pub struct Traffic {
 pub struct Store {
     swap: Spindle,
     files: Spindle,
-    volume: Box<dyn Volume>,
+    volume: Files,
     /// Of each slot, of what was last stored there.
     sums: Vec<u64>,
     under_way: BTreeMap<Ticket, UnderWay>,
@@ -89,12 +96,7 @@ pub struct Store {
 
 impl Store {
     /// Puts the volume's files and swap behind the core's pagers.
-    pub fn new(
-        swap: Disk,
-        files: Disk,
-        volume: Box<dyn Volume>,
-        injected: Option<(Injected, u64)>,
-    ) -> Store {
+    pub fn new(swap: Disk, files: Disk, volume: Files, injected: Option<(Injected, u64)>) -> Store {
         let slots = u32::try_from(swap.sectors() / SECTORS_PER_PAGE).unwrap_or(u32::MAX);
         let spindle = |disk| Spindle {
             disk,
@@ -120,8 +122,8 @@ impl Store {
     }
 
     /// The volume of files.
-    pub fn volume(&self) -> &dyn Volume {
-        &*self.volume
+    pub fn volume(&self) -> &Files {
+        &self.volume
     }
 
     /// The counts of the disks' transfers so far.
@@ -145,8 +147,10 @@ impl Store {
             is_failed: self.is_injected(request.direction),
         };
         match request.place {
-            Place::Swap { first } => self.start_swap(&mut under_way, first, memory),
-            Place::External { pager } => self.start_file(&mut under_way, pager.0 as usize, memory),
+            pager::Place::Swap { first } => self.start_swap(&mut under_way, first, memory),
+            pager::Place::External { pager } => {
+                self.start_file(&mut under_way, pager.0 as usize, memory)
+            }
         }
         let depth = self.swap.disk.depth().max(self.files.disk.depth());
         self.traffic.depth_max = self.traffic.depth_max.max(depth);
@@ -160,14 +164,14 @@ impl Store {
     /// Reads a whole file while no other is being read. What the disk fails to read is zeros.
     pub fn read_file_now(&mut self, file: usize) -> Vec<u8> {
         assert_eq!(self.files.disk.depth(), 0, "files are being read");
-        let bytes = self.volume.files()[file].bytes;
-        let mut contents = Vec::with_capacity(bytes as usize);
-        for block in 0..bytes.div_ceil(SECTOR_BYTES) {
-            let sector = self.volume.sector(file, block);
-            let page = read_now(&mut self.files.disk, sector).unwrap_or_else(Page::zeroed);
+        let file = &self.volume[file];
+        let mut contents = Vec::with_capacity(file.bytes() as usize);
+        for block in 0..file.bytes() / SECTOR_BYTES {
+            let disk = &mut self.files.disk;
+            let page = read_now(disk, file.sector(block), SECTOR_BYTES as usize);
+            let page = page.unwrap_or_else(Page::zeroed);
             contents.extend_from_slice(&page.0[..SECTOR_BYTES as usize]);
         }
-        contents.truncate(bytes as usize);
         contents
     }
 
@@ -204,7 +208,8 @@ impl Store {
     pub fn write_back(&mut self, file: usize, index: u64, frame: FrameId, memory: &mut Frames) {
         let tag = WRITTEN_BACK.0;
         self.traffic.written[1] += 1;
-        self.writing_back += self.move_page(Way::Write, (file, index), frame, memory, tag);
+        let page = [(index, frame)];
+        self.writing_back += self.move_pages(Way::Write, file, &page, memory, tag);
     }
 
     /// Returns true if there are pages being written that stay.
@@ -258,42 +263,49 @@ impl Store {
             return;
         }
         let tag = under_way.request.ticket.0;
-        for (&page, &frame) in under_way.pages.iter().zip(&under_way.frames) {
-            under_way.parts += self.move_page(way, (file, page.index), frame, memory, tag);
-        }
+        let indices = under_way.pages.iter().map(|page| page.index);
+        let pages: Vec<_> = indices.zip(under_way.frames.iter().copied()).collect();
+        under_way.parts = self.move_pages(way, file, &pages, memory, tag);
     }
 
-    /// Moves a page of a file: each run of blocks that stand together is a request of its own. What
-    /// is behind the end of the file is zeros. Answers how many requests that takes.
-    fn move_page(
+    /// Moves pages of a file. Blocks that stand together on the disk, in whatever order, are one
+    /// request. What is behind the end of the file is zeros. Answers how many requests that takes.
+    fn move_pages(
         &mut self,
         way: Way,
-        (file, index): (usize, u64),
-        frame: FrameId,
+        file: usize,
+        pages: &[(u64, FrameId)],
         memory: &mut Frames,
         tag: u64,
     ) -> usize {
-        self.clear_tail(file, index, frame, memory);
-        let blocks = self.volume.files()[file].bytes.div_ceil(SECTOR_BYTES);
-        let first = index * SECTORS_PER_PAGE;
-        let count = blocks.saturating_sub(first).min(SECTORS_PER_PAGE);
-        let (mut from, mut parts) = (0, 0);
-        while from < count {
-            let sector = self.volume.sector(file, first + from);
-            let follows =
-                |next: &u64| self.volume.sector(file, first + next) == sector + next - from;
-            let end = (from..count).take_while(follows).count() as u64 + from;
-            let (offset, length) = (from * SECTOR_BYTES, (end - from) * SECTOR_BYTES);
-            let piece = Piece::of_frame(memory, frame, offset as usize, length as usize);
-            self.files.submit(way, sector, vec![piece], tag);
-            (from, parts) = (end, parts + 1);
+        let mut blocks = Vec::new();
+        for &(index, frame) in pages {
+            self.clear_tail(file, index, frame, memory);
+            let found = &self.volume[file];
+            let first = index * SECTORS_PER_PAGE;
+            let end = (found.bytes() / SECTOR_BYTES).min(first + SECTORS_PER_PAGE);
+            let places = (first..end).zip((0..).step_by(SECTOR_BYTES as usize));
+            blocks.extend(places.map(|(block, offset)| (found.sector(block), frame, offset)));
+        }
+        blocks.sort_unstable_by_key(|&(sector, ..)| sector);
+        let follows = |one: &Place, next: &Place| one.0 + 1 == next.0;
+        let mut parts = 0;
+        for run in blocks.chunk_by(follows) {
+            for run in run.chunks(PIECES_MAX) {
+                let bytes = SECTOR_BYTES as usize;
+                let piece =
+                    |&(_, frame, offset): &Place| Piece::of_frame(memory, frame, offset, bytes);
+                let pieces = run.iter().map(piece).collect();
+                self.files.submit(way, run[0].0, pieces, tag);
+                parts += 1;
+            }
         }
         parts
     }
 
     /// Clears what a page has behind the end of its file.
     fn clear_tail(&self, file: usize, index: u64, frame: FrameId, memory: &mut Frames) {
-        let bytes = self.volume.files()[file].bytes;
+        let bytes = self.volume[file].bytes();
         let kept = bytes.saturating_sub(index * PAGE_BYTES as u64);
         memory.bytes_mut(frame)[(kept as usize).min(PAGE_BYTES)..].fill(0);
     }
@@ -306,10 +318,10 @@ impl Store {
         let request = under_way.request;
         let mut is_failed = under_way.is_failed;
         match (request.direction, request.place) {
-            (Direction::Fetch, Place::Swap { first }) if !is_failed => {
+            (Direction::Fetch, pager::Place::Swap { first }) if !is_failed => {
                 is_failed = !self.verify(first, &under_way.frames, memory);
             }
-            (Direction::Fetch, Place::External { pager }) => {
+            (Direction::Fetch, pager::Place::External { pager }) => {
                 // The last block of a file is read whole.
                 for (page, &frame) in under_way.pages.iter().zip(&under_way.frames) {
                     self.clear_tail(pager.0 as usize, page.index, frame, memory);
@@ -373,9 +385,9 @@ fn checksum(bytes: &[u8; PAGE_BYTES]) -> u64 {
     })
 }
 
-/// Reads a page of sectors while nothing else is under way; `None` if the disk fails.
-pub fn read_now(disk: &mut Disk, sector: u64) -> Option<Box<Page>> {
-    let pieces = vec![Piece::of_page(Page::zeroed())];
+/// Reads up to a page from `sector` on while nothing else is under way; `None` if the disk fails.
+pub fn read_now(disk: &mut Disk, sector: u64, bytes: usize) -> Option<Box<Page>> {
+    let pieces = vec![Piece::of_page(Page::zeroed(), bytes)];
     disk.start(Way::Read, sector, pieces, 0).ok()?;
     loop {
         if let Some(mut finished) = disk.next_finished() {

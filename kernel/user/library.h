@@ -51,6 +51,9 @@ void print_number(uint64_t number);
 uint64_t parse_number(const char *text);
 void *memcpy(void *to, const void *from, size_t count);
 void *memset(void *to, int byte, size_t count);
+void *memmove(void *to, const void *from, size_t count);
+int memcmp(const void *one, const void *other, size_t count);
+int bcmp(const void *one, const void *other, size_t count);
 
 /* The program. */
 int run(void);

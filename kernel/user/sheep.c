@@ -1,9 +1,9 @@
-/* sheep [PROCESSES] [KIBIBYTES]: processes that fill memory, then go through it forward and
-   backward, each checking what it finds. Each lets the others go on after each walk, so that all
+/* sheep [PROCESSES] [KIBIBYTES] [ROUNDS]: processes that fill memory, then go through it forward and
+   backward, twice or so many times, each checking what it finds. Each lets the others go on after each walk, so that all
    want their memory at the same time, however fast the machine is. */
 #include "library.h"
 
-static int graze(uint64_t number, size_t bytes)
+static int graze(uint64_t number, size_t bytes, uint64_t rounds)
 {
     size_t words = bytes / 8, step = 64;
     uint64_t *memory = map_memory(bytes);
@@ -12,7 +12,7 @@ static int graze(uint64_t number, size_t bytes)
     for (size_t at = 0; at < words; at += step)
         memory[at] = at * 2654435761u + number;
     yield();
-    for (int round = 0; round < 2; round++) {
+    for (uint64_t round = 0; round < rounds; round++) {
         for (size_t at = 0; at < words; at += step)
             if (memory[at] != at * 2654435761u + number)
                 return 3;
@@ -31,12 +31,14 @@ int run(void)
     uint64_t processes = text ? parse_number(text) : 4;
     text = argument(2);
     size_t bytes = (text ? parse_number(text) : 4096) << 10;
+    text = argument(3);
+    uint64_t rounds = text ? parse_number(text) : 2;
     for (uint64_t number = 0; number < processes; number++) {
         long child = fork_process();
         if (child < 0)
             return 2;
         if (child == 0)
-            leave(graze(number, bytes));
+            leave(graze(number, bytes, rounds));
     }
     uint64_t wrong = 0;
     for (uint64_t number = 0; number < processes; number++)

@@ -1,7 +1,6 @@
 /* Text and numbers. */
 #include "library.h"
 
-
 size_t length_of(const char *text)
 {
     size_t length = 0;
@@ -43,7 +42,6 @@ uint64_t parse_number(const char *text)
     return number;
 }
 
-#ifndef ON_HOST
 void *memcpy(void *to, const void *from, size_t count)
 {
     void *start = to;
@@ -57,4 +55,28 @@ void *memset(void *to, int byte, size_t count)
     __asm__ volatile("rep stosb" : "+D"(to), "+c"(count) : "a"(byte) : "memory");
     return start;
 }
-#endif
+
+void *memmove(void *to, const void *from, size_t count)
+{
+    unsigned char *target = to;
+    const unsigned char *source = from;
+    if ((uintptr_t)to - (uintptr_t)from >= count)
+        return memcpy(to, from, count);
+    while (count-- > 0)
+        target[count] = source[count];
+    return to;
+}
+
+int memcmp(const void *one, const void *other, size_t count)
+{
+    const unsigned char *left = one, *right = other;
+    for (size_t at = 0; at < count; at++)
+        if (left[at] != right[at])
+            return left[at] - right[at];
+    return 0;
+}
+
+int bcmp(const void *one, const void *other, size_t count)
+{
+    return memcmp(one, other, count);
+}

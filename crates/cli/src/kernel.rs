@@ -7,8 +7,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use tidemark_emulator::image::{self, Image};
-use tidemark_emulator::machine::{End, Machine, Outputs};
+use serde_json::Value;
+use tidemark_emulator::image::{self, OnVolume};
+use tidemark_emulator::machine::{End, Machine, Outputs, Processor};
 use tidemark_emulator::parameters::{Parameters, SHELL};
 use tidemark_lab::names::{check_load, find_live_policy};
 use tidemark_results::quantity;
@@ -32,7 +33,7 @@ enum Action {
     /// Boots the kernel and runs a program or a script; needs `qemu-system-x86_64`
     ///
     /// The volume holds the kernel's own programs (sh, cat, ls, sheep, sort, matrix, forks, touch,
-    /// upper, calls, misbehave) and what `--with` and `--script` add; or it is IMAGE.
+    /// upper, words, calls, misbehave) and what `--with` and `--script` add; or it is IMAGE.
     #[command(after_help = "Exit status: 0, 1 if the program failed, 2 if it could not be run.")]
     Run(Box<Running>),
     /// Makes a volume with the kernel's programs and other files
@@ -54,6 +55,11 @@ struct Running {
     /// The seed of the policy's random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
+    /// Have the memory's clock go so many times as fast: policies and load controls that look once
+    /// a second then look often in a short run
+    #[arg(long, value_name = "FACTOR", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pace: u64,
     /// The layout of memory: a page at a time, or in clusters with read-ahead
     #[arg(long, value_name = "LAYOUT", default_value = "clustered")]
     layout: Layout,
@@ -86,6 +92,9 @@ struct Running {
     /// Let what programs write to files stay in IMAGE; without it that goes with the machine
     #[arg(long, requires = "image")]
     write: bool,
+    /// Use this machine's processor, by KVM: faster, and with a clock that is not the same twice
+    #[arg(long)]
+    kvm: bool,
     /// End the machine after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     limit: u64,
@@ -147,12 +156,12 @@ impl Files for Arguments {
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     match arguments.action {
         Action::Image(making) => {
-            let mut image = Image::with_programs()?;
+            let mut volume = OnVolume::of_programs()?;
             making
                 .files
                 .iter()
-                .try_for_each(|path| image.add_file(path))?;
-            files::write(&making.output, &image.into_bytes())?;
+                .try_for_each(|path| volume.add_file(path))?;
+            files::write(&making.output, &volume.into_volume()?)?;
             Ok(Exit::Fine)
         }
         Action::Run(running) => run_kernel(&running),
@@ -175,7 +184,7 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
     let folder = PrivateFolder::new()?;
     let image = match &running.image {
         Some(path) => path.clone(),
-        None => folder.put("volume", &volume(running)?.into_bytes())?,
+        None => folder.put("volume", &files_of(running)?.into_volume()?)?,
     };
     let machine = Machine {
         memory_bytes,
@@ -184,6 +193,10 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
         swap: folder.put_blank("swap", swap_bytes.next_multiple_of(4096))?,
         parameters,
         limit_s: running.limit,
+        processor: match running.kvm {
+            true => Processor::Hosts,
+            false => Processor::Emulated,
+        },
     };
     let outputs = Outputs {
         decisions: folder.put("decisions", b"")?,
@@ -194,19 +207,25 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
         files::write(path, &read(&outputs.decisions)?)?;
     }
     if let Some(path) = &running.stats {
-        let total: Statistics = match serde_json::from_slice(&read(&outputs.statistics)?) {
-            Ok(total) => total,
-            Err(_) => refuse!("`--stats`: the kernel ended before it had counted"),
+        let Some((total, machine)) = counts(&read(&outputs.statistics)?) else {
+            refuse!("`--stats`: the kernel ended before it had counted");
         };
         let record = record(running, &words, end, total, (memory_bytes, swap_bytes));
-        let mut text = serde_json::to_string_pretty(&record).expect("a record is plain");
-        text.push('\n');
-        files::write(path, text.as_bytes())?;
+        let mut record = serde_json::to_value(&record).expect("a record is plain");
+        record["machine"] = machine;
+        files::write(path, format!("{record:#}\n").as_bytes())?;
     }
     match end {
         End::Success => Ok(Exit::Fine),
         End::Failure => Ok(Exit::Found),
     }
+}
+
+/// The kernel's counts: those of every run, and those of its machine.
+fn counts(report: &[u8]) -> Option<(Statistics, Value)> {
+    let mut report: Value = serde_json::from_slice(report).ok()?;
+    let machine = report["machine"].take();
+    Some((serde_json::from_value(report).ok()?, machine))
 }
 
 /// The first program and its arguments.
@@ -224,17 +243,15 @@ fn words(running: &Running) -> Result<Vec<String>, Refusal> {
     Ok(words)
 }
 
-/// The volume of the kernel's programs and what else was named.
-fn volume(running: &Running) -> Result<Image, Refusal> {
-    let mut image = Image::with_programs()?;
+/// The kernel's programs and what else was named.
+fn files_of(running: &Running) -> Result<OnVolume, Refusal> {
+    let mut on_volume = OnVolume::of_programs()?;
     if let Some(path) = &running.script {
-        image.add(SHELL[1], image::read(path)?)?;
+        on_volume.add(SHELL[1], image::read(path)?)?;
     }
-    running
-        .with
-        .iter()
-        .try_for_each(|path| image.add_file(path))?;
-    Ok(image)
+    let mut named = running.with.iter();
+    named.try_for_each(|path| on_volume.add_file(path))?;
+    Ok(on_volume)
 }
 
 /// The kernel's command line.
@@ -248,6 +265,7 @@ fn parameters(running: &Running, memory_bytes: u64, words: &[String]) -> Paramet
         policy: running.policy.clone(),
         load_control: running.load_control.clone(),
         seed: running.seed,
+        pace: running.pace,
         is_in_step: running.in_step,
         is_pinned: running.pinned,
         is_logging: running.log_decisions.is_some(),

@@ -1,40 +1,32 @@
-//! Volumes for the kernel: tape archives (POSIX `ustar`), which any `tar` reads as well.
+//! Volumes for the kernel: VMUFAT, as `tidemark volume` makes and reads it.
 //!
-//! The same files give the same bytes: names and contents stand there, neither owners nor times.
+//! The same files give the same bytes: no times stand there.
 
 use std::path::{Path, PathBuf};
 
 use tidemark_results::refusal::plain;
 use tidemark_results::{Refusal, refuse};
+use tidemark_vmufat::{
+    BLOCK_BYTES, BLOCKS_MAX, BLOCKS_MIN, Copying, Error, Image, Kind, Layout, Name, NewFile,
+    Timestamp, Volume,
+};
 
-/// Archives are made of blocks of this size, as disks are of sectors.
-const BLOCK_BYTES: usize = 512;
-/// The kernel reads pages: the disk ends with one, behind the archive's own end of two blocks.
-const PAGE_BYTES: usize = 4096;
-/// The longest name that a header holds.
-const NAME_BYTES_MAX: usize = 99;
+/// The files of a volume that is to be made.
+#[derive(Default)]
+pub struct OnVolume(Vec<(Name, Vec<u8>)>);
 
-/// A volume that is being made.
-pub struct Image {
-    names: Vec<String>,
-    bytes: Vec<u8>,
-}
-
-impl Image {
-    /// A volume with the kernel's programs.
-    pub fn with_programs() -> Result<Image, Refusal> {
+impl OnVolume {
+    /// The kernel's programs.
+    pub fn of_programs() -> Result<OnVolume, Refusal> {
         let folder = find_boot_folder()?.join("programs");
         let unreadable = |error| Refusal::new(format!("`{}`: {}", folder.display(), plain(&error)));
         let entries = std::fs::read_dir(&folder).map_err(unreadable)?;
         let paths = entries.map(|entry| entry.map(|entry| entry.path()));
         let mut paths: Vec<PathBuf> = paths.collect::<Result<_, _>>().map_err(unreadable)?;
         paths.sort();
-        let mut image = Image {
-            names: vec![],
-            bytes: vec![],
-        };
-        paths.iter().try_for_each(|path| image.add_file(path))?;
-        Ok(image)
+        let mut files = OnVolume::default();
+        paths.iter().try_for_each(|path| files.add_file(path))?;
+        Ok(files)
     }
 
     /// Adds a file of the host under its own name.
@@ -49,49 +41,52 @@ impl Image {
     }
 
     /// Adds a file.
-    pub fn add(&mut self, name: &str, contents: Vec<u8>) -> Result<(), Refusal> {
-        if name.len() > NAME_BYTES_MAX {
-            refuse!("`{name}`: a name on the volume has at most {NAME_BYTES_MAX} bytes");
+    pub fn add(&mut self, text: &str, contents: Vec<u8>) -> Result<(), Refusal> {
+        let Some(name) = text
+            .is_ascii()
+            .then(|| Name::new(text.as_bytes()))
+            .flatten()
+        else {
+            refuse!("`{text}`: names on a volume are 1 to 12 bytes of ASCII; rename the file");
+        };
+        if self.0.iter().any(|(other, _)| *other == name) {
+            refuse!("`{text}`: two files of that name; name one of them otherwise");
         }
-        if self.names.iter().any(|other| other == name) {
-            refuse!("`{name}`: two files of that name; name one of them otherwise");
-        }
-        self.names.push(name.into());
-        self.bytes.extend_from_slice(&header(name, contents.len()));
-        self.bytes.extend_from_slice(&contents);
-        self.bytes
-            .resize(self.bytes.len().next_multiple_of(BLOCK_BYTES), 0);
+        self.0.push((name, contents));
         Ok(())
     }
 
-    /// The volume, whole.
-    pub fn into_bytes(mut self) -> Vec<u8> {
-        let end = self.bytes.len() + 2 * BLOCK_BYTES + PAGE_BYTES;
-        self.bytes.resize(end.next_multiple_of(PAGE_BYTES), 0);
-        self.bytes
+    /// The smallest volume of 256, 512, … blocks that holds them.
+    pub fn into_volume(self) -> Result<Vec<u8>, Refusal> {
+        let mut blocks = BLOCKS_MIN;
+        loop {
+            match self.volume_of(blocks) {
+                Ok(bytes) => return Ok(bytes),
+                Err(_) if blocks < BLOCKS_MAX => blocks *= 2,
+                Err(error) => refuse!(
+                    "the volume, of {BLOCKS_MAX} blocks of {BLOCK_BYTES} bytes as the largest is, \
+                     {error}; name fewer or smaller files"
+                ),
+            }
+        }
     }
-}
 
-/// A header of the archive, with the sum over its bytes.
-fn header(name: &str, bytes: usize) -> [u8; BLOCK_BYTES] {
-    let mut header = [0; BLOCK_BYTES];
-    let mut put = |at: usize, text: &str| {
-        header[at..at + text.len()].copy_from_slice(text.as_bytes());
-    };
-    put(0, name);
-    put(100, "0000755");
-    put(108, "0000000");
-    put(116, "0000000");
-    put(124, &format!("{bytes:011o}"));
-    put(136, "00000000000");
-    // The sum is taken with blanks in its own place.
-    put(148, "        ");
-    put(156, "0");
-    put(257, "ustar");
-    put(263, "00");
-    let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
-    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    header
+    fn volume_of(&self, blocks: u32) -> Result<Vec<u8>, Error<std::convert::Infallible>> {
+        let size = Error::Size { blocks };
+        let image = Image::zeroed(blocks).ok_or(size)?;
+        let layout = Layout::new(blocks).ok_or(size)?.without_hidden();
+        let mut volume = Volume::format(image, layout, Timestamp::default())?;
+        for (name, contents) in &self.0 {
+            let file = NewFile {
+                name: *name,
+                kind: Kind::Data,
+                copying: Copying::Allowed,
+                created: Timestamp::default(),
+            };
+            volume.write(&file, contents)?;
+        }
+        Ok(volume.into_device().into_bytes())
+    }
 }
 
 /// Reads a file that is to be put on a volume.

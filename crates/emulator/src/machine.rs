@@ -12,6 +12,8 @@ use tidemark_results::{Refusal, refuse};
 use crate::image::find_boot_folder;
 
 const EMULATOR: &str = "qemu-system-x86_64";
+/// The device by which Linux lends its processor to a virtual machine.
+const KVM: &str = "/dev/kvm";
 /// The number of lines of the console that are shown again when the machine does not end.
 const LINES_SHOWN: usize = 12;
 /// The number of the kernel's own lines that are shown again when it refuses or fails.
@@ -37,6 +39,17 @@ pub struct Machine {
     pub parameters: String,
     /// For how long it may run.
     pub limit_s: u64,
+    /// The processor.
+    pub processor: Processor,
+}
+
+/// The processor of the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Processor {
+    /// An emulated one, whose time goes by instructions.
+    Emulated,
+    /// The host's own, by KVM.
+    Hosts,
 }
 
 /// The files of the kernel's other outputs.
@@ -59,6 +72,9 @@ pub enum End {
 impl Machine {
     /// Runs the machine to its end and shows its console.
     pub fn run(&self, outputs: &Outputs) -> Result<End, Refusal> {
+        if self.processor == Processor::Hosts {
+            look_for_kvm()?;
+        }
         let mut child = match self.command(outputs)?.spawn() {
             Ok(child) => child,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -96,10 +112,21 @@ impl Machine {
         command.args([(self.limit_s + ORPHAN_S).to_string().as_str(), EMULATOR]);
         // A small machine without firmware tables: its disks are where the kernel looks for them.
         let machine = "microvm,acpi=off,auto-kernel-cmdline=off";
-        command.args(["-machine", machine, "-accel", "tcg", "-cpu", "qemu64"]);
+        command.args(["-machine", machine]);
+        command.args(match self.processor {
+            // Virtual time goes by instructions, whatever else this host does.
+            Processor::Emulated => &[
+                "-accel",
+                "tcg",
+                "-cpu",
+                "qemu64",
+                "-icount",
+                "shift=1,sleep=off",
+            ][..],
+            // The kernel needs nothing that a host may lack of the oldest 64-bit processors.
+            Processor::Hosts => &["-accel", "kvm", "-cpu", "qemu64,check=off"],
+        });
         command.args(["-m", &format!("{}M", memory.div_ceil(1 << 20))]);
-        // Virtual time goes by instructions, whatever else this host does.
-        command.args(["-icount", "shift=1,sleep=off"]);
         command.args([
             "-nodefaults",
             "-no-user-config",
@@ -143,6 +170,18 @@ impl Machine {
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit());
         Ok(command)
+    }
+}
+
+/// Refuses where there is no KVM.
+fn look_for_kvm() -> Result<(), Refusal> {
+    let opened = std::fs::OpenOptions::new().read(true).write(true).open(KVM);
+    match opened {
+        Ok(_) => Ok(()),
+        Err(error) => refuse!(
+            "`--kvm`: `{KVM}`: {}; without `--kvm` the processor is emulated",
+            plain(&error)
+        ),
     }
 }
 

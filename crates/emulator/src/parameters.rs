@@ -20,6 +20,8 @@ pub struct Parameters {
     pub load_control: String,
     /// The seed of the policy's random numbers.
     pub seed: u64,
+    /// The factor by which the core's clock is faster.
+    pub pace: u64,
     /// True if the clock goes by faults.
     pub is_in_step: bool,
     /// True if only what programs map is paged.
@@ -48,12 +50,13 @@ impl Parameters {
         }
         let choose = |is_first, first, second| if is_first { first } else { second };
         let mut line = format!(
-            "memory={} layout={} policy={} load={} seed={} time={} programs={} log={}",
+            "memory={} layout={} policy={} load={} seed={} pace={} time={} programs={} log={}",
             self.memory_bytes,
             self.layout,
             self.policy,
             self.load_control,
             self.seed,
+            self.pace,
             choose(self.is_in_step, "faults", "real"),
             choose(self.is_pinned, "pinned", "paged"),
             choose(self.is_logging, "yes", "no"),
@@ -77,6 +80,7 @@ mod tests {
             policy: "clock".into(),
             load_control: "none".into(),
             seed: 1,
+            pace: 1,
             is_in_step: true,
             is_pinned: false,
             is_logging: false,
@@ -89,8 +93,8 @@ mod tests {
     fn a_command_line_names_every_setting() {
         assert_eq!(
             booting(&["sheep", "4"]).line().unwrap(),
-            "memory=8388608 layout=clustered policy=clock load=none seed=1 time=faults \
-             programs=paged log=no inject=read:3 run=sheep,4"
+            "memory=8388608 layout=clustered policy=clock load=none seed=1 pace=1 \
+             time=faults programs=paged log=no inject=read:3 run=sheep,4"
         );
     }
 

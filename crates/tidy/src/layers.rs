@@ -63,7 +63,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("shim", &["core", "live"]),
     ("pool", &[]),
     ("outputs", &["results"]),
-    ("emulator", &["results"]),
+    ("emulator", &["results", "vmufat"]),
     ("report", &["results"]),
     ("tui", &["results"]),
     ("python", &["core", "trace", "results", "lab", "live"]),

@@ -38,6 +38,11 @@ impl Image {
         &self.bytes
     }
 
+    /// The same, for good.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     fn place(number: u16) -> core::ops::Range<usize> {
         let start = usize::from(number) * BLOCK_BYTES;
         start..start + BLOCK_BYTES

@@ -17,6 +17,7 @@ pub mod panic;
 mod processor;
 mod segments;
 pub mod serial;
+mod symbols;
 pub mod trap;
 pub mod virtio;
 

@@ -3,6 +3,7 @@
 use core::panic::PanicInfo;
 
 use super::processor::{frame_pointer, halt, write_port_long};
+use super::symbols;
 use super::trap::Registers;
 use crate::say;
 
@@ -51,6 +52,8 @@ pub(super) fn die_of_exception(registers: &Registers, fault_address: u64) -> ! {
         say!("kernel: its stack is full");
     }
     print_registers(registers, fault_address);
+    say!("  in:");
+    print_place(registers.rip, registers.rip);
     print_callers(registers.rbp);
     exit(Ending::Panic)
 }
@@ -93,7 +96,15 @@ fn print_registers(registers: &Registers, fault_address: u64) {
     say!("  cr2 {fault_address:016x}");
 }
 
-/// Follows the frame pointers and prints the addresses to which functions return.
+/// Prints an address, and the function around `inside`, if that has a name.
+fn print_place(address: u64, inside: u64) {
+    match symbols::find(inside) {
+        Some((name, offset)) => say!("    {address:016x} {name}+{offset:#x}"),
+        None => say!("    {address:016x}"),
+    }
+}
+
+/// Follows the frame pointers and prints the places to which functions return.
 fn print_callers(mut frame: u64) {
     say!("  called from:");
     for _ in 0..CALLERS_MAX {
@@ -106,7 +117,8 @@ fn print_callers(mut frame: u64) {
         if target < KERNEL_BASE {
             return;
         }
-        say!("    {target:016x}");
+        // The call stands in front of it, perhaps at the very end of its function.
+        print_place(target, target - 1);
         frame = caller;
     }
 }

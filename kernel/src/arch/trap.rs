@@ -167,6 +167,11 @@ pub fn run(registers: &mut Registers, vectors: &mut VectorRegisters) -> Trap {
         *registers = *trap_exchange.registers.get();
         *vectors = *trap_exchange.vectors.get();
     }
+    if is_left_in_user_mode(registers) {
+        registers.rip = registers.rcx;
+        registers.flags = registers.r11;
+        return Trap::SystemCall;
+    }
     match registers.vector {
         1 => Trap::Stepped,
         14 => Trap::PageFault {
@@ -183,6 +188,14 @@ pub fn run(registers: &mut Registers, vectors: &mut VectorRegisters) -> Trap {
             error: registers.error,
         },
     }
+}
+
+/// Returns true if the processor took the program's call to the kernel's entry, and did not raise
+/// its rights: it faults there, with all else as a call has it. Some hypervisors that emulate the
+/// instruction do that.
+fn is_left_in_user_mode(registers: &Registers) -> bool {
+    let entry = system_call_entry();
+    registers.vector == 14 && registers.rip == entry && processor::fault_address() == entry
 }
 
 /// Waits for an interrupt, and answers which lines rose, a bit a line.

@@ -83,11 +83,12 @@ impl Piece {
         }
     }
 
-    /// All of `page`, which comes back with the answer.
-    pub fn of_page(page: Box<Page>) -> Piece {
+    /// The first `bytes` bytes of `page`, which comes back with the answer.
+    pub fn of_page(page: Box<Page>, bytes: usize) -> Piece {
+        assert!(bytes <= PAGE_BYTES);
         Piece {
             physical: page.physical(),
-            bytes: PAGE_BYTES as u32,
+            bytes: bytes as u32,
             page: Some(page),
         }
     }

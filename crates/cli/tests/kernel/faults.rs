@@ -103,13 +103,22 @@ fn a_fault_of_the_kernel_s_own_ends_it_with_registers_and_callers() {
     }
     let folder = Folder::new("kernel-panic");
     for (fault, told) in [
-        ("panic:3", &["asked for by `inject`", "called from:"][..]),
+        (
+            "panic:3",
+            &[
+                "asked for by `inject`",
+                "called from:",
+                " tidemark_kernel::kernel::Kernel::run+0x",
+                " kernel_start+0x",
+            ][..],
+        ),
         (
             "overflow:3",
             &[
                 "exception 8 in the kernel",
                 "its stack is full",
                 "  rip ffffffff80",
+                " tidemark_kernel::kernel::fill_stack+0x",
             ],
         ),
     ] {

@@ -18,9 +18,11 @@ mod decisions;
 mod faults;
 mod predictions;
 mod programs;
+mod volumes;
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use support::{Folder, TIDEMARK, stderr};
 
@@ -32,18 +34,31 @@ fn is_ready() -> bool {
     if needs::find("qemu-system-x86_64").is_none() {
         return needs::lacks("`qemu-system-x86_64` is not installed (`scripts/deps kernel`)");
     }
-    let boot = Path::new(TIDEMARK).with_file_name("../kernel/boot/kernel");
-    if !boot.is_file() {
-        return needs::lacks("the kernel is not built (`make kernel`)");
+    static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
+    match BUILT.get_or_init(build) {
+        Ok(()) => true,
+        Err(why) => needs::lacks(why),
     }
-    true
+}
+
+/// Builds the kernel and its programs where the command looks for them: as they are now, not as
+/// they were when somebody last built them.
+fn build() -> Result<(), String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/kernel-build");
+    let made = Command::new(script).output();
+    let made = made.map_err(|error| format!("`scripts/kernel-build`: {error}"))?;
+    let boot = Path::new(TIDEMARK).with_file_name("../kernel/boot/kernel");
+    match made.status.success() && boot.is_file() {
+        true => Ok(()),
+        false => Err(format!("the kernel does not build: {}", stderr(&made))),
+    }
 }
 
 /// Runs the kernel with these words, in the folder.
 fn kernel(folder: &Folder, words: &str) -> Output {
     Command::new(TIDEMARK)
         .args(["kernel", "run", "--limit", LIMIT_S])
-        .args(words.split(' '))
+        .args(words.split_ascii_whitespace())
         .current_dir(&folder.0)
         .output()
         .unwrap()

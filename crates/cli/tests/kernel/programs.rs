@@ -42,6 +42,8 @@ fn programs_print_what_they_print_on_linux() {
     for (memory, line) in [
         ("8M", "sheep 4 4096"),
         ("512K", "sort text quiet"),
+        ("256K", "words few"),
+        ("4M", "words text"),
         ("128K", "sort few"),
         ("256K", "matrix 96"),
         ("1M", "forks 200"),
@@ -93,7 +95,7 @@ fn a_script_executes_fifty_programs() {
 }
 
 #[test]
-fn every_policy_of_bits_and_every_load_control_runs_sheep() {
+fn every_policy_of_bits_runs_sheep() {
     if !is_ready() {
         return;
     }
@@ -101,12 +103,47 @@ fn every_policy_of_bits_and_every_load_control_runs_sheep() {
     use tidemark_core::policy::{Sees, registry};
     let policies = registry::entries().iter().map(|entry| entry.description);
     let policies = policies.filter(|description| description.sees <= Sees::Bits);
-    let policies = policies.map(|description| format!("--policy {}", description.name));
-    let loads = tidemark_core::load::registry::entries().iter();
-    let loads = loads.map(|entry| format!("--load-control {}", entry.description.name));
-    for choice in policies.chain(loads) {
-        let seen = console(&folder, &format!("--memory 512K {choice} -- sheep 3 640"));
-        assert_eq!(seen, "3 sheep, 0 lost\n", "{choice}");
+    for name in policies.map(|description| description.name) {
+        let words = format!("--memory 512K --policy {name} -- sheep 3 640");
+        assert_eq!(console(&folder, &words), "3 sheep, 0 lost\n", "{name}");
+    }
+}
+
+/// Ten sheep that want six times the memory there is, with this load control. Answers the
+/// decisions, and how often a program was stopped.
+fn graze_with(folder: &Folder, load: &str, policy: &str) -> (Vec<u8>, u64) {
+    let words = format!(
+        "--in-step --pace 1000 --layout demand --memory 1M --policy {policy} --load-control {load} \
+         --log-decisions log --stats record -- sheep 10 640"
+    );
+    assert_eq!(console(folder, &words), "10 sheep, 0 lost\n", "{load}");
+    let record = std::fs::read(folder.path("record")).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let stops = record["machine"]["suspensions"].as_u64().unwrap();
+    (std::fs::read(folder.path("log")).unwrap(), stops)
+}
+
+#[test]
+fn each_load_control_steps_in_between_sheep() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-load");
+    // One policy tells how much each program needs, by which `medium-term` goes; others do not.
+    let [(by_need, _), (by_use, stops)] =
+        ["wsclock", "clock"].map(|policy| graze_with(&folder, "none", policy));
+    assert_eq!(stops, 0);
+    for entry in tidemark_core::load::registry::entries() {
+        let name = entry.description.name;
+        let (policy, without) = match name {
+            "none" => continue,
+            "medium-term" => ("wsclock", &by_need),
+            _ => ("clock", &by_use),
+        };
+        let (log, stops) = graze_with(&folder, name, policy);
+        assert!(log != *without, "{name} has changed nothing");
+        let is_stopping = matches!(name, "medium-term" | "vms-swapper" | "task-swapper");
+        assert_eq!(stops > 0, is_stopping, "{name}: {stops} were stopped");
     }
 }
 
@@ -118,11 +155,14 @@ fn statistics_have_the_form_of_a_run_and_count_this_one() {
     let folder = Folder::new("kernel-statistics");
     console(&folder, "--memory 512K --stats record -- sheep 3 640");
     let record = std::fs::read(folder.path("record")).unwrap();
+    let whole: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let own = &whole["machine"];
     let record: tidemark_results::RunRecord = serde_json::from_slice(&record).unwrap();
     assert_eq!(
         (record.mode.as_str(), record.total.frames_budget),
         ("kernel", 128)
     );
+    assert!(own["translations_forgotten"].as_u64() > Some(100), "{own}");
     assert!(record.total.page_ins > 100 && record.total.page_outs > 100);
     assert!(record.total.cow_faults > 0 && record.total.elapsed_s > 0.0);
 }
@@ -135,13 +175,15 @@ fn what_can_not_be_run_is_said_in_a_line() {
     let folder = Folder::new("kernel-refusals");
     std::fs::write(folder.path("no-image"), vec![7; 64 << 10]).unwrap();
     std::fs::write(folder.path("text"), "text\n".repeat(2000)).unwrap();
+    std::fs::write(folder.path("a-name-too-long"), "").unwrap();
+    std::fs::write(folder.path("huge"), vec![1; 32 << 20]).unwrap();
     let made = super::support::tidemark(&["kernel", "image", "-o", &folder.path("cut")]);
     assert!(made.status.success());
     let cut = std::fs::OpenOptions::new()
         .write(true)
         .open(folder.path("cut"))
         .unwrap();
-    cut.set_len(20 << 10).unwrap();
+    cut.set_len(200 << 10).unwrap();
     for (words, code, told) in [
         ("-- nothing", 1, "`nothing` is not on the volume"),
         (
@@ -149,8 +191,14 @@ fn what_can_not_be_run_is_said_in_a_line() {
             1,
             "`text` is no program that this kernel runs",
         ),
-        ("no-image -- cat", 2, "no tape archive"),
-        ("cut -- cat", 2, "Truncated"),
+        ("no-image -- cat", 2, "the first disk is 128 blocks long"),
+        ("cut -- cat", 2, "its last block, 399, does not begin with"),
+        (
+            "--with a-name-too-long -- cat",
+            2,
+            "names on a volume are 1 to 12 bytes",
+        ),
+        ("--with huge -- cat", 2, "name fewer or smaller files"),
         ("--memory 4K -- cat", 2, "64K to 512M"),
         ("--policy lifo -- cat", 2, "lifo"),
         ("--policy lru -- cat", 2, "must see every reference"),
@@ -170,6 +218,30 @@ fn what_can_not_be_run_is_said_in_a_line() {
 }
 
 #[test]
+fn this_machine_s_own_processor_runs_the_kernel_or_it_is_said_why_not() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-kvm");
+    let mut options = std::fs::OpenOptions::new();
+    if options.read(true).write(true).open("/dev/kvm").is_ok() {
+        assert_eq!(
+            console(&folder, "--kvm -- ls"),
+            console(&folder, "-- ls"),
+            "other files"
+        );
+        return;
+    }
+    let output = kernel(&folder, "--kvm -- ls");
+    let told = super::stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(
+        told.contains("without `--kvm` the processor is emulated"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_machine_that_does_not_end_is_ended_with_the_last_lines_of_its_console() {
     if !is_ready() {
         return;
@@ -186,84 +258,6 @@ fn a_machine_that_does_not_end_is_ended_with_the_last_lines_of_its_console() {
     assert!(
         told.contains("no end after 10 s; the console's last lines: before"),
         "{told}"
-    );
-}
-
-#[test]
-fn a_volume_is_an_archive_that_other_tools_read() {
-    if !is_ready() {
-        return;
-    }
-    let folder = Folder::new("kernel-image");
-    std::fs::write(folder.path("text"), "some text\n").unwrap();
-    let words = [
-        "kernel",
-        "image",
-        "-o",
-        &folder.path("volume"),
-        &folder.path("text"),
-    ];
-    let made = super::support::tidemark(&words);
-    assert_eq!(made.status.code(), Some(0), "{}", super::stderr(&made));
-    let listed = Command::new("tar")
-        .args(["-t", "-f", &folder.path("volume")])
-        .output()
-        .unwrap();
-    assert!(
-        String::from_utf8_lossy(&listed.stdout)
-            .lines()
-            .any(|line| line == "sheep")
-    );
-    let extracted = Command::new("tar")
-        .args(["-x", "-O", "-f", &folder.path("volume"), "text"])
-        .output()
-        .unwrap();
-    assert_eq!(extracted.stdout, b"some text\n");
-    assert_eq!(console(&folder, "volume -- cat text"), "some text\n");
-    let names = console(&folder, "volume -- ls");
-    assert_eq!(names, String::from_utf8_lossy(&listed.stdout));
-}
-
-#[test]
-fn what_is_written_to_a_mapped_file_is_in_the_file_afterwards() {
-    if !is_ready() {
-        return;
-    }
-    let folder = Folder::new("kernel-upper");
-    let host = host_programs(&folder);
-    let text = text(8000);
-    std::fs::write(folder.path("text"), &text).unwrap();
-    let words = [
-        "kernel",
-        "image",
-        "-o",
-        &folder.path("volume"),
-        &folder.path("text"),
-    ];
-    assert!(super::support::tidemark(&words).status.success());
-    let bytes = text.len().to_string();
-    // The file is larger than memory, so that pages are written when they leave, too.
-    assert!(text.len() > 140 << 10);
-    let seen = console(
-        &folder,
-        &format!("--memory 128K --write volume -- upper text {bytes}"),
-    );
-    let mut native = Command::new(host.join("upper"));
-    let native = native
-        .args(["text", &bytes])
-        .current_dir(&folder.0)
-        .output()
-        .unwrap();
-    assert_eq!(seen, String::from_utf8_lossy(&native.stdout));
-    let extract = ["-x", "-O", "-f", &folder.path("volume"), "text"];
-    let extracted = Command::new("tar").args(extract).output().unwrap().stdout;
-    assert!(
-        extracted == std::fs::read(folder.path("text")).unwrap(),
-        "the file differs"
-    );
-    assert!(
-        extracted == text.to_uppercase().as_bytes(),
-        "the file is not what was written"
     );
 }
 

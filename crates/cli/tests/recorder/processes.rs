@@ -133,6 +133,34 @@ fn children_and_what_they_execute_are_recorded() {
 }
 
 #[test]
+fn each_yield_is_told_as_a_wait_of_no_time() {
+    const SOURCE: &str = r"
+        #include <sched.h>
+        #include <unistd.h>
+        int main(void) {
+            for (int round = 0; round < 7; round++) {
+                sched_yield();
+                getppid();
+            }
+            return 0;
+        }
+    ";
+    const SCHED_YIELD: u32 = 24;
+    let Some(recorder) = recorder() else {
+        return;
+    };
+    let folder = Folder::new("yields");
+    let program = compile(&folder, "yields", SOURCE, &[]);
+    let (_, recording) = recorded(&folder, recorder, &[&program]);
+    let events = recording.only().events.iter();
+    let waits = events.filter_map(|(.., event)| match event {
+        Event::Wait { call, ns } if *call == SCHED_YIELD => Some(*ns),
+        _ => None,
+    });
+    assert_eq!(waits.collect::<Vec<u64>>(), [0; 7]);
+}
+
+#[test]
 fn a_forked_child_and_its_parent_have_their_own_times() {
     const SOURCE: &str = r"
         #include <sys/wait.h>

@@ -252,6 +252,26 @@ fn think_time_passes_without_a_processor() {
 }
 
 #[test]
+fn a_program_that_yields_runs_again_behind_those_that_are_ready() {
+    let (call, ns) = (24, 0);
+    let program = |stores: usize| {
+        let mut deeds = vec![start(1, 0), map(1, 1, WRITE, ""), Store(1)];
+        deeds.push(Deed::Event(Event::Wait { call, ns }));
+        deeds.extend((1..stores).map(|_| Store(1)));
+        deeds.push(exit());
+        script(vec![deeds])
+    };
+    // All of it is a part of one turn.
+    let outcome = outcome_of(&fifo(), 16, &[program(1000), program(10)]);
+    let [long, short] = [0, 1].map(|number| &outcome.programs[number].processes[0]);
+    assert_eq!((long.end_ns, short.end_ns), (1_001_000, 1_010_000));
+    let other = outcome_of(&fifo(), 16, &[program(10), program(1000)]);
+    let [short, long] = [0, 1].map(|number| &other.programs[number].processes[0]);
+    assert_eq!((short.end_ns, long.end_ns), (11_000, 1_010_000));
+    assert_eq!(short.think_ns, 0);
+}
+
+#[test]
 fn a_parent_waits_for_the_signal_of_a_child_and_others_for_their_time() {
     let (call, ns) = (PSELECT6, 5_000_000_000);
     let wait = || Deed::Event(Event::Wait { call, ns });
