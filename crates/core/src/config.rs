@@ -64,7 +64,7 @@ impl Config {
     }
 
     /// The configuration of a live process: clusters of 256 KiB, read-ahead of 1 MiB, and about one
-    /// frame in a hundred kept free, so that reading need not wait for writing.
+    /// frame in two hundred kept free, so that reading need not wait for writing.
     pub fn clustered(frames_max: u32, frames_limit: u32) -> Config {
         let config = Config {
             cluster_pages: 64,
