@@ -141,7 +141,13 @@ fn each_load_control_steps_in_between_sheep() {
             _ => ("clock", &by_use),
         };
         let (log, stops) = graze_with(&folder, name, policy);
-        assert!(log != *without, "{name} has changed nothing");
+        // It goes by the time that programs wait for pages, and in step they do not.
+        let is_idle = name == "working-set";
+        assert_eq!(
+            log == *without,
+            is_idle,
+            "{name} has changed nothing, or too much"
+        );
         let is_stopping = matches!(name, "medium-term" | "vms-swapper" | "task-swapper");
         assert_eq!(stops > 0, is_stopping, "{name}: {stops} were stopped");
     }
