@@ -31,8 +31,6 @@ pub struct Config {
     /// True if pages read for a detected stream are mapped at once, but for one in each window
     /// whose soft fault tells that the reader has come that far. If not, all are left unmapped.
     pub is_ahead_mapped: bool,
-    /// True if windows follow the use of what is read ahead.
-    pub is_ahead_judged: bool,
     /// True if what is kept free and on its way to the store follows the limit when that changes.
     pub is_scaled: bool,
     /// True if decisions are kept for [`Vm::poll_decision`](crate::vm::Vm::poll_decision).
@@ -56,7 +54,6 @@ impl Config {
             zero_ahead_pages_max: 0,
             default_cluster_pages: 1,
             is_ahead_mapped: false,
-            is_ahead_judged: false,
             is_scaled: false,
             is_logging: false,
             kernel: Kernel::NONE,
@@ -73,7 +70,6 @@ impl Config {
             ahead_pages_max: (frames_max / 256).clamp(64, 256),
             zero_ahead_pages_max: 64,
             is_ahead_mapped: true,
-            is_ahead_judged: true,
             is_scaled: true,
             ..Config::demand(frames_max)
         };

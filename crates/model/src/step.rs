@@ -255,7 +255,6 @@ fn draw_config(choices: &mut dyn Choices) -> Config {
         is_scaled: false,
         default_cluster_pages: 1 << choices.below(3),
         is_ahead_mapped: choices.chance(1, 2),
-        is_ahead_judged: choices.chance(1, 2),
         is_logging: choices.chance(1, 2),
         kernel: Kernel {
             pacing: (is_served && choices.chance(1, 3)).then(|| draw_pacing(choices)),

@@ -23,13 +23,6 @@ const BELIEVED: u32 = 8;
 const WALKED_OVER: u64 = 8;
 /// The factor by which the window grows with each fault at the edge.
 const GROWTH: u32 = 2;
-/// After how many pages read ahead it is judged whether that pays.
-const USE_COUNTED: u32 = 128;
-/// The widest that windows may be, at the least and at the most.
-const WIDEST_LEAST: u32 = 4;
-const WIDEST_MOST: u32 = 1 << 10;
-/// The distance of reads in front of a reader, in windows.
-const LEAD_WINDOWS: u32 = 4;
 
 /// The direction of a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,14 +91,6 @@ impl Stream {
 pub(crate) struct Streams {
     table: Vec<Stream>,
     clock: u64,
-    /// Of the pages read ahead since that was last judged: how many were used, and how many left
-    /// before they were.
-    used: u32,
-    wasted: u32,
-    /// The last judgement: more was wasted than used.
-    is_wasteful: bool,
-    /// The widest that windows may be.
-    widest: u32,
 }
 
 impl Streams {
@@ -113,49 +98,7 @@ impl Streams {
         Streams {
             table: Vec::with_capacity(STREAMS),
             clock: 0,
-            used: 0,
-            wasted: 0,
-            is_wasteful: false,
-            widest: WIDEST_MOST,
         }
-    }
-
-    /// Learns that a page that was read ahead has been used, or has left before it was.
-    pub(crate) fn note_use(&mut self, is_used: bool) {
-        match is_used {
-            true => self.used += 1,
-            false => self.wasted += 1,
-        }
-        if self.used + self.wasted < USE_COUNTED {
-            return;
-        }
-        self.is_wasteful = self.wasted > self.used;
-        if self.is_wasteful {
-            self.widest = (self.widest.min(self.widest_window()) / 2).max(WIDEST_LEAST);
-        } else if self.wasted < self.used / 4 {
-            self.widest = (self.widest * 2).min(WIDEST_MOST);
-        }
-        (self.used, self.wasted) = (0, 0);
-    }
-
-    fn widest_window(&self) -> u32 {
-        self.table.iter().map(|it| it.window).max().unwrap_or(1)
-    }
-
-    /// The number of pages that one request for a stream may bring. While more of what is read
-    /// ahead is wasted than used, windows get narrower, and only a stream that is believed has
-    /// more than one page: faults that happen to lie beside each other are taken for walks too
-    /// often.
-    pub(crate) fn window(&self, number: usize) -> u32 {
-        match self.table[number].window {
-            window if window < BELIEVED && self.is_wasteful => 1,
-            window => window.min(self.widest),
-        }
-    }
-
-    /// The distance that reads may run in front of a reader.
-    pub(crate) fn lead_most(&self) -> u64 {
-        u64::from(self.widest) * u64::from(LEAD_WINDOWS)
     }
 
     /// Learns of a fault that nothing in memory could serve, and names the stream it belongs to,
@@ -323,25 +266,6 @@ mod tests {
         }
         assert_eq!(begun, 1);
         assert_eq!(streams.get(0).window, 64);
-    }
-
-    #[test]
-    fn while_more_is_wasted_than_used_windows_are_narrow_and_a_walk_must_be_believed() {
-        let mut streams = Streams::new();
-        for index in 0..8 {
-            follow(&mut streams, index, Advice::Normal, 64);
-        }
-        assert_eq!(streams.window(0), 64);
-        (0..USE_COUNTED).for_each(|_| streams.note_use(false));
-        assert_eq!(streams.window(0), 32);
-        (0..8 * USE_COUNTED).for_each(|_| streams.note_use(false));
-        assert_eq!(streams.window(0), WIDEST_LEAST);
-        let young = follow(&mut streams, 1000, Advice::Normal, 64).unwrap();
-        assert_eq!(follow(&mut streams, 1001, Advice::Normal, 64), Some(young));
-        assert_eq!((streams.get(young).window, streams.window(young)), (2, 1));
-        // What is used again opens them again.
-        (0..8 * USE_COUNTED).for_each(|_| streams.note_use(true));
-        assert_eq!((streams.window(0), streams.window(young)), (64, 2));
     }
 
     #[test]

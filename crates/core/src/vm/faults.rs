@@ -305,9 +305,7 @@ impl Vm {
             self.advance_stream(machine, scene);
             self.memory.frames_mut().unwire(frame);
         }
-        if was_ahead {
-            self.note_ahead_used();
-        }
+        self.counters.read_ahead_used += u64::from(was_ahead);
         was_ahead
     }
 

@@ -50,7 +50,7 @@ impl Vm {
             return step;
         }
         let stream = self.follow(scene.found.page, advice, cluster);
-        let window = stream.map_or(1, |number| self.streams.window(number));
+        let window = stream.map_or(1, |number| self.streams.get(number).window);
         let is_following = window > 1;
         let group = if is_following {
             let heading = self.streams.get(stream.expect("followed")).heading;
@@ -101,23 +101,8 @@ impl Vm {
             if self.memory.frames().state(frame) == State::Resident
                 && self.memory.frames_mut().take_ahead(frame)
             {
-                self.note_ahead_used();
+                self.counters.read_ahead_used += 1;
             }
-        }
-    }
-
-    /// Learns that a page that was read ahead has been used.
-    pub(crate) fn note_ahead_used(&mut self) {
-        self.counters.read_ahead_used += 1;
-        self.judge_ahead(true);
-    }
-
-    /// Has windows follow the use of what is read ahead: see [`Streams::note_use`].
-    ///
-    /// [`Streams::note_use`]: crate::readahead::streams::Streams::note_use
-    pub(crate) fn judge_ahead(&mut self, is_used: bool) {
-        if self.config.is_ahead_judged {
-            self.streams.note_use(is_used);
         }
     }
 
@@ -134,7 +119,6 @@ impl Vm {
         }
         // Most walks are short: how far one will go is best told by how far it has come.
         let lead = lead.min(self.streams.get(number).walked / 2);
-        let lead = lead.min(self.streams.lead_most());
         let (low, high) = scene.reach();
         for _ in 1..GROUPS_MAX {
             let stream = *self.streams.get(number);
@@ -148,8 +132,7 @@ impl Vm {
             let (start, passed) = self.skip_unstored(scene, edge, stream.heading);
             self.streams.get_mut(number).cover(passed.0, passed.1);
             let Some(start) = start else { continue };
-            let window = self.streams.window(number);
-            let group = self.measure_stored(scene, start, window, stream.heading);
+            let group = self.measure_stored(scene, start, cluster, stream.heading);
             let run = group.of(scene.found.page.object);
             let Some(ticket) = self.start_fetch(machine, scene, run, None, true) else {
                 return;

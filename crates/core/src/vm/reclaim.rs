@@ -244,7 +244,6 @@ impl Vm {
             if self.memory.frames().is_ahead(frame) {
                 self.memory.frames_mut().take_ahead(frame);
                 self.counters.read_ahead_wasted += 1;
-                self.judge_ahead(false);
             }
             if was_modified || self.memory.frames().is_dirty(frame) {
                 self.memory.frames_mut().set_dirty(frame, true);
