@@ -137,7 +137,7 @@ impl Engine {
     }
 
     /// Compares the size of the address space with the last one, and scans if it changed.
-    fn look_at_size(&mut self) {
+    pub(super) fn look_at_size(&mut self) {
         let sizes = self.scanner.sizes().unwrap_or_default();
         let has_changed = sizes.space_pages != self.adoption.size_pages;
         self.adoption.size_pages = sizes.space_pages;

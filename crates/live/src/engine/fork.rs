@@ -109,6 +109,8 @@ impl Engine {
     /// The child starts with the same pages in its frames, and each of the two makes its own copy
     /// of what it writes to: halved before, they hold no more together than this process might.
     pub(super) fn come_to_rest(&mut self) -> u64 {
+        // Memory that nobody has seen yet would be in both processes beside all budgets.
+        self.look_at_size();
         self.place.let_go(self.now);
         let half = self.make_way();
         // What was written before the fork is this process's doing.
