@@ -8,7 +8,7 @@
 
 mod reader;
 
-pub use reader::{Log, Publication, Words, text_at, word_at};
+pub use reader::{Collected, Log, Publication, Words, text_at, word_at};
 
 /// The first word of a log.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"&tidlog2");

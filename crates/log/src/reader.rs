@@ -43,6 +43,17 @@ pub struct Publication {
     pub stamp_ns: u64,
 }
 
+/// The part of a log's publications that was collected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collected {
+    /// Not all of them: others bear a later stamp.
+    Some,
+    /// All that there are so far.
+    All,
+    /// All that there will ever be.
+    Last,
+}
+
 /// The progress of the writer.
 #[derive(Clone, Copy, Debug)]
 struct State {
@@ -85,21 +96,32 @@ impl Log {
         })
     }
 
-    /// Adds to `found` what has been published since this was last called; says whether the
-    /// writer has closed the log.
-    pub fn collect_publications(&mut self, found: &mut Vec<Publication>) -> Result<bool> {
+    /// Adds to `found` what has been published since this was last called and bears a stamp of
+    /// `until_ns` at most.
+    pub fn collect_publications(
+        &mut self,
+        until_ns: u64,
+        found: &mut Vec<Publication>,
+    ) -> Result<Collected> {
         let state = self.read_state()?;
         let fresh = state.publications.wrapping_sub(self.publications_read);
         for number in self.publications_read..self.publications_read + fresh.min(PUBLISHED_MAX) {
             let at = PUBLISHED_AT as u64 + number % PUBLISHED_MAX * 2 * WORD;
             let words = read_words(&self.file, at, 2)?;
+            if words[1] > until_ns {
+                self.publications_read = number;
+                return Ok(Collected::Some);
+            }
             found.push(Publication {
                 position: words[0],
                 stamp_ns: words[1],
             });
         }
         self.publications_read = state.publications;
-        Ok(state.is_closed)
+        Ok(match state.is_closed {
+            true => Collected::Last,
+            false => Collected::All,
+        })
     }
 
     /// Finds the place that a writer that is no more had reached: its last entry may be unfinished.

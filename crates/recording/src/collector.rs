@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
-use tidemark_log::{Log, Publication};
+use tidemark_log::{Collected, Log, Publication};
 use tidemark_trace::Event;
 use tidemark_trace::summary::End;
 
@@ -20,8 +20,10 @@ use crate::sheet::Sink;
 use crate::spool::{Message, Spool};
 use crate::valgrind::Account;
 
-/// The time for which a round may be put off while nobody rings.
+/// The time for which a round may be put off while nobody rings, ...
 const ROUND: Duration = Duration::from_millis(20);
+/// ... and while there is something for it.
+const ROUND_BEHIND: Duration = Duration::from_millis(1);
 /// The time that a process that is gone is kept in mind in case it becomes known how it
 /// ended.
 const END_WAIT: Duration = Duration::from_millis(500);
@@ -47,6 +49,8 @@ pub struct Collector {
     first_end: Option<(u32, End)>,
     /// The process played last: its block is open.
     current: Option<usize>,
+    /// The last round has left something to the next one.
+    is_behind: bool,
     flushed: Instant,
     /// See [`Collector::complaints`].
     complaints: Vec<String>,
@@ -61,6 +65,8 @@ struct Source {
     /// Readable once the process is no more; absent if it was gone when its log was found.
     life: Option<OwnedFd>,
     is_closed: bool,
+    /// It was gone when this round began.
+    was_gone: bool,
     /// Since when it has been seen to be gone.
     gone_since: Option<Instant>,
 }
@@ -117,6 +123,7 @@ impl Collector {
             notes: Vec::new(),
             first_end: None,
             current: None,
+            is_behind: false,
             flushed: Instant::now(),
             complaints: Vec::new(),
         }
@@ -135,9 +142,10 @@ impl Collector {
             .iter()
             .filter_map(|source| source.life.as_ref());
         descriptors.extend(lives.map(|life| PollFd::new(life, PollFlags::IN)));
+        let round = if self.is_behind { ROUND_BEHIND } else { ROUND };
         let limit = rustix::time::Timespec {
             tv_sec: 0,
-            tv_nsec: ROUND.as_nanos() as i64,
+            tv_nsec: round.as_nanos() as i64,
         };
         // An interrupted wait is one that ended early.
         let _ = poll(&mut descriptors, Some(&limit));
@@ -145,15 +153,32 @@ impl Collector {
 
     /// Plays all that was published before this moment.
     pub fn play_round(&mut self) {
-        // Whoever is gone by now has published all it ever will.
-        let gone: Vec<bool> = self.sources.iter().map(Source::is_gone).collect();
-        let moment_ns = now_ns();
+        self.note_gone();
+        self.play_until(now_ns());
+    }
+
+    /// Notes who is gone by now, and has published all it ever will.
+    fn note_gone(&mut self) {
+        for source in &mut self.sources {
+            source.was_gone = source.is_gone();
+        }
+    }
+
+    /// Plays all that bears a stamp of `moment_ns` or before.
+    ///
+    /// What is published while this looks around is left for the next round: a mark that was made
+    /// before that may have come too late to be seen in this one.
+    fn play_until(&mut self, moment_ns: u64) {
         self.take_messages();
         let mut turns = self.take_notes(moment_ns);
         let mut found = Vec::new();
+        self.is_behind = false;
         for (index, source) in self.sources.iter_mut().enumerate() {
             found.clear();
-            source.is_closed |= source.log.collect_publications(&mut found).unwrap_or(true);
+            let collected = source.log.collect_publications(moment_ns, &mut found);
+            let collected = collected.unwrap_or(Collected::Last);
+            source.is_closed |= collected == Collected::Last;
+            self.is_behind |= collected == Collected::Some;
             turns.extend(found.iter().map(|&found| Turn::Publication(index, found)));
         }
         // Stable: of what bears one time, notes are first, and each log keeps its order.
@@ -161,7 +186,7 @@ impl Collector {
         for turn in turns {
             self.play_turn(turn);
         }
-        self.bury(&gone);
+        self.bury();
         if self.flushed.elapsed() >= FLUSH {
             self.finish_block();
             self.flushed = Instant::now();
@@ -172,9 +197,11 @@ impl Collector {
     /// says how the first process ended.
     pub fn finish(&mut self, end: (u32, End)) -> usize {
         self.first_end = Some(end);
-        self.play_round();
-        // One more, for those whose end was seen in it.
-        self.play_round();
+        // All that there is, whatever its stamp. Twice, for those whose end was seen the first time.
+        for _ in 0..2 {
+            self.note_gone();
+            self.play_until(u64::MAX);
+        }
         self.dismiss();
         let left = self
             .sources
@@ -272,6 +299,7 @@ impl Collector {
             process,
             life,
             is_closed: false,
+            was_gone: false,
             gone_since: None,
         });
     }
@@ -334,11 +362,10 @@ impl Collector {
     }
 
     /// Takes leave of the processes that are no more.
-    fn bury(&mut self, gone: &[bool]) {
+    fn bury(&mut self) {
         for index in (0..self.sources.len()).rev() {
             let source = &self.sources[index];
-            let is_gone = gone.get(index).copied().unwrap_or(false);
-            let has_ended = is_gone || (source.is_closed && source.is_gone());
+            let has_ended = source.was_gone || (source.is_closed && source.is_gone());
             if !has_ended {
                 continue;
             }
