@@ -208,12 +208,7 @@ fn run<P: Policy>(policy: P, of: &Run<'_>) -> Cost {
         Sees::Faults | Sees::Bits | Sees::References => {
             for near in pages.chunks(AHEAD) {
                 memory.look_ahead(near);
-                let mut rest = near;
-                while !rest.is_empty() {
-                    let (stretch, later) = rest.split_at(memory.begin_stretch(rest.len()));
-                    stretch.iter().for_each(|&page| memory.refer(page, sees));
-                    rest = later;
-                }
+                near.iter().for_each(|&page| memory.refer(page, sees));
             }
         }
         Sees::Future => {
@@ -221,7 +216,6 @@ fn run<P: Policy>(policy: P, of: &Run<'_>) -> Cost {
             for (near, nexts) in pages.chunks(AHEAD).zip(next_uses.chunks(AHEAD)) {
                 memory.look_ahead(near);
                 for (&page, &next) in near.iter().zip(nexts) {
-                    memory.begin_stretch(1);
                     memory.refer(page, sees);
                     memory.foresee(page, next);
                 }
@@ -325,18 +319,11 @@ impl<P: Policy> Memory<'_, P> {
         self.policy.pages_ahead(&self.ahead, &self.leaving);
     }
 
-    /// Empties the frames of what departs now, and returns the number of references, at least 1 and
-    /// at most `most`, before the next departure. Asked once for a stretch: a hit is so little work
-    /// that to ask at each costs a fifth of it.
-    fn begin_stretch(&mut self, most: usize) -> usize {
+    #[inline(always)]
+    fn refer(&mut self, page: u32, sees: Sees) {
         if self.ticks == self.due {
             self.depart();
         }
-        usize::try_from(self.due - self.ticks).map_or(most, |left| left.min(most))
-    }
-
-    #[inline(always)]
-    fn refer(&mut self, page: u32, sees: Sees) {
         self.ticks += 1;
         if sees == Sees::Future {
             self.pass_clock();
