@@ -296,6 +296,7 @@ fn record(
         ending: Ending::Status(status),
         notes: vec![],
         total,
+        jobs: None,
         processes: vec![],
     }
 }

@@ -425,6 +425,7 @@ mod tests {
                 page_ins: 5,
                 ..Statistics::default()
             },
+            jobs: None,
             processes: vec![process; 4],
         };
         let mut sample = Sample::default();

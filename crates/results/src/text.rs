@@ -11,7 +11,7 @@ pub use width::{folded, hanging, has_room, wrap_last};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-use crate::record::{Ending, PAGE_BYTES, ProcessRecord, RunRecord, Statistics};
+use crate::record::{Ending, Jobs, PAGE_BYTES, ProcessRecord, RunRecord, Statistics};
 
 /// The number of processes that the table shows one by one; the rest are summed up in one line.
 const PROCESSES_SHOWN: usize = 12;
@@ -28,6 +28,7 @@ pub fn summary(record: &RunRecord, width: Option<usize>) -> String {
     for (name, value) in details(&record.total)
         .into_iter()
         .chain(time::lines(record))
+        .chain(record.jobs.map(|jobs| ("jobs", jobs_line(jobs))))
     {
         text.push_str(&hanging(&format!("  {name:<12} "), &value, width));
     }
@@ -200,6 +201,15 @@ fn transfers(total: &Statistics) -> Vec<(&'static str, String)> {
     lines
 }
 
+fn jobs_line(jobs: Jobs) -> String {
+    let Jobs {
+        slots,
+        at_work_peak,
+        ..
+    } = jobs;
+    format!("{at_work_peak} at a time, of {slots} that were asked for")
+}
+
 fn ending(ending: Ending) -> String {
     match ending {
         Ending::Status(status) => format!("exit {status}"),
@@ -252,6 +262,7 @@ mod tests {
                 elapsed_s: 2.5,
                 ..Statistics::default()
             },
+            jobs: None,
             processes: (1..=processes).map(process).collect(),
         }
     }

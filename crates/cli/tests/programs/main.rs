@@ -20,6 +20,7 @@ mod failures;
 mod filters;
 mod forks;
 mod interpreter;
+mod jobs;
 mod kills;
 mod many;
 mod material;

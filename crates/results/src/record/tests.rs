@@ -31,6 +31,7 @@ fn record() -> RunRecord {
         ending: Ending::Status(0),
         notes: vec![],
         total: statistics.clone(),
+        jobs: None,
         processes: vec![ProcessRecord {
             pid: 7,
             parent: None,
