@@ -297,6 +297,7 @@ fn record(
         notes: vec![],
         total,
         jobs: None,
+        locks: None,
         processes: vec![],
     }
 }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use tidemark_live::control;
+use tidemark_results::locks::Locks;
 use tidemark_results::{RunRecord, SCHEMA, text};
 use tidemark_supervisor::jobs::JOBS_MAX;
 use tidemark_supervisor::supervise::{ending_of, supervise};
@@ -80,6 +81,9 @@ pub struct Arguments {
     /// Show a table of statistics on stderr at the end
     #[arg(long)]
     summary: bool,
+    /// Measure how long the locks of the engines are waited for and held, for --summary or --stats
+    #[arg(long)]
+    locks: bool,
     /// Write every decision (page-in runs, victims, page-out runs) to FILE, one a line
     #[arg(long, value_name = "FILE")]
     log_decisions: Option<PathBuf>,
@@ -225,6 +229,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         notes: [books.notes, books.told].concat(),
         total: books.total,
         jobs: books.jobs,
+        locks: Locks::sum(books.processes.iter().filter_map(|process| process.locks)),
         processes: books.processes,
     };
     render(&arguments, &record, plan.statistics_file);

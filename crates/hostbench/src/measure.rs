@@ -409,6 +409,7 @@ mod tests {
             parent: None,
             program: "sheep".into(),
             ending: Ending::Status(0),
+            locks: None,
             statistics: Statistics::default(),
         };
         let mut record = RunRecord {
@@ -426,6 +427,7 @@ mod tests {
                 ..Statistics::default()
             },
             jobs: None,
+            locks: None,
             processes: vec![process; 4],
         };
         let mut sample = Sample::default();

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tidemark_core::counters::{Counter, Kind};
 
 use crate::histogram::Histogram;
+use crate::locks::Locks;
 
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.run.v1";
@@ -37,6 +38,9 @@ pub struct RunRecord {
     /// The jobs, if there was a job server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Jobs>,
+    /// The locks of all processes, if they were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Locks>,
     /// Every process that was managed, in the order in which they came.
     pub processes: Vec<ProcessRecord>,
 }
@@ -79,6 +83,9 @@ pub struct ProcessRecord {
     pub program: String,
     /// The way it ended.
     pub ending: Ending,
+    /// Its locks, if they were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Locks>,
     /// Its counts.
     #[serde(flatten)]
     pub statistics: Statistics,

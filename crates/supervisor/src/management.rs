@@ -115,6 +115,7 @@ impl Management {
             .env_remove(control::POOL)
             .env_remove(control::IN_STEP)
             .env_remove(control::POLICY_FILE)
+            .env_remove(control::LOCKS)
             .envs(self.environment)
             .env(control::CONTROL, socket)
             .env("LD_PRELOAD", libraries);

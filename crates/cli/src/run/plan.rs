@@ -49,6 +49,9 @@ impl Plan {
         let policy = find_live_policy(arguments.policy())
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?
             .name;
+        if arguments.locks && !arguments.summary && arguments.stats.is_none() {
+            refuse!("`--locks`: shown by `--summary`, and in the file of `--stats`; add one");
+        }
         let path = program::find(&arguments.program[0])?;
         let statistics_file = arguments
             .stats
@@ -113,6 +116,9 @@ fn manage(
     ];
     if arguments.in_step {
         environment.push((control::IN_STEP, "1".into()));
+    }
+    if arguments.locks {
+        environment.push((control::LOCKS, "1".into()));
     }
     if arguments.malloc == Some(Malloc::Pool) {
         // Before the engine's library: the loader initialises the last one first, and the

@@ -22,6 +22,7 @@ mod forks;
 mod interpreter;
 mod jobs;
 mod kills;
+mod locks;
 mod many;
 mod material;
 mod needs;

@@ -32,11 +32,13 @@ fn record() -> RunRecord {
         notes: vec![],
         total: statistics.clone(),
         jobs: None,
+        locks: None,
         processes: vec![ProcessRecord {
             pid: 7,
             parent: None,
             program: "sort".into(),
             ending: Ending::Signal(9),
+            locks: None,
             statistics,
         }],
     }
