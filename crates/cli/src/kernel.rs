@@ -296,6 +296,8 @@ fn record(
         ending: Ending::Status(status),
         notes: vec![],
         total,
+        jobs: None,
+        locks: None,
         processes: vec![],
     }
 }

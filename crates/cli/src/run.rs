@@ -11,7 +11,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use tidemark_live::control;
+use tidemark_results::locks::Locks;
 use tidemark_results::{RunRecord, SCHEMA, text};
+use tidemark_supervisor::jobs::JOBS_MAX;
 use tidemark_supervisor::supervise::{ending_of, supervise};
 use tidemark_supervisor::tree::Books;
 
@@ -62,12 +64,26 @@ pub struct Arguments {
         conflicts_with_all = ["in_thread", "in_step"]
     )]
     load_control: String,
+    /// Offer up to JOBS jobs at a time by GNU make's job server protocol, as many as memory has
+    /// room for: `--jobserver=8 -- make`, without `-j` [default: the number of processors]
+    #[arg(
+        long,
+        value_name = "JOBS",
+        num_args = 0..=1,
+        require_equals = true,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(JOBS_MAX)),
+        conflicts_with = "in_step"
+    )]
+    jobserver: Option<Option<u32>>,
     /// Write statistics to FILE, in JSON
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
     /// Show a table of statistics on stderr at the end
     #[arg(long)]
     summary: bool,
+    /// Measure how long the locks of the engines are waited for and held, for --summary or --stats
+    #[arg(long)]
+    locks: bool,
     /// Write every decision (page-in runs, victims, page-out runs) to FILE, one a line
     #[arg(long, value_name = "FILE")]
     log_decisions: Option<PathBuf>,
@@ -212,6 +228,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         ending: ending_of(end.status),
         notes: [books.notes, books.told].concat(),
         total: books.total,
+        jobs: books.jobs,
+        locks: Locks::sum(books.processes.iter().filter_map(|process| process.locks)),
         processes: books.processes,
     };
     render(&arguments, &record, plan.statistics_file);

@@ -269,6 +269,47 @@ fn a_suspended_task_stands_still_until_it_is_resumed() {
     assert_eq!(run.end().status.code(), Some(0));
 }
 
+/// Fills 24 MiB, says so in a file of its name, and ends when `stop` is there.
+const JOB: &str = "
+import os, sys, time
+memory = bytearray(24 << 20)
+for at in range(0, len(memory), 4096):
+    memory[at] = 1
+open(sys.argv[1], 'w').close()
+while not os.path.exists('stop'):
+    time.sleep(0.01)
+";
+
+#[test]
+fn jobs_do_not_begin_that_there_is_no_room_for() {
+    if !needs::are_met(&["python3", "make"]) {
+        return;
+    }
+    let script = "{ echo 'all: 1 2 3 4 5 6 7 8'; echo '%:; @python3 program.py $@'; } > Makefile
+                  make";
+    let options = ["--memory", "40M", "--jobserver=8"];
+    let run = Run::of("jobs", &options, JOB, script);
+    let jobs = |run: &Run| run.state()["jobs"].clone();
+    wait_until("the socket is there", || {
+        run.ctl(&["stats"]).status.success()
+    });
+    wait_until("two jobs are at work", || {
+        ["1", "2"]
+            .iter()
+            .all(|name| Path::new(&run.folder.path(name)).exists())
+    });
+    // Those that have begun by now go on.
+    wait_until("no other may begin", || jobs(&run)["allowed"] == 1);
+    let at_work = bytes(&jobs(&run)["at_work"]);
+    assert!((2..=8).contains(&at_work), "{at_work}");
+    assert_eq!(jobs(&run)["slots"], 8);
+    let told = run.done(&["stats"]);
+    assert!(told.contains("jobs, 1 of 8 allowed"), "{told}");
+    let output = run.end();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(support::stderr(&output), "");
+}
+
 #[test]
 fn what_a_suspended_task_had_goes_to_others() {
     if !needs::are_met(&["python3"]) {

@@ -409,6 +409,7 @@ mod tests {
             parent: None,
             program: "sheep".into(),
             ending: Ending::Status(0),
+            locks: None,
             statistics: Statistics::default(),
         };
         let mut record = RunRecord {
@@ -425,6 +426,8 @@ mod tests {
                 page_ins: 5,
                 ..Statistics::default()
             },
+            jobs: None,
+            locks: None,
             processes: vec![process; 4],
         };
         let mut sample = Sample::default();

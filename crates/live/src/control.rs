@@ -65,6 +65,8 @@ pub const DECISIONS: &str = "TIDEMARK_DECISIONS";
 pub const WINDOW: &str = "TIDEMARK_WINDOW_NS";
 /// The most that a window may grow to, in nanoseconds; without it they do not grow.
 pub const WINDOW_MOST: &str = "TIDEMARK_WINDOW_MOST_NS";
+/// If set, locks are [measured](crate::meters).
+pub const LOCKS: &str = "TIDEMARK_LOCKS";
 /// If set, the engine says on the program's standard error what it does at start and end.
 pub const VERBOSE: &str = "TIDEMARK_VERBOSE";
 /// The file that the counters are written to, as `name value` lines, when the process ends

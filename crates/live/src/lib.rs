@@ -7,6 +7,7 @@
 //! - [`engine`] is the loop that joins them with the core; [`scanner`] finds what it manages, and
 //!   [`requests`] is how program threads talk to it.
 //! - [`shared`] is what the processes of a run share, [`control`] how they meet.
+//! - [`meters`] measures its locks, if that is asked for.
 //! - [`park`] remembers what a suspended program had in memory.
 //! - [`disk`] finds the processor that a disk interrupts.
 //! - [`reference_log`] is what a recorded process writes its references to.
@@ -41,6 +42,9 @@
 //! share have no lock: [`requests`], [`sys::memory`] and [`sys::reserve`], and the memory that
 //! processes share ([`shared`]), go by exchanging single words.
 //!
+//! `run --locks` measures how long those that threads contend for are waited for and held:
+//! [`meters`]. The supervisor is one thread, and has no lock.
+//!
 //! # In a forked child
 //! There is one thread, the one that forked, until it has started an engine thread. At the fork the
 //! engine was frozen: at rest, with no transfer under way, serving faults without its tables.
@@ -66,6 +70,7 @@ pub mod disk;
 pub mod engine;
 pub mod hand;
 pub mod machine;
+pub mod meters;
 pub mod park;
 pub mod ranges;
 pub mod reference_log;

@@ -36,6 +36,7 @@ pub(crate) use self::owned::Owned;
 use self::owned::{ones, owned_words};
 pub use tidemark_core::counters::Counter;
 
+use crate::meters::{LOCK_COUNTS, LockCounts, Metered};
 use crate::sys::shm::Shared as Area;
 
 mod buckets;
@@ -46,7 +47,7 @@ mod owned;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other. The number of counters is a part of it:
 /// each new one moves what lies behind.
-pub const VERSION: u64 = 7 | (Counter::ALL.len() as u64) << 32;
+pub const VERSION: u64 = 8 | (Counter::ALL.len() as u64) << 32;
 /// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// The number of buckets a latency histogram has. See [`bucket_of`].
@@ -67,8 +68,9 @@ const COUNTERS_AT: usize = Field::Name as usize + NAME_WORDS;
 const LATENCIES_AT: usize = COUNTERS_AT + Counter::ALL.len();
 const CLUSTERS_AT: usize = LATENCIES_AT + Latency::ALL.len() * LATENCY_BUCKETS;
 const SIZES_AT: usize = CLUSTERS_AT + 2 * CLUSTER_BUCKETS;
+const LOCKS_AT: usize = SIZES_AT + SIZE_BUCKETS;
 const NAME_WORDS: usize = 2;
-const _: () = assert!((SIZES_AT + SIZE_BUCKETS) * 8 <= PROCESS_BYTES);
+const _: () = assert!((LOCKS_AT + Metered::ALL.len() * LOCK_COUNTS) * 8 <= PROCESS_BYTES);
 
 /// The fields of the header, by word.
 #[derive(Clone, Copy)]
@@ -607,6 +609,20 @@ impl<'a> Process<'a> {
         bucket.store(bucket.load(Relaxed) + u64::from(pages), Relaxed);
     }
 
+    /// Publishes the counts of a lock. Engine only.
+    pub fn set_lock(&self, lock: Metered, counts: LockCounts) {
+        let LockCounts {
+            taken,
+            contended,
+            waited_ns,
+            held_ns,
+        } = counts;
+        let counts = [taken, contended, waited_ns, held_ns];
+        for (word, count) in self.lock_words(lock).iter().zip(counts) {
+            word.store(count, Relaxed);
+        }
+    }
+
     /// The stage of the record in its life.
     pub fn state(&self) -> State {
         match self.field(Field::State).load(Acquire) {
@@ -705,6 +721,21 @@ impl<'a> Process<'a> {
     /// below [`SIZE_BUCKET_BYTES`], below twice that, and so on.
     pub fn sizes(&self) -> &'a [AtomicU64] {
         &self.words[SIZES_AT..][..SIZE_BUCKETS]
+    }
+
+    /// The counts of a lock: all zero, unless locks are measured.
+    pub fn lock(&self, lock: Metered) -> LockCounts {
+        let word = |at: usize| self.lock_words(lock)[at].load(Relaxed);
+        LockCounts {
+            taken: word(0),
+            contended: word(1),
+            waited_ns: word(2),
+            held_ns: word(3),
+        }
+    }
+
+    fn lock_words(&self, lock: Metered) -> &'a [AtomicU64] {
+        &self.words[LOCKS_AT + lock as usize * LOCK_COUNTS..][..LOCK_COUNTS]
     }
 
     pub(crate) fn set_state(&self, state: State) {

@@ -91,6 +91,9 @@ pub struct RunState {
     pub memory: MemoryState,
     /// The swap file.
     pub swap: SwapState,
+    /// The jobs, if there is a job server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<JobsState>,
     /// The counts of all tasks that are there and of those that have ended.
     pub counts: Counts,
     /// The same per second, of those that are there.
@@ -125,6 +128,17 @@ pub struct SwapState {
     pub bytes: u64,
     /// The part of it that pages have.
     pub used_bytes: u64,
+}
+
+/// The jobs that a job server offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobsState {
+    /// The most at a time that were asked for.
+    pub slots: u32,
+    /// The jobs that may be at work now, by the memory that there is.
+    pub allowed: u32,
+    /// Those that are, with the one that needs no token.
+    pub at_work: u32,
 }
 
 /// A managed process.

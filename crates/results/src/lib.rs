@@ -21,6 +21,7 @@ pub mod dated;
 pub mod experiment;
 pub mod histogram;
 pub mod host;
+pub mod locks;
 pub mod metrics;
 pub mod quantity;
 pub mod record;

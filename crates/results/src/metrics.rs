@@ -6,7 +6,7 @@ use std::fmt::Write;
 use tidemark_core::counters::{Counter, Unit};
 
 use crate::control::activity::{COUNTED, name_of};
-use crate::control::{Counts, RunState, Task, TaskState};
+use crate::control::{Counts, JobsState, RunState, Task, TaskState};
 
 /// The type of the text, as HTTP names it.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -65,6 +65,22 @@ const OF_RUN: [Gauge<RunState>; 9] = [
     ),
     ("tasks", "", "Tasks that are there.", |state| {
         state.tasks.len() as u64
+    }),
+];
+
+/// Levels of a job server, where there is one.
+const OF_JOBS: [Gauge<JobsState>; 3] = [
+    ("jobs_slots", "", "The most jobs at a time.", |jobs| {
+        jobs.slots.into()
+    }),
+    (
+        "jobs_allowed",
+        "",
+        "Jobs that memory has room for.",
+        |jobs| jobs.allowed.into(),
+    ),
+    ("jobs_at_work", "", "Jobs that are at work.", |jobs| {
+        jobs.at_work.into()
     }),
 ];
 
@@ -130,6 +146,10 @@ pub fn open_metrics(state: &RunState) -> String {
         head(&mut text, name, "gauge", unit, help);
         line(&mut text, name, "", &level(state).to_string());
     }
+    for (jobs, (name, unit, help, level)) in state.jobs.iter().flat_map(of_jobs) {
+        head(&mut text, name, "gauge", unit, help);
+        line(&mut text, name, "", &level(jobs).to_string());
+    }
     for (name, unit, help, level) in OF_TASK {
         head(&mut text, name, "gauge", unit, help);
         for task in &state.tasks {
@@ -156,6 +176,10 @@ pub fn open_metrics(state: &RunState) -> String {
     }
     text.push_str("# EOF\n");
     text
+}
+
+fn of_jobs(jobs: &JobsState) -> impl Iterator<Item = (&JobsState, Gauge<JobsState>)> {
+    OF_JOBS.into_iter().map(move |gauge| (jobs, gauge))
 }
 
 /// The name of a counter, which ends in its unit if it has one here.
@@ -224,5 +248,12 @@ mod tests {
         assert!(text.contains("\ntidemark_stall_seconds_total 1.500000000\n"));
         assert!(text.contains("\ntidemark_page_ins_total 1500000000\n"));
         assert!(text.ends_with("\n# EOF\n"));
+        assert!(!text.contains("tidemark_jobs"));
+        state.jobs = Some(JobsState {
+            slots: 8,
+            allowed: 3,
+            at_work: 2,
+        });
+        assert!(open_metrics(&state).contains("\ntidemark_jobs_allowed 3\n"));
     }
 }

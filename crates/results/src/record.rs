@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tidemark_core::counters::{Counter, Kind};
 
 use crate::histogram::Histogram;
+use crate::locks::Locks;
 
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.run.v1";
@@ -34,8 +35,25 @@ pub struct RunRecord {
     pub notes: Vec<String>,
     /// The sum over all processes; see [`Statistics::add`] for what a sum means.
     pub total: Statistics,
+    /// The jobs, if there was a job server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<Jobs>,
+    /// The locks of all processes, if they were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Locks>,
     /// Every process that was managed, in the order in which they came.
     pub processes: Vec<ProcessRecord>,
+}
+
+/// The jobs that a job server offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Jobs {
+    /// The most at a time that were asked for.
+    pub slots: u32,
+    /// The most that were at work at a time, with the one that needs no token.
+    pub at_work_peak: u32,
+    /// The tokens that had not come back at the end.
+    pub tokens_missing: u32,
 }
 
 /// The way a process ended.
@@ -65,6 +83,9 @@ pub struct ProcessRecord {
     pub program: String,
     /// The way it ended.
     pub ending: Ending,
+    /// Its locks, if they were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Locks>,
     /// Its counts.
     #[serde(flatten)]
     pub statistics: Statistics,

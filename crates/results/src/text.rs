@@ -11,7 +11,8 @@ pub use width::{folded, hanging, has_room, wrap_last};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-use crate::record::{Ending, PAGE_BYTES, ProcessRecord, RunRecord, Statistics};
+use crate::locks::{LockCounts, Locks};
+use crate::record::{Ending, Jobs, PAGE_BYTES, ProcessRecord, RunRecord, Statistics};
 
 /// The number of processes that the table shows one by one; the rest are summed up in one line.
 const PROCESSES_SHOWN: usize = 12;
@@ -28,8 +29,12 @@ pub fn summary(record: &RunRecord, width: Option<usize>) -> String {
     for (name, value) in details(&record.total)
         .into_iter()
         .chain(time::lines(record))
+        .chain(record.jobs.map(|jobs| ("jobs", jobs_line(jobs))))
     {
         text.push_str(&hanging(&format!("  {name:<12} "), &value, width));
+    }
+    if let Some(measured) = &record.locks {
+        text.push_str(&format!("{}\n", locks(measured, width)));
     }
     for note in &record.notes {
         text.push_str(&hanging("note: ", note, width));
@@ -92,6 +97,21 @@ fn processes(record: &RunRecord, width: Option<usize>) -> String {
     }
     rows.push(row("total".into(), String::new(), &record.total));
     folded(&head, &rows, 2, 1, width)
+}
+
+fn locks(locks: &Locks, width: Option<usize>) -> String {
+    let head = ["lock", "taken", "contended", "waited ms", "held ms"];
+    let row = |(name, counts): (&str, LockCounts)| {
+        vec![
+            name.into(),
+            count(counts.taken),
+            count(counts.contended),
+            format!("{:.3}", counts.waited_ns.seconds() * 1000.0),
+            format!("{:.3}", counts.held_ns.seconds() * 1000.0),
+        ]
+    };
+    let rows: Vec<Vec<String>> = locks.named().into_iter().map(row).collect();
+    folded(&head, &rows, 1, 1, width)
 }
 
 fn row(name: String, end: String, statistics: &Statistics) -> Vec<String> {
@@ -200,6 +220,15 @@ fn transfers(total: &Statistics) -> Vec<(&'static str, String)> {
     lines
 }
 
+fn jobs_line(jobs: Jobs) -> String {
+    let Jobs {
+        slots,
+        at_work_peak,
+        ..
+    } = jobs;
+    format!("{at_work_peak} at a time, of {slots} that were asked for")
+}
+
 fn ending(ending: Ending) -> String {
     match ending {
         Ending::Status(status) => format!("exit {status}"),
@@ -231,6 +260,7 @@ mod tests {
             parent: None,
             program: "sheep".into(),
             ending: Ending::Gone,
+            locks: None,
             statistics: Statistics {
                 page_ins: pid as u64,
                 ..Statistics::default()
@@ -252,6 +282,8 @@ mod tests {
                 elapsed_s: 2.5,
                 ..Statistics::default()
             },
+            jobs: None,
+            locks: None,
             processes: (1..=processes).map(process).collect(),
         }
     }
@@ -294,6 +326,20 @@ mod tests {
         assert!(!text.contains(" 8 sheep"));
         let rest = text.lines().find(|line| line.contains("8 more")).unwrap();
         assert!(rest.contains("36"), "1 + … + 8 page-ins: {rest}");
+    }
+
+    #[test]
+    fn locks_have_a_table_if_they_were_measured() {
+        let mut record = record(1);
+        assert!(!summary(&record, None).contains("contended"));
+        let mut locks = Locks::default();
+        locks.engine.taken = 1_234;
+        locks.engine.waited_ns.0 = 5_250_000;
+        record.locks = Some(locks);
+        let text = summary(&record, Some(80));
+        let line = text.lines().rfind(|line| line.contains("engine ")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words, ["engine", "1,234", "0", "5.250", "0.000"], "{text}");
     }
 
     #[test]

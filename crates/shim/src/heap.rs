@@ -13,6 +13,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use dlmalloc::Dlmalloc;
+use tidemark_live::meters::{self, Metered};
 use tidemark_live::sys::{PAGE, reserve};
 
 /// The size of a span ...
@@ -129,15 +130,20 @@ unsafe impl dlmalloc::Allocator for &'static Span {
 
 impl Heap {
     fn with<T>(&self, body: impl FnOnce(&mut Dlmalloc<&'static Span>) -> T) -> T {
+        let asked_ns = meters::asked();
+        let mut is_contended = false;
         while self
             .lock
             .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
             .is_err()
         {
+            is_contended = true;
             std::thread::yield_now();
         }
+        Metered::Heap.note_taken(asked_ns, is_contended);
         // SAFETY: the lock makes this the only reference.
         let value = body(unsafe { &mut *self.heap.get() });
+        Metered::Heap.note_released();
         self.lock.store(false, Ordering::Release);
         value
     }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tidemark_live::engine::{REST_LIMIT, say};
+use tidemark_live::meters::{self, Metered};
 use tidemark_live::requests::Ask;
 use tidemark_live::sys::{PAGE, memory, signal, thread};
 
@@ -185,15 +186,20 @@ pub(crate) fn lock_forks() -> bool {
     if FORKING_THREAD.load(Ordering::Acquire) == thread {
         return false;
     }
+    let asked_ns = meters::asked();
+    let mut is_contended = false;
     while FORK_LOCK.swap(true, Ordering::AcqRel) {
+        is_contended = true;
         std::thread::sleep(Duration::from_micros(200));
     }
+    Metered::Forks.note_taken(asked_ns, is_contended);
     FORKING_THREAD.store(thread, Ordering::Release);
     true
 }
 
 /// Lets other threads fork again.
 pub(crate) fn unlock_forks() {
+    Metered::Forks.note_released();
     FORKING_THREAD.store(0, Ordering::Release);
     FORK_LOCK.store(false, Ordering::Release);
 }

@@ -48,6 +48,7 @@ use std::time::{Duration, Instant};
 use tidemark_live::engine::{Engine, Lock, Setup, Trouble, Woken, say, sleep};
 use tidemark_live::hand::Hand;
 use tidemark_live::machine::StartError;
+use tidemark_live::meters;
 use tidemark_live::requests::Requests;
 use tidemark_live::sys::lifeline::Lifeline;
 use tidemark_live::sys::uffd::OpenError;
@@ -177,6 +178,9 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     let engine = StackSlot::new().map_err(call("making the engine's stack"))?;
     let hand = StackSlot::new().map_err(call("making a helper's stack"))?;
     let is_in_thread = setup.is_in_thread;
+    if setup.measures_locks {
+        meters::start();
+    }
     IS_RECORDED.store(setup.windows.is_some(), Ordering::Relaxed);
     if setup.windows.is_some() {
         ends::find_originals();

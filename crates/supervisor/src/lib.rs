@@ -5,6 +5,7 @@
 //! [`tree`] serves its processes by the rules of [`tidemark_partition`], and [`hand_over`] gives
 //! those that outlive it to another supervisor. [`requests`] takes what people and programs ask of
 //! a run, [`remote`] asks it; [`timeline`] writes what came of it.
+//! [`jobs`] hands out tokens to those that begin jobs, by the room that there is.
 //! [`swap`] makes the file that pages go to, [`folder`] the place of the socket, [`loading`] the
 //! list of libraries that programs load.
 //! [`signals`] passes on signals, with the help of a [`witness`]. [`departures`], [`peers`] and
@@ -23,6 +24,7 @@ pub mod folder;
 pub mod hand_over;
 pub mod host;
 pub mod interrupt;
+pub mod jobs;
 pub mod loading;
 pub mod management;
 mod peers;

@@ -12,6 +12,7 @@ use tidemark_live::{control, disk};
 use tidemark_results::{Refusal, refuse};
 
 use crate::folder::PrivateFolder;
+use crate::jobs::JobServer;
 use crate::program::plain;
 use crate::requests::{Door, Requests};
 use crate::supervise::{End, ending_of, supervise};
@@ -50,6 +51,8 @@ pub struct Management {
     pub timeline: Option<OwnedFd>,
     /// The load control.
     pub load_control: &'static Entry,
+    /// The most jobs that a job server is to offer; `None` if there is to be none.
+    pub jobs: Option<u32>,
     /// The reason for which tasks can't be suspended, if there is one.
     pub unsuspendable: Option<&'static str>,
     /// The variables that tell engines what to do.
@@ -112,12 +115,18 @@ impl Management {
             .env_remove(control::POOL)
             .env_remove(control::IN_STEP)
             .env_remove(control::POLICY_FILE)
+            .env_remove(control::LOCKS)
             .envs(self.environment)
             .env(control::CONTROL, socket)
             .env("LD_PRELOAD", libraries);
         if let Some(module) = self.module {
             // Where the program finds it from any folder, as it is now.
             command.env(control::POLICY_FILE, folder.put("policy.wasm", module)?);
+        }
+        let jobs = self.jobs.map(|most| JobServer::begin(&folder, most));
+        let jobs = jobs.transpose()?;
+        if let Some(jobs) = &jobs {
+            jobs.tell(command);
         }
         let mut tree = Tree::new(shared, self.swap.file, self.decisions, listener);
         let began_ns = now_ns();
@@ -132,6 +141,7 @@ impl Management {
         tree.keep_timeline(timeline.transpose()?);
         tree.take_requests(requests, settings);
         tree.control_load_by(self.load_control);
+        tree.offer_jobs(jobs);
         Ok((tree, folder))
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use tidemark_live::meters::Metered;
 use tidemark_live::shared::{self, Counter, Process};
+use tidemark_results::locks::{LockCounts, Locks};
 use tidemark_results::{Bucket, Ending, Histogram, Latencies, Latency, ProcessRecord, Statistics};
 
 /// The record of a process that ended as said, or still runs.
@@ -13,8 +15,29 @@ pub fn of_process(process: &Process<'_>, ending: Ending, now_ns: u64) -> Process
         parent: (parent != 0).then_some(parent),
         program: process.name(),
         ending,
+        locks: locks(process),
         statistics: statistics(process, now_ns),
     }
+}
+
+/// The locks of a process, if they are measured: then its engine has taken some.
+fn locks(process: &Process<'_>) -> Option<Locks> {
+    let counts = |lock| {
+        let counts = process.lock(lock);
+        LockCounts {
+            taken: counts.taken,
+            contended: counts.contended,
+            waited_ns: counts.waited_ns.into(),
+            held_ns: counts.held_ns.into(),
+        }
+    };
+    let locks = Locks {
+        forks: counts(Metered::Forks),
+        engine: counts(Metered::Engine),
+        workers: counts(Metered::Workers),
+        heap: counts(Metered::Heap),
+    };
+    (locks != Locks::default()).then_some(locks)
 }
 
 /// The last message of the engine before it ended its process, as a note.
@@ -95,6 +118,7 @@ fn sizes(process: &Process<'_>) -> Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidemark_live::meters;
     use tidemark_live::shared::Shared;
 
     #[test]
@@ -148,6 +172,38 @@ mod tests {
         );
         let p50 = statistics.latency.soft.percentiles_us.p50;
         assert!((2.0..4.0).contains(&p50), "{p50}");
+    }
+
+    #[test]
+    fn locks_are_in_the_record_if_they_were_measured() {
+        let shared = Shared::create(64, 100).unwrap();
+        let process = shared.process(shared.claim().unwrap());
+        process.start(7, 3, "sheep", 0);
+        let read = || of_process(&process, Ending::Gone, 1).locks;
+        assert_eq!(read(), None);
+        for (lock, taken) in Metered::ALL.into_iter().zip(10..) {
+            let counts = meters::LockCounts {
+                taken,
+                contended: taken + 10,
+                waited_ns: taken + 20,
+                held_ns: taken + 30,
+            };
+            process.set_lock(lock, counts);
+        }
+        let locks = read().unwrap();
+        let mut total = Locks::default();
+        total.add(&locks);
+        total.add(&locks);
+        for ((_, counts), taken) in total.named().into_iter().zip(10..) {
+            let LockCounts {
+                waited_ns, held_ns, ..
+            } = counts;
+            let found = [counts.taken, counts.contended, waited_ns.0, held_ns.0];
+            assert_eq!(found, [0, 10, 20, 30].map(|more| 2 * (taken + more)));
+        }
+        // They lie behind all else.
+        assert_eq!(process.sizes().len(), shared::SIZE_BUCKETS);
+        assert!(process.sizes().iter().all(|count| count.load(Relaxed) == 0));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tidemark_partition::{
     self as share, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
 };
 use tidemark_results::control::Counts;
+use tidemark_results::record::Jobs;
 use tidemark_results::{Ending, ProcessRecord, Statistics};
 
 use self::load::Control;
@@ -28,6 +29,7 @@ pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
 use crate::departures::{Departures, is_over};
+use crate::jobs::JobServer;
 use crate::peers::{self, Peer};
 use crate::requests::Requests;
 use crate::strangers::Strangers;
@@ -36,6 +38,7 @@ use crate::timeline::Timeline;
 use crate::{record, swap};
 
 mod children;
+mod jobs;
 mod load;
 mod observation;
 mod orders;
@@ -89,6 +92,7 @@ pub struct Tree {
     requests: Requests,
     settings: Settings,
     control: Option<Control>,
+    jobs: Option<JobServer>,
     timeline: Option<Timeline>,
     /// The counts of processes that have ended.
     counts_ended: Counts,
@@ -120,6 +124,8 @@ pub struct Books {
     pub processes: Vec<ProcessRecord>,
     /// Their sum.
     pub total: Statistics,
+    /// The jobs, if there was a job server.
+    pub jobs: Option<Jobs>,
     /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
     /// Remarks that a reader may need, too, and that have been made on stderr already.
@@ -168,6 +174,7 @@ impl Tree {
             requests: Requests::default(),
             settings: Settings::default(),
             control: None,
+            jobs: None,
             timeline: None,
             counts_ended: Counts::default(),
         }
@@ -271,6 +278,7 @@ impl Tree {
         let (shared, members) = (&self.shared, &mut self.members);
         members.iter_mut().for_each(|member| member.measure(shared));
         self.control_load();
+        self.look_at_jobs();
         self.divide(Occasion::Interval);
         // Who still wants more says so again.
         let records = self.members.iter().filter_map(|member| member.record);
@@ -297,6 +305,7 @@ impl Tree {
         let connections = self.connections().chain(other);
         let mut sources: Vec<PollFd<'_>> = connections
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .chain(self.jobs.as_ref().map(JobServer::source))
             .chain(self.requests.sources())
             .collect();
         // An interrupted wait is one that ended early.
@@ -308,7 +317,12 @@ impl Tree {
         drop(sources);
         let (ready, others) = ready.split_at(self.members.len() + 1);
         self.handle_ready(ready);
-        if others[usize::from(other.is_some())..].contains(&true) {
+        let others = &others[usize::from(other.is_some())..];
+        let (jobs, requests) = others.split_at(usize::from(self.jobs.is_some()));
+        if jobs.contains(&true) {
+            self.serve_jobs();
+        }
+        if requests.contains(&true) {
             self.serve_requests();
         }
         ready.contains(&true)
@@ -349,6 +363,7 @@ impl Tree {
         self.look_for_strangers();
         self.note_levels();
         self.notes.extend(self.strangers.note());
+        let jobs = self.end_jobs();
         for member in &self.members {
             if let Some(index) = member.record {
                 let process = self.shared.process(index);
@@ -377,6 +392,7 @@ impl Tree {
         Books {
             processes: std::mem::take(&mut self.ended),
             total,
+            jobs,
             notes: std::mem::take(&mut self.notes),
             told: std::mem::take(&mut self.told),
         }
@@ -587,6 +603,7 @@ impl Tree {
         let Some(index) = member.record.or(member.hello.record) else {
             return;
         };
+        self.note_ended_process(index);
         let process = self.shared.process(index);
         if let Some(control) = &mut self.control {
             control.note_end(index, &process);

@@ -9,6 +9,7 @@ use tidemark_lab::names::{find_live_load, find_live_policy};
 use tidemark_live::control;
 use tidemark_results::quantity;
 use tidemark_results::text::bytes;
+use tidemark_supervisor::jobs::JOBS_MAX;
 use tidemark_supervisor::management::{MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES};
 use tidemark_supervisor::requests::{Door, Speech};
 use tidemark_supervisor::{host, program, swap};
@@ -48,6 +49,9 @@ impl Plan {
         let policy = find_live_policy(arguments.policy())
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?
             .name;
+        if arguments.locks && !arguments.summary && arguments.stats.is_none() {
+            refuse!("`--locks`: shown by `--summary`, and in the file of `--stats`; add one");
+        }
         let path = program::find(&arguments.program[0])?;
         let statistics_file = arguments
             .stats
@@ -113,6 +117,9 @@ fn manage(
     if arguments.in_step {
         environment.push((control::IN_STEP, "1".into()));
     }
+    if arguments.locks {
+        environment.push((control::LOCKS, "1".into()));
+    }
     if arguments.malloc == Some(Malloc::Pool) {
         // Before the engine's library: the loader initialises the last one first, and the
         // pool is to be mapped when the engine runs.
@@ -137,6 +144,7 @@ fn manage(
         decisions: decisions.map(OwnedFd::from),
         timeline: timeline.map(OwnedFd::from),
         load_control,
+        jobs: plan_jobs(arguments),
         unsuspendable: find_suspension_obstacle(arguments),
         environment,
         libraries,
@@ -172,6 +180,13 @@ fn plan_memory(option: &str, text: &str) -> Result<u64, Refusal> {
         refuse!("`{option} {text}`: too large; the most is {most}");
     }
     Ok(memory_bytes - memory_bytes % PAGE_BYTES)
+}
+
+/// The most jobs that a job server is to offer, if there is to be one.
+fn plan_jobs(arguments: &Arguments) -> Option<u32> {
+    let usual = || u32::try_from(host::processors()).unwrap_or(JOBS_MAX);
+    let jobs = arguments.jobserver?;
+    Some(jobs.unwrap_or_else(usual).min(JOBS_MAX))
 }
 
 /// Finds the reason why the run's processes can't be suspended.

@@ -158,6 +158,23 @@ mod tests {
     }
 
     #[test]
+    fn the_build_of_the_repository_can_be_planned() {
+        let file = Path::new(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../bench/build.json"
+        ));
+        let text = fs::read_to_string(file).expect("the file can be read");
+        let plan = plan_of(file, &text, &options(&[]), &choice(&[])).expect("it is well formed");
+        assert_eq!(plan.shares, [25]);
+        assert!(plan.suite.join("programs/build/Makefile").is_file());
+        let with_jobs = plan.entrants.iter().filter(|entrant| match entrant {
+            Entrant::Own { options, .. } => options.iter().any(|it| it == "--jobserver=16"),
+            Entrant::KernelSwap { .. } | Entrant::Zswap | Entrant::Zram => false,
+        });
+        assert_eq!(with_jobs.count(), 2);
+    }
+
+    #[test]
     fn options_go_to_each_run_of_ours() {
         let mut choice = choice(&["native", "tidemark", "tidemark:--in-thread", "zswap"]);
         choice.run_options = vec!["--policy=clock".to_owned()];

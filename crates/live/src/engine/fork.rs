@@ -24,6 +24,7 @@ use tidemark_core::time::Time;
 use super::place::Place;
 use super::{Engine, Setup, Trouble, address_of, feed, now, page_of, pages_in};
 use crate::machine::Probe;
+use crate::meters;
 use crate::requests::{Ask, Requests, Taken};
 use crate::shared::{ProcessIndex, State};
 use crate::sys::uffd::{Message, Progress, Stop};
@@ -360,6 +361,7 @@ impl Engine {
         // The copy speaks of the parent's threads, and of where the parent's engine was.
         self.place = Place::new(self.setup.cpu_finder, self.shared.disk_processor());
         self.gauges = super::publish::Gauges::new();
+        meters::reset();
         self.before = super::publish::Before::of(self);
         self.thaw();
         self.wipe_in_child();

@@ -15,6 +15,7 @@ use tidemark_core::time::Time;
 use super::faults::Arrival;
 use super::{Engine, address_of, now, page_of};
 use crate::machine::Probe;
+use crate::meters::{self, Metered};
 use crate::shared::{Counter, Latency};
 use crate::sys::ring::Watch;
 use crate::sys::{futex, signal};
@@ -195,20 +196,22 @@ impl Lock {
 
     /// Takes the lock, sleeping while another thread has it.
     pub fn take(&self) {
-        if self
+        let asked_ns = meters::asked();
+        let is_free = self
             .0
             .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-        {
-            return;
+            .is_ok();
+        if !is_free {
+            while self.0.swap(WANTED, Ordering::Acquire) != FREE {
+                futex::wait(&self.0, WANTED, Duration::from_millis(100));
+            }
         }
-        while self.0.swap(WANTED, Ordering::Acquire) != FREE {
-            futex::wait(&self.0, WANTED, Duration::from_millis(100));
-        }
+        Metered::Engine.note_taken(asked_ns, !is_free);
     }
 
     /// Gives the lock back.
     pub fn release(&self) {
+        Metered::Engine.note_released();
         if self.0.swap(FREE, Ordering::Release) == WANTED {
             futex::wake(&self.0, 1);
         }

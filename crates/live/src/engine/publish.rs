@@ -8,6 +8,7 @@ use tidemark_core::id::PAGE_BYTES;
 
 use super::trouble::say;
 use super::{Engine, now};
+use crate::meters::{self, Metered};
 use crate::shared::Counter;
 use crate::store::Tally;
 use crate::store::compressed::Compressed;
@@ -72,6 +73,11 @@ impl Engine {
                 record
                     .counter(counter)
                     .store(self.gauges.get(counter), Relaxed);
+            }
+        }
+        if meters::is_started() {
+            for lock in Metered::ALL {
+                record.set_lock(lock, lock.counts());
             }
         }
         let resident = u64::from(self.frames_charged());

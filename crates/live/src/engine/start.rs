@@ -61,6 +61,8 @@ pub struct Setup {
     pub counters: Option<PathBuf>,
     /// The lengths of windows, if references are to be recorded.
     pub windows: Option<Windows>,
+    /// True if locks are measured.
+    pub measures_locks: bool,
     /// True if events are reported.
     pub is_verbose: bool,
     /// The program's short name.
@@ -141,6 +143,7 @@ impl Setup {
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
             counters: std::env::var_os(control::COUNTERS).map(absolute),
             windows: windows()?,
+            measures_locks: std::env::var_os(control::LOCKS).is_some(),
             is_verbose: std::env::var_os(control::VERBOSE).is_some(),
             name: name.trim_end().into(),
             cpu_finder: CpuFinder::new(),

@@ -5,8 +5,9 @@
 //! child, whose C library makes no threads for us, the thread that asks [carries](AtOnce) them.
 
 use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use rustix::io::{IoSlice, IoSliceMut};
@@ -16,6 +17,7 @@ use tidemark_core::pager::Direction;
 use super::ring::{Buffers, Completion};
 use super::socket::Bell;
 use super::{Errno, thread};
+use crate::meters::{self, Metered};
 
 const STACK_BYTES: usize = 128 * 1024;
 
@@ -197,10 +199,7 @@ fn work(shared: &Shared) {
             if queue.is_ending {
                 return;
             }
-            queue = shared
-                .wanted
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+            queue = queue.wait(&shared.wanted);
         };
         drop(queue);
         let result = transfer(&job);
@@ -238,7 +237,53 @@ fn transfer(job: &Job) -> Result<usize, Errno> {
     }
 }
 
-fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+/// The queue, while this thread has its lock.
+struct Held<'a>(Option<MutexGuard<'a, Queue>>);
+
+impl<'a> Held<'a> {
+    /// Gives the lock back until `wanted` is notified.
+    fn wait(mut self, wanted: &Condvar) -> Held<'a> {
+        let guard = self.0.take().expect("held until it is dropped");
+        Metered::Workers.note_released();
+        let guard = wanted.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        // Who had it meanwhile is not told from there being nothing to do.
+        Metered::Workers.note_taken(meters::asked(), false);
+        Held(Some(guard))
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        self.0.as_ref().expect("held until it is dropped")
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Queue {
+        self.0.as_mut().expect("held until it is dropped")
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            Metered::Workers.note_released();
+        }
+    }
+}
+
+fn lock(queue: &Mutex<Queue>) -> Held<'_> {
+    let asked_ns = meters::asked();
     // No code panics while holding the lock; a poisoned one would hold a consistent queue.
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
+    let (guard, is_contended) = match queue.try_lock() {
+        Ok(guard) => (guard, false),
+        Err(TryLockError::Poisoned(error)) => (error.into_inner(), false),
+        Err(TryLockError::WouldBlock) => {
+            (queue.lock().unwrap_or_else(PoisonError::into_inner), true)
+        }
+    };
+    Metered::Workers.note_taken(asked_ns, is_contended);
+    Held(Some(guard))
 }

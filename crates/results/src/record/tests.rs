@@ -31,11 +31,14 @@ fn record() -> RunRecord {
         ending: Ending::Status(0),
         notes: vec![],
         total: statistics.clone(),
+        jobs: None,
+        locks: None,
         processes: vec![ProcessRecord {
             pid: 7,
             parent: None,
             program: "sort".into(),
             ending: Ending::Signal(9),
+            locks: None,
             statistics,
         }],
     }

@@ -3,7 +3,7 @@
 use tidemark_core::counters::Counter;
 
 use super::{bytes, hanging, table};
-use crate::control::{RunState, Task};
+use crate::control::{JobsState, RunState, Task};
 
 /// The state of a run: what it has in all, and a table of tasks; at most `width` columns wide, if
 /// there is one.
@@ -42,7 +42,7 @@ pub fn state(state: &RunState, width: Option<usize>) -> String {
 
 fn headline(state: &RunState) -> String {
     let memory = &state.memory;
-    let mut parts = [
+    let mut parts = vec![
         format!(
             "{} of {} in use",
             bytes(memory.resident_bytes),
@@ -58,6 +58,14 @@ fn headline(state: &RunState) -> String {
         format!("store {}", state.store),
         format!("{:.1} s", state.elapsed_s),
     ];
+    if let Some(jobs) = &state.jobs {
+        let JobsState {
+            slots,
+            allowed,
+            at_work,
+        } = jobs;
+        parts.push(format!("{at_work} jobs, {allowed} of {slots} allowed"));
+    }
     if memory.budget_bytes_max > memory.budget_bytes {
         parts[0].push_str(&format!(" (at most {})", bytes(memory.budget_bytes_max)));
     }

@@ -10,6 +10,7 @@ use tidemark_results::control::{
 
 use super::outage::By;
 use super::{Member, Tree};
+use crate::jobs::JobServer;
 use crate::time::now_ns;
 
 /// The time per second that threads wait for pages, from which on a task waits for its store.
@@ -73,6 +74,7 @@ impl Tree {
                 bytes: u64::from(self.shared.swap_slots()) * PAGE_BYTES,
                 used_bytes: self.shared.slots_used() * PAGE_BYTES,
             },
+            jobs: self.jobs.as_ref().map(JobServer::state),
             counts,
             rates,
             tasks,
