@@ -197,7 +197,8 @@ impl Collector {
     /// says how the first process ended.
     pub fn finish(&mut self, end: (u32, End)) -> usize {
         self.first_end = Some(end);
-        // All that there is, whatever its stamp. Twice, for those whose end was seen the first time.
+        // All that there is, whatever its stamp; twice, for those whose end was seen in the first
+        // of the two.
         for _ in 0..2 {
             self.note_gone();
             self.play_until(u64::MAX);
