@@ -19,8 +19,9 @@ use support::Folder;
 /// The longest time that anything here may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Writes its number and its parent's to `NAME`, then touches so many MiB again and again, says
-/// each turn in `NAME.turns`, and ends when `stop` is there. What it has written must be there.
+/// Writes its number to `NAME`, then touches so many MiB again and again, or once if one more word
+/// is there, says each turn in `NAME.turns`, and ends when `stop` is there. What it has written
+/// must be there.
 const TOUCHER: &str = "
 import mmap, os, sys, time
 name, pages = sys.argv[1], int(sys.argv[2]) * 256
@@ -38,6 +39,8 @@ while not os.path.exists('stop'):
     with open(name + '.turns', 'w') as file:
         file.write(str(turn))
     time.sleep(0.01)
+    while len(sys.argv) > 3 and not os.path.exists('stop'):
+        time.sleep(0.1)
 ";
 
 /// Two programs of 12 MiB each in one run, begun with these options, that are there by now.
@@ -231,6 +234,44 @@ fn a_budget_that_changes_is_kept_and_comes_back() {
     assert_eq!(bytes(&run.state()["memory"]["budget_bytes"]), 48 << 20);
     let output = run.end();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn memory_is_divided_as_was_asked_for_and_the_least_is_left_to_an_idle_task() {
+    const LEAST: u64 = 6 << 20;
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    for division in ["demand", "pressure"] {
+        let kept = Folder::new("division-kept");
+        let record = kept.path("stats.json");
+        let options = ["--memory", "20M", "--stats", &record];
+        let divided = ["--division", division, "--per-task-min", "6M"];
+        let script = "python3 program.py a 12 idle & a=$!; python3 program.py b 16; s=$?
+                      wait $a && exit $s";
+        let run = Run::of(division, &[options, divided].concat(), TOUCHER, script);
+        wait_until("both are there", || {
+            run.turns("a") > 0 && run.turns("b") > 0
+        });
+        let state = run.state();
+        assert_eq!(state["division"], division);
+        assert_eq!(bytes(&state["memory"]["task_bytes_min"]), LEAST);
+        let given = || bytes(&run.task("a")["budget_bytes"]);
+        wait_until("the idle one has given what it had", || {
+            given() < LEAST + (1 << 20)
+        });
+        let turns = run.turns("b");
+        wait_until("the other turns", || {
+            // What it does not use of that goes to the other.
+            assert!(given() > LEAST - (1 << 20));
+            run.turns("b") > turns + 3
+        });
+        assert_eq!(run.end().status.code(), Some(0));
+        let record = std::fs::read_to_string(record).unwrap();
+        let record: Value = serde_json::from_str(&record).unwrap();
+        assert_eq!(record["division"], division);
+        assert_eq!(bytes(&record["task_bytes_min"]), LEAST);
+    }
 }
 
 #[test]

@@ -87,6 +87,9 @@ pub struct RunState {
     /// The load control.
     #[serde(default)]
     pub load_control: String,
+    /// The rule by which memory is divided among tasks.
+    #[serde(default)]
+    pub division: String,
     /// The memory of all tasks together.
     pub memory: MemoryState,
     /// The swap file.
@@ -112,6 +115,9 @@ pub struct MemoryState {
     pub resident_bytes_peak: u64,
     /// The part of the budget that no task has.
     pub unassigned_bytes: u64,
+    /// The memory that is left to each task that uses so much.
+    #[serde(default)]
+    pub task_bytes_min: u64,
     /// Memory beside it that is not managed, with that of programs that can't be managed.
     pub unmanaged_bytes: u64,
     /// Memory of the engines themselves.

@@ -17,8 +17,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Deserialize, Serialize};
 use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
+use tidemark_partition::measures::{Measures, Meter};
 use tidemark_partition::{
-    self as share, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
+    self as share, Divider, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
 };
 use tidemark_results::control::Counts;
 use tidemark_results::{Ending, ProcessRecord, Statistics};
@@ -37,10 +38,12 @@ use crate::{record, swap};
 
 mod children;
 mod load;
+mod measuring;
 mod observation;
 mod orders;
 mod outage;
 mod pace;
+mod size;
 mod suspensions;
 
 /// The time that a newcomer waits for the frames of others before it is turned away.
@@ -75,8 +78,9 @@ pub struct Tree {
     told: Vec<String>,
     /// Records claimed for children that have not said hello, and since when.
     awaited: Vec<(ProcessIndex, Instant)>,
+    divider: Divider,
     next_division: Instant,
-    /// The time at which pressures are measured next.
+    /// The time at which all are measured next.
     next_interval: Instant,
     is_settled: bool,
     /// Since when frames have been on their way from one process to another.
@@ -104,8 +108,8 @@ struct Member {
     /// Its place in the table; `None` until it has been answered.
     record: Option<ProcessIndex>,
     given: u64,
-    moved_pages: u64,
-    pressure: u64,
+    meter: Meter,
+    measures: Measures,
     /// It has used an equal share.
     is_served: bool,
     pace: Pace,
@@ -158,6 +162,7 @@ impl Tree {
             notes: vec![],
             told: vec![],
             awaited: vec![],
+            divider: Divider::default(),
             next_division,
             next_interval: next_division,
             is_settled: true,
@@ -220,6 +225,16 @@ impl Tree {
         Ok((states, files))
     }
 
+    /// Has memory divided in that way.
+    pub fn divide_by(&mut self, divider: Divider) {
+        self.divider = divider;
+    }
+
+    /// The way in which memory is divided.
+    pub fn divider(&self) -> Divider {
+        self.divider
+    }
+
     /// Learns the number of the process that was started.
     pub fn begin(&mut self, main: u32) {
         self.strangers.begin(main);
@@ -268,8 +283,7 @@ impl Tree {
         self.departures.settle(&mut self.ended);
         self.find_children();
         self.release_orphans();
-        let (shared, members) = (&self.shared, &mut self.members);
-        members.iter_mut().for_each(|member| member.measure(shared));
+        self.measure();
         self.control_load();
         self.divide(Occasion::Interval);
         // Who still wants more says so again.
@@ -447,7 +461,7 @@ impl Tree {
             fair,
             floor,
             mut is_settled,
-        } = share::divide(total, &holders, occasion);
+        } = self.divider.divide(total, &holders, occasion);
         is_settled &= !self.is_paging_out();
         for (member, holder) in self.members.iter_mut().zip(&holders) {
             member.is_served |= share::uses_share(holder.resident, fair);
@@ -622,8 +636,8 @@ impl Member {
             came,
             record,
             given: 0,
-            moved_pages: 0,
-            pressure: 0,
+            meter: Meter::default(),
+            measures: Measures::default(),
             is_served: false,
             pace: Pace::default(),
             eviction: None,
@@ -691,17 +705,6 @@ impl Member {
         true
     }
 
-    /// Learns how many pages the process has moved of late.
-    fn measure(&mut self, shared: &Shared) {
-        let Some(index) = self.record else { return };
-        let process = shared.process(index);
-        let count = |counter| process.counter(counter).load(Relaxed);
-        let moved = count(Counter::PageIns) + count(Counter::PageOuts);
-        self.pressure = share::pressure(self.pressure, moved - self.moved_pages);
-        self.moved_pages = moved;
-        self.pace.note(now_ns(), observation::counts_of(&process));
-    }
-
     /// Learns what the process may use: its engine may have changed that, by taking what nobody
     /// has, or by handing a part to a forked child.
     fn look_up_given(&mut self, shared: &Shared) {
@@ -750,7 +753,7 @@ impl Member {
             given: self.given,
             understood: process.understood(),
             resident: count(Counter::FramesResident) + count(Counter::FramesBeside),
-            pressure: self.pressure,
+            measures: self.measures,
             asked: self.asked(&process),
             is_served: self.is_served,
             most: self.most(&process),

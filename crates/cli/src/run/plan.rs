@@ -5,11 +5,13 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_lab::names::{find_live_load, find_live_policy};
+use tidemark_lab::names::{find_division, find_live_load, find_live_policy};
 use tidemark_live::control;
 use tidemark_results::quantity;
 use tidemark_results::text::bytes;
-use tidemark_supervisor::management::{MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES};
+use tidemark_supervisor::management::{
+    MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES, TASK_BYTES_MIN,
+};
 use tidemark_supervisor::requests::{Door, Speech};
 use tidemark_supervisor::{host, program, swap};
 
@@ -102,6 +104,9 @@ fn manage(
     let timeline = timeline.transpose()?;
     let load_control = find_live_load(&arguments.load_control)
         .map_err(|refusal| Refusal::new(format!("`--load-control`: {refusal}")))?;
+    let division = find_division(&arguments.division)
+        .map_err(|refusal| Refusal::new(format!("`--division`: {refusal}")))?;
+    let task_bytes_min = plan_task_memory(arguments, memory_bytes_max)?;
     let shim = host::find_shim()?;
     let mut libraries = vec![];
     let mut environment: Vec<(&'static str, OsString)> = vec![
@@ -136,6 +141,8 @@ fn manage(
         swap,
         decisions: decisions.map(OwnedFd::from),
         timeline: timeline.map(OwnedFd::from),
+        division,
+        task_bytes_min,
         load_control,
         unsuspendable: find_suspension_obstacle(arguments),
         environment,
@@ -157,6 +164,19 @@ fn plan_memory_max(arguments: &Arguments, memory_bytes: u64) -> Result<u64, Refu
         );
     }
     Ok(memory_bytes_max)
+}
+
+fn plan_task_memory(arguments: &Arguments, memory_bytes_max: u64) -> Result<u64, Refusal> {
+    let text = &arguments.per_task_min;
+    let task_bytes = quantity::parse("--per-task-min", text)?;
+    if task_bytes < TASK_BYTES_MIN {
+        let least = bytes(TASK_BYTES_MIN);
+        refuse!("`--per-task-min {text}`: too small; the least is {least}");
+    }
+    if task_bytes > memory_bytes_max {
+        refuse!("`--per-task-min {text}`: more than all processes have together");
+    }
+    Ok(task_bytes - task_bytes % PAGE_BYTES)
 }
 
 fn plan_memory(option: &str, text: &str) -> Result<u64, Refusal> {

@@ -21,6 +21,7 @@ use tidemark_live::shared::{Counter, Process, ProcessIndex};
 
 use super::Tree;
 use super::outage::By;
+use super::size::pages_of;
 use crate::processor_time;
 use crate::time::now_ns;
 
@@ -76,7 +77,7 @@ impl Control {
             index,
             pid,
             process,
-            slots,
+            pages,
             is_suspended,
         } = seen;
         let space = SpaceId(index.0);
@@ -104,11 +105,7 @@ impl Control {
             known.history = History::default();
         }
         known.history.note(now, &load);
-        // A page that has been fetched keeps its slot.
-        let resident = u64::from(load.resident);
-        let unstored = resident.saturating_sub(count(process, Counter::PageIns));
-        let most = resident.max(slots + unstored);
-        let demand = known.history.demand(load.resident).min(frames(most));
+        let demand = known.history.demand(load.resident).min(frames(pages));
         if !is_suspended {
             known.demand = demand;
         }
@@ -124,8 +121,8 @@ struct Seen<'a> {
     index: ProcessIndex,
     pid: u32,
     process: &'a Process<'a>,
-    /// The slots that its pages have.
-    slots: u64,
+    /// The pages that it has in all.
+    pages: u64,
     is_suspended: bool,
 }
 
@@ -183,7 +180,7 @@ impl Tree {
                 index,
                 pid: member.peer.pid,
                 process: &process,
-                slots: self.shared.slots_of(index),
+                pages: pages_of(&self.shared, index),
                 is_suspended: member.suspension.is_any(),
             };
             spaces.push(control.look_at(seen, now));
