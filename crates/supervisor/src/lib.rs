@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod acceptance;
 pub mod checks;
 mod departures;
 pub mod folder;

@@ -20,11 +20,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFd;
 use tidemark_results::control::{Reply, Request};
 use tidemark_results::{Refusal, refuse};
 
 use self::client::Client;
+use crate::acceptance::Acceptance;
 use crate::program::plain;
 
 /// The number of clients at a time. One more is told so and let go.
@@ -59,6 +60,7 @@ pub struct Requests {
 #[derive(Debug)]
 pub struct Door {
     listener: Listener,
+    acceptance: Acceptance,
     speech: Speech,
     /// The file to remove at the end, if no folder goes with it.
     path: Option<PathBuf>,
@@ -69,6 +71,7 @@ impl Door {
     pub fn at(listener: UnixListener) -> Door {
         Door {
             listener: Listener::Unix(listener),
+            acceptance: acceptance(),
             speech: Speech::Lines,
             path: None,
         }
@@ -87,6 +90,7 @@ impl Door {
         match TcpListener::bind(address) {
             Ok(listener) => Ok(Door {
                 listener: Listener::Tcp(listener),
+                acceptance: acceptance(),
                 speech,
                 path: None,
             }),
@@ -113,6 +117,7 @@ impl Door {
         };
         let door = Door {
             listener: Listener::Unix(listener),
+            acceptance: acceptance(),
             speech,
             path: Some(path.to_path_buf()),
         };
@@ -123,20 +128,33 @@ impl Door {
         }
     }
 
+    /// The file to wait for.
+    fn source(&self) -> PollFd<'_> {
+        PollFd::from_borrowed_fd(self.listener.as_fd(), self.acceptance.flags())
+    }
+
     /// Takes in the next client, if one waits and may say something here.
-    fn accept(&self) -> Option<Client> {
+    fn accept(&mut self) -> Option<Client> {
+        if self.acceptance.due().is_some() {
+            return None;
+        }
         let stream = match &self.listener {
             Listener::Unix(listener) => {
-                let stream = OwnedFd::from(listener.accept().ok()?.0);
+                let stream = OwnedFd::from(self.acceptance.keep(listener.accept())?.0);
                 let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
                 let is_own = peer.uid == rustix::process::geteuid();
                 (is_own || peer.uid.is_root()).then_some(stream)?
             }
             // A port can't tell users apart: only metrics are there.
-            Listener::Tcp(listener) => OwnedFd::from(listener.accept().ok()?.0),
+            Listener::Tcp(listener) => OwnedFd::from(self.acceptance.keep(listener.accept())?.0),
         };
         Client::new(stream, self.speech)
     }
+}
+
+/// The state of a listener that nobody has come to.
+fn acceptance() -> Acceptance {
+    Acceptance::of("clients of the control socket")
 }
 
 impl Listener {
@@ -176,24 +194,24 @@ impl Requests {
 
     /// The files to wait for.
     pub fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let doors = self.doors.iter().map(|door| door.listener.as_fd());
-        let doors = doors.map(|door| PollFd::from_borrowed_fd(door, PollFlags::IN));
+        let doors = self.doors.iter().map(Door::source);
         doors.chain(self.clients.iter().map(Client::source))
     }
 
     /// The time of the next [`step`](Self::step) if nothing happens before: when a client has been
-    /// silent for too long, and at once if one has asked twice in a go.
+    /// silent for too long or a door has rested, and at once if one has asked twice in a go.
     pub fn due(&self) -> Option<Instant> {
         if self.clients.iter().any(Client::is_ready) {
             return Some(Instant::now());
         }
-        self.clients.iter().map(Client::due).min()
+        let doors = self.doors.iter().filter_map(|door| door.acceptance.due());
+        self.clients.iter().map(Client::due).chain(doors).min()
     }
 
     /// Takes in who has come, moves along what can be moved without waiting, has `answer` carry out
     /// a request of each client at most, and lets go of who has gone or is silent for too long.
     pub fn step(&mut self, answer: Answer<'_>) {
-        for door in &self.doors {
+        for door in &mut self.doors {
             // One at a time: the wait ends at once if there are more.
             let Some(mut client) = door.accept() else {
                 continue;

@@ -28,6 +28,7 @@ use self::load::Control;
 pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
+use crate::acceptance::Acceptance;
 use crate::departures::{Departures, is_over};
 use crate::peers::{self, Peer};
 use crate::requests::Requests;
@@ -68,6 +69,7 @@ pub struct Tree {
     swap: OwnedFd,
     decisions: Option<OwnedFd>,
     listener: UnixListener,
+    acceptance: Acceptance,
     members: Vec<Member>,
     ended: Vec<ProcessRecord>,
     /// Those of them whose ending is not known.
@@ -155,6 +157,7 @@ impl Tree {
             swap,
             decisions,
             listener,
+            acceptance: Acceptance::of("processes that come"),
             members: vec![],
             ended: vec![],
             departures: Departures::default(),
@@ -241,7 +244,7 @@ impl Tree {
     }
 
     /// Takes in who has come and lets go of who has ended. `ready` says which of
-    /// [`connections`](Self::connections) have something to say.
+    /// [`sources`](Self::sources) have something to say.
     fn handle_ready(&mut self, ready: &[bool]) {
         if !ready.contains(&true) {
             return;
@@ -293,7 +296,11 @@ impl Tree {
 
     /// The time at which [`handle_tick`](Self::handle_tick) has something to do.
     pub fn next_tick(&self) -> Instant {
-        let others = [self.strangers.next_look(), self.requests.due()];
+        let others = [
+            self.strangers.next_look(),
+            self.requests.due(),
+            self.acceptance.due(),
+        ];
         let others = others.into_iter().flatten();
         others.fold(self.next_division, Instant::min)
     }
@@ -308,9 +315,10 @@ impl Tree {
     /// Waits until something happens in the tree or at `other`, for `limit` at most, and handles
     /// what happened in the tree. Says whether anything did.
     pub fn poll(&mut self, other: Option<BorrowedFd<'_>>, limit: Duration) -> bool {
-        let connections = self.connections().chain(other);
-        let mut sources: Vec<PollFd<'_>> = connections
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        let other_source = other.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let mut sources: Vec<PollFd<'_>> = self
+            .sources()
+            .chain(other_source)
             .chain(self.requests.sources())
             .collect();
         // An interrupted wait is one that ended early.
@@ -329,9 +337,12 @@ impl Tree {
     }
 
     /// The listener, then every connection.
-    fn connections(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let flags = self.acceptance.flags();
+        let listener = PollFd::from_borrowed_fd(self.listener.as_fd(), flags);
         let members = self.members.iter().map(|member| member.connection.as_fd());
-        std::iter::once(self.listener.as_fd()).chain(members)
+        let members = members.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        std::iter::once(listener).chain(members)
     }
 
     /// Returns true if any process is there, or a forked child is about to come.
@@ -399,7 +410,7 @@ impl Tree {
     /// Takes in a process that has just connected.
     fn handle_connection(&mut self) {
         // A process that has gone again, or talks nonsense, is no concern of the run.
-        let Ok((connection, _)) = self.listener.accept() else {
+        let Some((connection, _)) = self.acceptance.keep(self.listener.accept()) else {
             return;
         };
         if connection.set_read_timeout(Some(HELLO_LIMIT)).is_err() {
