@@ -401,6 +401,11 @@ while not os.path.exists('stop'):
 
 /// Four programs that have no room beside each other, under load control.
 fn controlled(name: &str) -> Run {
+    contended(name, "working-set")
+}
+
+/// The same, under that one.
+fn contended(name: &str, load_control: &str) -> Run {
     let script = "for name in a b c d; do python3 program.py $name 12 & all=\"$all $!\"; done
                   for one in $all; do wait $one || exit; done";
     let options = [
@@ -409,7 +414,7 @@ fn controlled(name: &str) -> Run {
         "--store",
         "file",
         "--load-control",
-        "working-set",
+        load_control,
     ];
     let run = Run::of(name, &options, SCATTERER, script);
     wait_until("it takes requests", || run.ctl(&["stats"]).status.success());
@@ -459,6 +464,31 @@ fn held_one(run: &Run) -> u64 {
         found.is_some()
     });
     found.unwrap()
+}
+
+#[test]
+fn a_load_control_that_is_put_in_place_holds_tasks_up_until_it_is_taken_away() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = contended("changed", "none");
+    assert_eq!(run.done(&["load-control"]), "none\n");
+    let told = run.done(&["load-control", "working-set"]);
+    assert_eq!(told, "the load control is `working-set`\n");
+    assert_eq!(run.state()["load_control"], "working-set");
+    held_one(&run);
+    let told = run.done(&["load-control", "working-set"]);
+    assert_eq!(told, "the load control is `working-set`, as before\n");
+    let told = run.done(&["--json", "load-control", "none"]);
+    assert_eq!(told, "{\"done\":\"the load control is `none`\"}\n");
+    assert_eq!(held(&run), [0; 0], "what it held goes on");
+    for name in ["a", "b", "c", "d"] {
+        wait_until("it is there", || run.folder.0.join(name).exists());
+        let turns = run.turns(name);
+        wait_until("it goes on", || run.turns(name) > turns);
+    }
+    assert_eq!(held(&run), [0; 0]);
+    assert_eq!(run.end().status.code(), Some(0));
 }
 
 #[test]
@@ -538,6 +568,10 @@ fn bad_input_is_one_line() {
         (&["budget", "lots"], "`budget lots`"),
         (&["budget", "50%"], "a percentage is of what"),
         (&["policy", "lru"], "it is `clock`"),
+        (
+            &["load-control", "swap-token"],
+            "there are: none, medium-term, vms-swapper, task-swapper, working-set",
+        ),
         (&["suspend", "-1"], "unexpected argument"),
         (&["suspend"], "required arguments were not provided"),
         (&["explode"], "invalid value 'explode'"),

@@ -49,6 +49,12 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
+    /// Reports the load control, or changes it.
+    LoadControl {
+        /// The load control asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
     /// The state of the run as [metrics](crate::metrics).
     Metrics,
 }
@@ -61,6 +67,8 @@ pub enum Reply {
     Stats(Box<RunState>),
     /// The name of the replacement policy.
     Policy(String),
+    /// The name of the load control.
+    LoadControl(String),
     /// The state of the run in the OpenMetrics format.
     Metrics(String),
     /// The request is carried out, or under way, as the line says.
