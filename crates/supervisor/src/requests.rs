@@ -50,9 +50,11 @@ enum Listener {
 }
 
 /// The places where clients connect, and those that are connected.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Requests {
     doors: Vec<Door>,
+    /// That of all of them: what one lacks, the others do.
+    acceptance: Acceptance,
     clients: Vec<Client>,
 }
 
@@ -60,7 +62,6 @@ pub struct Requests {
 #[derive(Debug)]
 pub struct Door {
     listener: Listener,
-    acceptance: Acceptance,
     speech: Speech,
     /// The file to remove at the end, if no folder goes with it.
     path: Option<PathBuf>,
@@ -71,7 +72,6 @@ impl Door {
     pub fn at(listener: UnixListener) -> Door {
         Door {
             listener: Listener::Unix(listener),
-            acceptance: acceptance(),
             speech: Speech::Lines,
             path: None,
         }
@@ -90,7 +90,6 @@ impl Door {
         match TcpListener::bind(address) {
             Ok(listener) => Ok(Door {
                 listener: Listener::Tcp(listener),
-                acceptance: acceptance(),
                 speech,
                 path: None,
             }),
@@ -117,7 +116,6 @@ impl Door {
         };
         let door = Door {
             listener: Listener::Unix(listener),
-            acceptance: acceptance(),
             speech,
             path: Some(path.to_path_buf()),
         };
@@ -128,33 +126,23 @@ impl Door {
         }
     }
 
-    /// The file to wait for.
-    fn source(&self) -> PollFd<'_> {
-        PollFd::from_borrowed_fd(self.listener.as_fd(), self.acceptance.flags())
-    }
-
     /// Takes in the next client, if one waits and may say something here.
-    fn accept(&mut self) -> Option<Client> {
-        if self.acceptance.due().is_some() {
+    fn accept(&self, acceptance: &mut Acceptance) -> Option<Client> {
+        if acceptance.due().is_some() {
             return None;
         }
         let stream = match &self.listener {
             Listener::Unix(listener) => {
-                let stream = OwnedFd::from(self.acceptance.keep(listener.accept())?.0);
+                let stream = OwnedFd::from(acceptance.keep(listener.accept())?.0);
                 let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
                 let is_own = peer.uid == rustix::process::geteuid();
                 (is_own || peer.uid.is_root()).then_some(stream)?
             }
             // A port can't tell users apart: only metrics are there.
-            Listener::Tcp(listener) => OwnedFd::from(self.acceptance.keep(listener.accept())?.0),
+            Listener::Tcp(listener) => OwnedFd::from(acceptance.keep(listener.accept())?.0),
         };
         Client::new(stream, self.speech)
     }
-}
-
-/// The state of a listener that nobody has come to.
-fn acceptance() -> Acceptance {
-    Acceptance::of("clients of the control socket")
 }
 
 impl Listener {
@@ -182,6 +170,16 @@ impl Drop for Door {
     }
 }
 
+impl Default for Requests {
+    fn default() -> Requests {
+        Requests {
+            doors: vec![],
+            acceptance: Acceptance::of("clients of the control socket"),
+            clients: vec![],
+        }
+    }
+}
+
 impl Requests {
     /// Opens another door.
     pub fn add(&mut self, door: Door) -> Result<(), Refusal> {
@@ -194,26 +192,28 @@ impl Requests {
 
     /// The files to wait for.
     pub fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let doors = self.doors.iter().map(Door::source);
+        let flags = self.acceptance.flags();
+        let doors = self.doors.iter().map(|door| door.listener.as_fd());
+        let doors = doors.map(move |door| PollFd::from_borrowed_fd(door, flags));
         doors.chain(self.clients.iter().map(Client::source))
     }
 
     /// The time of the next [`step`](Self::step) if nothing happens before: when a client has been
-    /// silent for too long or a door has rested, and at once if one has asked twice in a go.
+    /// silent for too long or doors have rested, and at once if one has asked twice in a go.
     pub fn due(&self) -> Option<Instant> {
         if self.clients.iter().any(Client::is_ready) {
             return Some(Instant::now());
         }
-        let doors = self.doors.iter().filter_map(|door| door.acceptance.due());
-        self.clients.iter().map(Client::due).chain(doors).min()
+        let clients = self.clients.iter().map(Client::due);
+        clients.chain(self.acceptance.due()).min()
     }
 
     /// Takes in who has come, moves along what can be moved without waiting, has `answer` carry out
     /// a request of each client at most, and lets go of who has gone or is silent for too long.
     pub fn step(&mut self, answer: Answer<'_>) {
-        for door in &mut self.doors {
+        for door in &self.doors {
             // One at a time: the wait ends at once if there are more.
-            let Some(mut client) = door.accept() else {
+            let Some(mut client) = door.accept(&mut self.acceptance) else {
                 continue;
             };
             if self.clients.len() < CLIENTS_MAX {
