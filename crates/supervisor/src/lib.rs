@@ -21,6 +21,7 @@ mod acceptance;
 pub mod checks;
 mod departures;
 pub mod folder;
+mod foreground;
 pub mod hand_over;
 pub mod host;
 pub mod interrupt;

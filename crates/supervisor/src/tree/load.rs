@@ -7,6 +7,9 @@
 //! What a task needs is what it has and what it had to fetch within the last second, and no more
 //! than it has at all. A task is active that used a processor or waited for pages within the last
 //! second: one that waits for its children, or for others at a pipe, is not.
+//!
+//! The program that the run began with is spared while it has the terminal: load control sees
+//! neither it nor the memory that it needs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,6 +26,7 @@ use tidemark_results::{Refusal, refuse};
 use super::Tree;
 use super::outage::By;
 use super::size::pages_of;
+use crate::foreground;
 use crate::processor_time;
 use crate::time::now_ns;
 
@@ -33,6 +37,8 @@ const ACTIVE_NS: u64 = 1_000_000_000;
 pub(super) struct Control {
     load: Box<dyn LoadControl>,
     tasks: BTreeMap<SpaceId, Activity>,
+    /// The task that is spared.
+    spared: Option<ProcessIndex>,
     /// Pages that tasks have sent away that have ended, and the requests that took.
     ended: (u64, u64),
 }
@@ -53,6 +59,7 @@ impl Control {
         Control {
             load,
             tasks: BTreeMap::new(),
+            spared: None,
             ended: (0, 0),
         }
     }
@@ -159,6 +166,7 @@ impl Tree {
         let Some(mut control) = self.control.take() else {
             return;
         };
+        self.spare_foreground(&mut control);
         let verdicts = self.ask(&mut control);
         self.control = Some(control);
         let is_any = !verdicts.is_empty();
@@ -185,10 +193,28 @@ impl Tree {
         }
     }
 
+    /// Finds out whether the program that the run began with has the terminal, and lets it go on if
+    /// so.
+    fn spare_foreground(&mut self, control: &mut Control) {
+        let main = self.strangers.main();
+        let place = self.members.iter().position(|it| Some(it.peer.pid) == main);
+        let place = place.filter(|&place| foreground::holds(self.members[place].peer.pid));
+        let spared = place.and_then(|place| self.members[place].record);
+        if control.spared == spared {
+            return;
+        }
+        control.spared = spared;
+        if let Some((place, index)) = place.zip(spared) {
+            control.load.space_ended(SpaceId(index.0));
+            self.set_suspended(place, By::Control, false);
+        }
+    }
+
     fn ask(&self, control: &mut Control) -> Vec<Verdict> {
         let now = Time(now_ns());
         let mut spaces: Vec<SpaceLoad> = vec![];
         let (mut page_outs, mut requests) = control.ended;
+        let mut total = frames(self.shared.frames_total());
         for member in &self.members {
             let Some(index) = member.record else { continue };
             let process = self.shared.process(index);
@@ -201,10 +227,13 @@ impl Tree {
                 pages: pages_of(&self.shared, index),
                 is_suspended: member.suspension.is_any(),
             };
-            spaces.push(control.look_at(seen, now));
+            let load = control.look_at(seen, now);
+            match control.spared == Some(index) {
+                true => total = total.saturating_sub(load.demand.unwrap_or(0)).max(1),
+                false => spaces.push(load),
+            }
         }
         spaces.sort_unstable_by_key(|load| load.space);
-        let total = frames(self.shared.frames_total());
         let marks = Config::clustered(total, total);
         let view = LoadView {
             now,
