@@ -295,7 +295,7 @@ impl Divider {
             fair,
             floor,
             least: self.frames_min.max(FLOOR_FRAMES).min(fair),
-            is_kept: self.rule.keeps_shares(),
+            rule: self.rule,
         };
         let is_alone = others.len() == 1;
         let wanted = |holder: &Holder| holder.wanted(total, fair, is_alone);
@@ -362,8 +362,8 @@ struct Shares {
     floor: u64,
     /// That which none loses as long as it uses it.
     least: u64,
-    /// An equal one is a right of those, too, that have had one and lost it.
-    is_kept: bool,
+    /// It says what is a right of those, too, that have had an equal one and lost it.
+    rule: Rule,
 }
 
 impl Shares {
@@ -385,10 +385,13 @@ impl Shares {
     /// The part of `wants` that takes nobody beyond an equal share, or to one again. One that has
     /// just come is owed the floor: it may be small.
     fn owed(&self, holders: &[Holder], wants: &[u64], due: &[u64]) -> Vec<u64> {
-        let below = |((want, due), holder): ((&u64, &u64), &Holder)| match holder.given {
-            0 => (*want).min(FLOOR_FRAMES),
-            _ if holder.is_served && !self.is_kept => (*want).min(self.least.saturating_sub(*due)),
-            _ => (*want).min(self.fair.saturating_sub(*due)),
+        let right = |holder: &Holder| match (holder.given, holder.is_served) {
+            (0, _) => FLOOR_FRAMES,
+            (_, true) => self.rule.right(holder, self.fair).max(self.least),
+            (_, false) => self.fair,
+        };
+        let below = |((want, due), holder): ((&u64, &u64), &Holder)| {
+            (*want).min(right(holder).saturating_sub(*due))
         };
         wants.iter().zip(due).zip(holders).map(below).collect()
     }

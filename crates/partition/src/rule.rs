@@ -31,11 +31,11 @@ const GLOBAL_PART: u64 = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
     /// By the working sets that are measured.
+    #[default]
     Demand,
     /// By page-fault frequency.
     FaultFrequency,
     /// By the pages moved of late.
-    #[default]
     Pressure,
     /// In proportion to size.
     Proportional,
@@ -84,9 +84,16 @@ impl Rule {
         Rule::ALL.into_iter().find(|rule| rule.name() == name)
     }
 
-    /// Returns true if nobody loses an equal share for good to those that page more.
-    pub(crate) fn keeps_shares(self) -> bool {
-        self == Rule::Equal
+    /// The frames, of an equal share of so many, to which a holder has a right that has had one and
+    /// lost it: it gets them at once when it asks.
+    pub(crate) fn right(self, holder: &Holder, fair: u64) -> u64 {
+        match self {
+            // One that asks has woken up since, and nobody knows what it needs.
+            Rule::Demand if holder.measures.is_idle => fair,
+            Rule::Demand => holder.measures.demand.map_or(0, kept).min(fair),
+            Rule::Equal => fair,
+            Rule::FaultFrequency | Rule::Pressure | Rule::Proportional | Rule::Global => 0,
+        }
     }
 
     /// The frames that change hands among `holders`, which are `due` so many of `total`. Each would

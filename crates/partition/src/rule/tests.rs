@@ -260,6 +260,49 @@ fn by_demand_who_has_much_and_uses_little_gives_it_up() {
 }
 
 #[test]
+fn by_demand_who_had_an_equal_share_gets_it_again_at_once_as_far_as_it_needs_it() {
+    let given_to_other = |rule, demand: Option<u64>| {
+        let asking = |given: u64, demand| Holder {
+            given,
+            understood: given,
+            resident: given,
+            asked: asks(given),
+            is_served: true,
+            measures: Measures {
+                pressure: 500,
+                demand,
+                is_idle: demand == Some(0),
+                ..Measures::default()
+            },
+            ..Holder::NEW
+        };
+        let holders = [asking(1000, demand), asking(TOTAL - 1000, Some(TOTAL))];
+        let divider = Divider {
+            rule,
+            ..Divider::default()
+        };
+        divider.divide(TOTAL, &holders, Occasion::Change).given[1]
+    };
+    assert_eq!(
+        given_to_other(Rule::Demand, Some(3000)),
+        TOTAL - 2000,
+        "as it asks"
+    );
+    assert_eq!(
+        given_to_other(Rule::Demand, Some(500)),
+        TOTAL - 1000,
+        "on trial"
+    );
+    assert_eq!(
+        given_to_other(Rule::Demand, Some(0)),
+        TOTAL - 2000,
+        "woken up"
+    );
+    assert_eq!(given_to_other(Rule::Equal, None), TOTAL - 2000);
+    assert_eq!(given_to_other(Rule::Pressure, Some(3000)), TOTAL - 1000);
+}
+
+#[test]
 fn in_equal_parts_who_needs_more_has_what_others_do_not_need() {
     let programs = [
         (busy(2000, 500), 2000),
