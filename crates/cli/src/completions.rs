@@ -5,6 +5,7 @@ use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 use tidemark_core::load;
 use tidemark_core::policy::registry;
+use tidemark_lab::names::divisions;
 use tidemark_lab::study::Named;
 use tidemark_lab::systems;
 use tidemark_lab::world::disk::presets::PRESETS;
@@ -35,10 +36,12 @@ type Known = (&'static str, &'static str, fn() -> Vec<&'static str>);
 
 /// The kinds of values with known names: policies, systems, disks and others. All of these take
 /// more than their names alone, like files, so that the command itself does not hold to them.
-const NAMED: [Known; 14] = [
+const NAMED: [Known; 16] = [
     ("run", "policy", live_policies),
     ("run", "load_control", live_loads),
+    ("run", "division", divisions),
     ("bench", "policy", live_policies),
+    ("bench", "division", divisions),
     ("compare", "policy", live_policies),
     ("compare", "disk", measured_disks),
     ("curve", "policies", Named::all),

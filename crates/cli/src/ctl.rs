@@ -57,6 +57,11 @@ enum Order {
         /// The process id of the task
         task: u32,
     },
+    /// Reports the load control, or changes it
+    LoadControl {
+        /// Another: none, working-set, medium-term, vms-swapper or task-swapper
+        name: Option<String>,
+    },
     /// Reports the replacement policy, which can't be changed
     Policy {
         /// Another
@@ -83,6 +88,7 @@ impl Order {
             Order::Suspend { task } => Request::Suspend { pid: task },
             Order::Resume { task } => Request::Resume { pid: task },
             Order::Evict { task } => Request::Evict { pid: task },
+            Order::LoadControl { name } => Request::LoadControl { name },
             Order::Policy { name } => Request::Policy { name },
         })
     }
@@ -97,7 +103,10 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         reply if arguments.json => reply.to_line(),
         Reply::Stats(state) => text::state(&state, output::terminal_width()),
         Reply::Metrics(text) => text,
-        Reply::Policy(line) | Reply::Done(line) | Reply::Refused(line) => format!("{line}\n"),
+        Reply::Policy(line)
+        | Reply::LoadControl(line)
+        | Reply::Done(line)
+        | Reply::Refused(line) => format!("{line}\n"),
     });
     Ok(Exit::Fine)
 }

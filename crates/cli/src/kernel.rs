@@ -292,6 +292,8 @@ fn record(
         policy: running.policy.clone(),
         mode: "kernel".into(),
         memory_bytes,
+        division: None,
+        task_bytes_min: None,
         swap_bytes,
         ending: Ending::Status(status),
         notes: vec![],

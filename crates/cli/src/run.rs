@@ -14,6 +14,7 @@ use tidemark_live::control;
 use tidemark_results::locks::Locks;
 use tidemark_results::{RunRecord, SCHEMA, text};
 use tidemark_supervisor::jobs::JOBS_MAX;
+use tidemark_supervisor::management::Rule;
 use tidemark_supervisor::supervise::{ending_of, supervise};
 use tidemark_supervisor::tree::Books;
 
@@ -75,6 +76,13 @@ pub struct Arguments {
         conflicts_with = "in_step"
     )]
     jobserver: Option<Option<u32>>,
+    /// The rule by which memory goes from some processes to others while there is too little for
+    /// all: demand, fault-frequency, pressure, proportional, equal or global
+    #[arg(long, value_name = "NAME", default_value = Rule::default().name())]
+    division: String,
+    /// The memory that is left to each process that uses so much
+    #[arg(long, value_name = "SIZE", default_value = "1M")]
+    per_task_min: String,
     /// Write statistics to FILE, in JSON
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
@@ -201,6 +209,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         .management
         .as_ref()
         .map_or(0, |management| management.swap.size_bytes);
+    let division = plan.management.as_ref().map(|it| it.division);
+    let task_bytes_min = plan.management.as_ref().map(|it| it.task_bytes_min);
     let (end, mut books) = match plan.management {
         Some(management) => management.run(plan.command)?,
         None => (supervise(plan.command, None)?, Books::default()),
@@ -224,6 +234,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         policy: plan.policy.into(),
         mode: mode(&arguments).into(),
         memory_bytes: plan.memory_bytes,
+        division: division.map(|rule| rule.name().into()),
+        task_bytes_min,
         swap_bytes,
         ending: ending_of(end.status),
         notes: [books.notes, books.told].concat(),

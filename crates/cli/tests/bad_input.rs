@@ -57,6 +57,22 @@ fn too_little_memory() {
 }
 
 #[test]
+fn a_division_that_is_not_there_and_a_least_that_is_too_small_or_too_large() {
+    expect_run_refused(
+        &["--memory", "64M", "--division", "fair"],
+        &["`--division`: `fair`", "demand, fault-frequency", "global"],
+    );
+    expect_run_refused(
+        &["--memory", "64M", "--per-task-min", "64K"],
+        &["`--per-task-min 64K`: too small", "1 MiB"],
+    );
+    expect_run_refused(
+        &["--memory", "64M", "--per-task-min", "65M"],
+        &["`--per-task-min 65M`: more than all processes have"],
+    );
+}
+
+#[test]
 fn found_h4_a_share_of_what_is_not_known_yet_is_refused() {
     let told = ["`--memory 50%`", "not known before", "give a size"];
     expect_run_refused(&["--memory", "50%"], &told);

@@ -2,6 +2,8 @@
 //!
 //! Engines are the real ones. Signals go to processes that a test has started, by their numbers.
 
+#[path = "control/load_control.rs"]
+mod load_control;
 #[path = "programs/needs.rs"]
 #[allow(dead_code)]
 mod needs;
@@ -19,8 +21,9 @@ use support::Folder;
 /// The longest time that anything here may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Writes its number and its parent's to `NAME`, then touches so many MiB again and again, says
-/// each turn in `NAME.turns`, and ends when `stop` is there. What it has written must be there.
+/// Writes its number to `NAME`, then touches so many MiB again and again, or once if one more word
+/// is there, says each turn in `NAME.turns`, and ends when `stop` is there. What it has written
+/// must be there.
 const TOUCHER: &str = "
 import mmap, os, sys, time
 name, pages = sys.argv[1], int(sys.argv[2]) * 256
@@ -38,6 +41,8 @@ while not os.path.exists('stop'):
     with open(name + '.turns', 'w') as file:
         file.write(str(turn))
     time.sleep(0.01)
+    while len(sys.argv) > 3 and not os.path.exists('stop'):
+        time.sleep(0.1)
 ";
 
 /// Two programs of 12 MiB each in one run, begun with these options, that are there by now.
@@ -234,6 +239,44 @@ fn a_budget_that_changes_is_kept_and_comes_back() {
 }
 
 #[test]
+fn memory_is_divided_as_was_asked_for_and_the_least_is_left_to_an_idle_task() {
+    const LEAST: u64 = 6 << 20;
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    for division in ["demand", "pressure"] {
+        let kept = Folder::new("division-kept");
+        let record = kept.path("stats.json");
+        let options = ["--memory", "20M", "--stats", &record];
+        let divided = ["--division", division, "--per-task-min", "6M"];
+        let script = "python3 program.py a 12 idle & a=$!; python3 program.py b 16; s=$?
+                      wait $a && exit $s";
+        let run = Run::of(division, &[options, divided].concat(), TOUCHER, script);
+        wait_until("both are there", || {
+            run.turns("a") > 0 && run.turns("b") > 0
+        });
+        let state = run.state();
+        assert_eq!(state["division"], division);
+        assert_eq!(bytes(&state["memory"]["task_bytes_min"]), LEAST);
+        let given = || bytes(&run.task("a")["budget_bytes"]);
+        wait_until("the idle one has given what it had", || {
+            given() < LEAST + (1 << 20)
+        });
+        let turns = run.turns("b");
+        wait_until("the other turns", || {
+            // What it does not use of that goes to the other.
+            assert!(given() > LEAST - (1 << 20));
+            run.turns("b") > turns + 3
+        });
+        assert_eq!(run.end().status.code(), Some(0));
+        let record = std::fs::read_to_string(record).unwrap();
+        let record: Value = serde_json::from_str(&record).unwrap();
+        assert_eq!(record["division"], division);
+        assert_eq!(bytes(&record["task_bytes_min"]), LEAST);
+    }
+}
+
+#[test]
 fn a_suspended_task_stands_still_until_it_is_resumed() {
     if !needs::are_met(&["python3"]) {
         return;
@@ -372,117 +415,6 @@ fn an_evicted_task_is_out_and_comes_back() {
     assert_eq!(run.end().status.code(), Some(0));
 }
 
-/// Writes to pages of so many MiB in no order, says every hundred in `NAME.turns`, and ends when
-/// `stop` is there. What it has written must be there. Its contents do not compress.
-const SCATTERER: &str = "
-import mmap, os, random, sys
-name, pages = sys.argv[1], int(sys.argv[2]) * 256
-memory = mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-written = [0] * pages
-draw = random.Random(name)
-for page in range(pages):
-    memory[page * 4096:page * 4096 + 4096] = draw.randbytes(4096)
-    memory[page * 4096] = 0
-turn = 0
-with open(name + '.new', 'w') as file:
-    file.write(str(os.getpid()))
-os.rename(name + '.new', name)
-while not os.path.exists('stop'):
-    for _ in range(100):
-        page = draw.randrange(pages)
-        if memory[page * 4096] != written[page]:
-            sys.exit(9)
-        written[page] = turn & 255
-        memory[page * 4096] = turn & 255
-    turn += 1
-    with open(name + '.turns', 'w') as file:
-        file.write(str(turn))
-";
-
-/// Four programs that have no room beside each other, under load control.
-fn controlled(name: &str) -> Run {
-    let script = "for name in a b c d; do python3 program.py $name 12 & all=\"$all $!\"; done
-                  for one in $all; do wait $one || exit; done";
-    let options = [
-        "--memory",
-        "32M",
-        "--store",
-        "file",
-        "--load-control",
-        "working-set",
-    ];
-    let run = Run::of(name, &options, SCATTERER, script);
-    wait_until("it takes requests", || run.ctl(&["stats"]).status.success());
-    run
-}
-
-/// The numbers of the tasks that load control holds up now.
-fn held(run: &Run) -> Vec<u64> {
-    let state = run.state();
-    let tasks = state["tasks"].as_array().unwrap().iter();
-    let held = tasks.filter(|task| task["waits_for"] == "turn");
-    held.map(|task| bytes(&task["pid"])).collect()
-}
-
-#[test]
-fn tasks_that_load_control_holds_up_have_their_turn_and_lose_nothing() {
-    if !needs::are_met(&["python3"]) {
-        return;
-    }
-    let run = controlled("turns");
-    wait_until("all are there", || {
-        run.folder.0.join("a").exists()
-            && run.folder.0.join("b").exists()
-            && run.folder.0.join("c").exists()
-            && run.folder.0.join("d").exists()
-    });
-    let names = ["a", "b", "c", "d"];
-    for name in names {
-        let pid = u64::from(run.pid(name));
-        wait_until("each is held up at some time", || held(&run).contains(&pid));
-        assert_eq!(run.task(name)["pid"], pid);
-        let turns = run.turns(name);
-        wait_until("it goes on", || run.turns(name) > turns + 2);
-    }
-    wait_until("a request does not let one go on", || {
-        let output = run.ctl(&["resume", &held_one(&run).to_string()]);
-        support::stderr(&output).contains("suspended by load control")
-    });
-    assert_eq!(run.end().status.code(), Some(0));
-}
-
-/// A task that load control holds up.
-fn held_one(run: &Run) -> u64 {
-    let mut found = None;
-    wait_until("one is held up", || {
-        found = held(run).first().copied();
-        found.is_some()
-    });
-    found.unwrap()
-}
-
-#[test]
-fn tasks_that_load_control_holds_up_go_on_without_a_supervisor() {
-    if !needs::are_met(&["python3"]) {
-        return;
-    }
-    let mut run = controlled("alone");
-    held_one(&run);
-    run.child.kill().unwrap();
-    run.child.wait().unwrap();
-    let names = ["a", "b", "c", "d"];
-    for name in names {
-        wait_until("it is there", || run.folder.0.join(name).exists());
-        let turns = run.turns(name);
-        wait_until("it goes on", || run.turns(name) > turns + 1);
-    }
-    std::fs::write(run.folder.path("stop"), "").unwrap();
-    for name in names {
-        let path = format!("/proc/{}", run.pid(name));
-        wait_until("it ends", || !Path::new(&path).exists());
-    }
-}
-
 #[test]
 fn whatever_ends_the_supervisor_no_task_stays_suspended() {
     if !needs::are_met(&["python3"]) {
@@ -538,6 +470,10 @@ fn bad_input_is_one_line() {
         (&["budget", "lots"], "`budget lots`"),
         (&["budget", "50%"], "a percentage is of what"),
         (&["policy", "lru"], "it is `clock`"),
+        (
+            &["load-control", "swap-token"],
+            "there are: none, medium-term, vms-swapper, task-swapper, working-set",
+        ),
         (&["suspend", "-1"], "unexpected argument"),
         (&["suspend"], "required arguments were not provided"),
         (&["explode"], "invalid value 'explode'"),

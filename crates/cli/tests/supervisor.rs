@@ -255,6 +255,55 @@ fn found_f5_a_closed_terminal_hangs_the_program_up() {
     });
 }
 
+/// The processor time that a process has used, in ticks of 10 ms.
+fn ticks(pid: u32) -> u64 {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, rest) = line.rsplit_once(')').unwrap();
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    words[11].parse::<u64>().unwrap() + words[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn a_supervisor_that_lacks_descriptors_waits_without_spinning_and_says_so_once() {
+    const FILES: usize = 30;
+    if !may_run() {
+        return;
+    }
+    let folder = Folder::new("descriptors");
+    let socket = folder.path("socket");
+    let inner = run(&folder, &["--control", &socket], &["sleep", "60"]);
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -n {FILES}; exec \"$@\"");
+    command.args(["-c", &script, "sh"]);
+    command.arg(inner.get_program()).args(inner.get_args());
+    command.env("TIDEMARK_SHIM", idle_library());
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let connect = || std::os::unix::net::UnixStream::connect(&socket);
+    wait_until("it takes requests", || connect().is_ok());
+    let clients: Vec<_> = (0..FILES).map(|_| connect().unwrap()).collect();
+    let files = || {
+        std::fs::read_dir(format!("/proc/{pid}/fd"))
+            .unwrap()
+            .count()
+    };
+    wait_until("all its files are open", || files() >= FILES - 1);
+    let (before, start) = (ticks(pid), Instant::now());
+    std::thread::sleep(Duration::from_secs(1));
+    let used = ticks(pid) - before;
+    let passed = start.elapsed().as_millis() as u64 / 10;
+    assert!(used < passed / 4, "{used} ticks of {passed}");
+    drop(clients);
+    let output = support::tidemark(&["ctl", "--socket", &socket, "stats"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let mut kill = Command::new("kill");
+    assert!(kill.arg(pid.to_string()).status().unwrap().success());
+    let output = wait(child);
+    let told = stderr(&output);
+    assert_eq!(told.matches("have to wait").count(), 1, "{told}");
+    assert!(told.contains("`ulimit -n` allows no more"), "{told}");
+}
+
 #[test]
 fn an_ignored_hang_up_stays_ignored() {
     if !may_run() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use tidemark_hostbench::contender::{Contender, Rival};
+use tidemark_hostbench::contender::{Contender, Own, Rival};
 use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan as Bench, Prepared, ReadAhead};
 use tidemark_hostbench::record::ContenderRecord;
@@ -155,11 +155,10 @@ enum Named {
 
 fn contender(name: &str) -> Result<Named, Refusal> {
     let own = |policy| {
-        Named::Own(Contender::Own {
+        Named::Own(Contender::Own(Own {
             policy,
-            load_control: None,
-            is_in_thread: false,
-        })
+            ..Own::default()
+        }))
     };
     if name == "tidemark" {
         return Ok(own(None));

@@ -17,18 +17,24 @@ pub enum Rival {
     Native,
 }
 
+/// A way of `tidemark run`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Own {
+    /// The policy asked for, or the default one.
+    pub policy: Option<String>,
+    /// The load control asked for, or none.
+    pub load_control: Option<String>,
+    /// The division asked for, or the usual one.
+    pub division: Option<String>,
+    /// True if the faulting thread serves its own faults.
+    pub is_in_thread: bool,
+}
+
 /// One way to run the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contender {
     /// `tidemark run`.
-    Own {
-        /// The policy asked for, or the default one.
-        policy: Option<String>,
-        /// The load control asked for, or none.
-        load_control: Option<String>,
-        /// True if the faulting thread serves its own faults.
-        is_in_thread: bool,
-    },
+    Own(Own),
     /// The kernel's swap with this read-ahead.
     KernelSwap {
         /// The logarithm of the pages read together.
@@ -47,22 +53,7 @@ impl Contender {
     /// The name in tables and records.
     pub fn name(&self) -> String {
         match self {
-            Contender::Own {
-                policy,
-                load_control,
-                is_in_thread,
-            } => {
-                let mode = if *is_in_thread {
-                    "tidemark-in-thread"
-                } else {
-                    "tidemark"
-                };
-                let with = |sign: char, name: &Option<String>| {
-                    let name = name.as_ref();
-                    name.map_or(String::new(), |name| format!("{sign}{name}"))
-                };
-                format!("{mode}{}{}", with(':', policy), with('+', load_control))
-            }
+            Contender::Own(own) => own.name(),
             Contender::KernelSwap { page_cluster } => format!("kernel-swap-{page_cluster}"),
             Contender::Mmap => "mmap".to_owned(),
             Contender::Native => "native".to_owned(),
@@ -71,20 +62,19 @@ impl Contender {
 
     /// The options of `tidemark run` that it stands for.
     pub fn run_options(&self) -> Vec<OsString> {
-        let Contender::Own {
-            policy,
-            load_control,
-            is_in_thread,
-        } = self
-        else {
+        let Contender::Own(own) = self else {
             return vec![];
         };
-        let named = [("--policy", policy), ("--load-control", load_control)];
+        let named = [
+            ("--policy", &own.policy),
+            ("--load-control", &own.load_control),
+            ("--division", &own.division),
+        ];
         let named = named.into_iter().filter_map(|(option, value)| {
             let value = value.as_ref()?;
             Some([OsString::from(option), value.into()])
         });
-        let mode = is_in_thread.then(|| OsString::from("--in-thread"));
+        let mode = own.is_in_thread.then(|| OsString::from("--in-thread"));
         named.flatten().chain(mode).collect()
     }
 
@@ -92,8 +82,23 @@ impl Contender {
     pub fn is_limited_by_kernel(&self) -> bool {
         match self {
             Contender::KernelSwap { .. } | Contender::Mmap => true,
-            Contender::Own { .. } | Contender::Native => false,
+            Contender::Own(_) | Contender::Native => false,
         }
+    }
+}
+
+impl Own {
+    fn name(&self) -> String {
+        let mode = match self.is_in_thread {
+            true => "tidemark-in-thread",
+            false => "tidemark",
+        };
+        let with = |sign: char, name: &Option<String>| {
+            let name = name.as_ref();
+            name.map_or(String::new(), |name| format!("{sign}{name}"))
+        };
+        let (policy, load_control) = (with(':', &self.policy), with('+', &self.load_control));
+        format!("{mode}{policy}{load_control}{}", with('/', &self.division))
     }
 }
 

@@ -167,7 +167,7 @@ impl<'a> Bench<'a> {
         if let Some(group) = &group {
             command.extend(inside_group(group.path()));
         }
-        if let Contender::Own { .. } = contender {
+        if let Contender::Own(_) = contender {
             command.extend(under_own(
                 &self.tidemark,
                 self.plan.memory_bytes,
@@ -201,7 +201,7 @@ impl<'a> Bench<'a> {
             ..Sample::default()
         };
         match contender {
-            Contender::Own { .. } => {
+            Contender::Own(_) => {
                 // Several processes have one more that starts them and waits.
                 let least = match self.plan.procs {
                     1 => 1,
@@ -301,7 +301,7 @@ fn sum_up(
         }
         let mut record = ContenderRecord::of_samples(name, &entry.samples);
         match entry.contender {
-            Contender::Own { .. } => {
+            Contender::Own(_) => {
                 record.optimal_page_ins = optimal_page_ins;
                 own += 1;
             }
@@ -419,6 +419,8 @@ mod tests {
             policy: String::new(),
             mode: String::new(),
             memory_bytes: 0,
+            division: None,
+            task_bytes_min: None,
             swap_bytes: 0,
             ending: Ending::Status(0),
             notes: Vec::new(),

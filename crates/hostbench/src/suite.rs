@@ -54,6 +54,9 @@ pub struct Case {
     /// Our load controls, beside none.
     #[serde(default)]
     pub load_control: Vec<String>,
+    /// Our divisions of memory, beside the usual one.
+    #[serde(default)]
+    pub division: Vec<String>,
     /// True if faults are served in the thread that faults, too.
     #[serde(default)]
     pub in_thread: bool,

@@ -6,6 +6,7 @@ use std::path::Path;
 use tidemark_core::load;
 use tidemark_core::policy::registry::{self, collect_near};
 use tidemark_core::policy::{Description, Sees};
+use tidemark_partition::Rule;
 use tidemark_results::Refusal;
 use tidemark_results::host::Latency;
 use tidemark_results::text::{bytes, count};
@@ -80,6 +81,19 @@ pub fn find_live_load(name: &str) -> Result<&'static load::registry::Entry, Refu
             all.join(", ")
         ))),
     }
+}
+
+/// The rule called `name`, by which memory is divided among processes that really run.
+pub fn find_division(name: &str) -> Result<Rule, Refusal> {
+    Rule::find(name).ok_or_else(|| {
+        let all = divisions().join(", ");
+        Refusal::new(format!("`{name}`: no such division; there are: {all}"))
+    })
+}
+
+/// The names of those rules.
+pub fn divisions() -> Vec<&'static str> {
+    Rule::ALL.map(Rule::name).into()
 }
 
 /// The rule by which the next thread is chosen.

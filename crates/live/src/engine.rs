@@ -17,7 +17,7 @@
 //! shows counters, [`place`] keeps engine and program on one processor, [`sampling`] records which
 //! pages are touched, [`neighbours`] finds first touches many at a time, [`outside`] keeps what the
 //! kernel holds and memory has no room for, [`step`] keeps the program in step, [`aside`] leaves it
-//! alone for a moment, [`ending`] sees its last thread go, [`wipe`] has
+//! alone for a moment, [`parking`] holds it, [`ending`] sees its last thread go, [`wipe`] has
 //! memory read as zeros in children, [`trouble`] says what went wrong.
 
 mod adopt;
@@ -33,6 +33,7 @@ mod here;
 mod locks;
 mod neighbours;
 mod outside;
+mod parking;
 mod place;
 mod publish;
 mod sampling;

@@ -50,7 +50,7 @@ impl Metered {
         Metered::Heap,
     ];
 
-    /// Learns that the calling thread has taken the lock, for which it has [asked](asked) then, and
+    /// Learns that the calling thread has taken the lock, for which it has [asked] then, and
     /// whether another had it.
     #[inline]
     pub fn note_taken(self, asked_ns: Option<u64>, is_contended: bool) {

@@ -7,20 +7,28 @@
 //! what it asks for, or an equal share, if so many are not in use, and at least the floor, and as
 //! much again as it has whenever it [is short](Voice::news). What nobody uses goes at once. What
 //! is used goes at once only where its holder has more than an equal share and who asks never
-//! used one; else slowly, so that the holder's own faults can speak up; and among those that page,
-//! frames drift to those that page more.
+//! used one; else slowly, so that the holder's own faults can speak up: from those that do nothing
+//! first, and then as the [`Rule`] says, which goes by what the [`measures`] of each are.
 //!
 //! # Invariants
 //! 1. The sum of what processes hold never exceeds the total. What is taken from a process counts
 //!    as held until its engine has understood and the frames are free.
-//! 2. No process is asked to go below the floor, or below an equal share if that is less.
+//! 2. No process is asked to go below [the least](Divider::frames_min) while it uses that, or below
+//!    an equal share if that is less.
 
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+pub mod measures;
+mod rule;
+
 use alloc::vec::Vec;
+
+use self::measures::Measures;
+use self::rule::Exchange;
+pub use self::rule::Rule;
 
 /// The interval at which memory is divided anew, in nanoseconds.
 pub const INTERVAL_NS: u64 = 200_000_000;
@@ -48,6 +56,10 @@ const FORKS_AHEAD: u64 = 8;
 /// The bound of a process that has none: [`Holder::most`].
 pub const ANY: u64 = u64::MAX;
 
+/// The part of what it has beyond the least, as a divisor, that a process gives in an interval that
+/// has done nothing for a second.
+const IDLE_PART: u64 = 8;
+
 /// The frames left to a process beyond what it uses, so that it can take a step unhindered.
 const SLACK_FRAMES: u64 = 128;
 
@@ -56,11 +68,20 @@ const SLACK_FRAMES: u64 = 128;
 pub enum Occasion {
     /// Somebody came, went, asked, or has given up what was taken.
     Change,
-    /// An interval has passed, and pressures have been measured.
+    /// An interval has passed, and all have been measured.
     Interval,
 }
 
-/// One process, as the division sees it. All in frames, but for `pressure`.
+/// The way in which memory is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Divider {
+    /// The rule by which frames in use go from some to others.
+    pub rule: Rule,
+    /// The frames that are left to each process that uses so many.
+    pub frames_min: u64,
+}
+
+/// One process, as the division sees it. All in frames, but for the measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The frames it was given; zero for one that has just come.
@@ -69,8 +90,8 @@ pub struct Holder {
     pub understood: u64,
     /// The frames it uses.
     pub resident: u64,
-    /// The number of pages it moved in and out lately.
-    pub pressure: u64,
+    /// The use that it makes of them.
+    pub measures: Measures,
     /// The frames it asks to have in all, if that is more; zero once it was given something. One
     /// that has just come and asks for nothing is taken to want an equal share.
     pub asked: u64,
@@ -96,13 +117,29 @@ pub struct Division {
     pub is_settled: bool,
 }
 
+impl Default for Divider {
+    fn default() -> Divider {
+        Divider {
+            rule: Rule::default(),
+            frames_min: FLOOR_FRAMES,
+        }
+    }
+}
+
 impl Holder {
     /// A process that has just come.
     pub const NEW: Holder = Holder {
         given: 0,
         understood: 0,
         resident: 0,
-        pressure: 0,
+        measures: Measures {
+            pressure: 0,
+            page_ins: 0,
+            frequency: 0,
+            size: 0,
+            demand: None,
+            is_idle: false,
+        },
         asked: 0,
         is_served: false,
         most: ANY,
@@ -118,12 +155,16 @@ impl Holder {
         self.given.max(self.understood).max(self.resident)
     }
 
-    /// The pressure it is under for lack of frames.
-    fn hunger(&self) -> u64 {
-        if self.asked > self.given && !self.is_out() {
-            self.pressure
-        } else {
-            0
+    /// Returns true if it is short of frames.
+    fn is_hungry(&self) -> bool {
+        self.asked > self.given && !self.is_out()
+    }
+
+    /// The frames that it gives in an interval because it does nothing, if it is `due` so many.
+    fn idle_offer(&self, least: u64, due: u64) -> u64 {
+        match self.measures.is_idle && !self.is_out() {
+            true => due.saturating_sub(least) / IDLE_PART,
+            false => 0,
         }
     }
 
@@ -242,39 +283,64 @@ pub fn takes(given: u64, resident: u64) -> u64 {
     }
 }
 
-/// The paging pressure of a process, from what it was and the number of pages it has moved since:
-/// half of each, as one quiet interval does not make a process idle.
-pub fn pressure(before: u64, moved: u64) -> u64 {
-    (before + moved) / 2
-}
-
-/// Divides `total` frames among `holders`.
-pub fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
-    let (out, others): (Vec<&Holder>, Vec<&Holder>) = holders.iter().partition(|it| it.is_out());
-    let left = total.saturating_sub(out.iter().map(|holder| holder.most).sum());
-    let fair = left / others.len().max(1) as u64;
-    let floor = FLOOR_FRAMES.min(fair);
-    let is_alone = others.len() == 1;
-    let wanted = |holder: &Holder| holder.wanted(total, fair, is_alone);
-    let mut wants: Vec<u64> = holders.iter().map(wanted).collect();
-    let due = holders.iter().map(|holder| holder.given.min(holder.most));
-    let mut due: Vec<u64> = due.collect();
-    make_room(total, (fair, floor), holders, &wants, &mut due);
-    // An equal share comes before what goes beyond it.
-    let owed = owed(fair, holders, &wants, &due);
-    grant(total, &owed, &mut wants, &mut due);
-    let rest = wants.clone();
-    grant(total, &rest, &mut wants, &mut due);
-    if occasion == Occasion::Interval && wants.iter().any(|&want| want > 0) {
-        rebalance(total, floor, holders, &mut due);
+impl Divider {
+    /// Divides `total` frames among `holders`.
+    pub fn divide(&self, total: u64, holders: &[Holder], occasion: Occasion) -> Division {
+        let (out, others): (Vec<&Holder>, Vec<&Holder>) =
+            holders.iter().partition(|it| it.is_out());
+        let left = total.saturating_sub(out.iter().map(|holder| holder.most).sum());
+        let fair = left / others.len().max(1) as u64;
+        let floor = FLOOR_FRAMES.min(fair);
+        let shares = Shares {
+            fair,
+            floor,
+            least: self.frames_min.max(FLOOR_FRAMES).min(fair),
+            rule: self.rule,
+        };
+        let is_alone = others.len() == 1;
+        let wanted = |holder: &Holder| holder.wanted(total, fair, is_alone);
+        let mut wants: Vec<u64> = holders.iter().map(wanted).collect();
+        let due = holders.iter().map(|holder| holder.given.min(holder.most));
+        let mut due: Vec<u64> = due.collect();
+        shares.make_room(total, holders, &wants, &mut due);
+        // An equal share comes before what goes beyond it.
+        let owed = shares.owed(holders, &wants, &due);
+        grant(total, &owed, &mut wants, &mut due);
+        let rest = wants.clone();
+        grant(total, &rest, &mut wants, &mut due);
+        if occasion == Occasion::Interval && wants.iter().any(|&want| want > 0) {
+            self.rebalance((total, shares.least), holders, &wants, &mut due);
+        }
+        let given = phase(total, holders, &due);
+        let is_settled = given.iter().zip(&due).all(|(given, due)| given >= due);
+        Division {
+            given,
+            fair,
+            floor,
+            is_settled,
+        }
     }
-    let given = phase(total, holders, &due);
-    let is_settled = given.iter().zip(&due).all(|(given, due)| given >= due);
-    Division {
-        given,
-        fair,
-        floor,
-        is_settled,
+
+    /// Moves frames in use from those that need them less to those that need them more, and from
+    /// those that do nothing before others.
+    fn rebalance(&self, bounds: (u64, u64), holders: &[Holder], wants: &[u64], due: &mut [u64]) {
+        let (total, least) = bounds;
+        let exchange = self.rule.exchange(bounds, holders, wants, due);
+        if exchange.weights.iter().all(|&weight| weight == 0) {
+            return;
+        }
+        let offers = holders.iter().zip(&*due);
+        let idle = offers.map(|(holder, &due)| holder.idle_offer(least, due));
+        let idle: Vec<u64> = idle.collect();
+        let moved = exchange.offers.iter().sum::<u64>().max(idle.iter().sum());
+        let taken = take(moved, &idle, due);
+        let busy = exchange.offers.iter().zip(holders);
+        let busy = busy.map(|(&offer, holder)| match holder.measures.is_idle {
+            true => 0,
+            false => offer,
+        });
+        take(moved - taken, &busy.collect::<Vec<u64>>(), due);
+        spread(total, &exchange, due);
     }
 }
 
@@ -288,36 +354,47 @@ pub fn unassigned(total: u64, holders: &[Holder], given: &[u64]) -> u64 {
     total.saturating_sub(held.sum())
 }
 
-/// Takes what nobody uses if that is wanted, and then, for those that would have an equal share,
-/// what others have beyond one.
-fn make_room(
-    total: u64,
-    (fair, floor): (u64, u64),
-    holders: &[Holder],
-    wants: &[u64],
-    due: &mut [u64],
-) {
-    if due.iter().sum::<u64>() + wants.iter().sum::<u64>() <= total {
-        return;
-    }
-    for (due, holder) in due.iter_mut().zip(holders) {
-        *due -= holder.unused(floor);
-    }
-    let owed = owed(fair, holders, wants, due).iter().sum::<u64>();
-    let missing = (due.iter().sum::<u64>() + owed).saturating_sub(total);
-    let excess: Vec<u64> = due.iter().map(|due| due.saturating_sub(fair)).collect();
-    take(missing, &excess, due);
+/// The shares that processes have a right to.
+struct Shares {
+    /// An equal one.
+    fair: u64,
+    /// That of one that has just come.
+    floor: u64,
+    /// That which none loses as long as it uses it.
+    least: u64,
+    /// It says what is a right of those, too, that have had an equal one and lost it.
+    rule: Rule,
 }
 
-/// The part of `wants` that takes nobody beyond an equal share, or to one again. One that has just
-/// come is owed the floor: it may be small.
-fn owed(fair: u64, holders: &[Holder], wants: &[u64], due: &[u64]) -> Vec<u64> {
-    let below = |((want, due), holder): ((&u64, &u64), &Holder)| match holder.given {
-        _ if holder.is_served => 0,
-        0 => (*want).min(FLOOR_FRAMES),
-        _ => (*want).min(fair.saturating_sub(*due)),
-    };
-    wants.iter().zip(due).zip(holders).map(below).collect()
+impl Shares {
+    /// Takes what nobody uses if that is wanted, and then, for those that would have an equal
+    /// share, what others have beyond one.
+    fn make_room(&self, total: u64, holders: &[Holder], wants: &[u64], due: &mut [u64]) {
+        if due.iter().sum::<u64>() + wants.iter().sum::<u64>() <= total {
+            return;
+        }
+        for (due, holder) in due.iter_mut().zip(holders) {
+            *due -= holder.unused(self.floor);
+        }
+        let owed = self.owed(holders, wants, due).iter().sum::<u64>();
+        let missing = (due.iter().sum::<u64>() + owed).saturating_sub(total);
+        let excess = due.iter().map(|due| due.saturating_sub(self.fair));
+        take(missing, &excess.collect::<Vec<u64>>(), due);
+    }
+
+    /// The part of `wants` that takes nobody beyond an equal share, or to one again. One that has
+    /// just come is owed the floor: it may be small.
+    fn owed(&self, holders: &[Holder], wants: &[u64], due: &[u64]) -> Vec<u64> {
+        let right = |holder: &Holder| match (holder.given, holder.is_served) {
+            (0, _) => FLOOR_FRAMES,
+            (_, true) => self.rule.right(holder, self.fair).max(self.least),
+            (_, false) => self.fair,
+        };
+        let below = |((want, due), holder): ((&u64, &u64), &Holder)| {
+            (*want).min(right(holder).saturating_sub(*due))
+        };
+        wants.iter().zip(due).zip(holders).map(below).collect()
+    }
 }
 
 /// Gives each its `share` of what is left of `total`, or the same part of it if that is too little.
@@ -329,27 +406,6 @@ fn grant(total: u64, share: &[u64], wants: &mut [u64], due: &mut [u64]) {
         *due += given;
         *want -= given;
     }
-}
-
-/// Moves frames in use from those that need them less to those that need them more.
-fn rebalance(total: u64, floor: u64, holders: &[Holder], due: &mut [u64]) {
-    let hunger: Vec<u64> = holders.iter().map(Holder::hunger).collect();
-    let sum: u64 = hunger.iter().sum();
-    if sum == 0 {
-        return;
-    }
-    // Half the mean: below it, a process gives; above, it gets. In between lies peace.
-    let modest = sum / (2 * hunger.iter().filter(|&&hunger| hunger > 0).count() as u64);
-    for ((due, holder), &hunger) in due.iter_mut().zip(holders).zip(&hunger) {
-        if holder.given > 0 && hunger < modest.max(1) && !holder.is_out() {
-            *due -= due.saturating_sub(floor) / 16;
-        }
-    }
-    let needs: Vec<u64> = hunger
-        .iter()
-        .map(|&hunger| if hunger >= modest { hunger } else { 0 })
-        .collect();
-    spread(total, &needs, due);
 }
 
 /// Lowers at once, and raises as far as frames are free, each by the same part of what is due.
@@ -405,12 +461,14 @@ fn take(wanted: u64, offers: &[u64], due: &mut [u64]) -> u64 {
     taken
 }
 
-/// Gives what is left of `total`, to each in proportion to its `needs`.
-fn spread(total: u64, needs: &[u64], due: &mut [u64]) {
+/// Gives what is left of `total`, to each by its weight, and no more than it is to get.
+fn spread(total: u64, exchange: &Exchange, due: &mut [u64]) {
     let free = total.saturating_sub(due.iter().sum());
-    let wanted: u64 = needs.iter().sum();
-    for (due, &need) in due.iter_mut().zip(needs) {
-        *due += (u128::from(free) * u128::from(need) / u128::from(wanted.max(1))) as u64;
+    let sum: u64 = exchange.weights.iter().sum();
+    let shares = exchange.weights.iter().zip(&exchange.most);
+    for (due, (&weight, &most)) in due.iter_mut().zip(shares) {
+        let part = u128::from(free) * u128::from(weight) / u128::from(sum.max(1));
+        *due += (part as u64).min(most);
     }
 }
 

@@ -4,13 +4,30 @@ use super::*;
 
 const TOTAL: u64 = 16_384;
 
+/// The rule whose numbers stand here. What is not at intervals is the same for all rules.
+const BY_PRESSURE: Divider = Divider {
+    rule: Rule::Pressure,
+    frames_min: FLOOR_FRAMES,
+};
+
+fn divide(total: u64, holders: &[Holder], occasion: Occasion) -> Division {
+    BY_PRESSURE.divide(total, holders, occasion)
+}
+
+fn under(pressure: u64) -> Measures {
+    Measures {
+        pressure,
+        ..Measures::default()
+    }
+}
+
 /// A process at rest that uses `resident` of `given` frames.
 fn settled(given: u64, resident: u64, pressure: u64) -> Holder {
     Holder {
         given,
         understood: given,
         resident,
-        pressure,
+        measures: under(pressure),
         asked: 0,
         is_served: false,
         most: ANY,
@@ -204,7 +221,7 @@ fn a_newcomer_waits_for_frames_that_are_still_in_use() {
         given: TOTAL - FLOOR_FRAMES,
         understood: TOTAL - 100,
         resident: TOTAL - 200,
-        pressure: 9,
+        measures: under(9),
         asked: TOTAL,
         is_served: false,
         most: ANY,
@@ -296,7 +313,11 @@ fn the_sum_never_exceeds_the_total_whatever_happens() {
             0 => Occasion::Change,
             _ => Occasion::Interval,
         };
-        let given = divide(TOTAL, &holders, occasion).given;
+        let divider = Divider {
+            rule: Rule::ALL[random(6) as usize],
+            frames_min: random(3) * 1000,
+        };
+        let given = divider.divide(TOTAL, &holders, occasion).given;
         for (holder, given) in holders.iter_mut().zip(given) {
             holder.given = given;
         }
@@ -305,7 +326,14 @@ fn the_sum_never_exceeds_the_total_whatever_happens() {
         let is_asked = |holder: &Holder| holder.given >= floor || holder.given >= holder.understood;
         assert!(holders.iter().all(is_asked), "step {step}: {holders:?}");
         for holder in &mut holders {
-            holder.pressure = random(3) * random(1000);
+            holder.measures = Measures {
+                pressure: random(3) * random(1000),
+                page_ins: random(2) * random(500),
+                frequency: random(2) * random(50_000),
+                size: random(2 * TOTAL),
+                demand: [None, Some(random(TOTAL))][random(2) as usize],
+                is_idle: random(4) == 0,
+            };
             holder.asked = random(2) * random(2 * TOTAL);
             holder.is_served |= random(5) == 0;
             // An engine may be slow to understand, and slower to give up frames.

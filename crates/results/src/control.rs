@@ -49,6 +49,12 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
+    /// Reports the load control, or changes it.
+    LoadControl {
+        /// The load control asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
     /// The state of the run as [metrics](crate::metrics).
     Metrics,
 }
@@ -61,6 +67,8 @@ pub enum Reply {
     Stats(Box<RunState>),
     /// The name of the replacement policy.
     Policy(String),
+    /// The name of the load control.
+    LoadControl(String),
     /// The state of the run in the OpenMetrics format.
     Metrics(String),
     /// The request is carried out, or under way, as the line says.
@@ -87,6 +95,9 @@ pub struct RunState {
     /// The load control.
     #[serde(default)]
     pub load_control: String,
+    /// The rule by which memory is divided among tasks.
+    #[serde(default)]
+    pub division: String,
     /// The memory of all tasks together.
     pub memory: MemoryState,
     /// The swap file.
@@ -115,6 +126,9 @@ pub struct MemoryState {
     pub resident_bytes_peak: u64,
     /// The part of the budget that no task has.
     pub unassigned_bytes: u64,
+    /// The memory that is left to each task that uses so much.
+    #[serde(default)]
+    pub task_bytes_min: u64,
     /// Memory beside it that is not managed, with that of programs that can't be managed.
     pub unmanaged_bytes: u64,
     /// Memory of the engines themselves.

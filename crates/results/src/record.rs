@@ -26,6 +26,12 @@ pub struct RunRecord {
     pub mode: String,
     /// The memory all processes together were allowed.
     pub memory_bytes: u64,
+    /// The rule by which it was divided among them, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub division: Option<String>,
+    /// The memory that was left to each process that used so much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_bytes_min: Option<u64>,
     /// The size of the swap file.
     pub swap_bytes: u64,
     /// The way the program ended.

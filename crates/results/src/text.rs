@@ -273,6 +273,8 @@ mod tests {
             policy: "mach3".into(),
             mode: "thread".into(),
             memory_bytes: 256 << 20,
+            division: None,
+            task_bytes_min: None,
             swap_bytes: 4 << 30,
             ending: Ending::Status(3),
             notes: vec!["the swap file is read through the page cache".into()],

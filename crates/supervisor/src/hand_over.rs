@@ -20,6 +20,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
+use tidemark_partition::{Divider, Rule};
 
 use crate::folder::PrivateFolder;
 use crate::tree::{MemberState, Tree};
@@ -39,6 +40,8 @@ const MESSAGE_BYTES: usize = 16;
 struct Estate {
     folder: PrivateFolder,
     has_decisions: bool,
+    /// The name of the rule by which memory is divided, and the frames left to each.
+    division: (String, u64),
     members: Vec<MemberState>,
 }
 
@@ -74,12 +77,14 @@ pub fn hand_over(tree: Tree, folder: PrivateFolder) -> std::io::Result<()> {
         .stderr(Stdio::null())
         .process_group(0);
     command.spawn()?;
+    let divider = tree.divider();
     let (members, files) = tree.hand_over()?;
     // Listener, shared memory and swap file come first; then the log, if there is one.
     let has_decisions = files.len() == members.len() + 4;
     let estate = Estate {
         folder,
         has_decisions,
+        division: (divider.rule.name().into(), divider.frames_min),
         members,
     };
     let text = serde_json::to_vec(&estate)?;
@@ -141,7 +146,12 @@ fn receive(socket: BorrowedFd<'_>) -> std::io::Result<(Tree, PrivateFolder)> {
     let mut text = vec![0; text_bytes];
     receive_all(socket, &mut text)?;
     let estate: Estate = serde_json::from_slice(&text)?;
-    let tree = Tree::take_over(estate.members, files, estate.has_decisions)?;
+    let mut tree = Tree::take_over(estate.members, files, estate.has_decisions)?;
+    let (rule, frames_min) = estate.division;
+    tree.divide_by(Divider {
+        rule: Rule::find(&rule).ok_or(std::io::ErrorKind::InvalidData)?,
+        frames_min,
+    });
     Ok((tree, estate.folder))
 }
 

@@ -9,7 +9,8 @@
 //! [`swap`] makes the file that pages go to, [`folder`] the place of the socket, [`loading`] the
 //! list of libraries that programs load.
 //! [`signals`] passes on signals, with the help of a [`witness`]. [`departures`], [`peers`] and
-//! [`strangers`] know the processes that end, that connect, and that never do. [`recorded`] serves
+//! [`strangers`] know the processes that end, that connect, and that never do; [`acceptance`] knows
+//! when none can connect, and [`foreground`] who has the terminal. [`recorded`] serves
 //! processes that are recorded, [`recorder`] starts them under Valgrind, [`speed`] times a program
 //! by itself. [`host`], [`program`] and [`room`] tell what this machine and a program permit, and
 //! [`checks`] all of it.
@@ -18,9 +19,11 @@
 
 #![forbid(unsafe_code)]
 
+mod acceptance;
 pub mod checks;
 mod departures;
 pub mod folder;
+mod foreground;
 pub mod hand_over;
 pub mod host;
 pub mod interrupt;

@@ -2,6 +2,14 @@
 
 use std::fs;
 
+/// The length of the kernel's ticks as it tells of them, on every machine.
+const TICK_NS: u64 = 10_000_000;
+
+/// The processor time of a process so far, to the tick; zero if it is gone.
+pub fn ns_of(pid: u32) -> u64 {
+    of(pid) * TICK_NS
+}
+
 /// The processor time of a process so far, in the kernel's ticks; zero if it is gone.
 pub fn of(pid: u32) -> u64 {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(0, |text| parse(&text).unwrap_or(0))

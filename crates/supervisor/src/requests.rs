@@ -20,11 +20,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFd;
 use tidemark_results::control::{Reply, Request};
 use tidemark_results::{Refusal, refuse};
 
 use self::client::Client;
+use crate::acceptance::Acceptance;
 use crate::program::plain;
 
 /// The number of clients at a time. One more is told so and let go.
@@ -49,9 +50,11 @@ enum Listener {
 }
 
 /// The places where clients connect, and those that are connected.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Requests {
     doors: Vec<Door>,
+    /// That of all of them: what one lacks, the others do.
+    acceptance: Acceptance,
     clients: Vec<Client>,
 }
 
@@ -124,16 +127,19 @@ impl Door {
     }
 
     /// Takes in the next client, if one waits and may say something here.
-    fn accept(&self) -> Option<Client> {
+    fn accept(&self, acceptance: &mut Acceptance) -> Option<Client> {
+        if acceptance.due().is_some() {
+            return None;
+        }
         let stream = match &self.listener {
             Listener::Unix(listener) => {
-                let stream = OwnedFd::from(listener.accept().ok()?.0);
+                let stream = OwnedFd::from(acceptance.keep(listener.accept())?.0);
                 let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
                 let is_own = peer.uid == rustix::process::geteuid();
                 (is_own || peer.uid.is_root()).then_some(stream)?
             }
             // A port can't tell users apart: only metrics are there.
-            Listener::Tcp(listener) => OwnedFd::from(listener.accept().ok()?.0),
+            Listener::Tcp(listener) => OwnedFd::from(acceptance.keep(listener.accept())?.0),
         };
         Client::new(stream, self.speech)
     }
@@ -164,6 +170,16 @@ impl Drop for Door {
     }
 }
 
+impl Default for Requests {
+    fn default() -> Requests {
+        Requests {
+            doors: vec![],
+            acceptance: Acceptance::of("clients of the control socket"),
+            clients: vec![],
+        }
+    }
+}
+
 impl Requests {
     /// Opens another door.
     pub fn add(&mut self, door: Door) -> Result<(), Refusal> {
@@ -176,18 +192,20 @@ impl Requests {
 
     /// The files to wait for.
     pub fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let flags = self.acceptance.flags();
         let doors = self.doors.iter().map(|door| door.listener.as_fd());
-        let doors = doors.map(|door| PollFd::from_borrowed_fd(door, PollFlags::IN));
+        let doors = doors.map(move |door| PollFd::from_borrowed_fd(door, flags));
         doors.chain(self.clients.iter().map(Client::source))
     }
 
     /// The time of the next [`step`](Self::step) if nothing happens before: when a client has been
-    /// silent for too long, and at once if one has asked twice in a go.
+    /// silent for too long or doors have rested, and at once if one has asked twice in a go.
     pub fn due(&self) -> Option<Instant> {
         if self.clients.iter().any(Client::is_ready) {
             return Some(Instant::now());
         }
-        self.clients.iter().map(Client::due).min()
+        let clients = self.clients.iter().map(Client::due);
+        clients.chain(self.acceptance.due()).min()
     }
 
     /// Takes in who has come, moves along what can be moved without waiting, has `answer` carry out
@@ -195,7 +213,7 @@ impl Requests {
     pub fn step(&mut self, answer: Answer<'_>) {
         for door in &self.doors {
             // One at a time: the wait ends at once if there are more.
-            let Some(mut client) = door.accept() else {
+            let Some(mut client) = door.accept(&mut self.acceptance) else {
                 continue;
             };
             if self.clients.len() < CLIENTS_MAX {

@@ -17,8 +17,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Deserialize, Serialize};
 use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
+use tidemark_partition::measures::{Measures, Meter};
 use tidemark_partition::{
-    self as share, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
+    self as share, Divider, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
 };
 use tidemark_results::control::Counts;
 use tidemark_results::record::Jobs;
@@ -28,6 +29,7 @@ use self::load::Control;
 pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
+use crate::acceptance::Acceptance;
 use crate::departures::{Departures, is_over};
 use crate::jobs::JobServer;
 use crate::peers::{self, Peer};
@@ -40,10 +42,12 @@ use crate::{record, swap};
 mod children;
 mod jobs;
 mod load;
+mod measuring;
 mod observation;
 mod orders;
 mod outage;
 mod pace;
+mod size;
 mod suspensions;
 
 /// The time that a newcomer waits for the frames of others before it is turned away.
@@ -68,6 +72,7 @@ pub struct Tree {
     swap: OwnedFd,
     decisions: Option<OwnedFd>,
     listener: UnixListener,
+    acceptance: Acceptance,
     members: Vec<Member>,
     ended: Vec<ProcessRecord>,
     /// Those of them whose ending is not known.
@@ -78,8 +83,9 @@ pub struct Tree {
     told: Vec<String>,
     /// Records claimed for children that have not said hello, and since when.
     awaited: Vec<(ProcessIndex, Instant)>,
+    divider: Divider,
     next_division: Instant,
-    /// The time at which pressures are measured next.
+    /// The time at which all are measured next.
     next_interval: Instant,
     is_settled: bool,
     /// Since when frames have been on their way from one process to another.
@@ -108,8 +114,8 @@ struct Member {
     /// Its place in the table; `None` until it has been answered.
     record: Option<ProcessIndex>,
     given: u64,
-    moved_pages: u64,
-    pressure: u64,
+    meter: Meter,
+    measures: Measures,
     /// It has used an equal share.
     is_served: bool,
     pace: Pace,
@@ -157,6 +163,7 @@ impl Tree {
             swap,
             decisions,
             listener,
+            acceptance: Acceptance::of("processes that come"),
             members: vec![],
             ended: vec![],
             departures: Departures::default(),
@@ -164,6 +171,7 @@ impl Tree {
             notes: vec![],
             told: vec![],
             awaited: vec![],
+            divider: Divider::default(),
             next_division,
             next_interval: next_division,
             is_settled: true,
@@ -227,13 +235,23 @@ impl Tree {
         Ok((states, files))
     }
 
+    /// Has memory divided in that way.
+    pub fn divide_by(&mut self, divider: Divider) {
+        self.divider = divider;
+    }
+
+    /// The way in which memory is divided.
+    pub fn divider(&self) -> Divider {
+        self.divider
+    }
+
     /// Learns the number of the process that was started.
     pub fn begin(&mut self, main: u32) {
         self.strangers.begin(main);
     }
 
     /// Takes in who has come and lets go of who has ended. `ready` says which of
-    /// [`connections`](Self::connections) have something to say.
+    /// [`sources`](Self::sources) have something to say.
     fn handle_ready(&mut self, ready: &[bool]) {
         if !ready.contains(&true) {
             return;
@@ -275,19 +293,20 @@ impl Tree {
         self.departures.settle(&mut self.ended);
         self.find_children();
         self.release_orphans();
-        let (shared, members) = (&self.shared, &mut self.members);
-        members.iter_mut().for_each(|member| member.measure(shared));
+        self.measure();
         self.control_load();
         self.look_at_jobs();
         self.divide(Occasion::Interval);
-        // Who still wants more says so again.
-        let records = self.members.iter().filter_map(|member| member.record);
-        records.for_each(|index| self.shared.process(index).forget_asking());
+        self.forget_asking();
     }
 
     /// The time at which [`handle_tick`](Self::handle_tick) has something to do.
     pub fn next_tick(&self) -> Instant {
-        let others = [self.strangers.next_look(), self.requests.due()];
+        let others = [
+            self.strangers.next_look(),
+            self.requests.due(),
+            self.acceptance.due(),
+        ];
         let others = others.into_iter().flatten();
         others.fold(self.next_division, Instant::min)
     }
@@ -302,9 +321,9 @@ impl Tree {
     /// Waits until something happens in the tree or at `other`, for `limit` at most, and handles
     /// what happened in the tree. Says whether anything did.
     pub fn poll(&mut self, other: Option<BorrowedFd<'_>>, limit: Duration) -> bool {
-        let connections = self.connections().chain(other);
-        let mut sources: Vec<PollFd<'_>> = connections
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        let sources = self.sources();
+        let mut sources: Vec<PollFd<'_>> = sources
+            .chain(other.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)))
             .chain(self.jobs.as_ref().map(JobServer::source))
             .chain(self.requests.sources())
             .collect();
@@ -329,9 +348,12 @@ impl Tree {
     }
 
     /// The listener, then every connection.
-    fn connections(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let flags = self.acceptance.flags();
+        let listener = PollFd::from_borrowed_fd(self.listener.as_fd(), flags);
         let members = self.members.iter().map(|member| member.connection.as_fd());
-        std::iter::once(self.listener.as_fd()).chain(members)
+        let members = members.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        std::iter::once(listener).chain(members)
     }
 
     /// Returns true if any process is there, or a forked child is about to come.
@@ -401,7 +423,7 @@ impl Tree {
     /// Takes in a process that has just connected.
     fn handle_connection(&mut self) {
         // A process that has gone again, or talks nonsense, is no concern of the run.
-        let Ok((connection, _)) = self.listener.accept() else {
+        let Some((connection, _)) = self.acceptance.keep(self.listener.accept()) else {
             return;
         };
         if connection.set_read_timeout(Some(HELLO_LIMIT)).is_err() {
@@ -463,7 +485,7 @@ impl Tree {
             fair,
             floor,
             mut is_settled,
-        } = share::divide(total, &holders, occasion);
+        } = self.divider.divide(total, &holders, occasion);
         is_settled &= !self.is_paging_out();
         for (member, holder) in self.members.iter_mut().zip(&holders) {
             member.is_served |= share::uses_share(holder.resident, fair);
@@ -639,8 +661,8 @@ impl Member {
             came,
             record,
             given: 0,
-            moved_pages: 0,
-            pressure: 0,
+            meter: Meter::default(),
+            measures: Measures::default(),
             is_served: false,
             pace: Pace::default(),
             eviction: None,
@@ -708,17 +730,6 @@ impl Member {
         true
     }
 
-    /// Learns how many pages the process has moved of late.
-    fn measure(&mut self, shared: &Shared) {
-        let Some(index) = self.record else { return };
-        let process = shared.process(index);
-        let count = |counter| process.counter(counter).load(Relaxed);
-        let moved = count(Counter::PageIns) + count(Counter::PageOuts);
-        self.pressure = share::pressure(self.pressure, moved - self.moved_pages);
-        self.moved_pages = moved;
-        self.pace.note(now_ns(), observation::counts_of(&process));
-    }
-
     /// Learns what the process may use: its engine may have changed that, by taking what nobody
     /// has, or by handing a part to a forked child.
     fn look_up_given(&mut self, shared: &Shared) {
@@ -767,7 +778,7 @@ impl Member {
             given: self.given,
             understood: process.understood(),
             resident: count(Counter::FramesResident) + count(Counter::FramesBeside),
-            pressure: self.pressure,
+            measures: self.measures,
             asked: self.asked(&process),
             is_served: self.is_served,
             most: self.most(&process),

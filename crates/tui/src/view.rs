@@ -152,7 +152,7 @@ impl View {
     pub fn tell(&mut self, reply: &Reply) {
         self.told = match reply {
             Reply::Done(line) | Reply::Refused(line) => Some(line.clone()),
-            Reply::Stats(_) | Reply::Policy(_) | Reply::Metrics(_) => None,
+            Reply::Stats(_) | Reply::Policy(_) | Reply::LoadControl(_) | Reply::Metrics(_) => None,
         };
     }
 

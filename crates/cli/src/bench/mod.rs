@@ -8,14 +8,14 @@ mod suite;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tidemark_hostbench::contender::{Contender, Rival};
+use tidemark_hostbench::contender::{Contender, Own, Rival};
 use tidemark_hostbench::plan::{Plan, ROUNDS_DEFAULT, ReadAhead};
 use tidemark_hostbench::programs::file;
 use tidemark_hostbench::record::BenchRecord;
 use tidemark_hostbench::suite::Options;
 use tidemark_hostbench::workload::Workload;
 use tidemark_hostbench::{measure, table};
-use tidemark_lab::names::{find_live_load, find_live_policy};
+use tidemark_lab::names::{find_division, find_live_load, find_live_policy};
 use tidemark_results::quantity;
 use tidemark_supervisor::interrupt::Interrupt;
 
@@ -65,11 +65,18 @@ pub struct Arguments {
     /// Load controls, each a contender of its own beside none: for several processes
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     load_control: Vec<String>,
+    /// Divisions of memory, each a contender of its own beside the usual one: for several processes
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    division: Vec<String>,
     /// Run ours also with the faulting thread serving its own faults
     #[arg(long)]
     in_thread: bool,
     /// Measure only what `--against` names
-    #[arg(long, requires = "against", conflicts_with_all = ["policy", "load_control", "in_thread"])]
+    #[arg(
+        long,
+        requires = "against",
+        conflicts_with_all = ["policy", "load_control", "division", "in_thread"]
+    )]
     rivals_only: bool,
     /// The longest time that one run may take; a contender that takes longer is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
@@ -219,7 +226,7 @@ fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
             true => Vec::new(),
             false => own_contenders(
                 &arguments.policy,
-                &arguments.load_control,
+                (&arguments.load_control, &arguments.division),
                 arguments.in_thread,
             )?,
         },
@@ -231,11 +238,11 @@ fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
     })
 }
 
-/// Our own contenders: each policy in thread mode, without load control and with each, and again
-/// in-thread if that is asked for.
+/// Our own contenders: each policy in thread mode, as usual and with each load control and each
+/// division, and again in-thread if that is asked for.
 fn own_contenders(
     policies: &[String],
-    load_controls: &[String],
+    (load_controls, divisions): (&[String], &[String]),
     is_in_thread: bool,
 ) -> Result<Vec<Contender>, Refusal> {
     for policy in policies {
@@ -246,25 +253,37 @@ fn own_contenders(
         find_live_load(load_control)
             .map_err(|refusal| Refusal::new(format!("`--load-control`: {refusal}")))?;
     }
+    for division in divisions {
+        find_division(division)
+            .map_err(|refusal| Refusal::new(format!("`--division`: {refusal}")))?;
+    }
     let policies: Vec<Option<String>> = match policies {
         [] => vec![None],
         policies => policies.iter().cloned().map(Some).collect(),
     };
-    let controlled = load_controls.iter().cloned().map(|it| (Some(it), false));
-    let mut ways = vec![(None, false)];
-    ways.extend(controlled);
-    ways.extend(is_in_thread.then_some((None, true)));
-    let contender = |(load_control, is_in_thread): (Option<String>, bool)| {
-        move |policy: &Option<String>| Contender::Own {
+    let usual = Own::default();
+    let controlled = load_controls.iter().map(|name| Own {
+        load_control: Some(name.clone()),
+        ..usual.clone()
+    });
+    let divided = divisions.iter().map(|name| Own {
+        division: Some(name.clone()),
+        ..usual.clone()
+    });
+    let in_thread = is_in_thread.then(|| Own {
+        is_in_thread,
+        ..usual.clone()
+    });
+    let mut ways = vec![usual.clone()];
+    ways.extend(controlled.chain(divided).chain(in_thread));
+    let contender = |way: Own| {
+        let with = move |policy: &Option<String>| Own {
             policy: policy.clone(),
-            load_control: load_control.clone(),
-            is_in_thread,
-        }
+            ..way.clone()
+        };
+        policies.iter().map(with).map(Contender::Own)
     };
-    Ok(ways
-        .into_iter()
-        .flat_map(|way| policies.iter().map(contender(way)))
-        .collect())
+    Ok(ways.into_iter().flat_map(contender).collect())
 }
 
 fn plain_folder(folder: &Path) -> Result<PathBuf, Refusal> {
@@ -288,7 +307,7 @@ mod tests {
     fn every_policy_is_a_contender_in_every_mode() {
         let names = |policies: &[&str], is_in_thread| -> Vec<String> {
             let policies: Vec<String> = policies.iter().map(|&name| name.to_owned()).collect();
-            own_contenders(&policies, &[], is_in_thread)
+            own_contenders(&policies, (&[], &[]), is_in_thread)
                 .expect("the policies exist")
                 .iter()
                 .map(Contender::name)
@@ -301,10 +320,17 @@ mod tests {
             ["tidemark:fifo", "tidemark:clock"]
         );
         let no_such = ["no-such".to_owned()];
-        assert!(own_contenders(&no_such, &[], false).is_err());
-        assert!(own_contenders(&[], &no_such, false).is_err());
-        let contenders = own_contenders(&[], &["working-set".to_owned()], false);
-        let names: Vec<String> = contenders.unwrap().iter().map(Contender::name).collect();
-        assert_eq!(names, ["tidemark", "tidemark+working-set"]);
+        assert!(own_contenders(&no_such, (&[], &[]), false).is_err());
+        assert!(own_contenders(&[], (&no_such, &[]), false).is_err());
+        assert!(own_contenders(&[], (&[], &no_such), false).is_err());
+        let (loads, divisions) = (["working-set".to_owned()], ["equal".to_owned()]);
+        let contenders = own_contenders(&[], (&loads, &divisions), false).unwrap();
+        let names: Vec<String> = contenders.iter().map(Contender::name).collect();
+        assert_eq!(
+            names,
+            ["tidemark", "tidemark+working-set", "tidemark/equal"]
+        );
+        let last = contenders.last().unwrap();
+        assert_eq!(last.run_options(), ["--division", "equal"]);
     }
 }

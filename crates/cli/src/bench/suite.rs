@@ -45,7 +45,11 @@ pub fn run(
         .map(|case| {
             case.plan(
                 options,
-                own_contenders(&case.policy, &case.load_control, case.in_thread)?,
+                own_contenders(
+                    &case.policy,
+                    (&case.load_control, &case.division),
+                    case.in_thread,
+                )?,
             )
         })
         .collect::<Result<Vec<Plan>, Refusal>>()?;
@@ -136,8 +140,9 @@ mod tests {
         let wanted = |options: &Options| read_cases(file, &text, |name| options.is_wanted(name));
         let cases = wanted(&options).expect("the file is well formed");
         for case in &cases {
-            let own = own_contenders(&case.policy, &case.load_control, case.in_thread)
-                .expect("the policies exist");
+            let ways = (&*case.load_control, &*case.division);
+            let own =
+                own_contenders(&case.policy, ways, case.in_thread).expect("the policies exist");
             case.plan(&options, own).expect("the case is possible");
         }
         options.only = vec!["no such case".to_owned()];

@@ -2,15 +2,18 @@
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_lab::names::{find_live_load, find_live_policy};
+use tidemark_lab::names::{find_division, find_live_load, find_live_policy};
 use tidemark_live::control;
 use tidemark_results::quantity;
 use tidemark_results::text::bytes;
 use tidemark_supervisor::jobs::JOBS_MAX;
-use tidemark_supervisor::management::{MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES};
+use tidemark_supervisor::management::{
+    MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES, TASK_BYTES_MIN,
+};
 use tidemark_supervisor::requests::{Door, Speech};
 use tidemark_supervisor::{host, program, swap};
 
@@ -100,12 +103,14 @@ fn manage(
     let metrics = metrics.map(|place| Door::open_at_place("--metrics", place, Speech::Http));
     let doors = [control.transpose()?, metrics.transpose()?];
     let doors = doors.into_iter().flatten().collect();
-    let log = arguments.log_decisions.as_deref().map(OutputFile::new);
-    let log = log.transpose()?;
-    let timeline = arguments.timeline.as_deref().map(OutputFile::new);
-    let timeline = timeline.transpose()?;
+    let open = |path: Option<&Path>| path.map(OutputFile::new).transpose();
+    let log = open(arguments.log_decisions.as_deref())?;
+    let timeline = open(arguments.timeline.as_deref())?;
     let load_control = find_live_load(&arguments.load_control)
         .map_err(|refusal| Refusal::new(format!("`--load-control`: {refusal}")))?;
+    let division = find_division(&arguments.division)
+        .map_err(|refusal| Refusal::new(format!("`--division`: {refusal}")))?;
+    let task_bytes_min = plan_task_memory(arguments, memory_bytes_max)?;
     let shim = host::find_shim()?;
     let mut libraries = vec![];
     let mut environment: Vec<(&'static str, OsString)> = vec![
@@ -114,12 +119,12 @@ fn manage(
         (control::MODE, super::mode(arguments).into()),
         (control::STORE, arguments.store().into()),
     ];
-    if arguments.in_step {
-        environment.push((control::IN_STEP, "1".into()));
-    }
-    if arguments.locks {
-        environment.push((control::LOCKS, "1".into()));
-    }
+    let switches = [
+        (arguments.in_step, control::IN_STEP),
+        (arguments.locks, control::LOCKS),
+    ];
+    let asked = switches.iter().filter(|(is_asked, _)| *is_asked);
+    environment.extend(asked.map(|&(_, name)| (name, "1".into())));
     if arguments.malloc == Some(Malloc::Pool) {
         // Before the engine's library: the loader initialises the last one first, and the
         // pool is to be mapped when the engine runs.
@@ -143,6 +148,8 @@ fn manage(
         swap,
         decisions: decisions.map(OwnedFd::from),
         timeline: timeline.map(OwnedFd::from),
+        division,
+        task_bytes_min,
         load_control,
         jobs: plan_jobs(arguments),
         unsuspendable: find_suspension_obstacle(arguments),
@@ -165,6 +172,19 @@ fn plan_memory_max(arguments: &Arguments, memory_bytes: u64) -> Result<u64, Refu
         );
     }
     Ok(memory_bytes_max)
+}
+
+fn plan_task_memory(arguments: &Arguments, memory_bytes_max: u64) -> Result<u64, Refusal> {
+    let text = &arguments.per_task_min;
+    let task_bytes = quantity::parse("--per-task-min", text)?;
+    if task_bytes < TASK_BYTES_MIN {
+        let least = bytes(TASK_BYTES_MIN);
+        refuse!("`--per-task-min {text}`: too small; the least is {least}");
+    }
+    if task_bytes > memory_bytes_max {
+        refuse!("`--per-task-min {text}`: more than all processes have together");
+    }
+    Ok(task_bytes - task_bytes % PAGE_BYTES)
 }
 
 fn plan_memory(option: &str, text: &str) -> Result<u64, Refusal> {

@@ -8,6 +8,7 @@ use tidemark_core::policy::Policy;
 use tidemark_core::policy::registry::BuildError;
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Counters, Vm};
+use tidemark_partition::measures::{Counts, Measures, Meter};
 use tidemark_partition::{self as share, Holder, Voice};
 
 use super::compressed::Compressed;
@@ -51,9 +52,8 @@ pub(super) struct Memory {
     /// It has used an equal share.
     is_served: bool,
     voice: Voice,
-    /// Pages it had moved when that was last asked, and how much it paged by then.
-    moved_pages: u64,
-    pressure: u64,
+    meter: Meter,
+    measures: Measures,
 }
 
 impl Memory {
@@ -105,8 +105,8 @@ impl Memory {
             asked: 0,
             is_served: false,
             voice: Voice::default(),
-            moved_pages: 0,
-            pressure: 0,
+            meter: Meter::default(),
+            measures: Measures::default(),
         })
     }
 
@@ -143,12 +143,21 @@ impl Memory {
         self.asked = 0;
     }
 
-    /// Learns how much it has paged since this was last asked.
-    pub(super) fn measure(&mut self) {
+    /// Learns the use that its processes, which have run for so long, made of it.
+    pub(super) fn measure(&mut self, user_ns: u64) {
         let counters = self.vm.counters();
-        let moved = counters.page_ins + counters.page_outs;
-        self.pressure = share::pressure(self.pressure, moved - self.moved_pages);
-        self.moved_pages = moved;
+        let (arrivals, page_ins) = (counters.arrivals(), counters.page_ins);
+        let resident = u64::from(self.in_use());
+        let counts = Counts {
+            pages_moved: page_ins + counters.page_outs,
+            page_ins: counters.page_in_requests,
+            minor_faults: counters.soft_faults,
+            processor_ns: Some(user_ns),
+            resident,
+            // Those that are no more included.
+            size: resident.max(arrivals - page_ins),
+        };
+        self.measures = self.meter.note(counts);
     }
 
     /// The pages that frames and compressed pages have.
@@ -207,7 +216,7 @@ impl Memory {
             given: u64::from(self.given),
             understood: u64::from(self.given),
             resident: u64::from(self.in_use()),
-            pressure: self.pressure,
+            measures: self.measures,
             asked: self.asked,
             is_served: self.is_served,
             most: share::ANY,

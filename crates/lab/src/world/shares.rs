@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use tidemark_core::id::SpaceId;
 use tidemark_core::time::Time;
 use tidemark_partition::{
-    self as share, ADMISSION_NS, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
+    ADMISSION_NS, Divider, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
 };
 
 use super::engine::{Alarm, World};
@@ -161,7 +161,7 @@ impl World<'_> {
             return self.divide(now, Occasion::Change);
         }
         shares.interval_ns = now + INTERVAL_NS;
-        self.each_memory(Memory::measure);
+        self.measure();
         self.divide(now, Occasion::Interval);
         self.each_memory(Memory::forget_asking);
     }
@@ -170,6 +170,16 @@ impl World<'_> {
     pub(super) fn look_for_shortage(&mut self, now: u64) {
         if self.scenario.is_divided && self.memory.is_managed && self.memory.has_news() {
             self.ask_for_division(now + WORD_NS);
+        }
+    }
+
+    fn measure(&mut self) {
+        let processes = &self.processes;
+        let parked = self.shares.parked.values_mut();
+        for memory in std::iter::once(&mut self.memory).chain(parked) {
+            let owners = memory.owners.iter().flatten();
+            let user_ns = owners.map(|&owner| processes[owner].ticks() * 1000).sum();
+            memory.measure(user_ns);
         }
     }
 
@@ -198,7 +208,7 @@ impl World<'_> {
         let newcomers = std::mem::take(&mut self.shares.newcomers);
         holders.extend(newcomers.iter().map(|_| Holder::NEW));
         let total = self.scenario.memory_pages - self.scenario.wired_pages;
-        let division = share::divide(u64::from(total), &holders, occasion);
+        let division = Divider::default().divide(u64::from(total), &holders, occasion);
         let (given, fair) = (division.given, division.fair);
         self.each_memory(|memory| memory.note_share(fair));
         for (&(number, _), &frames) in members.iter().zip(&given) {

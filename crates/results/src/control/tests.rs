@@ -17,6 +17,12 @@ fn a_request_is_one_line_of_json() {
         ),
         (r#"{"command":"evict","pid":7}"#, Request::Evict { pid: 7 }),
         (r#"{"command":"policy"}"#, Request::Policy { name: None }),
+        (
+            r#"{"command":"load-control","name":"none"}"#,
+            Request::LoadControl {
+                name: Some("none".into()),
+            },
+        ),
     ];
     for (line, request) in requests {
         assert_eq!(Request::parse(line.as_bytes()), Ok(request.clone()));
@@ -54,6 +60,8 @@ fn a_reply_names_its_kind() {
     let refused = Reply::from(Err(Refusal::new("there is no task 9")));
     assert_eq!(refused.to_line(), "{\"refused\":\"there is no task 9\"}\n");
     assert_eq!(Reply::parse(refused.to_line().as_bytes()), Ok(refused));
+    let load_control = Reply::LoadControl("none".into());
+    assert_eq!(load_control.to_line(), "{\"load-control\":\"none\"}\n");
     assert!(Reply::parse(b"{\"stats\":{}}").is_err());
 }
 

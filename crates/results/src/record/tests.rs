@@ -27,6 +27,8 @@ fn record() -> RunRecord {
         policy: "tidemark".into(),
         mode: "thread".into(),
         memory_bytes: 1 << 28,
+        division: Some("pressure".into()),
+        task_bytes_min: Some(1 << 20),
         swap_bytes: 1 << 32,
         ending: Ending::Status(0),
         notes: vec![],

@@ -7,6 +7,7 @@ use tidemark_live::shared::{Counter, ProcessIndex, Shared};
 use tidemark_results::record::Jobs;
 
 use super::Tree;
+use super::size::pages_of;
 use crate::jobs::JobServer;
 
 impl Tree {
@@ -25,7 +26,7 @@ impl Tree {
     /// Has the server know of a process that has ended.
     pub(super) fn note_ended_process(&mut self, index: ProcessIndex) {
         if let Some(jobs) = &mut self.jobs {
-            jobs.note_ended_process(pages_of(&self.shared, index));
+            jobs.note_ended_process(pages_needed(&self.shared, index));
         }
     }
 
@@ -33,7 +34,9 @@ impl Tree {
     pub(super) fn look_at_jobs(&mut self) {
         let Some(jobs) = &mut self.jobs else { return };
         let records = self.members.iter().filter_map(|member| member.record);
-        let sizes: Vec<u64> = records.map(|index| pages_of(&self.shared, index)).collect();
+        let sizes: Vec<u64> = records
+            .map(|index| pages_needed(&self.shared, index))
+            .collect();
         jobs.serve();
         jobs.look(self.shared.frames_total(), &sizes);
     }
@@ -53,13 +56,8 @@ impl Tree {
     }
 }
 
-/// The pages that a process has, in memory or on the store, or had in memory at one time.
-fn pages_of(shared: &Shared, index: ProcessIndex) -> u64 {
-    let process = shared.process(index);
-    let count = |counter| process.counter(counter).load(Relaxed);
-    let resident = count(Counter::FramesResident);
-    // A page that has been fetched keeps its slot.
-    let unstored = resident.saturating_sub(count(Counter::PageIns));
-    let now = resident.max(shared.slots_of(index) + unstored);
-    now.max(count(Counter::FramesPeak))
+/// The pages that a process has, in memory or in the store, or had in memory at one time.
+fn pages_needed(shared: &Shared, index: ProcessIndex) -> u64 {
+    let peak = shared.process(index).counter(Counter::FramesPeak);
+    pages_of(shared, index).max(peak.load(Relaxed))
 }

@@ -7,20 +7,26 @@
 //! What a task needs is what it has and what it had to fetch within the last second, and no more
 //! than it has at all. A task is active that used a processor or waited for pages within the last
 //! second: one that waits for its children, or for others at a pipe, is not.
+//!
+//! The program that the run began with is spared while it has the terminal: load control sees
+//! neither it nor the memory that it needs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_core::id::SpaceId;
 use tidemark_core::load::history::History;
-use tidemark_core::load::registry::Entry;
+use tidemark_core::load::registry::{self, Entry};
 use tidemark_core::load::{LoadControl, LoadView, SpaceLoad, Turn, Verdict, unlimited};
 use tidemark_core::time::Time;
 use tidemark_core::vm::Config;
 use tidemark_live::shared::{Counter, Process, ProcessIndex};
+use tidemark_results::{Refusal, refuse};
 
 use super::Tree;
 use super::outage::By;
+use super::size::pages_of;
+use crate::foreground;
 use crate::processor_time;
 use crate::time::now_ns;
 
@@ -31,6 +37,8 @@ const ACTIVE_NS: u64 = 1_000_000_000;
 pub(super) struct Control {
     load: Box<dyn LoadControl>,
     tasks: BTreeMap<SpaceId, Activity>,
+    /// The task that is spared.
+    spared: Option<ProcessIndex>,
     /// Pages that tasks have sent away that have ended, and the requests that took.
     ended: (u64, u64),
 }
@@ -51,6 +59,7 @@ impl Control {
         Control {
             load,
             tasks: BTreeMap::new(),
+            spared: None,
             ended: (0, 0),
         }
     }
@@ -76,7 +85,7 @@ impl Control {
             index,
             pid,
             process,
-            slots,
+            pages,
             is_suspended,
         } = seen;
         let space = SpaceId(index.0);
@@ -104,11 +113,7 @@ impl Control {
             known.history = History::default();
         }
         known.history.note(now, &load);
-        // A page that has been fetched keeps its slot.
-        let resident = u64::from(load.resident);
-        let unstored = resident.saturating_sub(count(process, Counter::PageIns));
-        let most = resident.max(slots + unstored);
-        let demand = known.history.demand(load.resident).min(frames(most));
+        let demand = known.history.demand(load.resident).min(frames(pages));
         if !is_suspended {
             known.demand = demand;
         }
@@ -124,9 +129,26 @@ struct Seen<'a> {
     index: ProcessIndex,
     pid: u32,
     process: &'a Process<'a>,
-    /// The slots that its pages have.
-    slots: u64,
+    /// The pages that it has in all.
+    pages: u64,
     is_suspended: bool,
+}
+
+/// The load control of that name, which acts on whole tasks.
+pub(super) fn find(name: &str) -> Result<&'static Entry, Refusal> {
+    let live = registry::entries().iter();
+    let live = live.filter(|entry| entry.description.is_live);
+    let all: Vec<&str> = live.clone().map(|entry| entry.description.name).collect();
+    match live
+        .into_iter()
+        .find(|entry| entry.description.name == name)
+    {
+        Some(entry) => Ok(entry),
+        None => refuse!(
+            "`load-control {name}`: no load control of whole tasks; there are: {}",
+            all.join(", ")
+        ),
+    }
 }
 
 impl Tree {
@@ -144,6 +166,7 @@ impl Tree {
         let Some(mut control) = self.control.take() else {
             return;
         };
+        self.spare_foreground(&mut control);
         let verdicts = self.ask(&mut control);
         self.control = Some(control);
         let is_any = !verdicts.is_empty();
@@ -170,10 +193,28 @@ impl Tree {
         }
     }
 
+    /// Finds out whether the program that the run began with has the terminal, and lets it go on if
+    /// so.
+    fn spare_foreground(&mut self, control: &mut Control) {
+        let main = self.strangers.main();
+        let place = self.members.iter().position(|it| Some(it.peer.pid) == main);
+        let place = place.filter(|&place| foreground::holds(self.members[place].peer.pid));
+        let spared = place.and_then(|place| self.members[place].record);
+        if control.spared == spared {
+            return;
+        }
+        control.spared = spared;
+        if let Some((place, index)) = place.zip(spared) {
+            control.load.space_ended(SpaceId(index.0));
+            self.set_suspended(place, By::Control, false);
+        }
+    }
+
     fn ask(&self, control: &mut Control) -> Vec<Verdict> {
         let now = Time(now_ns());
         let mut spaces: Vec<SpaceLoad> = vec![];
         let (mut page_outs, mut requests) = control.ended;
+        let mut total = frames(self.shared.frames_total());
         for member in &self.members {
             let Some(index) = member.record else { continue };
             let process = self.shared.process(index);
@@ -183,13 +224,16 @@ impl Tree {
                 index,
                 pid: member.peer.pid,
                 process: &process,
-                slots: self.shared.slots_of(index),
+                pages: pages_of(&self.shared, index),
                 is_suspended: member.suspension.is_any(),
             };
-            spaces.push(control.look_at(seen, now));
+            let load = control.look_at(seen, now);
+            match control.spared == Some(index) {
+                true => total = total.saturating_sub(load.demand.unwrap_or(0)).max(1),
+                false => spaces.push(load),
+            }
         }
         spaces.sort_unstable_by_key(|load| load.space);
-        let total = frames(self.shared.frames_total());
         let marks = Config::clustered(total, total);
         let view = LoadView {
             now,

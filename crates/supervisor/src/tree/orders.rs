@@ -9,7 +9,7 @@ use tidemark_results::text::bytes;
 use tidemark_results::{Refusal, metrics, refuse};
 
 use super::outage::{By, Eviction};
-use super::{Settings, Tree};
+use super::{Settings, Tree, load};
 use crate::management::MEMORY_BYTES_MIN;
 use crate::requests::Requests;
 use crate::time::now_ns;
@@ -69,6 +69,10 @@ impl Tree {
             Request::Suspend { pid } => self.suspend(pid).into(),
             Request::Resume { pid } => self.resume(pid).into(),
             Request::Evict { pid } => self.evict(pid).into(),
+            Request::LoadControl { name: None } => {
+                Reply::LoadControl(self.settings.load_control.into())
+            }
+            Request::LoadControl { name: Some(name) } => self.change_load_control(&name).into(),
             Request::Policy { name: None } => Reply::Policy(self.settings.policy.clone()),
             Request::Policy { name: Some(name) } => Reply::Refused(format!(
                 "`policy {name}`: the policy can't be changed while tasks run; it is `{}`, and \
@@ -104,6 +108,26 @@ impl Tree {
             }
             false => format!("the budget is {now}"),
         })
+    }
+
+    /// Puts another load control in place of the one there is, whose tasks all go on.
+    fn change_load_control(&mut self, name: &str) -> Result<String, Refusal> {
+        let entry = load::find(name)?;
+        let name = entry.description.name;
+        if name == self.settings.load_control {
+            return Ok(format!("the load control is `{name}`, as before"));
+        }
+        if let Some(why) = self.settings.unsuspendable {
+            refuse!("`load-control {name}`: tasks can't be suspended: {why}");
+        }
+        self.control_load_by(entry);
+        self.settings.load_control = name;
+        for place in 0..self.members.len() {
+            self.set_suspended(place, By::Control, false);
+        }
+        self.mark(&format!("load control {name}"), None);
+        self.divide(Occasion::Change);
+        Ok(format!("the load control is `{name}`"))
     }
 
     fn suspend(&mut self, pid: u32) -> Result<String, Refusal> {

@@ -1,0 +1,194 @@
+//! Load control: tasks that wait for their turn, and those that never do.
+
+use super::*;
+
+/// Writes to pages of so many MiB in no order, says every hundred in `NAME.turns`, and ends when
+/// `stop` is there. What it has written must be there. Its contents do not compress.
+const SCATTERER: &str = "
+import mmap, os, random, sys
+name, pages = sys.argv[1], int(sys.argv[2]) * 256
+memory = mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+written = [0] * pages
+draw = random.Random(name)
+for page in range(pages):
+    memory[page * 4096:page * 4096 + 4096] = draw.randbytes(4096)
+    memory[page * 4096] = 0
+turn = 0
+with open(name + '.new', 'w') as file:
+    file.write(str(os.getpid()))
+os.rename(name + '.new', name)
+while not os.path.exists('stop'):
+    for _ in range(100):
+        page = draw.randrange(pages)
+        if memory[page * 4096] != written[page]:
+            sys.exit(9)
+        written[page] = turn & 255
+        memory[page * 4096] = turn & 255
+    turn += 1
+    with open(name + '.turns', 'w') as file:
+        file.write(str(turn))
+";
+
+/// Four programs that have no room beside each other, under load control.
+fn controlled(name: &str) -> Run {
+    contended(name, "working-set")
+}
+
+/// The same, under that one.
+fn contended(name: &str, load_control: &str) -> Run {
+    let script = "for name in a b c d; do python3 program.py $name 12 & all=\"$all $!\"; done
+                  for one in $all; do wait $one || exit; done";
+    let options = [
+        "--memory",
+        "32M",
+        "--store",
+        "file",
+        "--load-control",
+        load_control,
+    ];
+    let run = Run::of(name, &options, SCATTERER, script);
+    wait_until("it takes requests", || run.ctl(&["stats"]).status.success());
+    run
+}
+
+/// The numbers of the tasks that load control holds up now.
+fn held(run: &Run) -> Vec<u64> {
+    let state = run.state();
+    let tasks = state["tasks"].as_array().unwrap().iter();
+    let held = tasks.filter(|task| task["waits_for"] == "turn");
+    held.map(|task| bytes(&task["pid"])).collect()
+}
+
+#[test]
+fn tasks_that_load_control_holds_up_have_their_turn_and_lose_nothing() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = controlled("turns");
+    wait_until("all are there", || {
+        run.folder.0.join("a").exists()
+            && run.folder.0.join("b").exists()
+            && run.folder.0.join("c").exists()
+            && run.folder.0.join("d").exists()
+    });
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        let pid = u64::from(run.pid(name));
+        wait_until("each is held up at some time", || held(&run).contains(&pid));
+        assert_eq!(run.task(name)["pid"], pid);
+        let turns = run.turns(name);
+        wait_until("it goes on", || run.turns(name) > turns + 2);
+    }
+    wait_until("a request does not let one go on", || {
+        let output = run.ctl(&["resume", &held_one(&run).to_string()]);
+        support::stderr(&output).contains("suspended by load control")
+    });
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
+/// Runs its arguments in a terminal of their own, and ends as they do.
+const TERMINAL: &str = "import os, pty, sys
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))
+";
+
+#[test]
+fn the_program_that_has_the_terminal_is_not_held_up() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let folder = Folder::new("foreground");
+    let socket = folder.path("socket");
+    folder.program("program.py", SCATTERER.as_bytes());
+    let script = "for name in b c d; do python3 program.py $name 12 < /dev/null & done
+                  exec python3 program.py a 12";
+    let options = ["run", "--memory", "32M", "--swap-size", "256M", "--store"];
+    let controlled = ["file", "--load-control", "working-set", "--control"];
+    let child = Command::new("python3")
+        .args(["-c", TERMINAL])
+        .arg(needs::tidemark())
+        .args(options)
+        .args(controlled)
+        .args([&socket, "--", "sh", "-c", script])
+        .current_dir(&folder.0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let run = Run {
+        folder,
+        child,
+        socket,
+    };
+    for name in ["a", "b", "c", "d"] {
+        wait_until("it is there", || run.folder.0.join(name).exists());
+    }
+    for name in ["b", "c", "d"] {
+        let (pid, first) = (u64::from(run.pid(name)), u64::from(run.pid("a")));
+        wait_until("each of the others is held up at some time", || {
+            let held = held(&run);
+            assert!(!held.contains(&first), "{held:?}");
+            held.contains(&pid)
+        });
+    }
+    let turns = run.turns("a");
+    wait_until("it goes on", || run.turns("a") > turns + 2);
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
+/// A task that load control holds up.
+fn held_one(run: &Run) -> u64 {
+    let mut found = None;
+    wait_until("one is held up", || {
+        found = held(run).first().copied();
+        found.is_some()
+    });
+    found.unwrap()
+}
+
+#[test]
+fn a_load_control_that_is_put_in_place_holds_tasks_up_until_it_is_taken_away() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = contended("changed", "none");
+    assert_eq!(run.done(&["load-control"]), "none\n");
+    let told = run.done(&["load-control", "working-set"]);
+    assert_eq!(told, "the load control is `working-set`\n");
+    assert_eq!(run.state()["load_control"], "working-set");
+    held_one(&run);
+    let told = run.done(&["load-control", "working-set"]);
+    assert_eq!(told, "the load control is `working-set`, as before\n");
+    let told = run.done(&["--json", "load-control", "none"]);
+    assert_eq!(told, "{\"done\":\"the load control is `none`\"}\n");
+    assert_eq!(held(&run), [0; 0], "what it held goes on");
+    for name in ["a", "b", "c", "d"] {
+        wait_until("it is there", || run.folder.0.join(name).exists());
+        let turns = run.turns(name);
+        wait_until("it goes on", || run.turns(name) > turns);
+    }
+    assert_eq!(held(&run), [0; 0]);
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
+#[test]
+fn tasks_that_load_control_holds_up_go_on_without_a_supervisor() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let mut run = controlled("alone");
+    held_one(&run);
+    run.child.kill().unwrap();
+    run.child.wait().unwrap();
+    let names = ["a", "b", "c", "d"];
+    for name in names {
+        wait_until("it is there", || run.folder.0.join(name).exists());
+        let turns = run.turns(name);
+        wait_until("it goes on", || run.turns(name) > turns + 1);
+    }
+    std::fs::write(run.folder.path("stop"), "").unwrap();
+    for name in names {
+        let path = format!("/proc/{}", run.pid(name));
+        wait_until("it ends", || !Path::new(&path).exists());
+    }
+}

@@ -1,0 +1,164 @@
+//! Parking: taking the program out of memory, holding it, and bringing back what it had. What is
+//! known of it in between is [`Park`](crate::park::Park)'s.
+
+use tidemark_core::id::{PAGE_BYTES, SlotId, VirtPage};
+use tidemark_core::vm::Contents;
+use tidemark_partition::FLOOR_FRAMES;
+
+use super::faults::Arrival;
+use super::trouble::{pid, say};
+use super::{Engine, now, page_of};
+
+/// The most transfers under way for what is brought back: others are to have their turn.
+const RECALLS_MAX: usize = 24;
+/// The time after which what has found no room yet is left to the program's own faults.
+const RECALL_NS_MAX: u64 = 5_000_000_000;
+
+impl Engine {
+    /// Parks the program, or lets it go on, as the supervisor wants it by now.
+    pub(super) fn follow_parking(&mut self) {
+        let is_wanted = self.control.is_some() && self.shared.process(self.record()).is_suspended();
+        match (self.park.is_parked, is_wanted) {
+            (false, true) => self.park(),
+            (true, false) => self.unpark(),
+            // What was on its way, or was brought for a restless thread.
+            (true, true) if self.now >= self.next_tick && self.is_filling() => self.hold_down(),
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    /// Serves the faults that have arrived, or holds them.
+    pub(super) fn serve_unless_parked(&mut self) {
+        if !self.park.is_parked {
+            return self.serve_arrived(Engine::serve_near);
+        }
+        for _ in 0..self.waiting.requeue_all() {
+            match self.waiting.arrived.pop_front() {
+                Some(arrival) if self.is_restless(&arrival) => self.serve(arrival),
+                Some(arrival) => self.waiting.arrived.push_back(arrival),
+                None => {}
+            }
+        }
+    }
+
+    fn is_restless(&mut self, arrival: &Arrival) -> bool {
+        let at = page_of(arrival.address);
+        self.park.is_restless(arrival.thread, at, arrival.since)
+    }
+
+    /// Returns true if parking leaves something to do at the next tick.
+    pub(super) fn is_parking(&self) -> bool {
+        match self.park.is_parked {
+            true => self.is_filling(),
+            false => !self.park.due.is_empty(),
+        }
+    }
+
+    fn is_filling(&self) -> bool {
+        self.vm.counters().arrivals() != self.park.arrivals
+    }
+
+    /// Brings back more of what was in memory before the program was parked, as far as there are
+    /// frames.
+    pub(super) fn recall(&mut self) {
+        if self.park.is_parked || self.park.due.is_empty() {
+            return;
+        }
+        let mut due = std::mem::take(&mut self.park.due);
+        while self.vm.transfers_pending() < RECALLS_MAX && !due.is_empty() {
+            let from = due
+                .len()
+                .saturating_sub(self.vm.config().cluster_pages as usize);
+            let mut next = due[from..].to_vec();
+            next.reverse();
+            let (now, space) = (self.now, self.space);
+            let done = self.vm.handle_recall(now, &mut self.machine, space, &next);
+            if done == 0 {
+                break;
+            }
+            due.truncate(due.len() - done);
+        }
+        if self.now < self.park.due_until {
+            self.park.due = due;
+        }
+    }
+
+    fn park(&mut self) {
+        self.place.let_go(self.now);
+        let mut remembered = Vec::new();
+        let mut note = |at, contents| {
+            if matches!(contents, Contents::Frame(_)) {
+                remembered.push(at);
+            }
+        };
+        self.vm.visit_pages(self.space, &mut note);
+        remembered.extend(self.park.due.drain(..).map(|(_, at)| at));
+        remembered.sort_unstable();
+        self.park.remembered = remembered;
+        self.park.is_parked = true;
+        self.park.held.clear();
+        self.set_emptying(true);
+        self.hold_down();
+    }
+
+    fn hold_down(&mut self) {
+        self.park.arrivals = self.vm.counters().arrivals();
+        let (now, space) = (self.now, self.space);
+        self.vm.handle_suspend(now, &mut self.machine, space);
+    }
+
+    fn unpark(&mut self) {
+        self.park.is_parked = false;
+        self.set_emptying(false);
+        self.vm
+            .handle_resume(self.now, &mut self.machine, self.space);
+        self.go_on_alone();
+        // The time for which they were held is nobody's wait for the store.
+        self.park.held.clear();
+        self.waiting.renew(now());
+        self.park.due = self.collect_due();
+        self.park.due_until = self.now.after_ns(RECALL_NS_MAX);
+    }
+
+    /// The pages to be brought back, each with its slot, the last one first: what was in memory
+    /// when the program was parked, or all that it has, if it needs half of that. What was in
+    /// memory among others that needed it as well may be little of that.
+    fn collect_due(&mut self) -> Vec<(SlotId, VirtPage)> {
+        let mut stored = Vec::new();
+        let mut note = |at, contents| {
+            if let Contents::Slot(slot) = contents {
+                stored.push((slot, at));
+            }
+        };
+        self.vm.visit_pages(self.space, &mut note);
+        let remembered = std::mem::take(&mut self.park.remembered);
+        let needed = self.shared.process(self.record()).needed();
+        if stored.len() as u64 > needed.saturating_mul(2) {
+            stored.retain(|(_, at)| remembered.binary_search(at).is_ok());
+        }
+        stored.sort_unstable_by_key(|&(slot, _)| std::cmp::Reverse(slot.0));
+        stored
+    }
+
+    /// Without a supervisor nobody gives this program more than the least that it was left with.
+    fn go_on_alone(&mut self) {
+        if self.control.is_some() {
+            return;
+        }
+        let record = self.shared.process(self.record());
+        let frames = record.budget().max(FLOOR_FRAMES as u32);
+        record.set_budget(frames);
+        say(&format!(
+            "{} ({}): `tidemark run` is gone; this process was suspended, and goes on in {} KiB",
+            self.setup.name,
+            pid(),
+            u64::from(frames) * PAGE_BYTES / 1024,
+        ));
+    }
+
+    fn set_emptying(&mut self, is_emptying: bool) {
+        if let Some(compressed) = self.store.compressed_mut() {
+            compressed.set_emptying(is_emptying);
+        }
+    }
+}
