@@ -154,7 +154,8 @@ impl Party<'_> {
         let parties = || self.holders.iter().zip(self.wants).zip(self.due);
         let claims = parties().map(|((holder, &want), &due)| match self.is_in(holder) {
             true if holder.measures.is_idle => due - holder.idle_offer(self.least, due),
-            true => claim(holder, want > 0).max(self.least),
+            // The least is for who uses so much: others do not have it.
+            true => claim(holder, want > 0).max(self.least.min(due)),
             false => 0,
         });
         let apart = parties().filter(|((holder, _), _)| !self.is_in(holder));
@@ -164,9 +165,13 @@ impl Party<'_> {
         let aims = raise_evenly(left, &claims.collect::<Vec<u64>>(), &weights);
         let band = |aim: u64| aim + aim / BAND_PART + BAND_FRAMES;
         let offers = parties().zip(&aims).map(|(((holder, _), &due), &aim)| {
-            match self.is_in(holder) && due > band(aim) {
-                true => due.saturating_sub(aim.max(self.least)) / AIMED_PART,
-                false => 0,
+            // An even part is more than one needs that does nothing.
+            if self.is_in(holder) && holder.measures.is_idle {
+                holder.idle_offer(self.least, due)
+            } else if self.is_in(holder) && due > band(aim) {
+                due.saturating_sub(aim.max(self.least)) / AIMED_PART
+            } else {
+                0
             }
         });
         let missing = parties().zip(&aims);

@@ -16,6 +16,7 @@
 //! does not use. Only where there is too little of either the two share what the parent had.
 
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use tidemark_partition as share;
 
@@ -30,6 +31,9 @@ const ANSWER_NS_MAX: u64 = 4_000_000;
 /// The same while most of memory is not in use: then there are frames, and who divides them has
 /// not had its turn.
 const FREE_NS_MAX: u64 = 50_000_000;
+
+/// The time for which an engine that forks waits for what nobody has while it is divided anew.
+const DIVIDING_NS_MAX: u64 = 100_000_000;
 
 /// The memory that every process has beside its frames, in pages: its engine at rest, and its
 /// stack.
@@ -212,19 +216,27 @@ impl Engine {
         );
         let in_use = u64::from(self.used());
         let needed = share::needs_at_fork(in_use).min(u32::MAX.into()) as u32;
-        if child.take_unassigned(needed, needed) > 0 {
-            return child.set_understood(needed);
-        }
+        let end = now().after_ns(DIVIDING_NS_MAX);
         loop {
-            let before = parent.budget();
-            let Some(left) = share::left_at_fork(before.into(), in_use) else {
-                break;
-            };
-            child.set_budget(needed);
-            child.set_understood(needed);
-            if parent.change_budget(before, left as u32) {
-                return self.follow_budget();
+            if child.take_unassigned(needed, needed) > 0 {
+                return child.set_understood(needed);
             }
+            let before = parent.budget();
+            if let Some(left) = share::left_at_fork(before.into(), in_use) {
+                child.set_budget(needed);
+                child.set_understood(needed);
+                if parent.change_budget(before, left as u32) {
+                    return self.follow_budget();
+                }
+                child.set_budget(0);
+                continue;
+            }
+            // Who is down to a half gave up the rest as nobody has enough. Else somebody had it
+            // before: the supervisor keeps it to itself while it divides memory anew.
+            if in_use <= u64::from(before / 2) || now() > end {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
         }
         // The child starts with what this engine goes by, which may be more than its half: the
         // supervisor may have lowered the whole meanwhile.

@@ -208,6 +208,23 @@ fn a_least_that_was_asked_for_is_left_to_who_uses_it() {
 }
 
 #[test]
+fn an_idle_task_gives_way_beside_one_that_needs_less_than_the_least() {
+    for rule in [Rule::Demand, Rule::Pressure] {
+        let (large, small) = (TOTAL * 3 / 5, FLOOR_FRAMES);
+        let programs = [
+            (idle(4), small),
+            (idle(large), large),
+            (busy(TOTAL, 3000), TOTAL - large - small),
+        ];
+        let mut world = World::new(rule, &programs);
+        world.divider.frames_min = TOTAL * 3 / 10;
+        let given = world.steps(LONG).pop().unwrap();
+        assert!(given[1] <= TOTAL / 3, "{rule:?}: {given:?}");
+        assert!(given[2] >= TOTAL * 3 / 5, "{rule:?}: {given:?}");
+    }
+}
+
+#[test]
 fn nobody_starves_beside_many_that_want_all() {
     for rule in Rule::ALL {
         let programs: Vec<(Program, u64)> = (0..12)
