@@ -40,7 +40,7 @@ fn contended(name: &str, load_control: &str) -> Run {
                   for one in $all; do wait $one || exit; done";
     let options = [
         "--memory",
-        "32M",
+        "24M",
         "--store",
         "file",
         "--load-control",
@@ -101,7 +101,7 @@ fn the_program_that_has_the_terminal_is_not_held_up() {
     folder.program("program.py", SCATTERER.as_bytes());
     let script = "for name in b c d; do python3 program.py $name 12 < /dev/null & done
                   exec python3 program.py a 12";
-    let options = ["run", "--memory", "32M", "--swap-size", "256M", "--store"];
+    let options = ["run", "--memory", "24M", "--swap-size", "256M", "--store"];
     let controlled = ["file", "--load-control", "working-set", "--control"];
     let child = Command::new("python3")
         .args(["-c", TERMINAL])
