@@ -165,13 +165,9 @@ impl Party<'_> {
         let aims = raise_evenly(left, &claims.collect::<Vec<u64>>(), &weights);
         let band = |aim: u64| aim + aim / BAND_PART + BAND_FRAMES;
         let offers = parties().zip(&aims).map(|(((holder, _), &due), &aim)| {
-            // An even part is more than one needs that does nothing.
-            if self.is_in(holder) && holder.measures.is_idle {
-                holder.idle_offer(self.least, due)
-            } else if self.is_in(holder) && due > band(aim) {
-                due.saturating_sub(aim.max(self.least)) / AIMED_PART
-            } else {
-                0
+            match self.is_in(holder) && due > band(aim) {
+                true => due.saturating_sub(aim.max(self.least)) / AIMED_PART,
+                false => 0,
             }
         });
         let missing = parties().zip(&aims);
