@@ -554,7 +554,6 @@ fn plays_an_engine() {
         pid: std::process::id(),
         parent: 0,
         record: None,
-        frames_resident: 0,
     };
     let connection = control::greet(Path::new(&socket), hello).unwrap();
     let (grant, files) = control::await_grant(connection.as_fd()).unwrap();

@@ -99,34 +99,22 @@ pub struct Hello {
     /// ([`claim_child`](crate::shared::Shared::claim_child)). A process that starts afresh brings
     /// none: the supervisor claims one.
     pub record: Option<ProcessIndex>,
-    /// The number of frames it has in use already (a forked child has its parent's).
-    pub frames_resident: u32,
 }
 
 impl Hello {
     /// Writes the message down.
     pub fn to_bytes(self) -> [u8; HELLO_BYTES] {
         let record = self.record.map_or(NO_INDEX, |index| index.0);
-        pack([
-            HELLO_MAGIC,
-            VERSION,
-            self.pid,
-            self.parent,
-            record,
-            self.frames_resident,
-            0,
-            0,
-        ])
+        pack([HELLO_MAGIC, VERSION, self.pid, self.parent, record, 0, 0, 0])
     }
 
     /// Reads a message; `None` if it is not one of this version.
     pub fn from_bytes(bytes: &[u8; HELLO_BYTES]) -> Option<Hello> {
-        let [magic, version, pid, parent, record, frames_resident, ..] = unpack(bytes);
+        let [magic, version, pid, parent, record, ..] = unpack(bytes);
         (magic == HELLO_MAGIC && version == VERSION).then_some(Hello {
             pid,
             parent,
             record: (record != NO_INDEX).then_some(ProcessIndex(record)),
-            frames_resident,
         })
     }
 }
@@ -326,7 +314,6 @@ mod tests {
             pid: 7,
             parent: 3,
             record: None,
-            frames_resident: 5,
         };
         assert_eq!(Hello::from_bytes(&hello.to_bytes()), Some(hello));
         let hello = Hello {
@@ -369,7 +356,6 @@ mod tests {
             pid: 9,
             parent: 1,
             record: None,
-            frames_resident: 0,
         };
         let connection = greet(&path, hello).unwrap();
         let (grant, files) = await_grant(connection.as_fd()).unwrap();

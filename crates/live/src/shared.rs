@@ -25,6 +25,9 @@
 //!    forks or takes frames that nobody has.
 //! 3. What nobody has is less than the total by at least what all processes have: see
 //!    [`Shared::hold_unassigned`].
+//! 4. A fork makes no frames: what a child may use was its parent's, or nobody's, until the moment
+//!    at which it stands in the child's record, and the child is born with no more: see
+//!    [`Process::endow`].
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -40,6 +43,7 @@ use crate::meters::{LOCK_COUNTS, LockCounts, Metered};
 use crate::sys::shm::Shared as Area;
 
 mod buckets;
+mod forks;
 mod histograms;
 mod owned;
 
@@ -47,7 +51,7 @@ mod owned;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other. The number of counters is a part of it:
 /// each new one moves what lies behind.
-pub const VERSION: u64 = 8 | (Counter::ALL.len() as u64) << 32;
+pub const VERSION: u64 = 9 | (Counter::ALL.len() as u64) << 32;
 /// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// The number of buckets a latency histogram has. See [`bucket_of`].
@@ -61,6 +65,9 @@ pub const CLUSTER_BUCKETS: usize = 8;
 pub const SIZE_BUCKETS: usize = 18;
 /// The width of one of them.
 pub const SIZE_BUCKET_BYTES: usize = 256;
+
+/// In the place of the number of frames that nobody has, while that is divided.
+const HELD: u64 = u64::MAX;
 
 const HEADER_BYTES: usize = 4096;
 const PROCESS_BYTES: usize = 4096;
@@ -84,7 +91,7 @@ enum Header {
     FramesTotal,
     /// One more than the number; zero if there is none.
     DiskProcessor,
-    /// Frames that no process has, and that an engine may take.
+    /// Frames that no process has, and that an engine may take; [`HELD`] while they are divided.
     Unassigned,
     /// The number of records that were ever claimed: those below.
     RecordsOpened,
@@ -385,7 +392,7 @@ impl Shared {
     /// An engine that takes some [says so](Process::take_unassigned) first: what is read of budgets
     /// after this has all that was taken before.
     pub fn hold_unassigned(&self) {
-        self.header(Header::Unassigned).store(0, SeqCst);
+        self.header(Header::Unassigned).store(HELD, SeqCst);
     }
 
     /// Lets engines take so many frames, which no process has. Supervisor only.
@@ -395,12 +402,22 @@ impl Shared {
 
     /// The number of frames that no process has and that an engine may take.
     pub fn unassigned(&self) -> u64 {
-        self.header(Header::Unassigned).load(SeqCst)
+        match self.header(Header::Unassigned).load(SeqCst) {
+            HELD => 0,
+            frames => frames,
+        }
+    }
+
+    /// Returns true while the supervisor [holds](Self::hold_unassigned) what nobody has: how much
+    /// that is shows when it has been divided.
+    pub fn is_dividing(&self) -> bool {
+        self.header(Header::Unassigned).load(SeqCst) == HELD
     }
 
     fn take_unassigned(&self, frames: u32) -> bool {
+        let take = |left: u64| left.checked_sub(frames.into()).filter(|_| left != HELD);
         self.header(Header::Unassigned)
-            .fetch_update(SeqCst, SeqCst, |left| left.checked_sub(frames.into()))
+            .fetch_update(SeqCst, SeqCst, take)
             .is_ok()
     }
 
@@ -513,12 +530,15 @@ impl<'a> Process<'a> {
     ///
     /// More than before is [said](Self::understood) first, and then looked at again: a supervisor
     /// that lowers it meanwhile either sees that, or is seen. Less is said by
-    /// [`set_understood`](Self::set_understood), once what is in use is known.
+    /// [`set_understood`](Self::set_understood) alone, once what is in use is known: until then all
+    /// counts that it was said to go by since, though it may have followed a lower one meanwhile.
     pub fn follow_budget(&self, before: u32, limits: (u32, u32)) -> u32 {
         let read = || self.budget().clamp(limits.0, limits.1);
         let mut budget = read();
         while budget > before {
-            self.set_understood(budget);
+            if self.understood() < budget.into() {
+                self.set_understood(budget);
+            }
             let again = read();
             if again == budget {
                 break;
@@ -551,7 +571,7 @@ impl<'a> Process<'a> {
         self.field(Field::Suspended).load(Acquire) == 1
     }
 
-    /// Says what the engine goes by. After what is in use, if that is less than before.
+    /// Says what the engine goes by. After what is in use, if that is less than was said before.
     pub fn set_understood(&self, frames: u32) {
         self.counter(Counter::FramesBudget)
             .store(u64::from(frames), SeqCst);

@@ -60,9 +60,6 @@ const DIVISION_INTERVAL: Duration = Duration::from_nanos(share::INTERVAL_NS);
 /// another.
 const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
 
-/// The time that frames are held back for a forked child that has not said hello.
-const CHILD_LIMIT: Duration = Duration::from_secs(5);
-
 /// The time that a fresh connection may take to say hello. Engines say it at once.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
 
@@ -208,7 +205,6 @@ impl Tree {
                 pid: state.pid,
                 parent: 0,
                 record: state.claimed.map(ProcessIndex),
-                frames_resident: 0,
             };
             let connection = next()?;
             // Whoever it is was taken in before.
@@ -541,27 +537,18 @@ impl Tree {
     }
 
     /// Collects the holders of frames to divide among: the members in their order, then children on
-    /// their way, which have what was left them.
+    /// their way, which have what their parents left them. One that has been left nothing yet holds
+    /// nothing, and wants nothing: its frames are its parent's until they are its own.
     fn collect_holders(&mut self) -> Vec<Holder> {
         for member in &mut self.members {
             member.look_up_given(&self.shared);
         }
         self.find_children();
         let shared = &self.shared;
-        let members = &self.members;
-        let is_child_due = |&&(index, since): &&(ProcessIndex, Instant)| {
-            let is_here = members
-                .iter()
-                .any(|member| member.hello.record == Some(index));
-            since.elapsed() < CHILD_LIMIT && !is_here
-        };
-        let awaited = self.awaited.iter().filter(is_child_due);
-        let awaited =
-            awaited.filter(|(index, _)| shared.process(*index).state() == State::Reserved);
-        let children = awaited.map(|&(index, _)| {
+        let children = self.awaited.iter().map(|&(index, _)| {
             let process = shared.process(index);
             let given = u64::from(process.budget());
-            // It will use what its parent used: nobody knows better yet.
+            // Nothing is taken from it before it can say what it uses.
             Holder {
                 given,
                 understood: process.understood(),
@@ -569,7 +556,8 @@ impl Tree {
                 ..Holder::NEW
             }
         });
-        let holders = members.iter().map(|member| member.holder(shared));
+        let holders = self.members.iter().map(|member| member.holder(shared));
+        let children = children.filter(|child| child.given > 0);
         holders.chain(children).collect()
     }
 
@@ -757,31 +745,35 @@ impl Member {
     }
 
     fn holder(&self, shared: &Shared) -> Holder {
-        let Some(index) = self.record else {
-            // A forked child brings what its parent has left it, which may be less than the floor
-            // that it must have to be admitted.
-            let claimed = self.hello.record.map(|index| shared.process(index));
+        let Some(index) = self.record.or(self.hello.record) else {
             return Holder {
                 given: self.given,
-                understood: claimed.map_or(0, |process| process.understood()),
-                asked: match claimed {
-                    Some(_) => FLOOR_FRAMES,
-                    None => FIRST_FRAMES,
-                },
-                resident: self.hello.frames_resident.into(),
+                asked: FIRST_FRAMES,
                 ..Holder::NEW
             };
         };
         let process = shared.process(index);
         let count = |counter| process.counter(counter).load(Relaxed);
-        Holder {
+        let held = Holder {
             given: self.given,
             understood: process.understood(),
             resident: count(Counter::FramesResident) + count(Counter::FramesBeside),
-            measures: self.measures,
-            asked: self.asked(&process),
-            is_served: self.is_served,
-            most: self.most(&process),
+            ..Holder::NEW
+        };
+        match self.is_answered() {
+            true => Holder {
+                measures: self.measures,
+                asked: self.asked(&process),
+                is_served: self.is_served,
+                most: self.most(&process),
+                ..held
+            },
+            // A forked child brings what its parent has left it, which may be less than the floor
+            // that it must have to be admitted.
+            false => Holder {
+                asked: FLOOR_FRAMES,
+                ..held
+            },
         }
     }
 }
@@ -817,6 +809,47 @@ mod tests {
         assert!(!tree.has_members());
         tree.close();
         assert_eq!(blocks(), 0, "somebody still has it open");
+    }
+
+    #[test]
+    fn a_forked_child_holds_what_its_parent_has_left_it_from_then_on() {
+        let folder = PrivateFolder::new().unwrap();
+        let (listener, _) = folder.listen().unwrap();
+        let shared = Shared::create(16, 1024).unwrap();
+        let (parent, index) = (shared.claim().unwrap(), shared.claim().unwrap());
+        shared.process(parent).start(1, 0, "parent", 0);
+        let swap = std::fs::File::open("/dev/null").unwrap();
+        let mut tree = Tree::new(shared, swap.into(), None, listener);
+        // Its parent looks for frames: as long as it has none, they are not looked for here.
+        assert_eq!(tree.collect_holders(), []);
+        let (parent, child) = (tree.shared.process(parent), tree.shared.process(index));
+        parent.set_budget(1024);
+        assert_eq!(parent.endow(&child, 500, false), Some(512));
+        let held = Holder {
+            given: 512,
+            understood: 512,
+            resident: 512,
+            ..Holder::NEW
+        };
+        assert_eq!(tree.collect_holders(), [held]);
+        // It has said hello, was answered, and has had no turn yet.
+        let (connection, _) = std::os::unix::net::UnixStream::pair().unwrap();
+        let hello = Hello {
+            pid: 2,
+            parent: 1,
+            record: Some(index),
+        };
+        let peer = peers::find(&connection, |_| false).unwrap();
+        tree.members
+            .push(Member::new(connection.into(), hello, peer));
+        let held = Holder {
+            resident: 500,
+            asked: FLOOR_FRAMES,
+            ..held
+        };
+        assert_eq!(tree.collect_holders(), [held]);
+        tree.members[0].record = Some(index);
+        assert_eq!(tree.collect_holders(), [Holder { asked: 0, ..held }]);
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Engine {
             ));
             return 0;
         }
-        self.end_transfers_before("waiting for transfers before stepping aside", u32::MAX);
+        self.end_transfers_before("waiting for transfers before stepping aside", |_| true);
         tidemark_core::machine::Machine::settle(&mut self.machine);
         self.publish_samples();
         self.waiting.requeue_all();

@@ -13,12 +13,20 @@
 //! A program that the supervisor has suspended is [parked](super::parking).
 //!
 //! A child that is about to be forked gets what it needs of what nobody has, or of what its parent
-//! does not use. Only where there is too little of either the two share what the parent had.
+//! does not use. Only where there is too little of either the two share what the parent had: then
+//! the parent gives up pages first, until each may have as many as are left.
+//!
+//! # Invariants
+//! 1. When a process forks it has in use no more than either of the two may use. What does not
+//!    leave in time is the exception: it is shared, and charged to neither.
+//! 2. From then on until the fork is over the core's limit does not change: pages would begin to
+//!    leave, in both processes.
 
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 use tidemark_partition as share;
+
+use tidemark_core::time::Time;
 
 use super::{Engine, now};
 use crate::control;
@@ -33,7 +41,7 @@ const ANSWER_NS_MAX: u64 = 4_000_000;
 const FREE_NS_MAX: u64 = 50_000_000;
 
 /// The time for which an engine that forks waits for what nobody has while it is divided anew.
-const DIVIDING_NS_MAX: u64 = 100_000_000;
+pub(super) const DIVIDING_NS_MAX: u64 = 100_000_000;
 
 /// The memory that every process has beside its frames, in pages: its engine at rest, and its
 /// stack.
@@ -56,9 +64,15 @@ pub(super) struct Asking {
 impl Engine {
     /// Takes over the budget that the supervisor has set.
     pub(super) fn follow_budget(&mut self) {
+        self.follow_budget_to(u32::MAX);
+    }
+
+    /// Takes over the budget that the supervisor has set, or `most` frames of it.
+    fn follow_budget_to(&mut self, most: u32) {
         let record = self.record();
-        let least = self.vm.config().reserve + 1;
-        let limits = (least, self.vm.config().frames_max);
+        let config = self.vm.config();
+        let least = config.reserve + 1;
+        let limits = (least, most.clamp(least, config.frames_max));
         let wanted = self
             .shared
             .process(record)
@@ -75,7 +89,7 @@ impl Engine {
     /// Learns how much memory of no file this process has in all, and has the core use fewer frames
     /// by what is beside them.
     pub(super) fn charge_beside(&mut self, anonymous_pages: u64) {
-        if self.control.is_none() || self.sampling.is_some() {
+        if self.has_own_memory() {
             return;
         }
         let in_use = self.in_use();
@@ -150,7 +164,7 @@ impl Engine {
     /// Notes in the record whether frames are short. What is published must be current.
     pub(super) fn look_for_shortage(&mut self) {
         // What is recorded has room for all of it.
-        if self.control.is_none() || self.sampling.is_some() {
+        if self.has_own_memory() {
             return;
         }
         let resident = self.used();
@@ -166,8 +180,7 @@ impl Engine {
     /// Takes of the frames that nobody has, before this process is short of its own with `coming`
     /// more.
     pub(super) fn take_unassigned(&mut self, coming: u32) {
-        let is_alone = self.control.is_none() || self.sampling.is_some();
-        if is_alone || self.park.is_parked {
+        if self.has_own_memory() || self.park.is_parked {
             return;
         }
         let most = share::takes(self.budget.into(), (self.used() + coming).into());
@@ -180,75 +193,60 @@ impl Engine {
     }
 
     /// Sees to it before a fork that two processes can hold what this one does: where neither what
-    /// nobody has nor what is not used here suffices for a child, lowers the budget to a half,
-    /// having asked for as much as two need. Answers how many pages are left. The record follows
-    /// when there is one for the child: [`split_budget`](Self::split_budget).
-    pub(super) fn make_way(&mut self) -> u32 {
-        // Alone, nobody would give anything back; and what is recorded has room for all of it.
-        if self.control.is_none() || self.sampling.is_some() {
-            return self.shared_pages();
-        }
-        let in_use = u64::from(self.used());
-        let is_enough = self.shared.unassigned() >= share::needs_at_fork(in_use)
-            || share::left_at_fork(self.budget.into(), in_use).is_some();
-        if is_enough {
-            return self.shared_pages();
-        }
-        self.ask_for_two();
-        let least = self.vm.config().reserve + 1;
-        self.budget = (self.budget / 2).max(least);
-        self.beside = self.beside.min(self.budget / BESIDE_PART);
-        self.now = now();
-        self.tell_limit();
-        self.shared_pages()
-    }
-
-    /// Gives a child that is about to be forked what it needs: of what nobody has, of what this
-    /// process does not use, or half of what it has. The supervisor holds it back from when it
-    /// stands in the child's record.
-    pub(super) fn split_budget(&mut self, child: ProcessIndex) {
-        if self.control.is_none() || self.sampling.is_some() {
+    /// nobody has nor what is not used here suffices for a child, asks for as much as two need.
+    pub(super) fn make_way(&mut self) {
+        let record = self.shared.process(self.record());
+        if self.has_own_memory() || record.can_endow(self.used()) {
             return;
         }
-        let (parent, child) = (
-            self.shared.process(self.record()),
-            self.shared.process(child),
-        );
-        let in_use = u64::from(self.used());
-        let needed = share::needs_at_fork(in_use).min(u32::MAX.into()) as u32;
-        let end = now().after_ns(DIVIDING_NS_MAX);
-        loop {
-            if child.take_unassigned(needed, needed) > 0 {
-                return child.set_understood(needed);
-            }
-            let before = parent.budget();
-            if let Some(left) = share::left_at_fork(before.into(), in_use) {
-                child.set_budget(needed);
-                child.set_understood(needed);
-                if parent.change_budget(before, left as u32) {
-                    return self.follow_budget();
-                }
-                child.set_budget(0);
-                continue;
-            }
-            // Who is down to a half gave up the rest as nobody has enough. Else somebody had it
-            // before: the supervisor keeps it to itself while it divides memory anew.
-            if in_use <= u64::from(before / 2) || now() > end {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        self.ask_for_two();
+        self.now = now();
+    }
+
+    /// Goes by as many frames as this process may have pages in when it forks, and answers how many
+    /// pages that are: all that it may use, or half of that if the child [is to
+    /// share](Self::make_way) it. The supervisor may change either at any time.
+    ///
+    /// `None` until `end`, while it divides what nobody has: nothing is given up for want of that.
+    pub(super) fn keep_way(&mut self, end: Time) -> Option<u32> {
+        if self.has_own_memory() {
+            return Some(self.shared_pages());
         }
-        // The child starts with what this engine goes by, which may be more than its half: the
-        // supervisor may have lowered the whole meanwhile.
-        child.set_understood(self.budget);
-        loop {
-            let before = parent.budget();
-            let half = before / 2;
-            child.set_budget(half);
-            if parent.change_budget(before, before - half) {
-                return;
-            }
+        let record = self.shared.process(self.record());
+        let whole = record.budget();
+        if record.can_endow(self.used()) {
+            self.follow_budget_to(whole);
+        } else if self.used() <= whole / 2 || !self.shared.is_dividing() || self.now > end {
+            self.follow_budget_to(whole / 2);
+        } else {
+            return None;
         }
+        Some(self.shared_pages())
+    }
+
+    /// Gives a child that is about to be forked what it may use, and says what it begins with: see
+    /// [`endow`](crate::shared::Process::endow). False if this process has to give up pages first,
+    /// and it is not too late for that.
+    pub(super) fn split_budget(&mut self, child: ProcessIndex, is_late: bool) -> bool {
+        if self.has_own_memory() {
+            return true;
+        }
+        let record = self.shared.process(self.record());
+        let child = self.shared.process(child);
+        let used = self.used();
+        // The child's pages count from here on: what was given up for it must not count, too.
+        record.set_resident(self.frames_charged().into());
+        let Some(part) = record.endow(&child, used, is_late) else {
+            return false;
+        };
+        self.freeze.note_shared(used.saturating_sub(part));
+        true
+    }
+
+    /// Returns true if no other process gives anything back: there is none, or what is recorded has
+    /// room for all.
+    fn has_own_memory(&self) -> bool {
+        self.control.is_none() || self.sampling.is_some()
     }
 
     /// Asks for as many frames as this process and a child use together, and waits for them: for a

@@ -21,6 +21,7 @@ use std::time::Duration;
 use tidemark_core::driver::Driver;
 use tidemark_core::time::Time;
 
+use super::budget::DIVIDING_NS_MAX;
 use super::place::Place;
 use super::{Engine, Setup, Trouble, address_of, feed, now, page_of, pages_in};
 use crate::machine::Probe;
@@ -48,9 +49,9 @@ const HEAD_TRIES: u32 = 1000;
 /// The state of a fork.
 pub(super) struct Freeze {
     is_frozen: bool,
-    /// The last fork did not wait until this process had given up half of its frames, and it has
-    /// not done so since.
-    is_excess_shared: bool,
+    /// The pages that are in use beyond the part that each process had after the last fork, as far
+    /// as they have not been given up since.
+    shared: u32,
     /// Pages that were copied to their places while frozen.
     aside: Vec<usize>,
     /// Changes of the address space that were read while frozen.
@@ -65,7 +66,7 @@ impl Freeze {
     pub(super) fn new() -> Result<Freeze, crate::sys::Errno> {
         Ok(Freeze {
             is_frozen: false,
-            is_excess_shared: false,
+            shared: 0,
             aside: Vec::with_capacity(ASIDE_MAX),
             held: Vec::with_capacity(HELD_MAX),
             since: Time(0),
@@ -77,14 +78,19 @@ impl Freeze {
         self.is_frozen
     }
 
-    /// Returns true if what is above the budget is shared with the other process of a fork.
-    pub(super) fn is_excess_shared(&self) -> bool {
-        self.is_excess_shared
+    /// The pages that could not be given up before a fork, and are shared with the other process.
+    pub(super) fn shared(&self) -> u32 {
+        self.shared
+    }
+
+    /// Learns that so many pages are, in a fork that could not wait any longer.
+    pub(super) fn note_shared(&mut self, pages: u32) {
+        self.shared = pages;
     }
 
     /// Learns how many frames are in use of those that may be.
     pub(super) fn note_in_use(&mut self, in_use: u32, budget: u32) {
-        self.is_excess_shared &= in_use > budget;
+        self.shared = self.shared.min(in_use.saturating_sub(budget));
     }
 
     /// Keeps a change for later.
@@ -108,19 +114,16 @@ impl Engine {
     /// the child's record and freezes. Answers the record plus one.
     ///
     /// The child starts with the same pages in its frames, and each of the two makes its own copy
-    /// of what it writes to: halved before, they hold no more together than this process might.
+    /// of what it writes to: with no more than either may have they hold no more together than this
+    /// process might.
     pub(super) fn come_to_rest(&mut self) -> u64 {
         // Memory that nobody has seen yet would be in both processes beside all budgets.
         self.look_at_size();
         self.place.let_go(self.now);
-        let half = self.make_way();
+        self.make_way();
         // What was written before the fork is this process's doing.
         self.catch_up();
-        self.end_transfers_before("waiting for transfers before a fork", half);
-        tidemark_core::machine::Machine::settle(&mut self.machine);
-        let child = self.claim_child();
-        let budget = self.shared.process(self.record()).budget();
-        self.freeze.is_excess_shared = self.in_use() > budget.min(half);
+        let child = self.make_child();
         // What was touched before the fork stands before what the child touches.
         self.publish_samples();
         self.waiting.requeue_all();
@@ -136,23 +139,50 @@ impl Engine {
         self.freeze.is_frozen = true;
     }
 
-    /// Ends all transfers, and gives up memory until no more than `half` is in use, if that does
-    /// not take long. Transfers that come to no end are the end of the program: `what` it was.
-    pub(super) fn end_transfers_before(&mut self, what: &'static str, half: u32) {
+    /// Comes to rest with as many pages as the child may have, claims its record, and gives it
+    /// frames. What the supervisor takes meanwhile may ask for more pages to be given up.
+    fn make_child(&mut self) -> ProcessIndex {
         let start = now();
-        let (halved, end) = (start.after_ns(HALVING_NS_MAX), start.after_ns(REST_NS_MAX));
+        let (divided, late) = (
+            start.after_ns(DIVIDING_NS_MAX),
+            start.after_ns(HALVING_NS_MAX),
+        );
         loop {
-            self.now = now();
+            self.end_transfers_before("waiting for transfers before a fork", |engine| {
+                let most = engine.keep_way(divided);
+                most.is_some_and(|most| engine.in_use() <= most) || engine.now >= late
+            });
+            tidemark_core::machine::Machine::settle(&mut self.machine);
+            let child = self.claim_child();
+            if self.split_budget(child, self.now >= late) {
+                return child;
+            }
+            self.shared.release(child);
+        }
+    }
+
+    /// Ends all transfers, and gives up memory until that `is_enough`. Transfers that come to no
+    /// end are the end of the program: `what` it was.
+    pub(super) fn end_transfers_before(
+        &mut self,
+        what: &'static str,
+        is_enough: impl Fn(&mut Engine) -> bool,
+    ) {
+        self.now = now();
+        let end = self.now.after_ns(REST_NS_MAX);
+        let mut is_down = is_enough(self);
+        loop {
             if self.settle_changes() {
                 self.collect_replies();
-                if self.in_use() > half && self.now < halved {
+                if !is_down {
                     self.vm.handle_tick(self.now, &mut self.machine);
                 }
                 self.carry_out();
                 self.machine.retry_deferred();
             }
-            let is_halved = self.in_use() <= half || self.now >= halved;
-            let is_idle = is_halved && self.vm.transfers_pending() == 0 && self.store.is_idle();
+            self.now = now();
+            is_down = is_enough(self);
+            let is_idle = is_down && self.vm.transfers_pending() == 0 && self.store.is_idle();
             if is_idle && !self.machine.has_deferred() && self.changes.is_settled() {
                 break;
             }
@@ -205,7 +235,6 @@ impl Engine {
         let end = now().after_ns(REST_NS_MAX);
         loop {
             if let Some(child) = self.shared.claim_child(self.record()) {
-                self.split_budget(child);
                 return child;
             }
             if self.control.is_none() {
@@ -243,13 +272,13 @@ impl Engine {
                 0
             }
             Some((taken, _)) => {
-                self.thaw();
+                self.go_on();
                 requests.answer(taken, 0);
                 0
             }
             None if self.is_aside() => 1_000_000,
             None if now().since_ns(self.freeze.since) > FROZEN_NS_MAX => {
-                self.thaw();
+                self.go_on();
                 0
             }
             None => 1_000_000,
@@ -273,6 +302,12 @@ impl Engine {
         if let Some(index) = child.checked_sub(1) {
             self.shared.release(ProcessIndex(index as u32));
         }
+    }
+
+    /// Goes on after a fork in the parent, with what it has left.
+    fn go_on(&mut self) {
+        self.thaw();
+        self.follow_budget();
     }
 
     /// Goes on after a fork, in the parent or in the child.

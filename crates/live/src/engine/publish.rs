@@ -190,15 +190,10 @@ impl Engine {
         self.machine.tally().busy + self.machine.tally().disowned
     }
 
-    /// The pages that count against the budget, in frames and compressed. If a fork could not wait
-    /// until this process was down to its half, what parent and child have above their budgets are
-    /// pages that they share, which are charged once.
+    /// The pages that count against the budget, in frames and compressed. What could
+    /// not be given up before a fork is shared with the other process, and charged to neither.
     pub(super) fn frames_charged(&self) -> u32 {
-        let in_use = self.in_use();
-        match self.freeze.is_excess_shared() {
-            true => in_use.min(self.shared_pages()),
-            false => in_use,
-        }
+        self.in_use() - self.freeze.shared().min(self.in_use())
     }
 
     /// The program ends in an orderly way: writes down what is still in memory.

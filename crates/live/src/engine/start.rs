@@ -411,7 +411,6 @@ impl Engine {
             pid: pid(),
             parent,
             record: Some(record),
-            frames_resident: self.frames_charged(),
         };
         let greeted = control::greet(socket, hello).map_err(no_supervisor);
         greeted.map(Some)
@@ -484,7 +483,6 @@ impl Lent {
             pid: pid(),
             parent: parent_pid(),
             record: None,
-            frames_resident: 0,
         };
         let connection = control::greet(socket, hello).map_err(no_supervisor)?;
         let granted = control::await_grant(connection.as_fd());

@@ -1,3 +1,5 @@
+use tidemark_partition as share;
+
 use super::owned::PART_WORDS;
 use super::*;
 
@@ -75,6 +77,34 @@ fn an_engine_never_uses_more_than_it_is_known_to_hold() {
         is_over.store(1, Relaxed);
         assert_eq!(excess, 0, "of {ROUNDS} times");
     });
+}
+
+/// Frames in use are known once the engine has said so: to follow a lower budget, and then one that
+/// is a little higher, in the same turn, says nothing of what came to it before.
+#[test]
+fn what_is_in_use_counts_until_less_is_said_though_budgets_go_down_and_up() {
+    let shared = Shared::create(1, 2048).unwrap();
+    let process = shared.process(shared.claim().unwrap());
+    let held = || {
+        let resident = process.counter(Counter::FramesResident).load(Relaxed);
+        process
+            .understood()
+            .max(resident)
+            .max(process.budget().into())
+    };
+    process.set_budget(1024);
+    let mut budget = process.follow_budget(1, (1, 2048));
+    let in_use = 700;
+    assert!(process.change_budget(1024, 256));
+    budget = process.follow_budget(budget, (1, 2048));
+    shared.release_unassigned(64);
+    assert_eq!(process.take_unassigned(1, 64), 64);
+    budget = process.follow_budget(budget, (1, 2048));
+    assert_eq!(budget, 320);
+    assert!(held() >= in_use, "{} of {in_use}", held());
+    process.set_resident(in_use);
+    process.set_understood(budget);
+    assert_eq!(held(), in_use);
 }
 
 #[test]
@@ -169,6 +199,102 @@ fn found_f9_what_is_taken_while_it_is_divided_is_never_had_twice() {
                 std::thread::yield_now();
             }
             assert!(u64::from(process.budget()) + ours.unassigned() <= TOTAL);
+        }
+    });
+}
+
+#[test]
+fn what_nobody_has_is_not_taken_while_it_is_divided() {
+    let ours = Shared::create(1, 1000).unwrap();
+    let process = ours.process(ours.claim().unwrap());
+    ours.release_unassigned(60);
+    ours.hold_unassigned();
+    assert_eq!((ours.unassigned(), ours.is_dividing()), (0, true));
+    assert_eq!((process.take_unassigned(1, 50), process.budget()), (0, 0));
+    ours.release_unassigned(60);
+    assert_eq!((ours.unassigned(), ours.is_dividing()), (60, false));
+    assert_eq!(process.take_unassigned(1, 50), 50);
+}
+
+#[test]
+fn a_child_is_born_with_no_more_than_it_may_use() {
+    let shared = Shared::create(1, 4096).unwrap();
+    let parent = shared.process(shared.claim().unwrap());
+    let fork = |budget, used, is_late| {
+        parent.set_budget(budget);
+        let index = shared.claim().unwrap();
+        let child = shared.process(index);
+        let part = parent.endow(&child, used, is_late);
+        let has = (u64::from(child.budget()), child.understood());
+        let resident = child.counter(Counter::FramesResident).load(Relaxed);
+        assert_eq!(has, (part.unwrap_or(0).into(), part.unwrap_or(0).into()));
+        shared.release(index);
+        (part, resident, parent.budget())
+    };
+    assert_eq!(fork(1000, 500, false), (Some(500), 500, 500));
+    assert_eq!(fork(1000, 501, false), (None, 0, 1000));
+    assert_eq!(fork(1000, 600, true), (Some(500), 500, 500));
+    // What is not used suffices.
+    let needed = share::needs_at_fork(300) as u32;
+    let left = share::left_at_fork(2048, 300).unwrap() as u32;
+    assert_eq!(fork(2048, 300, false), (Some(needed), 300, left));
+    parent.set_budget(1000);
+    assert!(!parent.can_endow(300));
+    // What nobody has suffices.
+    shared.release_unassigned(needed.into());
+    assert!(parent.can_endow(300));
+    assert_eq!(fork(1000, 300, false), (Some(needed), 300, 1000));
+    assert_eq!(shared.unassigned(), 0);
+    shared.release_unassigned(4096);
+    shared.hold_unassigned();
+    assert_eq!(fork(1000, 600, false), (None, 0, 1000));
+}
+
+/// A supervisor that looks at budgets while a process forks may count frames twice, and must never
+/// take them for nobody's.
+#[test]
+fn frames_are_never_had_twice_by_a_fork_amid_a_division() {
+    const TOTAL: u32 = 4096;
+    const ROUNDS: u64 = 2000;
+    let ours = Shared::create(1, TOTAL.into()).unwrap();
+    let theirs = open_again(&ours);
+    let index = ours.claim().unwrap();
+    let (begun, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                while begun.load(Acquire) < round {
+                    std::thread::yield_now();
+                }
+                let child = theirs.claim().unwrap();
+                let used = (round % 1000) as u32;
+                let child = theirs.process(child);
+                theirs.process(index).endow(&child, used, false);
+                ended.store(round, Release);
+            }
+        });
+        let parent = ours.process(index);
+        for round in 1..=ROUNDS {
+            parent.set_budget(TOTAL / 2);
+            ours.release_unassigned((TOTAL / 2).into());
+            begun.store(round, Release);
+            (0..round % 64).for_each(|_| std::hint::spin_loop());
+            ours.hold_unassigned();
+            let before = parent.budget();
+            let children = || ours.processes().filter(|(other, _)| *other != index);
+            let held: u32 = children().map(|(_, child)| child.budget()).sum();
+            // One that gives up pages at once: what it uses is not looked at here.
+            let is_lower = round % 2 == 0 && parent.change_budget(before, before / 2);
+            let kept = if is_lower { before / 2 } else { before };
+            ours.release_unassigned(TOTAL.saturating_sub(kept + held).into());
+            while ended.load(Acquire) < round {
+                std::thread::yield_now();
+            }
+            let held: u32 = children().map(|(_, child)| child.budget()).sum();
+            let all = u64::from(parent.budget() + held) + ours.unassigned();
+            assert!(all <= TOTAL.into(), "{all} of {TOTAL} in round {round}");
+            let gone: Vec<ProcessIndex> = children().map(|(child, _)| child).collect();
+            gone.into_iter().for_each(|child| ours.release(child));
         }
     });
 }

@@ -1,0 +1,55 @@
+//! Forks: how frames come to a child.
+//!
+//! A child begins with all pages that its parent has in memory. Each of the two comes to have
+//! copies of its own of what it writes to, so both count in full, from the moment at which the
+//! child's record has frames.
+
+use tidemark_partition as share;
+
+use super::Process;
+
+impl Process<'_> {
+    /// Returns true if a child that begins with `used` pages can have what it needs of what nobody
+    /// has, or of what this process does not use: it need give up no pages.
+    pub fn can_endow(&self, used: u32) -> bool {
+        let used = used.into();
+        self.shared.unassigned() >= share::needs_at_fork(used)
+            || share::left_at_fork(self.budget().into(), used).is_some()
+    }
+
+    /// Gives `child`, which is about to be forked and begins with `used` pages, what it may use:
+    /// what it needs, of what nobody has or of what this process does not use, or half of what
+    /// this process may use. `None`, and nothing has changed, if `used` pages are more than that;
+    /// unless it `is_late`, and no time is left to give them up. Answers what the child has.
+    ///
+    /// The frames are the child's as soon as they are no longer the parent's: who looks in between
+    /// counts them twice, and never as nobody's. Engine only, and the program is at rest.
+    pub fn endow(&self, child: &Process<'_>, used: u32, is_late: bool) -> Option<u32> {
+        let needed = share::needs_at_fork(used.into()).min(u32::MAX.into()) as u32;
+        if child.take_unassigned(needed, needed) > 0 {
+            return Some(child.begin_with(needed, used));
+        }
+        loop {
+            let before = self.budget();
+            let (left, part) = match share::left_at_fork(before.into(), used.into()) {
+                Some(left) => (left as u32, needed),
+                None => (before - before / 2, before / 2),
+            };
+            if used > part && !is_late {
+                child.set_budget(0);
+                return None;
+            }
+            child.set_budget(part);
+            if self.change_budget(before, left) {
+                return Some(child.begin_with(part, used));
+            }
+        }
+    }
+
+    /// Says of a child that may use `part` frames that it uses as many of them as it begins with.
+    fn begin_with(&self, part: u32, used: u32) -> u32 {
+        self.set_resident(used.min(part).into());
+        self.set_understood(part);
+        part
+    }
+}
