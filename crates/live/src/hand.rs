@@ -3,19 +3,26 @@
 //! After a fork, pages are shared with the other process and can't be moved until they are written
 //! to. Asking the kernel to write-populate them breaks the sharing and changes nothing they hold.
 //! A page that another thread takes away at that moment makes the call a fault, which only the
-//! engine can serve: so the engine has the hand make the call, and waits for it a short while.
+//! engine can serve: so the engine has the hand make the call, and waits for it. If a fault waits
+//! meanwhile, which may be the hand's, that is for a short while only. Else the hand has not had a
+//! processor: were it not waited for, the pages would pass for pinned.
 //!
 //! Meanwhile it watches the program's first thread: once that has ended, the engine has to look
 //! when the others do, and is told.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::sys::lifeline::Lifeline;
 use crate::sys::{futex, memory, thread};
 
-/// The time for which the engine waits for its hand. Only a fault takes longer than the copying.
+/// The time for which the engine waits for its hand while a fault waits for the engine. Only a fault
+/// of its own takes longer than the copying.
 const WAIT_LIMIT: Duration = Duration::from_millis(50);
+/// The time for which it waits if none does.
+const WAIT_LIMIT_MOST: Duration = Duration::from_secs(2);
+/// The interval at which it looks whether one does.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A request to the hand, and its progress.
 pub struct Hand {
@@ -55,16 +62,26 @@ impl Hand {
     }
 
     /// Makes the pages of a range this process's own, without changing what they hold. False if
-    /// that was not over in time, or there is nobody to do it. Engine only.
-    pub fn make_own(&self, start: usize, bytes: usize) -> bool {
+    /// that was not over in time, or there is nobody to do it. Engine only, which says whether a
+    /// fault `is_waiting` for it.
+    pub fn make_own(&self, start: usize, bytes: usize, is_waiting: impl Fn() -> bool) -> bool {
         if self.is_absent()
             && let Some(start) = self.starter
         {
             start();
         }
+        let is_ending = self.is_ending.load(Ordering::Acquire);
+        if is_ending || self.works.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let begin = Instant::now();
+        let is_too_long = || {
+            let passed = begin.elapsed();
+            passed >= WAIT_LIMIT_MOST || (passed >= WAIT_LIMIT && is_waiting())
+        };
         let asked = self.asked.load(Ordering::Acquire);
-        let is_free = self.done.load(Ordering::Acquire) == asked;
-        if !is_free || self.works.load(Ordering::Acquire) == 0 {
+        // What took too long before may not be over yet.
+        if !self.await_done(asked, &is_too_long) {
             return false;
         }
         self.start.store(start, Ordering::Relaxed);
@@ -72,17 +89,20 @@ impl Hand {
         let asked = asked.wrapping_add(1);
         self.asked.store(asked, Ordering::Release);
         futex::wake(&self.asked, 1);
-        let end = std::time::Instant::now() + WAIT_LIMIT;
+        self.await_done(asked, &is_too_long)
+    }
+
+    /// Waits until so many requests are done. False if that `is_too_long` a wait.
+    fn await_done(&self, asked: u32, is_too_long: &impl Fn() -> bool) -> bool {
         loop {
             let done = self.done.load(Ordering::Acquire);
             if done == asked {
                 return true;
             }
-            let left = end.saturating_duration_since(std::time::Instant::now());
-            if left.is_zero() {
+            if is_too_long() {
                 return false;
             }
-            futex::wait(&self.done, done, left);
+            futex::wait(&self.done, done, LOOK_INTERVAL);
         }
     }
 
@@ -165,13 +185,13 @@ mod tests {
     fn a_hand_populates_and_says_when_it_is_done() {
         let memory = Mapping::anonymous(4 * PAGE).unwrap();
         memory.set(PAGE, 7);
-        assert!(!HAND.make_own(memory.start(), PAGE));
+        assert!(!HAND.make_own(memory.start(), PAGE, || false));
         let (say, hear) = std::sync::mpsc::channel();
         let hand = std::thread::spawn(move || HAND.run(&LEADER, || say.send(()).unwrap()));
         while HAND.thread().is_none() {
             std::thread::yield_now();
         }
-        assert!(HAND.make_own(memory.start(), 4 * PAGE));
+        assert!(HAND.make_own(memory.start(), 4 * PAGE, || false));
         assert_eq!((memory.get(PAGE), memory.get(0)), (7, 0));
         let leader = std::thread::spawn(|| {
             assert!(LEADER.hold());

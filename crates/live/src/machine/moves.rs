@@ -198,7 +198,8 @@ impl LiveMachine {
                 Progress::Nothing(Stop::Busy) if own <= done => {
                     own = run.len();
                     if let Some(hand) = self.hand {
-                        hand.make_own(from, (own - done) * PAGE);
+                        let faults = &self.program;
+                        hand.make_own(from, (own - done) * PAGE, || faults.has_messages());
                     }
                     continue;
                 }

@@ -11,6 +11,7 @@ use rustix::fs::{Mode as FileMode, OFlags};
 use rustix::ioctl::{Opcode, Updater, opcode};
 use rustix::mm::UserfaultfdFlags;
 
+use super::socket::wait_readable;
 use super::{Errno, PAGE};
 
 const GROUP: u8 = raw::UFFDIO as u8;
@@ -342,6 +343,11 @@ impl Uffd {
         let answer =
             unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<CONTINUE, _>::new(&mut argument)) };
         answer == Err(Errno::INVAL)
+    }
+
+    /// Returns true if a fault or a change waits to be read.
+    pub fn has_messages(&self) -> bool {
+        wait_readable(&[self.as_fd()], Some(0)).is_ok_and(|ready| ready != 0)
     }
 
     /// Returns true if the program is in the midst of a change of its address space, or waits until
