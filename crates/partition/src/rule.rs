@@ -31,11 +31,11 @@ const GLOBAL_PART: u64 = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
     /// By the working sets that are measured.
+    #[default]
     Demand,
     /// By page-fault frequency.
     FaultFrequency,
     /// By the pages moved of late.
-    #[default]
     Pressure,
     /// In proportion to size.
     Proportional,
