@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use crate::sys::lifeline::Lifeline;
 use crate::sys::{futex, memory, thread};
 
-/// The time for which the engine waits for its hand while a fault waits for the engine. Only a fault
-/// of its own takes longer than the copying.
+/// The time for which the engine waits for its hand while a fault waits for the engine. Only a
+/// fault of its own takes longer than the copying.
 const WAIT_LIMIT: Duration = Duration::from_millis(50);
 /// The time for which it waits if none does.
 const WAIT_LIMIT_MOST: Duration = Duration::from_secs(2);
