@@ -52,6 +52,12 @@ static __attribute__((noinline)) void do_wrong(int which)
     case 11: /* The null pointer. */
         nothing = *(volatile uint64_t *)0;
         break;
+    case 12: /* The place after the last. */
+        ((void (*)(void))0x800000000000)();
+        break;
+    case 13: /* No place to go on at after a call, had it come from there. */
+        __asm__ volatile("mov $0x8000000000000000, %%rcx; jmp *%0" : : "r"(~0UL << 31) : "rcx");
+        break;
     }
 }
 
@@ -84,7 +90,7 @@ static void call_wildly(uint64_t seed)
 int run(void)
 {
     int wrong = 0;
-    for (int which = 0; which < 12; which++) {
+    for (int which = 0; which < 14; which++) {
         long child = fork_process();
         if (child < 0)
             return 1;
