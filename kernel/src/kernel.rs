@@ -276,14 +276,21 @@ impl Kernel {
 
     /// Ends a program that did what it may not, and says so.
     pub(crate) fn end_for(&mut self, id: ProcessId, misdeed: Misdeed) {
-        if let Some(process) = self.processes.get(&id) {
-            let at = process.registers.rip;
-            say!(
+        let Some(process) = self.processes.get(&id) else {
+            return;
+        };
+        let at = process.registers.rip;
+        match &process.to_execute {
+            None => say!(
                 "kernel: {} ({id}) is ended at {at:#x}: {misdeed}",
                 process.name
-            );
-            self.end_process(id, ENDED);
+            ),
+            Some(words) => say!(
+                "kernel: {} ({id}) is ended before it begins: {misdeed}",
+                volume::shown(&words[0])
+            ),
         }
+        self.end_process(id, ENDED);
     }
 
     /// Has a process wait.
@@ -585,7 +592,10 @@ impl Kernel {
             Event::Resolved(fault, _) | Event::Retry(fault) => self.wake(fault.waiter.0),
             Event::Failed(fault, failure) => self.end_for(fault.waiter.0, Misdeed::Lost(failure)),
             Event::StoreFull => self.tell_full(),
-            Event::StoreFailed => say!("kernel: swap fails to take pages"),
+            Event::StoreFailed => match self.store.take_file_failure() {
+                true => say!("kernel: the volume fails to take pages of files"),
+                false => say!("kernel: swap fails to take pages"),
+            },
             Event::Disowned { .. } => unreachable!("every page can be unmapped"),
             Event::Suspend { space } => self.suspend(space, true),
             Event::Resume { space } => self.suspend(space, false),

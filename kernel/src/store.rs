@@ -103,6 +103,8 @@ pub struct Store {
     /// Requests for pages that stay in memory.
     writing_back: usize,
     is_write_back_failed: bool,
+    /// A page of a file that was to leave could not be written.
+    is_file_failed: bool,
     injected: Option<(Injected, u64)>,
     traffic: Traffic,
 }
@@ -125,6 +127,7 @@ impl Store {
             finished: VecDeque::new(),
             writing_back: 0,
             is_write_back_failed: false,
+            is_file_failed: false,
             injected,
             traffic: Traffic::default(),
         }
@@ -238,6 +241,10 @@ impl Store {
 
     /// Starts writing a page of a file that stays in memory.
     pub fn write_back(&mut self, file: usize, index: u64, frame: FrameId, memory: &mut Frames) {
+        if self.count_down(Injected::Write) {
+            self.is_write_back_failed = true;
+            return;
+        }
         let tag = WRITTEN_BACK.0;
         self.traffic.written[1] += 1;
         let page = [(index, frame)];
@@ -252,6 +259,12 @@ impl Store {
     /// Returns true if such a write has failed since this was last asked.
     pub fn take_write_back_failure(&mut self) -> bool {
         core::mem::take(&mut self.is_write_back_failed)
+    }
+
+    /// Returns true if a page of a file that was to leave could not be written since this was last
+    /// asked.
+    pub fn take_file_failure(&mut self) -> bool {
+        core::mem::take(&mut self.is_file_failed)
     }
 
     /// Hands over the next answer.
@@ -359,6 +372,7 @@ impl Store {
                     self.clear_tail(pager.0 as usize, page.index, frame, memory);
                 }
             }
+            (Direction::Store, pager::Place::External { .. }) => self.is_file_failed |= is_failed,
             _ => {}
         }
         let outcome = if is_failed {

@@ -72,6 +72,18 @@ fn a_read_that_fails_ends_the_programs_that_wait_for_it() {
 }
 
 #[test]
+fn a_program_that_can_not_be_read_is_named() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-unbegun");
+    let output = kernel(&folder, "--inject read:1 -- ls");
+    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    let told = "kernel: ls (1) is ended before it begins: a page of it can't be read back\n";
+    assert_eq!((output.status.code(), text.as_str()), (Some(1), told));
+}
+
+#[test]
 fn a_file_that_can_not_be_read_is_not_taken_for_zeros() {
     if !is_ready() {
         return;
