@@ -75,6 +75,8 @@ acceptance: ## The same at full size, and tests of the kernel (LTP=FOLDER: of LT
 	$(CARGO) build --workspace --release
 	TIDEMARK_ACCEPTANCE=full REQUIRE_ALL=1 $(CARGO) test --release --package tidemark-cli \
 	    --test programs -- --test-threads=1
+	KERNEL_TARGET=x86_64-unknown-linux-gnu $(CARGO) test --package tidemark-cli --test kernel -- \
+	    --skip own_processor
 	scripts/kernel-selftests
 	[[ -z '$(LTP)' ]] || scripts/ltp '$(LTP)'
 	scripts/python-tests fresh

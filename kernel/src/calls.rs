@@ -13,16 +13,19 @@ use tidemark_core::machine::Rights;
 use tidemark_core::space::Advice;
 
 use crate::arch::paging::USER_END;
-use crate::arch::serial;
+use crate::arch::{Purpose, has_room, serial};
 use crate::kernel::{Kernel, Served};
 use crate::parameters::Programs;
 use crate::process::{FIRST_FILE, Open, ProcessId, State};
+use crate::store::Unread;
 use crate::volume;
 
 /// The bytes of the instruction that makes a call.
 const CALL_BYTES: u64 = 2;
 /// The most files a process may have open.
 const FILES_MAX: usize = 64;
+/// The most children that have ended and that a process has not asked for.
+const ENDED_MAX: usize = 1024;
 /// The most a process may map at a time.
 const MAP_BYTES_MAX: u64 = 1 << 32;
 /// The longest name, and the longest line of arguments.
@@ -91,6 +94,10 @@ impl Kernel {
     }
 
     fn dispatch(&mut self, id: ProcessId, number: u64, [first, second, third]: [u64; 3]) -> Called {
+        // Those that have the kernel keep more: files, regions, processes.
+        if matches!(number, 3 | 5..=8 | 15 | 16) && !has_room(Purpose::Call) {
+            return Err(Refusal::Full);
+        }
         match number {
             0 => {
                 self.end_process(id, first as u8);
@@ -151,7 +158,7 @@ impl Kernel {
             Programs::Pinned => {
                 let process = self.processes.get_mut(&id).expect("who calls exists");
                 let open = process.file(file).ok_or(Refusal::Missing)?;
-                let contents = open.contents.as_deref().unwrap_or_default();
+                let contents = open.contents.as_deref().map_or(&[][..], Vec::as_slice);
                 read_from(contents, at as usize, count)
             }
             Programs::Paged => match self.read_page(id, number, at / PAGE_BYTES) {
@@ -177,7 +184,10 @@ impl Kernel {
         let name = reached!(self.read_bytes(id, name, bytes));
         let file = self.store.volume().find(&name).ok_or(Refusal::Missing)?;
         let contents = match self.programs {
-            Programs::Pinned => Some(self.store.read_file_now(file)),
+            Programs::Pinned => Some(self.store.read_file_now(file).map_err(|why| match why {
+                Unread::Disk => Refusal::Disk,
+                Unread::Room => Refusal::Full,
+            })?),
             Programs::Paged => None,
         };
         let open = Open {
@@ -261,6 +271,9 @@ impl Kernel {
     fn call_fork(&mut self, id: ProcessId) -> Called {
         if self.programs == Programs::Pinned {
             return Err(Refusal::Pinned);
+        }
+        if self.processes[&id].ended.len() >= ENDED_MAX {
+            return Err(Refusal::Full);
         }
         let parent = self.processes[&id].space;
         let space = self.vm.fork(&mut self.machine, parent);
@@ -381,7 +394,7 @@ impl Kernel {
             2 => Rights::Write,
             _ => return Err(Refusal::Invalid),
         };
-        if (at.0..at.0 + pages).any(|page| self.machine.is_text(space, VirtPage(page))) {
+        if self.machine.has_text(space, at.0..at.0 + pages) {
             return Err(Refusal::Address);
         }
         self.vm.protect(&mut self.machine, space, at, pages, rights);

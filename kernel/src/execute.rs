@@ -10,15 +10,18 @@ use tidemark_core::region::MapError;
 
 use crate::arch::paging::{Allow, Page};
 use crate::arch::trap::Registers;
+use crate::arch::{Purpose, has_room};
 use crate::kernel::{Kernel, Served};
 use crate::parameters::Programs;
 use crate::process::{Process, ProcessId};
 use crate::program::{self, Program, STACK_END, STACK_PAGES};
 use crate::say;
+use crate::store::Unread;
 use crate::volume;
 
 /// The most pages of a file: each has as much room in the space in which they are kept.
 const FILE_PAGES_MAX: u64 = 1 << 20;
+const NO_ROOM: &str = "finds no room in the kernel's memory";
 /// The status of a process whose program can't be run.
 const NO_PROGRAM: u8 = 127;
 
@@ -32,6 +35,9 @@ impl Kernel {
             .clone()
             .expect("there is something to execute");
         let name = volume::shown(&arguments[0]);
+        if !has_room(Purpose::Call) {
+            return self.refuse(id, &name, NO_ROOM);
+        }
         let Some(file) = self.store.volume().find(&arguments[0]) else {
             return self.refuse(id, &name, "is not on the volume");
         };
@@ -45,9 +51,18 @@ impl Kernel {
                 program.and_then(|program| Some((self.map_paged(file, &program)?, program.entry)))
             }
             Programs::Pinned => {
-                let contents = self.store.read_file_now(file);
+                let contents = match self.store.read_file_now(file) {
+                    Ok(contents) => contents,
+                    Err(Unread::Disk) => return self.refuse(id, &name, "can't be read"),
+                    Err(Unread::Room) => return self.refuse(id, &name, NO_ROOM),
+                };
                 let program = program::parse(&contents[..contents.len().min(4096)], bytes);
-                program.map(|program| (self.map_pinned(&contents, &program), program.entry))
+                let mapped = program.map(|program| (self.map_pinned(&contents, &program), program));
+                match mapped {
+                    None => None,
+                    Some((Some(space), program)) => Some((space, program.entry)),
+                    Some((None, _)) => return self.refuse(id, &name, NO_ROOM),
+                }
             }
         };
         match made {
@@ -151,8 +166,8 @@ impl Kernel {
             .map_anonymous(space, stack, STACK_PAGES, Rights::Write)
     }
 
-    /// A space with the program in it, in memory of the kernel's.
-    fn map_pinned(&mut self, contents: &[u8], program: &Program) -> SpaceId {
+    /// A space with the program in it, in memory of the kernel's; `None` if that has no room.
+    fn map_pinned(&mut self, contents: &[u8], program: &Program) -> Option<SpaceId> {
         let space = self.create_space();
         for segment in &program.segments {
             let allow = match (segment.rights, segment.is_text) {
@@ -161,6 +176,10 @@ impl Kernel {
                 (_, false) => Allow::Read,
             };
             for number in 0..segment.pages {
+                if !has_room(Purpose::Call) {
+                    self.destroy_space(space);
+                    return None;
+                }
                 let mut page = Page::zeroed();
                 if number < segment.file_pages {
                     let from = ((segment.file_first + number) * PAGE_BYTES) as usize;
@@ -175,7 +194,7 @@ impl Kernel {
             let at = VirtPage(STACK_END.0 - number);
             self.machine.pin(space, at, Page::zeroed(), Allow::Write);
         }
-        space
+        Some(space)
     }
 
     /// Puts the process into its new space, and ends the old one.

@@ -20,6 +20,7 @@ use tidemark_core::backing::LocalSlots;
 use tidemark_core::counters::Counter;
 use tidemark_core::driver::Driver;
 use tidemark_core::event::{Access, Event, Fault, Resolution, Service};
+use tidemark_core::fault::Failure;
 use tidemark_core::id::{ObjectId, PAGE_BYTES, SpaceId, Ticket, VirtPage, Waiter};
 use tidemark_core::load::{self, Turn};
 use tidemark_core::machine::Machine;
@@ -31,7 +32,7 @@ use tidemark_core::vm::{Config, Vm};
 use crate::arch::clock::Clock;
 use crate::arch::panic::Ending;
 use crate::arch::trap::{self, FLAG_STEP, Trap};
-use crate::arch::{Board, interrupts, serial};
+use crate::arch::{Board, Purpose, has_room, interrupts, serial};
 use crate::execute;
 use crate::machine::PageTables;
 use crate::parameters::{self, Injected, Layout, Parameters, Programs};
@@ -44,6 +45,10 @@ use crate::volume;
 pub const FIRST: ProcessId = 1;
 /// The interval at which the memory is told the time.
 const MEMORY_TICK_NS: u64 = 1_000_000_000;
+/// The most pages that come for one instruction or call: if swap is full, and else. It needs a
+/// few; more come if they leave again.
+const PAGES_IF_FULL: usize = 200;
+const PAGES_MAX: usize = 20_000;
 /// The status of a program that the kernel has ended.
 const ENDED: u8 = 139;
 
@@ -52,7 +57,7 @@ const ENDED: u8 = 139;
 pub enum Served {
     /// The page is there.
     Now(Service),
-    /// The process waits for it.
+    /// The process waits for it, or has been ended.
     Later,
     /// There is no such page, or it may not be used so.
     Invalid,
@@ -271,14 +276,21 @@ impl Kernel {
 
     /// Ends a program that did what it may not, and says so.
     pub(crate) fn end_for(&mut self, id: ProcessId, misdeed: Misdeed) {
-        if let Some(process) = self.processes.get(&id) {
-            let at = process.registers.rip;
-            say!(
+        let Some(process) = self.processes.get(&id) else {
+            return;
+        };
+        let at = process.registers.rip;
+        match &process.to_execute {
+            None => say!(
                 "kernel: {} ({id}) is ended at {at:#x}: {misdeed}",
                 process.name
-            );
-            self.end_process(id, ENDED);
+            ),
+            Some(words) => say!(
+                "kernel: {} ({id}) is ended before it begins: {misdeed}",
+                volume::shown(&words[0])
+            ),
         }
+        self.end_process(id, ENDED);
     }
 
     /// Has a process wait.
@@ -296,6 +308,10 @@ impl Kernel {
         at: VirtPage,
         access: Access,
     ) -> Served {
+        if !has_room(Purpose::Fault) {
+            self.end_for(id, Misdeed::Crowded);
+            return Served::Later;
+        }
         let fault = Fault {
             space,
             at,
@@ -305,6 +321,9 @@ impl Kernel {
         let now = self.now();
         let resolution = self.vm.handle_fault(now, &mut self.machine, fault);
         if matches!(resolution, Resolution::Pending(_)) {
+            if space != self.kept {
+                self.machine.prepare(space, at);
+            }
             self.block(id, State::Paging);
         }
         self.conclude_at(now);
@@ -422,8 +441,20 @@ impl Kernel {
             && has_come
         {
             process.fresh.push(at);
+            self.end_if_stuck(id);
         }
         has_come
+    }
+
+    /// Ends a program whose pages leave again before it can use them. If swap is full that does
+    /// not change by itself: what may still leave are pages of files, its own text among them.
+    fn end_if_stuck(&mut self, id: ProcessId) {
+        let pages = self.processes[&id].fresh.len();
+        if pages > PAGES_IF_FULL && self.vm.slots_mut().free() == 0 {
+            self.end_for(id, Misdeed::Lost(Failure::StoreFull));
+        } else if pages > PAGES_MAX {
+            self.end_for(id, Misdeed::Stuck);
+        }
     }
 
     /// Takes in that the instruction or the call is over for which pages had come.
@@ -561,7 +592,10 @@ impl Kernel {
             Event::Resolved(fault, _) | Event::Retry(fault) => self.wake(fault.waiter.0),
             Event::Failed(fault, failure) => self.end_for(fault.waiter.0, Misdeed::Lost(failure)),
             Event::StoreFull => self.tell_full(),
-            Event::StoreFailed => say!("kernel: swap fails to take pages"),
+            Event::StoreFailed => match self.store.take_file_failure() {
+                true => say!("kernel: the volume fails to take pages of files"),
+                false => say!("kernel: swap fails to take pages"),
+            },
             Event::Disowned { .. } => unreachable!("every page can be unmapped"),
             Event::Suspend { space } => self.suspend(space, true),
             Event::Resume { space } => self.suspend(space, false),

@@ -112,6 +112,19 @@ impl PageTables {
         found.is_some_and(|found| found.is_text(at))
     }
 
+    /// Returns true if some of `pages` may be executed.
+    pub fn has_text(&self, space: SpaceId, pages: Range<u64>) -> bool {
+        let found = self.spaces[space.0 as usize].as_ref();
+        let is_among = |text: &Range<u64>| text.start < pages.end && pages.start < text.end;
+        found.is_some_and(|found| found.text.iter().any(is_among))
+    }
+
+    /// Makes the tables in which the entry of `at` will stand, so that it takes no memory when it
+    /// is entered.
+    pub fn prepare(&mut self, space: SpaceId, at: VirtPage) {
+        self.space(space).table.prepare(at.0);
+    }
+
     /// Has the pages of `child` be executable that are so in `parent`.
     pub fn copy_text(&mut self, parent: SpaceId, child: SpaceId) {
         self.space(child).text = self.space(parent).text.clone();

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -36,7 +37,7 @@ pub struct Open {
     /// The offset at which it is read next.
     pub at: u64,
     /// The contents, where files are pinned.
-    pub contents: Option<Vec<u8>>,
+    pub contents: Option<Rc<Vec<u8>>>,
 }
 
 /// A process.
@@ -145,6 +146,10 @@ pub enum Misdeed {
     },
     /// A page of it can't be brought.
     Lost(Failure),
+    /// The kernel has no memory for its tables.
+    Crowded,
+    /// Its pages leave again before it can use them.
+    Stuck,
 }
 
 impl fmt::Display for Misdeed {
@@ -168,6 +173,8 @@ impl fmt::Display for Misdeed {
             Misdeed::Lost(Failure::StoreFailed) => {
                 write!(out, "memory is full, and swap fails to take pages")
             }
+            Misdeed::Stuck => write!(out, "its pages leave before it can use them"),
+            Misdeed::Crowded => write!(out, "the kernel has no memory for its tables"),
             Misdeed::Lost(Failure::StoreFull) => write!(out, "memory and swap are full"),
         }
     }

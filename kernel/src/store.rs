@@ -10,6 +10,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::rc::Rc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -19,6 +20,7 @@ use tidemark_core::pager::{self, Direction, Outcome, Reply, Request};
 use crate::arch::frames::Frames;
 use crate::arch::paging::{PAGE_BYTES, Page};
 use crate::arch::virtio::{Disk, Piece, SECTOR_BYTES, Way};
+use crate::arch::{Purpose, has_room};
 use crate::parameters::Injected;
 use crate::say;
 use crate::volume::Files;
@@ -78,11 +80,22 @@ pub struct Traffic {
     pub depth_max: usize,
 }
 
+/// The reason for which a file is not in the kernel's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unread {
+    /// The disk fails.
+    Disk,
+    /// It is too large.
+    Room,
+}
+
 /// Both disks, and the requests under way.
 pub struct Store {
     swap: Spindle,
     files: Spindle,
     volume: Files,
+    /// The contents of files that stay in the kernel's memory, once they were read.
+    kept: BTreeMap<usize, Rc<Vec<u8>>>,
     /// Of each slot, of what was last stored there.
     sums: Vec<u64>,
     under_way: BTreeMap<Ticket, UnderWay>,
@@ -90,6 +103,8 @@ pub struct Store {
     /// Requests for pages that stay in memory.
     writing_back: usize,
     is_write_back_failed: bool,
+    /// A page of a file that was to leave could not be written.
+    is_file_failed: bool,
     injected: Option<(Injected, u64)>,
     traffic: Traffic,
 }
@@ -107,10 +122,12 @@ impl Store {
             swap: spindle(swap),
             files: spindle(files),
             volume,
+            kept: BTreeMap::new(),
             under_way: BTreeMap::new(),
             finished: VecDeque::new(),
             writing_back: 0,
             is_write_back_failed: false,
+            is_file_failed: false,
             injected,
             traffic: Traffic::default(),
         }
@@ -161,18 +178,36 @@ impl Store {
         }
     }
 
-    /// Reads a whole file while no other is being read. What the disk fails to read is zeros.
-    pub fn read_file_now(&mut self, file: usize) -> Vec<u8> {
-        assert_eq!(self.files.disk.depth(), 0, "files are being read");
-        let file = &self.volume[file];
-        let mut contents = Vec::with_capacity(file.bytes() as usize);
-        for block in 0..file.bytes() / SECTOR_BYTES {
-            let disk = &mut self.files.disk;
-            let page = read_now(disk, file.sector(block), SECTOR_BYTES as usize);
-            let page = page.unwrap_or_else(Page::zeroed);
-            contents.extend_from_slice(&page.0[..SECTOR_BYTES as usize]);
+    /// The contents of a file, which stay in the kernel's memory; read while no other is.
+    pub fn read_file_now(&mut self, file: usize) -> Result<Rc<Vec<u8>>, Unread> {
+        if let Some(contents) = self.kept.get(&file) {
+            return Ok(contents.clone());
         }
-        contents
+        assert_eq!(self.files.disk.depth(), 0, "files are being read");
+        if self.count_down(Injected::Read) {
+            return Err(Unread::Disk);
+        }
+        let found = &self.volume[file];
+        let bytes = found.bytes() as usize;
+        if !has_room(Purpose::Contents(bytes)) {
+            return Err(Unread::Room);
+        }
+        let mut contents = vec![0; bytes];
+        let blocks = (0..).zip(contents.chunks_exact_mut(SECTOR_BYTES as usize));
+        let places = blocks.map(|(block, to)| (found.sector(block), to));
+        let mut places: Vec<(u64, &mut [u8])> = places.collect();
+        places.sort_unstable_by_key(|&(sector, _)| sector);
+        for run in places.chunk_by_mut(|one, next| one.0 + 1 == next.0) {
+            for run in run.chunks_mut(PIECES_MAX) {
+                let pages = read_now(&mut self.files.disk, run[0].0, run.len());
+                for (page, (_, to)) in pages.ok_or(Unread::Disk)?.iter().zip(run) {
+                    to.copy_from_slice(&page.0[..SECTOR_BYTES as usize]);
+                }
+            }
+        }
+        let contents = Rc::new(contents);
+        self.kept.insert(file, contents.clone());
+        Ok(contents)
     }
 
     /// Takes in that an interrupt has come on one of `lines`, a bit a line.
@@ -206,6 +241,10 @@ impl Store {
 
     /// Starts writing a page of a file that stays in memory.
     pub fn write_back(&mut self, file: usize, index: u64, frame: FrameId, memory: &mut Frames) {
+        if self.count_down(Injected::Write) {
+            self.is_write_back_failed = true;
+            return;
+        }
         let tag = WRITTEN_BACK.0;
         self.traffic.written[1] += 1;
         let page = [(index, frame)];
@@ -220,6 +259,12 @@ impl Store {
     /// Returns true if such a write has failed since this was last asked.
     pub fn take_write_back_failure(&mut self) -> bool {
         core::mem::take(&mut self.is_write_back_failed)
+    }
+
+    /// Returns true if a page of a file that was to leave could not be written since this was last
+    /// asked.
+    pub fn take_file_failure(&mut self) -> bool {
+        core::mem::take(&mut self.is_file_failed)
     }
 
     /// Hands over the next answer.
@@ -327,6 +372,7 @@ impl Store {
                     self.clear_tail(pager.0 as usize, page.index, frame, memory);
                 }
             }
+            (Direction::Store, pager::Place::External { .. }) => self.is_file_failed |= is_failed,
             _ => {}
         }
         let outcome = if is_failed {
@@ -385,14 +431,16 @@ fn checksum(bytes: &[u8; PAGE_BYTES]) -> u64 {
     })
 }
 
-/// Reads up to a page from `sector` on while nothing else is under way; `None` if the disk fails.
-pub fn read_now(disk: &mut Disk, sector: u64, bytes: usize) -> Option<Box<Page>> {
-    let pieces = vec![Piece::of_page(Page::zeroed(), bytes)];
+/// Reads so many sectors from `sector` on while nothing else is under way, each to the beginning of
+/// a page; `None` if the disk fails.
+pub fn read_now(disk: &mut Disk, sector: u64, count: usize) -> Option<Vec<Box<Page>>> {
+    let piece = |_| Piece::of_page(Page::zeroed(), SECTOR_BYTES as usize);
+    let pieces = (0..count).map(piece).collect();
     disk.start(Way::Read, sector, pieces, 0).ok()?;
     loop {
-        if let Some(mut finished) = disk.next_finished() {
+        if let Some(finished) = disk.next_finished() {
             disk.take_interrupt();
-            return finished.is_done.then(|| finished.pages.pop())?;
+            return finished.is_done.then_some(finished.pages);
         }
     }
 }

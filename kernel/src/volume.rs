@@ -98,9 +98,9 @@ impl BlockDevice for Blocks<'_> {
     }
 
     fn read(&mut self, number: u16, block: &mut Block) -> Result<(), Failure> {
-        let page = read_now(self.0, u64::from(number), BLOCK_BYTES);
-        let page = page.ok_or(Failure::Unreadable(number))?;
-        block.copy_from_slice(&page.0[..BLOCK_BYTES]);
+        let pages = read_now(self.0, u64::from(number), 1);
+        let pages = pages.ok_or(Failure::Unreadable(number))?;
+        block.copy_from_slice(&pages[0].0[..BLOCK_BYTES]);
         Ok(())
     }
 

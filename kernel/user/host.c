@@ -2,11 +2,12 @@
    program and no others. */
 #include "library.h"
 
-enum { READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, MMAP = 9, MUNMAP = 11, YIELD = 24, NANOSLEEP = 35,
-       FORK = 57, EXECVE = 59, WAIT4 = 61, SYNC = 162, CLOCK_GETTIME = 228, EXIT_GROUP = 231 };
+enum { READ = 0, WRITE = 1, OPEN = 2, CLOSE = 3, MMAP = 9, MPROTECT = 10, YIELD = 24, MADVISE = 28,
+       NANOSLEEP = 35, FORK = 57, EXECVE = 59, WAIT4 = 61, SYNC = 162, CLOCK_GETTIME = 228,
+       EXIT_GROUP = 231 };
 /* Of the calls' arguments. */
-enum { ONLY_READ = 0, READ_AND_WRITE = 2, READ_WRITE_PAGES = 3, SHARED = 1, PRIVATE = 2,
-       ANONYMOUS = 0x20, MONOTONIC = 1 };
+enum { ONLY_READ = 0, READ_AND_WRITE = 2, NO_PAGES = 0, READ_PAGES = 1, READ_WRITE_PAGES = 3,
+       SHARED = 1, PRIVATE = 2, THERE = 0x10, ANONYMOUS = 0x20, NOT_NEEDED = 4, MONOTONIC = 1 };
 
 struct moment {
     int64_t seconds, ns;
@@ -87,9 +88,20 @@ long sync_files(void)
     return call(SYNC, 0, 0, 0, 0, 0);
 }
 
+/* The place stays taken: the kernel gives none twice either. */
 void unmap_memory(void *memory, size_t bytes)
 {
-    call(MUNMAP, (long)memory, (long)bytes, 0, 0, 0);
+    call(MMAP, (long)memory, (long)bytes, NO_PAGES, PRIVATE | ANONYMOUS | THERE, -1);
+}
+
+long protect_memory(void *memory, size_t bytes, int is_writable)
+{
+    return call(MPROTECT, (long)memory, (long)bytes, is_writable ? READ_WRITE_PAGES : READ_PAGES, 0, 0);
+}
+
+void discard_memory(void *memory, size_t bytes)
+{
+    call(MADVISE, (long)memory, (long)bytes, NOT_NEEDED, 0, 0);
 }
 
 long fork_process(void)

@@ -63,6 +63,16 @@ void unmap_memory(void *memory, size_t bytes)
     call(6, (uint64_t)memory, bytes, 0);
 }
 
+long protect_memory(void *memory, size_t bytes, int is_writable)
+{
+    return call(16, (uint64_t)memory, bytes, is_writable ? 2 : 1);
+}
+
+void discard_memory(void *memory, size_t bytes)
+{
+    call(15, (uint64_t)memory, bytes, 4);
+}
+
 long fork_process(void)
 {
     return call(7, 0, 0, 0);

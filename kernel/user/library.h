@@ -28,6 +28,10 @@ void *map_file_shared(long file, size_t bytes);
 /* Has it written to the disk by now; zero if it was. */
 long sync_files(void);
 void unmap_memory(void *memory, size_t bytes);
+/* Has it be written to from now on, or only read; zero if it is so. */
+long protect_memory(void *memory, size_t bytes, int is_writable);
+/* Has it hold what it held when it was mapped. */
+void discard_memory(void *memory, size_t bytes);
 /* As on Unix. */
 long fork_process(void);
 /* Becomes the program of that name; `words` ends with NULL and begins with the name. */

@@ -52,6 +52,12 @@ static __attribute__((noinline)) void do_wrong(int which)
     case 11: /* The null pointer. */
         nothing = *(volatile uint64_t *)0;
         break;
+    case 12: /* The place after the last. */
+        ((void (*)(void))0x800000000000)();
+        break;
+    case 13: /* No place to go on at after a call, had it come from there. */
+        __asm__ volatile("mov $0x8000000000000000, %%rcx; jmp *%0" : : "r"(~0UL << 31) : "rcx");
+        break;
     }
 }
 
@@ -62,6 +68,10 @@ static void call_wildly(uint64_t seed)
         0, 1, 3, 4095, 4096, 0x1000000000, 0x7fff00000000, 0x7fffffffffff, 0x800000000000,
         0xffff800000000000, 0xffffffff80000000, 0xffffffffffffffff,
     };
+    /* So that there is a file of the lowest number. */
+    const char *name = name_of_file(0);
+    if (name)
+        open_file(name);
     for (int count = 0; count < 2000; count++) {
         uint64_t arguments[3];
         for (int number = 0; number < 3; number++) {
@@ -71,23 +81,30 @@ static void call_wildly(uint64_t seed)
         }
         seed = seed * 6364136223846793005UL + 1442695040888963407UL;
         uint64_t number = (seed >> 33) % 24;
-        /* Not to end, to write on the console, to fork, to become another program, or to sleep. */
-        if (number == 0 || number == 1 || number == 7 || number == 8 || number == 12)
+        /* Not to end, nor to write on the console; and to fork or sleep a little. */
+        if (number == 0 || (number == 1 && arguments[0] - 1 < 2) || (number == 7 && count % 16))
             number = 99;
+        if (number == 12)
+            arguments[0] %= 1000000;
         /* Nor to take away the ground it stands on. */
         if ((number == 6 || number == 15 || number == 16) && arguments[0] < 0x1000000000)
             continue;
-        call((long)number, arguments[0], arguments[1], arguments[2]);
+        if (call((long)number, arguments[0], arguments[1], arguments[2]) == 0 && number == 7)
+            leave(0);
     }
 }
 
 int run(void)
 {
     int wrong = 0;
-    for (int which = 0; which < 12; which++) {
+    for (int which = 0; which < 14; which++) {
         long child = fork_process();
-        if (child < 0)
+        if (child < 0) {
+            /* The calls are left. */
+            call_wildly(1);
+            print("misbehave: can't fork\n");
             return 1;
+        }
         if (child == 0) {
             do_wrong(which);
             leave(0);

@@ -2,21 +2,30 @@
    begins a comment. Ends with the status of the last that failed, and goes on behind it. */
 #include "library.h"
 
-#define WORDS_MAX 16
+#define WORDS_MAX 64
+#define SCRIPT_BYTES_MAX (1UL << 20)
 
-static char script[16384];
+/* What stands between words. */
+static int is_blank(char letter)
+{
+    return letter == ' ' || letter == '\t' || letter == '\r';
+}
 
 static int run_line(char *line)
 {
     const char *words[WORDS_MAX + 1];
     unsigned count = 0;
-    for (char *at = line; *at && *at != '#' && count < WORDS_MAX;) {
-        while (*at == ' ')
+    for (char *at = line; *at && *at != '#';) {
+        while (is_blank(*at))
             *at++ = 0;
         if (!*at || *at == '#')
             break;
+        if (count == WORDS_MAX) {
+            print("sh: a line has too many words\n");
+            return 2;
+        }
         words[count++] = at;
-        while (*at && *at != ' ')
+        while (*at && !is_blank(*at))
             at++;
     }
     words[count] = NULL;
@@ -49,17 +58,22 @@ int run(void)
 {
     const char *name = argument(1);
     long file = name ? open_file(name) : -1;
+    char *script = map_memory(SCRIPT_BYTES_MAX);
     size_t length = 0;
     int status = 0;
-    if (file < 0) {
+    if (file < 0 || !script) {
         print("sh: needs a script\n");
         return 2;
     }
     for (;;) {
-        long got = read_file(file, script + length, sizeof script - 1 - length);
+        long got = read_file(file, script + length, SCRIPT_BYTES_MAX - 1 - length);
         if (got <= 0)
             break;
         length += (size_t)got;
+    }
+    if (length == SCRIPT_BYTES_MAX - 1) {
+        print("sh: the script is too long\n");
+        return 2;
     }
     for (size_t at = 0; at < length;) {
         char *line = script + at;

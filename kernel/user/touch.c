@@ -21,6 +21,10 @@ int run(void)
             break;
         length += (size_t)got;
     }
+    if (length == sizeof list - 1) {
+        print("touch: the list is too long\n");
+        return 2;
+    }
     uint64_t pages = 0;
     for (size_t at = 0; at < length; at++) {
         if (at == 0 || list[at - 1] == '\n') {

@@ -33,7 +33,8 @@ enum Action {
     /// Boots the kernel and runs a program or a script; needs `qemu-system-x86_64`
     ///
     /// The volume holds the kernel's own programs (sh, cat, ls, sheep, sort, matrix, forks, touch,
-    /// upper, words, calls, misbehave) and what `--with` and `--script` add; or it is IMAGE.
+    /// upper, words, mix, calls, misbehave, hoard) and what `--with` and `--script` add; or it is
+    /// IMAGE.
     #[command(after_help = "Exit status: 0, 1 if the program failed, 2 if it could not be run.")]
     Run(Box<Running>),
     /// Makes a volume with the kernel's programs and other files
@@ -183,7 +184,10 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
     let parameters = parameters(running, memory_bytes, &words).line()?;
     let folder = PrivateFolder::new()?;
     let image = match &running.image {
-        Some(path) => path.clone(),
+        Some(path) => {
+            look_at(path)?;
+            path.clone()
+        }
         None => folder.put("volume", &files_of(running)?.into_volume()?)?,
     };
     let machine = Machine {
@@ -301,6 +305,16 @@ fn record(
         jobs: None,
         locks: None,
         processes: vec![],
+    }
+}
+
+/// Refuses an image that can't be read.
+fn look_at(path: &std::path::Path) -> Result<(), Refusal> {
+    let opened = std::fs::File::open(path).and_then(|file| file.metadata());
+    match opened {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => refuse!("`{}`: is no file; name an image", path.display()),
+        Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tidemark_core::backing::LocalSlots;
 use tidemark_core::event::{Access, Delay, Event, Fault, Resolution, Service};
-use tidemark_core::id::{SpaceId, VirtPage, Waiter};
+use tidemark_core::id::{PagerId, SpaceId, VirtPage, Waiter};
 use tidemark_core::machine::Rights;
 use tidemark_core::pager::{Outcome, Reply, Request};
 use tidemark_core::policies;
@@ -116,4 +116,35 @@ fn what_waits_says_for_what_and_ends_as_what_it_was() {
     let fetch = memory.next_request();
     memory.answer(fetch);
     memory.expect_event(0, Service::Major);
+}
+
+#[test]
+fn a_copy_of_an_external_page_that_is_discarded_is_as_the_page_again() {
+    let mut memory = Memory::new(4);
+    let (space, at) = (memory.space, VirtPage(100));
+    let kept = memory.vm.create_space();
+    let object = memory.vm.keep_external(kept, at, 2, PagerId(1));
+    let object = object.expect("nothing is mapped");
+    let mapped = memory
+        .vm
+        .map_private(space, at, 2, object, 0, Rights::Write);
+    mapped.expect("nothing is mapped");
+    assert_eq!(memory.write(100), Resolution::Pending(Delay::PageIn));
+    let fetch = memory.next_request();
+    memory.answer(fetch);
+    memory.expect_event(100, Service::Copy);
+    // With one child that has the copy, too, and without.
+    for is_shared in [true, false] {
+        let child = is_shared.then(|| memory.vm.fork(&mut memory.machine, space));
+        memory.vm.discard(&mut memory.machine, space, at, 2);
+        assert_eq!(
+            memory.touch(space, 100, Access::Read),
+            Resolution::Resolved(Service::Minor)
+        );
+        assert_eq!(memory.write(100), Resolution::Resolved(Service::Copy));
+        if let Some(child) = child {
+            memory.vm.destroy_space(&mut memory.machine, child);
+        }
+    }
+    memory.vm.check();
 }

@@ -7,6 +7,9 @@ pub const SHELL: [&str; 2] = ["sh", "script"];
 /// The separators of arguments on the command line, where nothing can be quoted.
 const SEPARATORS: [char; 4] = [',', ' ', '\t', '\n'];
 
+/// The most that the kernel keeps of its command line (`kernel/src/arch/loader.rs`).
+const LINE_BYTES_MAX: usize = 2048;
+
 /// The settings that a kernel boots with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
@@ -65,6 +68,13 @@ impl Parameters {
             line.push_str(&format!(" inject={fault}"));
         }
         line.push_str(&format!(" run={}", self.words.join(",")));
+        if line.len() > LINE_BYTES_MAX {
+            refuse!(
+                "the kernel's command line is {} bytes long, and may be {LINE_BYTES_MAX}; use \
+                 `--script`",
+                line.len()
+            );
+        }
         Ok(line)
     }
 }
@@ -104,5 +114,13 @@ mod tests {
             let told = booting(&["touch", word]).line().unwrap_err().to_string();
             assert!(told.contains("use `--script`"), "{told}");
         }
+    }
+
+    #[test]
+    fn a_line_that_the_kernel_does_not_keep_is_refused() {
+        let long = "a".repeat(1900);
+        assert!(booting(&["touch", &long]).line().is_ok());
+        let told = booting(&["touch", &long, &long]).line().unwrap_err();
+        assert!(told.to_string().contains("3923 bytes long"), "{told}");
     }
 }

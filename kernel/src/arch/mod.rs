@@ -21,7 +21,7 @@ mod symbols;
 pub mod trap;
 pub mod virtio;
 
-pub use heap::used_bytes;
+pub use heap::{Purpose, has_room, used_bytes};
 
 use frames::Frames;
 use paging::{KernelTable, PAGE_BYTES};
@@ -31,7 +31,7 @@ use crate::say;
 use panic::{Ending, exit};
 
 /// The least heap the kernel works with.
-const HEAP_BYTES_MIN: u64 = 8 << 20;
+const HEAP_BYTES_MIN: u64 = 16 << 20;
 
 /// The machine's parts, each of which there is one of.
 pub struct Board {

@@ -316,9 +316,19 @@ impl UserTable {
 
     /// Sets the entry of `page`.
     pub fn set_entry(&mut self, page: u64, entry: Entry) {
+        let lowest = self.lowest_of(page);
+        lowest.0[index(page * PAGE_BYTES as u64, 0)] = entry.0;
+    }
+
+    /// Makes the tables in which the entry of `page` will stand.
+    pub fn prepare(&mut self, page: u64) {
+        self.lowest_of(page);
+    }
+
+    fn lowest_of(&mut self, page: u64) -> &mut Table {
         let address = page * PAGE_BYTES as u64;
         assert!(address < USER_END);
-        descend(self.root, address, 1, USER).0[index(address, 0)] = entry.0;
+        descend(self.root, address, 1, USER)
     }
 
     /// Maps a page of the kernel's heap at `page`, for as long as the table lives.

@@ -14,6 +14,7 @@ use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use super::paging::USER_END;
 use super::processor;
 
 /// The first vector of interrupts; below it are exceptions.
@@ -153,6 +154,14 @@ unsafe extern "C" {
 /// What it may reach is what the table in use gives to user mode, and the selectors in `registers`
 /// are set to those of user mode here: so nothing it does can reach the kernel.
 pub fn run(registers: &mut Registers, vectors: &mut VectorRegisters) -> Trap {
+    // The processor refuses the way to some such addresses while it still has the kernel's rights.
+    if registers.rip >= USER_END {
+        return Trap::PageFault {
+            address: registers.rip,
+            is_write: false,
+            is_fetch: true,
+        };
+    }
     registers.cs = super::segments::USER_CODE;
     registers.ss = super::segments::USER_STACK;
     // Those that a program may have set, and interrupts on: nothing else.

@@ -1,10 +1,12 @@
 //! The same decisions: the kernel, with the processor's own accessed and dirty bits, and the lab's
 //! replay of the same list of pages give one log.
 
+use std::process::Command;
+
 use tidemark_core::policy::{Sees, registry};
 
 use super::support::{Folder, stderr, tidemark};
-use super::{console, is_ready, page_list};
+use super::{console, is_ready, needs, page_list};
 
 /// Some times as many pages as frames.
 const PAGES: u64 = 900;
@@ -78,6 +80,52 @@ fn the_kernel_decides_as_the_lab_predicts_by_every_policy_of_bits() {
         scope.spawn(|| expect_same(halves.0, "kernel-decisions-0"));
         scope.spawn(|| expect_same(halves.1, "kernel-decisions-1"));
     });
+}
+
+/// The decisions of a live run, in step.
+fn taken_live(folder: &Folder, program: &str, policy: &str) -> String {
+    let log = folder.path("live");
+    let mut run = Command::new(needs::tidemark());
+    run.args(["run", "--in-step", "--memory", "4M", "--store", "file"]);
+    run.args(["--swap-size", "64M", "--policy", policy]);
+    run.args(["--log-decisions", &log, "--", program, &folder.path("list")]);
+    let output = run.output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{policy}: {}",
+        stderr(&output)
+    );
+    std::fs::read_to_string(log).unwrap()
+}
+
+/// A live run has no less than 4 MiB, and moves pages in clusters. Nor has it bits: it takes each
+/// page for written. The kernel need not write what was read ahead and left untouched.
+#[test]
+fn a_live_run_decides_as_the_kernel_but_for_pages_that_nobody_wrote() {
+    if !is_ready() || !needs::are_met(&["cc"]) {
+        return;
+    }
+    let folder = Folder::new("kernel-live");
+    let in_order: String = (0..1600).map(|page| format!("{page}\n")).collect();
+    std::fs::write(folder.path("list"), in_order + &page_list(1600, 4000)).unwrap();
+    let (source, program) = (folder.path("touch-live.c"), folder.path("touch-live"));
+    std::fs::write(&source, include_str!("touch-live.c")).unwrap();
+    let mut compile = Command::new("cc");
+    let compiled = compile.args(["-O1", "-o", &program, &source]).status();
+    assert!(compiled.unwrap().success());
+    for policy in ["random", "fifo"] {
+        let live = taken_live(&folder, &program, policy);
+        let words = "--in-step --pinned --memory 4M --log-decisions taken --with list --policy";
+        console(&folder, &format!("{words} {policy} -- touch list"));
+        let taken = std::fs::read_to_string(folder.path("taken")).unwrap();
+        assert!(taken.lines().count() > 1000, "{policy}");
+        let mut lines = taken.lines().zip(live.lines());
+        match lines.find(|(taken, live)| taken != live) {
+            Some((first, live)) => assert!(first.starts_with("drop "), "{policy}: {first}, {live}"),
+            None => assert_eq!(taken.len(), live.len(), "{policy}"),
+        }
+    }
 }
 
 #[test]

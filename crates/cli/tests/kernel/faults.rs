@@ -38,6 +38,7 @@ fn programs_that_misbehave_are_ended_and_harm_nobody() {
         "it has no such instruction",
         "it divided by zero",
         "it may not read 0x0\n",
+        "it may not execute 0xffffffff80000000",
     ] {
         assert!(text.contains(told), "{told} is not in: {text}");
     }
@@ -68,6 +69,38 @@ fn a_read_that_fails_ends_the_programs_that_wait_for_it() {
         "--in-step --inject read:40",
         "a page of it can't be read back",
     );
+}
+
+#[test]
+fn a_program_that_can_not_be_read_is_named() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-unbegun");
+    let output = kernel(&folder, "--inject read:1 -- ls");
+    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    let told = "kernel: ls (1) is ended before it begins: a page of it can't be read back\n";
+    assert_eq!((output.status.code(), text.as_str()), (Some(1), told));
+}
+
+#[test]
+fn a_file_that_can_not_be_read_is_not_taken_for_zeros() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-unread");
+    std::fs::write(folder.path("list"), "1\n2\n").unwrap();
+    // The program comes first, then its list.
+    for (fault, told) in [
+        ("read:1", "kernel: `touch` can't be read\n"),
+        ("read:2", "touch: needs a list of pages\n"),
+    ] {
+        let words = format!("--pinned --memory 64K --inject {fault} --with list -- touch list");
+        let output = kernel(&folder, &words);
+        assert_eq!(output.status.code(), Some(1));
+        let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+        assert_eq!(text, told);
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod tool;
 
 mod decisions;
 mod faults;
+mod hostile;
 mod predictions;
 mod programs;
 mod volumes;

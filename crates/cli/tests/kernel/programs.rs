@@ -70,6 +70,43 @@ fn programs_print_what_they_print_on_linux() {
 }
 
 #[test]
+fn memory_that_is_changed_at_random_reads_as_on_linux() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-mix");
+    let host = host_programs(&folder);
+    let contents = text(6000);
+    let write = || std::fs::write(folder.path("pages"), &contents[..96 << 10]).unwrap();
+    for (number, words) in [
+        "--memory 128K",
+        "--memory 256K --policy tidemark",
+        "--memory 256K --policy mach3 --layout demand --in-step",
+        "--memory 512K --policy gnumach --load-control task-swapper --pace 1000",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let line = ["mix", &(number + 1).to_string(), "120", "pages"].join(" ");
+        write();
+        let text = console(&folder, &format!("{words} --with pages -- {line}"));
+        let mut native = Command::new(host.join("mix"));
+        let native = native.args(line.split(' ').skip(1)).current_dir(&folder.0);
+        // Its children execute it under its name.
+        std::fs::copy(host.join("mix"), folder.path("mix")).unwrap();
+        let native = native.output().unwrap();
+        let printed = String::from_utf8_lossy(&native.stdout);
+        assert!(printed.len() > 5, "{line}: {}", super::stderr(&native));
+        // Those of its children that trespass are told of besides.
+        assert_eq!(
+            text.lines().last(),
+            printed.lines().last(),
+            "{line}: {words}"
+        );
+    }
+}
+
+#[test]
 fn system_calls_do_what_they_say_and_refuse_what_they_can_not() {
     if !is_ready() {
         return;
@@ -86,7 +123,8 @@ fn a_script_executes_fifty_programs() {
         return;
     }
     let folder = Folder::new("kernel-script");
-    let script = "# Fifty.\n".to_owned() + &"matrix 8\n".repeat(50) + "echo done\n";
+    // Longer than a shell's page or two, with what others leave between words.
+    let script = "# Fifty.\n".repeat(5000) + &"matrix \t8\r\n".repeat(50) + "echo done\n";
     std::fs::write(folder.path("script"), script).unwrap();
     let seen = console(&folder, "--memory 256K --script script");
     let lines: Vec<&str> = seen.lines().collect();
@@ -198,6 +236,8 @@ fn what_can_not_be_run_is_said_in_a_line() {
             "`text` is no program that this kernel runs",
         ),
         ("no-image -- cat", 2, "the first disk is 128 blocks long"),
+        ("nowhere -- cat", 2, "`nowhere`: no such file"),
+        ("./ -- cat", 2, "is no file; name an image"),
         ("cut -- cat", 2, "its last block, 399, does not begin with"),
         (
             "--with a-name-too-long -- cat",

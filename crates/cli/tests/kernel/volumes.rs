@@ -118,6 +118,45 @@ fn what_is_written_to_a_mapped_file_is_in_the_file_afterwards() {
 }
 
 #[test]
+fn a_disk_that_does_not_take_pages_of_files_is_told_of_and_nothing_is_lost() {
+    if !is_ready() {
+        return;
+    }
+    let folder = Folder::new("kernel-untaken");
+    let volume = make_volume(&folder, &text(8000));
+    let kept = std::fs::read(&volume).unwrap();
+    let bytes = text(8000).len();
+    let raise = |words: &str| {
+        std::fs::write(&volume, &kept).unwrap();
+        let output = kernel(
+            &folder,
+            &format!("--write {words} volume -- upper text {bytes}"),
+        );
+        // All of it is written in the end.
+        let written = get(&volume, "text");
+        assert!(written == text(8000).to_uppercase().as_bytes(), "{words}");
+        let seen = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+        (output.status.code(), seen)
+    };
+    // In little memory pages leave by themselves, those of files and others.
+    let told = (1..=6).any(|number| {
+        let (status, seen) = raise(&format!("--in-step --memory 128K --inject write:{number}"));
+        assert_eq!(status, Some(0), "{seen}");
+        let [files, swap] = ["the volume fails to take pages of files\n", "swap fails"]
+            .map(|line| seen.contains(line));
+        assert!(files != swap, "{seen}");
+        files
+    });
+    assert!(told, "no page of a file was to leave");
+    // With more they are written when the program asks for it, and it is told.
+    let (status, seen) = raise("--memory 1M --inject write:1");
+    assert!(
+        status == Some(1) && seen.ends_with(" raised, 0 left\n"),
+        "{seen}"
+    );
+}
+
+#[test]
 fn of_a_damaged_volume_the_kernel_runs_what_is_sound() {
     if !is_ready() {
         return;

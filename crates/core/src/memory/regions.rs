@@ -51,6 +51,16 @@ impl Memory {
         }
     }
 
+    /// The external object at the end of the shadow chain, and the offset in it.
+    fn find_external(&self, object: ObjectId, offset: u64) -> Option<(ObjectId, u64)> {
+        let (mut object, mut offset) = (object, offset);
+        while let Some((below, more)) = self.objects.get(object).shadow() {
+            (object, offset) = (below, offset + more);
+        }
+        let is_external = self.objects.get(object).is_external();
+        is_external.then_some((object, offset))
+    }
+
     pub(crate) fn check_vacant(
         &self,
         space: SpaceId,
@@ -142,15 +152,18 @@ impl Memory {
         self.objects.let_go(region.object, space)
     }
 
-    /// Gives a region an empty object of its own. Answers whether the one before is unheld now.
+    /// Gives a region an empty object of its own, or, where it is a copy of an external one, that
+    /// to be copied again. Answers whether the one before is unheld now.
     pub(crate) fn empty_region(&mut self, space: SpaceId, region: Region) -> bool {
-        let object = self.objects.create(Backing::Swap);
+        let copied = self.find_external(region.object, region.offset);
+        let needs_copy = copied.is_some();
+        let (object, offset) = copied.unwrap_or_else(|| (self.objects.create(Backing::Swap), 0));
         self.insert_region(
             space,
             Region {
                 object,
-                offset: 0,
-                needs_copy: false,
+                offset,
+                needs_copy,
                 ..region
             },
         );

@@ -201,7 +201,8 @@ impl Vm {
     }
 
     /// Gives up the contents of the range, which stays mapped: private memory reads as zeros from
-    /// now on, pages of external objects are mapped again when they are touched.
+    /// now on, a private copy of an external object as that object, and pages of external objects
+    /// are mapped again when they are touched.
     ///
     /// Work: the resident and stored pages of the range.
     pub fn discard(&mut self, machine: &mut dyn Machine, space: SpaceId, at: VirtPage, pages: u64) {
@@ -352,7 +353,8 @@ impl Vm {
         }
     }
 
-    /// Gives a part of a region that shares its object an empty object of its own.
+    /// Gives a part of a region that shares its object, or copies one, an object of its own
+    /// without pages, or what it copies.
     fn replace_with_empty(&mut self, machine: &mut dyn Machine, space: SpaceId, part: Region) {
         for region in self.memory.carve(space, VirtPage(part.start), part.pages) {
             self.leave_chain(machine, space, &region);
