@@ -222,6 +222,8 @@ unsafe fn start_threads(entry: extern "C" fn() -> !) -> Result<(), tidemark_live
     // SAFETY: as above.
     unsafe { stack_slots.engine.start(entry, Sharing::Files)? };
     wait_for_engine();
+    // Whoever has started this program may have blocked it.
+    thread::admit_signals(sigbus::BIT);
     floor.lower();
     Ok(())
 }
@@ -233,6 +235,8 @@ struct FilesFloor {
     filled: [u64; 8],
 }
 
+/// The time after which it is seen that the program has set its own action for the signal.
+const ACTION_LOOK: Duration = Duration::from_millis(100);
 const FILES_FLOOR: i32 = 400;
 
 impl FilesFloor {
@@ -318,7 +322,12 @@ fn go_to_work(engine: &Engine) -> ! {
 /// Turns the engine for ever.
 fn serve() -> ! {
     let begun = Instant::now();
+    let mut looked = begun;
     loop {
+        if is_in_thread() && looked.elapsed() >= ACTION_LOOK {
+            sigbus::insist();
+            looked = Instant::now();
+        }
         let (pause_ns, watched) = with_engine(|engine| (engine.turn(&REQUESTS), engine.watched()));
         if HAND.is_absent() {
             with_engine(|engine| start_hand_if_due(engine, begun.elapsed()));

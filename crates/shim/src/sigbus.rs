@@ -4,11 +4,15 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidemark_live::engine::FaultOutcome;
-use tidemark_live::sys::socket;
+use tidemark_live::engine::{FaultOutcome, say};
+use tidemark_live::sys::{signal, socket};
 
 use crate::awake::finishes_soon;
+use crate::thread::admit_signals;
 use crate::{REQUESTS, with_engine};
+
+/// The signal's bit in the kernel's masks.
+pub(crate) const BIT: u64 = 1 << (libc::SIGBUS - 1);
 
 /// The time that a thread sleeps on the store before it looks by itself: others may have taken the
 /// answer it waits for.
@@ -39,13 +43,31 @@ pub(crate) fn install() {
     }
 }
 
-extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+/// Ends the process, with a line, if the program handles the signal itself: it would be handed faults
+/// that are not its own, and wait for ever or end for a wrong reason.
+pub(crate) fn insist() {
+    // SAFETY: for a C struct zeros are a value; only asks.
+    let now = unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut now);
+        now.sa_sigaction
+    };
+    let ours = handle as *const () as usize;
+    if ![ours, libc::SIG_DFL, libc::SIG_IGN].contains(&now) {
+        say(
+            "the program handles SIGBUS itself, which it can't with `--in-thread`: run it without; it is ended",
+        );
+        signal::end_process();
+    }
+}
+
+extern "C" fn handle(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the calling thread's own error number.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the kernel hands in a live description of the signal.
     let address = unsafe { (*info).si_addr() } as usize;
     if !REQUESTS.is_here() {
-        wait_for_food(signal, info, context);
+        wait_for_food(number, info, context);
         return;
     }
     let (mut outcome, store, watch) = with_engine(|engine| {
@@ -62,7 +84,7 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
         }
     }
     if outcome == FaultOutcome::Foreign {
-        pass_on(signal, info, context);
+        pass_on(number, info, context);
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
@@ -70,27 +92,35 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_
 
 /// A fault in a child that was forked by a system call of its own, and whose pages its parent's
 /// engine is about to bring: the touch is tried again for a while.
-fn wait_for_food(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+fn wait_for_food(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: as in `handle`. A poisoned page never comes.
     let is_lost = unsafe { (*info).si_code } != libc::BUS_ADRERR;
     if is_lost || TOUCHES_LEFT.fetch_sub(1, Ordering::Relaxed) < 0 {
-        pass_on(signal, info, context);
+        pass_on(number, info, context);
     } else {
         std::thread::sleep(TOUCH_PAUSE);
     }
 }
 
 /// A signal that is not about managed memory: does what would have been done without us.
-fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+fn pass_on(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let before = BEFORE.load(Ordering::Relaxed);
     if before == libc::SIG_DFL || before == libc::SIG_IGN {
-        // SAFETY: the default is restored; the access happens again and ends the process.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        // SAFETY: the kernel hands in a live description of the signal.
+        let is_sent = unsafe { (*info).si_code } <= 0;
+        if is_sent && before == libc::SIG_DFL {
+            admit_signals(BIT);
+            signal::end_process();
+        }
+        if !is_sent {
+            // SAFETY: the default is restored; the access happens again and ends the process.
+            unsafe { libc::signal(number, libc::SIG_DFL) };
+        }
         return;
     }
     type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
     // SAFETY: the address of the handler that was installed before; one that takes the signal's
     // number alone ignores the other arguments.
     let handler = unsafe { std::mem::transmute::<usize, Handler>(before) };
-    handler(signal, info, context);
+    handler(number, info, context);
 }

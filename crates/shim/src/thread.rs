@@ -159,6 +159,20 @@ pub(crate) fn block_signals(mask: u64) -> u64 {
     before
 }
 
+/// Takes the signals of `mask` from those that the calling thread blocks.
+pub(crate) fn admit_signals(mask: u64) {
+    // SAFETY: points to a live mask of the kernel's size.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_UNBLOCK,
+            &raw const mask,
+            std::ptr::null_mut::<u64>(),
+            8usize,
+        );
+    }
+}
+
 /// Runs a thread on the given stack to its end, which notes where its control block is.
 ///
 /// # Safety

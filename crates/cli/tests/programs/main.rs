@@ -11,6 +11,7 @@
 //! each, and what may go wrong around one.
 #![forbid(unsafe_code)]
 
+mod actions;
 mod built;
 mod child;
 mod compiler;
