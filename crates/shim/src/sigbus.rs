@@ -43,8 +43,8 @@ pub(crate) fn install() {
     }
 }
 
-/// Ends the process, with a line, if the program handles the signal itself: it would be handed faults
-/// that are not its own, and wait for ever or end for a wrong reason.
+/// Ends the process, with a line, if the program handles the signal itself: it would be handed
+/// faults that are not its own, and wait for ever or end for a wrong reason.
 pub(crate) fn insist() {
     // SAFETY: for a C struct zeros are a value; only asks.
     let now = unsafe {
@@ -54,9 +54,7 @@ pub(crate) fn insist() {
     };
     let ours = handle as *const () as usize;
     if ![ours, libc::SIG_DFL, libc::SIG_IGN].contains(&now) {
-        say(
-            "the program handles SIGBUS itself, which it can't with `--in-thread`: run it without; it is ended",
-        );
+        say("the program handles SIGBUS itself, and is ended: run it without `--in-thread`");
         signal::end_process();
     }
 }
