@@ -46,16 +46,16 @@ pub trait Slots: Send {
     }
 }
 
-/// Slots that compressed pages take and leave all the time are looked for among so many halves of
-/// those in use, so that there are runs of free ones, ...
-const SPREAD_HALVES: u64 = 3;
+/// Slots that compressed pages take and leave all the time are looked for among so many times those
+/// in use, so that there are runs of free ones, ...
+const SPREAD: u64 = 2;
 /// ... and so many more.
-const SPREAD_LEAST: u64 = 4 << 10;
+const SPREAD_LEAST: u64 = 8 << 10;
 
 /// The number of slots among which free ones are looked for, if so many are in use: each that was
 /// ever used costs memory in tables.
 pub fn spread(used: u64) -> u64 {
-    used * SPREAD_HALVES / 2 + SPREAD_LEAST
+    used * SPREAD + SPREAD_LEAST
 }
 
 /// Slots that only this memory uses.
