@@ -122,7 +122,8 @@ mod tests {
         assert!(booting(&["touch", &long]).line().is_ok());
         let told = booting(&["touch", &long, &long]).line().unwrap_err();
         assert!(
-            told.to_string().contains("bytes long, and may be 2048"),
+            told.to_string()
+                .contains("3928 bytes long, and may be 2048"),
             "{told}"
         );
     }
