@@ -235,8 +235,6 @@ struct FilesFloor {
     filled: [u64; 8],
 }
 
-/// The time after which it is seen that the program has set its own action for the signal.
-const ACTION_LOOK: Duration = Duration::from_millis(100);
 const FILES_FLOOR: i32 = 400;
 
 impl FilesFloor {
@@ -318,6 +316,9 @@ fn go_to_work(engine: &Engine) -> ! {
     set_stage(WORKING);
     serve()
 }
+
+/// The interval at which it is looked whether the program has set its own action for `SIGBUS`.
+const ACTION_LOOK: Duration = Duration::from_millis(100);
 
 /// Turns the engine for ever.
 fn serve() -> ! {

@@ -102,20 +102,21 @@ fn wait_for_food(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void
 
 /// A signal that is not about managed memory: does what would have been done without us.
 fn pass_on(number: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let before = BEFORE.load(Ordering::Relaxed);
-    if before == libc::SIG_DFL || before == libc::SIG_IGN {
-        // SAFETY: the kernel hands in a live description of the signal.
-        let is_sent = unsafe { (*info).si_code } <= 0;
-        if is_sent && before == libc::SIG_DFL {
+    // SAFETY: the kernel hands in a live description of the signal.
+    let is_sent = unsafe { (*info).si_code } <= 0;
+    let before = match BEFORE.load(Ordering::Relaxed) {
+        libc::SIG_IGN if is_sent => return,
+        libc::SIG_DFL if is_sent => {
             admit_signals(BIT);
             signal::end_process();
         }
-        if !is_sent {
+        libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: the default is restored; the access happens again and ends the process.
             unsafe { libc::signal(number, libc::SIG_DFL) };
+            return;
         }
-        return;
-    }
+        handler => handler,
+    };
     type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
     // SAFETY: the address of the handler that was installed before; one that takes the signal's
     // number alone ignores the other arguments.

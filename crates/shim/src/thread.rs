@@ -143,34 +143,23 @@ pub(crate) fn exit() -> ! {
 /// Sets the calling thread's signal mask, without the exceptions that libc makes for its own
 /// signals. Answers the mask before.
 pub(crate) fn block_signals(mask: u64) -> u64 {
+    change_signals(libc::SIG_SETMASK, mask)
+}
+
+/// Takes the signals of `mask` from those that the calling thread blocks.
+pub(crate) fn admit_signals(mask: u64) {
+    change_signals(libc::SIG_UNBLOCK, mask);
+}
+
+fn change_signals(way: libc::c_int, mask: u64) -> u64 {
     let mut before = 0u64;
     // SAFETY: both point to live masks of the kernel's size.
     unsafe {
         let new = &raw const mask;
         let old = &raw mut before;
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_SETMASK,
-            new,
-            old,
-            8usize,
-        );
+        libc::syscall(libc::SYS_rt_sigprocmask, way, new, old, 8usize);
     }
     before
-}
-
-/// Takes the signals of `mask` from those that the calling thread blocks.
-pub(crate) fn admit_signals(mask: u64) {
-    // SAFETY: points to a live mask of the kernel's size.
-    unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_UNBLOCK,
-            &raw const mask,
-            std::ptr::null_mut::<u64>(),
-            8usize,
-        );
-    }
 }
 
 /// Runs a thread on the given stack to its end, which notes where its control block is.

@@ -2,20 +2,14 @@
 //! says what; the kernel goes on.
 
 use super::support::Folder;
-use super::{console, is_ready, kernel};
+use super::{console, console_at_end, is_ready, kernel};
 
 /// Runs sheep, two of which do not fit, under these words; some are lost, and the kernel says why.
 /// In step, each read is of the page that a sheep waits for: of those read ahead none is lost.
 fn lose_sheep(name: &str, words: &str, why: &str) {
     let folder = Folder::new(name);
-    let output = kernel(&folder, &format!("--memory 512K {words} -- sheep 2 640"));
-    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
-    assert_eq!(
-        output.status.code(),
-        Some(1),
-        "{text}{}",
-        super::stderr(&output)
-    );
+    let words = format!("--memory 512K {words} -- sheep 2 640");
+    let text = console_at_end(&folder, &words, 1);
     assert!(text.contains(why), "{text}");
     assert!(
         text.contains("2 sheep, ") && !text.contains(", 0 lost"),
@@ -77,10 +71,8 @@ fn a_program_that_can_not_be_read_is_named() {
         return;
     }
     let folder = Folder::new("kernel-unbegun");
-    let output = kernel(&folder, "--inject read:1 -- ls");
-    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     let told = "kernel: ls (1) is ended before it begins: a page of it can't be read back\n";
-    assert_eq!((output.status.code(), text.as_str()), (Some(1), told));
+    assert_eq!(console_at_end(&folder, "--inject read:1 -- ls", 1), told);
 }
 
 #[test]
@@ -96,10 +88,7 @@ fn a_file_that_can_not_be_read_is_not_taken_for_zeros() {
         ("read:2", "touch: needs a list of pages\n"),
     ] {
         let words = format!("--pinned --memory 64K --inject {fault} --with list -- touch list");
-        let output = kernel(&folder, &words);
-        assert_eq!(output.status.code(), Some(1));
-        let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
-        assert_eq!(text, told);
+        assert_eq!(console_at_end(&folder, &words, 1), told);
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::support::{Folder, TIDEMARK, tidemark};
-use super::{console, is_ready, kernel};
+use super::{console, console_at_end, is_ready, kernel};
 
 /// Numbers that are near limits, and so far from what an executable has there.
 const WILD: [u64; 9] = [
@@ -50,15 +50,9 @@ fn executables_that_lie_about_themselves_harm_nobody() {
         writeln!(script, "lie{number}").unwrap();
     }
     std::fs::write(folder.path("script"), script + "echo done\n").unwrap();
-    let output = kernel(&folder, &format!("--memory 512K {words} --script script"));
-    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     // The status of the script is that of a program that failed.
-    assert_eq!(
-        output.status.code(),
-        Some(1),
-        "{text}{}",
-        super::stderr(&output)
-    );
+    let words = format!("--memory 512K {words} --script script");
+    let text = console_at_end(&folder, &words, 1);
     assert!(text.ends_with("\ndone\n"), "{text}");
     // Where it would begin is no place for a program, ...
     assert!(
@@ -133,9 +127,7 @@ fn a_program_whose_pages_leave_before_it_uses_them_is_ended() {
     let folder = Folder::new("kernel-stuck");
     for words in ["", "--in-step", "--layout demand"] {
         let words = format!("--swap-size 0 --memory 64K {words} -- sheep 1 256");
-        let output = kernel(&folder, &words);
-        let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
-        assert_eq!(output.status.code(), Some(1), "{words}: {text}");
+        let text = console_at_end(&folder, &words, 1);
         assert!(text.contains("memory and swap are full"), "{words}: {text}");
     }
 }

@@ -67,11 +67,16 @@ fn kernel(folder: &Folder, words: &str) -> Output {
 
 /// The same, which is to succeed. Answers what stands on the console.
 fn console(folder: &Folder, words: &str) -> String {
+    console_at_end(folder, words, 0)
+}
+
+/// The same, which is to end with that status.
+fn console_at_end(folder: &Folder, words: &str, status: i32) -> String {
     let output = kernel(folder, words);
     let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     assert_eq!(
         output.status.code(),
-        Some(0),
+        Some(status),
         "{words}: {}{text}",
         stderr(&output)
     );
