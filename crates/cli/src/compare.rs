@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use tidemark_comparison::{MEASURED, Order, Store, compare};
+use tidemark_comparison::{MEASURED, Order, compare};
 use tidemark_report::terminal;
 use tidemark_results::compare::CompareRecord;
 
@@ -72,17 +72,14 @@ impl Files for Arguments {}
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let store = run::Store::or_usual(arguments.store, arguments.in_step);
     let policies = match arguments.policy {
-        named if named.is_empty() => vec![store.policy().into()],
+        named if named.is_empty() => vec![run::policy_of(store).into()],
         named => named,
     };
     let order = Order {
         program: arguments.program,
         memory: arguments.memory,
         policies,
-        store: match store {
-            run::Store::Compressed => Store::Compressed,
-            run::Store::File => Store::File,
-        },
+        store,
         trace: arguments.trace,
         is_exact: arguments.exact,
         is_in_step: arguments.in_step,

@@ -53,7 +53,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE")]
     swap_size: Option<String>,
     /// The store of pages that leave: they go to compressed memory inside the budget and from there
-    /// to the swap file, or to the swap file alone [default: compressed+file; in step: file]
+    /// to the swap file, or to one of the two alone [default: compressed+file; in step: file]
     #[arg(long, value_name = "KIND")]
     store: Option<Store>,
     /// The load control, which suspends some of several processes when they don't fit in memory
@@ -129,6 +129,8 @@ pub struct Arguments {
 pub enum Store {
     /// Compressed memory first, and the swap file when that is full
     #[value(name = "compressed+file")]
+    CompressedAndFile,
+    /// Compressed memory; a program for which that is too little is ended
     Compressed,
     /// The swap file
     File,
@@ -137,21 +139,23 @@ pub enum Store {
 impl Store {
     /// The store that is asked for, or the usual one. In step the lab is to know when a page comes
     /// from where: from the file.
-    pub fn or_usual(asked: Option<Store>, is_in_step: bool) -> Store {
+    pub fn or_usual(asked: Option<Store>, is_in_step: bool) -> control::Store {
         match (asked, is_in_step) {
-            (Some(store), _) => store,
-            (None, true) => Store::File,
-            (None, false) => Store::Compressed,
+            (Some(Store::Compressed), _) => control::Store::Compressed,
+            (Some(Store::File), _) | (None, true) => control::Store::File,
+            (Some(Store::CompressedAndFile), _) | (None, false) => {
+                control::Store::CompressedAndFile
+            }
         }
     }
+}
 
-    /// The policy where none is named. Where a page that was sent away wrongly comes back in
-    /// microseconds, it does not pay to ask about each which of them are in use.
-    pub fn policy(self) -> &'static str {
-        match self {
-            Store::Compressed => plan::POLICY_COMPRESSED,
-            Store::File => plan::POLICY_DEFAULT,
-        }
+/// The policy where none is named. Where a page that was sent away wrongly comes back in
+/// microseconds, it does not pay to ask about each which of them are in use.
+pub fn policy_of(store: control::Store) -> &'static str {
+    match store.is_compressed() {
+        true => plan::POLICY_COMPRESSED,
+        false => plan::POLICY_DEFAULT,
     }
 }
 
@@ -184,17 +188,14 @@ impl Files for Arguments {
 }
 
 impl Arguments {
-    /// The store's name.
-    fn store(&self) -> &'static str {
-        match Store::or_usual(self.store, self.in_step) {
-            Store::Compressed => control::STORE_COMPRESSED,
-            Store::File => control::STORE_FILE,
-        }
+    /// The store.
+    fn store(&self) -> control::Store {
+        Store::or_usual(self.store, self.in_step)
     }
 
     /// The policy's name.
     fn policy(&self) -> &str {
-        let usual = Store::or_usual(self.store, self.in_step).policy();
+        let usual = policy_of(self.store());
         self.policy.as_deref().unwrap_or(usual)
     }
 }

@@ -20,9 +20,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use tidemark_lab::names::{unreadable, unrunnable};
-use tidemark_lab::study::Replay;
 use tidemark_lab::study::prediction::{INSTRUCTION_PS, Prediction, case_of, instruction_ps};
-use tidemark_live::control;
+use tidemark_lab::study::{Compression, Replay};
+use tidemark_live::control::Store;
 use tidemark_results::Refusal;
 use tidemark_results::compare::{Case, CompareRecord, Decisions, SCHEMA};
 use tidemark_supervisor::host;
@@ -61,25 +61,6 @@ pub struct Order {
     pub swap_size: Option<String>,
 }
 
-/// The store of pages that leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Store {
-    /// Compressed memory, and the swap file when that is full.
-    Compressed,
-    /// The swap file.
-    File,
-}
-
-impl Store {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Store::Compressed => control::STORE_COMPRESSED,
-            Store::File => control::STORE_FILE,
-        }
-    }
-}
-
 /// Records, predicts, runs and compares. `say` is told what is being done.
 pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
     let plan = Plan::new(order)?;
@@ -102,8 +83,11 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
         false => instruction_ps(&read, steps.time_native()?),
     };
     let compression = match order.store {
-        Store::Compressed => Some(steps.sample_sizes(&read)?),
         Store::File => None,
+        store => Some(Compression {
+            is_diskless: !store.has_file(),
+            ..steps.sample_sizes(&read)?
+        }),
     };
     let prediction = Prediction {
         disk: plan.disk.clone(),

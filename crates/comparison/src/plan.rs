@@ -9,6 +9,7 @@ use tidemark_lab::names::{find_live_policy, parse_disk};
 use tidemark_lab::study::{NamedDisk, Replay};
 use tidemark_lab::world::DiskModel;
 use tidemark_lab::world::disk::table::Table;
+use tidemark_live::control::Store;
 use tidemark_live::engine::MAPPED_BYTES_LEAST;
 use tidemark_results::text::bytes;
 use tidemark_results::{Refusal, quantity, refuse};
@@ -16,7 +17,7 @@ use tidemark_supervisor::management::MEMORY_BYTES_MIN;
 use tidemark_supervisor::{host, program};
 use tidemark_trace::private::{Extent, LARGE_BYTES_LEAST};
 
-use crate::{Order, Store};
+use crate::Order;
 
 /// The disk that is measured where live runs swap.
 pub const MEASURED: &str = "measured";
@@ -48,7 +49,7 @@ impl<'a> Plan<'a> {
         if !(1..=RUNS_MAX).contains(&order.runs) {
             refuse!("`--runs {}`: takes 1 to {RUNS_MAX}", order.runs);
         }
-        if order.is_in_step && order.store == Store::Compressed {
+        if order.is_in_step && order.store.is_compressed() {
             refuse!(
                 "`--store {}`: in step decisions must not hang on how well pages compress; compare \
                  with `--store file`, or without `--in-step`",
@@ -135,7 +136,7 @@ impl<'a> Plan<'a> {
             ],
         };
         let sizes: &[&str] = match self.order.store {
-            Store::Compressed => &[
+            Store::Compressed | Store::CompressedAndFile => &[
                 "compressed sizes are drawn from those that a live run in half of the memory had; \
                  each page keeps about its size",
             ],

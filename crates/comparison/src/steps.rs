@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidemark_hostbench::child;
 use tidemark_lab::study::{Compression, Replay};
-use tidemark_live::control;
+use tidemark_live::control::{self, Store};
 use tidemark_live::sys::measure;
 use tidemark_results::compare::Counts;
 use tidemark_results::{Refusal, RunRecord, refuse};
@@ -155,7 +155,7 @@ impl<'a> Steps<'a> {
         let statistics = self.folder.join("sizes.json");
         let mut command = self.begin();
         self.push_run(&mut command, half.max(MEMORY_BYTES_MIN));
-        command.extend(["--store", control::STORE_COMPRESSED].map(OsString::from));
+        command.extend(["--store", Store::CompressedAndFile.name()].map(OsString::from));
         command.extend(["--stats".into(), statistics.clone().into()]);
         self.run(command, "for the sizes of its pages")?;
         let sampled = Compression::of_run("as sampled".into(), &read_record(&statistics)?);

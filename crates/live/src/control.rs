@@ -43,12 +43,8 @@ pub const MODE: &str = "TIDEMARK_MODE";
 pub const MODE_THREAD: &str = "thread";
 /// Faults are served by the faulting thread, in its signal handler.
 pub const MODE_IN_THREAD: &str = "in-thread";
-/// The store of pages that leave: [`STORE_FILE`] (the default), or [`STORE_COMPRESSED`].
+/// The [store](Store) of pages that leave, by name. Without it: the swap file.
 pub const STORE: &str = "TIDEMARK_STORE";
-/// To the swap file.
-pub const STORE_FILE: &str = "file";
-/// To compressed memory inside the budget, and from there to the swap file.
-pub const STORE_COMPRESSED: &str = "compressed+file";
 /// If set, the program waits at each fault until all that follows from it is over, time is counted
 /// in faults, and only large mappings are managed: `engine/step.rs`.
 pub const IN_STEP: &str = "TIDEMARK_IN_STEP";
@@ -87,6 +83,46 @@ const HELLO_MAGIC: u32 = u32::from_le_bytes(*b"TMhi");
 const GRANT_MAGIC: u32 = u32::from_le_bytes(*b"TMgo");
 const VERSION: u32 = 1;
 const NO_INDEX: u32 = u32::MAX;
+
+/// The store of pages that leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Store {
+    /// The swap file.
+    File,
+    /// Compressed memory inside the budget; there is no file.
+    Compressed,
+    /// Compressed memory, and the swap file when that is full.
+    CompressedAndFile,
+}
+
+impl Store {
+    /// All stores.
+    pub const ALL: [Store; 3] = [Store::File, Store::Compressed, Store::CompressedAndFile];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Store::File => "file",
+            Store::Compressed => "compressed",
+            Store::CompressedAndFile => "compressed+file",
+        }
+    }
+
+    /// The store that has this name.
+    pub fn find(name: &str) -> Option<Store> {
+        Store::ALL.into_iter().find(|store| store.name() == name)
+    }
+
+    /// Returns true if pages are compressed.
+    pub fn is_compressed(self) -> bool {
+        self != Store::File
+    }
+
+    /// Returns true if it has a swap file.
+    pub fn has_file(self) -> bool {
+        self != Store::Compressed
+    }
+}
 
 /// The first message of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

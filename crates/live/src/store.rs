@@ -29,7 +29,7 @@ use tidemark_core::machine::Machine;
 use tidemark_core::pager::{Direction, Outcome, Reply};
 
 use self::carrier::{Carrier, Left, may_pass};
-use self::compressed::{Compressed, Waiter};
+use self::compressed::{Compressed, Put, Waiter};
 use self::faults::{FaultPlan, Injected};
 use crate::machine::{LiveMachine, ZERO_SUM};
 use crate::sys::memory::Table;
@@ -81,6 +81,8 @@ pub enum Cause {
     Differs,
     /// There was no memory to read into.
     Memory(Errno),
+    /// Compressed memory is full, and there is no file.
+    Full,
 }
 
 /// A failed transfer, for the message about it.
@@ -528,14 +530,13 @@ impl SwapStore {
         machine: &mut LiveMachine,
     ) {
         for (slot, frame) in (first.0 as usize..).zip(frames) {
-            if let Some(compressed) = &mut self.compressed {
-                let id = SlotId(slot as u32);
-                compressed.tier().remove(id);
-                if compressed.put_unless_zero(id, *frame, machine) {
-                    self.clear_sum(slot);
-                    // Should the page stay, it is stored again: it has no sum to compare.
-                    machine.forget_sum(*frame);
-                    continue;
+            match self.store_compressed(slot, *frame, machine) {
+                Put::Kept | Put::Raw => continue,
+                Put::Not => {}
+                Put::NoRoom => {
+                    let failure = Some((SlotId(slot as u32), Cause::Full));
+                    self.transfers[transfer as usize].failure = failure;
+                    return;
                 }
             }
             let sum = machine.sum(*frame);

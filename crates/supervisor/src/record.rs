@@ -45,7 +45,7 @@ pub fn complaint(process: &Process<'_>) -> Option<String> {
     let what = match process.ending() {
         shared::Ending::Unsaid => return None,
         shared::Ending::FetchFailed => "a page could not be read back from the swap file",
-        shared::Ending::StoreFull => "the swap file is full and no page could leave",
+        shared::Ending::StoreFull => "the store is full and no page could leave",
         shared::Ending::EngineFailed => "the engine met something it could not go on with",
     };
     Some(format!(

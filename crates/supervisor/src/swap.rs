@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FallocateFlags, OFlags, StatVfs};
+use rustix::fs::{FallocateFlags, MemfdFlags, OFlags, StatVfs};
 use rustix::io::Errno;
 
 use tidemark_live::store::file;
@@ -86,6 +86,24 @@ pub fn create(
     };
     swap.try_transfer()?;
     Ok(swap)
+}
+
+/// Stands for a swap file where all pages stay in memory: a file in memory to which nothing is
+/// written. It has room for as many pages as `memory_bytes` of memory can come to.
+pub fn without_file(memory_bytes: u64) -> Result<Swap, Refusal> {
+    let size_bytes = wanted_size(memory_bytes);
+    let file = rustix::fs::memfd_create("tidemark-no-swap", MemfdFlags::CLOEXEC)
+        .and_then(|file| rustix::fs::ftruncate(&file, size_bytes + TAIL_BYTES).map(|()| file));
+    match file {
+        Ok(file) => Ok(Swap {
+            file,
+            size_bytes,
+            folder: PathBuf::new(),
+            is_direct: true,
+            is_preallocated: true,
+        }),
+        Err(error) => refuse!("memory for no swap file can't be had: {}", plain(error)),
+    }
 }
 
 /// Waits until every transfer that is under way on a swap file has ended, whoever began it and
@@ -204,6 +222,11 @@ fn is_in_memory(folder: &Path) -> bool {
     rustix::fs::statfs(folder).is_ok_and(|found| [TMPFS, RAMFS].contains(&found.f_type))
 }
 
+/// The size that suits so much memory.
+fn wanted_size(memory_bytes: u64) -> u64 {
+    memory_bytes.saturating_mul(8).max(4 << 30)
+}
+
 /// The size of the file: what is asked for, or eight times the memory as far as there is room.
 fn plan_size(
     folder: &Path,
@@ -233,7 +256,7 @@ fn plan_size(
     }
     let margin = MARGIN_BYTES.max(free_bytes / 20);
     let room_bytes = free_bytes.saturating_sub(margin);
-    let wanted = memory_bytes.saturating_mul(8).max(4 << 30).min(room_bytes);
+    let wanted = wanted_size(memory_bytes).min(room_bytes);
     let least = memory_bytes.clamp(SWAP_BYTES_MIN, 256 << 20);
     if wanted < least {
         refuse!(

@@ -15,7 +15,8 @@ use tidemark_supervisor::management::{
     MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES, TASK_BYTES_MIN,
 };
 use tidemark_supervisor::requests::{Door, Speech};
-use tidemark_supervisor::{host, program, swap};
+use tidemark_supervisor::swap::{self, Swap};
+use tidemark_supervisor::{host, program};
 
 use super::{Arguments, Malloc};
 use crate::exit::{Refusal, refuse};
@@ -96,7 +97,7 @@ fn manage(
     swap_bytes: Option<u64>,
 ) -> Result<Management, Refusal> {
     let memory_bytes_max = plan_memory_max(arguments, memory_bytes)?;
-    let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes_max)?;
+    let swap = plan_swap(arguments, swap_bytes, memory_bytes_max)?;
     let control = arguments.control.as_deref();
     let control = control.map(|path| Door::open("--control", path, Speech::Lines));
     let metrics = arguments.metrics.as_deref();
@@ -117,7 +118,7 @@ fn manage(
         (control::MEMORY, memory_bytes.to_string().into()),
         (control::POLICY, policy.into()),
         (control::MODE, super::mode(arguments).into()),
-        (control::STORE, arguments.store().into()),
+        (control::STORE, arguments.store().name().into()),
     ];
     let switches = [
         (arguments.in_step, control::IN_STEP),
@@ -143,7 +144,7 @@ fn manage(
         memory_bytes,
         memory_bytes_max,
         policy: policy.into(),
-        store: arguments.store(),
+        store: arguments.store().name(),
         doors,
         swap,
         decisions: decisions.map(OwnedFd::from),
@@ -158,6 +159,29 @@ fn manage(
         is_spread: !arguments.in_step,
         module: tidemark_plugin::binary(policy),
     })
+}
+
+/// Makes the swap file, or what stands for it where pages stay in memory.
+fn plan_swap(
+    arguments: &Arguments,
+    swap_bytes: Option<u64>,
+    memory_bytes_max: u64,
+) -> Result<Swap, Refusal> {
+    let store = arguments.store();
+    if store.has_file() {
+        return swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes_max);
+    }
+    let options = [
+        (arguments.swap.is_some(), "--swap"),
+        (arguments.swap_size.is_some(), "--swap-size"),
+    ];
+    if let Some((_, option)) = options.iter().find(|(is_given, _)| *is_given) {
+        refuse!(
+            "`{option}`: there is no swap file with `--store {}`",
+            store.name()
+        );
+    }
+    swap::without_file(memory_bytes_max)
 }
 
 fn plan_memory_max(arguments: &Arguments, memory_bytes: u64) -> Result<u64, Refusal> {

@@ -36,6 +36,41 @@ fn a_full_store_ends_the_program_with_a_reason() {
 }
 
 #[test]
+fn memory_without_a_file_ends_the_program_that_does_not_fit() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let scratch = Scratch::new("no-file");
+    let outcome = run_without_file(&scratch, FILL);
+    expect_ended(
+        &outcome,
+        &["compressed has no room", "--store compressed+file"],
+    );
+    // What repeats within a page fits, and nothing is written.
+    let repeating = FILL.replace(
+        "numbers.randbytes(1 << 16)",
+        "numbers.randbytes(8) * (1 << 13)",
+    );
+    let outcome = run_without_file(&scratch, &repeating);
+    outcome.expect_code(0, "it fits");
+    assert_eq!(outcome.output_text(), "right\n");
+    let record = std::fs::read_to_string(scratch.join("stats.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let total = &record["total"];
+    assert!(
+        total["decompressed_pages"].as_u64() > Some(10_000),
+        "{total}"
+    );
+    assert_eq!(
+        (
+            total["bytes_written"].as_u64(),
+            total["bytes_read"].as_u64()
+        ),
+        (Some(0), Some(0))
+    );
+}
+
+#[test]
 fn a_page_that_cannot_be_read_ends_the_program_with_a_reason() {
     if !needs::are_met(&["python3"]) {
         return;
@@ -108,6 +143,18 @@ fn run(name: &str, options: &[&str], fault: Option<&str>) -> Outcome {
     if let Some(fault) = fault {
         command.env("TIDEMARK_FAULT", fault);
     }
+    child::run(command, &scratch.join("out"), LIMIT)
+}
+
+/// Runs a script in 16 MiB with `--store compressed`.
+fn run_without_file(scratch: &Scratch, script: &str) -> Outcome {
+    let script = scratch.write("fill.py", script);
+    let mut command = Command::new(needs::tidemark());
+    command
+        .args(["run", "--memory", "16M", "--store", "compressed", "--stats"])
+        .arg(scratch.join("stats.json"))
+        .args(["--", needs::python()])
+        .arg(script);
     child::run(command, &scratch.join("out"), LIMIT)
 }
 

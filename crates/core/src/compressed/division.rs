@@ -129,6 +129,12 @@ impl Division {
         self.rooms_max
     }
 
+    /// The number of rooms the log could have: all of memory but an eighth of it, and 64 pages.
+    pub fn rooms_most(&self) -> u32 {
+        let most = self.budget - self.budget / 8;
+        most.min(self.budget.saturating_sub(64)) / SEGMENT_PAGES
+    }
+
     /// Learns from where a page was brought back.
     pub fn note(&mut self, origin: Origin) {
         self.counts[origin as usize] += 1;
@@ -182,11 +188,9 @@ impl Division {
     /// Keeps the log between a sixteenth and seven eighths of memory, and leaves the frames at
     /// least 64 pages.
     fn limit(&mut self) {
-        let most = (self.budget - self.budget / 8).min(self.budget.saturating_sub(64));
-        let least = self.budget / 16;
-        self.rooms_max = self
-            .rooms_max
-            .clamp(least.min(most) / SEGMENT_PAGES, most / SEGMENT_PAGES);
+        let most = self.rooms_most();
+        let least = self.budget / 16 / SEGMENT_PAGES;
+        self.rooms_max = self.rooms_max.clamp(least.min(most), most);
     }
 }
 

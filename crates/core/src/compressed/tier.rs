@@ -42,6 +42,10 @@ const READS_COUNTED: u32 = 64;
 const READS_KNOWN: u32 = 16;
 /// Of the reads of single pages one in so many is of a whole segment, to see whether that pays.
 const READS_TRIED: u32 = 32;
+/// After so many pages in a row that hardly compress the next ones are taken not to, ...
+const REFUSALS_TOLD: u32 = 32;
+/// ... but for one in so many, which is tried.
+const REFUSALS_TRIED: u32 = 16;
 /// The number of blocks of a segment.
 const BLOCKS: usize = SEGMENT_PAGES as usize;
 
@@ -54,7 +58,7 @@ pub struct Tally {
     pub compressed_bytes: u64,
     /// Brought back from compressed memory, or from a segment that was read.
     pub decompressed: u64,
-    /// Found to be hardly smaller, and stored as they are.
+    /// Found or taken to be hardly smaller, and stored as they are.
     pub refused: u64,
 }
 
@@ -142,7 +146,11 @@ pub struct Tier<Entries, Waiter> {
     /// Of the segments read whole of late: how many, and how many of their pages were wanted.
     locality: (u32, u32),
     reads_since_tried: u32,
+    /// The pages refused since one was found to compress.
+    refused_in_a_row: u32,
     is_emptying: bool,
+    /// True if there is no disk: all that leaves stays in memory.
+    is_alone: bool,
     live: Vec<(SlotId, Found)>,
     tally: Tally,
 }
@@ -178,10 +186,23 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
             reads: 0,
             locality: (1, 8),
             reads_since_tried: 0,
+            refused_in_a_row: 0,
             is_emptying: false,
+            is_alone: false,
             live: Vec::with_capacity(256),
             tally: Tally::default(),
         }
+    }
+
+    /// The same without a disk. Every page is kept, whatever its size, while there is room.
+    pub fn without_disk(mut self) -> Tier<Entries, Waiter> {
+        self.is_alone = true;
+        self
+    }
+
+    /// Returns true if there is no disk.
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
     /// Learns how much memory there is for frames and compressed pages together, in pages.
@@ -189,9 +210,10 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         self.division.set_budget(pages);
     }
 
-    /// Has all that is in memory leave, and nothing more come, until that is taken back.
+    /// Has all that is in memory leave, and nothing more come, until that is taken back. Without a
+    /// disk it stays.
     pub fn set_emptying(&mut self, is_emptying: bool) {
-        self.is_emptying = is_emptying;
+        self.is_emptying = is_emptying && !self.is_alone;
     }
 
     /// Learns that `pages` are read that are not compressed.
@@ -210,15 +232,42 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         if self.is_emptying {
             return 0;
         }
+        if self.is_alone {
+            // What leaves frees as much as it takes.
+            return self.rooms_most;
+        }
         let spare = self.rooms_backed - self.log.rooms().min(self.rooms_backed);
         self.rooms_allowed
             .saturating_sub(spare)
             .min(self.rooms_most)
     }
 
+    /// The number of rooms that the log is to have at most.
+    fn rooms_wanted(&self) -> u32 {
+        match self.is_alone {
+            true => self.division.rooms_most(),
+            false => self.division.rooms_max(),
+        }
+    }
+
     /// Forgets the page of `slot`.
     pub fn remove(&mut self, slot: SlotId) {
         self.log.remove(slot);
+    }
+
+    /// Returns true if the page that is stored next is to be compressed to see how small it
+    /// becomes. Where many in a row hardly did it is not, as a rule, and is [refused](Self::refuse).
+    pub fn is_worth_trying(&self) -> bool {
+        let row = self.refused_in_a_row;
+        self.is_alone || row < REFUSALS_TOLD || row.is_multiple_of(REFUSALS_TRIED)
+    }
+
+    /// Learns that the page of `slot` is stored as it is.
+    pub fn refuse(&mut self, slot: SlotId) {
+        self.tally.refused += 1;
+        self.refused_in_a_row = self.refused_in_a_row.wrapping_add(1);
+        self.log.remove(slot);
+        self.log.note_refused(slot);
     }
 
     /// Finds a place in memory for the page of `slot`, compressed to so many `bytes`. Nothing if
@@ -229,13 +278,12 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         bytes: u32,
         memory: &mut impl Bytes,
     ) -> Option<(Room, u32)> {
-        if bytes > BYTES_MAX {
-            self.tally.refused += 1;
-            self.log.remove(slot);
-            self.log.note_refused(slot);
+        if bytes > BYTES_MAX && !self.is_alone {
+            self.refuse(slot);
             return None;
         }
-        let rooms_max = self.division.rooms_max().min(self.rooms_max());
+        self.refused_in_a_row = 0;
+        let rooms_max = self.rooms_wanted().min(self.rooms_max());
         let (room, offset) = self.log.append(slot, bytes, rooms_max)?;
         if self.open(room, memory).is_err() {
             self.log.remove(slot);
@@ -391,14 +439,18 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         self.fill_holes(slots, memory);
         let most = match self.is_emptying {
             true => 0,
-            false => self.division.rooms_max(),
+            false => self.rooms_wanted(),
         };
         // So much room is kept for what comes next.
         let wanted = most.saturating_sub((most / 16).clamp(1, 8));
         while self.log.rooms() > wanted && self.log.drop_clean() {}
         self.give_back(slots, memory);
         let leaving = self.writes + self.log.rooms_clean();
-        if !may_write || self.writes >= WRITES_MAX || self.log.rooms() <= wanted + leaving {
+        if !may_write
+            || self.is_alone
+            || self.writes >= WRITES_MAX
+            || self.log.rooms() <= wanted + leaving
+        {
             return None;
         }
         let homes = take_homes(slots)?;
@@ -580,6 +632,54 @@ mod tests {
         let tally = tier.tally();
         assert_eq!((tally.compressed, tally.refused), (2, 1));
         assert_eq!(tally.compressed_bytes, 1000 + u64::from(BYTES_MAX));
+    }
+
+    #[test]
+    fn what_does_not_compress_is_tried_seldom_until_something_does() {
+        let (mut tier, _, mut rooms) = full(4096, 1);
+        let mut tried = 0;
+        for slot in 1..=REFUSALS_TOLD + 10 * REFUSALS_TRIED {
+            if tier.is_worth_trying() {
+                tried += 1;
+                assert_eq!(tier.put(SlotId(slot), BYTES_MAX + 1, &mut rooms), None);
+            } else {
+                tier.refuse(SlotId(slot));
+            }
+            assert!(!tier.wants(SlotId(slot)));
+        }
+        assert_eq!(tried, REFUSALS_TOLD + 10);
+        assert_eq!(
+            tier.tally().refused,
+            u64::from(REFUSALS_TOLD + 10 * REFUSALS_TRIED)
+        );
+        assert!(tier.is_worth_trying(), "one in so many is");
+        assert!(tier.put(SlotId(1), 1000, &mut rooms).is_some());
+        assert!(tier.is_worth_trying());
+        assert_eq!(tier.put(SlotId(2), BYTES_MAX + 1, &mut rooms), None);
+        assert!(tier.is_worth_trying(), "it is one that did not");
+    }
+
+    #[test]
+    fn without_a_disk_all_is_kept_while_there_is_room() {
+        let mut tier = Plain::new(vec![0; 4096], 4096).without_disk();
+        let (mut slots, mut rooms) = (LocalSlots::new(4096), Rooms::default());
+        (0..4000).for_each(|slot| assert!(slots.claim(SlotId(slot))));
+        tier.set_emptying(true);
+        tier.allow(0);
+        let mut kept = 0;
+        while tier.put(SlotId(kept), 4096, &mut rooms).is_some() {
+            assert!(tier.is_worth_trying());
+            assert_eq!(tier.tend(&mut slots, &mut rooms, true), None);
+            kept += 1;
+        }
+        // All of memory but an eighth.
+        assert_eq!(kept, 4096 - 512);
+        assert_eq!(tier.pages_held(), kept);
+        assert!(tier.find(SlotId(kept)).is_none());
+        (0..16).for_each(|slot| tier.remove(SlotId(slot)));
+        assert_eq!(tier.tend(&mut slots, &mut rooms, true), None);
+        assert!(tier.put(SlotId(kept), 4096, &mut rooms).is_some());
+        tier.check();
     }
 
     #[test]

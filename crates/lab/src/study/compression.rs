@@ -19,6 +19,8 @@ pub struct Compression {
     pub sizes: Arc<PageSizes>,
     /// The memory that a process has beside frames and compressed pages and that counts, in pages.
     pub beside_pages: u32,
+    /// True if there is no swap disk behind compressed memory.
+    pub is_diskless: bool,
 }
 
 impl Compression {
@@ -31,6 +33,7 @@ impl Compression {
             name: format!("ratio {ratio}"),
             sizes: Arc::new(PageSizes::of_ratio((ratio * 1000.0) as u32)),
             beside_pages: 0,
+            is_diskless: false,
         }
     }
 
@@ -44,6 +47,7 @@ impl Compression {
             name,
             sizes,
             beside_pages: beside.max().unwrap_or(0) as u32,
+            is_diskless: false,
         })
     }
 

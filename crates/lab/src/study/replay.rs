@@ -414,6 +414,7 @@ impl Replay {
             scheduler: order.scheduler,
             disks,
             compressed: order.compression.as_ref().map(|it| it.sizes.clone()),
+            is_diskless: order.compression.as_ref().is_some_and(|it| it.is_diskless),
             beside_pages: order.compression.as_ref().map_or(0, |it| it.beside_pages),
             seed: order.seed,
             policy: order.policy.clone(),

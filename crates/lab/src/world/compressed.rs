@@ -61,6 +61,8 @@ struct Transfer {
     first: SlotId,
     frames: Vec<FrameId>,
     parts_left: u32,
+    /// There was no room for a page of it.
+    is_failed: bool,
     work: Work,
     /// The pages of it that are nowhere but in their frames now.
     moved: Vec<usize>,
@@ -117,6 +119,12 @@ impl Compressed {
         }
     }
 
+    /// The same without a disk.
+    pub(super) fn without_disk(mut self) -> Compressed {
+        self.tier = self.tier.without_disk();
+        self
+    }
+
     /// Forgets the pages of slots that were let go of, and learns how much memory no frame has.
     pub(super) fn prepare(&mut self, vm: &mut Vm, pages_free: u32) {
         while let Some(slot) = vm.slots_mut().take_released() {
@@ -141,6 +149,7 @@ impl Compressed {
             first,
             frames,
             parts_left: 0,
+            is_failed: false,
             work: Work::Pages,
             moved: vec![],
         });
@@ -228,15 +237,29 @@ impl Compressed {
             let bytes = self.sizes.size_of(*page, self.stored);
             self.tier.remove(SlotId(slot));
             self.is_zero[slot as usize] = bytes == 0;
-            self.effort.compressed += u64::from(bytes > 0);
-            let is_put = bytes > 0 && self.tier.put(SlotId(slot), bytes, &mut NoBytes).is_some();
+            let is_put = bytes > 0 && self.put(SlotId(slot), bytes);
             // Should a page that is compressed stay, it is stored again.
             tables.mark_unsaved(frame, is_put);
             if bytes > 0 && !is_put {
+                if self.tier.is_alone() {
+                    return self.transfer(number).is_failed = true;
+                }
                 plain.push(SlotId(slot));
             }
         }
         self.queue(number, &plain);
+    }
+
+    /// Compresses a page to so many `bytes`, if that is worth trying. False if it stays as it is.
+    fn put(&mut self, slot: SlotId, bytes: u32) -> bool {
+        if !self.tier.is_worth_trying() {
+            self.tier.refuse(slot);
+            return false;
+        }
+        self.effort.compressed += 1;
+        self.tier
+            .put(slot, bytes.min(PAGE_BYTES as u32), &mut NoBytes)
+            .is_some()
     }
 
     fn fetch(&mut self, number: u64, vm: &mut Vm) {
@@ -312,6 +335,7 @@ impl Compressed {
             first: SlotId(0),
             frames: vec![],
             parts_left: 0,
+            is_failed: false,
             work,
             moved: vec![],
         });
@@ -373,7 +397,10 @@ impl Compressed {
         }
         self.replies.push_back(Reply {
             ticket: transfer.ticket,
-            outcome: Outcome::Done,
+            outcome: match transfer.is_failed {
+                true => Outcome::Failed,
+                false => Outcome::Done,
+            },
         });
     }
 }

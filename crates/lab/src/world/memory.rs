@@ -85,6 +85,10 @@ impl Memory {
             None => (slots, None),
             Some(sizes) => {
                 let compressed = Compressed::new(sizes.clone(), slot_count, frames_max);
+                let compressed = match scenario.is_diskless {
+                    true => compressed.without_disk(),
+                    false => compressed,
+                };
                 (slots.note_released(), Some(compressed))
             }
         };

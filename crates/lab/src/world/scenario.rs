@@ -29,6 +29,9 @@ pub struct Scenario {
     /// The sizes to which pages compress, if those that leave are compressed first, in memory;
     /// `None`: they go to the swap disk as they are.
     pub compressed: Option<Arc<PageSizes>>,
+    /// True if compressed pages have no swap disk behind them. A process for which memory is too
+    /// little is ended.
+    pub is_diskless: bool,
     /// Pages that each process has beside what it is given and that count, up to a quarter of that:
     /// frames and compressed pages make do with the rest.
     pub beside_pages: u32,
@@ -80,6 +83,7 @@ impl Scenario {
                 files: None,
             },
             compressed: None,
+            is_diskless: false,
             beside_pages: 0,
             seed: 1,
             policy: None,

@@ -16,7 +16,7 @@ use super::{
     Adoption, Aside, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Outside, Place, Sampling,
     Trouble, Waiting, Windows, now,
 };
-use crate::control::{self, GrantFiles, Hello};
+use crate::control::{self, GrantFiles, Hello, Store};
 use crate::hand::Hand;
 use crate::machine::LiveMachine;
 use crate::park::Park;
@@ -51,8 +51,8 @@ pub struct Setup {
     pub is_in_thread: bool,
     /// True if the program waits at each fault until all that follows from it is over.
     pub is_in_step: bool,
-    /// True if pages are stored in compressed memory first.
-    pub is_compressed: bool,
+    /// The store of pages that leave.
+    pub store: Store,
     /// Faults to inject into the store.
     pub faults: FaultPlan,
     /// The file to which decisions are logged, without a supervisor.
@@ -111,17 +111,11 @@ impl Setup {
                 });
             }
         };
-        let is_compressed = match text(control::STORE).as_deref() {
-            None | Some(control::STORE_FILE) => false,
-            Some(control::STORE_COMPRESSED) => true,
-            Some(other) => {
-                let value = Some(other.into());
-                return Err(Trouble::BadSetting {
-                    name: control::STORE,
-                    value,
-                });
-            }
-        };
+        let store = text(control::STORE).unwrap_or_else(|| Store::File.name().into());
+        let store = Store::find(&store).ok_or_else(|| Trouble::BadSetting {
+            name: control::STORE,
+            value: Some(store.into()),
+        })?;
         let faults = text(control::FAULT).unwrap_or_default();
         let faults = FaultPlan::parse(&faults).map_err(|wrong| Trouble::BadSetting {
             name: control::FAULT,
@@ -138,7 +132,7 @@ impl Setup {
             policy,
             is_in_thread,
             is_in_step: std::env::var_os(control::IN_STEP).is_some(),
-            is_compressed,
+            store,
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
             counters: std::env::var_os(control::COUNTERS).map(absolute),
@@ -197,14 +191,14 @@ impl Setup {
         let mut machine = machine.map_err(Trouble::Machine)?;
         machine.set_hand(hand);
         machine.keep_step_if(self.is_in_step);
-        machine.skip_sums_if(self.is_compressed);
+        machine.skip_sums_if(self.store.is_compressed());
         Ok(machine)
     }
 
     fn open_store(&self, swap: OwnedFd, slots: u32, frames: u32) -> Result<SwapStore, Trouble> {
         let mut store = SwapStore::new(swap, slots, self.means(), self.faults.clone());
-        if self.is_compressed {
-            store = store.and_then(|store| store.compress(frames));
+        if self.store.is_compressed() {
+            store = store.and_then(|store| store.compress(frames, self.store.has_file()));
         }
         store.map_err(call("starting the swap store"))
     }
@@ -266,7 +260,7 @@ impl Engine {
         let machine = setup.open_machine(frames_max, hand)?;
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record))
-            .note_released_if(setup.is_compressed);
+            .note_released_if(setup.store.is_compressed());
         let (decisions, sampling) =
             setup.begin_log(lent.decisions.take(), lent.control.as_ref())?;
         let config = Setup::config((frames_max, budget), decisions.is_some(), &sampling);

@@ -10,13 +10,11 @@
 //! 1. A room that the kernel reads or writes is not touched: its segment is under way.
 
 use lz4_flex::block::{CompressTable, compress_into_with_table};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use tidemark_core::backing::Slots;
 use tidemark_core::compressed::log::{Found, Room, SEGMENT_BYTES, SegmentId};
-use tidemark_core::compressed::tier::{
-    BLOCKS_MAX, BYTES_MAX, Bytes, SINGLES_MAX, Tier, rooms_most,
-};
+use tidemark_core::compressed::tier::{BLOCKS_MAX, Bytes, SINGLES_MAX, Tier, rooms_most};
 use tidemark_core::id::{FrameId, SlotId};
 
 use crate::machine::LiveMachine;
@@ -65,21 +63,39 @@ pub(super) struct Waiter {
     pub(super) slot: SlotId,
 }
 
+/// What became of a page that was to be compressed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Put {
+    /// It is in compressed memory.
+    Kept,
+    /// It is there as it is, without a sum.
+    Raw,
+    /// It is stored otherwise.
+    Not,
+    /// It can't be stored: memory is full, and there is no file.
+    NoRoom,
+}
+
 /// A page that could not be had from compressed bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Damaged;
 
 impl Compressed {
     /// Empty compressed memory for pages of `slots` slots, and at most seven eighths of `pages`.
-    pub fn new(slots: u32, pages: u32) -> Result<Compressed, Errno> {
+    /// Without a file all of it stays in memory.
+    pub fn new(slots: u32, pages: u32, has_file: bool) -> Result<Compressed, Errno> {
+        let tier = Tier::new(Table::new(slots as usize)?, pages);
         let rooms_most = rooms_most(pages);
         Ok(Compressed {
-            tier: Tier::new(Table::new(slots as usize)?, pages),
+            tier: match has_file {
+                true => tier,
+                false => tier.without_disk(),
+            },
             area: Area {
                 mapping: Mapping::closed(rooms_most as usize * SEGMENT)?,
                 rooms_opened: 0,
                 rooms_most,
-                moved: vec![0; BYTES_MAX as usize],
+                moved: vec![0; PAGE],
             },
             scratch: vec![0; SCRATCH_BYTES],
             coder: CompressTable::small(),
@@ -119,12 +135,16 @@ impl Compressed {
         slot: SlotId,
         frame: FrameId,
         machine: &mut LiveMachine,
-    ) -> bool {
+    ) -> Put {
+        self.tier.remove(slot);
         if machine.is_zero(frame) {
             self.sizes[0] += 1;
-            return false;
+            return Put::Not;
         }
-        self.put(slot, machine.pool().bytes_of(frame))
+        match self.put(slot, machine.pool().bytes_of(frame)) {
+            Put::NoRoom if !self.tier.is_alone() => Put::Not,
+            put => put,
+        }
     }
 
     /// Takes the numbers of pages by compressed size, for [`record_sizes`].
@@ -155,32 +175,46 @@ impl Compressed {
         self.tier.wants(slot)
     }
 
-    /// Compresses a page into memory. False if that gains too little, or there is no room.
-    fn put(&mut self, slot: SlotId, page: &[u8]) -> bool {
+    /// Compresses a page into memory, unless that gains too little or there is no room.
+    fn put(&mut self, slot: SlotId, page: &[u8]) -> Put {
+        if !self.tier.is_worth_trying() {
+            self.sizes[SIZE_BUCKETS - 1] += 1;
+            self.tier.refuse(slot);
+            return Put::NoRoom;
+        }
         let into = &mut self.scratch[SUM_BYTES..];
         let packed = compress_into_with_table(page, into, &mut self.coder);
         let bytes = SUM_BYTES + packed.expect("there is room for what can't be compressed");
         self.sizes[(1 + bytes / SIZE_BUCKET_BYTES).min(SIZE_BUCKETS - 1)] += 1;
-        let Some((room, offset)) = self.tier.put(slot, bytes as u32, &mut self.area) else {
-            return false;
+        // Without a file a page is kept as it is where that takes less.
+        let is_raw = self.tier.is_alone() && bytes >= PAGE;
+        let kept = if is_raw { PAGE } else { bytes };
+        let Some((room, offset)) = self.tier.put(slot, kept as u32, &mut self.area) else {
+            return Put::NoRoom;
         };
+        if is_raw {
+            self.area.part_mut(room, offset, PAGE).copy_from_slice(page);
+            return Put::Raw;
+        }
         let sum = xxh3_64(&self.scratch[SUM_BYTES..bytes]);
         self.scratch[..SUM_BYTES].copy_from_slice(&sum.to_ne_bytes());
         let packed = &self.scratch[..bytes];
         self.area
             .part_mut(room, offset, bytes)
             .copy_from_slice(packed);
-        true
+        Put::Kept
     }
 
-    /// Decompresses a page that is in memory into `frame`, and gives its compressed bytes up.
+    /// Decompresses a page that is in memory into `frame`, and gives its compressed bytes up. `sum`
+    /// is that of a page that is kept as it is.
     pub(super) fn take(
         &mut self,
         slot: SlotId,
         found: Found,
+        sum: u128,
         frame: &mut [u8],
     ) -> Result<(), Damaged> {
-        unpack(self.area.found(found), frame)?;
+        unpack(self.area.found(found), sum, frame)?;
         self.tier.note_taken(slot);
         Ok(())
     }
@@ -194,7 +228,7 @@ impl Compressed {
         frame: &mut [u8],
     ) -> Result<(), Damaged> {
         let at = single(place) + found.offset as usize % PAGE;
-        unpack(self.singles.part(at, found.bytes as usize), frame)?;
+        unpack(self.singles.part(at, found.bytes as usize), 0, frame)?;
         self.tier.note_taken(slot);
         Ok(())
     }
@@ -209,11 +243,12 @@ impl Compressed {
     pub(super) fn copy_out<Why: From<Damaged>>(
         &mut self,
         found: Found,
+        sum: u128,
         frame: &mut [u8],
         mut read: impl FnMut(SlotId, &mut [u8]) -> Result<(), Why>,
     ) -> Result<(), Why> {
         if found.room.is_some() {
-            return Ok(unpack(self.area.found(found), frame)?);
+            return Ok(unpack(self.area.found(found), sum, frame)?);
         }
         // Nothing else is read now: the last place is free, or what is there is read again.
         let at = single(SINGLES_MAX as u8 - 1);
@@ -222,7 +257,11 @@ impl Compressed {
             read(self.tier.home(found.segment, block), into)?;
         }
         let at = at + found.offset as usize % PAGE;
-        Ok(unpack(self.singles.part(at, found.bytes as usize), frame)?)
+        Ok(unpack(
+            self.singles.part(at, found.bytes as usize),
+            0,
+            frame,
+        )?)
     }
 
     /// The memory of a part of a segment: `pages` from `start` on.
@@ -328,7 +367,15 @@ fn single(place: u8) -> usize {
     place as usize * BLOCKS_MAX * PAGE
 }
 
-fn unpack(packed: &[u8], frame: &mut [u8]) -> Result<(), Damaged> {
+/// Brings a page back from what it was compressed to, or from itself, whose sum is `raw_sum`.
+fn unpack(packed: &[u8], raw_sum: u128, frame: &mut [u8]) -> Result<(), Damaged> {
+    if packed.len() == PAGE {
+        frame.copy_from_slice(packed);
+        return match xxh3_128(frame) == raw_sum {
+            true => Ok(()),
+            false => Err(Damaged),
+        };
+    }
     let (sum, packed) = packed.split_at(SUM_BYTES);
     if sum != xxh3_64(packed).to_ne_bytes() {
         return Err(Damaged);

@@ -44,7 +44,7 @@ impl SwapStore {
                 && let Some(found) = compressed.find(SlotId(slot))
             {
                 let read = |home, block: &mut [u8]| read_fully(&self.file, home, block);
-                compressed.copy_out(found, page, read)?;
+                compressed.copy_out(found, *sum, page, read)?;
             } else if xxhash_rust::xxh3::xxh3_128(page) != *sum {
                 return Err(Cause::Differs);
             }

@@ -4,7 +4,7 @@ use tidemark_core::backing::Slots;
 use tidemark_core::id::{FrameId, SlotId, Ticket};
 use tidemark_core::pager::Direction;
 
-use super::compressed::{Compressed, Damaged, Waiter, Way, blocks_of};
+use super::compressed::{Compressed, Damaged, Put, Waiter, Way, blocks_of};
 use super::faults::Injected;
 use super::{Cause, SwapStore, Transfer, Work};
 use crate::machine::{LiveMachine, ZERO_SUM};
@@ -13,9 +13,10 @@ use tidemark_core::compressed::log::{Found, SegmentId};
 
 impl SwapStore {
     /// Has pages stored in compressed memory first, of which frames and compressed pages together
-    /// take at most `pages`.
-    pub fn compress(mut self, pages: u32) -> Result<SwapStore, Errno> {
-        self.compressed = Some(Compressed::new(self.slots(), pages)?);
+    /// take at most `pages`. What has no room there goes to the file, if that is to be used
+    /// (`has_file`), and is not stored otherwise.
+    pub fn compress(mut self, pages: u32, has_file: bool) -> Result<SwapStore, Errno> {
+        self.compressed = Some(Compressed::new(self.slots(), pages, has_file)?);
         Ok(self)
     }
 
@@ -123,6 +124,29 @@ impl SwapStore {
         }
     }
 
+    /// Stores the page in `frame` in compressed memory, if there is any.
+    pub(super) fn store_compressed(
+        &mut self,
+        slot: usize,
+        frame: FrameId,
+        machine: &mut LiveMachine,
+    ) -> Put {
+        let Some(compressed) = &mut self.compressed else {
+            return Put::Not;
+        };
+        let put = compressed.put_unless_zero(SlotId(slot as u32), frame, machine);
+        if put == Put::Raw {
+            self.sums[slot] = machine.sum(frame);
+            machine.forget_sum(frame);
+        }
+        if put == Put::Kept {
+            self.clear_sum(slot);
+            // Should the page stay, it is stored again: it has no sum to compare.
+            machine.forget_sum(frame);
+        }
+        put
+    }
+
     /// Forgets the sum of a page that is compressed. The table has no memory where it holds nothing
     /// but zeros, and gets none for this.
     pub(super) fn clear_sum(&mut self, slot: usize) {
@@ -170,8 +194,12 @@ impl SwapStore {
                 if injected == Injected::Flip {
                     compressed.flip(found);
                 }
+                let sum = self.sums[slot.0 as usize];
                 let into = machine.pool_mut().bytes_of_mut(entry.frames[page as usize]);
-                let mut failure = compressed.take(slot, found, into).err().map(Cause::from);
+                let mut failure = compressed
+                    .take(slot, found, sum, into)
+                    .err()
+                    .map(Cause::from);
                 if injected == Injected::Error {
                     failure = Some(Cause::File(Errno::IO));
                 }
@@ -265,8 +293,9 @@ impl SwapStore {
         let frame = self.transfers[waiter.transfer as usize].frames[waiter.page as usize];
         let compressed = self.compressed.as_mut().expect("it has segments");
         let found = compressed.find(waiter.slot).ok_or(Damaged)?;
+        let sum = self.sums[waiter.slot.0 as usize];
         let into = machine.pool_mut().bytes_of_mut(frame);
-        Ok(compressed.take(waiter.slot, found, into)?)
+        Ok(compressed.take(waiter.slot, found, sum, into)?)
     }
 
     /// The blocks of a compressed page have been read, or could not be.

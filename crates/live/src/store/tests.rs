@@ -57,7 +57,7 @@ impl Swapping {
     /// have so many `pages` together.
     fn compressed(frames: u32, faults: &str, pages: u32) -> Option<Swapping> {
         let mut swapping = Swapping::new(frames, Means::Best, faults)?;
-        swapping.store = swapping.store.compress(pages).unwrap();
+        swapping.store = swapping.store.compress(pages, true).unwrap();
         swapping.store.allow(pages);
         Some(swapping)
     }
@@ -137,6 +137,11 @@ fn words_of(frame: FrameId) -> [u8; PAGE] {
         word[..4].copy_from_slice(&number.to_le_bytes());
     }
     page
+}
+
+/// A page that does not compress.
+fn noise() -> [u8; PAGE] {
+    std::array::from_fn(|at| (xxhash_rust::xxh3::xxh3_64(&at.to_le_bytes()) >> 7) as u8)
 }
 
 fn frames(numbers: impl IntoIterator<Item = u32>) -> Vec<FrameId> {
@@ -521,13 +526,10 @@ fn what_does_not_compress_goes_to_the_file_as_it_is() {
     let Some(mut swapping) = Swapping::compressed(2, "", 4096) else {
         return;
     };
-    let noise: Vec<u8> = (0..PAGE as u64)
-        .map(|at| (xxhash_rust::xxh3::xxh3_64(&at.to_le_bytes()) >> 7) as u8)
-        .collect();
+    let noise = noise();
     let one = frames([0]);
     swapping.fill_with_words(&one);
-    let page: &[u8; PAGE] = noise.as_slice().try_into().unwrap();
-    swapping.world.machine.pool_mut().write(FrameId(0), page);
+    swapping.world.machine.pool_mut().write(FrameId(0), &noise);
     assert_eq!(swapping.transfer(Direction::Store, 7, &one), Outcome::Done);
     assert_eq!(swapping.store.tally().written, 1);
     assert_eq!(
@@ -557,6 +559,35 @@ fn what_goes_to_the_file_for_want_of_room_is_compressed_the_next_time() {
     );
     assert!(swapping.world.machine.pool().bytes_of(FrameId(1)) == words_of(FrameId(0)));
     assert!(swapping.world.machine.take_modified(FrameId(1)));
+}
+
+#[test]
+fn without_a_file_a_page_is_kept_as_it_is_or_refused() {
+    let Some(mut swapping) = Swapping::new(2, Means::Best, "") else {
+        return;
+    };
+    let noise = noise();
+    // For 64 pages at most.
+    swapping.store = swapping.store.compress(128, false).unwrap();
+    let one = frames([0]);
+    swapping.fill_with_words(&one);
+    swapping.world.machine.pool_mut().write(FrameId(0), &noise);
+    assert_eq!(swapping.transfer(Direction::Store, 7, &one), Outcome::Done);
+    let other = frames([1]);
+    assert_eq!(
+        swapping.transfer(Direction::Fetch, 7, &other),
+        Outcome::Done
+    );
+    assert_eq!(swapping.world.machine.pool().bytes_of(FrameId(1)), noise);
+    let mut slots = 8..SLOTS;
+    let failed =
+        slots.find(|slot| swapping.transfer(Direction::Store, *slot, &one) != Outcome::Done);
+    // The place of the first is a hole.
+    assert_eq!(failed, Some(8 + 63));
+    let failure = swapping.store.next_failure().expect("it is told");
+    assert_eq!(failure.cause, Cause::Full);
+    assert_eq!(swapping.store.tally().written, 0);
+    assert!(swapping.store.is_still());
 }
 
 /// Stores 64 pages, and has all that is compressed leave for the file.
