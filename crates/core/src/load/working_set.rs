@@ -1,7 +1,10 @@
 //! Working sets: only programs whose memory fits run, and the others wait their turn.
 //!
-//! While programs that run spend most of their time waiting for pages, some are stopped: those that
-//! came last, until what the others need fits in memory. One that waits runs again, first in first
+//! While programs that run wait longer for pages than they use a processor, some are stopped: those
+//! that came last, until what the others need fits in memory. That they wait for a processor says
+//! nothing: with more of them than processors they do so most of the time. Nobody is stopped while
+//! not even one waits for pages at a time: programs that sleep, and fetch a few pages in between,
+//! wait longer for these than they run, and hold nobody up. One that waits runs again, first in first
 //! out, when what it needs fits beside what those need that run; and when one of these has had its
 //! time slice, in its place. A slice is longer for a program that has more pages to be brought in
 //! and out, and what it waits for them is not counted, but for a fourth of the time.
@@ -22,7 +25,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::history::{History, WINDOW_NS};
+use super::history::{Doings, History, WINDOW_NS};
 use crate::id::SpaceId;
 use crate::seams::description::Knob;
 use crate::seams::load_control::{Description, LoadControl, LoadView, SpaceLoad, Verdict};
@@ -50,7 +53,7 @@ pub static DESCRIPTION: Description = Description {
         },
         Knob {
             name: "waits",
-            meaning: "share of the time waited for pages above which some stop, in hundredths",
+            meaning: "hundredths of the time run or waited for pages above which some stop",
             min: 1,
             max: 100,
             default: 50,
@@ -162,18 +165,26 @@ impl WorkingSet {
         }
     }
 
-    /// Returns true if those that run wait for pages most of the time, and are several.
+    /// Returns true if those that run, and are several, wait for pages longer than they run, and on
+    /// the average at least one does so at a time.
     fn is_short(&self, view: &LoadView<'_>) -> bool {
-        let actives = self.running.iter().filter(|it| it.is_active(view));
-        let waits: Vec<u64> = actives.filter_map(Program::waited_percent).collect();
-        let sum: u64 = waits.iter().sum();
-        waits.len() > 1 && sum > self.waits * waits.len() as u64
+        let actives = self.running.iter().filter(|it| it.is_eligible(view));
+        let doings: Vec<Doings> = actives.filter_map(Program::doings).collect();
+        let sum: u64 = doings.iter().map(Doings::waited_percent).sum();
+        // Of several threads of a program that wait at a time, one counts.
+        let waiting = doings.iter().map(|it| it.waited_ns.min(it.span_ns));
+        let span_ns = doings.iter().map(|it| it.span_ns).max().unwrap_or(0);
+        doings.len() > 1
+            && sum > self.waits * doings.len() as u64
+            && waiting.sum::<u64>() >= span_ns
     }
 
     /// Stops those that came last until what the others need fits; if it seems to fit, the last.
     fn stop_excess(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
         let frames = u64::from(view.frames);
         let mut needed = 0;
+        // The first that is worth stopping runs on, or nobody might.
+        let mut is_one_kept = false;
         let mut excess: Vec<usize> = Vec::new();
         let mut last = None;
         for (place, program) in self.running.iter().enumerate() {
@@ -181,14 +192,16 @@ impl WorkingSet {
                 continue;
             }
             let demand = u64::from(program.demand(view));
-            let may_stop = program.waits() && !program.is_small(view);
-            if may_stop && needed > 0 {
+            let may_stop = is_one_kept && program.waits() && !program.is_small(view);
+            if may_stop {
                 last = Some(place);
             }
-            match may_stop && needed > 0 && needed + demand > frames {
-                true => excess.push(place),
-                false => needed += demand,
+            if may_stop && needed + demand > frames {
+                excess.push(place);
+                continue;
             }
+            needed += demand;
+            is_one_kept |= !program.is_small(view);
         }
         if excess.is_empty() {
             excess.extend(last);
@@ -233,9 +246,9 @@ impl WorkingSet {
             return;
         };
         let mut needed = self.needed(view) + self.expected(next, view);
-        let is_eligible = |it: &Program| it.is_active(view) && !it.is_small(view);
         let eligible = self.running.iter().enumerate();
-        let eligible: Vec<(usize, &Program)> = eligible.filter(|(_, it)| is_eligible(it)).collect();
+        let eligible = eligible.filter(|(_, it)| it.is_eligible(view));
+        let eligible: Vec<(usize, &Program)> = eligible.collect();
         let mut leaving = Vec::new();
         for &(place, program) in &eligible {
             if needed <= u64::from(view.frames) {
@@ -335,6 +348,11 @@ impl Program {
         is_new || load_of(view, self.space).is_some_and(|load| load.turn.is_active)
     }
 
+    /// Returns true if it does something, and needs enough to be worth stopping.
+    fn is_eligible(&self, view: &LoadView<'_>) -> bool {
+        self.is_active(view) && !self.is_small(view)
+    }
+
     /// The time for which it has got on since it came or was resumed: a fourth of all at least.
     fn ran_ns(&self, view: &LoadView<'_>) -> u64 {
         let passed = view.now.since_ns(self.since);
@@ -343,12 +361,13 @@ impl Program {
         passed - waited.min(passed / 4 * 3)
     }
 
-    fn waited_percent(&self) -> Option<u64> {
-        self.history.waited_percent(WAIT_NS)
+    fn doings(&self) -> Option<Doings> {
+        self.history.doings(WAIT_NS)
     }
 
     fn waits(&self) -> bool {
-        self.waited_percent().is_some_and(|it| it >= WAITS_LITTLE)
+        let percent = self.doings().map(|it| it.waited_percent());
+        percent.is_some_and(|it| it >= WAITS_LITTLE)
     }
 
     fn is_small(&self, view: &LoadView<'_>) -> bool {

@@ -143,6 +143,7 @@ impl<'a> World<'a> {
         let active = threads.filter(is_active).map(order).min();
         Turn {
             order: active.unwrap_or_else(|| order(first)),
+            ran_ns: self.processes[process].outcome.user_ns,
             is_active: active.is_some(),
         }
     }
