@@ -6,8 +6,9 @@
 //! not even one waits for pages at a time: programs that sleep, and fetch a few pages in between,
 //! wait longer for these than they run, and hold nobody up. One that waits runs again, first in first
 //! out, when what it needs fits beside what those need that run; and when one of these has had its
-//! time slice, in its place. A slice is longer for a program that has more pages to be brought in
-//! and out, and what it waits for them is not counted, but for a fourth of the time.
+//! time slice, in its place. A slice is of processor time, and longer for a program that has more
+//! pages to be brought in and out; a fourth of the time that passes counts at least. It begins when
+//! the program is resumed, or when the first other has to wait.
 //!
 //! Programs that do not wait for pages are not stopped for lack of memory, and idle or small ones
 //! never: others may wait for what they do. What a program needs is told by the policy, where it
@@ -39,7 +40,7 @@ pub static DESCRIPTION: Description = Description {
     knobs: &[
         Knob {
             name: "slice-ms",
-            meaning: "milliseconds that a program may run while another waits",
+            meaning: "milliseconds of processor time that a program may use while another waits",
             min: 1,
             max: 1_000_000,
             default: 1000,
@@ -82,10 +83,10 @@ const SMALL_PART: u32 = 64;
 
 struct Program {
     space: SpaceId,
-    /// The time at which it came, or was last resumed.
+    /// The time at which it came, was last resumed, or others began to wait.
     since: Time,
-    /// The time that it had waited for pages by then.
-    waited_ns: Option<u64>,
+    /// The processor time that it had used by then.
+    ran_ns: Option<u64>,
     /// The frames that it needed when that was last known.
     known: u32,
     /// It has not run for long enough to show that.
@@ -159,7 +160,7 @@ impl WorkingSet {
         for program in &mut self.running {
             if let Some(load) = load_of(view, program.space) {
                 program.history.note(view.now, load);
-                program.waited_ns.get_or_insert(load.waited_ns);
+                program.ran_ns.get_or_insert(load.turn.ran_ns);
                 program.is_guess &= !program.history.is_whole();
             }
         }
@@ -203,16 +204,25 @@ impl WorkingSet {
             needed += demand;
             is_one_kept |= !program.is_small(view);
         }
-        if excess.is_empty() {
-            excess.extend(last);
+        // They seemed to fit, and do not: the last needs more than it has shown.
+        let mut least = 0;
+        if let (true, Some(place)) = (excess.is_empty(), last) {
+            let others = needed - u64::from(self.running[place].demand(view));
+            least = frames.saturating_sub(others) as u32 + 1;
+            excess.push(place);
         }
+        let is_first = self.waiting.is_empty();
         // Who came first is the first to come back, before those that have had a turn.
         for &place in excess.iter().rev() {
-            let stopped = self.stop(view, place, verdicts);
+            let mut stopped = self.stop(view, place, verdicts);
+            stopped.demand = stopped.demand.max(least).min(view.frames);
             self.waiting.push_front(stopped);
         }
         for program in &mut self.running {
             program.measure_anew(view);
+            if is_first && program.is_active(view) {
+                program.begin_slice(view);
+            }
         }
     }
 
@@ -316,7 +326,7 @@ impl Program {
         Program {
             space,
             since,
-            waited_ns: None,
+            ran_ns: None,
             known,
             is_guess: true,
             history: History::default(),
@@ -327,6 +337,12 @@ impl Program {
     fn measure_anew(&mut self, view: &LoadView<'_>) {
         self.known = self.demand(view);
         self.history = History::default();
+    }
+
+    /// Begins its slice: nobody has waited for its place before.
+    fn begin_slice(&mut self, view: &LoadView<'_>) {
+        self.since = view.now;
+        self.ran_ns = load_of(view, self.space).map(|load| load.turn.ran_ns);
     }
 
     /// The frames it needs: no less than was known before, until it has been measured for long
@@ -353,12 +369,12 @@ impl Program {
         self.is_active(view) && !self.is_small(view)
     }
 
-    /// The time for which it has got on since it came or was resumed: a fourth of all at least.
+    /// The time for which it has used a processor in its slice, or a fourth of all if that is more.
     fn ran_ns(&self, view: &LoadView<'_>) -> u64 {
         let passed = view.now.since_ns(self.since);
-        let before = self.waited_ns.unwrap_or(u64::MAX);
-        let waited = load_of(view, self.space).map_or(0, |it| it.waited_ns.saturating_sub(before));
-        passed - waited.min(passed / 4 * 3)
+        let before = self.ran_ns.unwrap_or(u64::MAX);
+        let now = load_of(view, self.space).map_or(0, |load| load.turn.ran_ns);
+        now.saturating_sub(before).clamp(passed / 4, passed)
     }
 
     fn doings(&self) -> Option<Doings> {
