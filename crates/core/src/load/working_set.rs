@@ -86,7 +86,7 @@ struct Program {
     /// The time at which it came, was last resumed, or others began to wait.
     since: Time,
     /// The processor time that it had used by then.
-    ran_ns: Option<u64>,
+    ran_ns: u64,
     /// The frames that it needed when that was last known.
     known: u32,
     /// It has not run for long enough to show that.
@@ -154,13 +154,12 @@ impl WorkingSet {
         for load in view.spaces {
             let is_waiting = self.waiting.iter().any(|it| it.space == load.space);
             if !is_waiting && !self.running.iter().any(|it| it.space == load.space) {
-                self.running.push(Program::new(load.space, view.now, 0));
+                self.running.push(Program::new(load.space, view, 0));
             }
         }
         for program in &mut self.running {
             if let Some(load) = load_of(view, program.space) {
                 program.history.note(view.now, load);
-                program.ran_ns.get_or_insert(load.turn.ran_ns);
                 program.is_guess &= !program.history.is_whole();
             }
         }
@@ -308,7 +307,7 @@ impl WorkingSet {
         let next = self.waiting.pop_front().expect("one waits");
         self.running.push(Program {
             is_guess: next.is_guess,
-            ..Program::new(next.space, view.now, next.demand)
+            ..Program::new(next.space, view, next.demand)
         });
         self.settle(view, next.demand);
         verdicts.push(Verdict::Resume(next.space));
@@ -322,15 +321,17 @@ impl WorkingSet {
 }
 
 impl Program {
-    fn new(space: SpaceId, since: Time, known: u32) -> Program {
-        Program {
+    fn new(space: SpaceId, view: &LoadView<'_>, known: u32) -> Program {
+        let mut program = Program {
             space,
-            since,
-            ran_ns: None,
+            since: view.now,
+            ran_ns: 0,
             known,
             is_guess: true,
             history: History::default(),
-        }
+        };
+        program.begin_slice(view);
+        program
     }
 
     /// Forgets what was measured while others were there, but for what it needs.
@@ -339,10 +340,10 @@ impl Program {
         self.history = History::default();
     }
 
-    /// Begins its slice: nobody has waited for its place before.
+    /// Begins its slice: before, nobody has waited for its place.
     fn begin_slice(&mut self, view: &LoadView<'_>) {
         self.since = view.now;
-        self.ran_ns = load_of(view, self.space).map(|load| load.turn.ran_ns);
+        self.ran_ns = load_of(view, self.space).map_or(0, |load| load.turn.ran_ns);
     }
 
     /// The frames it needs: no less than was known before, until it has been measured for long
@@ -372,9 +373,8 @@ impl Program {
     /// The time for which it has used a processor in its slice, or a fourth of all if that is more.
     fn ran_ns(&self, view: &LoadView<'_>) -> u64 {
         let passed = view.now.since_ns(self.since);
-        let before = self.ran_ns.unwrap_or(u64::MAX);
         let now = load_of(view, self.space).map_or(0, |load| load.turn.ran_ns);
-        now.saturating_sub(before).clamp(passed / 4, passed)
+        now.saturating_sub(self.ran_ns).clamp(passed / 4, passed)
     }
 
     fn doings(&self) -> Option<Doings> {
