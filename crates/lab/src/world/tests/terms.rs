@@ -185,13 +185,8 @@ fn programs_that_wait_for_processors_because_all_page_get_on_faster_in_turns() {
         crowd("none", 10_000, 900),
         crowd("working-set", 10_000, 900),
     );
-    eprintln!(
-        "{} {} {} {}",
-        none.elapsed_ns, turns.elapsed_ns, none.counters.page_ins, turns.counters.page_ins
-    );
-    eprintln!("{} {} {}", none.user_ns, none.system_ns, none.idle_ns);
-    assert!(turns.elapsed_ns * 2 < none.elapsed_ns);
-    assert!(turns.counters.page_ins * 4 < none.counters.page_ins);
+    assert!(turns.elapsed_ns * 3 < none.elapsed_ns * 2);
+    assert!(turns.counters.page_ins * 10 < none.counters.page_ins);
 }
 
 #[test]
