@@ -8,15 +8,16 @@
 //! out, when what it needs fits beside what those need that run; and when one of these has had its
 //! time slice, in its place. A slice is of processor time, and longer for a program that has more
 //! pages to be brought in and out; a fourth of the time that passes counts at least. It begins when
-//! the program is resumed, or when the first other has to wait.
+//! the program is resumed, or when the first other has to wait. One that waits does so for as long
+//! as a slice of its own before it takes another's place: to be brought out and in costs as much.
 //!
 //! Programs that do not wait for pages are not stopped for lack of memory, and idle or small ones
 //! never: others may wait for what they do. What a program needs is told by the policy, where it
 //! measures that, or else by what it has and what it had to fetch within the last second.
 //!
 //! # Invariants
-//! 1. A program waits no longer than four times the longest slice of those that run, for each that
-//!    waits before it and for itself, and a tick.
+//! 1. A program waits no longer than four times the longest slice of any, for each that waits before
+//!    it and for itself, and a tick.
 //!
 //! Sources: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968, for
 //! admission; P. J. Denning, K. C. Kahn, J. Leroudier, D. Potier and R. Suri, "Optimal
@@ -96,6 +97,7 @@ struct Program {
 
 struct Waiting {
     space: SpaceId,
+    since: Time,
     demand: u32,
     /// It was stopped before it had run for long enough to show what it needs.
     is_guess: bool,
@@ -258,12 +260,16 @@ impl WorkingSet {
         let eligible = self.running.iter().enumerate();
         let eligible = eligible.filter(|(_, it)| it.is_eligible(view));
         let eligible: Vec<(usize, &Program)> = eligible.collect();
+        let has_waited = view.now.since_ns(next.since) >= self.slice_ns_for(next.demand);
+        if !has_waited && !eligible.is_empty() {
+            return;
+        }
         let mut leaving = Vec::new();
         for &(place, program) in &eligible {
             if needed <= u64::from(view.frames) {
                 break;
             }
-            if program.ran_ns(view) >= self.slice_ns_of(program, view) {
+            if program.ran_ns(view) >= self.slice_ns_for(program.demand(view)) {
                 leaving.push(place);
                 needed -= u64::from(program.demand(view));
             }
@@ -279,8 +285,8 @@ impl WorkingSet {
         self.waiting.extend(stopped.into_iter().rev());
     }
 
-    fn slice_ns_of(&self, program: &Program, view: &LoadView<'_>) -> u64 {
-        self.slice_ns + u64::from(program.demand(view)) * self.slice_page_ns
+    fn slice_ns_for(&self, demand: u32) -> u64 {
+        self.slice_ns + u64::from(demand) * self.slice_page_ns
     }
 
     /// The frames needed by the active ones of those that run.
@@ -298,6 +304,7 @@ impl WorkingSet {
         verdicts.push(Verdict::SwapOut(space));
         Waiting {
             space,
+            since: view.now,
             demand,
             is_guess,
         }
