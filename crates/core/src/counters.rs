@@ -138,7 +138,7 @@ macro_rules! counters {
       engine bytes_written BytesWritten Bytes Sum "bytes_written" "bytes_written" }
     { /// Time that threads waited for their faults, added up over threads.
       engine stall_ns StallNs Nanoseconds Sum "stall_s" _ }
-    { /// Of that, the time of faults for pages that the store had, or was about to have.
+    { /// Of that, the time of faults for pages that the store had, or was to have.
       engine fetch_stall_ns FetchStallNs Nanoseconds Sum _ _ }
     { /// Processor time of the program's own threads: of the process's, what its engine did not use.
       engine program_ns ProgramNs Nanoseconds Sum _ _ }

@@ -86,8 +86,8 @@ fn tasks_that_load_control_holds_up_have_their_turn_and_lose_nothing() {
     assert_eq!(run.end().status.code(), Some(0));
 }
 
-/// Touches new memory of so many MiB, and gives it back, again and again, some 50 times: it waits at
-/// each page, and for none that it had before.
+/// Touches new memory of so many MiB, and gives it back, again and again, some 50 times: it waits
+/// at each page, and for none that it had before.
 const FRESH: &str = "
 import mmap, sys
 pages = int(sys.argv[2]) * 256

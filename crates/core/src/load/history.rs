@@ -81,7 +81,7 @@ impl History {
         resident.saturating_add(u32::try_from(fetched).unwrap_or(u32::MAX))
     }
 
-    /// What its programs did within the last `span_ns`, or little more. `None` if less than that is
+    /// The doings of its programs within the last `span_ns`, or little more. `None` if less than that is
     /// remembered.
     pub fn doings(&self, span_ns: u64) -> Option<Doings> {
         let is_old = |sample: &&Sample| self.last.at.since_ns(sample.at) >= span_ns;

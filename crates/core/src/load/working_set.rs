@@ -4,9 +4,9 @@
 //! that came last, until what the others need fits in memory. That they wait for a processor says
 //! nothing: with more of them than processors they do so most of the time. Nobody is stopped while
 //! not even one waits for pages at a time: programs that sleep, and fetch a few pages in between,
-//! wait longer for these than they run, and hold nobody up. One that waits runs again, first in first
-//! out, when what it needs fits beside what those need that run; and when one of these has had its
-//! time slice, in its place. A slice is of processor time, and longer for a program that has more
+//! wait longer for these than they run, and hold nobody up. One that waits runs again, first in
+//! first out, when what it needs fits beside what those need that run; and when one of these has had
+//! its time slice, in its place. A slice is of processor time, and longer for one that has more
 //! pages to be brought in and out; a fourth of the time that passes counts at least. It begins when
 //! the program is resumed, or when the first other has to wait. One that waits does so for as long
 //! as a slice of its own before it takes another's place: to be brought out and in costs as much.
@@ -16,8 +16,8 @@
 //! measures that, or else by what it has and what it had to fetch within the last second.
 //!
 //! # Invariants
-//! 1. A program waits no longer than four times the longest slice of any, for each that waits before
-//!    it and for itself, and a tick.
+//! 1. A program waits no longer than four times the longest slice of any, for each that waits
+//!    before it and for itself, and a tick.
 //!
 //! Sources: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968, for
 //! admission; P. J. Denning, K. C. Kahn, J. Leroudier, D. Potier and R. Suri, "Optimal

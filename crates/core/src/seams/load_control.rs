@@ -56,13 +56,13 @@ pub struct SpaceLoad {
     pub resident: u32,
     /// Frames it needs, if the policy measures that.
     pub demand: Option<u32>,
-    /// What the scheduler reports of it.
+    /// The scheduler's report of it.
     pub turn: Turn,
     /// True if it has been told to stop.
     pub is_suspended: bool,
 }
 
-/// What the scheduler last told of a space.
+/// The scheduler's last word of a space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Turn {
     /// The place in the scheduler's order: the least runs next; who has the most will be the last
