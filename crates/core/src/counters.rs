@@ -140,7 +140,7 @@ macro_rules! counters {
       engine stall_ns StallNs Nanoseconds Sum "stall_s" _ }
     { /// Of that, the time of faults for pages that the store had, or was to have.
       engine fetch_stall_ns FetchStallNs Nanoseconds Sum _ _ }
-    { /// Processor time of the program's own threads: of the process's, what its engine did not use.
+    { /// Processor time of the program's own threads: the process's without its engine's.
       engine program_ns ProgramNs Nanoseconds Sum _ _ }
     { /// Time that the engine worked.
       engine engine_ns EngineNs Nanoseconds Sum "engine_s" _ }

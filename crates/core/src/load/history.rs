@@ -81,8 +81,8 @@ impl History {
         resident.saturating_add(u32::try_from(fetched).unwrap_or(u32::MAX))
     }
 
-    /// The doings of its programs within the last `span_ns`, or little more. `None` if less than that is
-    /// remembered.
+    /// The doings of its programs within the last `span_ns`, or little more. `None` if less than
+    /// that is remembered.
     pub fn doings(&self, span_ns: u64) -> Option<Doings> {
         let is_old = |sample: &&Sample| self.last.at.since_ns(sample.at) >= span_ns;
         let from = self.samples.iter().rev().find(is_old)?;

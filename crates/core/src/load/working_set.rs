@@ -5,8 +5,8 @@
 //! nothing: with more of them than processors they do so most of the time. Nobody is stopped while
 //! not even one waits for pages at a time: programs that sleep, and fetch a few pages in between,
 //! wait longer for these than they run, and hold nobody up. One that waits runs again, first in
-//! first out, when what it needs fits beside what those need that run; and when one of these has had
-//! its time slice, in its place. A slice is of processor time, and longer for one that has more
+//! first out, when what it needs fits beside what those need that run; and when one of these has
+//! had its time slice, in its place. A slice is of processor time, and longer for one that has more
 //! pages to be brought in and out; a fourth of the time that passes counts at least. It begins when
 //! the program is resumed, or when the first other has to wait. One that waits does so for as long
 //! as a slice of its own before it takes another's place: to be brought out and in costs as much.
