@@ -128,6 +128,7 @@ impl Kernel {
         let idle = Turn {
             order: u64::MAX,
             is_active: false,
+            ..Turn::default()
         };
         vm.handle_turn(kept, idle);
         let next_tick = match parameters.time {
@@ -540,6 +541,11 @@ impl Kernel {
             let place = self.ready.iter().position(|other| other == id);
             let turn = Turn {
                 order: place.unwrap_or(self.ready.len()) as u64,
+                ran_ns: match self.time {
+                    parameters::Time::Real => process.ran_ns * self.pace,
+                    // How long it took says nothing of a time that goes by faults.
+                    parameters::Time::Faults => 0,
+                },
                 is_active: !matches!(process.state, State::Waiting | State::Sleeping(_)),
             };
             self.vm.handle_turn(process.space, turn);

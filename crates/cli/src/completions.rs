@@ -9,6 +9,7 @@ use tidemark_lab::names::divisions;
 use tidemark_lab::study::Named;
 use tidemark_lab::systems;
 use tidemark_lab::world::disk::presets::PRESETS;
+use tidemark_supervisor::load_controls;
 
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;
@@ -38,7 +39,7 @@ type Known = (&'static str, &'static str, fn() -> Vec<&'static str>);
 /// more than their names alone, like files, so that the command itself does not hold to them.
 const NAMED: [Known; 16] = [
     ("run", "policy", live_policies),
-    ("run", "load_control", live_loads),
+    ("run", "load_control", load_controls::names),
     ("run", "division", divisions),
     ("bench", "policy", live_policies),
     ("bench", "division", divisions),
@@ -107,12 +108,6 @@ fn measured_disks() -> Vec<&'static str> {
 fn loads() -> Vec<&'static str> {
     let entries = load::registry::entries().iter();
     entries.map(|entry| entry.description.name).collect()
-}
-
-fn live_loads() -> Vec<&'static str> {
-    let entries = load::registry::entries().iter();
-    let live = entries.filter(|entry| entry.description.is_live);
-    live.map(|entry| entry.description.name).collect()
 }
 
 fn schedulers() -> Vec<&'static str> {

@@ -138,6 +138,10 @@ macro_rules! counters {
       engine bytes_written BytesWritten Bytes Sum "bytes_written" "bytes_written" }
     { /// Time that threads waited for their faults, added up over threads.
       engine stall_ns StallNs Nanoseconds Sum "stall_s" _ }
+    { /// Of that, the time of faults for pages that the store had, or was to have.
+      engine fetch_stall_ns FetchStallNs Nanoseconds Sum _ _ }
+    { /// Processor time of the program's own threads: the process's without its engine's.
+      engine program_ns ProgramNs Nanoseconds Sum _ _ }
     { /// Time that the engine worked.
       engine engine_ns EngineNs Nanoseconds Sum "engine_s" _ }
     { /// Requests to the store that failed.

@@ -64,25 +64,6 @@ pub fn check_load(name: &str) -> Result<(), Refusal> {
     Err(unknown("--load", name, "load control", &all))
 }
 
-/// The load control called `name`, if processes can be controlled by it that really run.
-pub fn find_live_load(name: &str) -> Result<&'static load::registry::Entry, Refusal> {
-    let entries = load::registry::entries().iter();
-    let live = entries.filter(|entry| entry.description.is_live);
-    let all: Vec<&str> = live.map(|entry| entry.description.name).collect();
-    match load::registry::find(name) {
-        Some(entry) if entry.description.is_live => Ok(entry),
-        Some(_) => Err(Refusal::new(format!(
-            "`{name}` spares or ages single pages of a program, which is for simulations; of those \
-             that stop whole programs there are: {}",
-            all.join(", ")
-        ))),
-        None => Err(Refusal::new(format!(
-            "`{name}`: no such load control; there are: {}",
-            all.join(", ")
-        ))),
-    }
-}
-
 /// The rule called `name`, by which memory is divided among processes that really run.
 pub fn find_division(name: &str) -> Result<Rule, Refusal> {
     Rule::find(name).ok_or_else(|| {

@@ -56,6 +56,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
+use rustix::time::ClockId;
 use tidemark_core::compressed::division::Ceded;
 use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::time::Time;
@@ -183,6 +184,10 @@ fn pages_in(start: usize, end: usize) -> u64 {
 }
 
 fn now() -> Time {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Time(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+    Time(time_ns(ClockId::Monotonic))
+}
+
+fn time_ns(clock: ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

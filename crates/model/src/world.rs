@@ -292,7 +292,12 @@ impl World {
     /// Says where the current space stands in the scheduler's order.
     pub fn turn(&mut self, order: u64, is_active: bool) -> &mut World {
         let space = self.space();
-        self.stage().take_turn(space, Turn { order, is_active });
+        let turn = Turn {
+            order,
+            is_active,
+            ..Turn::default()
+        };
+        self.stage().take_turn(space, turn);
         self
     }
 

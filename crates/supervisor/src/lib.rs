@@ -7,7 +7,7 @@
 //! a run, [`remote`] asks it; [`timeline`] writes what came of it.
 //! [`jobs`] hands out tokens to those that begin jobs, by the room that there is.
 //! [`swap`] makes the file that pages go to, [`folder`] the place of the socket, [`loading`] the
-//! list of libraries that programs load.
+//! list of libraries that programs load, [`load_controls`] those that can decide which tasks run.
 //! [`signals`] passes on signals, with the help of a [`witness`]. [`departures`], [`peers`] and
 //! [`strangers`] know the processes that end, that connect, and that never do; [`acceptance`] knows
 //! when none can connect, and [`foreground`] who has the terminal. [`recorded`] serves
@@ -28,6 +28,7 @@ pub mod hand_over;
 pub mod host;
 pub mod interrupt;
 pub mod jobs;
+pub mod load_controls;
 pub mod loading;
 pub mod management;
 mod peers;

@@ -15,9 +15,10 @@ use tidemark_hostbench::record::BenchRecord;
 use tidemark_hostbench::suite::Options;
 use tidemark_hostbench::workload::Workload;
 use tidemark_hostbench::{measure, table};
-use tidemark_lab::names::{find_division, find_live_load, find_live_policy};
+use tidemark_lab::names::{find_division, find_live_policy};
 use tidemark_results::quantity;
 use tidemark_supervisor::interrupt::Interrupt;
+use tidemark_supervisor::load_controls;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
@@ -250,7 +251,7 @@ fn own_contenders(
             .map_err(|refusal| Refusal::new(format!("`--policy`: {refusal}")))?;
     }
     for load_control in load_controls {
-        find_live_load(load_control)
+        load_controls::find(load_control)
             .map_err(|refusal| Refusal::new(format!("`--load-control`: {refusal}")))?;
     }
     for division in divisions {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_lab::names::{find_division, find_live_load, find_live_policy};
+use tidemark_lab::names::{find_division, find_live_policy};
 use tidemark_live::control;
 use tidemark_results::quantity;
 use tidemark_results::text::bytes;
@@ -16,7 +16,7 @@ use tidemark_supervisor::management::{
 };
 use tidemark_supervisor::requests::{Door, Speech};
 use tidemark_supervisor::swap::{self, Swap};
-use tidemark_supervisor::{host, program};
+use tidemark_supervisor::{host, load_controls, program};
 
 use super::{Arguments, Malloc};
 use crate::exit::{Refusal, refuse};
@@ -107,7 +107,7 @@ fn manage(
     let open = |path: Option<&Path>| path.map(OutputFile::new).transpose();
     let log = open(arguments.log_decisions.as_deref())?;
     let timeline = open(arguments.timeline.as_deref())?;
-    let load_control = find_live_load(&arguments.load_control)
+    let load_control = load_controls::find(&arguments.load_control)
         .map_err(|refusal| Refusal::new(format!("`--load-control`: {refusal}")))?;
     let division = find_division(&arguments.division)
         .map_err(|refusal| Refusal::new(format!("`--division`: {refusal}")))?;

@@ -86,6 +86,40 @@ fn tasks_that_load_control_holds_up_have_their_turn_and_lose_nothing() {
     assert_eq!(run.end().status.code(), Some(0));
 }
 
+/// Touches new memory of so many MiB, and gives it back, again and again, some 50 times: it waits
+/// at each page, and for none that it had before.
+const FRESH: &str = "
+import mmap, sys
+pages = int(sys.argv[2]) * 256
+for turn in range(50):
+    with mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        for page in range(pages):
+            memory[page * 4096] = turn + 1
+";
+
+#[test]
+fn programs_that_fit_and_touch_new_memory_are_never_held_up() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let script = "for name in a b c d; do python3 program.py $name 4 & all=\"$all $!\"; done
+                  for one in $all; do wait $one || exit; done";
+    let options = [
+        "--memory",
+        "96M",
+        "--load-control",
+        "working-set",
+        "--timeline",
+        "timeline",
+    ];
+    let mut run = Run::of("fresh", &options, FRESH, script);
+    wait_until("they end", || run.child.try_wait().unwrap().is_some());
+    assert_eq!(run.child.wait().unwrap().code(), Some(0));
+    let timeline = std::fs::read_to_string(run.folder.path("timeline")).unwrap();
+    assert!(timeline.contains("python3"), "{timeline}");
+    assert!(!timeline.contains("suspend"), "{timeline}");
+}
+
 /// Runs its arguments in a terminal of their own, and ends as they do.
 const TERMINAL: &str = "import os, pty, sys
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))

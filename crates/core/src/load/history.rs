@@ -1,4 +1,5 @@
-//! The last second of a space's paging: what it had to fetch, and how long its programs waited.
+//! The last second of a space's paging: what it had to fetch, how long its programs waited for
+//! pages, and how long they ran.
 
 use alloc::collections::VecDeque;
 
@@ -23,6 +24,28 @@ struct Sample {
     at: Time,
     page_ins: u64,
     waited_ns: u64,
+    ran_ns: u64,
+}
+
+/// The doings of a space's programs in a span of time, of all threads together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Doings {
+    /// The time that they waited for pages.
+    pub waited_ns: u64,
+    /// The time that they used a processor.
+    pub ran_ns: u64,
+    /// The length of the span.
+    pub span_ns: u64,
+}
+
+impl Doings {
+    /// The share of their time that they waited for pages, in hundredths. What they waited for a
+    /// processor, or for others, counts for neither side: where tasks are many, that is most of
+    /// the time, whether they page or not.
+    pub fn waited_percent(&self) -> u64 {
+        let both = u128::from(self.waited_ns) + u128::from(self.ran_ns);
+        (u128::from(self.waited_ns) * 100 / both.max(1)) as u64
+    }
 }
 
 impl History {
@@ -32,6 +55,7 @@ impl History {
             at: now,
             page_ins: load.page_ins,
             waited_ns: load.waited_ns,
+            ran_ns: load.turn.ran_ns,
         };
         let is_due = |newest: &Sample| now.since_ns(newest.at) >= STEP_NS;
         if self.samples.back().is_none_or(is_due) {
@@ -57,14 +81,16 @@ impl History {
         resident.saturating_add(u32::try_from(fetched).unwrap_or(u32::MAX))
     }
 
-    /// The share of the last `span_ns` that its programs waited for pages, in hundredths: of
-    /// several that wait at a time, the sum. `None` if less than that is remembered.
-    pub fn waited_percent(&self, span_ns: u64) -> Option<u64> {
+    /// The doings of its programs within the last `span_ns`, or little more. `None` if less than
+    /// that is remembered.
+    pub fn doings(&self, span_ns: u64) -> Option<Doings> {
         let is_old = |sample: &&Sample| self.last.at.since_ns(sample.at) >= span_ns;
         let from = self.samples.iter().rev().find(is_old)?;
-        let span = self.last.at.since_ns(from.at).max(1);
-        let waited = self.last.waited_ns.saturating_sub(from.waited_ns);
-        Some((u128::from(waited) * 100 / u128::from(span)) as u64)
+        Some(Doings {
+            waited_ns: self.last.waited_ns.saturating_sub(from.waited_ns),
+            ran_ns: self.last.ran_ns.saturating_sub(from.ran_ns),
+            span_ns: self.last.at.since_ns(from.at),
+        })
     }
 }
 
@@ -76,7 +102,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn load(page_ins: u64, waited_ns: u64) -> SpaceLoad {
+    fn load(page_ins: u64, waited_ns: u64, ran_ns: u64) -> SpaceLoad {
         SpaceLoad {
             space: SpaceId(0),
             faults: 0,
@@ -84,7 +110,10 @@ mod tests {
             waited_ns,
             resident: 0,
             demand: None,
-            turn: Turn::default(),
+            turn: Turn {
+                ran_ns,
+                ..Turn::default()
+            },
             is_suspended: false,
         }
     }
@@ -96,7 +125,7 @@ mod tests {
         for step in 0..40 {
             // Ten pages in each of the first twenty steps.
             let page_ins = 10 * step.min(20);
-            history.note(Time(step * STEP_NS), &load(page_ins, 0));
+            history.note(Time(step * STEP_NS), &load(page_ins, 0, 0));
             assert_eq!(history.is_whole(), step >= 20);
             let within = page_ins - 10 * step.saturating_sub(20).min(20);
             assert_eq!(u64::from(history.demand(5)), 5 + within, "{step}");
@@ -104,14 +133,40 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_told_of_a_span_that_is_remembered() {
+    fn doings_are_told_of_a_span_that_is_remembered() {
         let mut history = History::default();
-        history.note(Time(0), &load(0, 0));
-        history.note(Time(100 * MS), &load(0, 100 * MS));
-        assert_eq!(history.waited_percent(200 * MS), None);
-        assert_eq!(history.waited_percent(100 * MS), Some(100));
-        history.note(Time(300 * MS), &load(0, 150 * MS));
-        assert_eq!(history.waited_percent(200 * MS), Some(25));
-        assert_eq!(history.waited_percent(300 * MS), Some(50));
+        history.note(Time(0), &load(0, 0, 0));
+        history.note(Time(100 * MS), &load(0, 100 * MS, 0));
+        assert_eq!(history.doings(200 * MS), None);
+        let doings = history.doings(100 * MS).unwrap();
+        assert_eq!(doings.waited_percent(), 100);
+        history.note(Time(300 * MS), &load(0, 150 * MS, 50 * MS));
+        let doings = history.doings(200 * MS).unwrap();
+        let (waited_ns, ran_ns, span_ns) = (50 * MS, 50 * MS, 200 * MS);
+        assert_eq!(
+            doings,
+            Doings {
+                waited_ns,
+                ran_ns,
+                span_ns
+            }
+        );
+    }
+
+    #[test]
+    fn what_is_spent_on_neither_counts_for_neither() {
+        let share = |waited_ns, ran_ns| {
+            let span_ns = 200 * MS;
+            let doings = Doings {
+                waited_ns,
+                ran_ns,
+                span_ns,
+            };
+            doings.waited_percent()
+        };
+        assert_eq!(share(0, 0), 0);
+        assert_eq!(share(20 * MS, 5 * MS), 80);
+        // Four threads of one task.
+        assert_eq!(share(600 * MS, 200 * MS), 75);
     }
 }

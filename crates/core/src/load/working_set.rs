@@ -1,18 +1,23 @@
 //! Working sets: only programs whose memory fits run, and the others wait their turn.
 //!
-//! While programs that run spend most of their time waiting for pages, some are stopped: those that
-//! came last, until what the others need fits in memory. One that waits runs again, first in first
-//! out, when what it needs fits beside what those need that run; and when one of these has had its
-//! time slice, in its place. A slice is longer for a program that has more pages to be brought in
-//! and out, and what it waits for them is not counted, but for a fourth of the time.
+//! While programs that run wait longer for pages than they use a processor, some are stopped: those
+//! that came last, until what the others need fits in memory. That they wait for a processor says
+//! nothing: with more of them than processors they do so most of the time. Nobody is stopped while
+//! not even one waits for pages at a time: programs that sleep, and fetch a few pages in between,
+//! wait longer for these than they run, and hold nobody up. One that waits runs again, first in
+//! first out, when what it needs fits beside what those need that run; and when one of these has
+//! had its time slice, in its place. A slice is of processor time, and longer for one that has more
+//! pages to be brought in and out; a fourth of the time that passes counts at least. It begins when
+//! the program is resumed, or when the first other has to wait. One that waits does so for as long
+//! as a slice of its own before it takes another's place: to be brought out and in costs as much.
 //!
 //! Programs that do not wait for pages are not stopped for lack of memory, and idle or small ones
 //! never: others may wait for what they do. What a program needs is told by the policy, where it
 //! measures that, or else by what it has and what it had to fetch within the last second.
 //!
 //! # Invariants
-//! 1. A program waits no longer than four times the longest slice of those that run, for each that
-//!    waits before it and for itself, and a tick.
+//! 1. A program waits no longer than four times the longest slice of any, for each that waits
+//!    before it and for itself, and a tick.
 //!
 //! Sources: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968, for
 //! admission; P. J. Denning, K. C. Kahn, J. Leroudier, D. Potier and R. Suri, "Optimal
@@ -22,7 +27,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::history::{History, WINDOW_NS};
+use super::history::{Doings, History, WINDOW_NS};
 use crate::id::SpaceId;
 use crate::seams::description::Knob;
 use crate::seams::load_control::{Description, LoadControl, LoadView, SpaceLoad, Verdict};
@@ -36,7 +41,7 @@ pub static DESCRIPTION: Description = Description {
     knobs: &[
         Knob {
             name: "slice-ms",
-            meaning: "milliseconds that a program may run while another waits",
+            meaning: "milliseconds of processor time that a program may use while another waits",
             min: 1,
             max: 1_000_000,
             default: 1000,
@@ -50,7 +55,7 @@ pub static DESCRIPTION: Description = Description {
         },
         Knob {
             name: "waits",
-            meaning: "share of the time waited for pages above which some stop, in hundredths",
+            meaning: "hundredths of the time run or waited for pages above which some stop",
             min: 1,
             max: 100,
             default: 50,
@@ -79,10 +84,10 @@ const SMALL_PART: u32 = 64;
 
 struct Program {
     space: SpaceId,
-    /// The time at which it came, or was last resumed.
+    /// The time at which it came, was last resumed, or others began to wait.
     since: Time,
-    /// The time that it had waited for pages by then.
-    waited_ns: Option<u64>,
+    /// The processor time that it had used by then.
+    ran_ns: u64,
     /// The frames that it needed when that was last known.
     known: u32,
     /// It has not run for long enough to show that.
@@ -92,6 +97,7 @@ struct Program {
 
 struct Waiting {
     space: SpaceId,
+    since: Time,
     demand: u32,
     /// It was stopped before it had run for long enough to show what it needs.
     is_guess: bool,
@@ -150,30 +156,37 @@ impl WorkingSet {
         for load in view.spaces {
             let is_waiting = self.waiting.iter().any(|it| it.space == load.space);
             if !is_waiting && !self.running.iter().any(|it| it.space == load.space) {
-                self.running.push(Program::new(load.space, view.now, 0));
+                self.running.push(Program::new(load.space, view, 0));
             }
         }
         for program in &mut self.running {
             if let Some(load) = load_of(view, program.space) {
                 program.history.note(view.now, load);
-                program.waited_ns.get_or_insert(load.waited_ns);
                 program.is_guess &= !program.history.is_whole();
             }
         }
     }
 
-    /// Returns true if those that run wait for pages most of the time, and are several.
+    /// Returns true if those that run, and are several, wait for pages longer than they run, and on
+    /// the average at least one does so at a time.
     fn is_short(&self, view: &LoadView<'_>) -> bool {
-        let actives = self.running.iter().filter(|it| it.is_active(view));
-        let waits: Vec<u64> = actives.filter_map(Program::waited_percent).collect();
-        let sum: u64 = waits.iter().sum();
-        waits.len() > 1 && sum > self.waits * waits.len() as u64
+        let actives = self.running.iter().filter(|it| it.is_eligible(view));
+        let doings: Vec<Doings> = actives.filter_map(Program::doings).collect();
+        let sum: u64 = doings.iter().map(Doings::waited_percent).sum();
+        // Of several threads of a program that wait at a time, one counts.
+        let waiting = doings.iter().map(|it| it.waited_ns.min(it.span_ns));
+        let span_ns = doings.iter().map(|it| it.span_ns).max().unwrap_or(0);
+        doings.len() > 1
+            && sum > self.waits * doings.len() as u64
+            && waiting.sum::<u64>() >= span_ns
     }
 
     /// Stops those that came last until what the others need fits; if it seems to fit, the last.
     fn stop_excess(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
         let frames = u64::from(view.frames);
         let mut needed = 0;
+        // The first that is worth stopping runs on, or nobody might.
+        let mut is_one_kept = false;
         let mut excess: Vec<usize> = Vec::new();
         let mut last = None;
         for (place, program) in self.running.iter().enumerate() {
@@ -181,25 +194,36 @@ impl WorkingSet {
                 continue;
             }
             let demand = u64::from(program.demand(view));
-            let may_stop = program.waits() && !program.is_small(view);
-            if may_stop && needed > 0 {
+            let may_stop = is_one_kept && program.waits() && !program.is_small(view);
+            if may_stop {
                 last = Some(place);
             }
-            match may_stop && needed > 0 && needed + demand > frames {
-                true => excess.push(place),
-                false => needed += demand,
+            if may_stop && needed + demand > frames {
+                excess.push(place);
+                continue;
             }
+            needed += demand;
+            is_one_kept |= !program.is_small(view);
         }
-        if excess.is_empty() {
-            excess.extend(last);
+        // They seemed to fit, and do not: the last needs more than it has shown.
+        let mut least = 0;
+        if let (true, Some(place)) = (excess.is_empty(), last) {
+            let others = needed - u64::from(self.running[place].demand(view));
+            least = frames.saturating_sub(others) as u32 + 1;
+            excess.push(place);
         }
+        let is_first = self.waiting.is_empty();
         // Who came first is the first to come back, before those that have had a turn.
         for &place in excess.iter().rev() {
-            let stopped = self.stop(view, place, verdicts);
+            let mut stopped = self.stop(view, place, verdicts);
+            stopped.demand = stopped.demand.max(least).min(view.frames);
             self.waiting.push_front(stopped);
         }
         for program in &mut self.running {
             program.measure_anew(view);
+            if is_first && program.is_active(view) {
+                program.begin_slice(view);
+            }
         }
     }
 
@@ -233,15 +257,19 @@ impl WorkingSet {
             return;
         };
         let mut needed = self.needed(view) + self.expected(next, view);
-        let is_eligible = |it: &Program| it.is_active(view) && !it.is_small(view);
         let eligible = self.running.iter().enumerate();
-        let eligible: Vec<(usize, &Program)> = eligible.filter(|(_, it)| is_eligible(it)).collect();
+        let eligible = eligible.filter(|(_, it)| it.is_eligible(view));
+        let eligible: Vec<(usize, &Program)> = eligible.collect();
+        let has_waited = view.now.since_ns(next.since) >= self.slice_ns_for(next.demand);
+        if !has_waited && !eligible.is_empty() {
+            return;
+        }
         let mut leaving = Vec::new();
         for &(place, program) in &eligible {
             if needed <= u64::from(view.frames) {
                 break;
             }
-            if program.ran_ns(view) >= self.slice_ns_of(program, view) {
+            if program.ran_ns(view) >= self.slice_ns_for(program.demand(view)) {
                 leaving.push(place);
                 needed -= u64::from(program.demand(view));
             }
@@ -257,8 +285,8 @@ impl WorkingSet {
         self.waiting.extend(stopped.into_iter().rev());
     }
 
-    fn slice_ns_of(&self, program: &Program, view: &LoadView<'_>) -> u64 {
-        self.slice_ns + u64::from(program.demand(view)) * self.slice_page_ns
+    fn slice_ns_for(&self, demand: u32) -> u64 {
+        self.slice_ns + u64::from(demand) * self.slice_page_ns
     }
 
     /// The frames needed by the active ones of those that run.
@@ -276,6 +304,7 @@ impl WorkingSet {
         verdicts.push(Verdict::SwapOut(space));
         Waiting {
             space,
+            since: view.now,
             demand,
             is_guess,
         }
@@ -285,7 +314,7 @@ impl WorkingSet {
         let next = self.waiting.pop_front().expect("one waits");
         self.running.push(Program {
             is_guess: next.is_guess,
-            ..Program::new(next.space, view.now, next.demand)
+            ..Program::new(next.space, view, next.demand)
         });
         self.settle(view, next.demand);
         verdicts.push(Verdict::Resume(next.space));
@@ -299,21 +328,29 @@ impl WorkingSet {
 }
 
 impl Program {
-    fn new(space: SpaceId, since: Time, known: u32) -> Program {
-        Program {
+    fn new(space: SpaceId, view: &LoadView<'_>, known: u32) -> Program {
+        let mut program = Program {
             space,
-            since,
-            waited_ns: None,
+            since: view.now,
+            ran_ns: 0,
             known,
             is_guess: true,
             history: History::default(),
-        }
+        };
+        program.begin_slice(view);
+        program
     }
 
     /// Forgets what was measured while others were there, but for what it needs.
     fn measure_anew(&mut self, view: &LoadView<'_>) {
         self.known = self.demand(view);
         self.history = History::default();
+    }
+
+    /// Begins its slice: before, nobody has waited for its place.
+    fn begin_slice(&mut self, view: &LoadView<'_>) {
+        self.since = view.now;
+        self.ran_ns = load_of(view, self.space).map_or(0, |load| load.turn.ran_ns);
     }
 
     /// The frames it needs: no less than was known before, until it has been measured for long
@@ -335,20 +372,25 @@ impl Program {
         is_new || load_of(view, self.space).is_some_and(|load| load.turn.is_active)
     }
 
-    /// The time for which it has got on since it came or was resumed: a fourth of all at least.
-    fn ran_ns(&self, view: &LoadView<'_>) -> u64 {
-        let passed = view.now.since_ns(self.since);
-        let before = self.waited_ns.unwrap_or(u64::MAX);
-        let waited = load_of(view, self.space).map_or(0, |it| it.waited_ns.saturating_sub(before));
-        passed - waited.min(passed / 4 * 3)
+    /// Returns true if it does something, and needs enough to be worth stopping.
+    fn is_eligible(&self, view: &LoadView<'_>) -> bool {
+        self.is_active(view) && !self.is_small(view)
     }
 
-    fn waited_percent(&self) -> Option<u64> {
-        self.history.waited_percent(WAIT_NS)
+    /// The time for which it has used a processor in its slice, or a fourth of all if that is more.
+    fn ran_ns(&self, view: &LoadView<'_>) -> u64 {
+        let passed = view.now.since_ns(self.since);
+        let now = load_of(view, self.space).map_or(0, |load| load.turn.ran_ns);
+        now.saturating_sub(self.ran_ns).clamp(passed / 4, passed)
+    }
+
+    fn doings(&self) -> Option<Doings> {
+        self.history.doings(WAIT_NS)
     }
 
     fn waits(&self) -> bool {
-        self.waited_percent().is_some_and(|it| it >= WAITS_LITTLE)
+        let percent = self.doings().map(|it| it.waited_percent());
+        percent.is_some_and(|it| it >= WAITS_LITTLE)
     }
 
     fn is_small(&self, view: &LoadView<'_>) -> bool {

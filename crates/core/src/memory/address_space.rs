@@ -107,7 +107,7 @@ pub(crate) struct Space {
     pub(crate) waited_ns: u64,
     /// The virtual time of its programs, if a driver tells it.
     pub(crate) ticks: Option<u64>,
-    /// Its place in the scheduler's order.
+    /// The scheduler's last word of it.
     pub(crate) turn: Turn,
     /// Load control wants it not to run, ...
     pub(crate) is_suspended: bool,

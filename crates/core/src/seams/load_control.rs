@@ -56,18 +56,21 @@ pub struct SpaceLoad {
     pub resident: u32,
     /// Frames it needs, if the policy measures that.
     pub demand: Option<u32>,
-    /// The state the scheduler reports for it.
+    /// The scheduler's report of it.
     pub turn: Turn,
     /// True if it has been told to stop.
     pub is_suspended: bool,
 }
 
-/// A space's place in the scheduler's order, as the scheduler last told it.
+/// The scheduler's last word of a space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Turn {
     /// The place in the scheduler's order: the least runs next; who has the most will be the last
     /// to run. A fair scheduler gives its virtual run time here, one with a queue the place in it.
     pub order: u64,
+    /// The processor time that its programs have used so far, of all threads together; what was
+    /// done for their memory is left out where that is known.
+    pub ran_ns: u64,
     /// True if the space has a program that runs, could run, or waits for a short while.
     pub is_active: bool,
 }
@@ -76,6 +79,7 @@ impl Default for Turn {
     fn default() -> Turn {
         Turn {
             order: 0,
+            ran_ns: 0,
             is_active: true,
         }
     }

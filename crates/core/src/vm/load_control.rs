@@ -23,7 +23,7 @@ impl Vm {
         }
     }
 
-    /// Learns of a space's place in the scheduler's order, for load control.
+    /// Learns what the scheduler has to say of a space, for load control.
     pub fn handle_turn(&mut self, space: SpaceId, turn: Turn) {
         if let Some(found) = self.memory.space_mut(space) {
             found.turn = turn;

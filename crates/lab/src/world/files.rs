@@ -37,8 +37,12 @@ impl Files {
     pub(super) fn new(vm: &mut Vm, sizes: &BTreeMap<Cow<'_, str>, u64>, first: u64) -> Files {
         let cache = vm.create_space();
         // Nobody runs there.
-        let (order, is_active) = (u64::MAX, false);
-        vm.handle_turn(cache, Turn { order, is_active });
+        let turn = Turn {
+            order: u64::MAX,
+            is_active: false,
+            ..Turn::default()
+        };
+        vm.handle_turn(cache, turn);
         let mut files = Files {
             by_name: BTreeMap::new(),
             places: Vec::new(),

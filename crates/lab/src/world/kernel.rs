@@ -143,6 +143,11 @@ impl<'a> World<'a> {
         let active = threads.filter(is_active).map(order).min();
         Turn {
             order: active.unwrap_or_else(|| order(first)),
+            ran_ns: match self.scenario.is_in_step {
+                // How long it took says nothing of a time that goes by faults.
+                true => 0,
+                false => self.processes[process].outcome.user_ns,
+            },
             is_active: active.is_some(),
         }
     }

@@ -237,9 +237,13 @@ impl Engine {
     /// Passes on what the core says became of a fault.
     pub(super) fn handle_event(&mut self, event: Event) {
         match event {
-            Event::Resolved(fault, _) => {
+            Event::Resolved(fault, service) => {
                 if let Some(arrival) = self.waiting.take(fault.waiter) {
-                    self.end_wait(arrival, Some(Latency::PageIn));
+                    let waited = self.end_wait(arrival, Some(Latency::PageIn));
+                    // A new page that had to wait for a frame is nothing that was needed before.
+                    if service == Service::Major {
+                        self.gauges.add(Counter::FetchStallNs, waited);
+                    }
                     self.note_standing(fault.at);
                 }
             }
@@ -260,7 +264,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn end_wait(&mut self, arrival: Arrival, kind: Option<Latency>) {
+    /// Counts the wait of a fault that is over, and answers how long it was.
+    pub(super) fn end_wait(&mut self, arrival: Arrival, kind: Option<Latency>) -> u64 {
         let waited = now().since_ns(arrival.since);
         self.gauges.add(Counter::StallNs, waited);
         if let Some(kind) = kind {
@@ -268,6 +273,7 @@ impl Engine {
                 .process(self.record())
                 .record_latency(kind, waited);
         }
+        waited
     }
 
     /// Takes a range under management: from now on its missing pages are the engine's business,

@@ -15,7 +15,7 @@ mod pace;
 
 use std::os::fd::OwnedFd;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use tidemark_core::id::{FrameId, VirtPage};
 use tidemark_core::machine::{Machine, Rights};
 use tidemark_log::kind;
@@ -23,7 +23,7 @@ use tidemark_log::kind;
 pub use self::pace::Windows;
 use self::pace::{Look, Pace};
 use super::neighbours::Neighbours;
-use super::{Engine, Trouble, address_of};
+use super::{Engine, Trouble, address_of, time_ns};
 use crate::reference_log::{LogWriter, monotonic_ns};
 use crate::sys::maps::Kind;
 use crate::sys::{memory, thread};
@@ -412,11 +412,6 @@ impl Engine {
 /// The processor time that this engine has used.
 fn own_time_ns() -> u64 {
     time_ns(ClockId::ThreadCPUTime)
-}
-
-fn time_ns(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Returns true if a thread is the program's: the engine's own are known by their control blocks,

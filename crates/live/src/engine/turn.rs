@@ -4,11 +4,12 @@ use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering::Relaxed;
 
+use rustix::time::ClockId;
 use tidemark_core::driver::Driver;
 use tidemark_core::pager::{Direction, Place};
 use tidemark_core::time::Time;
 
-use super::{Engine, Log, Trouble, now};
+use super::{Engine, Log, Trouble, now, time_ns};
 use crate::requests::Requests;
 use crate::shared::{Cluster, Counter};
 use crate::store::LISTENED_MAX;
@@ -135,6 +136,7 @@ impl Engine {
         if self.now >= self.next_tick {
             self.vm.handle_tick(self.now, &mut self.machine);
             self.next_tick = self.now.after_ns(TICK_NS);
+            self.count_program_time();
             self.tell_setbacks(false);
         } else if self.vm.poll_deadline().is_some_and(|due| due <= self.now) {
             self.vm.handle_deadline(self.now, &mut self.machine);
@@ -148,6 +150,14 @@ impl Engine {
         let end = now();
         self.gauges.add(Counter::EngineNs, end.since_ns(began));
         self.pause(end)
+    }
+
+    /// Counts the processor time that the program has used: the process's without this engine's,
+    /// whose helping threads use next to none.
+    fn count_program_time(&mut self) {
+        let both = time_ns(ClockId::ProcessCPUTime);
+        let program = both.saturating_sub(time_ns(ClockId::ThreadCPUTime));
+        self.gauges.set(Counter::ProgramNs, program);
     }
 
     /// Brings the store's answers to the core.

@@ -18,7 +18,7 @@ impl Stage {
         self.vm.set_load_control(load);
     }
 
-    /// Says where a space stands in the scheduler's order.
+    /// Says what the scheduler has to say of a space.
     pub fn take_turn(&mut self, space: SpaceId, turn: Turn) {
         self.vm.handle_turn(space, turn);
     }

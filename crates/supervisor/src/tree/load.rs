@@ -16,12 +16,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_core::id::SpaceId;
 use tidemark_core::load::history::History;
-use tidemark_core::load::registry::{self, Entry};
+use tidemark_core::load::registry::Entry;
 use tidemark_core::load::{LoadControl, LoadView, SpaceLoad, Turn, Verdict, unlimited};
 use tidemark_core::time::Time;
 use tidemark_core::vm::Config;
 use tidemark_live::shared::{Counter, Process, ProcessIndex};
-use tidemark_results::{Refusal, refuse};
 
 use super::Tree;
 use super::outage::By;
@@ -99,11 +98,12 @@ impl Control {
             space,
             faults: count(process, Counter::Faults),
             page_ins,
-            waited_ns: count(process, Counter::StallNs),
+            waited_ns: count(process, Counter::FetchStallNs),
             resident: frames(count(process, Counter::FramesResident)),
             demand: None,
             turn: Turn {
                 order: 0,
+                ran_ns: count(process, Counter::ProgramNs),
                 is_active: !is_suspended && now.0 - known.active_ns < ACTIVE_NS,
             },
             is_suspended,
@@ -132,23 +132,6 @@ struct Seen<'a> {
     /// The pages that it has in all.
     pages: u64,
     is_suspended: bool,
-}
-
-/// The load control of that name, which acts on whole tasks.
-pub(super) fn find(name: &str) -> Result<&'static Entry, Refusal> {
-    let live = registry::entries().iter();
-    let live = live.filter(|entry| entry.description.is_live);
-    let all: Vec<&str> = live.clone().map(|entry| entry.description.name).collect();
-    match live
-        .into_iter()
-        .find(|entry| entry.description.name == name)
-    {
-        Some(entry) => Ok(entry),
-        None => refuse!(
-            "`load-control {name}`: no load control of whole tasks; there are: {}",
-            all.join(", ")
-        ),
-    }
 }
 
 impl Tree {

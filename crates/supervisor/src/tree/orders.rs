@@ -9,7 +9,8 @@ use tidemark_results::text::bytes;
 use tidemark_results::{Refusal, metrics, refuse};
 
 use super::outage::{By, Eviction};
-use super::{Settings, Tree, load};
+use super::{Settings, Tree};
+use crate::load_controls;
 use crate::management::MEMORY_BYTES_MIN;
 use crate::requests::Requests;
 use crate::time::now_ns;
@@ -112,7 +113,8 @@ impl Tree {
 
     /// Puts another load control in place of the one there is, whose tasks all go on.
     fn change_load_control(&mut self, name: &str) -> Result<String, Refusal> {
-        let entry = load::find(name)?;
+        let found = load_controls::find(name);
+        let entry = found.map_err(|refusal| Refusal::new(format!("`load-control`: {refusal}")))?;
         let name = entry.description.name;
         if name == self.settings.load_control {
             return Ok(format!("the load control is `{name}`, as before"));

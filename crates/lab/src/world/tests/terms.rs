@@ -138,6 +138,69 @@ fn programs_that_do_not_fit_together_get_on_faster_in_turns() {
     assert!(turns.counters.page_ins * 5 < none.counters.page_ins);
 }
 
+/// Sixteen programs on two processors, each of which does something for so long at each page that
+/// it uses, of so many pages in no order. Paging keeps the processors busy, as the engine does in
+/// a live run.
+fn crowd(load: &str, each_ns: u32, frames: u32) -> Outcome {
+    let uses = (0..200 * 60).map(|at| (at * 7919 % 200, Kinds::STORE, each_ns));
+    let script = Arc::new(Script::from_uses(TimeUnit::Nanoseconds, uses));
+    let scenario = Scenario {
+        load: Some(load.into()),
+        processors: 2,
+        scheduler: Scheduler::RoundRobin {
+            quantum_ns: 1_000_000,
+        },
+        disks: Disks {
+            swap: DiskModel::Fixed {
+                request_ns: 50_000,
+                page_ns: 2_000,
+                channels: 32,
+            },
+            files: None,
+        },
+        ..Scenario::new(
+            frames,
+            (0..16)
+                .map(|_| Program::new("one", script.clone()))
+                .collect(),
+        )
+    };
+    let system = System {
+        tick_ns: 10_000_000,
+        ..costly("clock")
+    };
+    let outcome = run(&system, &scenario).unwrap();
+    assert!(outcome.is_complete);
+    outcome
+}
+
+fn suspended_ns(outcome: &Outcome) -> u64 {
+    let each = outcome.programs.iter();
+    each.map(|program| program.sum(|it| it.suspended_ns)).sum()
+}
+
+#[test]
+fn programs_that_wait_for_processors_because_all_page_get_on_faster_in_turns() {
+    let (none, turns) = (
+        crowd("none", 10_000, 900),
+        crowd("working-set", 10_000, 900),
+    );
+    assert!(turns.elapsed_ns * 3 < none.elapsed_ns * 2);
+    assert!(turns.counters.page_ins * 10 < none.counters.page_ins);
+}
+
+#[test]
+fn programs_that_fit_together_have_no_turns() {
+    for each_ns in [1_000, 10_000, 300_000] {
+        let (none, turns) = (
+            crowd("none", each_ns, 3300),
+            crowd("working-set", each_ns, 3300),
+        );
+        assert_eq!(suspended_ns(&turns), 0);
+        assert_eq!(turns.elapsed_ns, none.elapsed_ns);
+    }
+}
+
 #[test]
 fn the_most_that_was_in_use_is_counted() {
     let outcome = run(
