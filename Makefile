@@ -119,6 +119,10 @@ bench-programs: deps ## Real programs in less memory than they take, and rivals.
 	$(CARGO) build --release --package tidemark-cli --package tidemark-shim
 	scripts/bench-programs
 
+.PHONY: top-pictures
+top-pictures: build ## Makes the pictures of `tidemark top` in the guide again, from real runs.
+	scripts/top-pictures
+
 .PHONY: bench-recorder
 bench-recorder: build ## What recording costs, beside Valgrind's own full trace. Minutes.
 	scripts/bench-recorder

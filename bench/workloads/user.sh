@@ -1,7 +1,8 @@
 #!/bin/sh
 # One user of a multi-user load: a round of small programs, each forked and executed by the shell.
+# With the number of lines that they work on.
 set -e
-seq 1 3000 >numbers
+seq 1 "${1:-3000}" >numbers
 sort -R numbers >mixed
 sort -n mixed | uniq | wc -l
 awk '{ sum += $1 * $1 } END { print sum }' mixed

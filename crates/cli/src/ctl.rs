@@ -37,6 +37,14 @@ enum Order {
     Stats,
     /// Shows the same in the OpenMetrics format
     Metrics,
+    /// Shows which parts of a task's memory are in memory, compressed, on disk, and nowhere
+    Map {
+        /// The process id of the task
+        task: u32,
+        /// The number of parts of equally many pages, from 1 to 240
+        #[arg(long, value_name = "N")]
+        cells: Option<u32>,
+    },
     /// Changes the memory that all tasks may use together
     Budget {
         /// Its size: `512M`, `1.5G`
@@ -82,6 +90,7 @@ impl Order {
         Ok(match self {
             Order::Stats => Request::Stats,
             Order::Metrics => Request::Metrics,
+            Order::Map { task, cells } => Request::Map { pid: task, cells },
             Order::Budget { size } => Request::Budget {
                 bytes: quantity::parse("budget", &size)?,
             },
@@ -98,10 +107,14 @@ impl Order {
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let request = arguments.request.request()?;
     let mut remote = Remote::find(arguments.socket.as_deref(), arguments.run)?;
-    let reply = remote.ask(&request)?;
+    let reply = match request {
+        Request::Map { pid, cells } => Reply::Map(Box::new(remote.ask_map(pid, cells)?)),
+        request => remote.ask(&request)?,
+    };
     output::print(&match reply {
         reply if arguments.json => reply.to_line(),
         Reply::Stats(state) => text::state(&state, output::terminal_width()),
+        Reply::Map(map) => text::memory_map(&map),
         Reply::Metrics(text) => text,
         Reply::Policy(line)
         | Reply::LoadControl(line)

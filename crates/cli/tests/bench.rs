@@ -71,6 +71,41 @@ fn several_processes_work_on_arrays_of_their_own() {
 }
 
 #[test]
+fn the_thrashing_curve_has_a_point_for_each_load_and_is_drawn() {
+    let folder = Folder::new("bench-thrash");
+    let png = folder.path("thrash.png");
+    let sizes = ["thrash", "--memory", "2M", "--size", "1M", "--laps", "1"];
+    let output = bench(
+        &folder,
+        &[&sizes[..], &["--loads", "0.5,2", "--png", &png]].concat(),
+        "native",
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let record = record(&output);
+    assert_eq!(record["schema"], "tidemark.thrashing.v1");
+    let points = record["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2, "{record}");
+    for (point, (tasks, load)) in points.iter().zip([(1, 0.5), (4, 2.0)]) {
+        assert_eq!(point["contender"], "native");
+        assert_eq!(point["tasks"], tasks);
+        assert_eq!(point["load"], load);
+        // Each of 256 pages is written once and used once more.
+        let accesses = point["accesses_per_s"].as_f64().unwrap();
+        let elapsed_s = point["elapsed_s"].as_f64().unwrap();
+        let counted = (accesses * elapsed_s).round();
+        assert_eq!(counted, f64::from(tasks) * 512.0);
+    }
+    assert!(fs::read(png).unwrap().starts_with(b"\x89PNG"));
+    let output = bench(
+        &folder,
+        &["loop", "--memory", "2M", "--size", "4M", "--png", "x"],
+        "native",
+    );
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("`--png` is for `thrash` alone"));
+}
+
+#[test]
 fn the_kernels_swap_takes_part_and_leaves_nothing_behind() {
     let _one = KERNEL.lock();
     let folder = Folder::new("bench-kernel");

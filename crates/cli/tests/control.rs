@@ -4,6 +4,8 @@
 
 #[path = "control/load_control.rs"]
 mod load_control;
+#[path = "control/map.rs"]
+mod map;
 #[path = "programs/needs.rs"]
 #[allow(dead_code)]
 mod needs;

@@ -83,7 +83,7 @@ impl Played {
                 let lines = BufReader::new(stream.try_clone().unwrap()).lines();
                 for line in lines.map_while(Result::ok) {
                     let reply = reply_to(&line, tasks);
-                    if !line.contains("stats") {
+                    if !line.contains("stats") && !line.contains("map") {
                         asked.lock().unwrap().push(line);
                     }
                     let _ = stream.write_all(format!("{reply}\n").as_bytes());
@@ -119,6 +119,7 @@ fn reply_to(line: &str, tasks: u32) -> Value {
     let request: Value = serde_json::from_str(line).unwrap();
     match request["command"].as_str().unwrap() {
         "stats" => json!({"stats": state(tasks)}),
+        "map" => json!({"map": map(&request)}),
         "evict" => json!({"refused": format!("task {} stays", request["pid"])}),
         other => json!({"done": format!("{other} is done")}),
     }
@@ -151,6 +152,23 @@ fn state(tasks: u32) -> Value {
     })
 }
 
+/// The first quarter in memory, the second compressed, the third on disk, the last nowhere.
+fn map(request: &Value) -> Value {
+    let pid = request["pid"].as_u64().unwrap();
+    let cells = request["cells"].as_u64().unwrap();
+    let cell = |number: u64| {
+        let is_in = |quarter: u64| if number * 4 / cells == quarter { 16 } else { 0 };
+        json!({
+            "address": 0x7000_0000_0000 + number * 4096, "in_memory": is_in(0),
+            "compressed": is_in(1), "on_disk": is_in(2), "empty": is_in(3),
+        })
+    };
+    json!({
+        "pid": pid, "program": format!("worker{}", pid - 1000), "age_s": 0.1, "pages": 32768,
+        "cells": (0..cells).map(cell).collect::<Vec<Value>>(),
+    })
+}
+
 fn lines(screen: &Value) -> Vec<&str> {
     let lines = screen.as_array().unwrap().iter();
     lines.map(|line| line.as_str().unwrap()).collect()
@@ -164,14 +182,26 @@ fn screens_of_all_sizes_hold_runs_of_all_sizes() {
     for tasks in [1, 20, 300] {
         let run = Played::new(&format!("top-{tasks}"), tasks);
         for size in [(24, 80), (60, 200)] {
-            let seen = run.play(size, json!([["q quit", "q"]]), &[]);
+            let seen = run.play(size, json!([["empty 25%", "q"]]), &[]);
             assert_eq!(seen["status"], 0, "{seen}");
             assert_eq!(seen["is_left"], true, "{seen}");
             let lines = lines(&seen["screens"][0]);
             assert_eq!(lines.len(), size.0);
             assert!(lines.iter().all(|line| line.chars().count() <= size.1));
-            let shown = lines.iter().filter(|line| line.contains("worker")).count();
-            assert_eq!(shown, (tasks as usize).min(size.0 - 6), "{lines:#?}");
+            let height = if size.0 == 24 { 3 } else { 8 };
+            let is_task = |line: &&&str| line.contains("worker") && !line.starts_with("map ");
+            let shown = lines.iter().filter(is_task).count();
+            let most = size.0 - 6 - 1 - height;
+            assert_eq!(shown, (tasks as usize).min(most), "{lines:#?}");
+            // The map of that which is chosen, a quarter of each.
+            let told = format!("map {} worker{tasks}, 128M:", 1000 + tasks);
+            let caption = lines[size.0 - 2 - height];
+            assert!(caption.starts_with(&told), "{lines:#?}");
+            let places = "█ memory 25% ▓ compressed 25% ░ disk 25% empty 25%";
+            assert!(caption.ends_with(places), "{lines:#?}");
+            let bar = ["█", "▓", "░"].map(|mark| mark.repeat(size.1 / 4)).concat();
+            let bars = &lines[size.0 - 1 - height..size.0 - 1];
+            assert!(bars.iter().all(|line| line.trim_end() == bar), "{lines:#?}");
             // The most memory comes first.
             let first = format!(">   {} worker{tasks}", 1000 + tasks);
             assert!(lines[5].starts_with(&first), "{lines:#?}");
@@ -191,7 +221,8 @@ fn keys_choose_sort_and_ask() {
     }
     let run = Played::new("top-keys", 20);
     let steps = json!([
-        ["by memory", "\u{1b}[B"],
+        ["map 1020", "\u{1b}[B"],
+        ["map 1019", "m"],
         [">   1019", "z"],
         ["suspend is done", "r"],
         ["resume is done", "e"],

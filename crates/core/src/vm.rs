@@ -275,19 +275,27 @@ impl Vm {
             .flat_map(Space::regions)
         {
             for at in self.collect_in(region) {
-                let entry = self
-                    .memory
-                    .find_page(region.object, region.index_at(at))
-                    .entry;
-                let frame = entry.frame();
-                let arrived =
-                    frame.filter(|frame| self.memory.frames().state(*frame) != State::Filling);
-                match (arrived, entry.slot()) {
-                    (Some(frame), _) => visit(at, Contents::Frame(frame)),
-                    (None, Some(slot)) => visit(at, Contents::Slot(slot)),
-                    (None, None) => {}
+                if let Some(contents) = self.contents_in(region, at) {
+                    visit(at, contents);
                 }
             }
+        }
+    }
+
+    /// The place of the contents of the page at `at`, if it is somewhere. A page on its way in is
+    /// still with the store.
+    pub fn contents_at(&self, space: SpaceId, at: VirtPage) -> Option<Contents> {
+        let region = self.memory.spaces().get(space)?.find(at)?;
+        self.contents_in(region, at)
+    }
+
+    fn contents_in(&self, region: &Region, at: VirtPage) -> Option<Contents> {
+        let found = self.memory.find_page(region.object, region.index_at(at));
+        let frame = found.entry.frame();
+        let arrived = frame.filter(|frame| self.memory.frames().state(*frame) != State::Filling);
+        match arrived {
+            Some(frame) => Some(Contents::Frame(frame)),
+            None => found.entry.slot().map(Contents::Slot),
         }
     }
 

@@ -36,6 +36,7 @@ static EXPERIMENTS: &[(&str, &str)] = embedded! {
     "tcm3-live"
     "sng10-live"
     "sheeptest-live"
+    "nonaim-live"
 };
 
 /// Name and text of each file of `bench/workloads`.

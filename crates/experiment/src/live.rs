@@ -11,18 +11,19 @@ use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan as Bench, Prepared, ReadAhead};
 use tidemark_hostbench::record::ContenderRecord;
 use tidemark_hostbench::workload::Workload;
-use tidemark_lab::names::find_live_policy;
+use tidemark_lab::names::{find_live_load, find_live_policy};
 use tidemark_results::experiment::{Ending, ExperimentRecord, Measurement, ProgramFacts};
 use tidemark_results::quantity;
 use tidemark_results::{Refusal, refuse};
 
 use crate::file::{File, Run};
-use crate::plan::Plan;
+use crate::plan::{Draft, Plan};
 use crate::workload::Workshop;
 
 /// The metrics of a contender, and their meanings. Times are of this machine.
 pub const METRICS: &[(&str, &str)] = &[
     ("elapsed_s", "until the last program was done, in seconds"),
+    ("throughput", "programs done in an hour"),
     ("page_ins", "pages read back"),
     ("page_outs", "pages written"),
     ("soft_faults", "faults on resident pages, of ours"),
@@ -44,6 +45,14 @@ pub fn check(file: &File, run: &Run) -> Result<(), Refusal> {
         [program] if (1..=64).contains(&program.copies) => {}
         _ => refuse!("`live`: takes one `[[program]]` with 1 to 64 `copies`"),
     }
+    let times = [&file.times, run.times.as_ref().unwrap_or(&file.times)];
+    if let Some(times) = times
+        .into_iter()
+        .flatten()
+        .find(|times| !(1..=256).contains(*times))
+    {
+        refuse!("`times` is {times}; `live` takes 1 to 256");
+    }
     match file.trace.iter().all(|trace| trace.environment.is_empty()) {
         true => Ok(()),
         false => refuse!("`live`: takes no `environment`; set it where the command is run"),
@@ -61,49 +70,51 @@ pub fn make(
     let trace = file.trace.iter().find(|trace| trace.name == program.trace);
     let trace = trace.expect("the plan has looked it up");
     let (prepared, _work) = workshop.prepare(trace)?;
-    let mut sizes: Vec<&str> = vec![];
+    let mut settings: Vec<(&str, u32)> = vec![];
     for draft in &plan.trials {
-        if !sizes.contains(&draft.memory.as_str()) {
-            sizes.push(&draft.memory);
+        let setting = (&*draft.memory, draft.times);
+        if !settings.contains(&setting) {
+            settings.push(setting);
         }
     }
-    for memory in sizes {
-        let drafts = plan.trials.iter().filter(|draft| draft.memory == memory);
+    for (memory, times) in settings {
+        let is_here = |draft: &&Draft| draft.memory == memory && draft.times == times;
+        let drafts = plan.trials.iter().filter(is_here);
         let names: Vec<&str> = drafts.map(|draft| draft.run.as_str()).collect();
-        let bench = bench(
-            &names,
-            quantity::parse("memory", memory)?,
-            program.copies,
-            &prepared,
-        )?;
+        let bytes = quantity::parse("memory", memory)?;
+        let bench = bench(&names, bytes, program.copies * times, &prepared)?;
         let interrupt = &workshop.interrupt;
         let found = interrupt
             .holding(|| measure(&bench, interrupt.flag()))
             .map_err(Refusal::new)?;
         for left_out in &found.left_out {
             let (name, reason) = (&left_out.name, &left_out.reason);
-            record
-                .notes
-                .push(format!("{name} in {memory} is left out: {reason}"));
+            record.notes.push(format!(
+                "{name} in {memory}{} is left out: {reason}",
+                told(times)
+            ));
         }
         if let Some((one, other)) = found.find_mismatch() {
             let (one, other) = (&one.name, &other.name);
             record.notes.push(format!(
-                "in {memory} the programs of {one} and {other} left different files"
+                "in {memory}{} the programs of {one} and {other} left different files",
+                told(times)
             ));
         }
         for name in names {
             let made = found.contenders.iter().find(|made| made.name == name);
             record
                 .measurements
-                .push(measurement(name, memory, bench.memory_bytes, made));
+                .push(measurement(name, (memory, times), &bench, made));
         }
     }
     // In the order of the plan, which the claims' places are of.
     let place = |measured: &Measurement| {
-        plan.trials
-            .iter()
-            .position(|draft| draft.run == measured.run && draft.memory == measured.memory)
+        plan.trials.iter().position(|draft| {
+            draft.run == measured.run
+                && draft.memory == measured.memory
+                && draft.times == measured.times
+        })
     };
     record.measurements.sort_by_key(place);
     record.machine = format!("this machine, swap in {FOLDER}; one run each");
@@ -148,42 +159,60 @@ fn bench(
     })
 }
 
+/// The words for so many times as many programs.
+fn told(times: u32) -> String {
+    match times {
+        1 => String::new(),
+        times => format!(" times {times}"),
+    }
+}
+
 enum Named {
     Own(Contender),
     Rival(Rival),
 }
 
+/// The contender of this name: `tidemark`, `tidemark:POLICY`, each with `+LOAD` behind it or not,
+/// or a rival.
 fn contender(name: &str) -> Result<Named, Refusal> {
-    let own = |policy| {
-        Named::Own(Contender::Own(Own {
-            policy,
-            ..Own::default()
-        }))
+    let (base, load) = match name.split_once('+') {
+        Some((base, load)) => (base, Some(load)),
+        None => (name, None),
     };
-    if name == "tidemark" {
-        return Ok(own(None));
-    }
-    if let Some(policy) = name.strip_prefix("tidemark:") {
-        find_live_policy(policy)?;
-        return Ok(own(Some(policy.to_owned())));
+    let policy = match base.strip_prefix("tidemark") {
+        Some("") => Some(None),
+        Some(rest) => rest.strip_prefix(':').map(Some),
+        None => None,
+    };
+    if let Some(policy) = policy {
+        policy.map_or(Ok(()), |policy| find_live_policy(policy).map(|_| ()))?;
+        load.map_or(Ok(()), |load| find_live_load(load).map(|_| ()))?;
+        return Ok(Named::Own(Contender::Own(Own {
+            policy: policy.map(str::to_owned),
+            load_control: load.map(str::to_owned),
+            ..Own::default()
+        })));
     }
     match Rival::from_str(name, false) {
         Ok(rival @ (Rival::KernelSwap | Rival::Native)) => Ok(Named::Rival(rival)),
         Ok(Rival::Mmap) | Err(_) => refuse!(
-            "`{name}`: no such contender; there are tidemark, tidemark:POLICY, kernel-swap, native"
+            "`{name}`: no such contender; there are tidemark, tidemark:POLICY, both with +LOAD, \
+             kernel-swap, native"
         ),
     }
 }
 
 fn measurement(
     name: &str,
-    memory: &str,
-    memory_bytes: u64,
+    (memory, times): (&str, u32),
+    bench: &Bench,
     made: Option<&ContenderRecord>,
 ) -> Measurement {
     let metrics = made.map_or_else(BTreeMap::new, |made| {
+        let an_hour = f64::from(bench.procs) * 3600.0 / made.elapsed_s.max(1e-9);
         let counts = [
             ("elapsed_s", made.elapsed_s),
+            ("throughput", an_hour),
             ("page_ins", made.page_ins as f64),
             ("page_outs", made.page_outs as f64),
         ];
@@ -196,8 +225,8 @@ fn measurement(
     Measurement {
         run: name.to_owned(),
         memory: memory.to_owned(),
-        memory_bytes,
-        times: 1,
+        memory_bytes: bench.memory_bytes,
+        times,
         ending: match made {
             Some(_) => Ending::Complete,
             None => Ending::GivenUp,
@@ -212,10 +241,25 @@ mod tests {
 
     #[test]
     fn contenders_are_known_by_their_names() {
-        for name in ["tidemark", "tidemark:gnumach", "kernel-swap", "native"] {
+        let own = [
+            "tidemark",
+            "tidemark:gnumach",
+            "tidemark+task-swapper",
+            "tidemark:mach3+none",
+        ];
+        for name in own.into_iter().chain(["kernel-swap", "native"]) {
             assert!(contender(name).is_ok(), "{name}");
         }
-        for name in ["tidemark:opt", "tidemark:no-such", "mmap", "linux"] {
+        for name in [
+            "tidemark:opt",
+            "tidemark:no-such",
+            "tidemark+no-such",
+            "tidemark:",
+            "tidemarks",
+            "kernel-swap+none",
+            "mmap",
+            "linux",
+        ] {
             assert!(contender(name).is_err(), "{name}");
         }
         assert!(quantity::parse("memory", "80%").is_err());

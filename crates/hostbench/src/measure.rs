@@ -85,7 +85,7 @@ impl<'a> Bench<'a> {
             std::env::current_exe().map_err(|error| format!("no path to this program: {error}"))?;
         let scratch = Scratch::create(&plan.folder)?;
         match plan.workload {
-            Workload::Build => programs::prepare_build(&scratch.path)?,
+            Workload::Compile => programs::prepare_compile(&scratch.path)?,
             Workload::Sort => {
                 programs::prepare_sort(&scratch.path, plan.size_bytes)?;
             }

@@ -84,7 +84,7 @@ impl Plan {
         let (memory, size) = (self.memory_bytes, self.size_bytes);
         let wrong = if memory < BYTES_MIN {
             format!("`--memory` is {memory} bytes; the least is 1M")
-        } else if self.workload != Workload::Build && size < BYTES_MIN {
+        } else if self.workload != Workload::Compile && size < BYTES_MIN {
             format!("`--size` is {size} bytes; the least is 1M")
         } else if self.workload.shape().is_some() && size / PAGE_BYTES > u64::from(u32::MAX) / 2 {
             format!("`--size` is {size} bytes; the most is 8T")

@@ -16,7 +16,7 @@ pub struct BenchRecord {
     pub workload: &'static str,
     /// The memory all processes of a contender had together.
     pub memory_bytes: u64,
-    /// The size of each process's array, or of the sort buffer; 0 for `build`.
+    /// The size of each process's array, or of the sort buffer; 0 for `compile`.
     pub size_bytes: u64,
     /// The number of processes that ran at the same time.
     pub procs: u32,

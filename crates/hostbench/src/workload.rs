@@ -34,7 +34,7 @@ pub enum Workload {
     /// Touch everything, then work at random in eight overlapping quarters, one after the other.
     Phases,
     /// Compile a template-heavy C++ program with g++ -O2.
-    Build,
+    Compile,
     /// Sort a generated text in memory with GNU sort.
     Sort,
     /// Run the program that is named, in a copy of the scratch folder.
@@ -84,7 +84,7 @@ impl Workload {
             Workload::Random => Some(Shape::Random),
             Workload::Zipf => Some(Shape::Zipf),
             Workload::Phases => Some(Shape::Phases),
-            Workload::Build | Workload::Sort | Workload::Program => None,
+            Workload::Compile | Workload::Sort | Workload::Program => None,
         }
     }
 
@@ -97,7 +97,7 @@ impl Workload {
             Workload::Random => "random",
             Workload::Zipf => "zipf",
             Workload::Phases => "phases",
-            Workload::Build => "build",
+            Workload::Compile => "compile",
             Workload::Sort => "sort",
             Workload::Program => "program",
         }
@@ -148,7 +148,7 @@ pub fn measure(order: &Order) -> Result<WorkloadOutcome, String> {
         .as_deref()
         .ok_or("this workload needs `--scratch`")?;
     match order.workload {
-        Workload::Build => programs::build(scratch),
+        Workload::Compile => programs::compile(scratch),
         _ => programs::sort(scratch, order.bytes),
     }
 }

@@ -18,7 +18,8 @@
 //! pages are touched, [`neighbours`] finds first touches many at a time, [`outside`] keeps what the
 //! kernel holds and memory has no room for, [`step`] keeps the program in step, [`aside`] leaves it
 //! alone for a moment, [`parking`] holds it, [`ending`] sees its last thread go, [`wipe`] has
-//! memory read as zeros in children, [`trouble`] says what went wrong.
+//! memory read as zeros in children, [`map`] draws where its pages are, [`trouble`] says what went
+//! wrong.
 
 mod adopt;
 mod aside;
@@ -31,6 +32,7 @@ mod feed;
 mod fork;
 mod here;
 mod locks;
+mod map;
 mod neighbours;
 mod outside;
 mod parking;
@@ -140,6 +142,8 @@ pub struct Engine {
     /// The pages that are compressed memory's, as the core was last told.
     ceded: Ceded,
     asking: Asking,
+    /// The number of the map that was drawn last.
+    map_drawn: u32,
 }
 
 /// The decision log: lines that wait to be written.

@@ -11,6 +11,7 @@
 //! HEADER_BYTES            PROCESSES_MAX records of PROCESS_BYTES each
 //! then                    one u16 a swap slot: by how many processes it is used; 0 is free
 //! then                    for each process one bitmap of parts, and one of slots: which it uses
+//! then                    for each process MAP_BYTES: the map of its memory drawn last
 //! ```
 //! A part is as many slots as a page has bits. Its bit is set when a slot of it is taken, and
 //! stays: who looks for the slots of a process looks at the parts that have had one.
@@ -35,6 +36,8 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::*};
 
 pub use self::buckets::{bucket_floor_ns, bucket_of, percentile_ns};
 pub use self::histograms::{Cluster, Latency};
+use self::map::MAP_BYTES;
+pub use self::map::{CELLS_MAX, Cell, DrawnMap, Wanted};
 pub(crate) use self::owned::Owned;
 use self::owned::{ones, owned_words};
 pub use tidemark_core::counters::Counter;
@@ -45,13 +48,14 @@ use crate::sys::shm::Shared as Area;
 mod buckets;
 mod forks;
 mod histograms;
+mod map;
 mod owned;
 
 /// The first word of the shared memory: "TIDEMARK" in ASCII, least byte first.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other. The number of counters is a part of it:
 /// each new one moves what lies behind.
-pub const VERSION: u64 = 9 | (Counter::ALL.len() as u64) << 32;
+pub const VERSION: u64 = 10 | (Counter::ALL.len() as u64) << 32;
 /// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// The number of buckets a latency histogram has. See [`bucket_of`].
@@ -118,6 +122,8 @@ enum Field {
     Suspended,
     /// The frames that it needs when it goes on, as far as that is known.
     Needed,
+    /// The map that is wanted of it: see [`Wanted`].
+    MapWanted,
     Name,
 }
 
@@ -777,9 +783,13 @@ fn ownership_at(slots: usize) -> usize {
     refs_end.next_multiple_of(4096)
 }
 
-fn bytes_for(slots: usize) -> usize {
+fn maps_at(slots: usize) -> usize {
     let (parts, words) = owned_words(slots);
     (ownership_at(slots) + PROCESSES_MAX * (parts + words) * 8).next_multiple_of(4096)
+}
+
+fn bytes_for(slots: usize) -> usize {
+    maps_at(slots) + PROCESSES_MAX * MAP_BYTES
 }
 
 #[cfg(test)]

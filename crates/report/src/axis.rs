@@ -112,7 +112,11 @@ impl Axis {
         let least = self.least.log(base);
         let most = self.most.log(base);
         let steps = ((most - least) / wanted.max(1) as f64).ceil().max(1.0);
-        if most - least < 1.5 {
+        let few = match self.quantity {
+            Quantity::Bytes => 1.5,
+            Quantity::Count | Quantity::Time(_) => 2.0,
+        };
+        if most - least < few {
             return match self.quantity {
                 Quantity::Bytes => self.linear_ticks(wanted),
                 Quantity::Count | Quantity::Time(_) => self.few_ratio_ticks(),
@@ -127,7 +131,7 @@ impl Axis {
         ticks
     }
 
-    /// Ticks of a logarithmic axis that spans hardly more than one power of ten.
+    /// Ticks of a logarithmic axis that spans less than two powers of ten.
     fn few_ratio_ticks(&self) -> Vec<f64> {
         let power = 10f64.powf(self.least.log10().floor());
         [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]

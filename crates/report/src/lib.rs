@@ -3,9 +3,9 @@
 //! Sees the records of `tidemark-results` and nothing else: every view is a pure function of them.
 //!
 //! [`picture`] draws for files (SVG, PNG), [`terminal`] for terminals, [`page`] for browsers, as
-//! do [`replay`] and [`experiment`]. They
-//! share how values become places ([`axis`]), numbers ([`numbers`]), colours ([`colours`]) and
-//! sentences ([`words`]), how a map is laid out ([`raster`]), and its table ([`regions`]).
+//! do [`replay`] and [`experiment`]; [`thrashing`] does both of the first. They share how values
+//! become places ([`axis`]), numbers ([`numbers`]), colours ([`colours`]) and sentences
+//! ([`words`]), how a map is laid out ([`raster`]), and its table ([`regions`]).
 
 #![forbid(unsafe_code)]
 
@@ -19,4 +19,5 @@ pub mod raster;
 pub mod regions;
 pub mod replay;
 pub mod terminal;
+pub mod thrashing;
 pub mod words;

@@ -3,7 +3,7 @@
 //! Every drawing is a pure function of a record and a [`Screen`]. Without colours, lines are told
 //! apart by letters on them and heat by the density of the blocks.
 
-mod canvas;
+pub(crate) mod canvas;
 mod compare;
 mod curves;
 mod experiment;
@@ -14,6 +14,7 @@ mod sizes;
 
 pub use compare::compare;
 pub use curves::curves;
+pub(crate) use curves::wrapped;
 pub use experiment::experiments;
 pub use map::map;
 pub use needs::needs;
@@ -44,7 +45,7 @@ impl Screen {
     }
 
     /// `text` in a colour, where there are colours.
-    fn paint(&self, text: &str, colour: Rgb) -> String {
+    pub(crate) fn paint(&self, text: &str, colour: Rgb) -> String {
         self.line(text.chars().map(|letter| Cell {
             letter,
             ink: Some(colour),

@@ -5,11 +5,13 @@
 //! task does, in all and per second. `docs/formats/control-v1.md` describes all of it.
 
 pub mod activity;
+mod map;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Refusal;
 pub use activity::{Counts, Rates};
+pub use map::{CELLS_MAX, CELLS_USUAL, Cell, MemoryMap};
 pub use tidemark_core::counters::Counter;
 
 /// The name and version of the layout of a [`RunState`].
@@ -57,6 +59,14 @@ pub enum Request {
     },
     /// The state of the run as [metrics](crate::metrics).
     Metrics,
+    /// The places of a task's pages. The reply is what was drawn last, and a new map is drawn.
+    Map {
+        /// The task.
+        pid: u32,
+        /// The number of cells, from 1 to [`CELLS_MAX`]; [`CELLS_USUAL`] if it is not said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cells: Option<u32>,
+    },
 }
 
 /// The reply to a request: an object with one field, whose name tells which it is.
@@ -71,6 +81,8 @@ pub enum Reply {
     LoadControl(String),
     /// The state of the run in the OpenMetrics format.
     Metrics(String),
+    /// The place of each part of a task's memory.
+    Map(Box<MemoryMap>),
     /// The request is carried out, or under way, as the line says.
     Done(String),
     /// The request can't be carried out, for the reason that the line says.

@@ -3,7 +3,8 @@
 //! [`record`] holds the types: they are the statistics file of `tidemark run`, field by field.
 //! [`analysis`] has the records of what was found out about traces, [`replay`] those of traces that
 //! were run on whole memory systems, [`compare`] of predictions beside what came of them,
-//! [`experiment`] of published measurements made again, and [`dated`] where and when.
+//! [`experiment`] of published measurements made again, [`thrashing`] of programs that want more
+//! than memory holds, and [`dated`] where and when.
 //! [`control`] has what a run is asked while it runs, and what it replies. [`host`] is the record
 //! of what a host permits. [`histogram`] counts by size. [`text`] draws tables; every view is a
 //! pure function of a record. [`metrics`] is a view for programs that collect numbers.
@@ -28,6 +29,7 @@ pub mod record;
 pub mod refusal;
 pub mod replay;
 pub mod text;
+pub mod thrashing;
 
 pub use histogram::{Bucket, Histogram};
 pub use record::{Ending, Latencies, Latency, ProcessRecord, RunRecord, SCHEMA, Statistics};

@@ -6,7 +6,7 @@ mod time;
 mod width;
 
 pub use amounts::{bytes, count, processors};
-pub use state::state;
+pub use state::{memory_map, state};
 pub use width::{folded, hanging, has_room, wrap_last};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};

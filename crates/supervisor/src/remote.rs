@@ -3,9 +3,9 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tidemark_results::control::{Reply, Request};
+use tidemark_results::control::{MemoryMap, Reply, Request};
 use tidemark_results::{Refusal, refuse};
 
 use crate::folder;
@@ -13,6 +13,8 @@ use crate::program::plain;
 
 /// The time that a run has to take a request, and then to reply.
 const LIMIT: Duration = Duration::from_secs(10);
+/// The time in which an engine draws a map, mostly.
+const MAP_PAUSE: Duration = Duration::from_millis(20);
 /// The longest reply: a run has 1024 tasks at most.
 const REPLY_BYTES_MAX: u64 = 16 << 20;
 
@@ -79,7 +81,27 @@ impl Remote {
         }
     }
 
-    /// The same, where a request that is refused has a reply like any other.
+    /// The map of a task as it is now.
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask), or the task's engine draws none within ten seconds: the task is
+    /// stopped, or has just ended.
+    pub fn ask_map(&mut self, pid: u32, cells: Option<u32>) -> Result<MemoryMap, Refusal> {
+        let began = Instant::now();
+        while began.elapsed() < LIMIT {
+            // The first reply is what was drawn for somebody before.
+            let waited_s = began.elapsed().as_secs_f64();
+            if let Reply::Map(map) = self.ask(&Request::Map { pid, cells })?
+                && map.age_s.is_some_and(|age_s| age_s < waited_s)
+            {
+                return Ok(*map);
+            }
+            std::thread::sleep(MAP_PAUSE);
+        }
+        refuse!("task {pid} does not say where its pages are; is it stopped?")
+    }
+
+    /// The same as [`ask`](Self::ask), where a request that is refused has a reply like any other.
     pub fn exchange(&mut self, request: &Request) -> Result<Reply, Refusal> {
         let line = self.exchange_lines(request.to_line().as_bytes());
         Reply::parse(&line.map_err(|error| self.complain(&error))?)

@@ -42,6 +42,7 @@ use crate::{record, swap};
 mod children;
 mod jobs;
 mod load;
+mod map;
 mod measuring;
 mod observation;
 mod orders;
@@ -99,6 +100,8 @@ pub struct Tree {
     timeline: Option<Timeline>,
     /// The counts of processes that have ended.
     counts_ended: Counts,
+    /// The number of maps that were asked for.
+    maps_asked: u32,
 }
 
 /// A process that is managed, or will be when there are frames for it.
@@ -182,6 +185,7 @@ impl Tree {
             jobs: None,
             timeline: None,
             counts_ended: Counts::default(),
+            maps_asked: 0,
         }
     }
 

@@ -13,15 +13,20 @@ pub mod view;
 
 use std::time::{Duration, Instant};
 
-use tidemark_results::control::{Reply, Request, RunState};
+use tidemark_results::control::{CELLS_MAX, MemoryMap, Reply, Request, RunState};
 use tidemark_results::{Refusal, refuse};
 
 use keys::Keys;
+use screen::{Scene, Size};
 use terminal::{Terminal, Typed};
 use view::{Outcome, View};
 
 /// The part that asks the run, and waits for its reply.
 pub type Ask<'a> = &'a mut dyn FnMut(&Request) -> Result<Reply, Refusal>;
+
+/// The time after which the map of a task that has just been chosen is asked for again: none may
+/// have been drawn before. It doubles each time, up to the interval.
+const MAP_PAUSE: Duration = Duration::from_millis(50);
 
 /// Shows the run until somebody quits. The screen is drawn anew at each `interval`.
 ///
@@ -31,12 +36,20 @@ pub fn show(ask: Ask<'_>, interval: Duration) -> Result<(), Refusal> {
     let mut state = state_of(ask)?;
     let mut terminal = Terminal::open()?;
     let (mut view, mut keys) = (View::default(), Keys::default());
+    let mut map = Look::default();
     let mut next = Instant::now() + interval;
     loop {
         let size = terminal.size();
         view.settle(&state, size.rows);
-        terminal.draw(&screen::draw(&state, &view, size, terminal.paint()))?;
-        let left = next.saturating_duration_since(Instant::now());
+        map.follow(ask, &view, size, interval)?;
+        let scene = Scene {
+            state: &state,
+            map: map.map.as_ref(),
+            view: &view,
+        };
+        terminal.draw(&screen::draw(scene, size, terminal.paint()))?;
+        let until = map.next.map_or(next, |due| due.min(next));
+        let left = until.saturating_duration_since(Instant::now());
         let typed = match terminal.read(left) {
             Typed::Nothing => vec![],
             Typed::End => return Ok(()),
@@ -56,6 +69,49 @@ pub fn show(ask: Ask<'_>, interval: Duration) -> Result<(), Refusal> {
             state = state_of(ask)?;
             next = Instant::now() + interval;
         }
+    }
+}
+
+/// The map of the chosen task, asked for as long as somebody sees it.
+#[derive(Default)]
+struct Look {
+    map: Option<MemoryMap>,
+    task: Option<u32>,
+    pause: Duration,
+    /// The time at which to ask next; `None` if no map is shown.
+    next: Option<Instant>,
+}
+
+impl Look {
+    fn follow(
+        &mut self,
+        ask: Ask<'_>,
+        view: &View,
+        size: Size,
+        interval: Duration,
+    ) -> Result<(), Refusal> {
+        let task = view.chosen.filter(|_| view.map_rows(size.rows) > 0);
+        if task != self.task {
+            *self = Look {
+                task,
+                pause: MAP_PAUSE,
+                next: task.map(|_| Instant::now()),
+                ..Look::default()
+            };
+        }
+        let Some(pid) = task.filter(|_| self.next.is_some_and(|due| Instant::now() >= due)) else {
+            return Ok(());
+        };
+        let cells = (size.columns as u32).clamp(1, CELLS_MAX);
+        let cells = Some(cells);
+        self.map = match ask(&Request::Map { pid, cells })? {
+            Reply::Map(map) => Some(*map),
+            // It has just ended, or the run is of a version that has no maps.
+            _ => None,
+        };
+        self.next = Some(Instant::now() + self.pause);
+        self.pause = (self.pause * 2).min(interval);
+        Ok(())
     }
 }
 

@@ -3,7 +3,9 @@
 //! # Invariants
 //! 1. No line is wider than the screen, and there are no more than it has rows.
 
-use tidemark_results::control::{Counter, RunState, Task, TaskState, Wait};
+mod map;
+
+use tidemark_results::control::{Counter, MemoryMap, RunState, Task, TaskState, Wait};
 use tidemark_results::text::bytes;
 
 use crate::view::{OTHER_ROWS, View};
@@ -41,6 +43,8 @@ enum Tone {
     Chosen,
     Still,
     Waiting,
+    /// Each place of memory in its own colour.
+    Map,
 }
 
 /// A column: its title, its width, whether it is set to the left, and its text for a task.
@@ -84,12 +88,25 @@ const COLUMNS: [Column; 16] = [
 ];
 
 /// The help at the bottom.
-const HELP: &str = "q quit · ↑↓ choose · s sort · z suspend · r resume · e evict · b budget";
+const HELP: &str =
+    "q quit · ↑↓ choose · s sort · z suspend · r resume · e evict · b budget · m map";
+
+/// The things that a screen shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    /// The run.
+    pub state: &'a RunState,
+    /// The map of the chosen task, if it is there.
+    pub map: Option<&'a MemoryMap>,
+    /// The view of it.
+    pub view: &'a View,
+}
 
 /// The screen.
-pub fn draw(state: &RunState, view: &View, size: Size, paint: Paint) -> Vec<Line> {
+pub fn draw(scene: Scene<'_>, size: Size, paint: Paint) -> Vec<Line> {
+    let Scene { state, map, view } = scene;
     let tasks = view.tasks(state);
-    let shown = size.rows.saturating_sub(OTHER_ROWS).max(1);
+    let shown = view.task_rows(size.rows);
     let columns = fitting(size.columns);
     let mut lines = overview(state, view, size.columns);
     lines.push(Line::new(titles(columns), Tone::Head));
@@ -99,12 +116,15 @@ pub fn draw(state: &RunState, view: &View, size: Size, paint: Paint) -> Vec<Line
         let text = format!("{mark}{}", row(columns, |column| (column.3)(task)));
         lines.push(Line::new(text, tone(task, is_chosen)));
     }
-    let last = foot(view);
-    lines.truncate(size.rows.saturating_sub(1));
-    if size.rows > 0 {
-        lines.resize(size.rows - 1, Line::new(String::new(), Tone::Usual));
-        lines.push(Line::new(last, Tone::Usual));
-    }
+    let mut last = match view.map_rows(size.rows) {
+        0 => vec![],
+        rows => map::draw(map, size.columns, rows),
+    };
+    last.push(Line::new(foot(view), Tone::Usual));
+    let above = size.rows.saturating_sub(last.len());
+    lines.resize(above, Line::new(String::new(), Tone::Usual));
+    lines.append(&mut last);
+    lines.truncate(size.rows);
     for line in &mut lines {
         line.text = line.text.chars().take(size.columns).collect();
         if line.tone == Tone::Head && paint == Paint::Colours {
@@ -116,9 +136,16 @@ pub fn draw(state: &RunState, view: &View, size: Size, paint: Paint) -> Vec<Line
 
 /// One screen with all tasks, for a file or a pipe, `columns` wide.
 pub fn once(state: &RunState, columns: usize) -> String {
-    let view = View::default();
+    let mut view = View::default();
+    view.has_map = false;
+    let view = &view;
     let rows = state.tasks.len().max(1) + OTHER_ROWS;
-    let lines = draw(state, &view, Size { columns, rows }, Paint::Plain);
+    let map = None;
+    let lines = draw(
+        Scene { state, map, view },
+        Size { columns, rows },
+        Paint::Plain,
+    );
     // The last line is for who has keys.
     let lines = lines[..lines.len() - 1].iter();
     let lines = lines.map(|line| line.text.trim_end());
@@ -149,6 +176,7 @@ impl Line {
             (_, Tone::Chosen) => "1",
             (_, Tone::Still) => "36",
             (_, Tone::Waiting) => "33",
+            (_, Tone::Map) => return map::painted(&self.text),
         };
         format!("\x1b[{code}m{}\x1b[0m", self.text)
     }
@@ -185,8 +213,9 @@ fn overview(state: &RunState, view: &View, columns: usize) -> Vec<Line> {
         tasks.filter(|task| task.state == state_of).count()
     };
     let tasks = format!(
-        "{} tasks, {} suspended, {} evicting · by {} {}",
+        "{} task{}, {} suspended, {} evicting · by {} {}",
         state.tasks.len(),
+        if state.tasks.len() == 1 { "" } else { "s" },
         count(TaskState::Suspended),
         count(TaskState::Evicting),
         view.sort.name(),

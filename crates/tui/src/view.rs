@@ -7,8 +7,14 @@ use tidemark_results::quantity;
 
 use crate::keys::Key;
 
-/// The lines of the screen that are not tasks.
+/// The lines of the screen that are neither tasks nor the map.
 pub const OTHER_ROWS: usize = 6;
+/// From so many rows on there is room for a map ...
+const MAP_FROM: usize = 20;
+/// ... which has this part of them, a line about it included, ...
+const MAP_PART: usize = 6;
+/// ... and no more than this.
+const MAP_MOST: usize = 9;
 
 /// The order of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +61,7 @@ pub enum Outcome {
 }
 
 /// The view.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct View {
     /// The order of tasks.
     pub sort: Sort,
@@ -67,7 +73,23 @@ pub struct View {
     pub told: Option<String>,
     /// The budget that is being typed.
     pub entry: Option<String>,
+    /// True if the map of the chosen task is shown, where there is room for it.
+    pub has_map: bool,
     rows: usize,
+}
+
+impl Default for View {
+    fn default() -> View {
+        View {
+            sort: Sort::default(),
+            chosen: None,
+            skipped: 0,
+            told: None,
+            entry: None,
+            has_map: true,
+            rows: 0,
+        }
+    }
 }
 
 impl Sort {
@@ -111,7 +133,7 @@ impl View {
 
     /// Has the task that is chosen be there and be seen, on a screen of so many `rows`.
     pub fn settle(&mut self, state: &RunState, rows: usize) {
-        self.rows = rows.saturating_sub(OTHER_ROWS).max(1);
+        self.rows = self.task_rows(rows);
         let tasks = self.tasks(state);
         let place = tasks.iter().position(|task| Some(task.pid) == self.chosen);
         let place = place.unwrap_or(0);
@@ -120,6 +142,20 @@ impl View {
             .skipped
             .clamp((place + 1).saturating_sub(self.rows), place);
         self.skipped = self.skipped.min(tasks.len().saturating_sub(self.rows));
+    }
+
+    /// The number of lines that the map has on a screen of so many `rows`.
+    pub fn map_rows(&self, rows: usize) -> usize {
+        match self.has_map && rows >= MAP_FROM {
+            true => (rows / MAP_PART).min(MAP_MOST),
+            false => 0,
+        }
+    }
+
+    /// The number of lines that tasks have on it.
+    pub fn task_rows(&self, rows: usize) -> usize {
+        let others = OTHER_ROWS + self.map_rows(rows);
+        rows.saturating_sub(others).max(1)
     }
 
     /// Takes in a key.
@@ -139,6 +175,7 @@ impl View {
             (Key::PageUp, _) => self.step(state, -page),
             (Key::PageDown, _) => self.step(state, page),
             (Key::Char('s'), _) => self.sort = self.next_order(),
+            (Key::Char('m'), _) => self.has_map = !self.has_map,
             (Key::Char('b'), _) => self.entry = Some(String::new()),
             (Key::Char('z'), Some(pid)) => return Outcome::Ask(Request::Suspend { pid }),
             (Key::Char('r'), Some(pid)) => return Outcome::Ask(Request::Resume { pid }),
@@ -152,7 +189,11 @@ impl View {
     pub fn tell(&mut self, reply: &Reply) {
         self.told = match reply {
             Reply::Done(line) | Reply::Refused(line) => Some(line.clone()),
-            Reply::Stats(_) | Reply::Policy(_) | Reply::LoadControl(_) | Reply::Metrics(_) => None,
+            Reply::Stats(_)
+            | Reply::Policy(_)
+            | Reply::LoadControl(_)
+            | Reply::Metrics(_)
+            | Reply::Map(_) => None,
         };
     }
 

@@ -3,7 +3,9 @@
 //! [`tidemark_hostbench`] measures, and makes tables of what came out. A [`suite`] runs many
 //! benchmarks and checks claims about them, or programs in shares of their own memory.
 
+mod subject;
 mod suite;
+mod thrash;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,6 +27,8 @@ use crate::files::Files;
 use crate::output;
 use crate::output::say;
 
+use self::subject::Subject;
+
 /// Measures workloads in limited memory, against the kernel's own swap
 ///
 /// Every contender runs the same program, in turn, several rounds; the table shows medians.
@@ -38,11 +42,12 @@ use crate::output::say;
 pub struct Arguments {
     /// The workload to run
     #[arg(required_unless_present = "suite")]
-    workload: Option<Workload>,
-    /// The memory all processes may use together: `256M`, `1G`
-    #[arg(long, value_name = "SIZE", required_unless_present = "suite")]
+    workload: Option<Subject>,
+    /// The memory all processes may use together: `256M`, `1G`; of `thrash` 128M if not said
+    #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// The size of each process's array, or of the sort buffer; not for `build`
+    /// The size of each process's array, or of the sort buffer; of `thrash` 32M if not said; not
+    /// for `compile`
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
     /// The number of processes that work at the same time
@@ -88,6 +93,12 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Of `thrash`: the working sets of all tasks, as multiples of the memory
+    #[arg(long, value_name = "TIMES", value_delimiter = ',')]
+    loads: Vec<f64>,
+    /// Of `thrash`: draw the curve into this file, as PNG
+    #[arg(long, value_name = "FILE")]
+    png: Option<PathBuf>,
     /// Run the cases of FILE and check their claims, or its programs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "memory", "size"])]
     suite: Option<PathBuf>,
@@ -95,30 +106,20 @@ pub struct Arguments {
     #[arg(long, value_name = "TEXT", requires = "suite", value_delimiter = ',')]
     only: Vec<String>,
     /// Of programs: the memory, in percent of what each takes by itself
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        requires = "suite",
-        value_delimiter = ','
-    )]
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',')]
     shares: Vec<u32>,
     /// Of programs: who runs them: `native`, `tidemark`, `tidemark:OPTIONS`,
     /// `tidemark@COMMAND:OPTIONS`, `kernel-swap`, `kernel-swap:PAGE-CLUSTER`, `zswap`, `zram`
-    #[arg(long, value_name = "NAMES", requires = "suite", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     contenders: Vec<String>,
     /// Of programs: an option for every `tidemark run`
-    #[arg(
-        long = "run-option",
-        value_name = "OPTION",
-        requires = "suite",
-        allow_hyphen_values = true
-    )]
+    #[arg(long = "run-option", value_name = "OPTION", allow_hyphen_values = true)]
     run_options: Vec<String>,
     /// Of programs: leave the page cache as the run before left it
-    #[arg(long, requires = "suite")]
+    #[arg(long)]
     warm: bool,
     /// Write the record of a suite into the folder PATH
-    #[arg(long, value_name = "PATH", requires = "suite")]
+    #[arg(long, value_name = "PATH")]
     record: Option<PathBuf>,
 }
 
@@ -126,37 +127,43 @@ impl Files for Arguments {
     fn reads(&self) -> Vec<PathBuf> {
         self.suite.iter().cloned().collect()
     }
+
+    fn writes(&self) -> Vec<(&'static str, PathBuf)> {
+        let png = self.png.iter();
+        png.map(|path| ("--png", path.clone())).collect()
+    }
 }
 
 /// Measures and prints.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    refuse_options_of_others(&arguments)?;
     let folder = plain_folder(&arguments.folder)?;
     let interrupt = Interrupt::catch()?;
-    if let Some(path) = &arguments.suite {
-        let options = Options {
-            only: arguments.only.clone(),
-            rounds: arguments.rounds,
-            limit: Duration::from_secs(arguments.limit),
-            folder,
-        };
-        let forms = suite::Forms {
-            record: arguments.record.clone(),
-            is_json: arguments.json,
-        };
-        let text = suite::read(path)?;
-        if !file::is_one(&text) {
-            refuse_options_of_programs(&arguments)?;
-            return suite::run(path, &text, &options, &forms, &interrupt);
-        }
-        let choice = file::Choice {
-            shares: arguments.shares.clone(),
-            contenders: arguments.contenders.clone(),
-            run_options: arguments.run_options.clone(),
-            is_warm: arguments.warm,
-        };
-        return suite::run_programs(path, &text, (&options, &choice), &forms, &interrupt);
+    let suite = match (&arguments.suite, arguments.workload) {
+        (Some(path), _) => Some(path.clone()),
+        (None, Some(Subject::Build)) => Some(subject::find_build()?),
+        (None, _) => None,
+    };
+    if let Some(path) = suite {
+        return run_suite(&arguments, &path, folder, &interrupt);
     }
-    let plan = plan_of(&arguments, folder)?;
+    match arguments
+        .workload
+        .expect("required unless there is a suite")
+    {
+        Subject::Workload(workload) => run_one(&arguments, workload, folder, &interrupt),
+        Subject::Thrash => thrash::run(&arguments, folder, &interrupt),
+        Subject::Build => unreachable!("it is a suite"),
+    }
+}
+
+fn run_one(
+    arguments: &Arguments,
+    workload: Workload,
+    folder: PathBuf,
+    interrupt: &Interrupt,
+) -> Result<Exit, Refusal> {
+    let plan = plan_of(arguments, workload, folder)?;
     plan.check()?;
     let record = measure(&plan, interrupt.flag())?;
     output::print(&if arguments.json {
@@ -167,8 +174,63 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     verdict(&record)
 }
 
+fn run_suite(
+    arguments: &Arguments,
+    path: &Path,
+    folder: PathBuf,
+    interrupt: &Interrupt,
+) -> Result<Exit, Refusal> {
+    let options = Options {
+        only: arguments.only.clone(),
+        rounds: arguments.rounds,
+        limit: Duration::from_secs(arguments.limit),
+        folder,
+    };
+    let forms = suite::Forms {
+        record: arguments.record.clone(),
+        is_json: arguments.json,
+    };
+    let text = suite::read(path)?;
+    if !file::is_one(&text) {
+        refuse_options_of_programs(arguments, "this one has cases")?;
+        return suite::run(path, &text, &options, &forms, interrupt);
+    }
+    let choice = file::Choice {
+        shares: arguments.shares.clone(),
+        contenders: arguments.contenders.clone(),
+        run_options: arguments.run_options.clone(),
+        is_warm: arguments.warm,
+    };
+    suite::run_programs(path, &text, (&options, &choice), &forms, interrupt)
+}
+
+/// Refuses options that are for something else than what is to be measured.
+fn refuse_options_of_others(arguments: &Arguments) -> Result<(), Refusal> {
+    let is_suite = arguments.suite.is_some() || arguments.workload == Some(Subject::Build);
+    if !is_suite {
+        refuse_options_of_programs(arguments, "there is none; name one with `--suite`")?;
+        if arguments.record.is_some() {
+            refuse!("`--record` is for a suite; there is none; name one with `--suite`");
+        }
+    }
+    if arguments.workload == Some(Subject::Build) && arguments.memory.is_some() {
+        refuse!(
+            "`--memory` is not for `build`, whose memory is a share of what it takes: `--shares`"
+        );
+    }
+    let is_thrash = arguments.workload == Some(Subject::Thrash);
+    let given = [
+        ("--loads", !arguments.loads.is_empty()),
+        ("--png", arguments.png.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given && !is_thrash) {
+        Some((name, _)) => refuse!("`{name}` is for `thrash` alone"),
+        None => Ok(()),
+    }
+}
+
 /// Refuses what only suites of programs have.
-fn refuse_options_of_programs(arguments: &Arguments) -> Result<(), Refusal> {
+fn refuse_options_of_programs(arguments: &Arguments, why: &str) -> Result<(), Refusal> {
     let given = [
         ("--shares", !arguments.shares.is_empty()),
         ("--contenders", !arguments.contenders.is_empty()),
@@ -176,7 +238,7 @@ fn refuse_options_of_programs(arguments: &Arguments) -> Result<(), Refusal> {
         ("--warm", arguments.warm),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
-        Some((name, _)) => refuse!("`{name}` is for a suite of programs; this one has cases"),
+        Some((name, _)) => refuse!("`{name}` is for a suite of programs; {why}"),
         None => Ok(()),
     }
 }
@@ -202,17 +264,13 @@ fn verdict(record: &BenchRecord) -> Result<Exit, Refusal> {
     }
 }
 
-fn plan_of(arguments: &Arguments, folder: PathBuf) -> Result<Plan, Refusal> {
-    let workload = arguments
-        .workload
-        .expect("required unless there is a suite");
-    let memory = arguments
-        .memory
-        .as_deref()
-        .expect("required unless there is a suite");
+fn plan_of(arguments: &Arguments, workload: Workload, folder: PathBuf) -> Result<Plan, Refusal> {
+    let Some(memory) = arguments.memory.as_deref() else {
+        refuse!("`{}` needs `--memory`: 256M, 1G", workload.name());
+    };
     let size = match (&arguments.size, workload) {
         (Some(size), _) => quantity::parse("--size", size)?,
-        (None, Workload::Build) => 0,
+        (None, Workload::Compile) => 0,
         (None, _) => refuse!("`{}` needs `--size`", workload.name()),
     };
     Ok(Plan {

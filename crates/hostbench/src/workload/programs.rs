@@ -12,8 +12,8 @@ use tidemark_core::random::mix;
 use super::outcome::WorkloadOutcome;
 use super::random::Random;
 
-/// The program that `build` compiles.
-const BUILD_SOURCE: &str = include_str!("../../../../bench/workloads/eigen.cpp");
+/// The program that `compile` compiles.
+const COMPILE_SOURCE: &str = include_str!("../../../../bench/workloads/eigen.cpp");
 /// The folder into which Debian's `libeigen3-dev` puts its headers.
 const EIGEN_HEADERS: &str = "/usr/include/eigen3";
 const LINE_BYTES: usize = 100;
@@ -21,22 +21,22 @@ const LINE_BYTES: usize = 100;
 /// records.
 const LINE_RECORD_BYTES: u64 = 64;
 
-/// Writes what `build` reads, and checks that it can run at all.
-pub fn prepare_build(scratch: &Path) -> Result<(), String> {
+/// Writes what `compile` reads, and checks that it can run at all.
+pub fn prepare_compile(scratch: &Path) -> Result<(), String> {
     if !Path::new(EIGEN_HEADERS).is_dir() {
         return Err(format!(
-            "`build` needs {EIGEN_HEADERS}; run: apt-get install libeigen3-dev"
+            "`compile` needs {EIGEN_HEADERS}; run: apt-get install libeigen3-dev"
         ));
     }
     if Command::new("g++").arg("--version").output().is_err() {
-        return Err("`build` needs g++; run: apt-get install g++".to_owned());
+        return Err("`compile` needs g++; run: apt-get install g++".to_owned());
     }
-    std::fs::write(scratch.join("eigen.cpp"), BUILD_SOURCE)
+    std::fs::write(scratch.join("eigen.cpp"), COMPILE_SOURCE)
         .map_err(|error| format!("{}: {error}", scratch.display()))
 }
 
 /// Compiles the prepared source. The checksum is that of the object file.
-pub fn build(scratch: &Path) -> Result<WorkloadOutcome, String> {
+pub fn compile(scratch: &Path) -> Result<WorkloadOutcome, String> {
     let object = scratch.join("eigen.o");
     let mut command = Command::new("g++");
     // Run in the folder, so that no path of this machine gets into the object.

@@ -255,8 +255,7 @@ impl Engine {
         let Some(mut lent) = Lent::get(&setup)? else {
             return Ok(None);
         };
-        let frames_max = lent.frames_max;
-        let budget = lent.budget.clamp(1, frames_max);
+        let (frames_max, budget) = (lent.frames_max, lent.budget.clamp(1, lent.frames_max));
         let machine = setup.open_machine(frames_max, hand)?;
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record))
@@ -312,6 +311,7 @@ impl Engine {
             beside: 0,
             ceded: Ceded::default(),
             asking: Default::default(),
+            map_drawn: 0,
             setup,
         };
         engine.report_if_verbose("is managed");

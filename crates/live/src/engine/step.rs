@@ -71,6 +71,7 @@ impl Engine {
         self.machine.retry_deferred();
         self.place.follow(&self.managed, self.now, &mut self.gauges);
         self.publish();
+        self.draw_map();
         self.gauges.add(Counter::EngineNs, now().since_ns(began));
         self.pause_in_step()
     }

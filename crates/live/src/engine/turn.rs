@@ -146,6 +146,7 @@ impl Engine {
         self.place.follow(&self.managed, self.now, &mut self.gauges);
         self.tell_confinement();
         self.publish();
+        self.draw_map();
         self.send_reports();
         let end = now();
         self.gauges.add(Counter::EngineNs, end.since_ns(began));

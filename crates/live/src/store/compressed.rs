@@ -170,6 +170,13 @@ impl Compressed {
         self.tier.find(slot).is_some()
     }
 
+    /// Returns true if the page of `slot` is compressed in memory, on disk as well or not.
+    pub fn has_in_memory(&self, slot: SlotId) -> bool {
+        self.tier
+            .find(slot)
+            .is_some_and(|found| found.room.is_some())
+    }
+
     /// Returns true if the page of `slot` is to be compressed the next time it leaves.
     pub(super) fn wants(&self, slot: SlotId) -> bool {
         self.tier.wants(slot)

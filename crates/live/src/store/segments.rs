@@ -173,6 +173,17 @@ impl SwapStore {
         }
     }
 
+    /// Returns true if the page of `slot` is of zeros, which lie nowhere.
+    pub fn is_zero(&self, slot: SlotId) -> bool {
+        self.sums[slot.0 as usize] == ZERO_SUM
+    }
+
+    /// Returns true if the page of `slot` lies compressed in memory.
+    pub fn has_in_memory(&self, slot: SlotId) -> bool {
+        let compressed = self.compressed.as_ref();
+        compressed.is_some_and(|compressed| compressed.has_in_memory(slot))
+    }
+
     pub(super) fn is_compressed(&self, slot: usize) -> bool {
         let compressed = self.compressed.as_ref();
         compressed.is_some_and(|it| it.has(SlotId(slot as u32)))

@@ -16,6 +16,20 @@ fn a_request_is_one_line_of_json() {
             Request::Suspend { pid: 7 },
         ),
         (r#"{"command":"evict","pid":7}"#, Request::Evict { pid: 7 }),
+        (
+            r#"{"command":"map","pid":7}"#,
+            Request::Map {
+                pid: 7,
+                cells: None,
+            },
+        ),
+        (
+            r#"{"command":"map","pid":7,"cells":80}"#,
+            Request::Map {
+                pid: 7,
+                cells: Some(80),
+            },
+        ),
         (r#"{"command":"policy"}"#, Request::Policy { name: None }),
         (
             r#"{"command":"load-control","name":"none"}"#,

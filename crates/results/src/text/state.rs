@@ -1,9 +1,10 @@
-//! The state of a run that goes on, as a table of its tasks.
+//! The state of a run that goes on, as a table of its tasks, and a task's memory, as one of parts.
 
 use tidemark_core::counters::Counter;
 
 use super::{bytes, hanging, table};
-use crate::control::{JobsState, RunState, Task};
+use crate::control::{JobsState, MemoryMap, RunState, Task};
+use crate::record::PAGE_BYTES;
 
 /// The state of a run: what it has in all, and a table of tasks; at most `width` columns wide, if
 /// there is one.
@@ -37,6 +38,29 @@ pub fn state(state: &RunState, width: Option<usize>) -> String {
             .set_width(width.try_into().unwrap_or(u16::MAX));
     }
     text.push_str(&format!("{tasks}\n"));
+    text
+}
+
+/// The map of a task's memory: a line for each part of its address space, and one of all.
+pub fn memory_map(map: &MemoryMap) -> String {
+    let managed = bytes(map.pages * PAGE_BYTES);
+    let mut text = format!("task {} {}: {managed} managed\n", map.pid, map.program);
+    let Some(all) = map.shares() else {
+        return text;
+    };
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let row = |name: String, shares: [f64; 4]| {
+        let shares = shares.into_iter().map(percent);
+        std::iter::once(name).chain(shares).collect::<Vec<String>>()
+    };
+    let head = ["from", "in memory", "compressed", "on disk", "empty"];
+    let mut parts = table(&head, 0);
+    for cell in &map.cells {
+        let shares = cell.shares().unwrap_or_default();
+        parts.add_row(row(format!("{:#x}", cell.address), shares));
+    }
+    parts.add_row(row("all".into(), all));
+    text.push_str(&format!("{parts}\n"));
     text
 }
 
@@ -88,4 +112,38 @@ fn row(task: &Task) -> Vec<String> {
         super::count(task.counts.get(Counter::PageIns)),
         super::count(task.counts.get(Counter::PageOuts)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Cell;
+
+    #[test]
+    fn parts_are_lines_and_all_is_their_mean() {
+        let cell = |address, in_memory, on_disk| Cell {
+            address,
+            in_memory,
+            on_disk,
+            ..Cell::default()
+        };
+        let mut map = MemoryMap {
+            pid: 7,
+            program: "sort".into(),
+            pages: 512,
+            cells: vec![cell(0x1000, 8, 0), cell(0x2000, 1, 3)],
+            ..MemoryMap::default()
+        };
+        let text = memory_map(&map);
+        let lines: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert_eq!(lines[0].join(" "), "task 7 sort: 2 MiB managed");
+        assert_eq!(lines[3].join(" "), "0x1000 100 % 0 % 0 % 0 %");
+        assert_eq!(lines[4].join(" "), "0x2000 25 % 0 % 75 % 0 %");
+        assert_eq!(lines[5].join(" "), "all 62 % 0 % 38 % 0 %");
+        map.cells.clear();
+        assert_eq!(memory_map(&map).lines().count(), 1);
+    }
 }

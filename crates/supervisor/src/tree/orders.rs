@@ -70,6 +70,10 @@ impl Tree {
             Request::Suspend { pid } => self.suspend(pid).into(),
             Request::Resume { pid } => self.resume(pid).into(),
             Request::Evict { pid } => self.evict(pid).into(),
+            Request::Map { pid, cells } => match self.map(pid, cells) {
+                Ok(map) => Reply::Map(Box::new(map)),
+                Err(refusal) => Reply::Refused(refusal.to_string()),
+            },
             Request::LoadControl { name: None } => {
                 Reply::LoadControl(self.settings.load_control.into())
             }
@@ -177,7 +181,7 @@ impl Tree {
         Ok(format!("task {pid} is being paged out"))
     }
 
-    fn find_task(&self, pid: u32) -> Result<usize, Refusal> {
+    pub(super) fn find_task(&self, pid: u32) -> Result<usize, Refusal> {
         let place = self.members.iter().position(|it| it.hello.pid == pid);
         match place {
             Some(place) => Ok(place),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::keys::Key;
 use crate::view::{Outcome, Sort};
-use tidemark_results::control::{Counts, Rates, Request};
+use tidemark_results::control::{Cell, Counts, Rates, Request};
 
 fn task(pid: u32) -> Task {
     let before = Counts::default();
@@ -38,6 +38,12 @@ fn run_of(tasks: u32) -> RunState {
     }
 }
 
+/// The screen without a map.
+fn plain(state: &RunState, view: &View, size: Size) -> Vec<Line> {
+    let map = None;
+    draw(Scene { state, map, view }, size, Paint::Plain)
+}
+
 #[test]
 fn every_screen_is_filled_and_no_line_is_too_wide() {
     for (columns, rows) in [(80, 24), (200, 60), (40, 10), (1, 1), (20, 3)] {
@@ -45,7 +51,7 @@ fn every_screen_is_filled_and_no_line_is_too_wide() {
             let state = run_of(tasks);
             let mut view = View::default();
             view.settle(&state, rows);
-            let lines = draw(&state, &view, Size { columns, rows }, Paint::Plain);
+            let lines = plain(&state, &view, Size { columns, rows });
             assert_eq!(lines.len(), rows);
             for line in &lines {
                 assert!(line.text.chars().count() <= columns, "{line:?}");
@@ -64,7 +70,7 @@ fn what_matters_most_is_on_the_narrow_screen() {
         columns: 80,
         rows: 24,
     };
-    let lines = draw(&state, &view, size, Paint::Plain);
+    let lines = plain(&state, &view, size);
     let titles = &lines[4].text;
     for title in ["PID", "MEM", "BUDGET", "UNMAN", "FLT/S", "IN/S", "OUT/S"] {
         assert!(titles.contains(title), "{titles}");
@@ -84,7 +90,7 @@ fn the_chosen_task_is_always_seen_and_followed() {
             columns: 80,
             rows: 24,
         };
-        let lines = draw(&state, view, size, Paint::Plain);
+        let lines = plain(&state, view, size);
         let chosen = lines.iter().filter(|line| line.text.starts_with('>'));
         let chosen: Vec<String> = chosen.map(|line| line.text[1..8].trim().into()).collect();
         assert_eq!(chosen.len(), 1);
@@ -93,7 +99,7 @@ fn the_chosen_task_is_always_seen_and_followed() {
     assert_eq!(seen(&mut view), 300);
     for (key, pid) in [
         (Key::Down, 299),
-        (Key::PageDown, 281),
+        (Key::PageDown, 285),
         (Key::PageUp, 299),
         (Key::Up, 300),
         (Key::Up, 300),
@@ -113,6 +119,44 @@ fn the_chosen_task_is_always_seen_and_followed() {
     assert_eq!(view.skipped, 0);
     let ask = view.press(Key::Char('z'), &state);
     assert_eq!(ask, Outcome::Ask(Request::Suspend { pid: 1 }));
+}
+
+#[test]
+fn the_map_is_above_the_keys_and_gives_way_to_tasks() {
+    let state = run_of(20);
+    let mut view = View::default();
+    let map = MemoryMap {
+        pid: 20,
+        age_s: Some(0.0),
+        pages: 240,
+        cells: vec![
+            Cell {
+                on_disk: 1,
+                ..Cell::default()
+            };
+            240
+        ],
+        ..MemoryMap::default()
+    };
+    for (columns, rows, height) in [(80, 24, 3), (200, 60, 8), (80, 20, 2)] {
+        view.settle(&state, rows);
+        let scene = Scene {
+            state: &state,
+            map: Some(&map),
+            view: &view,
+        };
+        let lines = draw(scene, Size { columns, rows }, Paint::Plain);
+        assert_eq!(lines.len(), rows);
+        let bars = &lines[rows - 1 - height..rows - 1];
+        let bar = "░".repeat(columns);
+        assert!(bars.iter().all(|line| line.text == bar), "{lines:#?}");
+        let caption = &lines[rows - 2 - height].text;
+        assert!(caption.starts_with("map 20 "), "{lines:#?}");
+        assert!(lines[rows - 1].text.starts_with("q quit"));
+    }
+    let tasks = view.task_rows(24);
+    view.press(Key::Char('m'), &state);
+    assert_eq!((tasks, view.task_rows(24), view.map_rows(24)), (14, 18, 0));
 }
 
 #[test]
