@@ -11,10 +11,11 @@ use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan as Bench, Prepared, ReadAhead};
 use tidemark_hostbench::record::ContenderRecord;
 use tidemark_hostbench::workload::Workload;
-use tidemark_lab::names::{find_live_load, find_live_policy};
+use tidemark_lab::names::find_live_policy;
 use tidemark_results::experiment::{Ending, ExperimentRecord, Measurement, ProgramFacts};
 use tidemark_results::quantity;
 use tidemark_results::{Refusal, refuse};
+use tidemark_supervisor::load_controls;
 
 use crate::file::{File, Run};
 use crate::plan::{Draft, Plan};
@@ -186,7 +187,7 @@ fn contender(name: &str) -> Result<Named, Refusal> {
     };
     if let Some(policy) = policy {
         policy.map_or(Ok(()), |policy| find_live_policy(policy).map(|_| ()))?;
-        load.map_or(Ok(()), |load| find_live_load(load).map(|_| ()))?;
+        load.map_or(Ok(()), |load| load_controls::find(load).map(|_| ()))?;
         return Ok(Named::Own(Contender::Own(Own {
             policy: policy.map(str::to_owned),
             load_control: load.map(str::to_owned),

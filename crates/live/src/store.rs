@@ -534,9 +534,8 @@ impl SwapStore {
                 Put::Kept | Put::Raw => continue,
                 Put::Not => {}
                 Put::NoRoom => {
-                    let failure = Some((SlotId(slot as u32), Cause::Full));
-                    self.transfers[transfer as usize].failure = failure;
-                    return;
+                    let entry = &mut self.transfers[transfer as usize];
+                    return entry.failure = Some((SlotId(slot as u32), Cause::Full));
                 }
             }
             let sum = machine.sum(*frame);

@@ -256,7 +256,7 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
     }
 
     /// Returns true if the page that is stored next is to be compressed to see how small it
-    /// becomes. Where many in a row hardly did it is not, as a rule, and is [refused](Self::refuse).
+    /// becomes. Where many in a row hardly did, most are [refused](Self::refuse) instead.
     pub fn is_worth_trying(&self) -> bool {
         let row = self.refused_in_a_row;
         self.is_alone || row < REFUSALS_TOLD || row.is_multiple_of(REFUSALS_TRIED)

@@ -112,9 +112,9 @@ impl Setup {
             }
         };
         let store = text(control::STORE).unwrap_or_else(|| Store::File.name().into());
-        let store = Store::find(&store).ok_or_else(|| Trouble::BadSetting {
+        let store = Store::find(&store).ok_or(Trouble::BadSetting {
             name: control::STORE,
-            value: Some(store.into()),
+            value: Some(store),
         })?;
         let faults = text(control::FAULT).unwrap_or_default();
         let faults = FaultPlan::parse(&faults).map_err(|wrong| Trouble::BadSetting {

@@ -137,7 +137,8 @@ impl Engine {
         let slots_mib = u64::from(self.shared.swap_slots()) / 256;
         let mut why = format!("the swap store of {slots_mib} MiB is full; give it more room");
         if !self.setup.store.has_file() {
-            why = "what is compressed has no room; give it more, or a file with `--store compressed+file`"
+            why = "what is compressed has no room; give it more, or a file with \
+                   `--store compressed+file`"
                 .into();
         }
         while let Some(failure) = self.store.next_failure() {

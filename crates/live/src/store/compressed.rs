@@ -63,7 +63,7 @@ pub(super) struct Waiter {
     pub(super) slot: SlotId,
 }
 
-/// What became of a page that was to be compressed.
+/// The fate of a page that was to be compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Put {
     /// It is in compressed memory.
