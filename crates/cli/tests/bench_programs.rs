@@ -145,7 +145,7 @@ fn what_belongs_to_programs_is_refused_for_cases() {
 fn write_suite(folder: &Folder, program: &str) -> String {
     let path = folder.path("suite.json");
     let text = format!(
-        r#"{{"shares": [25], "contenders": ["tidemark"], "environment": {{"LC_ALL": "C"}},
+        r#"{{"shares": [50], "contenders": ["tidemark"], "environment": {{"LC_ALL": "C"}},
             "programs": [{{"name": "one", {program}}}]}}"#
     );
     fs::write(&path, text).unwrap();
