@@ -8,7 +8,7 @@ use crate::axis::{Axis, Quantity, Spread};
 use crate::colours::{LINES, Rgb};
 use crate::numbers;
 use crate::picture::Picture;
-use crate::picture::chart::{Area, Chart, Series};
+use crate::picture::chart::{Chart, Series};
 use crate::terminal::canvas::{Canvas, MARGIN};
 use crate::terminal::{Screen, wrapped};
 
@@ -42,16 +42,7 @@ pub fn picture(record: &Thrashing) -> Picture {
         across,
         up,
     };
-    let height = HEIGHT as f64 + chart.legend_height(WIDTH as f64);
-    let mut picture = Picture::new(WIDTH, height.ceil() as usize);
-    let area = Area {
-        x: 0.0,
-        y: 0.0,
-        width: WIDTH as f64,
-        height,
-    };
-    chart.draw(&mut picture, area);
-    picture
+    chart.picture(WIDTH, HEIGHT)
 }
 
 /// The curve in a terminal, and a table of its points.

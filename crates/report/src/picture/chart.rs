@@ -65,6 +65,20 @@ const LEGEND_LINE: f64 = 18.0;
 const LEGEND_GAPS: [f64; 2] = [32.0, 16.0];
 
 impl Chart {
+    /// The chart as a picture of its own, as much higher as its legend needs.
+    pub fn picture(&self, width: usize, height: usize) -> Picture {
+        let height = height as f64 + self.legend_height(width as f64);
+        let mut picture = Picture::new(width, height.ceil() as usize);
+        let area = Area {
+            x: 0.0,
+            y: 0.0,
+            width: width as f64,
+            height,
+        };
+        self.draw(&mut picture, area);
+        picture
+    }
+
     /// Draws the chart into `area`.
     pub fn draw(&self, picture: &mut Picture, area: Area) {
         let inner = Area {

@@ -2,7 +2,7 @@
 
 use tidemark_results::experiment::{ExperimentRecord, Measurement, PictureOrder};
 
-use super::chart::{Area, Chart, Series};
+use super::chart::{Chart, Series};
 use super::{Anchor, Lettering, Picture, text_width};
 use crate::colours::{LINES, PAPER};
 use crate::experiment::bars::{Bar, bars};
@@ -79,16 +79,7 @@ fn draw_lines(order: &PictureOrder, lines: &Lines<'_>) -> Picture {
         across: lines.across,
         up: lines.up,
     };
-    let height = HEIGHT as f64 + chart.legend_height(WIDTH as f64);
-    let mut picture = Picture::new(WIDTH, height.ceil() as usize);
-    let area = Area {
-        x: 0.0,
-        y: 0.0,
-        width: WIDTH as f64,
-        height,
-    };
-    chart.draw(&mut picture, area);
-    picture
+    chart.picture(WIDTH, HEIGHT)
 }
 
 /// A title as a part of a file's name: letters and digits, with dashes between words.
