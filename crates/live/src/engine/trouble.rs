@@ -137,12 +137,10 @@ impl Engine {
         let slots_mib = u64::from(self.shared.swap_slots()) / 256;
         let mut why = format!("the swap store of {slots_mib} MiB is full; give it more room");
         if !self.setup.store.has_file() {
-            why = "what is compressed has no room; give it more, or a file with \
-                   `--store compressed+file`"
-                .into();
+            why = COMPRESSED_FULL.into();
         }
         while let Some(failure) = self.store.next_failure() {
-            if is_failing && failure.cause != Cause::Full && failure.direction == Direction::Store {
+            if is_failing && failure.direction == Direction::Store {
                 why = describe(failure);
             }
         }
@@ -196,6 +194,10 @@ pub(super) fn pid() -> u32 {
         .unsigned_abs()
 }
 
+/// The reason for which nothing more can leave where there is no swap file.
+const COMPRESSED_FULL: &str = "what is compressed has no room; give it more, or a file with \
+                               `--store compressed+file`";
+
 fn describe(failure: Failure) -> String {
     let verb = match failure.direction {
         Direction::Fetch => "reading",
@@ -207,6 +209,6 @@ fn describe(failure: Failure) -> String {
         Cause::Short => format!("{place}: the file ends there"),
         Cause::Differs => format!("{place}: what came back is not what was stored"),
         Cause::Memory(error) => format!("{place}: no memory to read into: {error}"),
-        Cause::Full => "compressed memory is full".into(),
+        Cause::Full => COMPRESSED_FULL.into(),
     }
 }
