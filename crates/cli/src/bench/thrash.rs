@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use tidemark_core::load::registry;
 use tidemark_hostbench::contender::Rival;
 use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan, ReadAhead};
@@ -12,6 +11,7 @@ use tidemark_hostbench::workload::array::PAGE_BYTES;
 use tidemark_report::thrashing::{drawing, picture};
 use tidemark_results::thrashing::{SCHEMA, ThrashPoint, Thrashing};
 use tidemark_supervisor::interrupt::Interrupt;
+use tidemark_supervisor::load_controls;
 
 use super::{Arguments, json, plan_of};
 use crate::exit::{Exit, Refusal, refuse};
@@ -80,11 +80,10 @@ fn plans(arguments: &Arguments, folder: PathBuf) -> Result<Vec<Plan>, Refusal> {
     arguments.laps.get_or_insert(LAPS);
     arguments.rounds.get_or_insert(1);
     if !arguments.rivals_only && arguments.load_control.is_empty() {
-        let live = registry::entries().iter();
-        let live = live.filter(|entry| entry.description.is_live);
-        let names = live.map(|entry| entry.description.name);
         // It is there without being named.
-        let others = names.filter(|name| *name != "none");
+        let others = load_controls::names()
+            .into_iter()
+            .filter(|name| *name != "none");
         arguments.load_control = others.map(str::to_owned).collect();
     }
     if arguments.against.is_empty() {

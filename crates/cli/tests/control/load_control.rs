@@ -29,6 +29,14 @@ while not os.path.exists('stop'):
         file.write(str(turn))
 ";
 
+/// A script that runs four programs of so many MiB together, and fails if one does.
+fn four(mib: u32) -> String {
+    format!(
+        "for name in a b c d; do python3 program.py $name {mib} & all=\"$all $!\"; done
+         for one in $all; do wait $one || exit; done"
+    )
+}
+
 /// Four programs that have no room beside each other, under load control.
 fn controlled(name: &str) -> Run {
     contended(name, "working-set")
@@ -36,8 +44,7 @@ fn controlled(name: &str) -> Run {
 
 /// The same, under that one.
 fn contended(name: &str, load_control: &str) -> Run {
-    let script = "for name in a b c d; do python3 program.py $name 12 & all=\"$all $!\"; done
-                  for one in $all; do wait $one || exit; done";
+    let script = four(12);
     let options = [
         "--memory",
         "24M",
@@ -46,7 +53,7 @@ fn contended(name: &str, load_control: &str) -> Run {
         "--load-control",
         load_control,
     ];
-    let run = Run::of(name, &options, SCATTERER, script);
+    let run = Run::of(name, &options, SCATTERER, &script);
     wait_until("it takes requests", || run.ctl(&["stats"]).status.success());
     run
 }
@@ -102,8 +109,7 @@ fn programs_that_fit_and_touch_new_memory_are_never_held_up() {
     if !needs::are_met(&["python3"]) {
         return;
     }
-    let script = "for name in a b c d; do python3 program.py $name 4 & all=\"$all $!\"; done
-                  for one in $all; do wait $one || exit; done";
+    let script = four(4);
     let options = [
         "--memory",
         "96M",
@@ -112,7 +118,7 @@ fn programs_that_fit_and_touch_new_memory_are_never_held_up() {
         "--timeline",
         "timeline",
     ];
-    let mut run = Run::of("fresh", &options, FRESH, script);
+    let mut run = Run::of("fresh", &options, FRESH, &script);
     wait_until("they end", || run.child.try_wait().unwrap().is_some());
     assert_eq!(run.child.wait().unwrap().code(), Some(0));
     let timeline = std::fs::read_to_string(run.folder.path("timeline")).unwrap();
