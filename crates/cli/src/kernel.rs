@@ -298,6 +298,7 @@ fn record(
         memory_bytes,
         division: None,
         task_bytes_min: None,
+        store: None,
         swap_bytes,
         ending: Ending::Status(status),
         notes: vec![],

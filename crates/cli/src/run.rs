@@ -57,14 +57,10 @@ pub struct Arguments {
     #[arg(long, value_name = "KIND")]
     store: Option<Store>,
     /// The load control, which suspends some of several processes when they don't fit in memory
-    /// together: none, working-set, medium-term, vms-swapper or task-swapper
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "none",
-        conflicts_with_all = ["in_thread", "in_step"]
-    )]
-    load_control: String,
+    /// together: none, working-set, medium-term, vms-swapper or task-swapper [default: working-set;
+    /// in thread and in step: none]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["in_thread", "in_step"])]
+    load_control: Option<String>,
     /// Offer up to JOBS jobs at a time by GNU make's job server protocol, as many as memory has
     /// room for: `--jobserver=8 -- make`, without `-j` [default: the number of processors]
     #[arg(
@@ -237,6 +233,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         memory_bytes: plan.memory_bytes,
         division: division.map(|rule| rule.name().into()),
         task_bytes_min,
+        store: Some(arguments.store().name().into()),
         swap_bytes,
         ending: ending_of(end.status),
         notes: [books.notes, books.told].concat(),

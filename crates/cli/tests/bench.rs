@@ -110,7 +110,9 @@ fn the_kernels_swap_takes_part_and_leaves_nothing_behind() {
     let _one = KERNEL.lock();
     let folder = Folder::new("bench-kernel");
     let before = page_cluster();
-    let sheep = ["sheep", "--memory", "16M", "--size", "32M"];
+    // In less the kernel now and then finds nothing that it can reclaim at once, and ends the
+    // program.
+    let sheep = ["sheep", "--memory", "48M", "--size", "80M"];
     let output = bench(&folder, &sheep, "kernel-swap,mmap,native");
     assert!(output.status.success(), "{}", stderr(&output));
     let record = record(&output);
@@ -122,14 +124,19 @@ fn the_kernels_swap_takes_part_and_leaves_nothing_behind() {
         .iter()
         .map(|one| one["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["kernel-swap", "kernel-swap-best", "mmap", "native"]);
+    assert_eq!(
+        names,
+        ["kernel-swap", "kernel-swap-best", "mmap", "native"],
+        "{}",
+        record["left_out"]
+    );
     // Nothing can do with fewer than the optimum, neither by skill nor by miscounting. The
     // kernel's limit covers its own tables too, so it has even fewer frames.
     let optimum = record["optimal_page_ins"].as_u64().unwrap();
     for kernel in &contenders[..2] {
         assert!(kernel["page_ins"].as_u64().unwrap() >= optimum, "{kernel}");
         assert!(
-            kernel["memory_peak_bytes"].as_u64().unwrap() <= 16 << 20,
+            kernel["memory_peak_bytes"].as_u64().unwrap() <= 48 << 20,
             "{kernel}"
         );
     }

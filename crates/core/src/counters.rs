@@ -142,6 +142,8 @@ macro_rules! counters {
       engine fetch_stall_ns FetchStallNs Nanoseconds Sum _ _ }
     { /// Processor time of the program's own threads: the process's without its engine's.
       engine program_ns ProgramNs Nanoseconds Sum _ _ }
+    { /// Processor time of the engine's own thread, told when it has worked.
+      engine engine_processor_ns EngineProcessorNs Nanoseconds Sum _ _ }
     { /// Time that the engine worked.
       engine engine_ns EngineNs Nanoseconds Sum "engine_s" _ }
     { /// Requests to the store that failed.

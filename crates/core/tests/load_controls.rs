@@ -349,6 +349,16 @@ mod working_set {
     }
 
     #[test]
+    fn while_the_idle_have_memory_to_give_nobody_stops_whose_needs_fit() {
+        let mut sight = Sight::new("working-set", &[], &[300, 300, 200]);
+        set(&mut sight, &[(400, 90), (400, 90), (0, 0)]);
+        sight.spaces[2].turn.is_active = false;
+        assert_eq!(sight.run(20, 0).take_verdicts(), []);
+        sight.spaces[2].resident = 100;
+        assert_eq!(sight.run(1, 0).take_verdicts(), [out(1)]);
+    }
+
+    #[test]
     fn the_time_that_programs_wait_for_a_processor_is_no_part_of_theirs() {
         // Twenty on two processors: each has a tenth of one, and half of that goes to its paging.
         let mut sight = sight(&[(100, 10); 20]);
@@ -447,7 +457,7 @@ mod working_set {
     /// not fit together.
     #[test]
     fn nobody_waits_for_longer_than_the_slices_of_those_before_it() {
-        for seed in 0..300 {
+        for seed in 0..10_000 {
             let mut random = SplitMix64::new(seed);
             let mut draw = |bound: u64| random.draw() % bound;
             let count = 2 + draw(7) as usize;

@@ -11,6 +11,7 @@ use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan as Bench, Prepared, ReadAhead};
 use tidemark_hostbench::record::ContenderRecord;
 use tidemark_hostbench::workload::Workload;
+use tidemark_hostbench::workload::array::Contents;
 use tidemark_lab::names::find_live_policy;
 use tidemark_results::experiment::{Ending, ExperimentRecord, Measurement, ProgramFacts};
 use tidemark_results::quantity;
@@ -150,6 +151,7 @@ fn bench(
         procs,
         laps: None,
         seed: 1,
+        contents: Contents::default(),
         rounds: 1,
         own,
         rivals,

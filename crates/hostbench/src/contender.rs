@@ -22,7 +22,7 @@ pub enum Rival {
 pub struct Own {
     /// The policy asked for, or the default one.
     pub policy: Option<String>,
-    /// The load control asked for, or none.
+    /// The load control asked for, or the default one.
     pub load_control: Option<String>,
     /// The division asked for, or the usual one.
     pub division: Option<String>,

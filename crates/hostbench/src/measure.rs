@@ -256,6 +256,7 @@ impl<'a> Bench<'a> {
         option("--bytes", plan.size_bytes.to_string().into());
         option("--procs", plan.procs.to_string().into());
         option("--seed", plan.seed.to_string().into());
+        option("--contents", plan.contents.name().into());
         let prepared = plan.prepared.as_ref();
         let scratch = prepared.map_or(&self.scratch.path, |prepared| &prepared.folder);
         option("--scratch", scratch.into());
@@ -329,6 +330,7 @@ fn sum_up(
         procs: plan.procs,
         laps: plan.laps(),
         seed: plan.seed,
+        contents: plan.contents,
         rounds: plan.rounds,
         optimal_page_ins,
         contenders,
@@ -421,6 +423,7 @@ mod tests {
             memory_bytes: 0,
             division: None,
             task_bytes_min: None,
+            store: None,
             swap_bytes: 0,
             ending: Ending::Status(0),
             notes: Vec::new(),

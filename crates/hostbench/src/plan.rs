@@ -8,7 +8,7 @@ use tidemark_lab::analysis::optimum::{REFERENCES_MAX, count_page_ins};
 
 use crate::contender::{Contender, Rival};
 use crate::workload::Workload;
-use crate::workload::array::PAGE_BYTES;
+use crate::workload::array::{Contents, PAGE_BYTES};
 
 /// The least array that is worth measuring, and the least memory.
 const BYTES_MIN: u64 = 1 << 20;
@@ -59,6 +59,8 @@ pub struct Plan {
     pub laps: Option<u32>,
     /// The seed of random numbers.
     pub seed: u64,
+    /// The contents of the arrays.
+    pub contents: Contents,
     /// The number of runs of each contender.
     pub rounds: u32,
     /// Our own contenders.

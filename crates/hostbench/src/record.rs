@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::workload::array::Contents;
+
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.bench.v1";
 
@@ -24,6 +26,8 @@ pub struct BenchRecord {
     pub laps: u32,
     /// The seed of random numbers.
     pub seed: u64,
+    /// The contents of the arrays.
+    pub contents: Contents,
     /// The number of runs of each contender.
     pub rounds: u32,
     /// The fewest page-ins possible with this memory. First touches don't count: a page-in is a

@@ -13,6 +13,7 @@ use crate::dated;
 use crate::plan::{Plan, ROUNDS_DEFAULT, ReadAhead};
 use crate::record::BenchRecord;
 use crate::workload::Workload;
+use crate::workload::array::Contents;
 
 /// The options beside a suite's file.
 pub struct Options {
@@ -43,6 +44,9 @@ pub struct Case {
     pub procs: u32,
     /// The number of times it goes through its memory.
     pub laps: Option<u32>,
+    /// The contents of the arrays.
+    #[serde(default)]
+    pub contents: Contents,
     /// The number of runs of each contender.
     pub rounds: Option<u32>,
     /// The contenders that are not ours.
@@ -51,7 +55,7 @@ pub struct Case {
     /// Our policies.
     #[serde(default)]
     pub policy: Vec<String>,
-    /// Our load controls, beside none.
+    /// Our load controls, beside the default one.
     #[serde(default)]
     pub load_control: Vec<String>,
     /// Our divisions of memory, beside the usual one.
@@ -161,6 +165,7 @@ impl Case {
             procs: self.procs,
             laps: self.laps,
             seed: 1,
+            contents: self.contents,
             rounds: options.rounds.or(self.rounds).unwrap_or(ROUNDS_DEFAULT),
             own,
             rivals: self.against.clone(),

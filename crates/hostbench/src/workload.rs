@@ -14,7 +14,7 @@ mod team;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use self::array::{PAGE_BYTES, follow_on_file, follow_on_heap};
+use self::array::{Contents, PAGE_BYTES, follow_on_file, follow_on_heap};
 use self::outcome::WorkloadOutcome;
 use self::pattern::{Pattern, Shape};
 
@@ -60,6 +60,9 @@ pub struct Order {
     /// The seed of random numbers.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// The contents of the array.
+    #[arg(long, default_value = Contents::Random.name())]
+    pub contents: Contents,
     /// The folder of input and output files.
     #[arg(long)]
     pub scratch: Option<PathBuf>,
@@ -137,9 +140,10 @@ pub fn measure(order: &Order) -> Result<WorkloadOutcome, String> {
     if let Some(pattern) = order.workload.pattern(order.bytes, order.laps, order.seed) {
         let array_run = match &order.scratch {
             Some(scratch) if order.mapped => {
-                follow_on_file(pattern, &scratch.join(format!("array-{}", order.seed)))?
+                let path = scratch.join(format!("array-{}", order.seed));
+                follow_on_file(pattern, order.contents, &path)?
             }
-            _ => follow_on_heap(pattern),
+            _ => follow_on_heap(pattern, order.contents),
         };
         return Ok(WorkloadOutcome::of_array_run(&array_run));
     }

@@ -7,9 +7,9 @@
 
 /// The number of intervals that a second has.
 const SPAN: usize = 5;
-/// The processor time within a second up to which a process does nothing: its engine looks at its
-/// clock, and the kernel counts in ticks of 10 ms.
-const IDLE_NS_MAX: u64 = 10_000_000;
+/// The processor time within a second up to which a process does nothing: the kernel counts in
+/// ticks of 10 ms, and what its engine does is taken off to the nanosecond.
+const IDLE_NS_MAX: u64 = 20_000_000;
 /// The least processor time for which a frequency is told. A few faults within a shorter time say
 /// nothing.
 const FREQUENCY_NS_MIN: u64 = 50_000_000;
@@ -167,7 +167,7 @@ mod tests {
         let measures = after(6, quiet());
         assert_eq!((measures.demand, measures.is_idle), (Some(0), true));
         let busy = Counts {
-            processor_ns: Some(3 * MS),
+            processor_ns: Some(5 * MS),
             ..quiet()
         };
         assert!(!after(9, busy).is_idle);

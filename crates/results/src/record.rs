@@ -32,6 +32,10 @@ pub struct RunRecord {
     /// The memory that was left to each process that used so much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_bytes_min: Option<u64>,
+    /// The store of pages that left: `file`, `compressed` or `compressed+file`; of a kernel's
+    /// programs, and in older records, it is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
     /// The size of the swap file.
     pub swap_bytes: u64,
     /// The way the program ended.

@@ -275,6 +275,7 @@ mod tests {
             memory_bytes: 256 << 20,
             division: None,
             task_bytes_min: None,
+            store: None,
             swap_bytes: 4 << 30,
             ending: Ending::Status(3),
             notes: vec!["the swap file is read through the page cache".into()],

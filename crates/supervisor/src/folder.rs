@@ -172,10 +172,16 @@ impl Drop for PrivateFolder {
     }
 }
 
+/// Leaves a socket at `path` as a killed process does. It is dead even while a process that another
+/// test begins has a copy of it, which it has until its exec.
+#[cfg(test)]
+pub(crate) fn leave_dead_socket(path: &Path) {
+    let listener = UnixListener::bind(path).unwrap();
+    rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use super::*;
 
     #[test]
@@ -190,17 +196,12 @@ mod tests {
             path
         };
         let killed = make(format!("tidemark-{dead}-1"));
-        drop(UnixListener::bind(killed.join("control")).unwrap());
+        leave_dead_socket(&killed.join("control"));
         let kept = make(format!("tidemark-{dead}-2"));
         let _keeper = UnixListener::bind(kept.join("control")).unwrap();
         let starting = make(format!("tidemark-{}-3", std::process::id()));
         let other = make(format!("tidemark-{dead}"));
-        // A process that another test begins has a copy of the closed socket until its exec.
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while killed.exists() && Instant::now() < deadline {
-            remove_stale(&scratch.path);
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        remove_stale(&scratch.path);
         let is_there = [killed, kept, starting, other].map(|path| path.exists());
         assert_eq!(is_there, [false, true, true, true]);
     }

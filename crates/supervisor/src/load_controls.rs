@@ -3,6 +3,11 @@
 use tidemark_core::load::registry::{self, Entry};
 use tidemark_results::{Refusal, refuse};
 
+/// The load control of a run that is not told of another.
+pub const DEFAULT: &str = "working-set";
+/// The load control that lets every task run.
+pub const NONE: &str = "none";
+
 /// Returns the load control called `name`, if processes that really run can be controlled by it.
 ///
 /// # Errors

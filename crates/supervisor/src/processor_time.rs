@@ -1,17 +1,26 @@
-//! The processor time that a process has used.
+//! The processor time that a program has used.
+//!
+//! A process that gives up memory has its engine work for that. The program may do nothing all the
+//! while.
 
 use std::fs;
 
-/// The length of the kernel's ticks as it tells of them, on every machine.
-const TICK_NS: u64 = 10_000_000;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// The processor time of a process so far, to the tick; zero if it is gone.
-pub fn ns_of(pid: u32) -> u64 {
-    of(pid) * TICK_NS
+use tidemark_live::shared::{Counter, Process};
+
+/// The length of the kernel's ticks as it tells of them, on every machine.
+pub const TICK_NS: u64 = 10_000_000;
+
+/// The processor time so far of a process without its engine's, to the tick; zero if it is gone.
+pub fn ns_of_program(pid: u32, process: &Process<'_>) -> u64 {
+    // The engine's first: what it does in between counts as the program's.
+    let engine_ns = process.counter(Counter::EngineProcessorNs).load(Relaxed);
+    (of(pid) * TICK_NS).saturating_sub(engine_ns)
 }
 
 /// The processor time of a process so far, in the kernel's ticks; zero if it is gone.
-pub fn of(pid: u32) -> u64 {
+fn of(pid: u32) -> u64 {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(0, |text| parse(&text).unwrap_or(0))
 }
 

@@ -16,6 +16,7 @@ use tidemark_hostbench::programs::file;
 use tidemark_hostbench::record::BenchRecord;
 use tidemark_hostbench::suite::Options;
 use tidemark_hostbench::workload::Workload;
+use tidemark_hostbench::workload::array::Contents;
 use tidemark_hostbench::{measure, table};
 use tidemark_lab::names::{find_division, find_live_policy};
 use tidemark_results::quantity;
@@ -62,13 +63,16 @@ pub struct Arguments {
     /// The seed of random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// The contents of the arrays
+    #[arg(long, value_name = "KIND", default_value = Contents::Random.name())]
+    contents: Contents,
     /// The systems to measure against
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     against: Vec<Rival>,
     /// Policies, each a contender of its own; without it the default one
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     policy: Vec<String>,
-    /// Load controls, each a contender of its own beside none: for several processes
+    /// Load controls, each a contender of its own beside the default: for several processes
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     load_control: Vec<String>,
     /// Divisions of memory, each a contender of its own beside the usual one: for several processes
@@ -280,6 +284,7 @@ fn plan_of(arguments: &Arguments, workload: Workload, folder: PathBuf) -> Result
         procs: arguments.procs,
         laps: arguments.laps,
         seed: arguments.seed,
+        contents: arguments.contents,
         rounds: arguments.rounds.unwrap_or(ROUNDS_DEFAULT),
         own: match arguments.rivals_only {
             true => Vec::new(),

@@ -79,12 +79,14 @@ fn plans(arguments: &Arguments, folder: PathBuf) -> Result<Vec<Plan>, Refusal> {
     arguments.size.get_or_insert_with(|| SIZE.into());
     arguments.laps.get_or_insert(LAPS);
     arguments.rounds.get_or_insert(1);
-    if !arguments.rivals_only && arguments.load_control.is_empty() {
-        // It is there without being named.
-        let others = load_controls::names()
-            .into_iter()
-            .filter(|name| *name != "none");
-        arguments.load_control = others.map(str::to_owned).collect();
+    if !arguments.rivals_only {
+        let named = &mut arguments.load_control;
+        if named.is_empty() {
+            named.extend(load_controls::names().into_iter().map(str::to_owned));
+        }
+        if !named.iter().any(|name| name == load_controls::NONE) {
+            named.insert(0, load_controls::NONE.into());
+        }
     }
     if arguments.against.is_empty() {
         arguments.against = vec![Rival::KernelSwap];
@@ -97,7 +99,9 @@ fn plans(arguments: &Arguments, folder: PathBuf) -> Result<Vec<Plan>, Refusal> {
         refuse!("`--loads {load}`: give multiples of the memory, from 0.01 to 1000");
     }
     loads.sort_by(f64::total_cmp);
-    let usual = plan_of(&arguments, Workload::Random, folder)?;
+    let mut usual = plan_of(&arguments, Workload::Random, folder)?;
+    // The default is one of those that are named.
+    usual.own.retain(|own| own.name().contains('+'));
     let mut plans: Vec<Plan> = vec![];
     for load in loads {
         let tasks = load * usual.memory_bytes as f64 / usual.size_bytes.max(1) as f64;
@@ -183,11 +187,18 @@ mod tests {
     fn every_load_control_takes_part_beside_none() {
         let plans = planned(&[]).unwrap();
         let names: Vec<String> = plans[0].own.iter().map(|own| own.name()).collect();
-        assert_eq!(names[0], "tidemark");
-        for name in ["working-set", "medium-term", "task-swapper", "vms-swapper"] {
-            assert!(names.contains(&format!("tidemark+{name}")), "{names:?}");
-        }
+        let all: Vec<String> = [
+            "none",
+            "medium-term",
+            "vms-swapper",
+            "task-swapper",
+            "working-set",
+        ]
+        .map(|name| format!("tidemark+{name}"))
+        .into();
+        assert_eq!(names, all);
         let plans = planned(&["--load-control", "task-swapper"]).unwrap();
-        assert_eq!(plans[0].own.len(), 2);
+        let names: Vec<String> = plans[0].own.iter().map(|own| own.name()).collect();
+        assert_eq!(names, ["tidemark+none", "tidemark+task-swapper"]);
     }
 }

@@ -107,7 +107,7 @@ fn manage(
     let open = |path: Option<&Path>| path.map(OutputFile::new).transpose();
     let log = open(arguments.log_decisions.as_deref())?;
     let timeline = open(arguments.timeline.as_deref())?;
-    let load_control = load_controls::find(&arguments.load_control)
+    let load_control = load_controls::find(load_control(arguments))
         .map_err(|refusal| Refusal::new(format!("`--load-control`: {refusal}")))?;
     let division = find_division(&arguments.division)
         .map_err(|refusal| Refusal::new(format!("`--division`: {refusal}")))?;
@@ -231,6 +231,15 @@ fn plan_jobs(arguments: &Arguments) -> Option<u32> {
     let usual = || u32::try_from(host::processors()).unwrap_or(JOBS_MAX);
     let jobs = arguments.jobserver?;
     Some(jobs.unwrap_or_else(usual).min(JOBS_MAX))
+}
+
+/// The name of the load control.
+fn load_control(arguments: &Arguments) -> &str {
+    let usual = match find_suspension_obstacle(arguments) {
+        None => load_controls::DEFAULT,
+        Some(_) => load_controls::NONE,
+    };
+    arguments.load_control.as_deref().unwrap_or(usual)
 }
 
 /// Finds the reason why the run's processes can't be suspended.

@@ -79,6 +79,8 @@ const WAIT_NS: u64 = 200 * MS_NS;
 const WAITS_LITTLE: u64 = 10;
 /// The time that a change takes to show, for each page that is moved by it.
 const MOVE_NS: u64 = 20 * US_NS;
+/// While programs that do nothing have more than this part of memory, others can have it.
+const IDLE_PART: u64 = 8;
 /// A program that needs less than this part of memory is not worth stopping.
 const SMALL_PART: u32 = 64;
 
@@ -205,6 +207,10 @@ impl WorkingSet {
             needed += demand;
             is_one_kept |= !program.is_small(view);
         }
+        if excess.is_empty() && idle_frames(view) > frames / IDLE_PART {
+            // What they need is there, and on its way to them.
+            return;
+        }
         // They seemed to fit, and do not: the last needs more than it has shown.
         let mut least = 0;
         if let (true, Some(place)) = (excess.is_empty(), last) {
@@ -325,6 +331,13 @@ impl WorkingSet {
         let from = self.settled_at.max(view.now.after_ns(self.settle_ns));
         self.settled_at = from.after_ns(u64::from(pages) * MOVE_NS);
     }
+}
+
+/// The frames of programs that do nothing.
+fn idle_frames(view: &LoadView<'_>) -> u64 {
+    let idle = view.spaces.iter().filter(|load| !load.turn.is_active);
+    let idle = idle.filter(|load| !load.is_suspended);
+    idle.map(|load| u64::from(load.resident)).sum()
 }
 
 impl Program {

@@ -16,6 +16,40 @@ const PAGE_WORDS: usize = 512;
 /// Words in a cache line: a read looks at one word of each line of the page.
 const LINE_WORDS: usize = 8;
 
+/// The equal words behind each other in a page of [`Contents::Repeating`].
+const WORDS_EQUAL: u64 = 5;
+
+/// The contents that pages are filled with.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    clap::ValueEnum,
+    serde::Deserialize,
+    serde::Serialize,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contents {
+    /// Words that do not compress
+    #[default]
+    Random,
+    /// Words that repeat: three to four pages compress to one, as in the memory of most programs
+    Repeating,
+}
+
+impl Contents {
+    /// The name on the command line and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Contents::Random => "random",
+            Contents::Repeating => "repeating",
+        }
+    }
+}
+
 /// The results of a workload over an array, and the times of its phases.
 pub struct ArrayRun {
     /// Depends on every word read, and on the order.
@@ -31,7 +65,7 @@ pub struct ArrayRun {
 /// Allocates the array as any program does (`calloc`) and follows `pattern` over it.
 ///
 /// The allocation belongs to the measured time; giving the memory back does not.
-pub fn follow_on_heap(pattern: Pattern) -> ArrayRun {
+pub fn follow_on_heap(pattern: Pattern, contents: Contents) -> ArrayRun {
     let start = Instant::now();
     let words = pattern.pages as usize * PAGE_WORDS;
     // One page more than needed, so that the array can start on a page boundary: the pages of
@@ -42,12 +76,17 @@ pub fn follow_on_heap(pattern: Pattern) -> ArrayRun {
         first < PAGE_WORDS,
         "a page boundary lies within the first page"
     );
-    follow(pattern, &mut &mut memory[first..first + words], start)
+    let memory = &mut memory[first..first + words];
+    follow((pattern, contents), &mut &mut *memory, start)
 }
 
 /// Maps a new file at `path`, as large as the array, and follows `pattern` over that instead. The
 /// file has no name any more when this returns.
-pub fn follow_on_file(pattern: Pattern, path: &Path) -> Result<ArrayRun, String> {
+pub fn follow_on_file(
+    pattern: Pattern,
+    contents: Contents,
+    path: &Path,
+) -> Result<ArrayRun, String> {
     let told = |error: std::io::Error| format!("{}: {error}", path.display());
     let start = Instant::now();
     let words = pattern.pages as usize * PAGE_WORDS;
@@ -65,7 +104,7 @@ pub fn follow_on_file(pattern: Pattern, path: &Path) -> Result<ArrayRun, String>
     let reached = memory.reach(0, memory.bytes());
     reached.map_err(|error| told(error.into()))?;
     Ok(follow(
-        pattern,
+        (pattern, contents),
         &mut memory.slice::<AtomicU64>(0, words),
         start,
     ))
@@ -99,9 +138,13 @@ impl Words for &[AtomicU64] {
 }
 
 /// Follows `pattern` over `memory`, which holds zeros; `start` is when the work began.
-fn follow(pattern: Pattern, memory: &mut impl Words, start: Instant) -> ArrayRun {
+fn follow(
+    (pattern, contents): (Pattern, Contents),
+    memory: &mut impl Words,
+    start: Instant,
+) -> ArrayRun {
     for page in 0..pattern.pages as usize {
-        fill_page(pattern.seed, page, memory);
+        fill_page(pattern.seed, page, contents, memory);
     }
     let filled = Instant::now();
     let mut checksum = 0u64;
@@ -123,12 +166,16 @@ fn follow(pattern: Pattern, memory: &mut impl Words, start: Instant) -> ArrayRun
     }
 }
 
-/// Writes every word of a page, with contents that do not compress.
-fn fill_page(seed: u64, page: usize, memory: &mut impl Words) {
+/// Writes every word of a page.
+fn fill_page(seed: u64, page: usize, contents: Contents, memory: &mut impl Words) {
     let first = mix(seed ^ ((page as u64) << 20));
     let step = mix(first) | 1;
+    let equal = match contents {
+        Contents::Random => 1,
+        Contents::Repeating => WORDS_EQUAL,
+    };
     for place in 0..PAGE_WORDS {
-        let value = first.wrapping_add(step.wrapping_mul(place as u64));
+        let value = first.wrapping_add(step.wrapping_mul(place as u64 / equal));
         memory.set_word(page * PAGE_WORDS + place, value);
     }
 }
@@ -150,13 +197,29 @@ mod tests {
     use super::*;
 
     fn checksum(shape: Shape, seed: u64) -> u64 {
-        follow_on_heap(Pattern {
+        let pattern = Pattern {
             shape,
             pages: 64,
             laps: 2,
             seed,
-        })
-        .checksum
+        };
+        follow_on_heap(pattern, Contents::Random).checksum
+    }
+
+    #[test]
+    fn contents_that_repeat_are_other_contents_that_compress() {
+        let pages_of = |contents| {
+            let mut words = vec![0u64; 3 * PAGE_WORDS];
+            (0..3).for_each(|page| fill_page(1, page, contents, &mut words.as_mut_slice()));
+            words
+        };
+        let (random, repeating) = (pages_of(Contents::Random), pages_of(Contents::Repeating));
+        let others = |words: &[u64]| words.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert_eq!(others(&random), 3 * PAGE_WORDS - 1);
+        assert_eq!(
+            others(&repeating),
+            3 * PAGE_WORDS.div_ceil(WORDS_EQUAL as usize) - 1
+        );
     }
 
     #[test]
@@ -165,12 +228,13 @@ mod tests {
         assert_ne!(checksum(Shape::Random, 1), checksum(Shape::Random, 2));
         assert_ne!(checksum(Shape::Sheep, 1), checksum(Shape::Loop, 1));
         let laps = |laps| {
-            follow_on_heap(Pattern {
+            let pattern = Pattern {
                 shape: Shape::Loop,
                 pages: 64,
                 laps,
                 seed: 1,
-            })
+            };
+            follow_on_heap(pattern, Contents::Random)
         };
         assert_ne!(laps(1).checksum, laps(3).checksum);
     }
@@ -184,7 +248,12 @@ mod tests {
             seed: 1,
         };
         let mut words = vec![0u64; 8 * PAGE_WORDS];
-        let whole = follow(pattern, &mut words.as_mut_slice(), Instant::now()).checksum;
+        let whole = follow(
+            (pattern, Contents::Random),
+            &mut words.as_mut_slice(),
+            Instant::now(),
+        )
+        .checksum;
         let again =
             |words: &mut [u64]| (0..8).fold(0u64, |sum, page| fold(sum, read_page(page, &words)));
         assert_eq!(again(&mut words), whole);
@@ -201,8 +270,12 @@ mod tests {
             seed: 1,
         };
         let path = std::env::temp_dir().join(format!("tidemark-array-{}", std::process::id()));
-        let on_file = follow_on_file(pattern, &path).expect("the temporary folder can be written");
-        assert_eq!(on_file.checksum, follow_on_heap(pattern).checksum);
+        let on_file = follow_on_file(pattern, Contents::Random, &path)
+            .expect("the temporary folder can be written");
+        assert_eq!(
+            on_file.checksum,
+            follow_on_heap(pattern, Contents::Random).checksum
+        );
         assert!(!path.exists());
     }
 }

@@ -101,7 +101,8 @@ fn start_member(order: &Order, number: u32) -> Result<Child, String> {
     command.arg("--bytes").arg(order.bytes.to_string());
     command
         .arg("--seed")
-        .arg(order.seed.wrapping_add(u64::from(number)).to_string());
+        .arg(order.seed.wrapping_add(u64::from(number)).to_string())
+        .args(["--contents", order.contents.name()]);
     if let Some(laps) = order.laps {
         command.arg("--laps").arg(laps.to_string());
     }

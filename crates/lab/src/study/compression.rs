@@ -10,6 +10,9 @@ use crate::world::PageSizes;
 /// The least ratio, and the most.
 const RATIOS: std::ops::RangeInclusive<f64> = 1.0..=100.0;
 
+/// The name of the store without a disk, in records of runs.
+const DISKLESS: &str = "compressed";
+
 /// The sizes to which pages compress, and what they are called.
 #[derive(Clone, Debug)]
 pub struct Compression {
@@ -37,7 +40,8 @@ impl Compression {
         }
     }
 
-    /// Pages as they were compressed in a run; nothing if none was.
+    /// Pages as they were compressed in a run, with a disk or without as there; nothing if none
+    /// was.
     pub fn of_run(name: String, run: &RunRecord) -> Option<Compression> {
         let buckets = run.total.compressed_page_bytes.buckets().iter();
         let counts = buckets.map(|it| (it.from as u32, it.below as u32, it.count));
@@ -47,7 +51,7 @@ impl Compression {
             name,
             sizes,
             beside_pages: beside.max().unwrap_or(0) as u32,
-            is_diskless: false,
+            is_diskless: run.store.as_deref() == Some(DISKLESS),
         })
     }
 

@@ -17,12 +17,15 @@ use crate::sys::memory;
 /// Counts that are the engine's own. Those of the core and the store are copied when published.
 pub(super) struct Gauges {
     counts: [u64; Counter::ALL.len()],
+    /// True if the processor time is counted of all that was done.
+    pub(super) is_time_counted: bool,
 }
 
 impl Gauges {
     pub(super) fn new() -> Gauges {
         Gauges {
             counts: [0; Counter::ALL.len()],
+            is_time_counted: false,
         }
     }
 

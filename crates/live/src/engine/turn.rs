@@ -115,6 +115,7 @@ impl Engine {
 
     fn work(&mut self, requests: &Requests) -> u64 {
         self.now = now();
+        self.gauges.is_time_counted = false;
         let began = self.now;
         if !self.settle_changes() {
             return self.retry_ns();
@@ -136,7 +137,7 @@ impl Engine {
         if self.now >= self.next_tick {
             self.vm.handle_tick(self.now, &mut self.machine);
             self.next_tick = self.now.after_ns(TICK_NS);
-            self.count_program_time();
+            self.count_processor_time();
             self.tell_setbacks(false);
         } else if self.vm.poll_deadline().is_some_and(|due| due <= self.now) {
             self.vm.handle_deadline(self.now, &mut self.machine);
@@ -153,12 +154,15 @@ impl Engine {
         self.pause(end)
     }
 
-    /// Counts the processor time that the program has used: the process's without this engine's,
-    /// whose helping threads use next to none.
-    fn count_program_time(&mut self) {
+    /// Counts the processor time that the program has used, and this engine: the process's is that
+    /// of both. Helping threads use next to none.
+    fn count_processor_time(&mut self) {
         let both = time_ns(ClockId::ProcessCPUTime);
-        let program = both.saturating_sub(time_ns(ClockId::ThreadCPUTime));
-        self.gauges.set(Counter::ProgramNs, program);
+        let own = time_ns(ClockId::ThreadCPUTime);
+        self.gauges
+            .set(Counter::ProgramNs, both.saturating_sub(own));
+        self.gauges.set(Counter::EngineProcessorNs, own);
+        self.gauges.is_time_counted = true;
     }
 
     /// Brings the store's answers to the core.
@@ -244,6 +248,10 @@ impl Engine {
         due = due.min(self.vm.poll_deadline().unwrap_or(due));
         let is_waited_for =
             self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0 || self.is_parking();
+        if !self.gauges.is_time_counted {
+            // Or the supervisor would take what was done for the program's own doing.
+            due = due.min(self.next_tick);
+        }
         if is_waited_for || self.setup.is_in_thread && !self.store.is_still() {
             due = due.min(self.next_tick);
             if self.setup.is_in_thread {

@@ -43,6 +43,8 @@ pub struct Compressed {
     singles: Mapping,
     /// The number of pages in each bucket of sizes since this was last taken.
     sizes: [u32; SIZE_BUCKETS],
+    /// The number of pages stored since one was tried: the next that is tried stands for them, too.
+    untried: u32,
 }
 
 /// The memory of rooms.
@@ -101,6 +103,7 @@ impl Compressed {
             coder: CompressTable::small(),
             singles: Mapping::anonymous(SINGLES_MAX * BLOCKS_MAX * PAGE)?,
             sizes: [0; SIZE_BUCKETS],
+            untried: 0,
         })
     }
 
@@ -185,14 +188,15 @@ impl Compressed {
     /// Compresses a page into memory, unless that gains too little or there is no room.
     fn put(&mut self, slot: SlotId, page: &[u8]) -> Put {
         if !self.tier.is_worth_trying() {
-            self.sizes[SIZE_BUCKETS - 1] += 1;
+            self.untried += 1;
             self.tier.refuse(slot);
             return Put::NoRoom;
         }
         let into = &mut self.scratch[SUM_BYTES..];
         let packed = compress_into_with_table(page, into, &mut self.coder);
         let bytes = SUM_BYTES + packed.expect("there is room for what can't be compressed");
-        self.sizes[(1 + bytes / SIZE_BUCKET_BYTES).min(SIZE_BUCKETS - 1)] += 1;
+        self.sizes[(1 + bytes / SIZE_BUCKET_BYTES).min(SIZE_BUCKETS - 1)] +=
+            1 + std::mem::take(&mut self.untried);
         // Without a file a page is kept as it is where that takes less.
         let is_raw = self.tier.is_alone() && bytes >= PAGE;
         let kept = if is_raw { PAGE } else { bytes };

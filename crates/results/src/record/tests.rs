@@ -29,6 +29,7 @@ fn record() -> RunRecord {
         memory_bytes: 1 << 28,
         division: Some("pressure".into()),
         task_bytes_min: Some(1 << 20),
+        store: Some("compressed+file".into()),
         swap_bytes: 1 << 32,
         ending: Ending::Status(0),
         notes: vec![],

@@ -3,7 +3,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::*;
-use crate::folder::PrivateFolder;
+use crate::folder::{PrivateFolder, leave_dead_socket};
 
 /// A socket in a folder of its own, and what takes requests there.
 struct Desk {
@@ -159,7 +159,7 @@ fn there_are_so_many_clients_and_no_more() {
 fn a_dead_socket_gives_way_and_nothing_else_does() {
     let folder = PrivateFolder::new().unwrap();
     let path = folder.path().join("socket");
-    drop(UnixListener::bind(&path).unwrap());
+    leave_dead_socket(&path);
     let door = Door::open("--control", &path, Speech::Lines).unwrap();
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

@@ -31,6 +31,8 @@ use crate::time::now_ns;
 
 /// The time for which a task is active after it was seen to do something.
 const ACTIVE_NS: u64 = 1_000_000_000;
+/// The processor time that says nothing: it is known to the kernel's tick.
+const IDLE_NS_MAX: u64 = 2 * processor_time::TICK_NS;
 
 /// A load control, and what is known of the tasks that it decides about.
 pub(super) struct Control {
@@ -46,8 +48,10 @@ pub(super) struct Control {
 #[derive(Default)]
 struct Activity {
     history: History,
-    /// The processor time that it has used, and the faults that it has waited for.
-    work: (u64, u64),
+    /// The processor time that it had used, and the faults that it had waited for, ...
+    ran_ns: u64,
+    page_ins: u64,
+    /// ... when it last did something.
     active_ns: u64,
     /// The frames that it was last found to need.
     demand: u32,
@@ -90,9 +94,9 @@ impl Control {
         let space = SpaceId(index.0);
         let known = self.tasks.entry(space).or_default();
         let page_ins = count(process, Counter::PageInFaults);
-        let work = (processor_time::of(pid), page_ins);
-        if known.work != work {
-            (known.work, known.active_ns) = (work, now.0);
+        let ran_ns = processor_time::ns_of_program(pid, process);
+        if ran_ns.abs_diff(known.ran_ns) > IDLE_NS_MAX || page_ins != known.page_ins {
+            (known.ran_ns, known.page_ins, known.active_ns) = (ran_ns, page_ins, now.0);
         }
         let load = SpaceLoad {
             space,
