@@ -5,7 +5,7 @@ each with types and traits enough to keep the compiler busy for some seconds, an
 from pathlib import Path
 
 CRATES = 8
-TYPES = 160
+TYPES = 30
 
 DERIVES = "Clone, Debug, Default, PartialEq, PartialOrd, Eq, Ord, Hash"
 
