@@ -1,7 +1,7 @@
 // A process with some hundred megabytes that works when it is told to and sleeps in between.
 //
 // Usage: node worker.js MEGABYTES PASSES
-// Holds about so many megabytes of small objects. For each line of input it goes through all of them so
+// Holds about so many megabytes of small objects, beside what node itself takes. For each line of input it goes through all of them so
 // many times, changes some, and prints a sum.
 'use strict';
 const [megabytes, passes] = process.argv.slice(2).map(Number);

@@ -4,7 +4,6 @@
 //! while.
 
 use std::fs;
-
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_live::shared::{Counter, Process};

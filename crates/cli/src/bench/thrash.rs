@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tidemark_hostbench::contender::Rival;
+use tidemark_hostbench::contender::{Contender, Own, Rival};
 use tidemark_hostbench::measure;
 use tidemark_hostbench::plan::{Plan, ReadAhead};
 use tidemark_hostbench::record::BenchRecord;
@@ -100,8 +100,16 @@ fn plans(arguments: &Arguments, folder: PathBuf) -> Result<Vec<Plan>, Refusal> {
     }
     loads.sort_by(f64::total_cmp);
     let mut usual = plan_of(&arguments, Workload::Random, folder)?;
-    // The default is one of those that are named.
-    usual.own.retain(|own| own.name().contains('+'));
+    // The default load control is one of those that are named.
+    usual.own.retain(|own| match own {
+        Contender::Own(own) => {
+            *own != Own {
+                policy: own.policy.clone(),
+                ..Own::default()
+            }
+        }
+        _ => true,
+    });
     let mut plans: Vec<Plan> = vec![];
     for load in loads {
         let tasks = load * usual.memory_bytes as f64 / usual.size_bytes.max(1) as f64;
@@ -200,5 +208,16 @@ mod tests {
         let plans = planned(&["--load-control", "task-swapper"]).unwrap();
         let names: Vec<String> = plans[0].own.iter().map(|own| own.name()).collect();
         assert_eq!(names, ["tidemark+none", "tidemark+task-swapper"]);
+        let words = [
+            "--load-control",
+            "none",
+            "--division",
+            "equal",
+            "--policy",
+            "fifo",
+        ];
+        let plans = planned(&words).unwrap();
+        let names: Vec<String> = plans[0].own.iter().map(|own| own.name()).collect();
+        assert_eq!(names, ["tidemark:fifo+none", "tidemark:fifo/equal"]);
     }
 }

@@ -11,6 +11,9 @@
 //! the program is resumed, or when the first other has to wait. One that waits does so for as long
 //! as a slice of its own before it takes another's place: to be brought out and in costs as much.
 //!
+//! While programs that do nothing have memory to give, nobody is stopped whose needs fit: it is on
+//! its way.
+//!
 //! Programs that do not wait for pages are not stopped for lack of memory, and idle or small ones
 //! never: others may wait for what they do. What a program needs is told by the policy, where it
 //! measures that, or else by what it has and what it had to fetch within the last second.
