@@ -13,7 +13,7 @@ use tidemark_emulator::machine::{End, Machine, Outputs, Processor};
 use tidemark_emulator::parameters::{Parameters, SHELL};
 use tidemark_lab::names::{check_load, find_live_policy};
 use tidemark_results::quantity;
-use tidemark_results::{Ending, RunRecord, SCHEMA, Statistics};
+use tidemark_results::{Ending, OtherProcesses, RunRecord, SCHEMA, Statistics};
 use tidemark_supervisor::folder::PrivateFolder;
 use tidemark_supervisor::program::plain;
 
@@ -306,6 +306,7 @@ fn record(
         jobs: None,
         locks: None,
         processes: vec![],
+        others: OtherProcesses::default(),
     }
 }
 

@@ -220,6 +220,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
             .iter()
             .for_each(|note| output::tell(&format!("tidemark: {note}\n")));
     }
+    let locks = books.processes.iter().filter_map(|process| process.locks);
     let record = RunRecord {
         schema: SCHEMA.into(),
         tidemark: env!("CARGO_PKG_VERSION").into(),
@@ -239,8 +240,9 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         notes: [books.notes, books.told].concat(),
         total: books.total,
         jobs: books.jobs,
-        locks: Locks::sum(books.processes.iter().filter_map(|process| process.locks)),
+        locks: Locks::sum(locks.chain(books.others.locks)),
         processes: books.processes,
+        others: books.others,
     };
     render(&arguments, &record, plan.statistics_file);
     Ok(Exit::of(end.status))

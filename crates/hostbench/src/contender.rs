@@ -103,7 +103,7 @@ impl Own {
 }
 
 /// `program arguments…` under `tidemark run`, with these options beside those that every such run
-/// has.
+/// has. Where the options keep pages in memory alone there is no swap file.
 pub fn under_own(
     tidemark: &Path,
     memory_bytes: u64,
@@ -113,15 +113,27 @@ pub fn under_own(
 ) -> Vec<OsString> {
     let mut command: Vec<OsString> = vec![tidemark.into(), "run".into(), "--memory".into()];
     command.push(memory_bytes.to_string().into());
-    command.extend([
-        "--swap".into(),
-        swap_folder.into(),
-        "--stats".into(),
-        statistics.into(),
-    ]);
+    if !is_without_file(&options) {
+        command.extend(["--swap".into(), swap_folder.into()]);
+    }
+    command.extend(["--stats".into(), statistics.into()]);
     command.extend(options);
     command.push("--".into());
     command
+}
+
+/// Returns true if these options of `tidemark run` keep pages that leave in memory alone.
+fn is_without_file(options: &[OsString]) -> bool {
+    let mut last = None;
+    let mut words = options.iter();
+    while let Some(word) = words.next() {
+        match word.to_str() {
+            Some("--store") => last = words.next().and_then(|store| store.to_str()),
+            Some(word) => last = word.strip_prefix("--store=").or(last),
+            None => {}
+        }
+    }
+    last == Some("compressed")
 }
 
 /// `program arguments…` inside the control group at `group`.
@@ -131,4 +143,25 @@ pub fn under_own(
 pub fn inside_group(group: &Path) -> Vec<OsString> {
     let script = r#"echo $$ >"$0/cgroup.procs" && exec "$@""#;
     vec!["/bin/sh".into(), "-c".into(), script.into(), group.into()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_keeps_pages_in_memory_is_given_no_swap_file() {
+        let has_swap = |options: &[&str]| {
+            let options = options.iter().map(OsString::from).collect();
+            let own = Path::new("/usr/bin/tidemark");
+            under_own(own, 1 << 20, Path::new("/tmp"), Path::new("/s"), options)
+                .contains(&OsString::from("--swap"))
+        };
+        assert!(has_swap(&[]));
+        assert!(has_swap(&["--store=file"]));
+        assert!(has_swap(&["--store", "compressed+file"]));
+        assert!(has_swap(&["--store=compressed", "--store=file"]));
+        assert!(!has_swap(&["--store=compressed"]));
+        assert!(!has_swap(&["--policy=clock", "--store", "compressed"]));
+    }
 }

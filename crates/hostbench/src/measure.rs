@@ -434,6 +434,7 @@ mod tests {
             jobs: None,
             locks: None,
             processes: vec![process; 4],
+            others: tidemark_results::OtherProcesses::default(),
         };
         let mut sample = Sample::default();
         let refused = take_counts(&record, 5, &mut sample).unwrap_err();

@@ -32,5 +32,7 @@ pub mod text;
 pub mod thrashing;
 
 pub use histogram::{Bucket, Histogram};
-pub use record::{Ending, Latencies, Latency, ProcessRecord, RunRecord, SCHEMA, Statistics};
+pub use record::{
+    Ending, Latencies, Latency, OtherProcesses, ProcessRecord, RunRecord, SCHEMA, Statistics,
+};
 pub use refusal::Refusal;

@@ -51,8 +51,25 @@ pub struct RunRecord {
     /// The locks of all processes, if they were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Locks>,
-    /// Every process that was managed, in the order in which they came.
+    /// The processes that were managed, in the order in which they ended; of thousands, those that
+    /// paged most.
     pub processes: Vec<ProcessRecord>,
+    /// The rest of them, if not every process has a record.
+    #[serde(default, skip_serializing_if = "OtherProcesses::is_none")]
+    pub others: OtherProcesses,
+}
+
+/// Processes of which there is the sum, and no record of each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OtherProcesses {
+    /// Their number.
+    pub processes: u64,
+    /// Their locks, if they were measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Locks>,
+    /// The sum of their counts; see [`Statistics::add`] for what a sum means.
+    #[serde(flatten)]
+    pub statistics: Statistics,
 }
 
 /// The jobs that a job server offered.
@@ -278,6 +295,22 @@ impl RunRecord {
             ));
         }
         Ok(record)
+    }
+}
+
+impl OtherProcesses {
+    /// Adds a process. The most memory that one of them had beside what is managed is that of all.
+    pub fn add(&mut self, process: &ProcessRecord) {
+        self.processes += 1;
+        self.locks = Locks::sum(self.locks.into_iter().chain(process.locks));
+        let peak = process.statistics.unmanaged_bytes_peak;
+        self.statistics.add(&process.statistics);
+        self.statistics.unmanaged_bytes_peak = self.statistics.unmanaged_bytes_peak.max(peak);
+    }
+
+    /// True if there are none: every process has a record.
+    pub fn is_none(&self) -> bool {
+        self.processes == 0
     }
 }
 

@@ -90,10 +90,11 @@ fn processes(record: &RunRecord, width: Option<usize>) -> String {
         rows.push(row(name, ending(process.ending), &process.statistics));
     }
     let rest = shown.get(PROCESSES_SHOWN..).unwrap_or_default();
-    if !rest.is_empty() {
-        let mut sum = Statistics::default();
-        rest.iter().for_each(|process| sum.add(&process.statistics));
-        rows.push(row(format!("{} more", rest.len()), String::new(), &sum));
+    let mut others = record.others.clone();
+    rest.iter().for_each(|process| others.add(process));
+    if !others.is_none() {
+        let name = format!("{} more", count(others.processes));
+        rows.push(row(name, String::new(), &others.statistics));
     }
     rows.push(row("total".into(), String::new(), &record.total));
     folded(&head, &rows, 2, 1, width)
@@ -252,7 +253,7 @@ fn shortened(text: &str, characters_max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::SCHEMA;
+    use crate::record::{OtherProcesses, SCHEMA};
 
     pub(super) fn record(processes: usize) -> RunRecord {
         let process = |pid: usize| ProcessRecord {
@@ -288,6 +289,7 @@ mod tests {
             jobs: None,
             locks: None,
             processes: (1..=processes).map(process).collect(),
+            others: OtherProcesses::default(),
         }
     }
 
@@ -329,6 +331,23 @@ mod tests {
         assert!(!text.contains(" 8 sheep"));
         let rest = text.lines().find(|line| line.contains("8 more")).unwrap();
         assert!(rest.contains("36"), "1 + … + 8 page-ins: {rest}");
+    }
+
+    #[test]
+    fn processes_without_a_record_count_among_the_rest() {
+        let mut record = record(14);
+        let others = |processes| ProcessRecord {
+            statistics: Statistics {
+                page_ins: 1_000,
+                ..Statistics::default()
+            },
+            ..self::record(processes).processes.remove(0)
+        };
+        (0..1_500).for_each(|_| record.others.add(&others(1)));
+        let text = summary(&record, None);
+        let rest = text.lines().find(|line| line.contains(" more")).unwrap();
+        assert!(rest.contains("1,502 more"), "{rest}");
+        assert!(rest.contains("1,500,003"), "{rest}");
     }
 
     #[test]

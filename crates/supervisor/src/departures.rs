@@ -10,59 +10,42 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tidemark_live::sys::pidfd::{self, End};
-use tidemark_results::{Ending, ProcessRecord};
+use tidemark_results::Ending;
 
 use crate::time::timespec;
 
 /// A process that still lives so long after its engine has gone runs another program.
 const REPLACED_AFTER: Duration = Duration::from_millis(100);
 
-/// Processes whose ending is not known yet.
-#[derive(Debug, Default)]
-pub struct Departures(Vec<Departure>);
+/// A process that has ended, and whose end has not come to be known in that time, keeps its end to
+/// itself: its parent does not ask, or the kernel is older. A descriptor would be held for each.
+const UNTOLD_AFTER: Duration = Duration::from_secs(10);
 
+/// A process whose ending is not known yet.
 #[derive(Debug)]
-struct Departure {
-    /// The place of its record.
-    place: usize,
+pub struct Departure {
     life: OwnedFd,
     since: Instant,
 }
 
-impl Departures {
-    /// Adds a process, known by `life`, that has its record at `place`.
-    pub fn add(&mut self, place: usize, life: OwnedFd) {
-        self.0.push(Departure {
-            place,
+impl Departure {
+    /// The departure of the process known by `life`, whose engine has gone now.
+    pub fn new(life: OwnedFd) -> Departure {
+        Departure {
             life,
             since: Instant::now(),
-        });
+        }
     }
 
-    /// Forgets the process with its record at `place`: its ending is known.
-    pub fn forget(&mut self, place: usize) {
-        self.0.retain(|departure| departure.place != place);
-    }
-
-    /// Writes down in `records` what has come to be known.
-    pub fn settle(&mut self, records: &mut [ProcessRecord]) {
-        self.0.retain(|departure| {
-            let ending = departure.ending();
-            if let Some(ending) = ending {
-                records[departure.place].ending = ending;
-            }
-            ending.is_none()
-        });
-    }
-}
-
-impl Departure {
-    fn ending(&self) -> Option<Ending> {
+    /// The way it ended, once that is known.
+    pub fn ending(&self) -> Option<Ending> {
         match pidfd::end_of(&self.life) {
             Some(End::Status(status)) => Some(Ending::Status(status as i32)),
             Some(End::Signal(signal)) => Some(Ending::Signal(signal as i32)),
-            None if is_over(&self.life) || self.since.elapsed() < REPLACED_AFTER => None,
-            None => Some(Ending::Replaced),
+            None if is_over(&self.life) => {
+                (self.since.elapsed() >= UNTOLD_AFTER).then_some(Ending::Gone)
+            }
+            None => (self.since.elapsed() >= REPLACED_AFTER).then_some(Ending::Replaced),
         }
     }
 }
@@ -76,4 +59,25 @@ pub fn life_of(pid: Pid) -> Option<OwnedFd> {
 pub fn is_over(life: &OwnedFd) -> bool {
     let mut files = [PollFd::new(life, PollFlags::IN)];
     matches!(poll(&mut files, Some(&timespec(Duration::ZERO))), Ok(1..))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_nobody_waits_for_is_let_go() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let life = life_of(Pid::from_child(&child)).unwrap();
+        let mut files = [PollFd::new(&life, PollFlags::IN)];
+        let limit = timespec(Duration::from_secs(60));
+        assert_eq!(poll(&mut files, Some(&limit)), Ok(1));
+        let mut departure = Departure::new(life);
+        assert_eq!(departure.ending(), None);
+        departure.since -= UNTOLD_AFTER;
+        assert_eq!(departure.ending(), Some(Ending::Gone));
+        child.wait().unwrap();
+    }
 }

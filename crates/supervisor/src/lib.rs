@@ -22,6 +22,7 @@
 mod acceptance;
 pub mod checks;
 mod departures;
+mod ended;
 pub mod folder;
 mod foreground;
 pub mod hand_over;

@@ -23,14 +23,15 @@ use tidemark_partition::{
 };
 use tidemark_results::control::Counts;
 use tidemark_results::record::Jobs;
-use tidemark_results::{Ending, ProcessRecord, Statistics};
+use tidemark_results::{Ending, OtherProcesses, ProcessRecord, Statistics};
 
 use self::load::Control;
 pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
 use crate::acceptance::Acceptance;
-use crate::departures::{Departures, is_over};
+use crate::departures::{Departure, is_over};
+use crate::ended::EndedProcesses;
 use crate::jobs::JobServer;
 use crate::peers::{self, Peer};
 use crate::requests::Requests;
@@ -72,11 +73,11 @@ pub struct Tree {
     listener: UnixListener,
     acceptance: Acceptance,
     members: Vec<Member>,
-    ended: Vec<ProcessRecord>,
-    /// Those of them whose ending is not known.
-    departures: Departures,
+    ended: EndedProcesses,
     strangers: Strangers,
     notes: Vec<String>,
+    /// The first process that ran unmanaged for want of memory, and the number of them.
+    turned_away: Option<(u32, u64)>,
     /// Notes of what engines have said on stderr themselves.
     told: Vec<String>,
     /// Records claimed for children that have not said hello, and since when.
@@ -126,8 +127,10 @@ struct Member {
 /// The totals that a run leaves behind.
 #[derive(Debug, Default)]
 pub struct Books {
-    /// Every process that was managed.
+    /// The processes that were managed; of thousands, those that paged most.
     pub processes: Vec<ProcessRecord>,
+    /// The rest of them.
+    pub others: OtherProcesses,
     /// Their sum.
     pub total: Statistics,
     /// The jobs, if there was a job server.
@@ -165,10 +168,10 @@ impl Tree {
             listener,
             acceptance: Acceptance::of("processes that come"),
             members: vec![],
-            ended: vec![],
-            departures: Departures::default(),
+            ended: EndedProcesses::default(),
             strangers: Strangers::new(),
             notes: vec![],
+            turned_away: None,
             told: vec![],
             awaited: vec![],
             divider: Divider::default(),
@@ -290,7 +293,7 @@ impl Tree {
         self.next_interval = Instant::now() + DIVISION_INTERVAL;
         self.note_levels();
         self.note_timeline();
-        self.departures.settle(&mut self.ended);
+        self.ended.settle();
         self.find_children();
         self.release_orphans();
         self.measure();
@@ -381,38 +384,41 @@ impl Tree {
                 self.remove(place, Ending::Gone);
             }
         }
-        self.departures.settle(&mut self.ended);
+        self.ended.settle();
         self.look_for_strangers();
         self.note_levels();
         self.notes.extend(self.strangers.note());
+        self.notes.extend(self.turned_away.map(|turned_away| {
+            let why = "no memory was left for one more process";
+            match turned_away {
+                (pid, 1) => format!("process {pid} ran unmanaged: {why}"),
+                (pid, count) => format!("{count} processes ran unmanaged, {pid} first: {why}"),
+            }
+        }));
         let jobs = self.end_jobs();
         for member in &self.members {
             if let Some(index) = member.record {
                 let process = self.shared.process(index);
-                self.ended
-                    .push(member.describe(&process, Ending::Running, now_ns));
+                let record = member.describe(&process, Ending::Running, now_ns);
+                self.ended.add(record, None, self.strangers.main());
             }
         }
-        let is_main = |process: &&mut ProcessRecord| Some(process.pid) == self.strangers.main();
-        if let Some(last) = self.ended.iter_mut().rfind(is_main) {
-            last.ending = ending;
+        if let Some(main) = self.strangers.main() {
+            self.ended.note_ending(main, ending);
         }
-        let mut total = Statistics::default();
-        self.ended
-            .iter()
-            .for_each(|process| total.add(&process.statistics));
+        let (processes, others) = self.ended.finish();
+        let mut sum = others.clone();
+        processes.iter().for_each(|process| sum.add(process));
+        let mut total = sum.statistics;
+        // Engines look more often than they are asked.
+        total.unmanaged_bytes_peak = self.unmanaged_bytes_peak.max(total.unmanaged_bytes_peak);
         total.frames_budget = self.shared.frames_total();
         total.frames_peak = self.shared.frames_peak();
-        // Engines look more often than they are asked.
-        let most = self
-            .ended
-            .iter()
-            .map(|process| process.statistics.unmanaged_bytes_peak);
-        total.unmanaged_bytes_peak = most.fold(self.unmanaged_bytes_peak, u64::max);
         total.managed_bytes = self.managed_bytes_peak;
         total.engine_bytes = self.engine_bytes_peak;
         Books {
-            processes: std::mem::take(&mut self.ended),
+            processes,
+            others,
             total,
             jobs,
             notes: std::mem::take(&mut self.notes),
@@ -457,13 +463,8 @@ impl Tree {
         {
             self.remove(place, Ending::Gone);
         }
-        let before = self
-            .ended
-            .iter()
-            .rposition(|process| process.pid == hello.pid);
-        if let Some(before) = before.filter(|_| hello.record.is_none()) {
-            self.ended[before].ending = Ending::Replaced;
-            self.departures.forget(before);
+        if hello.record.is_none() {
+            self.ended.note_ending(hello.pid, Ending::Replaced);
         }
         self.members.push(Member::new(connection, hello, peer));
     }
@@ -605,9 +606,7 @@ impl Tree {
         if let Some(index) = member.hello.record {
             self.shared.release(index);
         }
-        self.notes.push(format!(
-            "process {pid} ran unmanaged: no memory was left for one more process"
-        ));
+        self.turned_away.get_or_insert((pid, 0)).1 += 1;
     }
 
     /// Writes down what a process leaves behind, and gives back its slots and frames.
@@ -627,13 +626,12 @@ impl Tree {
             self.counts_ended.add(&observation::counts_of(&process));
             self.told.extend(record::complaint(&process));
             let described = member.describe(&process, ending, now_ns());
-            if let Some(life) = member.peer.life.filter(|_| ending == Ending::Gone) {
-                if !is_over(&life) {
-                    self.strangers.suspect(member.peer.pid);
-                }
-                self.departures.add(self.ended.len(), life);
+            let life = member.peer.life.filter(|_| ending == Ending::Gone);
+            if life.as_ref().is_some_and(|life| !is_over(life)) {
+                self.strangers.suspect(member.peer.pid);
             }
-            self.ended.push(described);
+            let departure = life.map(Departure::new);
+            self.ended.add(described, departure, self.strangers.main());
         }
         if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
             // Its slots are for nobody else until what it was writing there has landed.

@@ -278,12 +278,14 @@ impl<'a> Turns<'a> {
         if let Entrant::Own { command, options } = entrant {
             let command = command.as_ref().unwrap_or(&self.tidemark);
             let folder = &self.plan.folder;
-            let own = under_own(command, memory.bytes, folder, &statistics, vec![]);
-            // The program comes after the last word, `--`.
-            let (end, own) = own.split_last().expect("the command is never empty");
-            words.extend(own.iter().cloned());
-            words.extend(options.iter().map(OsString::from));
-            words.push(end.clone());
+            let options = options.iter().map(OsString::from).collect();
+            words.extend(under_own(
+                command,
+                memory.bytes,
+                folder,
+                &statistics,
+                options,
+            ));
         }
         words.extend(program.command.iter().map(OsString::from));
         let before = fs::read_to_string("/proc/vmstat").unwrap_or_default();

@@ -44,6 +44,7 @@ fn record() -> RunRecord {
             locks: None,
             statistics,
         }],
+        others: OtherProcesses::default(),
     }
 }
 
