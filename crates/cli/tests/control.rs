@@ -240,6 +240,43 @@ fn a_budget_that_changes_is_kept_and_comes_back() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
+/// Fills 24 MiB with what compresses, and sleeps until `stop` is there.
+const SLEEPER: &str = "
+import os, sys, time
+memory = bytearray(24 << 20)
+for at in range(0, len(memory), 64):
+    memory[at:at + 4] = at.to_bytes(4)
+open(sys.argv[1], 'w').close()
+while not os.path.exists('stop'):
+    time.sleep(0.1)
+";
+
+#[test]
+fn what_leaves_as_the_budget_is_lowered_is_compressed_and_stays() {
+    if !needs::are_met(&["python3"]) {
+        return;
+    }
+    let run = Run::of(
+        "lowered",
+        &["--memory", "48M"],
+        SLEEPER,
+        "python3 program.py a",
+    );
+    let path = run.folder.path("a");
+    wait_until("it sleeps", || Path::new(&path).exists());
+    run.done(&["budget", "16M"]);
+    let in_use = || bytes(&run.state()["memory"]["resident_bytes"]);
+    wait_until("it is kept", || in_use() <= 16 << 20);
+    let counts = run.state()["counts"].clone();
+    let (left, compressed) = (
+        bytes(&counts["page_outs"]),
+        bytes(&counts["compressed_pages"]),
+    );
+    assert!(left >= 3000 && compressed * 10 >= left * 9, "{counts}");
+    assert!(bytes(&counts["bytes_written"]) < 4 << 20, "{counts}");
+    assert_eq!(run.end().status.code(), Some(0));
+}
+
 #[test]
 fn memory_is_divided_as_was_asked_for_and_the_least_is_left_to_an_idle_task() {
     const LEAST: u64 = 6 << 20;

@@ -7,8 +7,8 @@
 //! what it asks for, or an equal share, if so many are not in use, and at least the floor, and as
 //! much again as it has whenever it [is short](Voice::news). What nobody uses goes at once. What
 //! is used goes at once only where its holder has more than an equal share and who asks never
-//! used one; else slowly, so that the holder's own faults can speak up: from those that do nothing
-//! first, and then as the [`Rule`] says, which goes by what the [`measures`] of each are.
+//! used one, or does nothing; else slowly, so that the holder's own faults can speak up, as the
+//! [`Rule`] says, which goes by what the [`measures`] of each are.
 //!
 //! # Invariants
 //! 1. The sum of what processes hold never exceeds the total. What is taken from a process counts
@@ -55,10 +55,6 @@ const FORKS_AHEAD: u64 = 8;
 
 /// The bound of a process that has none: [`Holder::most`].
 pub const ANY: u64 = u64::MAX;
-
-/// The part of what it has beyond the least, as a divisor, that a process gives in an interval that
-/// has done nothing for a second.
-const IDLE_PART: u64 = 8;
 
 /// The frames left to a process beyond what it uses, so that it can take a step unhindered.
 const SLACK_FRAMES: u64 = 128;
@@ -160,10 +156,11 @@ impl Holder {
         self.asked > self.given && !self.is_out()
     }
 
-    /// The frames that it gives in an interval because it does nothing, if it is `due` so many.
+    /// The frames that it gives because it does nothing, if it is `due` so many. One that asks has
+    /// woken up since.
     fn idle_offer(&self, least: u64, due: u64) -> u64 {
-        match self.measures.is_idle && !self.is_out() {
-            true => due.saturating_sub(least) / IDLE_PART,
+        match self.measures.is_idle && !self.is_hungry() && !self.is_out() {
+            true => due.saturating_sub(least),
             false => 0,
         }
     }
@@ -321,26 +318,14 @@ impl Divider {
         }
     }
 
-    /// Moves frames in use from those that need them less to those that need them more, and from
-    /// those that do nothing before others.
+    /// Moves frames in use from those that need them less to those that need them more.
     fn rebalance(&self, bounds: (u64, u64), holders: &[Holder], wants: &[u64], due: &mut [u64]) {
-        let (total, least) = bounds;
         let exchange = self.rule.exchange(bounds, holders, wants, due);
         if exchange.weights.iter().all(|&weight| weight == 0) {
             return;
         }
-        let offers = holders.iter().zip(&*due);
-        let idle = offers.map(|(holder, &due)| holder.idle_offer(least, due));
-        let idle: Vec<u64> = idle.collect();
-        let moved = exchange.offers.iter().sum::<u64>().max(idle.iter().sum());
-        let taken = take(moved, &idle, due);
-        let busy = exchange.offers.iter().zip(holders);
-        let busy = busy.map(|(&offer, holder)| match holder.measures.is_idle {
-            true => 0,
-            false => offer,
-        });
-        take(moved - taken, &busy.collect::<Vec<u64>>(), due);
-        spread(total, &exchange, due);
+        take(exchange.offers.iter().sum(), &exchange.offers, due);
+        spread(bounds.0, &exchange, due);
     }
 }
 
@@ -367,8 +352,8 @@ struct Shares {
 }
 
 impl Shares {
-    /// Takes what nobody uses if that is wanted, and then, for those that would have an equal
-    /// share, what others have beyond one.
+    /// Takes what nobody uses if that is wanted, from those that do nothing as much as is missing
+    /// then, and, for those that would have an equal share, what others have beyond one.
     fn make_room(&self, total: u64, holders: &[Holder], wants: &[u64], due: &mut [u64]) {
         if due.iter().sum::<u64>() + wants.iter().sum::<u64>() <= total {
             return;
@@ -376,6 +361,10 @@ impl Shares {
         for (due, holder) in due.iter_mut().zip(holders) {
             *due -= holder.unused(self.floor);
         }
+        let missing = (due.iter().sum::<u64>() + wants.iter().sum::<u64>()).saturating_sub(total);
+        let idle = holders.iter().zip(&*due);
+        let idle = idle.map(|(holder, &due)| holder.idle_offer(self.least, due));
+        take(missing, &idle.collect::<Vec<u64>>(), due);
         let owed = self.owed(holders, wants, due).iter().sum::<u64>();
         let missing = (due.iter().sum::<u64>() + owed).saturating_sub(total);
         let excess = due.iter().map(|due| due.saturating_sub(self.fair));
@@ -446,8 +435,8 @@ fn part(share: u64, free: u64, sum: u64) -> u64 {
     }
 }
 
-/// Takes up to `wanted` from `due`, from each in proportion to what it `offers`. Says how much.
-fn take(wanted: u64, offers: &[u64], due: &mut [u64]) -> u64 {
+/// Takes up to `wanted` from `due`, from each in proportion to what it `offers`.
+fn take(wanted: u64, offers: &[u64], due: &mut [u64]) {
     let offered: u64 = offers.iter().sum();
     let wanted = wanted.min(offered);
     let mut taken = 0;
@@ -458,7 +447,6 @@ fn take(wanted: u64, offers: &[u64], due: &mut [u64]) -> u64 {
         *due -= share;
         taken += share;
     }
-    taken
 }
 
 /// Gives what is left of `total`, to each by its weight, and no more than it is to get.

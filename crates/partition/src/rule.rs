@@ -145,7 +145,7 @@ struct Party<'a> {
 
 impl Party<'_> {
     /// An exchange after which each is nearer to what it is to have: its claim, or an even part of
-    /// what there is by these weights. One that does nothing claims what it has but for its offer.
+    /// what there is by these weights. One that does nothing claims nothing but the least.
     fn aim(
         &self,
         claim: impl Fn(&Holder, bool) -> u64,

@@ -32,6 +32,11 @@ const CEDED_STEP_LEAST: u32 = 8;
 /// ... and no more than a round of reclaim fills.
 const CEDED_STEP_MOST: u32 = 128;
 
+/// While memory becomes less, so many frames are given up at a time, ...
+const SHRINKING_STEP: u32 = 4 * SEGMENT_PAGES;
+/// ... for which the log has so many pages.
+pub const SHRINKING_ROOM: u32 = 3 * SEGMENT_PAGES;
+
 /// The number of origins.
 pub const ORIGINS: usize = 5;
 
@@ -92,6 +97,25 @@ impl Ceded {
     }
 }
 
+/// The pages that the log may have, where it has `held` and the core has `frames` in use, of
+/// `budget` that the two may have together.
+///
+/// Where they have more than that, as the budget was lowered, the log may have
+/// [so much](SHRINKING_ROOM) more than it has: what leaves the frames for it frees more than it
+/// takes. Else all of it would go to the disk.
+pub fn log_pages_max(budget: u32, frames: u32, held: u32) -> u32 {
+    match frames + held > budget {
+        true => held + SHRINKING_ROOM,
+        false => budget - frames,
+    }
+}
+
+/// The frames that the core is told it may use, where it has `in_use` and is to come down to
+/// `frames`: a few less each time, so that the log takes them as they become free.
+pub fn next_frames(frames: u32, in_use: u32) -> u32 {
+    frames.max(in_use.saturating_sub(SHRINKING_STEP))
+}
+
 /// The use of reads from disk: `pages` wanted of those that came with `reads`.
 #[derive(Clone, Copy, Debug)]
 pub struct Yield {
@@ -114,14 +138,15 @@ impl Division {
         division
     }
 
-    /// Learns of another budget.
+    /// Learns of another budget. Of a larger one the log may have the same part; of a smaller one
+    /// as much as before, as far as it suffices, so that what leaves the frames stays in memory.
     pub fn set_budget(&mut self, budget: u32) {
-        if budget != self.budget {
+        if budget > self.budget {
             let share = u64::from(self.rooms_max) * u64::from(budget);
             self.rooms_max = (share / u64::from(self.budget.max(1))) as u32;
-            self.budget = budget;
-            self.limit();
         }
+        self.budget = budget;
+        self.limit();
     }
 
     /// The number of rooms the log may have.
@@ -304,11 +329,32 @@ mod tests {
     }
 
     #[test]
+    fn while_memory_becomes_less_the_log_takes_what_leaves_the_frames() {
+        // 4,000 pages that compress to a quarter are to do with half as many.
+        let (mut frames, budget) = (4000, 2000);
+        let held = |frames: u32| (4000 - frames) / 4;
+        assert_eq!(log_pages_max(budget, 1500, 100), 500);
+        while frames + held(frames) > budget {
+            let room = log_pages_max(budget, frames, held(frames)) - held(frames);
+            let next = next_frames(budget - held(frames), frames);
+            assert!(next < frames && held(next) - held(frames) <= room);
+            frames = next;
+        }
+        assert!(
+            frames + held(frames) > budget - 64,
+            "no more leaves than must"
+        );
+    }
+
+    #[test]
     fn a_budget_moves_the_division_with_it() {
         let mut division = Division::new(16_000);
         let before = division.rooms_max();
-        division.set_budget(8_000);
-        assert_eq!(division.rooms_max(), before / 2);
+        division.set_budget(32_000);
+        assert_eq!(division.rooms_max(), before * 2);
+        // Less memory is the frames' loss.
+        division.set_budget(16_000);
+        assert_eq!(division.rooms_max(), division.rooms_most());
         for budget in [0, 1, 63, 64, 65, 100] {
             division.set_budget(budget);
             assert!(division.rooms_max() * SEGMENT_PAGES <= budget.saturating_sub(64));

@@ -128,6 +128,8 @@ pub struct Tier<Entries, Waiter> {
     division: Division,
     /// The number of rooms for which there is memory that no frame has.
     rooms_allowed: u32,
+    /// Memory is to become less.
+    is_shrinking: bool,
     rooms_most: u32,
     /// The rooms that have memory, and their number.
     is_backed: Vec<bool>,
@@ -174,6 +176,7 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
             log: SegmentLog::new(entries),
             division: Division::new(pages),
             rooms_allowed: 0,
+            is_shrinking: false,
             rooms_most: rooms_most(pages),
             is_backed: Vec::new(),
             rooms_backed: 0,
@@ -221,9 +224,12 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         self.division.note_plain(pages);
     }
 
-    /// Learns how much memory no frame has: compressed pages may take so many pages of it.
-    pub fn allow(&mut self, pages: u32) {
+    /// Learns how many pages of memory compressed ones may take: those that no frame has. While
+    /// memory is to become less (`is_shrinking`), the log takes in what leaves the frames even where
+    /// it is to have less: its oldest segments go to the disk, and not what comes.
+    pub fn allow(&mut self, pages: u32, is_shrinking: bool) {
         self.rooms_allowed = pages / SEGMENT_PAGES;
+        self.is_shrinking = is_shrinking;
     }
 
     /// The number of rooms that may be in use. Those that are backed and not in use have their
@@ -283,7 +289,10 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
             return None;
         }
         self.refused_in_a_row = 0;
-        let rooms_max = self.rooms_wanted().min(self.rooms_max());
+        let rooms_max = match self.is_shrinking {
+            true => self.rooms_max(),
+            false => self.rooms_wanted().min(self.rooms_max()),
+        };
         let (room, offset) = self.log.append(slot, bytes, rooms_max)?;
         if self.open(room, memory).is_err() {
             self.log.remove(slot);
@@ -610,7 +619,7 @@ mod tests {
         let mut tier = Plain::new(vec![0; 4096], pages);
         let (mut slots, mut rooms) = (LocalSlots::new(4096), Rooms::default());
         (0..stored).for_each(|slot| assert!(slots.claim(SlotId(slot))));
-        tier.allow(pages);
+        tier.allow(pages, false);
         for slot in 0..stored {
             assert!(tier.put(SlotId(slot), 1000, &mut rooms).is_some());
             while let Some((segment, _, _)) = tier.tend(&mut slots, &mut rooms, true) {
@@ -665,7 +674,7 @@ mod tests {
         let (mut slots, mut rooms) = (LocalSlots::new(4096), Rooms::default());
         (0..4000).for_each(|slot| assert!(slots.claim(SlotId(slot))));
         tier.set_emptying(true);
-        tier.allow(0);
+        tier.allow(0, false);
         let mut kept = 0;
         while tier.put(SlotId(kept), 4096, &mut rooms).is_some() {
             assert!(tier.is_worth_trying());
@@ -683,9 +692,31 @@ mod tests {
     }
 
     #[test]
+    fn while_memory_becomes_less_what_comes_stays_and_what_is_old_leaves() {
+        // The log may have the half of it, and the frames have the rest.
+        let (mut tier, mut slots, mut rooms) = full(4096, 2000);
+        let held = tier.pages_held();
+        (2000..3000).for_each(|slot| assert!(slots.claim(SlotId(slot))));
+        tier.set_budget(held);
+        let mut written = 0;
+        for slot in 2000..3000 {
+            tier.allow(tier.pages_held() + 3 * SEGMENT_PAGES, true);
+            assert!(tier.put(SlotId(slot), 1000, &mut rooms).is_some());
+            while let Some((segment, _, _)) = tier.tend(&mut slots, &mut rooms, true) {
+                tier.end_write(segment, true);
+                written += 1;
+            }
+            tier.check();
+        }
+        assert!(written >= 4, "{written}");
+        assert!(tier.pages_held() <= held + 3 * SEGMENT_PAGES);
+        assert!(tier.find(SlotId(2999)).is_some_and(|it| it.room.is_some()));
+    }
+
+    #[test]
     fn memory_is_bounded_by_what_no_frame_has() {
         let (mut tier, _, mut rooms) = full(4096, 1);
-        tier.allow(2 * SEGMENT_PAGES);
+        tier.allow(2 * SEGMENT_PAGES, false);
         let placed =
             (1..4000).take_while(|slot| tier.put(SlotId(*slot), 1000, &mut rooms).is_some());
         assert!(placed.count() < 2 * 65);
@@ -721,7 +752,7 @@ mod tests {
     #[test]
     fn single_pages_have_their_places_and_wait_for_one() {
         let (mut tier, _, _) = full(256, 1000);
-        tier.allow(0);
+        tier.allow(0, false);
         for slot in 0..SINGLES_MAX as u32 {
             let way = tier.seek(SlotId(slot));
             assert!(matches!(way, Way::Single(found, _) if blocks_of(found).len() <= BLOCKS_MAX));

@@ -125,12 +125,13 @@ impl Compressed {
         self
     }
 
-    /// Forgets the pages of slots that were let go of, and learns how much memory no frame has.
-    pub(super) fn prepare(&mut self, vm: &mut Vm, pages_free: u32) {
+    /// Forgets the pages of slots that were let go of, and learns how many pages of memory it may
+    /// have: see [`allow`](tidemark_core::compressed::tier::Tier::allow).
+    pub(super) fn prepare(&mut self, vm: &mut Vm, pages_max: u32, is_shrinking: bool) {
         while let Some(slot) = vm.slots_mut().take_released() {
             self.tier.remove(slot);
         }
-        self.tier.allow(pages_free);
+        self.tier.allow(pages_max, is_shrinking);
     }
 
     /// Starts a transfer between the frames of a request and as many slots from `first` on.

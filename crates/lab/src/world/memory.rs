@@ -1,7 +1,7 @@
 //! One memory of a world: a core, and the page tables under it.
 
 use tidemark_core::backing::LocalSlots;
-use tidemark_core::compressed::division::Ceded;
+use tidemark_core::compressed::division::{Ceded, log_pages_max, next_frames};
 use tidemark_core::compressed::tier::Tally;
 use tidemark_core::load::{self, LoadControl};
 use tidemark_core::policy::Policy;
@@ -174,10 +174,14 @@ impl Memory {
         self.given - self.beside.min(self.given / BESIDE_PART)
     }
 
-    /// The number of frames, of those it was given, that the core may use.
+    /// The number of frames, of those it was given, that the core may use next.
     pub(super) fn limit(&self) -> u32 {
         let left = self.shared_pages().saturating_sub(self.ceded.pages());
-        left.max(self.vm.config().reserve + 1)
+        let left = left.max(self.vm.config().reserve + 1);
+        match self.compressed.is_some() {
+            true => next_frames(left, self.vm.frames().in_use()),
+            false => left,
+        }
     }
 
     /// Tells the core how many frames it may use.
@@ -188,10 +192,12 @@ impl Memory {
 
     /// Lets compressed pages take what no frame has, and forgets those of slots let go of.
     pub(super) fn prepare_compressed(&mut self) {
-        let free = self.shared_pages();
-        let free = free.saturating_sub(self.vm.frames().in_use());
+        let shared = self.shared_pages();
+        let frames = self.vm.frames().in_use();
         if let Some(compressed) = &mut self.compressed {
-            compressed.prepare(&mut self.vm, free);
+            let held = compressed.pages_held();
+            let most = log_pages_max(shared, frames, held);
+            compressed.prepare(&mut self.vm, most, frames + held > shared);
         }
     }
 
@@ -206,7 +212,9 @@ impl Memory {
         let has_started = compressed.tend(&mut self.vm, shared);
         let has_stored = self.vm.counters().page_outs > 0;
         let held = compressed.pages_held();
-        (has_started, self.ceded.follow(held, shared, has_stored))
+        let is_other = self.ceded.follow(held, shared, has_stored);
+        let is_shrinking = self.limit() < self.vm.frames().limit();
+        (has_started, is_other || is_shrinking)
     }
 
     /// The time at which its page daemon wants to go on.

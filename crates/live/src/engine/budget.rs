@@ -23,9 +23,11 @@
 //!    leave, in both processes.
 
 use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_partition as share;
 
+use tidemark_core::compressed::division::{SHRINKING_ROOM, log_pages_max, next_frames};
 use tidemark_core::time::Time;
 
 use super::{Engine, now};
@@ -109,10 +111,14 @@ impl Engine {
         self.vm.handle_limit(self.now, &mut self.machine, limit);
     }
 
-    /// The number of frames, of those this process may use, that the core may use.
+    /// The number of frames, of those this process may use, that the core may use next.
     pub(super) fn limit(&self) -> u32 {
         let left = self.shared_pages().saturating_sub(self.ceded.pages());
-        left.max(self.vm.config().reserve + 1)
+        let left = left.max(self.vm.config().reserve + 1);
+        match self.store.compressed().is_some() && !self.park.is_parked {
+            true => next_frames(left, self.vm.frames().in_use()),
+            false => left,
+        }
     }
 
     /// The number of pages that frames and compressed pages may have together.
@@ -125,6 +131,24 @@ impl Engine {
         self.vm.frames().in_use() + self.store.pages_held()
     }
 
+    /// The number of pages that count as in use: while those are more than the budget, what compressed
+    /// pages may take then, too.
+    pub(super) fn claimed(&self) -> u32 {
+        let in_use = self.in_use();
+        if in_use <= self.shared_pages() || self.store.compressed().is_none() {
+            return in_use;
+        }
+        in_use + self.charged().saturating_sub(in_use).min(SHRINKING_ROOM)
+    }
+
+    /// The number of pages that were last said to be in use, with those that are charged to neither
+    /// side of a fork.
+    fn charged(&self) -> u32 {
+        let record = self.shared.process(self.record());
+        let charged = record.counter(Counter::FramesResident).load(Relaxed);
+        charged as u32 + self.freeze.shared()
+    }
+
     /// The number of pages of memory that this process has, with what counts as such.
     fn used(&self) -> u32 {
         self.in_use() + self.beside
@@ -133,12 +157,19 @@ impl Engine {
     /// Lets compressed pages take what no frame has. Nothing else takes it before this is said
     /// again.
     pub(super) fn allow_compressed(&mut self) {
-        let in_use = self.vm.frames().in_use();
-        let free = match self.park.is_parked {
-            true => 0,
-            false => self.shared_pages().saturating_sub(in_use),
+        let pages = self.shared_pages();
+        let (frames, held) = (self.vm.frames().in_use(), self.store.pages_held());
+        if self.park.is_parked {
+            return self.store.allow(0, false);
+        }
+        let is_shrinking = frames + held > pages;
+        let most = log_pages_max(pages, frames, held);
+        // What is over the budget has been charged, and not a page more.
+        let most = match is_shrinking {
+            true => most.min(self.charged().saturating_sub(frames)),
+            false => most,
         };
-        self.store.allow(free);
+        self.store.allow(most, is_shrinking);
     }
 
     /// Keeps house in compressed memory, and has the core use what that leaves. Answers whether
@@ -151,14 +182,13 @@ impl Engine {
         self.allow_compressed();
         let has_started = self.store.tend(self.vm.slots_mut(), pages);
         let has_stored = self.vm.counters().page_outs > 0;
-        if !self
-            .ceded
-            .follow(self.store.pages_held(), pages, has_stored)
-        {
-            return has_started;
+        let held = self.store.pages_held();
+        let is_other = self.ceded.follow(held, pages, has_stored);
+        let is_shrinking = self.limit() < self.vm.frames().limit();
+        if is_other || is_shrinking {
+            self.tell_limit();
         }
-        self.tell_limit();
-        true
+        has_started || is_other || is_shrinking
     }
 
     /// Notes in the record whether frames are short. What is published must be current.

@@ -196,7 +196,7 @@ impl Engine {
     /// The pages that count against the budget, in frames and compressed. What could
     /// not be given up before a fork is shared with the other process, and charged to neither.
     pub(super) fn frames_charged(&self) -> u32 {
-        self.in_use() - self.freeze.shared().min(self.in_use())
+        self.claimed().saturating_sub(self.freeze.shared())
     }
 
     /// The program ends in an orderly way: writes down what is still in memory.

@@ -65,10 +65,11 @@ impl SwapStore {
             .for_each(|it| it.tier().remove(slot));
     }
 
-    /// Learns how many pages of memory no frame has, which compressed pages may take.
-    pub fn allow(&mut self, pages: u32) {
+    /// Learns how many pages of memory compressed ones may take: see
+    /// [`allow`](tidemark_core::compressed::tier::Tier::allow).
+    pub fn allow(&mut self, pages: u32, is_shrinking: bool) {
         if let Some(compressed) = &mut self.compressed {
-            compressed.tier().allow(pages);
+            compressed.tier().allow(pages, is_shrinking);
         }
     }
 

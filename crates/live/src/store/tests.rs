@@ -58,7 +58,7 @@ impl Swapping {
     fn compressed(frames: u32, faults: &str, pages: u32) -> Option<Swapping> {
         let mut swapping = Swapping::new(frames, Means::Best, faults)?;
         swapping.store = swapping.store.compress(pages, true).unwrap();
-        swapping.store.allow(pages);
+        swapping.store.allow(pages, false);
         Some(swapping)
     }
 
@@ -75,7 +75,7 @@ impl Swapping {
     /// Keeps house until nothing is under way.
     fn tend(&mut self, slots: &mut LocalSlots, pages: u32) {
         let end = Instant::now() + Duration::from_secs(30);
-        self.store.allow(pages);
+        self.store.allow(pages, false);
         while self.store.tend(slots, pages) || !self.store.is_still() {
             assert!(Instant::now() < end, "segments are written in time");
             self.store.submit(&self.world.machine).unwrap();
@@ -549,7 +549,7 @@ fn what_goes_to_the_file_for_want_of_room_is_compressed_the_next_time() {
     };
     let one = frames([0]);
     swapping.fill_with_words(&one);
-    swapping.store.allow(0);
+    swapping.store.allow(0, false);
     assert_eq!(swapping.transfer(Direction::Store, 7, &one), Outcome::Done);
     assert_eq!(swapping.store.tally().written, 1);
     let other = frames([1]);
@@ -647,7 +647,7 @@ fn more_pages_are_wanted_from_segments_than_can_be_read_by_themselves_at_one_tim
     let is_away = |slot: &u32| !swapping.store.is_near(SlotId(*slot));
     assert!((0..128).filter(is_away).count() > 64);
     // With no room for segments each page is read by itself.
-    swapping.store.allow(0);
+    swapping.store.allow(0, false);
     let held = swapping.store.pages_held();
     swapping.start(Direction::Fetch, 0, &halves[0]);
     swapping.start(Direction::Fetch, 64, &halves[1]);
@@ -750,7 +750,7 @@ fn what_was_stored_uncompressed_for_want_of_room_counts_as_modified_once_it_is_r
         swapping.world.machine.forget_sum(*frame);
     }
     for room in [0, 4096] {
-        swapping.store.allow(room);
+        swapping.store.allow(room, false);
         for (first, some) in [(0, &words), (4, &noise)] {
             assert_eq!(
                 swapping.transfer(Direction::Store, first, some),
@@ -759,7 +759,7 @@ fn what_was_stored_uncompressed_for_want_of_room_counts_as_modified_once_it_is_r
         }
         assert_eq!(swapping.store.is_near(SlotId(0)), room > 0);
         assert!(!swapping.store.is_near(SlotId(4)));
-        swapping.store.allow(0);
+        swapping.store.allow(0, false);
         assert_eq!(
             swapping.transfer(Direction::Fetch, 4, &noise),
             Outcome::Done

@@ -380,3 +380,41 @@ fn parts_rise_evenly_until_claims_are_met() {
     assert_eq!(raise_evenly(100, &[ANY, 60], &[3, 1]), [75, 25]);
     assert_eq!(raise_evenly(100, &[50, ANY], &[3, 1]), [50, 50]);
 }
+
+#[test]
+fn an_idle_task_gives_at_once_as_much_as_is_asked_for() {
+    let holder = |given, is_idle| Holder {
+        given,
+        understood: given,
+        resident: given,
+        is_served: true,
+        measures: Measures {
+            is_idle,
+            ..Measures::default()
+        },
+        ..Holder::NEW
+    };
+    let asking = Holder {
+        asked: 6000,
+        ..holder(3000, false)
+    };
+    let rest = 4000;
+    let busy = TOTAL - 3000 - 2 * rest;
+    let holders = [
+        asking,
+        holder(rest, true),
+        holder(rest, true),
+        holder(busy, false),
+    ];
+    for rule in Rule::ALL {
+        let divider = Divider {
+            rule,
+            ..Divider::default()
+        };
+        let division = divider.divide(TOTAL, &holders, Occasion::Change);
+        // The idle come down at once; their frames go over once they are free.
+        let given = division.given;
+        assert!(!division.is_settled, "{rule:?}");
+        assert_eq!(given, [3000, rest - 1500, rest - 1500, busy], "{rule:?}");
+    }
+}
