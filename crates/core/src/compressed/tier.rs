@@ -225,8 +225,8 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
     }
 
     /// Learns how many pages of memory compressed ones may take: those that no frame has. While
-    /// memory is to become less (`is_shrinking`), the log takes in what leaves the frames even where
-    /// it is to have less: its oldest segments go to the disk, and not what comes.
+    /// memory is to become less (`is_shrinking`), the log takes in what leaves the frames even
+    /// where it is to have less: its oldest segments go to the disk, and not what comes.
     pub fn allow(&mut self, pages: u32, is_shrinking: bool) {
         self.rooms_allowed = pages / SEGMENT_PAGES;
         self.is_shrinking = is_shrinking;

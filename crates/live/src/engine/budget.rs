@@ -131,8 +131,8 @@ impl Engine {
         self.vm.frames().in_use() + self.store.pages_held()
     }
 
-    /// The number of pages that count as in use: while those are more than the budget, what compressed
-    /// pages may take then, too.
+    /// The number of pages that count as in use: while those are more than the budget, what
+    /// compressed pages may take then, too.
     pub(super) fn claimed(&self) -> u32 {
         let in_use = self.in_use();
         if in_use <= self.shared_pages() || self.store.compressed().is_none() {
