@@ -85,7 +85,9 @@ impl Kind {
     }
 }
 
-/// The places of the hands; nowhere if there may be nothing for them.
+/// The places of the hands. The cold and the test hand are nowhere if there is nothing for them:
+/// only a member that comes to the head can be, and they go there then. The hot hand is nowhere
+/// when it is to begin with the oldest member.
 #[derive(Clone, Copy, Default)]
 struct Hands {
     hot: Option<u32>,
@@ -332,8 +334,7 @@ impl ClockPro {
 
     /// Moves each hand on to the oldest of its kind. The hot hand ends the tests it passes.
     fn settle_hands(&mut self, mut probe: Option<&mut Probe<'_>>) {
-        let cold = self.count(Kind::Cold) + self.count(Kind::Tested);
-        self.hands.cold = self.find_next(self.hands.cold, cold, Kind::is_cold);
+        self.hands.cold = self.find_next(self.hands.cold, Kind::is_cold);
         if self.count(Kind::Hot) == 0 {
             self.hands.hot = None;
         }
@@ -347,24 +348,18 @@ impl ClockPro {
             self.hands.hot = self.list.next(member);
             self.end_test(member, probe.as_deref_mut());
         }
-        let tested = self.count(Kind::Tested) + self.count(Kind::Gone);
-        self.hands.test = self.find_next(self.hands.test, tested, Kind::is_in_test);
+        self.hands.test = self.find_next(self.hands.test, Kind::is_in_test);
     }
 
-    /// The first of a kind, of which there are `many`, at or behind `from`.
-    fn find_next(&self, from: Option<u32>, many: u32, is_kind: fn(Kind) -> bool) -> Option<u32> {
-        if many == 0 {
-            return None;
-        }
-        let mut at = from.or(self.list.front(LIST));
-        while let Some(member) = at {
-            if is_kind(self.kinds[member as usize]) {
-                return Some(member);
-            }
+    /// The first of a kind at or behind `from`.
+    fn find_next(&self, from: Option<u32>, is_kind: fn(Kind) -> bool) -> Option<u32> {
+        let mut at = from;
+        while let Some(member) = at
+            && !is_kind(self.kinds[member as usize])
+        {
             at = self.list.next(member);
         }
-        let mut members = self.list.iter(LIST);
-        members.find(|&member| is_kind(self.kinds[member as usize]))
+        at
     }
 }
 
@@ -440,6 +435,12 @@ impl ClockPro {
         self.list.push_back(LIST, member);
         self.kinds[member as usize] = kind;
         self.counts[kind as usize] += 1;
+        if kind.is_cold() {
+            self.hands.cold.get_or_insert(member);
+        }
+        if kind.is_in_test() {
+            self.hands.test.get_or_insert(member);
+        }
     }
 
     /// Takes `member` off the list, if it is on it. Hands that stand at it move on.
