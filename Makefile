@@ -139,7 +139,7 @@ structure: ## Fields, functions, calls and lines of COMMITS (HEAD), as a measure
 	scripts/structure $(COMMITS)
 
 .PHONY: ci
-ci: check test proof ## All that can be checked here, and a minute of fuzzing.
+ci: check test proof ## What continuous integration runs, and a minute of fuzzing.
 	scripts/fuzz --minute
 
 .PHONY: clean
