@@ -6,6 +6,7 @@ pub mod medium_term;
 pub mod registry;
 pub mod swap_token;
 pub mod task_swapper;
+pub mod tasks;
 pub mod unlimited;
 pub mod working_set;
 

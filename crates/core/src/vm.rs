@@ -50,7 +50,7 @@ pub(crate) mod load_control;
 pub(crate) mod mapping;
 pub(crate) mod page_in;
 pub(crate) mod pinned;
-pub(crate) mod recall;
+pub mod recall;
 pub(crate) mod reclaim;
 pub(crate) mod served;
 pub(crate) mod transfer;

@@ -61,6 +61,13 @@ impl Vm {
         });
     }
 
+    /// The faults that the programs of `space` have taken, and of those the ones for which a page
+    /// was fetched; `None` if there is no such space.
+    pub fn count_faults(&self, space: SpaceId) -> Option<(u64, u64)> {
+        let found = self.memory.spaces().get(space)?;
+        Some((found.faults, found.page_ins))
+    }
+
     /// The load control in force.
     pub fn load_control(&self) -> &dyn LoadControl {
         &*self.load

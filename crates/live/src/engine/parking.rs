@@ -2,17 +2,12 @@
 //! known of it in between is [`Park`](crate::park::Park)'s.
 
 use tidemark_core::id::{PAGE_BYTES, SlotId, VirtPage};
-use tidemark_core::vm::Contents;
+use tidemark_core::vm::recall::RECALL_NS_MAX;
 use tidemark_partition::FLOOR_FRAMES;
 
 use super::faults::Arrival;
 use super::trouble::{pid, say};
 use super::{Engine, now, page_of};
-
-/// The most transfers under way for what is brought back: others are to have their turn.
-const RECALLS_MAX: usize = 24;
-/// The time after which what has found no room yet is left to the program's own faults.
-const RECALL_NS_MAX: u64 = 5_000_000_000;
 
 impl Engine {
     /// Parks the program, or lets it go on, as the supervisor wants it by now.
@@ -65,19 +60,9 @@ impl Engine {
             return;
         }
         let mut due = std::mem::take(&mut self.park.due);
-        while self.vm.transfers_pending() < RECALLS_MAX && !due.is_empty() {
-            let from = due
-                .len()
-                .saturating_sub(self.vm.config().cluster_pages as usize);
-            let mut next = due[from..].to_vec();
-            next.reverse();
-            let (now, space) = (self.now, self.space);
-            let done = self.vm.handle_recall(now, &mut self.machine, space, &next);
-            if done == 0 {
-                break;
-            }
-            due.truncate(due.len() - done);
-        }
+        let (now, space) = (self.now, self.space);
+        self.vm
+            .handle_recalls(now, &mut self.machine, space, &mut due);
         if self.now < self.park.due_until {
             self.park.due = due;
         }
@@ -85,13 +70,7 @@ impl Engine {
 
     fn park(&mut self) {
         self.place.let_go(self.now);
-        let mut remembered = Vec::new();
-        let mut note = |at, contents| {
-            if matches!(contents, Contents::Frame(_)) {
-                remembered.push(at);
-            }
-        };
-        self.vm.visit_pages(self.space, &mut note);
+        let mut remembered = self.vm.resident_pages(self.space);
         remembered.extend(self.park.due.drain(..).map(|(_, at)| at));
         remembered.sort_unstable();
         self.park.remembered = remembered;
@@ -120,24 +99,11 @@ impl Engine {
         self.park.due_until = self.now.after_ns(RECALL_NS_MAX);
     }
 
-    /// The pages to be brought back, each with its slot, the last one first: what was in memory
-    /// when the program was parked, or all that it has, if it needs half of that. What was in
-    /// memory among others that needed it as well may be little of that.
+    /// The pages to be brought back: see [`pages_due`](tidemark_core::vm::Vm::pages_due).
     fn collect_due(&mut self) -> Vec<(SlotId, VirtPage)> {
-        let mut stored = Vec::new();
-        let mut note = |at, contents| {
-            if let Contents::Slot(slot) = contents {
-                stored.push((slot, at));
-            }
-        };
-        self.vm.visit_pages(self.space, &mut note);
         let remembered = std::mem::take(&mut self.park.remembered);
         let needed = self.shared.process(self.record()).needed();
-        if stored.len() as u64 > needed.saturating_mul(2) {
-            stored.retain(|(_, at)| remembered.binary_search(at).is_ok());
-        }
-        stored.sort_unstable_by_key(|&(slot, _)| std::cmp::Reverse(slot.0));
-        stored
+        self.vm.pages_due(self.space, &remembered, needed)
     }
 
     /// Without a supervisor nobody gives this program more than the least that it was left with.

@@ -3,7 +3,6 @@
 use tidemark_core::fault::Event;
 use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::load::{LoadControl, Turn};
-use tidemark_core::vm::Contents;
 
 use super::Stage;
 
@@ -25,12 +24,7 @@ impl Stage {
 
     /// Takes a space out of memory as a whole, and answers what it had there.
     pub fn suspend(&mut self, space: SpaceId) -> Vec<VirtPage> {
-        let mut resident = Vec::new();
-        self.vm.visit_pages(space, &mut |at, contents| {
-            if matches!(contents, Contents::Frame(_)) {
-                resident.push(at);
-            }
-        });
+        let resident = self.vm.resident_pages(space);
         self.vm.handle_suspend(self.now, &mut self.machine, space);
         self.after_step();
         resident

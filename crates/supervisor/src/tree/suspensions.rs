@@ -17,6 +17,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use tidemark_core::load::tasks::{RETURN_NS, frames_of_return};
 use tidemark_live::control;
 use tidemark_live::shared::{Counter, Process, Shared};
 use tidemark_partition::{ANY, FLOOR_FRAMES, FRAMES_MIN, Occasion};
@@ -27,9 +28,6 @@ use super::{Member, Tree};
 /// The time after which an eviction ends though its task has not given everything up: pages may be
 /// pinned, or the task stopped.
 const EVICTION_LIMIT: Duration = Duration::from_secs(60);
-
-/// The time for which a task that goes on is given what it had before.
-const RETURN_LIMIT: Duration = Duration::from_secs(5);
 
 impl Tree {
     /// Suspends the task at `place` in the table for `by`, or lets it go on as far as `by` is
@@ -54,7 +52,8 @@ impl Tree {
             process.set_needed(needed);
         } else {
             member.is_served = false;
-            member.suspension.returns_until = Some(Instant::now() + RETURN_LIMIT);
+            member.suspension.returns_until =
+                Some(Instant::now() + Duration::from_nanos(RETURN_NS));
         }
         process.forget_asking();
         process.set_suspended(is_suspended);
@@ -112,8 +111,7 @@ impl Member {
         }
         let until = self.suspension.returns_until;
         let is_due = until.is_some_and(|until| Instant::now() < until);
-        // As much as it had, and what it needs to take a step.
-        let frames = self.suspension.frames + self.suspension.frames / 8 + FLOOR_FRAMES;
+        let frames = frames_of_return(self.suspension.frames, FLOOR_FRAMES);
         match is_due && self.given < frames {
             true => process.asked().max(frames),
             false => process.asked(),
