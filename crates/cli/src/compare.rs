@@ -51,6 +51,9 @@ pub struct Arguments {
     /// tried out first; or as for `tidemark replay`
     #[arg(long, value_name = "DISK", default_value = MEASURED)]
     disk: String,
+    /// The load control, as for `tidemark run`
+    #[arg(long, value_name = "NAME")]
+    load_control: Option<String>,
     /// The folder for the swap file of live runs, as for `tidemark run`
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
@@ -85,6 +88,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         is_in_step: arguments.in_step,
         runs: arguments.runs,
         disk: arguments.disk,
+        load_control: arguments.load_control,
         swap: arguments.swap,
         swap_size: arguments.swap_size,
     };

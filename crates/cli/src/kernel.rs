@@ -50,7 +50,7 @@ struct Running {
     /// The replacement policy; `tidemark policies` lists them
     #[arg(long, value_name = "NAME", default_value = "clock")]
     policy: String,
-    /// The load control; `tidemark replay --load` takes the same
+    /// The load control; `tidemark replay --load-control` takes the same
     #[arg(long, value_name = "NAME", default_value = "none")]
     load_control: String,
     /// The seed of the policy's random numbers
@@ -304,6 +304,7 @@ fn record(
         notes: vec![],
         total,
         jobs: None,
+        suspensions: vec![],
         locks: None,
         processes: vec![],
         others: OtherProcesses::default(),

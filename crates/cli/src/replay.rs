@@ -41,7 +41,7 @@ pub struct Arguments {
     policy: Option<String>,
     /// This load control in place of the systems' own
     #[arg(long, value_name = "NAME")]
-    load: Option<String>,
+    load_control: Option<String>,
     /// The disk for swap: hdd, ssd and others, or `table:FILE` with what `tidemark doctor
     /// --calibrate --json` measured
     #[arg(long, value_name = "DISK", default_value = "ssd")]

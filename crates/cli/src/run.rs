@@ -240,6 +240,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         notes: [books.notes, books.told].concat(),
         total: books.total,
         jobs: books.jobs,
+        suspensions: books.suspensions,
         locks: Locks::sum(locks.chain(books.others.locks)),
         processes: books.processes,
         others: books.others,

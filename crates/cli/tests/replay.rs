@@ -310,8 +310,11 @@ fn what_can_not_be_replayed_is_refused_in_one_line() {
         &["`tidemark systems` lists"],
     );
     refused(&sized(&["--policy", "clokc"]), &["did you mean `clock`?"]);
-    refused(&sized(&["--load", "swapper"]), &["`task-swapper`"]);
-    refused(&sized(&["--load", "zz"]), &["--load zz", "none, "]);
+    refused(&sized(&["--load-control", "swapper"]), &["`task-swapper`"]);
+    refused(
+        &sized(&["--load-control", "zz"]),
+        &["--load-control zz", "none, "],
+    );
     refused(&sized(&["--disk", "drum"]), &["--disk drum", "hdd, "]);
     refused(&sized(&["--disk", "table:/no/such"]), &["/no/such"]);
     refused(&sized(&["--scheduler", "lottery"]), &["round-robin, fair"]);

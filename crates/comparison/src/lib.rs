@@ -25,6 +25,7 @@ use tidemark_lab::study::{Compression, Replay};
 use tidemark_live::control::Store;
 use tidemark_results::Refusal;
 use tidemark_results::compare::{Case, CompareRecord, Decisions, SCHEMA};
+use tidemark_results::suspension;
 use tidemark_supervisor::host;
 
 use plan::Plan;
@@ -55,6 +56,8 @@ pub struct Order {
     pub runs: u32,
     /// The disk that the prediction assumes; [`MEASURED`]: the one that live runs swap to.
     pub disk: String,
+    /// The load control, of those that can run live; `None`: that of `tidemark run`.
+    pub load_control: Option<String>,
     /// The folder for the swap file of live runs.
     pub swap: Option<PathBuf>,
     /// The size of that file.
@@ -95,6 +98,7 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
         processors: host::processors() as u32,
         instruction_ps,
         is_in_step: plan.is_in_step,
+        load: order.load_control.clone(),
     };
     let mut cases = vec![];
     let mut facts = None;
@@ -104,7 +108,9 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
         let mut draws = draws.map_err(|error| unrunnable(&error, read.page_bytes()))?;
         for (place, decisions) in draws[0].decisions.iter().enumerate() {
             let mut case = case_of(policy, &draws, place, read.page_bytes());
-            run_live(&steps, &plan, &mut case, decisions)?;
+            let run = &draws[0].record.runs[place];
+            let turns = suspension::decisions(&run.suspensions, |task| task);
+            run_live(&steps, &plan, &mut case, (decisions, &turns))?;
             cases.push(case);
         }
         facts = draws.pop().map(|replayed| replayed.record);
@@ -133,12 +139,17 @@ fn run_live(
     steps: &Steps<'_>,
     plan: &Plan<'_>,
     case: &mut Case,
-    predicted: &str,
+    (predicted, predicted_turns): (&str, &str),
 ) -> Result<(), Refusal> {
     for number in 1..=plan.runs {
-        let (counts, log) = steps.run_live(&case.policy, case.memory_bytes, number)?;
-        case.live.push(counts);
-        if let Some(log) = log
+        let lived = steps.run_live(&case.policy, case.memory_bytes, number)?;
+        case.live.push(lived.counts);
+        if let Some(turns) = lived.turns.filter(|_| number == 1)
+            && !(turns.is_empty() && predicted_turns.is_empty())
+        {
+            case.suspensions = Some(Decisions::of_logs(predicted_turns, &turns));
+        }
+        if let Some(log) = lived.log
             && case.decisions.is_none()
         {
             case.decisions = Some(Decisions::of_logs(predicted, &log));

@@ -14,7 +14,7 @@ use tidemark_live::engine::MAPPED_BYTES_LEAST;
 use tidemark_results::text::bytes;
 use tidemark_results::{Refusal, quantity, refuse};
 use tidemark_supervisor::management::MEMORY_BYTES_MIN;
-use tidemark_supervisor::{host, program};
+use tidemark_supervisor::{host, load_controls, program};
 use tidemark_trace::private::{Extent, LARGE_BYTES_LEAST};
 
 use crate::Order;
@@ -55,6 +55,14 @@ impl<'a> Plan<'a> {
                  with `--store file`, or without `--in-step`",
                 order.store.name()
             );
+        }
+        if let Some(name) = &order.load_control {
+            if let Err(why) = load_controls::find(name) {
+                refuse!("`--load-control`: {why}");
+            }
+            if order.is_in_step && name != load_controls::NONE {
+                refuse!("`--load-control {name}`: in step nobody waits for others; leave it out");
+            }
         }
         let mut policies = vec![];
         for name in order.policies.iter().map(|name| name.trim()) {

@@ -1,5 +1,6 @@
 //! The steps of a comparison that are commands of their own: recording, and live runs.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use tidemark_lab::study::{Compression, Replay};
 use tidemark_live::control::{self, Store};
 use tidemark_live::sys::measure;
 use tidemark_results::compare::Counts;
-use tidemark_results::{Refusal, RunRecord, refuse};
+use tidemark_results::{Refusal, RunRecord, refuse, suspension};
 use tidemark_supervisor::host;
 use tidemark_supervisor::interrupt::Interrupt;
 use tidemark_supervisor::loading::preload;
@@ -163,13 +164,8 @@ impl<'a> Steps<'a> {
         Ok(sampled.unwrap_or_else(|| Compression::of_ratio(RATIO_USUAL)))
     }
 
-    /// Runs the program live. Answers what it came to, and in step its log of decisions.
-    pub fn run_live(
-        &self,
-        policy: &str,
-        memory_bytes: u64,
-        number: u32,
-    ) -> Result<(Counts, Option<String>), Refusal> {
+    /// Runs the program live.
+    pub fn run_live(&self, policy: &str, memory_bytes: u64, number: u32) -> Result<Lived, Refusal> {
         let memory = tidemark_results::text::bytes(memory_bytes);
         let which = match self.plan.runs {
             1 => String::new(),
@@ -188,9 +184,12 @@ impl<'a> Steps<'a> {
             command.extend(["--log-decisions".into(), log.clone().into()]);
         }
         self.run(command, "live")?;
-        let counts = read_counts(&statistics)?;
-        let log = self.plan.is_in_step.then(|| read(&log)).transpose()?;
-        Ok((counts, log))
+        let record = read_record(&statistics)?;
+        Ok(Lived {
+            counts: counts_of(&record),
+            log: self.plan.is_in_step.then(|| read(&log)).transpose()?,
+            turns: turns_of(&record),
+        })
     }
 
     /// The beginning of each command: with the environment of the program.
@@ -212,6 +211,9 @@ impl<'a> Steps<'a> {
         command.extend([self.tidemark.clone().into(), "run".into()]);
         // In bytes: a number alone would be that of pages.
         command.extend(["--memory".into(), memory_bytes.to_string().into()]);
+        if let Some(name) = &self.plan.order.load_control {
+            command.extend(["--load-control", name].map(OsString::from));
+        }
         if let Some(path) = &self.plan.order.swap {
             command.extend(["--swap".into(), path.into()]);
         }
@@ -232,6 +234,15 @@ impl<'a> Steps<'a> {
             Err(reason) => refuse!("`{name}` ({what}): {reason}"),
         }
     }
+}
+
+/// What a live run came to.
+pub struct Lived {
+    pub counts: Counts,
+    /// The log of its decisions, in step.
+    pub log: Option<String>,
+    /// What load control decided, a line each: see [`suspension::decisions`].
+    pub turns: Option<String>,
 }
 
 impl Drop for Steps<'_> {
@@ -262,8 +273,20 @@ fn read_record(path: &Path) -> Result<RunRecord, Refusal> {
     }
 }
 
-fn read_counts(path: &Path) -> Result<Counts, Refusal> {
-    let record = read_record(path)?;
+/// What load control decided, each task by its number among all, in the order in which they came.
+/// `None` if not all are known.
+fn turns_of(record: &RunRecord) -> Option<String> {
+    let pids = record
+        .processes
+        .iter()
+        .map(|process| u64::from(process.pid));
+    let pids: BTreeSet<u64> = pids.collect();
+    let number = |pid: u64| pids.range(..pid).count() as u64;
+    let is_known = record.others.processes == 0;
+    is_known.then(|| suspension::decisions(&record.suspensions, number))
+}
+
+fn counts_of(record: &RunRecord) -> Counts {
     let page_bytes = tidemark_core::id::PAGE_BYTES;
     // Several processes need not have been at their peaks at the same time.
     let peaks = record
@@ -271,5 +294,5 @@ fn read_counts(path: &Path) -> Result<Counts, Refusal> {
         .iter()
         .map(|process| process.statistics.frames_peak);
     let peak = peaks.sum::<u64>().min(record.memory_bytes / page_bytes);
-    Ok(Counts::of_live(&record.total, peak, page_bytes))
+    Counts::of_live(&record.total, peak, page_bytes)
 }

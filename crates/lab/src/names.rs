@@ -61,7 +61,7 @@ pub fn check_load(name: &str) -> Result<(), Refusal> {
     }
     let entries = load::registry::entries().iter();
     let all: Vec<&str> = entries.map(|entry| entry.description.name).collect();
-    Err(unknown("--load", name, "load control", &all))
+    Err(unknown("--load-control", name, "load control", &all))
 }
 
 /// The rule called `name`, by which memory is divided among processes that really run.
@@ -183,6 +183,10 @@ pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
         WorldError::UnknownLoad { name } => {
             format!("`{system}`: no load control is called `{name}`")
         }
+        WorldError::LoadOfPages { name } => format!(
+            "`{system}`: load control `{name}` acts on single pages, which processes with a \
+             memory each do not share; name another, or `--managed everything`"
+        ),
         WorldError::MemoryTooSmall {
             memory_pages,
             wired_pages,

@@ -187,6 +187,9 @@ fn told(error: &Unrunnable) -> String {
             format!("`{system}` can't have its knob `{name}`")
         }
         WorldError::UnknownLoad { name } => format!("no load control is called `{name}`"),
+        WorldError::LoadOfPages { name } => {
+            format!("load control `{name}` acts on single pages, and each program has its own")
+        }
         WorldError::MemoryTooSmall {
             wired_pages,
             needs_pages,

@@ -71,6 +71,10 @@ pub struct Case {
     /// The comparison of the decisions of the two, where they were in step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decisions: Option<Decisions>,
+    /// The comparison of what load control decided, in the first replay and the first live run,
+    /// if it did anything in either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspensions: Option<Decisions>,
 }
 
 macro_rules! define_counts {

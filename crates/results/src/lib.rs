@@ -28,6 +28,7 @@ pub mod quantity;
 pub mod record;
 pub mod refusal;
 pub mod replay;
+pub mod suspension;
 pub mod text;
 pub mod thrashing;
 

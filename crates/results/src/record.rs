@@ -5,6 +5,7 @@ use tidemark_core::counters::{Counter, Kind};
 
 use crate::histogram::Histogram;
 use crate::locks::Locks;
+use crate::suspension::Suspension;
 
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.run.v1";
@@ -48,6 +49,9 @@ pub struct RunRecord {
     /// The jobs, if there was a job server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<Jobs>,
+    /// The times for which load control had tasks wait, in the order in which they began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspensions: Vec<Suspension>,
     /// The locks of all processes, if they were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Locks>,

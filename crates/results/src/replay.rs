@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tidemark_core::counters::Counter;
 
 use crate::analysis::{csv_field, csv_option, from_json, to_json};
+use crate::suspension::Suspension;
 
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.replay.v1";
@@ -105,6 +106,10 @@ macro_rules! define_run {
             pub fairness: f64,
             /// The programs.
             pub programs: Vec<ProgramRun>,
+            /// The times for which load control had tasks wait, where each program has a memory of
+            /// its own, in the order in which they began.
+            #[serde(default, skip_serializing_if = "Vec::is_empty")]
+            pub suspensions: Vec<Suspension>,
             /// The disks: swap, and files if those are on another.
             pub disks: Vec<DiskRun>,
             /// The run over time, if that was asked for.

@@ -13,6 +13,7 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::locks::{LockCounts, Locks};
 use crate::record::{Ending, Jobs, PAGE_BYTES, ProcessRecord, RunRecord, Statistics};
+use crate::suspension;
 
 /// The number of processes that the table shows one by one; the rest are summed up in one line.
 const PROCESSES_SHOWN: usize = 12;
@@ -26,10 +27,12 @@ const STYLE: TableStyle =
 pub fn summary(record: &RunRecord, width: Option<usize>) -> String {
     let mut text = hanging("tidemark: ", &headline(record), width);
     text.push_str(&format!("{}\n", processes(record, width)));
+    let suspended = suspension::phrase(&record.suspensions);
     for (name, value) in details(&record.total)
         .into_iter()
         .chain(time::lines(record))
         .chain(record.jobs.map(|jobs| ("jobs", jobs_line(jobs))))
+        .chain(suspended.map(|told| ("suspended", told)))
     {
         text.push_str(&hanging(&format!("  {name:<12} "), &value, width));
     }
@@ -287,6 +290,7 @@ mod tests {
                 ..Statistics::default()
             },
             jobs: None,
+            suspensions: vec![],
             locks: None,
             processes: (1..=processes).map(process).collect(),
             others: OtherProcesses::default(),

@@ -23,12 +23,14 @@ use tidemark_partition::{
 };
 use tidemark_results::control::Counts;
 use tidemark_results::record::Jobs;
+use tidemark_results::suspension;
 use tidemark_results::{Ending, OtherProcesses, ProcessRecord, Statistics};
 
 use self::load::Control;
 pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
+use self::turns::Turns;
 use crate::acceptance::Acceptance;
 use crate::departures::{Departure, is_over};
 use crate::ended::EndedProcesses;
@@ -51,6 +53,7 @@ mod outage;
 mod pace;
 mod size;
 mod suspensions;
+mod turns;
 
 /// The time that a newcomer waits for the frames of others before it is turned away.
 const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
@@ -97,6 +100,7 @@ pub struct Tree {
     requests: Requests,
     settings: Settings,
     control: Option<Control>,
+    turns: Turns,
     jobs: Option<JobServer>,
     timeline: Option<Timeline>,
     /// The counts of processes that have ended.
@@ -135,6 +139,8 @@ pub struct Books {
     pub total: Statistics,
     /// The jobs, if there was a job server.
     pub jobs: Option<Jobs>,
+    /// The times for which load control had tasks wait.
+    pub suspensions: Vec<suspension::Suspension>,
     /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
     /// Remarks that a reader may need, too, and that have been made on stderr already.
@@ -185,6 +191,7 @@ impl Tree {
             requests: Requests::default(),
             settings: Settings::default(),
             control: None,
+            turns: Turns::default(),
             jobs: None,
             timeline: None,
             counts_ended: Counts::default(),
@@ -396,6 +403,8 @@ impl Tree {
             }
         }));
         let jobs = self.end_jobs();
+        let (suspensions, dropped) = self.turns.finish();
+        self.notes.extend(dropped);
         for member in &self.members {
             if let Some(index) = member.record {
                 let process = self.shared.process(index);
@@ -421,6 +430,7 @@ impl Tree {
             others,
             total,
             jobs,
+            suspensions,
             notes: std::mem::take(&mut self.notes),
             told: std::mem::take(&mut self.told),
         }
@@ -617,6 +627,7 @@ impl Tree {
             return;
         };
         self.note_ended_process(index);
+        self.note_turn(member.hello.pid, false);
         let process = self.shared.process(index);
         if let Some(control) = &mut self.control {
             control.note_end(index, &process);

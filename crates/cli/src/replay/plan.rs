@@ -43,7 +43,7 @@ impl<'a> Plan<'a> {
         if let Some(policy) = &arguments.policy {
             find_policy(policy)?;
         }
-        if let Some(name) = arguments.load.as_deref() {
+        if let Some(name) = arguments.load_control.as_deref() {
             check_load(name)?;
         }
         let scheduler = parse_scheduler(&arguments.scheduler)?;
@@ -101,7 +101,7 @@ impl<'a> Plan<'a> {
                 name: name.into(),
                 knobs: vec![],
             }),
-            load: arguments.load.clone(),
+            load: arguments.load_control.clone(),
             watch: Watch {
                 sample_ns: arguments.html.as_ref().map_or(0, |_| SAMPLE_NS),
                 is_logging: arguments.log_decisions.is_some(),

@@ -50,6 +50,7 @@ fn contended(name: &str, load_control: &str) -> Run {
         "24M",
         "--store",
         "file",
+        "--summary",
         "--load-control",
         load_control,
     ];
@@ -90,7 +91,11 @@ fn tasks_that_load_control_holds_up_have_their_turn_and_lose_nothing() {
         let output = run.ctl(&["resume", &held_one(&run).to_string()]);
         support::stderr(&output).contains("suspended by load control")
     });
-    assert_eq!(run.end().status.code(), Some(0));
+    let output = run.end();
+    assert_eq!(output.status.code(), Some(0));
+    let told = support::stderr(&output);
+    let line = told.lines().find(|line| line.contains("  suspended  "));
+    assert!(line.is_some_and(|line| line.contains("4 tasks")), "{told}");
 }
 
 /// Touches new memory of so many MiB, and gives it back, again and again, some 50 times: it waits

@@ -5,7 +5,8 @@
 //! divided, and when a task has ended.
 //!
 //! What a task needs is what it has and what it had to fetch within the last second, and no more
-//! than it has at all. A task is active that used a processor or waited for pages within the last
+//! than it has at all; as long as it has run for less than a second, all that it has, for it has
+//! used all of that within the last second. A task is active that used a processor or waited for pages within the last
 //! second: one that waits for its children, or for others at a pipe, is not.
 
 use alloc::boxed::Box;
@@ -13,7 +14,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::history::History;
+use super::history::{History, WINDOW_NS};
 use crate::id::SpaceId;
 use crate::seams::load_control::{LoadControl, LoadView, SpaceLoad, Turn, Verdict};
 use crate::time::Time;
@@ -81,6 +82,9 @@ struct Activity {
     active_ns: u64,
     /// The frames that it was last found to need.
     demand: u32,
+    /// The time for which it was seen to run, and when it was last seen to.
+    lived_ns: u64,
+    seen_at: Option<Time>,
 }
 
 impl TaskControl {
@@ -173,7 +177,13 @@ impl TaskControl {
             known.history = History::default();
         }
         known.history.note(now, &load);
-        let demand = known.history.demand(load.resident).min(task.pages);
+        let seen_at = (!task.is_suspended).then_some(now);
+        let since = seen_at.and(known.seen_at).map_or(0, |at| now.since_ns(at));
+        (known.lived_ns, known.seen_at) = (known.lived_ns + since, seen_at);
+        let demand = match known.lived_ns < WINDOW_NS {
+            true => task.pages,
+            false => known.history.demand(load.resident).min(task.pages),
+        };
         if !task.is_suspended {
             known.demand = demand;
         }

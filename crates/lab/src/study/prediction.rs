@@ -26,6 +26,8 @@ pub struct Prediction {
     pub instruction_ps: u64,
     /// True if the program waits at each fault until all is over.
     pub is_in_step: bool,
+    /// The load control, if it is not that of `tidemark run`.
+    pub load: Option<String>,
 }
 
 impl Prediction {
@@ -73,7 +75,7 @@ impl Prediction {
                 name: policy.into(),
                 knobs: vec![],
             }),
-            load: None,
+            load: self.load.clone(),
             watch: Watch {
                 sample_ns: 0,
                 is_logging: self.is_in_step,
@@ -100,6 +102,7 @@ pub fn case_of(policy: &str, draws: &[Replayed], place: usize, page_bytes: u64) 
         predictions,
         live: vec![],
         decisions: None,
+        suspensions: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A run's outcome as a record.
 
 use tidemark_results::replay::{DiskRun, ProcessorUse, ProgramRun, Run, TimeLine};
+use tidemark_results::suspension::{self, Suspension};
 
 use crate::world::{DiskUse, Outcome, ProgramOutcome, Sample};
 
@@ -39,6 +40,7 @@ pub fn run_record(outcome: &Outcome, terms: &Terms) -> Run {
         },
         fairness: fairness(&outcome.programs),
         programs: outcome.programs.iter().map(program_run).collect(),
+        suspensions: suspensions(outcome),
         disks: outcome.disks.iter().map(disk_run).collect(),
         time_line: terms.has_time_line.then(|| time_line(outcome)),
         ..Run::of_counts(|counter| outcome.count(counter))
@@ -66,6 +68,15 @@ fn program_run(program: &ProgramOutcome) -> ProgramRun {
         processes: program.processes.len() as u64,
         killed: program.sum(|process| process.was_killed.into()),
     }
+}
+
+fn suspensions(outcome: &Outcome) -> Vec<Suspension> {
+    let mut all: Vec<Suspension> = Vec::new();
+    for change in &outcome.suspensions {
+        let (task, at_s) = (change.process as u64, seconds(change.time_ns));
+        suspension::note(&mut all, task, change.is_suspended, at_s);
+    }
+    all
 }
 
 fn disk_run(disk: &DiskUse) -> DiskRun {

@@ -125,6 +125,12 @@ impl Compressed {
         self
     }
 
+    /// Has all that is in memory leave: see
+    /// [`set_emptying`](tidemark_core::compressed::tier::Tier::set_emptying).
+    pub(super) fn set_emptying(&mut self, is_emptying: bool) {
+        self.tier.set_emptying(is_emptying);
+    }
+
     /// Forgets the pages of slots that were let go of, and learns how many pages of memory it may
     /// have: see [`allow`](tidemark_core::compressed::tier::Tier::allow).
     pub(super) fn prepare(&mut self, vm: &mut Vm, pages_max: u32, is_shrinking: bool) {

@@ -21,11 +21,12 @@ use super::disk::{Disk, Errand};
 use super::error::WorldError;
 use super::files::Files;
 use super::memory::{self, Memory};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, Suspension};
 use super::process::Process;
 use super::ready::Ready;
 use super::scenario::Scenario;
 use super::shares::Shares;
+use super::suspensions;
 use super::system::System;
 use super::tables::Stop;
 use super::thread::{State, Thread};
@@ -88,6 +89,7 @@ pub(super) struct World<'a> {
     pub(super) tally: Tally,
     pub(super) samples: Samples,
     pub(super) decisions: Vec<Decision>,
+    pub(super) suspensions: Vec<Suspension>,
     /// The delays of engines when they look for memory.
     pub(super) delays: SplitMix64,
 }
@@ -97,6 +99,10 @@ impl<'a> World<'a> {
         check(scenario)?;
         let frames = scenario.memory_pages - scenario.wired_pages;
         let mut memory = Memory::new(system, scenario, frames, frames)?;
+        let control = match scenario.is_divided {
+            true => suspensions::build_control(scenario)?,
+            false => None,
+        };
         let sees = memory.vm.policy().describe().sees;
         let slots = u64::from(memory::count_slots(scenario));
         let (disks, files) = super::kernel::build_disks(&mut memory.vm, scenario, slots);
@@ -104,7 +110,7 @@ impl<'a> World<'a> {
         let mut world = World {
             delays: SplitMix64::new(scenario.seed),
             sees,
-            shares: Shares::default(),
+            shares: Shares::controlled_by(control),
             memory,
             processors: vec![Processor::default(); scenario.processors as usize],
             ready: Ready::new(scenario.scheduler, threads.len()),
@@ -118,6 +124,7 @@ impl<'a> World<'a> {
             tally: Tally::default(),
             samples: Samples::new(scenario.watch.sample_ns),
             decisions: Vec::new(),
+            suspensions: Vec::new(),
             processes,
             threads,
             system,

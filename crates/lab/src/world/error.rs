@@ -33,6 +33,11 @@ pub enum WorldError {
         /// The name that was asked for.
         name: String,
     },
+    /// The load control acts on single pages of a program, and each program has a memory of its own.
+    LoadOfPages {
+        /// The name that was asked for.
+        name: String,
+    },
     /// The memory that the kernel leaves is less than the least that works.
     MemoryTooSmall {
         /// The size of memory, in pages.

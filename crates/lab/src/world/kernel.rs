@@ -220,8 +220,10 @@ impl<'a> World<'a> {
             }
             Event::StoreFull | Event::StoreFailed => {}
             Event::Disowned { .. } => unreachable!("the world's machines unmap every page"),
-            Event::Suspend { space } => self.suspend(space, now),
-            Event::Resume { space } => self.resume(space, now),
+            // In a memory of its own, who is told what is not load control inside the core.
+            Event::Suspend { .. } | Event::Resume { .. } if self.scenario.is_divided => {}
+            Event::Suspend { space } => self.change_turn(space, now, Self::suspend),
+            Event::Resume { space } => self.change_turn(space, now, Self::resume),
         }
     }
 
@@ -337,10 +339,14 @@ impl<'a> World<'a> {
         }
     }
 
-    fn suspend(&mut self, space: SpaceId, now: u64) {
-        let Some(process) = self.owner_of(space) else {
-            return;
-        };
+    fn change_turn(&mut self, space: SpaceId, now: u64, change: impl Fn(&mut Self, usize, u64)) {
+        if let Some(process) = self.owner_of(space) {
+            change(self, process, now);
+        }
+    }
+
+    /// Has a process not run.
+    pub(super) fn suspend(&mut self, process: usize, now: u64) {
         self.processes[process].is_suspended = true;
         for thread in self.processes[process].threads.clone() {
             if self.threads[thread].state == State::Ready {
@@ -350,10 +356,8 @@ impl<'a> World<'a> {
         }
     }
 
-    fn resume(&mut self, space: SpaceId, now: u64) {
-        let Some(process) = self.owner_of(space) else {
-            return;
-        };
+    /// Lets a process run again.
+    pub(super) fn resume(&mut self, process: usize, now: u64) {
         self.processes[process].is_suspended = false;
         for thread in self.processes[process].threads.clone() {
             if self.threads[thread].state == State::Suspended {
@@ -412,6 +416,7 @@ impl Driver for Kernel<'_, '_> {
     fn make_room(&mut self) {
         let memory = &mut self.world.memory;
         memory.vm.handle_idle(Time(self.now), &mut memory.tables);
+        memory.recall(self.now);
         let managed = self.world.memories().filter(|memory| memory.is_managed);
         let used = managed.map(Memory::in_use).sum();
         let most = &mut self.world.tally.frames_used_max;

@@ -15,6 +15,7 @@ use super::compressed::Compressed;
 use super::disk::DiskModel;
 use super::error::WorldError;
 use super::scenario::Scenario;
+use super::suspensions::Parked;
 use super::system::System;
 use super::tables::Tables;
 
@@ -43,6 +44,7 @@ pub(super) struct Memory {
     pub(super) questions: u64,
     /// True if its frames are of the world's, and its counts are kept.
     pub(super) is_managed: bool,
+    pub(super) parked: Parked,
     /// The number of frames it was given.
     given: u32,
     /// The pages beside them that count, as far as they do.
@@ -93,7 +95,10 @@ impl Memory {
             }
         };
         let mut vm = Vm::new(config, policy, Box::new(slots));
-        vm.set_load_control(build_load(system, scenario)?);
+        if !scenario.is_divided {
+            let name = scenario.load.as_deref().unwrap_or(system.load);
+            vm.set_load_control(build_load(name, scenario)?);
+        }
         Ok(Memory {
             number: 0,
             vm,
@@ -104,6 +109,7 @@ impl Memory {
             processes: 0,
             questions: 0,
             is_managed: true,
+            parked: Parked::default(),
             given: frames,
             beside: scenario.beside_pages,
             asked: 0,
@@ -142,6 +148,11 @@ impl Memory {
         self.is_served |= share::uses_share(self.in_use().into(), fair);
     }
 
+    /// Has it be owed an equal share as one that has just come.
+    pub(super) fn forget_share(&mut self) {
+        self.is_served = false;
+    }
+
     /// Has it ask anew, if it is still short.
     pub(super) fn forget_asking(&mut self) {
         self.asked = 0;
@@ -150,16 +161,14 @@ impl Memory {
     /// Learns the use that its processes, which have run for so long, made of it.
     pub(super) fn measure(&mut self, user_ns: u64) {
         let counters = self.vm.counters();
-        let (arrivals, page_ins) = (counters.arrivals(), counters.page_ins);
-        let resident = u64::from(self.in_use());
+        let page_ins = counters.page_ins;
         let counts = Counts {
             pages_moved: page_ins + counters.page_outs,
             page_ins: counters.page_in_requests,
             minor_faults: counters.soft_faults,
             processor_ns: Some(user_ns),
-            resident,
-            // Those that are no more included.
-            size: resident.max(arrivals - page_ins),
+            resident: u64::from(self.in_use()),
+            size: u64::from(self.size()),
         };
         self.measures = self.meter.note(counts);
     }
@@ -167,6 +176,13 @@ impl Memory {
     /// The pages that frames and compressed pages have.
     pub(super) fn in_use(&self) -> u32 {
         self.vm.frames().in_use() + self.compressed.as_ref().map_or(0, Compressed::pages_held)
+    }
+
+    /// The pages that it has, in memory or with its store, those that are no more included.
+    pub(super) fn size(&self) -> u32 {
+        let counters = self.vm.counters();
+        let came = counters.arrivals() - counters.page_ins;
+        self.in_use().max(u32::try_from(came).unwrap_or(u32::MAX))
     }
 
     /// The number of pages that frames and compressed pages may have together.
@@ -223,15 +239,16 @@ impl Memory {
     }
 
     /// The holder that the division of frames sees. It does at once what it is told.
-    pub(super) fn holder(&self) -> Holder {
+    pub(super) fn holder(&self, now: u64) -> Holder {
+        let (given, resident) = (u64::from(self.given), u64::from(self.in_use()));
         Holder {
-            given: u64::from(self.given),
-            understood: u64::from(self.given),
-            resident: u64::from(self.in_use()),
+            given,
+            understood: given,
+            resident,
             measures: self.measures,
-            asked: self.asked,
+            asked: self.parked.asked(self.asked, given, now),
             is_served: self.is_served,
-            most: share::ANY,
+            most: self.parked.most(resident),
         }
     }
 
@@ -282,8 +299,11 @@ pub(super) fn count_slots(scenario: &Scenario) -> u32 {
     u32::try_from(slots).expect("the pages fit a swap store")
 }
 
-fn build_load(system: &System, scenario: &Scenario) -> Result<Box<dyn LoadControl>, WorldError> {
-    let name = scenario.load.as_deref().unwrap_or(system.load);
+/// Makes the load control of that name, with the scenario's knobs.
+pub(super) fn build_load(
+    name: &str,
+    scenario: &Scenario,
+) -> Result<Box<dyn LoadControl>, WorldError> {
     let unknown = || WorldError::UnknownLoad { name: name.into() };
     let entry = load::registry::find(name).ok_or_else(unknown)?;
     let knobs = scenario.load_knobs.iter();

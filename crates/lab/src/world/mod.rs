@@ -40,6 +40,7 @@ pub mod scenario;
 pub mod script;
 mod shares;
 pub mod sizes;
+mod suspensions;
 pub mod system;
 mod tables;
 #[cfg(test)]
@@ -50,7 +51,7 @@ mod watch;
 pub use crate::analysis::simulate::MachineKind;
 pub use disk::{DiskModel, DiskUse};
 pub use error::WorldError;
-pub use outcome::{Outcome, ProcessOutcome, ProgramOutcome, Sample};
+pub use outcome::{Outcome, ProcessOutcome, ProgramOutcome, Sample, Suspension};
 pub use scenario::{Clusters, Disks, PolicyChoice, Program, Scenario, Scheduler, Watch};
 pub use script::{Script, Writing};
 pub use sizes::PageSizes;

@@ -76,6 +76,9 @@ pub struct Outcome {
     pub samples: Vec<Sample>,
     /// The core's decisions, if that was asked for.
     pub decisions: Vec<Decision>,
+    /// What load control decided about whole tasks, where each program has a memory of its own, in
+    /// order.
+    pub suspensions: Vec<Suspension>,
 }
 
 impl Outcome {
@@ -173,6 +176,18 @@ pub struct ProcessOutcome {
     pub was_killed: bool,
     /// True if it was still alive when the time was up.
     pub was_cut: bool,
+}
+
+/// A decision of load control about a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspension {
+    /// The time at which it was made.
+    pub time_ns: u64,
+    /// The task's process, by its place among all that there are: program by program, and in the
+    /// order of their ids when they were recorded.
+    pub process: usize,
+    /// True if the task is to wait from then on, and false if it is to go on.
+    pub is_suspended: bool,
 }
 
 /// The state of the world at one moment.

@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 
 use tidemark_core::id::SpaceId;
+use tidemark_core::load::tasks::TaskControl;
 use tidemark_core::time::Time;
 use tidemark_partition::{
     ADMISSION_NS, Divider, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
@@ -43,6 +44,10 @@ pub(super) struct Shares {
     interval_ns: u64,
     /// Since when frames have been on their way from one memory to another.
     unsettled_since: Option<u64>,
+    /// Decides which tasks run.
+    pub(super) control: Option<TaskControl>,
+    /// A task has ended since that was last asked.
+    pub(super) has_lost: bool,
 }
 
 /// The time until the part that divides has heard of something and engines have heard of the
@@ -50,6 +55,14 @@ pub(super) struct Shares {
 const WORD_NS: u64 = 100_000;
 
 impl Shares {
+    /// One memory, and a load control of those to come.
+    pub(super) fn controlled_by(control: Option<TaskControl>) -> Shares {
+        Shares {
+            control,
+            ..Shares::default()
+        }
+    }
+
     fn park(&mut self, memory: Memory) {
         if memory.processes > 0 {
             self.parked.insert(memory.number, memory);
@@ -144,6 +157,7 @@ impl World<'_> {
         memory.owners[space.0 as usize] = None;
         memory.processes -= 1;
         if self.scenario.is_divided && memory.processes == 0 {
+            self.note_task_end();
             self.ask_for_division(now);
         }
     }
@@ -157,11 +171,18 @@ impl World<'_> {
             return;
         }
         shares.asked_ns = None;
+        let has_lost = std::mem::take(&mut shares.has_lost);
         if !is_over {
+            if has_lost {
+                self.control_load(now);
+            }
             return self.divide(now, Occasion::Change);
         }
         shares.interval_ns = now + INTERVAL_NS;
         self.measure();
+        if self.control_load(now) {
+            self.divide(now, Occasion::Change);
+        }
         self.divide(now, Occasion::Interval);
         self.each_memory(Memory::forget_asking);
     }
@@ -188,7 +209,7 @@ impl World<'_> {
         self.shares.parked.values_mut().for_each(act);
     }
 
-    fn ask_for_division(&mut self, at: u64) {
+    pub(super) fn ask_for_division(&mut self, at: u64) {
         if self.shares.asked_ns.is_none_or(|due| at < due) {
             self.shares.asked_ns = Some(at);
             self.set_alarm(at, Alarm::Divide);
@@ -201,7 +222,7 @@ impl World<'_> {
         let mut members: Vec<(u32, Holder)> = self
             .memories()
             .filter(is_member)
-            .map(|memory| (memory.number, memory.holder()))
+            .map(|memory| (memory.number, memory.holder(now)))
             .collect();
         members.sort_unstable_by_key(|&(number, _)| number);
         let mut holders: Vec<Holder> = members.iter().map(|&(_, holder)| holder).collect();
@@ -224,7 +245,8 @@ impl World<'_> {
                 self.shares.newcomers.push(newcomer);
             }
         }
-        let is_settled = division.is_settled && self.shares.newcomers.is_empty();
+        let is_leaving = self.memories().any(Memory::is_leaving);
+        let is_settled = division.is_settled && !is_leaving && self.shares.newcomers.is_empty();
         self.plan_division(now, is_settled);
     }
 

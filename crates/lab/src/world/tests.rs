@@ -15,6 +15,7 @@ mod compressed;
 mod copies;
 mod lives;
 mod shares;
+mod suspensions;
 mod terms;
 mod threads;
 

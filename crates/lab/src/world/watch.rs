@@ -8,6 +8,7 @@ use super::memory::Memory;
 use super::outcome::{Outcome, ProcessOutcome, ProgramOutcome, Sample};
 use super::process::Life;
 use super::scenario::Watch;
+use super::suspensions;
 use super::thread::State;
 
 /// Sums over a run.
@@ -127,7 +128,10 @@ impl World<'_> {
         Outcome {
             system: self.system.name,
             policy: self.memory.vm.policy().describe().name.to_owned(),
-            load: self.memory.vm.load_control().describe().name.to_owned(),
+            load: match self.scenario.is_divided {
+                true => suspensions::name_of(self.scenario).to_owned(),
+                false => self.memory.vm.load_control().describe().name.to_owned(),
+            },
             is_complete,
             elapsed_ns,
             user_ns: tally.user_ns,
@@ -156,6 +160,7 @@ impl World<'_> {
             disks: self.disks.iter().map(|disk| disk.usage().clone()).collect(),
             samples: self.samples.taken,
             decisions: self.decisions,
+            suspensions: self.suspensions,
         }
     }
 

@@ -57,7 +57,10 @@ fn tell_case(case: &Case, record: &CompareRecord) -> String {
         ));
     }
     if let Some(decisions) = &case.decisions {
-        told.push_str(&tell_decisions(decisions));
+        told.push_str(&tell_decisions("decisions", decisions));
+    }
+    if let Some(decisions) = &case.suspensions {
+        told.push_str(&tell_decisions("decisions of load control", decisions));
     }
     told
 }
@@ -97,15 +100,15 @@ fn difference(case: &Case, part: fn(&Counts) -> f64) -> String {
     }
 }
 
-fn tell_decisions(decisions: &Decisions) -> String {
+fn tell_decisions(what: &str, decisions: &Decisions) -> String {
     let Some(first) = &decisions.first_difference else {
         return format!(
-            "decisions: the same, {} of them\n",
+            "{what}: the same, {} of them\n",
             text::count(decisions.live)
         );
     };
     let mut told = format!(
-        "decisions: they part at {} of {} predicted and {} live\n",
+        "{what}: they part at {} of {} predicted and {} live\n",
         text::count(first.line),
         text::count(decisions.predicted),
         text::count(decisions.live),
@@ -152,6 +155,7 @@ mod tests {
                 predictions: [92, 95, 99].map(counts).to_vec(),
                 live: live.iter().map(|&page_ins| counts(page_ins)).collect(),
                 decisions,
+                suspensions: None,
             }],
             notes: vec!["a note".into()],
         }

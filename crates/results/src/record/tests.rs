@@ -1,5 +1,6 @@
 use super::*;
 use crate::histogram::Bucket;
+use crate::suspension::Suspension;
 
 fn latencies(soft: Bucket) -> Latencies {
     Latencies {
@@ -35,6 +36,11 @@ fn record() -> RunRecord {
         notes: vec![],
         total: statistics.clone(),
         jobs: None,
+        suspensions: vec![Suspension {
+            task: 7,
+            from_s: 0.5,
+            until_s: Some(1.0),
+        }],
         locks: None,
         processes: vec![ProcessRecord {
             pid: 7,

@@ -24,6 +24,7 @@ use tidemark_partition::{ANY, FLOOR_FRAMES, FRAMES_MIN, Occasion};
 
 use super::outage::By;
 use super::{Member, Tree};
+use crate::time::now_ns;
 
 /// The time after which an eviction ends though its task has not given everything up: pages may be
 /// pinned, or the task stopped.
@@ -36,6 +37,11 @@ impl Tree {
         let member = &mut self.members[place];
         let Some(index) = member.record else { return };
         let was_suspended = member.suspension.is_any();
+        if by == By::Control && member.suspension.is_by(by) != is_wanted {
+            let pid = member.hello.pid;
+            self.note_turn(pid, is_wanted);
+        }
+        let member = &mut self.members[place];
         member.suspension.set(by, is_wanted);
         let is_suspended = member.suspension.is_any();
         if is_suspended == was_suspended {
@@ -62,6 +68,12 @@ impl Tree {
         let pid = member.hello.pid;
         let name = if is_suspended { "suspend" } else { "resume" };
         self.mark(name, Some(pid));
+    }
+
+    /// Notes that load control has a task wait, or lets it go on.
+    pub(super) fn note_turn(&mut self, pid: u32, is_suspended: bool) {
+        let passed_ns = now_ns().saturating_sub(self.settings.began_ns);
+        self.turns.note(pid, is_suspended, passed_ns);
     }
 
     /// Lets every task go on that is suspended, and suspends none from here on.
